@@ -1,0 +1,35 @@
+# Every target sets itself up: it needs python3 and make, nothing else, and no root.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+
+.PHONY: demo test check bench soak clean
+
+$(READY): requirements/dev.txt pyproject.toml
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "installing into $(VENV) …"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/dev.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps --editable .
+	@touch $@
+
+demo: $(READY)   ## watch jobs run now, later, again, by turns and by the clock, on one file
+	@$(BIN)/mita demo
+
+test: $(READY)   ## every test
+	$(BIN)/python -m pytest -n 2 $(ARGS)
+
+check: $(READY)  ## style, types, layers
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(READY)  ## figures, with the engine's raw loop of the same run beside ours; ARGS= chooses
+	@$(BIN)/python -m benchmarks $(ARGS)
+
+soak: $(READY)   ## the long form of the process tests: more kills, more jobs
+	MITA_SOAK=1 $(BIN)/python -m pytest tests/end -n 2 --timeout 3600 $(ARGS)
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,46 @@
+"""What can go wrong, in one tree.
+
+MitaError
+    UsageError      the caller wrote something wrong; the message says what and how to mend it
+    StoreError      the store could not; `.transient` says whether trying again may help
+    JobFailed       the job you waited for ended in the dead letters
+    JobCancelled    the job you waited for was cancelled
+    LeaseLost       this run no longer owns its job; whatever it does now is refused
+"""
+
+
+class MitaError(Exception):
+    """Everything Mita raises on purpose."""
+
+
+class UsageError(MitaError):
+    """The caller wrote something wrong."""
+
+
+class StoreError(MitaError):
+    """The store could not do it. The driver's own error is kept as `__cause__`."""
+
+    def __init__(self, message: str, *, transient: bool = False) -> None:
+        super().__init__(message)
+        self.transient = transient
+
+
+class JobFailed(MitaError):
+    """The job ended in the dead letters. `error` is the text of its last error, `id` the job."""
+
+    def __init__(self, id: str, error: str) -> None:
+        super().__init__(f"job {id} failed: {error.splitlines()[0] if error else 'no reason kept'}")
+        self.id = id
+        self.error = error
+
+
+class JobCancelled(MitaError):
+    """The job was cancelled before it could finish."""
+
+    def __init__(self, id: str, reason: str = "") -> None:
+        super().__init__(f"job {id} was cancelled" + (f": {reason}" if reason else ""))
+        self.id = id
+
+
+class LeaseLost(MitaError):
+    """The lease on this job ran out while it was running: another worker may have it now."""

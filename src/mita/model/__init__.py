@@ -1,0 +1,1 @@
+"""The frozen nouns. They hold values and do nothing."""

@@ -1,0 +1,130 @@
+"""A job, from the moment somebody asks for it to the record of what became of it."""
+
+from enum import StrEnum
+from typing import Any
+
+from msgspec import Struct
+
+from .time import NOW, Moment, Wait, When
+
+PRIORITIES = range(10)
+DEFAULT_PRIORITY = 5
+
+
+class State(StrEnum):
+    """Where a job stands. `queued` is shown as *scheduled* while its due time is ahead and *ready* after."""
+
+    QUEUED = "queued"
+    BLOCKED = "blocked"
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+class WhenBusy(StrEnum):
+    """What a job does that finds its resource key taken."""
+
+    WAIT = "wait"
+    SKIP = "skip"
+    REPLACE = "replace"
+
+
+class NewJob(Struct, frozen=True, kw_only=True):
+    """A job to be. `payload`, `options` and `headers` are packed by the client; a store never looks inside them."""
+
+    id: str
+    task: str
+    queue: str
+    payload: bytes
+    options: bytes = b""
+    headers: bytes = b""
+    priority: int = DEFAULT_PRIORITY
+    when: When = NOW
+    unique: str | None = None
+    unique_for: Wait = 0
+    resource: str | None = None
+    limit: int = 1
+    when_busy: WhenBusy = WhenBusy.WAIT
+    repeat: str | None = None
+    fire_time: Moment | None = None
+
+
+class Receipt(Struct, frozen=True):
+    """The answer to a `NewJob`: the job's id, or that of the earlier job that holds its unique key."""
+
+    id: str
+    created: bool = True
+
+
+class Claim(Struct, frozen=True, kw_only=True):
+    """A worker's hold on a job: what a run needs to know, and the token that lets it put the job down again.
+
+    `at` is the store's clock at the claim. `ref` is the store's own handle; nobody else looks inside.
+    """
+
+    id: str
+    token: int
+    at: Moment
+    task: str
+    queue: str
+    payload: bytes
+    options: bytes
+    headers: bytes
+    priority: int
+    due: Moment
+    created: Moment
+    attempts: int = 0
+    reschedules: int = 0
+    busy: int = 0
+    interruptions: int = 0
+    crashes: int = 0
+    resource: str | None = None
+    unique: str | None = None
+    repeat: str | None = None
+    fire_time: Moment | None = None
+    progress: bytes | None = None
+    stranded: Moment | None = None
+    ref: Any = None
+
+
+class Job(Struct, frozen=True, kw_only=True):
+    """All a store knows of a job but its timeline.
+
+    `asked` is what somebody asked of it while it ran (`cancel` or `reschedule`), `stranded` since when no worker that
+    met it has known its task, `expires` when a terminal job will be forgotten.
+    """
+
+    id: str
+    task: str
+    queue: str
+    state: State
+    priority: int
+    due: Moment
+    created: Moment
+    payload: bytes
+    options: bytes = b""
+    headers: bytes = b""
+    attempts: int = 0
+    reschedules: int = 0
+    busy: int = 0
+    interruptions: int = 0
+    crashes: int = 0
+    error: str | None = None
+    result: bytes | None = None
+    resource: str | None = None
+    limit: int = 1
+    when_busy: WhenBusy = WhenBusy.WAIT
+    unique: str | None = None
+    unique_for: Wait = 0
+    repeat: str | None = None
+    fire_time: Moment | None = None
+    progress: bytes | None = None
+    stranded: Moment | None = None
+    token: int = 0
+    worker: str | None = None
+    started: Moment | None = None
+    lease_until: Moment | None = None
+    asked: str | None = None
+    finished: Moment | None = None
+    expires: Moment | None = None

@@ -1,0 +1,186 @@
+"""How a run ended, what becomes of its job, and what people may ask of a job from outside."""
+
+from enum import StrEnum
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from .job import Claim, State
+from .time import Moment, Wait, When
+
+# ---------------------------------------------------------------- endings: what a run says of itself
+
+
+class Returned(Struct, frozen=True, tag=True):
+    """The handler gave back a value (packed)."""
+
+    result: bytes
+
+
+class Raised(Struct, frozen=True, tag=True):
+    """The handler raised. `final`: trying again is pointless. `wait`: what the task's own backoff function asked for."""
+
+    error: str
+    final: bool = False
+    wait: Wait | None = None
+
+
+class TimedOut(Struct, frozen=True, tag=True):
+    """The handler ran past its time-out."""
+
+    seconds: float
+
+
+class Moved(Struct, frozen=True, tag=True):
+    """The handler asked to be run again at another time."""
+
+    when: When
+    reason: str = ""
+
+
+class Refused(Struct, frozen=True, tag=True):
+    """The handler found its resource unavailable until then, for every job of the key."""
+
+    when: When
+    reason: str = ""
+
+
+class Interrupted(Struct, frozen=True, tag=True):
+    """The worker is going away. A job that had not `started` was only held for a moment: nothing is counted."""
+
+    started: bool
+
+
+class Lost(Struct, frozen=True, tag=True):
+    """The lease ran out: the worker that had the job died, or was cut off."""
+
+
+class Stopped(Struct, frozen=True, tag=True):
+    """A person cancelled the job while it ran, and the run obeyed."""
+
+
+class Unreadable(Struct, frozen=True, tag=True):
+    """The arguments in the store cannot be decoded."""
+
+    error: str
+
+
+class Unknown(Struct, frozen=True, tag=True):
+    """No task of this name is registered with this worker."""
+
+
+Ending: TypeAlias = Returned | Raised | TimedOut | Moved | Refused | Interrupted | Lost | Stopped | Unreadable | Unknown
+
+# ---------------------------------------------------------------- verdicts: what a store is told to write down
+
+
+class Counter(StrEnum):
+    """Separate things happened, so they are counted separately."""
+
+    ATTEMPTS = "attempts"
+    RESCHEDULES = "reschedules"
+    BUSY = "busy"
+    INTERRUPTIONS = "interruptions"
+    CRASHES = "crashes"
+
+
+class Verdict(Struct, frozen=True, kw_only=True):
+    """What becomes of a job, ready to be applied as it stands: a store adds nothing to it but the moment.
+
+    `when`: the new due time of a job that goes back to the queue; None keeps the old one.
+    `error`: None keeps the last one. `keep`: how long a terminal job stays; 0 forgets it at once.
+    `hold`: until then nobody with this job's resource key runs. `stranded`: the worker did not know the task.
+    `event` and `note` are the line in the job's timeline; no event, no line (the happy path writes none).
+    """
+
+    state: State
+    when: When | None = None
+    counts: Counter | None = None
+    result: bytes | None = None
+    error: str | None = None
+    keep: Wait = 0
+    hold: When | None = None
+    stranded: bool = False
+    event: str = ""
+    note: str = ""
+
+
+class Settlement(Struct, frozen=True):
+    """One claim put down."""
+
+    claim: Claim
+    verdict: Verdict
+
+
+class Held(StrEnum):
+    """The answer to a heartbeat, for one claim."""
+
+    HELD = "held"
+    LOST = "lost"
+    CANCEL = "cancel"
+
+
+class Turn(Struct, frozen=True):
+    """One turn of a worker: which settlements took (False: the token was stale), what it holds now, and `again`, the
+    wait after which there may be more. None: nothing is scheduled, a wake-up will tell."""
+
+    took: list[bool]
+    claims: list[Claim]
+    again: Wait | None = None
+
+
+# ---------------------------------------------------------------- changes: what a person may ask
+
+
+class Move(Struct, frozen=True, tag=True):
+    """Run at another time. A running job finishes its run first and then goes back to the queue."""
+
+    when: When
+
+
+class Cancel(Struct, frozen=True, tag=True):
+    """Do not run any more. A running job is told, and ends as cancelled."""
+
+    keep: Wait
+    reason: str = ""
+
+
+class Revive(Struct, frozen=True, tag=True):
+    """A failed or cancelled job runs again, with its counters at zero."""
+
+    when: When
+
+
+class Rank(Struct, frozen=True, tag=True):
+    """Another priority from now on."""
+
+    priority: int
+
+
+Change: TypeAlias = Move | Cancel | Revive | Rank
+
+
+class Answer(StrEnum):
+    """What an amend came to."""
+
+    DONE = "done"
+    ASKED = "asked"  # the job is running: it takes effect when the run ends
+    TOO_LATE = "too late"  # the job's state does not allow it (any more)
+    TAKEN = "taken"  # reviving it would make two jobs with one unique key
+    UNKNOWN = "unknown"  # no such job
+
+
+class Event(Struct, frozen=True):
+    """One line of a job's timeline."""
+
+    at: Moment
+    kind: str
+    note: str = ""
+    worker: str | None = None
+
+
+class Progress(Struct, frozen=True):
+    """How far a run has come, in its own words (packed)."""
+
+    claim: Claim
+    report: bytes

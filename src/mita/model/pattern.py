@@ -1,0 +1,91 @@
+"""When a repeat fires: `Every` so often, or as a `Cron` line says; and what to do about windows that were missed."""
+
+from datetime import timedelta
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+
+from mita.errors import UsageError
+
+from .job import DEFAULT_PRIORITY, WhenBusy
+from .time import SECOND, Moment, Wait
+
+SHORTEST_INTERVAL: Wait = 10
+MOST_IN_ONE_GO = 10_000
+
+
+class Every(Struct, frozen=True, tag=True):
+    """So many seconds from one fire to the next, counted from fire to fire, whoever is late."""
+
+    seconds: float
+
+    def __post_init__(self) -> None:
+        if self.interval < SHORTEST_INTERVAL:
+            raise UsageError(f"Every({self.seconds!r}): an interval must be at least {SHORTEST_INTERVAL / SECOND} seconds")
+
+    @classmethod
+    def of(cls, interval: float | timedelta) -> "Every":
+        return cls(interval.total_seconds() if isinstance(interval, timedelta) else interval)
+
+    @property
+    def interval(self) -> Wait:
+        return round(self.seconds * SECOND)
+
+
+class Cron(Struct, frozen=True, tag=True):
+    """A cron line of 5 fields, or 6 with seconds first, in a time zone (an IANA name, or an offset as `+02:00`)."""
+
+    expression: str
+    tz: str = "UTC"
+
+
+Pattern: TypeAlias = Every | Cron
+
+
+class All(Struct, frozen=True):
+    """Make up for missed windows one by one, oldest first, at most `max_catchup` of them."""
+
+    max_catchup: int = 100
+
+    def __post_init__(self) -> None:
+        if self.max_catchup < 1:
+            raise UsageError(f"All(max_catchup={self.max_catchup}): catch up at least 1, or use missed='skip'")
+
+
+class JobTemplate(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The job a repeat makes, but for its id and its moment."""
+
+    task: str
+    queue: str
+    payload: bytes
+    options: bytes = b""
+    priority: int = DEFAULT_PRIORITY
+    unique: str | None = None
+    unique_for: Wait = 0
+    resource: str | None = None
+    limit: int = 1
+    when_busy: WhenBusy = WhenBusy.WAIT
+
+
+class RepeatSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """All that a person decided about a repeat. Packed, it is the `spec` of a stored `Repeat`."""
+
+    pattern: Pattern
+    job: JobTemplate
+    start_after: Moment | None = None
+    end_before: Moment | None = None
+    limit: int | None = None
+    missed: Literal["skip", "once"] | All = "skip"
+    overlap: Literal["allow", "skip"] = "allow"
+
+    def __post_init__(self) -> None:
+        if self.limit is not None and self.limit < 1:
+            raise UsageError(f"limit={self.limit}: a repeat fires at least once; remove it to stop it")
+        if self.start_after is not None and self.end_before is not None and self.end_before <= self.start_after:
+            raise UsageError("end_before must come after start_after, or the repeat never fires")
+        if not isinstance(self.missed, All) and self.missed not in ("skip", "once"):
+            raise UsageError(f"missed={self.missed!r}: use 'skip', 'once' or All(max_catchup)")
+        if self.overlap not in ("allow", "skip"):
+            raise UsageError(f"overlap={self.overlap!r}: use 'allow' or 'skip'")
+        if self.overlap == "skip" and self.job.unique is not None:
+            raise UsageError("overlap='skip' and a unique key of its own exclude each other: choose one")

@@ -1,0 +1,53 @@
+"""How failures are tried again, and the other settings that travel with a job."""
+
+from collections.abc import Callable
+from enum import StrEnum
+
+from msgspec import UNSET, Struct, UnsetType
+
+from mita.errors import UsageError
+
+MAX_RETRIES_LIMIT = 1000
+
+
+class Jitter(StrEnum):
+    """How chance spreads the waits between retries."""
+
+    FULL = "full"
+    NONE = "none"
+    EQUAL = "equal"
+    DECORRELATED = "decorrelated"
+
+
+class Retry(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A retry budget and the waits within it, in seconds.
+
+    Before retry *n* the wait is drawn from 0 to `min(base · 2^(n-1), cap)` (full jitter). `waits` gives them one by one
+    instead, the last one repeating. `wait` is a function of (attempt, error) in the worker's own code: it is not stored
+    with a job, and wins over the rest. `max_retries=0` fails at once; `max_crashes` is the budget for dying workers.
+    """
+
+    max_retries: int = 3
+    base: float = 0.5
+    cap: float = 30.0
+    jitter: Jitter = Jitter.FULL
+    waits: tuple[float, ...] = ()
+    max_crashes: int = 3
+    wait: Callable[[int, BaseException], float] | UnsetType = UNSET
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.max_retries <= MAX_RETRIES_LIMIT:
+            raise UsageError(f"max_retries must be between 0 and {MAX_RETRIES_LIMIT}, not {self.max_retries}")
+        if self.max_crashes < 0:
+            raise UsageError(f"max_crashes must be 0 or more, not {self.max_crashes}")
+        if self.base < 0 or self.cap < 0 or any(wait < 0 for wait in self.waits):
+            raise UsageError("the waits between retries (base, cap, waits) must not be negative")
+        if self.jitter not in tuple(Jitter):
+            raise UsageError(f"jitter must be one of {', '.join(Jitter)}, not {self.jitter!r}")
+
+
+class JobOptions(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What is stored with each job, so that any worker can judge it, even one that does not know its task."""
+
+    retry: Retry = Retry()
+    timeout: float | None = None

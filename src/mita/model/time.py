@@ -1,0 +1,31 @@
+"""Time, as the whole code writes it down: whole milliseconds.
+
+A `Moment` is a point on the store's clock, a `Wait` a length. Callers send waits, or moments that a person named; only a
+store turns a wait into a moment, so two clocks never meet in one comparison.
+"""
+
+from typing import TypeAlias
+
+from msgspec import Struct
+
+Moment: TypeAlias = int
+Wait: TypeAlias = int
+
+SECOND: Wait = 1000
+MINUTE: Wait = 60 * SECOND
+HOUR: Wait = 60 * MINUTE
+DAY: Wait = 24 * HOUR
+
+
+class When(Struct, frozen=True):
+    """From which moment something holds: `wait` after the store's now, or at the moment `at`. A past moment means now."""
+
+    wait: Wait = 0
+    at: Moment | None = None
+
+    def moment(self, now: Moment) -> Moment:
+        """The moment this means on a store whose clock shows `now`."""
+        return now + self.wait if self.at is None else max(now, self.at)
+
+
+NOW = When()

@@ -1,0 +1,96 @@
+"""What people see: counts, pages, workers, keys, health."""
+
+from enum import StrEnum
+
+from msgspec import Struct
+
+from .job import Job, State
+from .time import Moment, Wait
+
+
+class QueueView(Struct, frozen=True, kw_only=True):
+    """One queue at one moment. `oldest` is how long its oldest ready job has been ready."""
+
+    name: str
+    scheduled: int = 0
+    ready: int = 0
+    blocked: int = 0
+    running: int = 0
+    succeeded: int = 0
+    failed: int = 0
+    cancelled: int = 0
+    oldest: Wait | None = None
+    paused: Moment | None = None
+
+
+class JobFilter(Struct, frozen=True, kw_only=True):
+    """Which jobs a page shows; None means any. `scheduled` splits `queued` by its due time: True ahead, False ready.
+
+    `error` is looked for inside the error's text.
+    """
+
+    queue: str | None = None
+    task: str | None = None
+    state: State | None = None
+    scheduled: bool | None = None
+    resource: str | None = None
+    unique: str | None = None
+    repeat: str | None = None
+    error: str | None = None
+
+
+class Page(Struct, frozen=True):
+    """Jobs, newest first, and the cursor that the next page starts after; None on the last page."""
+
+    jobs: list[Job]
+    after: str | None = None
+
+
+class WorkerView(Struct, frozen=True, kw_only=True):
+    """One incarnation of a worker, as it last described itself. `offset` is its clock less the store's."""
+
+    id: str
+    name: str
+    host: str
+    pid: int
+    queues: tuple[str, ...]
+    tasks: tuple[str, ...]
+    slots: int
+    running: int = 0
+    rate: float = 0.0
+    started: Moment = 0
+    seen: Moment = 0
+    offset: Wait = 0
+
+
+class Holder(Struct, frozen=True):
+    """Who holds a resource key."""
+
+    id: str
+    worker: str | None
+    since: Moment | None
+
+
+class ResourceView(Struct, frozen=True, kw_only=True):
+    """One resource key of one queue."""
+
+    queue: str
+    key: str
+    holders: tuple[Holder, ...] = ()
+    waiting: int = 0
+    held_until: Moment | None = None
+
+
+class Health(StrEnum):
+    GOOD = "good"
+    WARN = "warn"
+    BAD = "bad"
+
+
+class Finding(Struct, frozen=True):
+    """One line of the doctor: what was looked at, what was found, and what to do about it."""
+
+    what: str
+    found: str
+    health: Health = Health.GOOD
+    remedy: str = ""

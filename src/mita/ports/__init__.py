@@ -1,0 +1,1 @@
+"""What the outside world must promise the engine: stores and clocks."""

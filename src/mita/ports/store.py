@@ -1,0 +1,181 @@
+"""The store contract: what SQLite, PostgreSQL, Redis, NATS and memory all promise.
+
+Lists in, lists out, one answer per item in the same order; each item is atomic by itself, a batch never is. Decisions are
+made by `mita.rules`; a store applies them if the token (or the source state) still matches. Waits travel as waits: only a
+store makes moments. The suite in `mita.testing.contract` says the same in tests.
+
+A store belongs to the event loop that opened it. Making one connects to nothing; `open` does.
+"""
+
+from collections.abc import Collection, Sequence
+from enum import Flag, auto
+from typing import Protocol
+
+from msgspec import Struct
+
+from mita.model.job import Claim, Job, NewJob, Receipt
+from mita.model.outcome import Answer, Change, Event, Held, Progress, Settlement, Turn
+from mita.model.repeat import DueRepeats, Firing, Repeat
+from mita.model.time import Moment, Wait, When
+from mita.model.view import Finding, JobFilter, Page, QueueView, ResourceView, WorkerView
+
+ASKED = "!"  # the wake-up topic that says: somebody asked something of a running job
+TIMELINE_LENGTH = 50  # the newest events a store keeps of one job
+
+
+class Can(Flag):
+    """What not every engine can do. A contract test that needs one of these names it."""
+
+    OBEY_A_FAKE_CLOCK = auto()
+    KEEP_EXACT_ORDER = auto()
+    ENQUEUE_IN_YOUR_TRANSACTION = auto()
+
+
+class Memo(Struct, frozen=True, kw_only=True):
+    """A value to remember under a name: for the life of the claim's job, or for `keep` across all jobs."""
+
+    claim: Claim
+    name: str
+    value: bytes
+    keep: Wait | None = None
+
+
+class Jobs(Protocol):
+    """The way of a job through the store."""
+
+    async def enqueue(self, jobs: Sequence[NewJob]) -> list[Receipt]:
+        """Take jobs in. A `unique` key that a job of the same queue holds (while it is not terminal, and its
+        `unique_for` longer) gives that job's id. Enqueuing an id that is already there changes nothing."""
+
+    async def claim(self, queues: Sequence[str], limit: int, lease: Wait, worker: str) -> Turn:
+        """Hand over up to `limit` due jobs, queue after queue in the order given, in each by priority, due time, age.
+
+        Paused queues give nothing. A job whose resource key is taken or held becomes `blocked` (busy +1), or as its
+        `when_busy` says: `skip` ends it as cancelled; `replace` cancels the key's other waiting jobs and blocks it.
+        A key whose hold has run out wakes as many of its blocked jobs as may run."""
+
+    async def settle(self, settlements: Sequence[Settlement]) -> list[bool]:
+        """Put claims down. False: the token is stale, nothing was changed.
+
+        What was asked while the job ran comes first: after `cancel` it ends as cancelled, after a reschedule it goes
+        to the queue at the asked time; counters, error and timeline are written as the verdict says. Leaving `running`
+        frees the resource key and wakes its oldest blocked job of the highest priority, in the same atomic act."""
+
+    async def turn(
+        self, settlements: Sequence[Settlement], queues: Sequence[str], limit: int, lease: Wait, worker: str
+    ) -> Turn:
+        """`settle`, then `claim`, in one round trip."""
+
+    async def extend(self, claims: Sequence[Claim], lease: Wait) -> list[Held]:
+        """Keep claims for `lease` from now. `cancel`: still held, and somebody asked for it to stop."""
+
+    async def reap(self, limit: int, lease: Wait, worker: str) -> list[Claim]:
+        """Take over jobs whose lease ran out, of any queue, under a new token. Also wakes blocked jobs whose key is free:
+        the net under a wake-up that was lost."""
+
+    async def amend(self, ids: Sequence[str], change: Change) -> list[Answer]:
+        """Ask something of jobs by id, in whatever state they are."""
+
+    async def progress(self, reports: Sequence[Progress]) -> list[bool]:
+        """Note how far runs have come. False: the token is stale."""
+
+    async def recall(self, claim: Claim, name: str, shared: bool) -> bytes | None:
+        """What was remembered under this name, for this job or (`shared`) for all."""
+
+    async def remember(self, memo: Memo) -> bytes | None:
+        """Remember a value unless there is one already; gives the one that stands, None when the token is stale."""
+
+
+class Repeats(Protocol):
+    """Stored rules that make jobs."""
+
+    async def put_repeat(self, repeat: Repeat) -> Repeat:
+        """Insert, or replace spec and cursor. Count, last fire and a pause are kept; the revision grows. The same spec
+        again changes nothing."""
+
+    async def remove_repeats(self, keys: Sequence[str]) -> list[bool]: ...
+
+    async def pause_repeats(self, keys: Sequence[str]) -> list[bool]: ...
+
+    async def resume_repeats(self, keys: Sequence[str]) -> list[bool]: ...
+
+    async def due_repeats(self, limit: int) -> DueRepeats: ...
+
+    async def fire(self, firings: Sequence[Firing]) -> list[bool]:
+        """Apply each firing whose cursor and revision still stand and whose repeat is active; False for the others."""
+
+    async def list_repeats(self) -> list[Repeat]:
+        """All of them, by key."""
+
+
+class Looking(Protocol):
+    """Reading. None of this changes anything."""
+
+    async def now(self) -> Moment: ...
+
+    async def queues(self) -> list[QueueView]:
+        """Every queue that ever had a job, by name."""
+
+    async def page(self, want: JobFilter, after: str | None, limit: int) -> Page:
+        """Jobs that match, newest id first, with ids below `after`."""
+
+    async def find(self, ids: Sequence[str]) -> list[Job | None]: ...
+
+    async def timeline(self, id: str) -> list[Event]:
+        """What happened to a job beyond the happy path, oldest first; at most `TIMELINE_LENGTH` events, the first of them
+        a `folded` one that says how many came before."""
+
+    async def ahead(self, id: str) -> int | None:
+        """How many jobs go first: of the queue's ready ones for a ready job, of its key's blocked ones for a blocked
+        job. None for others."""
+
+    async def workers(self) -> list[WorkerView]:
+        """Those whose last beat has not run out."""
+
+    async def resources(self, queue: str | None = None, key: str | None = None) -> list[ResourceView]:
+        """Keys that are held, waited for, or on hold."""
+
+
+class Care(Protocol):
+    """Keeping the place in order."""
+
+    async def pause(self, queues: Sequence[str]) -> None: ...
+
+    async def resume(self, queues: Sequence[str]) -> None: ...
+
+    async def hold(self, queues: Sequence[str], key: str, until: When) -> None:
+        """Nobody with this key starts in these queues before then. `NOW` lifts a hold."""
+
+    async def beat(self, worker: WorkerView, keep: Wait) -> Moment:
+        """Describe a worker; it counts as alive for `keep`. Gives the store's clock."""
+
+    async def leave(self, worker: str) -> None: ...
+
+    async def prune(self, limit: int, most: int) -> int:
+        """Forget up to `limit` terminal jobs: those past their time, and succeeded ones beyond the newest `most` of their
+        queue. Gives how many went."""
+
+    async def migrate(self) -> list[str]:
+        """Bring the schema up to date; gives the names of the steps that were run."""
+
+    async def doctor(self) -> list[Finding]: ...
+
+
+class Waking(Protocol):
+    """Sleeping without polling."""
+
+    async def wait(self, queues: Collection[str] | None, timeout: float) -> frozenset[str]:
+        """Return as soon as a job may have become claimable in one of these queues (None: in any), or something was asked
+        of a running job (`ASKED`), and say which; empty after `timeout` seconds. What happened since the last `wait` of
+        this store counts, so nothing falls between two calls; waking for nothing is allowed, sleeping through is not."""
+
+
+class Store(Jobs, Repeats, Looking, Care, Waking, Protocol):
+    """The whole contract."""
+
+    can: Can
+
+    async def open(self) -> None:
+        """Connect, and bring the schema up to date."""
+
+    async def close(self) -> None: ...

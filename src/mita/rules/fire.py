@@ -1,0 +1,127 @@
+"""When a repeat fires, and what one turn of it makes."""
+
+from collections.abc import Iterator
+from hashlib import sha256
+from itertools import islice, takewhile
+
+from mita.model.job import NewJob
+from mita.model.pattern import MOST_IN_ONE_GO, All, Cron, Every, RepeatSpec
+from mita.model.repeat import Firing, Repeat, RepeatState
+from mita.model.time import SECOND, Moment, When
+
+from . import cron
+
+
+def check(spec: RepeatSpec) -> None:
+    """Raise a `UsageError` for a pattern that cannot be computed."""
+    if isinstance(spec.pattern, Cron):
+        cron.check(spec.pattern)
+
+
+def fires(spec: RepeatSpec, after: Moment, origin: Moment) -> Iterator[Moment]:
+    """The nominal fire times later than `after`. Intervals are counted from `origin`, which is one of them."""
+    times = _times(spec, max(after, (spec.start_after or 0) - 1), origin)
+    return times if spec.end_before is None else takewhile(lambda time: time < (spec.end_before or 0), times)
+
+
+def _times(spec: RepeatSpec, after: Moment, origin: Moment) -> Iterator[Moment]:
+    match spec.pattern:
+        case Cron() as line:
+            yield from cron.after(line, after)
+        case Every() as every:
+            turns = max(0, (after - origin) // every.interval + 1)  # computed, not walked
+            while True:
+                yield origin + turns * every.interval
+                turns += 1
+
+
+def first(spec: RepeatSpec, now: Moment) -> Moment | None:
+    """The first fire of a repeat that is made now: an interval begins at its start, or one interval from now."""
+    origin = now
+    if isinstance(spec.pattern, Every):
+        origin = spec.start_after if spec.start_after is not None else now + spec.pattern.interval
+    return next(fires(spec, now - 1 if spec.start_after == now else now, origin), None)
+
+
+def preview(spec: RepeatSpec, cursor: Moment | None, n: int) -> list[Moment]:
+    """The next `n` fires from the cursor on."""
+    return [] if cursor is None else [cursor, *islice(fires(spec, cursor, cursor), n - 1)]
+
+
+def plan(repeat: Repeat, spec: RepeatSpec, now: Moment) -> Firing:
+    """What a repeat whose cursor has come does now."""
+    assert repeat.cursor is not None, "a repeat without a cursor is never due"  # noqa: S101
+    left = MOST_IN_ONE_GO if spec.limit is None else spec.limit - repeat.count
+    due = _windows(spec, repeat.cursor, now)[:left] if left > 0 else []
+    future = next(fires(spec, max(now, repeat.cursor), repeat.cursor), None)
+    ended = _ending(spec, repeat.count + len(due), future)
+    return Firing(
+        key=repeat.key,
+        cursor=repeat.cursor,
+        revision=repeat.revision,
+        next=None if ended else future,
+        fired=len(due),
+        last=due[-1] if due else None,
+        jobs=tuple(job(repeat.key, spec, time) for time in due),
+        state=RepeatState.FINISHED if ended else RepeatState.ACTIVE,
+        reason=ended,
+    )
+
+
+def _windows(spec: RepeatSpec, cursor: Moment, now: Moment) -> list[Moment]:
+    """The fire times to make jobs for. A fire is merely late, not missed, while its next window has not come."""
+    following = next(fires(spec, cursor, cursor), None)
+    if following is None or following > now:
+        return [cursor]
+    match spec.missed:
+        case "skip":
+            return []
+        case "once":
+            return [cursor]
+        case All(most):
+            missed = takewhile(lambda time: time <= now, fires(spec, cursor, cursor))
+            return [cursor, *islice(missed, min(most, MOST_IN_ONE_GO) - 1)]
+
+
+def _ending(spec: RepeatSpec, count: int, future: Moment | None) -> str:
+    if spec.limit is not None and count >= spec.limit:
+        return f"it has fired {count} times, its limit"
+    if future is None:
+        return "no fire is left before its end" if spec.end_before is not None else "the pattern has no further match"
+    return ""
+
+
+def job(key: str, spec: RepeatSpec, time: Moment, id: str | None = None) -> NewJob:
+    """The job of one fire. Its id follows from repeat and fire time, so making it twice makes one."""
+    made = spec.job
+    return NewJob(
+        id=id or fire_id(key, time),
+        task=made.task,
+        queue=made.queue,
+        payload=made.payload,
+        options=made.options,
+        priority=made.priority,
+        when=When(at=time),
+        unique=f"repeat:{key}" if spec.overlap == "skip" else made.unique,
+        unique_for=made.unique_for,
+        resource=made.resource,
+        limit=made.limit,
+        when_busy=made.when_busy,
+        repeat=key,
+        fire_time=time,
+    )
+
+
+def fire_id(key: str, time: Moment) -> str:
+    """Shaped like every job id: the time first, so that ids sort by it, then what tells them apart."""
+    digest = sha256(f"{key}\0{time}".encode()).hexdigest()
+    return f"{time:012x}7{digest[:3]}8{digest[3:18]}"
+
+
+def in_words(spec: RepeatSpec) -> str:
+    """The pattern as people say it."""
+    match spec.pattern:
+        case Cron() as line:
+            return cron.in_words(line)
+        case Every() as every:
+            return f"every {every.interval / SECOND:g} s"

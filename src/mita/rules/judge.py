@@ -1,0 +1,108 @@
+"""From how a run ended to what becomes of its job."""
+
+from msgspec import Struct
+
+from mita.model.job import Claim, State
+from mita.model.outcome import (
+    Counter,
+    Ending,
+    Interrupted,
+    Lost,
+    Moved,
+    Raised,
+    Refused,
+    Returned,
+    Stopped,
+    TimedOut,
+    Unknown,
+    Unreadable,
+    Verdict,
+)
+from mita.model.policy import Retry
+from mita.model.time import DAY, HOUR, MINUTE, SECOND, Wait, When
+
+from .retry import backoff
+
+
+class Keep(Struct, frozen=True, kw_only=True):
+    """How long terminal jobs are kept."""
+
+    succeeded: Wait = HOUR
+    failed: Wait = 30 * DAY
+
+
+STRANDED_WAIT = 2 * SECOND  # how long a job of an unknown task is left for others before it is looked at again
+STRANDED_GRACE = HOUR  # and for how long in all: a rolling deploy is over by then
+
+
+def judge(claim: Claim, ending: Ending, retry: Retry, keep: Keep, roll: float, grace: Wait = STRANDED_GRACE) -> Verdict:
+    """The whole table of endings in one place. `roll` is chance, between 0 and 1."""
+    match ending:
+        case Returned(result):
+            return Verdict(state=State.SUCCEEDED, result=result, keep=keep.succeeded)
+        case Raised(error, final, wait):
+            return _failure(claim, error, retry, keep, roll, final=final, wait=wait)
+        case TimedOut(seconds):
+            return _failure(claim, f"TimedOut: ran past its time-out of {seconds:g} s", retry, keep, roll)
+        case Moved(when, reason):
+            return _back(when, Counter.RESCHEDULES, "rescheduled", reason or "by its handler")
+        case Refused(when, reason):
+            return _refused(claim, when, reason or "its resource is not available")
+        case Interrupted(started):
+            return _back(None, Counter.INTERRUPTIONS, "interrupted", "the worker shut down") if started else RELEASE
+        case Lost():
+            return _crash(claim, retry, keep, roll)
+        case Stopped():
+            return Verdict(state=State.CANCELLED, keep=keep.failed, event="cancelled", note="while it ran")
+        case Unreadable(error):
+            return _dead(error, keep, None)
+        case Unknown():
+            return _unknown(claim, keep, grace)
+
+
+RELEASE = Verdict(state=State.QUEUED)
+
+
+def _back(when: When | None, counts: Counter | None, event: str, note: str, error: str | None = None) -> Verdict:
+    return Verdict(state=State.QUEUED, when=when, counts=counts, event=event, note=note, error=error)
+
+
+def _dead(error: str, keep: Keep, counts: Counter | None) -> Verdict:
+    return Verdict(state=State.FAILED, counts=counts, error=error, keep=keep.failed, event="failed", note=first_line(error))
+
+
+def _failure(
+    claim: Claim, error: str, retry: Retry, keep: Keep, roll: float, *, final: bool = False, wait: Wait | None = None
+) -> Verdict:
+    n = claim.attempts + 1
+    if final or n > retry.max_retries:
+        return _dead(error, keep, Counter.ATTEMPTS)
+    wait = backoff(retry, n, roll) if wait is None else wait
+    note = f"{first_line(error)}; retry {n} of {retry.max_retries} in {wait / SECOND:g} s"
+    return _back(When(wait), Counter.ATTEMPTS, "retried", note, error)
+
+
+def _crash(claim: Claim, retry: Retry, keep: Keep, roll: float) -> Verdict:
+    n = claim.crashes + 1
+    error = f"WorkerLost: the lease ran out {n} time(s); the worker died or was cut off"
+    if n > retry.max_crashes:
+        return _dead(error, keep, Counter.CRASHES)
+    return _back(When(backoff(retry, n, roll)), Counter.CRASHES, "crashed", error, error)
+
+
+def _refused(claim: Claim, when: When, note: str) -> Verdict:
+    """Everybody with the key waits for it; a job without a key can only move itself."""
+    if claim.resource is None:
+        return _back(when, Counter.BUSY, "unavailable", note)
+    return Verdict(state=State.BLOCKED, hold=when, counts=Counter.BUSY, event="unavailable", note=note)
+
+
+def _unknown(claim: Claim, keep: Keep, grace: Wait) -> Verdict:
+    if claim.stranded is not None and claim.at - claim.stranded >= grace:
+        minutes = (claim.at - claim.stranded) // MINUTE
+        return _dead(f"UnknownTask: no worker has known {claim.task!r} for {minutes} min", keep, None)
+    return Verdict(state=State.QUEUED, when=When(STRANDED_WAIT), stranded=True)
+
+
+def first_line(text: str) -> str:
+    return text.split("\n", 1)[0]

@@ -1,0 +1,58 @@
+"""Names that travel as data into keys, subjects and URLs: checked once, at the door."""
+
+import re
+from string import Formatter
+from typing import Any
+
+from mita.errors import UsageError
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}")
+_SPACE = re.compile(r"[a-z][a-z0-9_]{0,39}")
+LONGEST_KEY = 250
+
+
+def check_name(what: str, name: str) -> str:
+    """A queue, task or repeat: letters, digits and `_ . : -`."""
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise UsageError(
+            f"{what} {name!r} is not a usable name: use 1 to 128 of A-Z a-z 0-9 _ . : - and begin with a letter or a digit"
+        )
+    return name
+
+
+def check_namespace(name: str) -> str:
+    if not _SPACE.fullmatch(name):
+        raise UsageError(
+            f"namespace {name!r} is not usable: use up to 40 of a-z 0-9 _ and begin with a letter, "
+            "for example ?namespace=shop"
+        )
+    return name
+
+
+def check_key(what: str, key: str) -> str:
+    """A resource or unique key: any printable text that is not too long."""
+    if not isinstance(key, str) or not key or len(key) > LONGEST_KEY or not key.isprintable():
+        raise UsageError(f"{what} key {key!r} is not usable: it must be 1 to {LONGEST_KEY} printable characters")
+    return key
+
+
+def check_template(what: str, template: str, parameters: tuple[str, ...]) -> None:
+    """That `account:{account_id}` names only parameters of the task."""
+    try:
+        fields = [field for _, field, _, _ in Formatter().parse(template) if field is not None]
+    except ValueError as error:
+        raise UsageError(f"{what}={template!r} cannot be read: {error}") from error
+    for field in fields:
+        if re.split(r"[.\[]", field, maxsplit=1)[0] not in parameters:
+            known = ", ".join(parameters) or "none"
+            raise UsageError(f"{what}={template!r} names {field!r}, which is not a parameter of the task ({known})")
+
+
+def fill(what: str, template: str, arguments: dict[str, Any]) -> str:
+    """The key of one job."""
+    if "{" not in template and "}" not in template:
+        return check_key(what, template)
+    try:
+        return check_key(what, template.format_map(arguments))
+    except (LookupError, AttributeError, ValueError) as error:
+        raise UsageError(f"{what}={template!r} does not fit the arguments: {error}") from error

@@ -1,0 +1,42 @@
+"""How much to claim: what can start soon, and no more, so that other workers do not starve."""
+
+from msgspec import Struct
+
+SOON = 0.05  # seconds of work a worker may hold beyond what it runs
+MOST = 1000  # items in one call to a store
+
+
+class Load(Struct, frozen=True):
+    """What a worker is doing. `rate` is finished runs per second of late; `threads` is 0 when no task needs one."""
+
+    slots: int
+    running: int
+    waiting: int
+    rate: float
+    threads: int = 0
+    on_threads: int = 0
+
+
+def room(load: Load) -> int:
+    """How many more jobs to claim now."""
+    ahead = int(load.rate * SOON)
+    free = load.slots - load.running
+    if load.threads:  # what waits for a thread cannot start before one is free
+        free = min(free, load.threads - load.on_threads)
+    return max(0, min(free + ahead - load.waiting, MOST))
+
+
+def smooth(rate: float, finished: int, seconds: float) -> float:
+    """A moving rate that forgets in about a second."""
+    if seconds <= 0:
+        return rate
+    weight = min(1.0, seconds)
+    return rate + (finished / seconds - rate) * weight
+
+
+def rotate(queues: list[str], turn: int) -> list[str]:
+    """Each turn begins with another queue, so that a busy one cannot hold up the others."""
+    if not queues:
+        return queues
+    shift = turn % len(queues)
+    return queues[shift:] + queues[:shift]

@@ -1,0 +1,76 @@
+"""The one table of legal moves. The guards in the stores, the diagram in the docs and the tests come from it."""
+
+from enum import StrEnum
+
+from mita.model.job import State
+from mita.model.outcome import Cancel, Change, Move, Rank, Revive
+
+Q, B, R = State.QUEUED, State.BLOCKED, State.RUNNING
+WAITING = frozenset({Q, B})
+ALIVE = frozenset({Q, B, R})
+TERMINAL = frozenset({State.SUCCEEDED, State.FAILED, State.CANCELLED})
+
+
+class Step(StrEnum):
+    """Why a job changes its state."""
+
+    CLAIM = "claim"
+    BLOCK = "block"
+    WAKE = "wake"
+    SKIP = "skip"
+    SUCCEED = "succeed"
+    RETRY = "retry"
+    RESCHEDULE = "reschedule"
+    RELEASE = "release"
+    REFUSE = "refuse"
+    FAIL = "fail"
+    CANCEL = "cancel"
+    REVIVE = "revive"
+
+
+TABLE: dict[Step, tuple[frozenset[State], State]] = {
+    Step.CLAIM: (frozenset({Q}), R),
+    Step.BLOCK: (frozenset({Q}), B),
+    Step.WAKE: (frozenset({B}), Q),
+    Step.SKIP: (WAITING, State.CANCELLED),
+    Step.SUCCEED: (frozenset({R}), State.SUCCEEDED),
+    Step.RETRY: (frozenset({R}), Q),
+    Step.RESCHEDULE: (ALIVE, Q),
+    Step.RELEASE: (frozenset({R}), Q),
+    Step.REFUSE: (frozenset({R}), B),
+    Step.FAIL: (frozenset({R}), State.FAILED),
+    Step.CANCEL: (ALIVE, State.CANCELLED),
+    Step.REVIVE: (frozenset({State.FAILED, State.CANCELLED}), Q),
+}
+
+
+def step(state: State, why: Step) -> State | None:
+    """The state that `why` leads to from here; None when it does not lead anywhere."""
+    sources, target = TABLE[why]
+    return target if state in sources else None
+
+
+def allowed(change: Change) -> frozenset[State]:
+    """The states in which a person may ask for this change."""
+    match change:
+        case Move():
+            return TABLE[Step.RESCHEDULE][0]
+        case Cancel():
+            return TABLE[Step.CANCEL][0]
+        case Revive():
+            return TABLE[Step.REVIVE][0]
+        case Rank():
+            return ALIVE
+
+
+def as_mermaid() -> str:
+    """The table as a picture."""
+    lines = ["stateDiagram-v2", "    [*] --> queued: enqueue"]
+    lines += [
+        f"    {source} --> {target}: {why}"
+        for why, (sources, target) in TABLE.items()
+        for source in sorted(sources)
+        if source != target
+    ]
+    lines += [f"    {state} --> [*]: prune" for state in sorted(TERMINAL)]
+    return "\n".join(lines)
