@@ -57,7 +57,7 @@ class Receipt(Struct, frozen=True):
     created: bool = True
 
 
-class Claim(Struct, frozen=True, kw_only=True):
+class Claim(Struct, frozen=True):
     """A worker's hold on a job: what a run needs to know, and the token that lets it put the job down again.
 
     `at` is the store's clock at the claim. `ref` is the store's own handle; nobody else looks inside.

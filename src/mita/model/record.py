@@ -1,0 +1,98 @@
+"""What people are shown of a job or a repeat: decoded, with moments as aware datetimes."""
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from msgspec import Struct
+
+from .pattern import Pattern
+from .repeat import RepeatState
+
+
+class Shown(StrEnum):
+    """A job's state as people see it: `queued` is split by its due time."""
+
+    SCHEDULED = "scheduled"
+    READY = "ready"
+    BLOCKED = "blocked"
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+class Checkpoint(NamedTuple):
+    """How far a run has come, in its own words."""
+
+    done: float
+    total: float | None = None
+    message: str = ""
+
+
+class Happening(Struct, frozen=True):
+    """One line of a job's timeline."""
+
+    at: datetime
+    kind: str
+    note: str = ""
+    worker: str | None = None
+
+
+class JobRecord(Struct, frozen=True, kw_only=True):
+    """All that is known of a job at one moment.
+
+    `arguments` are plain values by parameter name, None when they cannot be read; parameters left at their default are
+    not among them. `timeline` is whole in the answer to `get`; in a page it has only its first and last lines.
+    """
+
+    id: str
+    task: str
+    queue: str
+    state: Shown
+    priority: int
+    due: datetime
+    created: datetime
+    attempts: int = 0
+    reschedules: int = 0
+    busy: int = 0
+    interruptions: int = 0
+    crashes: int = 0
+    error: str | None = None
+    result: Any = None
+    resource: str | None = None
+    unique: str | None = None
+    repeat: str | None = None
+    fire_time: datetime | None = None
+    worker: str | None = None
+    started: datetime | None = None
+    finished: datetime | None = None
+    asked: str | None = None
+    progress: Checkpoint | None = None
+    arguments: dict[str, Any] | None = None
+    timeline: tuple[Happening, ...] = ()
+
+
+class JobPage(Struct, frozen=True):
+    """Jobs, newest first; `after` is what the next page begins behind, None on the last one."""
+
+    jobs: tuple[JobRecord, ...]
+    after: str | None = None
+
+
+class RepeatRecord(Struct, frozen=True, kw_only=True):
+    """A repeat and how it stands. One that cannot be read is `parked`, with nothing but its key and the reason."""
+
+    key: str
+    state: RepeatState
+    reason: str = ""
+    task: str = ""
+    queue: str = ""
+    pattern: Pattern | None = None
+    words: str = ""
+    next: datetime | None = None
+    last: datetime | None = None
+    count: int = 0
+    limit: int | None = None
+    missed: str = "skip"
+    overlap: str = "allow"

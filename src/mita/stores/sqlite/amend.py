@@ -1,0 +1,89 @@
+"""What people ask of a job from outside, in whatever state it is."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from mita.model.job import State
+from mita.model.outcome import Answer, Cancel, Change, Move, Rank, Revive
+from mita.ports.store import ASKED
+from mita.rules.states import allowed
+
+from .settle import forget
+from .timeline import note
+from .tx import Tx
+
+
+class _Row(NamedTuple):
+    seq: int
+    id: str
+    queue: str
+    state: str
+    asked: str | None
+    unique: str | None
+    unique_for: int
+
+
+def amend(tx: Tx, ids: Sequence[str], change: Change) -> list[Answer]:
+    return [_amend(tx, id, change) for id in ids]
+
+
+def _amend(tx: Tx, id: str, change: Change) -> Answer:
+    found = tx.row("amendable", id=id)
+    if found is None:
+        return Answer.UNKNOWN
+    job = _Row(*found)
+    if State(job.state) not in allowed(change):
+        return Answer.TOO_LATE
+    match change:
+        case Move():
+            return _move(tx, job, change)
+        case Cancel():
+            return _cancel(tx, job, change)
+        case Revive():
+            return _revive(tx, job, change)
+        case Rank():
+            tx.run("rank", seq=job.seq, priority=change.priority)
+            return Answer.DONE
+
+
+def _move(tx: Tx, job: _Row, change: Move) -> Answer:
+    if job.asked == "cancel":
+        return Answer.TOO_LATE
+    due = change.when.moment(tx.now)
+    note(tx, job.seq, "rescheduled", "from outside")
+    if job.state == State.RUNNING:
+        return _ask(tx, job, "reschedule", due=due)
+    tx.run("move", seq=job.seq, due=due)
+    tx.topics.add(job.queue)
+    return Answer.DONE
+
+
+def _cancel(tx: Tx, job: _Row, change: Cancel) -> Answer:
+    note(tx, job.seq, "cancelled", change.reason)
+    if job.state == State.RUNNING:
+        return _ask(tx, job, "cancel", keep=change.keep)
+    tx.run("cancel", seq=job.seq, now=tx.now, expires=tx.now + change.keep)
+    if job.unique is not None:
+        tx.run("unique_free", queue=job.queue, key=job.unique, id=job.id, until=tx.now + job.unique_for)
+    if not change.keep:
+        forget(tx, [job.seq])
+    return Answer.DONE
+
+
+def _ask(tx: Tx, job: _Row, what: str, **details: Any) -> Answer:
+    """A running job finishes its run first; what was asked waits with it."""
+    tx.run("ask", seq=job.seq, asked=what, due=details.get("due"), keep=details.get("keep"))
+    tx.topics.add(ASKED)
+    return Answer.ASKED
+
+
+def _revive(tx: Tx, job: _Row, change: Revive) -> Answer:
+    if job.unique is not None:
+        holder = tx.row("unique_holder", queue=job.queue, key=job.unique, now=tx.now)
+        if holder is not None and holder[0] != job.id:
+            return Answer.TAKEN
+        tx.run("unique_take", queue=job.queue, key=job.unique, id=job.id)
+    tx.run("revive", seq=job.seq, due=change.when.moment(tx.now))
+    note(tx, job.seq, "revived", "")
+    tx.topics.add(job.queue)
+    return Answer.DONE

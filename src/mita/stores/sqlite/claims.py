@@ -1,0 +1,111 @@
+"""Claiming, keeping and inheriting jobs."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from mita.model.job import Claim
+from mita.model.outcome import Held, Turn
+from mita.model.time import Moment, Wait
+
+from . import keys
+from .tx import Tx, as_json
+
+SCAN = 1000  # jobs looked at in one call at most: a hot key's thousands are blocked a slice at a time
+
+_from_json = msgspec.json.Decoder().decode
+
+
+def claim(tx: Tx, queues: Sequence[str], limit: int, lease: Wait, worker: str) -> Turn:
+    paused = {name for (name,) in tx.rows("paused")}
+    open_queues = [queue for queue in queues if queue not in paused]
+    keys.end_holds(tx, open_queues)
+    claims: list[Claim] = []
+    more = False
+    for queue in open_queues:
+        found, unfinished = _claim_queue(tx, queue, limit - len(claims), lease, worker)
+        claims += found
+        more = more or unfinished
+    if more or (limit and len(claims) >= limit):
+        return Turn([], claims, 0)
+    return Turn([], claims, _again(tx, open_queues, look_for_due=limit == 0))
+
+
+def _claim_queue(tx: Tx, queue: str, limit: int, lease: Wait, worker: str) -> tuple[list[Claim], bool]:
+    """The claims, and whether the search was cut short."""
+    claims: list[Claim] = []
+    looked_at = 0
+    while len(claims) < limit:
+        if looked_at >= SCAN:
+            return claims, True
+        want = min(limit - len(claims), SCAN)
+        rows = _from_json(tx.one("claimable", queue=queue, now=tx.now, limit=want))
+        looked_at += len(rows)
+        admitted = keys.admit(tx, queue, rows)
+        if admitted:
+            seqs = as_json(row[0] for row in admitted)
+            tx.run("take", seqs=seqs, now=tx.now, until=tx.now + lease, worker=worker)
+            claims += [_as_claim(row, tx.now) for row in admitted]
+        if len(rows) < want:
+            break
+    return claims, False
+
+
+def _again(tx: Tx, queues: list[str], *, look_for_due: bool) -> Wait | None:
+    if look_for_due and any(tx.one("any_due", queue=queue, now=tx.now) for queue in queues):
+        return 0
+    moments = [moment for queue in queues if (moment := tx.one("next_due", queue=queue, now=tx.now)) is not None]
+    return min(moments) - tx.now if moments else None
+
+
+def _as_claim(row: list[Any], now: Moment) -> Claim:
+    """Positions, not names: this runs once per job and is most of what Python does in a claim."""
+    return Claim(
+        row[3],
+        row[4],
+        now,
+        row[5],
+        row[6],
+        bytes.fromhex(row[7]),
+        bytes.fromhex(row[8]),
+        bytes.fromhex(row[9]),
+        row[10],
+        row[11],
+        row[12],
+        row[13],
+        row[14],
+        row[15],
+        row[16],
+        row[17],
+        row[18],
+        row[19],
+        row[20],
+        row[21],
+        bytes.fromhex(row[22]) if row[22] else None,
+        row[23],
+        row[0],
+    )
+
+
+def extend(tx: Tx, claims: Sequence[Claim], lease: Wait) -> list[Held]:
+    tx.run_over("extend", [(claim.ref, claim.token, tx.now + lease) for claim in claims])
+    holding: dict[int, str | None] = {}
+    for text in tx.texts_over("holding", [(claim.ref, claim.token) for claim in claims]):
+        holding.update(_from_json(text))
+    return [_held(holding, claim.ref) for claim in claims]
+
+
+def _held(holding: dict[int, str | None], seq: int) -> Held:
+    if seq not in holding:
+        return Held.LOST
+    return Held.CANCEL if holding[seq] == "cancel" else Held.HELD
+
+
+def reap(tx: Tx, limit: int, lease: Wait, worker: str) -> list[Claim]:
+    keys.end_holds(tx, None)
+    keys.mend(tx)
+    rows = _from_json(tx.one("expired", now=tx.now, limit=limit))
+    if rows:
+        tx.run("inherit", seqs=as_json(row[0] for row in rows), until=tx.now + lease, worker=worker)
+    return [_as_claim(row, tx.now) for row in rows]

@@ -1,0 +1,59 @@
+"""Opening the file, and turning the driver's errors into ours."""
+
+import os
+import sqlite3
+from pathlib import Path
+
+from mita.errors import MitaError, StoreError, UsageError
+
+OLDEST_SQLITE = (3, 35, 0)
+BUSY_TIMEOUT = 30.0  # seconds; with the fair lock only a stranger's transaction can make us wait
+CHECKPOINT_PAGES = 4000
+
+_PASSING = {"SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_FULL", "SQLITE_IOERR", "SQLITE_CANTOPEN", "SQLITE_PROTOCOL"}
+
+
+def prepare(path: Path) -> None:
+    """That the file can be there, and is readable by its owner only."""
+    folder = path.parent
+    if not folder.is_dir():
+        raise UsageError(f"cannot open {path}: the folder {folder} does not exist. Create it, or choose another file")
+    if path.is_dir():
+        raise UsageError(f"cannot open {path}: it is a folder. Name a file, for example sqlite:///{path}/jobs.db")
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    except PermissionError as error:
+        raise UsageError(f"cannot open {path}: this user may not write there. Mend its rights, or choose another") from error
+    except OSError as error:
+        raise StoreError(f"cannot open {path}: {error.strerror}", transient=False) from error
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """A connection as durable as we promise: what is committed is on disk."""
+    if sqlite3.sqlite_version_info < OLDEST_SQLITE:
+        raise UsageError(f"SQLite {sqlite3.sqlite_version} is too old: Mita needs 3.35 or later")
+    prepare(path)
+    # Autocommit: we say ourselves where a transaction begins. One thread uses the connection, but another may close it.
+    connection = sqlite3.connect(
+        path, timeout=BUSY_TIMEOUT, isolation_level=None, check_same_thread=False, cached_statements=512
+    )
+    try:
+        connection.execute("pragma journal_mode = wal").fetchall()
+        connection.execute("pragma synchronous = full").fetchall()
+        connection.execute(f"pragma wal_autocheckpoint = {CHECKPOINT_PAGES}").fetchall()
+        connection.execute("pragma temp_store = memory").fetchall()
+    except sqlite3.Error as error:
+        connection.close()
+        raise translated(error, path) from error
+    return connection
+
+
+def translated(error: sqlite3.Error | OSError, path: Path) -> MitaError:
+    """Our error for the driver's."""
+    name = getattr(error, "sqlite_errorname", "") or ""
+    if name == "SQLITE_NOTADB":
+        return UsageError(f"{path} is not an SQLite database. Name another file, or move this one away")
+    if name == "SQLITE_READONLY" or name.startswith("SQLITE_READONLY_"):
+        return StoreError(f"{path} may not be written: {error}", transient=False)
+    base = "_".join(name.split("_")[:2])
+    return StoreError(f"{path}: {error} ({name or type(error).__name__})", transient=base in _PASSING)

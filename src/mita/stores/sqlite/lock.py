@@ -1,0 +1,28 @@
+"""A lock between processes that want to write. SQLite's own is not fair: a busy process can shut the others out."""
+
+import os
+from pathlib import Path
+from types import TracebackType
+
+try:
+    import fcntl
+except ImportError:  # Windows: SQLite's own lock has to do
+    fcntl = None  # type: ignore[assignment]
+
+
+class FairLock:
+    """The kernel's file lock on a file beside the database, taken around every write."""
+
+    def __init__(self, path: Path) -> None:
+        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
+
+    def __enter__(self) -> None:
+        if fcntl is not None:
+            fcntl.flock(self._fd, fcntl.LOCK_EX)
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if fcntl is not None:
+            fcntl.flock(self._fd, fcntl.LOCK_UN)
+
+    def close(self) -> None:
+        os.close(self._fd)

@@ -1,0 +1,113 @@
+"""Putting jobs down: a short way for those that simply ended well, a careful one for all others."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from mita.model.job import Claim, State
+from mita.model.outcome import Settlement, Verdict
+from mita.model.time import Moment
+from mita.rules.states import TERMINAL
+
+from . import keys
+from .timeline import note
+from .tx import Tx, as_json
+
+_from_json = msgspec.json.Decoder(list[int]).decode
+
+
+def settle(tx: Tx, settlements: Sequence[Settlement]) -> list[bool]:
+    plain = [settlement for settlement in settlements if _is_plain(settlement)]
+    settled = _settle_plain(tx, plain) if plain else set()
+    return [settlement.claim.ref in settled or _settle_one(tx, settlement) for settlement in settlements]
+
+
+def _is_plain(settlement: Settlement) -> bool:
+    claim, verdict = settlement.claim, settlement.verdict
+    return verdict.state is State.SUCCEEDED and claim.resource is None and claim.unique is None and not verdict.event
+
+
+def _settle_plain(tx: Tx, settlements: list[Settlement]) -> set[int]:
+    """Settle those whose claim still holds and of which nothing was asked, all with one statement; which they were."""
+    fresh: set[int] = set()
+    for text in tx.texts_over("fresh", [(settlement.claim.ref, settlement.claim.token) for settlement in settlements]):
+        fresh.update(_from_json(text))
+    kept, forgotten = [], []
+    for settlement in settlements:
+        seq, verdict = settlement.claim.ref, settlement.verdict
+        if seq not in fresh:
+            continue
+        if verdict.keep:
+            kept.append((seq, verdict.result, tx.now, tx.now + verdict.keep))
+        else:
+            forgotten.append(seq)
+    tx.run_over("succeed", kept)
+    if forgotten:
+        forget(tx, forgotten)
+    return fresh
+
+
+def forget(tx: Tx, seqs: list[int]) -> None:
+    """Leave nothing of these jobs."""
+    them = as_json(seqs)
+    tx.run("forget_events", seqs=them)
+    tx.run("forget_memos", seqs=them)
+    tx.run("forget_jobs", seqs=them)
+
+
+def _settle_one(tx: Tx, settlement: Settlement) -> bool:
+    claim, verdict = settlement.claim, settlement.verdict
+    held = tx.row("held", seq=claim.ref, token=claim.token)
+    if held is None:
+        return False
+    asked, asked_due, asked_keep, worker, unique_for = held
+    state, due, keep = _asked_first(tx, verdict, asked, asked_due, asked_keep)
+    event = verdict.event or (verdict.state.value if asked else "")
+    if event:
+        note(tx, claim.ref, event, verdict.note, worker)
+    _write(tx, claim, verdict, state, due, keep)
+    if state in TERMINAL and claim.unique is not None:
+        tx.run("unique_free", queue=claim.queue, key=claim.unique, id=claim.id, until=tx.now + unique_for)
+    if claim.resource is not None:
+        _free_key(tx, claim.queue, claim.resource, verdict)
+    if state in TERMINAL and not keep:
+        forget(tx, [claim.ref])
+    if state is State.QUEUED:
+        tx.topics.add(claim.queue)
+    return True
+
+
+def _asked_first(
+    tx: Tx, verdict: Verdict, asked: str | None, asked_due: Moment | None, asked_keep: int | None
+) -> tuple[State, Moment | None, int]:
+    """State, due time and retention: what was asked while the job ran comes before what the run came to."""
+    if asked == "cancel":
+        return State.CANCELLED, None, asked_keep or 0
+    if asked == "reschedule":
+        return State.QUEUED, asked_due, 0
+    return verdict.state, None if verdict.when is None else verdict.when.moment(tx.now), verdict.keep
+
+
+def _write(tx: Tx, claim: Claim, verdict: Verdict, state: State, due: Moment | None, keep: int) -> None:
+    ended = state in TERMINAL
+    values: dict[str, Any] = {
+        "seq": claim.ref,
+        "token": claim.token,
+        "state": state.value,
+        "due": due,
+        "error": verdict.error,
+        "result": verdict.result if state is State.SUCCEEDED else None,
+        "counts": verdict.counts.value if verdict.counts else "",
+        "stranded": verdict.stranded,
+        "now": tx.now,
+        "finished": tx.now if ended else None,
+        "expires": tx.now + keep if ended else None,
+    }
+    tx.run("settle", **values)
+
+
+def _free_key(tx: Tx, queue: str, key: str, verdict: Verdict) -> None:
+    if verdict.hold is not None:
+        keys.hold(tx, queue, key, verdict.hold.moment(tx.now))
+    keys.wake(tx, queue, key, 1)

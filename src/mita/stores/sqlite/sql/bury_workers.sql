@@ -1,0 +1,2 @@
+-- bury_workers: In: now.
+delete from _mita_worker where until <= :now

@@ -1,0 +1,2 @@
+-- forget_shared_memos: In: now.
+delete from _mita_memo where job = 0 and expires <= :now

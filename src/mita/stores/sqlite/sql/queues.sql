@@ -1,0 +1,2 @@
+-- queues: Out: name, since when it is paused.
+select name, paused from _mita_queue order by name

@@ -1,0 +1,2 @@
+-- remove_repeat: In: key.
+delete from _mita_repeat where key = :key

@@ -1,0 +1,166 @@
+"""The store: every verb of the contract, handed to the thread that does it."""
+
+from collections.abc import Collection, Sequence
+from functools import partial
+from pathlib import Path
+
+from mita.model.job import Claim, Job, NewJob, Receipt
+from mita.model.outcome import Answer, Change, Event, Held, Progress, Settlement, Turn
+from mita.model.repeat import DueRepeats, Firing, Repeat, RepeatState
+from mita.model.time import Moment, Wait, When
+from mita.model.view import Finding, JobFilter, Page, QueueView, ResourceView, WorkerView
+from mita.ports.clock import Clock, SystemClock
+from mita.ports.store import Can, Memo
+from mita.rules.names import check_namespace
+
+from . import amend, care, claims, enqueue, looking, memos, repeats, settle, timeline
+from .bell import Bell
+from .line import Line
+from .statements import Statements
+from .tx import Tx
+
+
+class SqliteStore:
+    """`path` is the database file. Two threads of our own: one writes, one reads."""
+
+    can = Can.OBEY_A_FAKE_CLOCK | Can.KEEP_EXACT_ORDER
+
+    def __init__(self, path: Path, namespace: str = "mita", clock: Clock | None = None) -> None:
+        self._path = path
+        self._namespace = check_namespace(namespace)
+        self._clock = clock or SystemClock()
+
+    async def open(self) -> None:
+        sql = Statements(self._namespace)
+        self._bell = Bell(self._path)
+        self._write = Line(self._path, sql, self._clock, self._bell.ring, writes=True)
+        self._read = Line(self._path, sql, self._clock, self._bell.ring, writes=False)
+        try:
+            await self.migrate()
+        except BaseException:
+            await self.close()
+            raise
+
+    async def close(self) -> None:
+        self._bell.close()
+        await self._read.close()
+        await self._write.close()
+
+    # ------------------------------------------------------------ jobs
+
+    async def enqueue(self, jobs: Sequence[NewJob]) -> list[Receipt]:
+        return await self._write.do(lambda tx: enqueue.enqueue(tx, jobs)) if jobs else []
+
+    async def claim(self, queues: Sequence[str], limit: int, lease: Wait, worker: str) -> Turn:
+        return await self._write.do(lambda tx: claims.claim(tx, queues, limit, lease, worker))
+
+    async def settle(self, settlements: Sequence[Settlement]) -> list[bool]:
+        return await self._write.do(lambda tx: settle.settle(tx, settlements)) if settlements else []
+
+    async def turn(
+        self, settlements: Sequence[Settlement], queues: Sequence[str], limit: int, lease: Wait, worker: str
+    ) -> Turn:
+        def both(tx: Tx) -> Turn:
+            took = settle.settle(tx, settlements)
+            claimed = claims.claim(tx, queues, limit, lease, worker)
+            return Turn(took, claimed.claims, claimed.again)
+
+        return await self._write.do(both)
+
+    async def extend(self, claimed: Sequence[Claim], lease: Wait) -> list[Held]:
+        return await self._write.do(lambda tx: claims.extend(tx, claimed, lease)) if claimed else []
+
+    async def reap(self, limit: int, lease: Wait, worker: str) -> list[Claim]:
+        return await self._write.do(lambda tx: claims.reap(tx, limit, lease, worker))
+
+    async def amend(self, ids: Sequence[str], change: Change) -> list[Answer]:
+        return await self._write.do(lambda tx: amend.amend(tx, ids, change)) if ids else []
+
+    async def progress(self, reports: Sequence[Progress]) -> list[bool]:
+        return await self._write.do(lambda tx: memos.progress(tx, reports)) if reports else []
+
+    async def recall(self, claim: Claim, name: str, shared: bool) -> bytes | None:
+        return await self._read.do(lambda tx: memos.recall(tx, claim, name, shared))
+
+    async def remember(self, memo: Memo) -> bytes | None:
+        return await self._write.do(lambda tx: memos.remember(tx, memo))
+
+    # ------------------------------------------------------------ repeats
+
+    async def put_repeat(self, repeat: Repeat) -> Repeat:
+        return await self._write.do(lambda tx: repeats.put(tx, repeat))
+
+    async def remove_repeats(self, keys: Sequence[str]) -> list[bool]:
+        return await self._write.do(lambda tx: repeats.remove(tx, keys))
+
+    async def pause_repeats(self, keys: Sequence[str]) -> list[bool]:
+        return await self._write.do(lambda tx: repeats.switch(tx, keys, RepeatState.ACTIVE, RepeatState.PAUSED))
+
+    async def resume_repeats(self, keys: Sequence[str]) -> list[bool]:
+        return await self._write.do(lambda tx: repeats.switch(tx, keys, RepeatState.PAUSED, RepeatState.ACTIVE))
+
+    async def due_repeats(self, limit: int) -> DueRepeats:
+        return await self._read.do(lambda tx: repeats.due(tx, limit))
+
+    async def fire(self, firings: Sequence[Firing]) -> list[bool]:
+        return await self._write.do(lambda tx: repeats.fire(tx, firings)) if firings else []
+
+    async def list_repeats(self) -> list[Repeat]:
+        return await self._read.do(repeats.everything)
+
+    # ------------------------------------------------------------ looking
+
+    async def now(self) -> Moment:
+        return self._clock.now()
+
+    async def queues(self) -> list[QueueView]:
+        return await self._read.do(looking.queues)
+
+    async def page(self, want: JobFilter, after: str | None, limit: int) -> Page:
+        return await self._read.do(lambda tx: looking.page(tx, want, after, limit))
+
+    async def find(self, ids: Sequence[str]) -> list[Job | None]:
+        return await self._read.do(lambda tx: looking.find(tx, ids)) if ids else []
+
+    async def timeline(self, id: str) -> list[Event]:
+        return await self._read.do(lambda tx: timeline.timeline(tx, id))
+
+    async def ahead(self, id: str) -> int | None:
+        return await self._read.do(lambda tx: looking.ahead(tx, id))
+
+    async def workers(self) -> list[WorkerView]:
+        return await self._read.do(looking.workers)
+
+    async def resources(self, queue: str | None = None, key: str | None = None) -> list[ResourceView]:
+        return await self._read.do(lambda tx: looking.resources(tx, queue, key))
+
+    # ------------------------------------------------------------ care
+
+    async def pause(self, queues: Sequence[str]) -> None:
+        await self._write.do(lambda tx: care.pause(tx, queues))
+
+    async def resume(self, queues: Sequence[str]) -> None:
+        await self._write.do(lambda tx: care.resume(tx, queues))
+
+    async def hold(self, queues: Sequence[str], key: str, until: When) -> None:
+        await self._write.do(lambda tx: care.hold(tx, queues, key, until))
+
+    async def beat(self, worker: WorkerView, keep: Wait) -> Moment:
+        return await self._write.do(lambda tx: care.beat(tx, worker, keep))
+
+    async def leave(self, worker: str) -> None:
+        await self._write.do(lambda tx: tx.run("leave", id=worker))
+
+    async def prune(self, limit: int, most: int) -> int:
+        return await self._write.do(lambda tx: care.prune(tx, limit, most))
+
+    async def migrate(self) -> list[str]:
+        return await self._write.do(partial(care.migrate, namespace=self._namespace))
+
+    async def doctor(self) -> list[Finding]:
+        return await self._read.do(lambda tx: care.doctor(tx, self._path, self._namespace))
+
+    # ------------------------------------------------------------ waking
+
+    async def wait(self, queues: Collection[str] | None, timeout: float) -> frozenset[str]:
+        return await self._bell.wait(queues, timeout)
