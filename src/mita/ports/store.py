@@ -113,8 +113,11 @@ class Looking(Protocol):
 
     async def now(self) -> Moment: ...
 
+    async def queue_names(self) -> list[str]:
+        """Every queue that ever had a job or was paused, sorted. Workers ask often, so this counts nothing."""
+
     async def queues(self) -> list[QueueView]:
-        """Every queue that ever had a job, by name."""
+        """The same queues, with their counts, by name."""
 
     async def page(self, want: JobFilter, after: str | None, limit: int) -> Page:
         """Jobs that match, newest id first, with ids below `after`."""

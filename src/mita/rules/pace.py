@@ -4,6 +4,7 @@ from msgspec import Struct
 
 SOON = 0.05  # seconds of work a worker may hold beyond what it runs
 MOST = 1000  # items in one call to a store
+MEMORY = 0.2  # seconds over which the rate of finished runs is smoothed
 
 
 class Load(Struct, frozen=True):
@@ -27,10 +28,10 @@ def room(load: Load) -> int:
 
 
 def smooth(rate: float, finished: int, seconds: float) -> float:
-    """A moving rate that forgets in about a second."""
+    """A moving rate that forgets in about a fifth of a second."""
     if seconds <= 0:
         return rate
-    weight = min(1.0, seconds)
+    weight = min(1.0, seconds / MEMORY)
     return rate + (finished / seconds - rate) * weight
 
 

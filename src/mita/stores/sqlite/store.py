@@ -113,6 +113,9 @@ class SqliteStore:
     async def now(self) -> Moment:
         return self._clock.now()
 
+    async def queue_names(self) -> list[str]:
+        return await self._read.do(lambda tx: [name for name, _ in tx.rows("queues")])
+
     async def queues(self) -> list[QueueView]:
         return await self._read.do(looking.queues)
 

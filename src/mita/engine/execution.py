@@ -1,0 +1,106 @@
+"""One run of one job: what it may do while it runs, and what may be done to it."""
+
+import asyncio
+import threading
+from collections.abc import Coroutine
+from enum import Enum, auto
+from typing import Any, TypeVar
+
+from mita.errors import LeaseLost
+from mita.model.job import Claim
+from mita.model.outcome import Progress
+from mita.model.time import Wait
+from mita.ports.store import Memo, Store
+from mita.tasks import Task
+
+T = TypeVar("T")
+REPORT_EVERY = 0.25  # seconds between two writes of a run's progress
+
+
+class Stop(Enum):
+    """Why a run is being stopped from outside."""
+
+    CANCELLED = auto()
+    LOST = auto()
+    SHUTDOWN = auto()
+
+
+class Execution:
+    """Lent to the handler as its `Run`. `deadline` is when its lease ends on this machine's monotonic clock, counted from
+    the moment the request was sent, so it is never too late."""
+
+    __slots__ = (
+        "_home",
+        "_reported",
+        "_store",
+        "claim",
+        "deadline",
+        "handler",
+        "loop",
+        "settled",
+        "since",
+        "started",
+        "stop",
+        "task",
+    )
+
+    def __init__(self, claim: Claim, task: Task[Any, Any], store: Store, deadline: float) -> None:
+        self.claim = claim
+        self.task = task
+        self.deadline = deadline
+        self.handler: asyncio.Task[None] | None = None
+        self.loop = asyncio.get_running_loop()
+        self.stop: Stop | None = None
+        self.since = self.loop.time()  # of the claim; of the start, once it has started
+        self.started = False
+        self.settled = False  # its ending is known; what the handler may still do does not count
+        self._store = store
+        self._reported = 0.0
+        self._home = threading.get_ident()
+
+    @property
+    def cancelled(self) -> bool:
+        return self.stop is not None or self.settled
+
+    def halt(self, why: Stop) -> None:
+        """Tell the run to stop. A handler on a thread can only be told; it sees `job.cancelled`. A task that has not taken
+        its first step must not be cancelled: it would end without a word."""
+        if self.stop is None:
+            self.stop = why
+            if self.handler is not None and self.started:
+                self.handler.cancel()
+
+    # ------------------------------------------------------------ what the handler's Job uses
+
+    async def report(self, packed: bytes) -> None:
+        """Write progress down, but not more often than is of use to a reader."""
+        self._owned()
+        now = self.loop.time()
+        if now - self._reported < REPORT_EVERY:
+            return
+        self._reported = now
+        [took] = await self._store.progress([Progress(self.claim, packed)])
+        if not took:
+            self._lose()
+
+    async def recall(self, name: str, shared: bool) -> bytes | None:
+        self._owned()
+        return await self._store.recall(self.claim, name, shared)
+
+    async def remember(self, name: str, value: bytes, keep: Wait | None) -> bytes | None:
+        self._owned()
+        return await self._store.remember(Memo(claim=self.claim, name=name, value=value, keep=keep))
+
+    def call(self, coro: Coroutine[Any, Any, T]) -> T:
+        """From a handler's thread: run this on the worker's loop and wait for it."""
+        if threading.get_ident() == self._home:
+            coro.close()
+            raise RuntimeError("the _sync methods are for handlers that are plain functions; here use await")
+        return asyncio.run_coroutine_threadsafe(coro, self.loop).result()
+
+    def _owned(self) -> None:
+        if self.stop is Stop.LOST:
+            self._lose()
+
+    def _lose(self) -> None:
+        raise LeaseLost(f"job {self.claim.id} is no longer this run's: its lease ran out")

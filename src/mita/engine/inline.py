@@ -1,0 +1,47 @@
+"""Running jobs one after the other, in place: for tests of the code that uses Mita."""
+
+import asyncio
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from mita.model.job import Claim
+from mita.model.outcome import Ending, Settlement, Unknown
+from mita.model.time import HOUR, Wait
+from mita.ports.store import Store
+from mita.rules.judge import Keep, judge
+from mita.tasks import Task
+
+from .endings import options_of
+from .execution import Execution
+from .run import run_async, run_sync
+from .scheduler import fire_due
+
+WORKER = "inline"
+
+
+class Inline:
+    """Takes the place of a worker. `roll` stands for chance in the backoff: 1 gives the longest waits."""
+
+    def __init__(self, store: Store, tasks: Mapping[str, Task[Any, Any]], keep: Keep, roll: float) -> None:
+        self._store, self._tasks, self._keep, self._roll = store, tasks, keep, roll
+
+    async def step(self) -> tuple[int, Wait | None]:
+        """Fire and run what is due now, each job once; how many ran, and the wait until there is more (None: never)."""
+        _, fires = await fire_due(self._store)
+        turn = await self._store.claim(await self._store.queue_names(), 1, HOUR, WORKER)
+        for claim in turn.claims:
+            ending = await self._run(claim)
+            verdict = judge(claim, ending, options_of(claim.options).retry, self._keep, self._roll)
+            await self._store.settle([Settlement(claim, verdict)])
+        waits = [wait for wait in (fires, turn.again) if wait is not None]
+        return len(turn.claims), min(waits, default=None)
+
+    async def _run(self, claim: Claim) -> Ending:
+        task = self._tasks.get(claim.task)
+        if task is None:
+            return Unknown()
+        execution = Execution(claim, task, self._store, math.inf)
+        if task.is_async:  # in a task of its own, for the context of its own that it would have in a worker
+            return await asyncio.create_task(run_async(execution))
+        return await asyncio.to_thread(run_sync, execution)

@@ -1,0 +1,119 @@
+"""Keeps the leases: on a thread of its own, with a store of its own, so that no handler can hold it up."""
+
+import asyncio
+import logging
+import threading
+import time
+from collections.abc import Awaitable, Callable
+
+from mita.errors import MitaError, StoreError
+from mita.model.outcome import Held
+from mita.model.time import SECOND, Wait
+from mita.model.view import WorkerView
+from mita.ports.store import Store
+
+from .crew import Crew
+from .execution import Execution, Stop
+
+log = logging.getLogger("mita.worker")
+
+BEATS = 3  # heartbeats per lease
+BATCH = 1000
+
+
+class Keeper:
+    """`describe` gives the worker's view of itself, for the registry. It is called on the keeper's thread."""
+
+    def __init__(
+        self, open_store: Callable[[], Awaitable[Store]], crew: Crew, lease: Wait, describe: Callable[[], WorkerView]
+    ) -> None:
+        self._open_store, self._crew, self._lease, self._describe = open_store, crew, lease, describe
+        self._loop = asyncio.get_running_loop()
+        self._own_loop: asyncio.AbstractEventLoop | None = None
+        self._poked: asyncio.Event | None = None
+        self._leaving = False
+        self.offset = 0  # of this machine's clock against the store's, in ms
+        self._thread = threading.Thread(target=self._main, name="mita-keeper", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def poke(self) -> None:
+        """Beat now: somebody may have asked something of a running job."""
+        if self._own_loop is not None and self._poked is not None:
+            self._own_loop.call_soon_threadsafe(self._poked.set)
+
+    async def stop(self) -> None:
+        self._leaving = True
+        self.poke()
+        await self._loop.run_in_executor(None, self._thread.join, self._lease / SECOND)
+
+    def _main(self) -> None:
+        try:
+            asyncio.run(self._keep())
+        except Exception:
+            log.exception("the keeper of the leases died; leases of running jobs will run out")
+
+    async def _keep(self) -> None:
+        self._own_loop, self._poked = asyncio.get_running_loop(), asyncio.Event()
+        store: Store | None = None
+        pause = self._lease / SECOND / BEATS
+        while not self._leaving:
+            self._poked.clear()
+            try:
+                store = store or await self._open_store()
+                await self._beat(store)
+            except MitaError as error:
+                log.warning("a heartbeat failed: %s", error)
+                self._check_deadlines()
+                await self._rest(pause / 4)
+                continue
+            self._check_deadlines()
+            await self._rest(pause)
+        if store is not None:
+            await self._goodbye(store)
+
+    async def _rest(self, seconds: float) -> None:
+        assert self._poked is not None  # noqa: S101
+        try:
+            async with asyncio.timeout(seconds):
+                await self._poked.wait()
+        except TimeoutError:
+            return
+
+    async def _beat(self, store: Store) -> None:
+        held = list(self._crew.held)
+        for start in range(0, len(held), BATCH):
+            await self._extend(store, held[start : start + BATCH])
+        view = self._describe()
+        before = time.time()
+        now = await store.beat(view, self._lease)
+        self.offset = round((before + time.time()) / 2 * SECOND) - now
+
+    async def _extend(self, store: Store, held: list[Execution]) -> None:
+        sent = time.monotonic()
+        answers = await store.extend([execution.claim for execution in held], self._lease)
+        for execution, answer in zip(held, answers, strict=True):
+            if answer is Held.LOST:
+                self._tell_lost(execution)
+                continue
+            execution.deadline = sent + self._lease / SECOND
+            if answer is Held.CANCEL:
+                self._loop.call_soon_threadsafe(execution.halt, Stop.CANCELLED)
+
+    def _check_deadlines(self) -> None:
+        """When the store is away, our own clock says when a lease is gone."""
+        now = time.monotonic()
+        for execution in list(self._crew.held):
+            if execution.deadline <= now:
+                self._tell_lost(execution)
+
+    def _tell_lost(self, execution: Execution) -> None:
+        self._loop.call_soon_threadsafe(self._crew.lose, execution)
+
+    async def _goodbye(self, store: Store) -> None:
+        try:
+            await store.leave(self._describe().id)
+            await store.close()
+        except StoreError as error:
+            log.warning("could not say goodbye: %s", error)

@@ -1,0 +1,33 @@
+"""Waiting for a store that is away: 50, 100, 200, 400 ms … with jitter, up to a few seconds, for as long as it takes."""
+
+import asyncio
+import logging
+import random
+
+from mita.errors import StoreError
+
+FIRST = 0.05
+LONGEST = 5.0
+
+log = logging.getLogger("mita.worker")
+
+
+class Patience:
+    """One per loop that talks to the store. `what` is what it was about to do, for the log."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._failures = 0
+
+    async def after(self, error: StoreError) -> None:
+        """Sleep a while after a failure; each one in a row makes it longer."""
+        ceiling = min(FIRST * 2.0 ** min(self._failures, 20), LONGEST)
+        self._failures += 1
+        wait = ceiling * (0.5 + random.random() / 2)
+        log.warning("cannot %s (try %d), again in %.2f s: %s", self._what, self._failures, wait, error)
+        await asyncio.sleep(wait)
+
+    def reset(self) -> None:
+        if self._failures:
+            log.warning("can %s again after %d failures", self._what, self._failures)
+            self._failures = 0

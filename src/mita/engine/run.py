@@ -1,0 +1,85 @@
+"""The only place that calls user code, and therefore the only one that catches everything."""
+
+import asyncio
+from typing import Any
+
+from mita.errors import UsageError
+from mita.model.outcome import Ending, Interrupted, Lost, Moved, Raised, Returned, Stopped, TimedOut, Unreadable
+from mita.tasks import Job, Reschedule, Task
+
+from .endings import describe, ending_of, options_of
+from .execution import Execution, Stop
+
+_STOPPED: dict[Stop, Ending] = {
+    Stop.CANCELLED: Stopped(),
+    Stop.LOST: Lost(),
+    Stop.SHUTDOWN: Interrupted(started=True),
+}
+
+
+def _stopped(execution: Execution) -> Ending | None:
+    return None if execution.stop is None else _STOPPED[execution.stop]
+
+
+async def run_async(execution: Execution) -> Ending:
+    """A coroutine handler, in the task and context of its own that the caller made for it."""
+    task, claim = execution.task, execution.claim
+    if (stopped := _stopped(execution)) is not None:
+        return stopped
+    try:
+        args, kwargs = task.arguments.unpack(claim.payload)
+    except UsageError as error:
+        return Unreadable(describe(error))
+    if task.wants_job:
+        args = (Job(claim, execution), *args)
+    timeout = options_of(claim.options).timeout
+    if timeout is None:
+        return await _call(execution, task.fn, args, kwargs)
+    bound = asyncio.timeout(timeout)
+    try:
+        async with bound:
+            return await _call(execution, task.fn, args, kwargs)
+    except TimeoutError:
+        return TimedOut(timeout)
+
+
+async def _call(execution: Execution, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Ending:
+    try:
+        return _returned(execution.task, await fn(*args, **kwargs))
+    except asyncio.CancelledError as error:
+        if (stopped := _stopped(execution)) is not None:
+            return stopped
+        current = asyncio.current_task()
+        if current is not None and current.cancelling():
+            raise  # the time-out, which the caller knows about
+        return Raised(describe(error))
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - chaos becomes a value here, and only here
+        return ending_of(error, execution.task, execution.claim.attempts + 1)
+
+
+def run_sync(execution: Execution) -> Ending:
+    """A plain function, on whatever thread this is called."""
+    task, claim = execution.task, execution.claim
+    if (stopped := _stopped(execution)) is not None:
+        return stopped
+    try:
+        args, kwargs = task.arguments.unpack(claim.payload)
+    except UsageError as error:
+        return Unreadable(describe(error))
+    if task.wants_job:
+        args = (Job(claim, execution), *args)
+    try:
+        return _returned(task, task.fn(*args, **kwargs))
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - as above
+        if (stopped := _stopped(execution)) is not None:
+            return stopped  # it was told to stop, and stopping by an error is one way to obey
+        return ending_of(error, task, claim.attempts + 1)
+
+
+def _returned(task: Task[Any, Any], value: Any) -> Ending:
+    if isinstance(value, Reschedule):
+        return Moved(value.when, value.reason)
+    try:
+        return Returned(task.arguments.pack_result(value))
+    except UsageError as error:
+        return Raised(describe(error), final=True)  # another run would give the same, and do its work again

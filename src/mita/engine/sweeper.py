@@ -1,0 +1,56 @@
+"""Takes over what dead workers left, and forgets what need not be kept."""
+
+import asyncio
+import logging
+import random
+
+from mita.errors import StoreError
+from mita.model.job import Claim
+from mita.model.outcome import Lost, Settlement
+from mita.model.time import Wait
+from mita.ports.store import Store
+from mita.rules.judge import Keep, judge
+
+from .crew import report
+from .endings import options_of
+from .patience import Patience
+
+log = logging.getLogger("mita.worker")
+
+BATCH = 500
+
+
+async def sweep(store: Store, keep: Keep, lease: Wait, worker: str) -> int:
+    """Inherit expired claims and judge them as any run that was lost. Gives how many there were."""
+    swept = 0
+    while lost := await store.reap(BATCH, lease, worker):
+        await store.settle([_judged(claim, keep) for claim in lost])
+        swept += len(lost)
+        if len(lost) < BATCH:
+            break
+    return swept
+
+
+def _judged(claim: Claim, keep: Keep) -> Settlement:
+    verdict = judge(claim, Lost(), options_of(claim.options).retry, keep, random.random())
+    report(claim, verdict, 0.0)
+    return Settlement(claim, verdict)
+
+
+class Sweeper:
+    """Every `pause` seconds, give or take, so that many workers do not all come at once."""
+
+    def __init__(self, store: Store, keep: Keep, lease: Wait, worker: str, most: int, pause: float) -> None:
+        self._store, self._keep, self._lease, self._worker, self._most, self._pause = store, keep, lease, worker, most, pause
+
+    async def run(self) -> None:
+        patience = Patience("sweep")
+        while True:
+            await asyncio.sleep(self._pause * (0.75 + random.random() / 2))
+            try:
+                await sweep(self._store, self._keep, self._lease, self._worker)
+                while await self._store.prune(BATCH, self._most) == BATCH:
+                    pass
+                patience.reset()
+            except StoreError as error:
+                await patience.after(error)

@@ -1,0 +1,160 @@
+"""The heartbeat of a worker: put down what ended, take up what is next, in one round trip.
+
+One turn is under way at a time. What ends meanwhile goes with the next one: a lone job is settled at once, and under load
+the batches grow by themselves.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+
+from mita.errors import StoreError
+from mita.model.outcome import Settlement, Turn
+from mita.model.time import SECOND, Wait
+from mita.ports.store import ASKED, Store
+from mita.rules.pace import MOST, room, rotate, smooth
+
+from .crew import TOO_LONG, Crew, extras
+from .patience import Patience
+
+log = logging.getLogger("mita.worker")
+
+
+class Turns:
+    """`queues` None means all there are. `asked` is called when somebody may have asked something of a running job."""
+
+    def __init__(
+        self, store: Store, queues: tuple[str, ...] | None, lease: Wait, worker: str, poll: float, asked: Callable[[], None]
+    ) -> None:
+        self._store, self._queues, self._lease, self._worker, self._poll, self._asked = (
+            store,
+            queues,
+            lease,
+            worker,
+            poll,
+            asked,
+        )
+        self._names: list[str] = list(queues or ())
+        self._done: list[Settlement] = []
+        self._news = asyncio.Event()
+        self._hungry = True
+        self._alarm: asyncio.TimerHandle | None = None
+        self._number = 0
+        self._since = time.monotonic()
+        self._counted = 0
+        self._patience = Patience("take turns")
+        self.rate = 0.0
+        self.leaving = False
+        self.stale = 0
+
+    def add(self, settlement: Settlement) -> None:
+        self._done.append(settlement)
+        self._news.set()
+
+    def freed(self) -> None:
+        """A slot is free, with nothing to settle."""
+        self._news.set()
+
+    @property
+    def names(self) -> list[str]:
+        return self._names
+
+    @property
+    def settled(self) -> bool:
+        return not self._done
+
+    async def run(self, crew: Crew) -> None:
+        """Until `leaving`, and then until everything is settled."""
+        while not (self.leaving and self.settled and crew.idle):
+            self._news.clear()
+            limit = self._limit(crew)
+            if not self._done and not limit:
+                await self._news.wait()
+                continue
+            await self._turn(crew, limit)
+
+    def wake(self) -> None:
+        """There may be something to claim, or a reason to leave."""
+        self._hungry = True
+        self._news.set()
+
+    def _limit(self, crew: Crew) -> int:
+        self._measure(crew)
+        return room(crew.load(self.rate)) if self._hungry and not self.leaving else 0
+
+    def _measure(self, crew: Crew) -> None:
+        now = time.monotonic()
+        self.rate = smooth(self.rate, crew.finished - self._counted, now - self._since)
+        self._since, self._counted = now, crew.finished
+
+    async def _turn(self, crew: Crew, limit: int) -> None:
+        batch, self._done = self._done[:MOST], self._done[MOST:]
+        sent = time.monotonic()
+        if limit:
+            self._hungry = False  # before we ask: who is woken while the answer is on its way must look again
+        try:
+            turn = await self._ask(batch, limit)
+        except StoreError as error:
+            self._done = batch + self._done  # its answer may be lost: a token settles at most once, so say it again
+            self._hungry = True
+            await self._patience.after(error)
+            return
+        self._patience.reset()
+        self._note_stale(batch, turn)
+        if limit:
+            self._plan(turn)
+        if turn.claims:
+            crew.take(turn.claims, sent + self._lease / SECOND)
+
+    async def _ask(self, batch: list[Settlement], limit: int) -> Turn:
+        if not limit:
+            return Turn(await self._store.settle(batch), [])
+        self._number += 1
+        queues = rotate(self._names, self._number)
+        return await self._store.turn(batch, queues, limit, self._lease, self._worker)
+
+    def _note_stale(self, batch: list[Settlement], turn: Turn) -> None:
+        if all(turn.took):
+            return
+        for settlement, took in zip(batch, turn.took, strict=True):
+            if not took:
+                self.stale += 1
+                claim = settlement.claim
+                log.warning(
+                    "job %s of %s was settled too late: it is not ours any more", claim.id, claim.task, extra=extras(claim)
+                )
+
+    def _plan(self, turn: Turn) -> None:
+        """When to look again: at once, when the next job is due, or when somebody tells us."""
+        self._hungry = self._hungry or turn.again == 0
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
+        if turn.again:
+            self._alarm = asyncio.get_running_loop().call_later(turn.again / SECOND, self.wake)
+
+    async def listen(self, crew: Crew) -> None:
+        """Hear of new work, with a slow poll as the net beneath."""
+        patience = Patience("listen")
+        while not self.leaving:
+            try:
+                heard = await self._hear()
+                patience.reset()
+            except StoreError as error:
+                await patience.after(error)
+                continue
+            if ASKED in heard:
+                self._asked()
+            if heard != {ASKED}:
+                self.wake()
+            crew.put_back(TOO_LONG)
+
+    async def _hear(self) -> frozenset[str]:
+        """A worker of all queues finds out first which there are, and again when it hears of a new one."""
+        if self._queues is None and not self._names:
+            self._names = await self._store.queue_names()
+        heard = await self._store.wait(self._queues, self._poll)
+        if self._queues is None and not heard <= {ASKED, *self._names}:
+            self._names = await self._store.queue_names()
+        return heard

@@ -1,0 +1,146 @@
+"""A worker: its parts, how they start, and how they stop."""
+
+import asyncio
+import logging
+import os
+import socket
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from contextlib import AsyncExitStack
+from typing import Any
+
+from mita.model.time import SECOND
+from mita.model.view import WorkerView
+from mita.ports.ids import new_id
+from mita.ports.store import Store
+from mita.rules.judge import Keep
+from mita.settings import WorkerSettings
+from mita.tasks import Task
+
+from .crew import Crew
+from .keeper import Keeper
+from .scheduler import Scheduler
+from .sweeper import Sweeper
+from .turns import Turns
+
+log = logging.getLogger("mita.worker")
+
+LONGEST_SWEEP = 5.0
+
+
+class Worker:
+    """`run` until `stop`: the first call drains within the grace time, a second one leaves at once."""
+
+    def __init__(
+        self,
+        open_store: Callable[[], Awaitable[Store]],
+        tasks: Mapping[str, Task[Any, Any]],
+        settings: WorkerSettings,
+        keep: Keep,
+        most: int,
+        repeats: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        self._open_store, self._tasks, self._settings, self._keep = open_store, tasks, settings, keep
+        self._most, self._repeats = most, repeats
+        self._lease = round(settings.lease * SECOND)
+        self._stopping = asyncio.Event()
+        self._hurry = asyncio.Event()
+        self._started = 0
+        self.id = new_id()  # a fresh one for every incarnation: a heartbeat never belongs to a name
+        self.name = settings.name or f"{socket.gethostname()}-{os.getpid()}"
+
+    def stop(self) -> None:
+        """Safe to call from a signal handler of the loop."""
+        if self._stopping.is_set():
+            self._hurry.set()
+        self._stopping.set()
+
+    async def run(self) -> None:
+        async with AsyncExitStack() as stack:
+            store = await self._open_store()
+            stack.push_async_callback(store.close)
+            self._started = await store.now()
+            if self._repeats is not None:
+                await self._repeats()
+            self._assemble(store)
+            stack.callback(self._crew.close)
+            self._keeper.start()
+            stack.push_async_callback(self._keeper.stop)
+            await self._work(store)
+
+    def _assemble(self, store: Store) -> None:
+        settings = self._settings
+        self._turns = Turns(store, settings.queues, self._lease, self.id, settings.poll, self._poke)
+        self._crew = Crew(
+            self._tasks,
+            store,
+            self._keep,
+            settings.concurrency,
+            settings.threads,
+            settle=self._turns.add,
+            freed=self._turns.freed,
+        )
+        self._keeper = Keeper(self._open_store, self._crew, self._lease, self._describe)
+
+    def _poke(self) -> None:
+        self._keeper.poke()
+
+    async def _work(self, store: Store) -> None:
+        log.info("worker %s (%s) serves %s", self.name, self.id, ", ".join(self._settings.queues or ()) or "all queues")
+        turns = asyncio.create_task(self._turns.run(self._crew))
+        helpers = [asyncio.create_task(part) for part in self._helpers(store)]
+        try:
+            stopping = asyncio.create_task(self._stopping.wait())
+            await asyncio.wait([turns, stopping, *helpers], return_when=asyncio.FIRST_COMPLETED)
+            stopping.cancel()
+            await self._drain(turns)
+        finally:
+            for helper in helpers:
+                helper.cancel()
+            results = await asyncio.gather(*helpers, return_exceptions=True)
+        for result in results:
+            if isinstance(result, Exception):
+                raise result
+        log.info("worker %s is gone", self.name)
+
+    def _helpers(self, store: Store) -> list[Coroutine[Any, Any, None]]:
+        sweep_every = min(LONGEST_SWEEP, self._settings.lease / 2)
+        helpers = [
+            self._turns.listen(self._crew),
+            Sweeper(store, self._keep, self._lease, self.id, self._most, sweep_every).run(),
+        ]
+        if self._settings.schedule:
+            helpers.append(Scheduler(store, self._settings.poll).run())
+        return helpers
+
+    async def _drain(self, turns: asyncio.Task[None]) -> None:
+        """Start nothing more, let what runs come to its end within the grace time, and put the rest back."""
+        self._turns.leaving = True
+        self._crew.leave()
+        self._turns.wake()
+        hurry = asyncio.create_task(self._hurry.wait())
+        await asyncio.wait([turns, hurry], timeout=self._settings.grace, return_when=asyncio.FIRST_COMPLETED)
+        hurry.cancel()
+        if not turns.done():
+            self._crew.interrupt()
+            self._turns.wake()
+            await asyncio.wait([turns], timeout=self._settings.lease)  # a store that is away gets its jobs back by the lease
+        if turns.done():
+            turns.result()
+        else:
+            turns.cancel()
+
+    def _describe(self) -> WorkerView:
+        """Called on the keeper's thread: it only reads."""
+        return WorkerView(
+            id=self.id,
+            name=self.name,
+            host=socket.gethostname(),
+            pid=os.getpid(),
+            queues=tuple(self._turns.names),
+            tasks=tuple(sorted(self._tasks)),
+            slots=self._settings.concurrency,
+            running=len(self._crew.held),
+            rate=round(self._turns.rate, 1),
+            started=self._started,
+            offset=self._keeper.offset,
+        )

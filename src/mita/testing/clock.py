@@ -1,0 +1,27 @@
+"""A clock that stands still until it is told to move."""
+
+from datetime import UTC, datetime, timedelta
+
+from mita.model.time import SECOND, Moment, Wait
+from mita.rules.when import moment
+
+START = datetime(2030, 1, 1, tzinfo=UTC)
+
+
+class FakeClock:
+    def __init__(self, start: datetime = START) -> None:
+        self._now: Moment = moment(start)
+
+    def now(self) -> Moment:
+        return self._now
+
+    @property
+    def time(self) -> datetime:
+        return datetime.fromtimestamp(self._now / SECOND, UTC)
+
+    def move(self, by: float | timedelta) -> None:
+        """Ahead by so many seconds."""
+        self.move_ms(round((by.total_seconds() if isinstance(by, timedelta) else by) * SECOND))
+
+    def move_ms(self, by: Wait) -> None:
+        self._now += by

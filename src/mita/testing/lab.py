@@ -1,0 +1,71 @@
+"""Your tasks on a store in memory, under a clock that you move."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import datetime, timedelta
+
+from mita.app import Mita
+from mita.engine.inline import Inline
+from mita.errors import UsageError
+from mita.model.time import Moment
+from mita.rules.when import when
+
+from .clock import FakeClock
+
+MOST_RUNS = 100_000  # a job that reschedules itself for ever must not hang a test
+
+
+class Lab:
+    """Runs jobs in place, one after the other, in the order in which a worker would start them."""
+
+    def __init__(self, inline: Inline, clock: FakeClock) -> None:
+        self._inline = inline
+        self.clock = clock
+
+    @property
+    def now(self) -> datetime:
+        return self.clock.time
+
+    async def run_due(self) -> int:
+        """Run everything that is due now, and what that makes due now. Gives the number of runs."""
+        return await self._run(self.clock.now())
+
+    async def run_until(self, *, at: datetime | None = None, after: float | timedelta | None = None) -> int:
+        """Go from due time to due time until then, running everything on the way. Gives the number of runs."""
+        end = when(at=at, after=after).moment(self.clock.now())
+        runs = await self._run(end)
+        self.clock.move_ms(max(0, end - self.clock.now()))
+        return runs
+
+    async def _run(self, end: Moment) -> int:
+        runs = 0
+        while True:
+            ran, wait = await self._inline.step()
+            runs += ran
+            if runs > MOST_RUNS:
+                raise UsageError(f"{MOST_RUNS:,} runs and no end: does a job reschedule itself without a wait?")
+            if ran:
+                continue
+            if wait is None or self.clock.now() + wait > end:
+                return runs
+            self.clock.move_ms(wait)
+
+
+@asynccontextmanager
+async def lab(app: Mita, *, start: datetime | None = None, roll: float = 1.0) -> AsyncIterator[Lab]:
+    """Until the end of the block the app's jobs are kept in memory, and run only when you say so:
+
+        async with lab(app) as it:
+            await greet.after(60).enqueue("Ada")
+            assert await it.run_until(after=61) == 1
+
+    `roll` stands for chance in the backoff of retries: 1 gives the longest waits, 0 none at all.
+    """
+    clock = FakeClock(start) if start is not None else FakeClock()
+    async with app.using("memory://", clock=clock):
+        store = await app.open_store()
+        try:
+            await app.repeats.put_declared()
+            yield Lab(Inline(store, app.tasks, app.kept, roll), clock)
+        finally:
+            await store.close()

@@ -1,0 +1,56 @@
+"""An app on each of the stores that need no server, and workers that are stopped whatever happens."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mita import Mita
+from mita.engine.worker import Worker
+
+PATIENCE = 20.0
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+async def app(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Mita]:
+    url = "memory://" if request.param == "memory" else f"sqlite:///{tmp_path / 'jobs.db'}"
+    app = Mita(url)
+    yield app
+    await app.close()
+
+
+@asynccontextmanager
+async def working(app: Mita, **settings: Any) -> AsyncIterator[Worker]:
+    """A worker that runs inside the block. Its own errors come out of it."""
+    worker = app.worker(**settings)
+    running = asyncio.create_task(worker.run())
+    try:
+        yield worker
+    finally:
+        if not worker._stopping.is_set():  # a second stop would mean: leave at once
+            worker.stop()
+        async with asyncio.timeout(PATIENCE):
+            await running
+
+
+async def until(condition: Callable[[], Awaitable[bool]]) -> None:
+    """Wait for something that another task, thread or process brings about."""
+    async with asyncio.timeout(PATIENCE):
+        while not await condition():  # noqa: ASYNC110 - nobody rings when a store has changed
+            await asyncio.sleep(0.01)
+
+
+async def until_state(app: Mita, id: str, state: str) -> Any:
+    """The record, once the job is in that state."""
+    record = None
+
+    async def reached() -> bool:
+        nonlocal record
+        record = await app.get(id)
+        return record is not None and record.state == state
+
+    await until(reached)
+    return record
