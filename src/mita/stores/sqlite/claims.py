@@ -90,16 +90,16 @@ def _as_claim(row: list[Any], now: Moment) -> Claim:
 
 def extend(tx: Tx, claims: Sequence[Claim], lease: Wait) -> list[Held]:
     tx.run_over("extend", [(claim.ref, claim.token, tx.now + lease) for claim in claims])
-    holding: dict[int, str | None] = {}
+    asked: dict[tuple[int, int], str | None] = {}
     for text in tx.texts_over("holding", [(claim.ref, claim.token) for claim in claims]):
-        holding.update(_from_json(text))
-    return [_held(holding, claim.ref) for claim in claims]
+        asked.update({(seq, token): what for seq, token, what in _from_json(text)})
+    return [_held(asked, (claim.ref, claim.token)) for claim in claims]
 
 
-def _held(holding: dict[int, str | None], seq: int) -> Held:
-    if seq not in holding:
+def _held(asked: dict[tuple[int, int], str | None], claim: tuple[int, int]) -> Held:
+    if claim not in asked:
         return Held.LOST
-    return Held.CANCEL if holding[seq] == "cancel" else Held.HELD
+    return Held.CANCEL if asked[claim] == "cancel" else Held.HELD
 
 
 def reap(tx: Tx, limit: int, lease: Wait, worker: str) -> list[Claim]:

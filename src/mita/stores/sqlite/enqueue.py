@@ -14,16 +14,16 @@ _from_json = msgspec.json.Decoder(list[str]).decode
 
 def enqueue(tx: Tx, jobs: Sequence[NewJob]) -> list[Receipt]:
     known = set(_from_json(tx.one("known_ids", ids=as_json(job.id for job in jobs))))
-    receipts, rows = [], []
+    receipts, new = [], []
     for job in jobs:
         twin = job.id if job.id in known else _twin(tx, job)
         receipts.append(Receipt(twin or job.id, twin is None))
         if twin is None:
             known.add(job.id)
-            rows.append(_row(tx, job))
-    queues = {job.queue for job in jobs}
+            new.append(job)
+    queues = {job.queue for job in new}
     tx.run("know_queues", names=as_json(queues))
-    tx.run_over("insert", rows)
+    tx.run_over("insert", [_row(tx, job) for job in new])
     tx.topics |= queues
     return receipts
 

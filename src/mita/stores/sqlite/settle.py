@@ -14,13 +14,18 @@ from . import keys
 from .timeline import note
 from .tx import Tx, as_json
 
-_from_json = msgspec.json.Decoder(list[int]).decode
+_from_json = msgspec.json.Decoder(list[tuple[int, int]]).decode
 
 
 def settle(tx: Tx, settlements: Sequence[Settlement]) -> list[bool]:
+    if len({settlement.claim.ref for settlement in settlements}) < len(settlements):
+        return [_settle_one(tx, settlement) for settlement in settlements]  # of two for one job, the first one counts
     plain = [settlement for settlement in settlements if _is_plain(settlement)]
-    settled = _settle_plain(tx, plain) if plain else set()
-    return [settlement.claim.ref in settled or _settle_one(tx, settlement) for settlement in settlements]
+    fresh = _fresh(tx, plain)
+    settled = [settlement for settlement in plain if fresh.get(settlement.claim.ref) == settlement.claim.token]
+    _settle_plain(tx, settled)
+    done = {settlement.claim.ref for settlement in settled}
+    return [settlement.claim.ref in done or _settle_one(tx, settlement) for settlement in settlements]
 
 
 def _is_plain(settlement: Settlement) -> bool:
@@ -28,16 +33,19 @@ def _is_plain(settlement: Settlement) -> bool:
     return verdict.state is State.SUCCEEDED and claim.resource is None and claim.unique is None and not verdict.event
 
 
-def _settle_plain(tx: Tx, settlements: list[Settlement]) -> set[int]:
-    """Settle those whose claim still holds and of which nothing was asked, all with one statement; which they were."""
-    fresh: set[int] = set()
+def _fresh(tx: Tx, settlements: list[Settlement]) -> dict[int, int]:
+    """Of these, the claims that still hold and of which nothing was asked: seq and token."""
+    fresh: dict[int, int] = {}
     for text in tx.texts_over("fresh", [(settlement.claim.ref, settlement.claim.token) for settlement in settlements]):
         fresh.update(_from_json(text))
+    return fresh
+
+
+def _settle_plain(tx: Tx, settlements: list[Settlement]) -> None:
+    """All that are kept with one statement, all that are not with another."""
     kept, forgotten = [], []
     for settlement in settlements:
         seq, verdict = settlement.claim.ref, settlement.verdict
-        if seq not in fresh:
-            continue
         if verdict.keep:
             kept.append((seq, verdict.result, tx.now, tx.now + verdict.keep))
         else:
@@ -45,7 +53,6 @@ def _settle_plain(tx: Tx, settlements: list[Settlement]) -> set[int]:
     tx.run_over("succeed", kept)
     if forgotten:
         forget(tx, forgotten)
-    return fresh
 
 
 def forget(tx: Tx, seqs: list[int]) -> None:
@@ -110,4 +117,5 @@ def _write(tx: Tx, claim: Claim, verdict: Verdict, state: State, due: Moment | N
 def _free_key(tx: Tx, queue: str, key: str, verdict: Verdict) -> None:
     if verdict.hold is not None:
         keys.hold(tx, queue, key, verdict.hold.moment(tx.now))
-    keys.wake(tx, queue, key, 1)
+    else:
+        keys.wake(tx, queue, key, 1)

@@ -10,7 +10,7 @@ create table _mita_queue (
 ) without rowid;
 
 create table _mita_job (
-  seq           integer primary key,          -- age: the order of arrival
+  seq           integer primary key autoincrement,  -- age; never used twice, or an old claim could touch a new job
   id            text    not null unique,      -- ids sort by time, so this index grows at its end
   task          text    not null,
   queue         text    not null,

@@ -1,0 +1,77 @@
+"""What a person asks of a job by its id."""
+
+from mita.model.job import State
+from mita.model.outcome import Answer, Cancel, Change, Move, Rank, Revive
+from mita.ports.store import ASKED
+from mita.rules.states import allowed
+
+from .keys import take_unique, unique_holder
+from .settling import finish
+from .state import Act, Record
+
+COUNTERS_AT_ZERO = {"attempts": 0, "reschedules": 0, "busy": 0, "interruptions": 0, "crashes": 0}
+AS_IF_NEVER_RUN = dict.fromkeys(("error", "result", "finished", "expires", "stranded", "worker", "started"))
+
+
+def amend(act: Act, id: str, change: Change) -> Answer:
+    record = act.state.records.get(id)
+    if record is None:
+        return Answer.UNKNOWN
+    if record.job.state not in allowed(change):
+        return Answer.TOO_LATE
+    answer = _apply(act, record, change)
+    act.rings |= {record.job.queue} | ({ASKED} if answer is Answer.ASKED else set())
+    return answer
+
+
+def _apply(act: Act, record: Record, change: Change) -> Answer:
+    running = record.job.state is State.RUNNING
+    match change:
+        case Move():
+            return _ask_to_move(act, record, change) if running else _move(act, record, change)
+        case Cancel():
+            return _ask_to_stop(act, record, change) if running else _cancel(act, record, change)
+        case Revive():
+            return _revive(act, record, change)
+        case Rank(priority):
+            act.change(record, priority=priority)
+            return Answer.DONE
+
+
+def _move(act: Act, record: Record, change: Move) -> Answer:
+    act.note(record, "rescheduled", "from outside")
+    due = change.when.moment(act.now)
+    act.change(record, state=State.QUEUED, due=due, reschedules=record.job.reschedules + 1)
+    return Answer.DONE
+
+
+def _ask_to_move(act: Act, record: Record, change: Move) -> Answer:
+    if record.job.asked == "cancel":
+        return Answer.TOO_LATE
+    act.note(record, "rescheduled", "from outside")
+    record.asked_due = change.when.moment(act.now)
+    act.change(record, asked="reschedule", reschedules=record.job.reschedules + 1)
+    return Answer.ASKED
+
+
+def _cancel(act: Act, record: Record, change: Cancel) -> Answer:
+    act.note(record, "cancelled", change.reason)
+    finish(act, record, State.CANCELLED, change.keep)
+    return Answer.DONE
+
+
+def _ask_to_stop(act: Act, record: Record, change: Cancel) -> Answer:
+    act.note(record, "cancelled", change.reason)
+    record.asked_keep = change.keep
+    act.change(record, asked="cancel")
+    return Answer.ASKED
+
+
+def _revive(act: Act, record: Record, change: Revive) -> Answer:
+    job = record.job
+    if unique_holder(act, job.queue, job.unique) not in (None, job.id):
+        return Answer.TAKEN
+    act.note(record, "revived")
+    due = change.when.moment(act.now)
+    take_unique(act, act.change(record, state=State.QUEUED, due=due, **COUNTERS_AT_ZERO, **AS_IF_NEVER_RUN))
+    return Answer.DONE

@@ -1,0 +1,107 @@
+"""Reading: what people see. None of this changes anything."""
+
+from collections import Counter as Tally
+
+from mita.model.job import Job, State
+from mita.model.outcome import Event
+from mita.model.view import Holder, JobFilter, Page, QueueView, ResourceView, WorkerView
+from mita.ports.store import TIMELINE_LENGTH
+
+from .index import Place, place
+from .keys import on_hold
+from .state import Act
+
+
+def queues(act: Act) -> list[QueueView]:
+    jobs: dict[str, list[Job]] = {name: [] for name in sorted(act.state.queues)}
+    for record in act.state.records.values():
+        jobs[record.job.queue].append(record.job)
+    return [_queue(act, name, all) for name, all in jobs.items()]
+
+
+def _queue(act: Act, name: str, jobs: list[Job]) -> QueueView:
+    counts = Tally(_shown_as(act, job) for job in jobs)
+    due = min((job.due for job in jobs if _shown_as(act, job) == "ready"), default=None)
+    oldest = None if due is None else act.now - due
+    return QueueView(name=name, oldest=oldest, paused=act.state.queues[name], **counts)
+
+
+def _shown_as(act: Act, job: Job) -> str:
+    if job.state is not State.QUEUED:
+        return job.state.value
+    return "scheduled" if job.due > act.now else "ready"
+
+
+def page(act: Act, want: JobFilter, after: str | None, limit: int) -> Page:
+    newest_first = sorted(act.state.records, reverse=True)
+    found = [
+        act.state.records[id].job
+        for id in newest_first
+        if (after is None or id < after) and _matches(act, act.state.records[id].job, want)
+    ]
+    return Page(found[:limit], found[limit - 1].id if len(found) > limit else None)
+
+
+def _matches(act: Act, job: Job, want: JobFilter) -> bool:
+    wishes = (
+        (want.queue, job.queue),
+        (want.task, job.task),
+        (want.state, job.state),
+        (want.resource, job.resource),
+        (want.unique, job.unique),
+        (want.repeat, job.repeat),
+    )
+    if any(wish is not None and wish != found for wish, found in wishes):
+        return False
+    if want.scheduled is not None and _shown_as(act, job) != ("scheduled" if want.scheduled else "ready"):
+        return False
+    return want.error is None or want.error in (job.error or "")
+
+
+def find(act: Act, id: str) -> Job | None:
+    record = act.state.records.get(id)
+    return None if record is None else record.job
+
+
+def timeline(act: Act, id: str) -> list[Event]:
+    record = act.state.records.get(id)
+    if record is None:
+        return []
+    if record.happened <= TIMELINE_LENGTH:
+        return list(record.events)
+    kept = list(record.events)[1:]
+    return [Event(kept[0].at, "folded", f"{record.happened - len(kept)} earlier events"), *kept]
+
+
+def ahead(act: Act, id: str) -> int | None:
+    job = find(act, id)
+    if job is None:
+        return None
+    where = place(job)
+    if job.state is State.BLOCKED and where:
+        return act.state.index.blocked(where).index(id)
+    return act.state.index.ready(job.queue, act.now).index(id) if _shown_as(act, job) == "ready" else None
+
+
+def workers(act: Act) -> list[WorkerView]:
+    present = [presence.worker for presence in act.state.workers.values() if presence.until > act.now]
+    return sorted(present, key=lambda worker: worker.id)
+
+
+def resources(act: Act, queue: str | None, key: str | None) -> list[ResourceView]:
+    index = act.state.index
+    live = [where for where in act.state.holds if on_hold(act, where)]
+    places = sorted({*live, *index.held(), *index.waited_for()})
+    return [_resource(act, where) for where in places if queue in (None, where[0]) and key in (None, where[1])]
+
+
+def _resource(act: Act, where: Place) -> ResourceView:
+    records = [act.state.records[id] for id in act.state.index.holders(where)]
+    records.sort(key=lambda record: (record.job.started or 0, record.age))
+    return ResourceView(
+        queue=where[0],
+        key=where[1],
+        holders=tuple(Holder(record.job.id, record.job.worker, record.job.started) for record in records),
+        waiting=len(act.state.index.blocked(where)),
+        held_until=act.state.holds[where] if on_hold(act, where) else None,
+    )

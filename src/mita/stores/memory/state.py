@@ -1,0 +1,117 @@
+"""All that a memory store knows, and one act upon it."""
+
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Lock
+from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from mita.model.job import Claim, Job, State
+from mita.model.outcome import Event
+from mita.model.repeat import Repeat
+from mita.model.time import Moment, Wait
+from mita.model.view import WorkerView
+from mita.ports.clock import Clock
+from mita.ports.store import TIMELINE_LENGTH
+
+from .bell import Bell
+from .index import Index, Place
+
+
+class Record(Struct):
+    """A job and what only its store knows of it. `age` is its place in the order of arrival."""
+
+    job: Job
+    age: int
+    asked_due: Moment = 0
+    asked_keep: Wait = 0
+    happened: int = 0
+    events: deque[Event] = field(default_factory=lambda: deque(maxlen=TIMELINE_LENGTH))
+    memos: dict[str, bytes] = field(default_factory=dict)
+
+
+class Reservation(Struct, frozen=True):
+    """Who holds a unique key: a living job, or until that moment one that has ended."""
+
+    id: str
+    until: Moment | None = None
+
+
+class SharedMemo(Struct, frozen=True):
+    value: bytes
+    until: Moment
+
+
+class Presence(Struct, frozen=True):
+    """A worker as it described itself, and until when that is believed."""
+
+    worker: WorkerView
+    until: Moment
+
+
+class MemoryState:
+    """What several `MemoryStore`s, on whatever threads and event loops, have in common."""
+
+    def __init__(self) -> None:
+        self.lock = Lock()
+        self.latest: Moment = 0
+        self.arrivals = 0
+        self.records: dict[str, Record] = {}
+        self.index = Index()
+        self.queues: dict[str, Moment | None] = {}  # every queue there is, and since when it is paused
+        self.unique: dict[tuple[str, str], Reservation] = {}
+        self.holds: dict[Place, Moment] = {}
+        self.shared: dict[str, SharedMemo] = {}
+        self.repeats: dict[str, Repeat] = {}
+        self.workers: dict[str, Presence] = {}
+        self.bells: set[Bell] = set()
+
+    @contextmanager
+    def act(self, clock: Clock) -> Iterator["Act"]:
+        """One atomic act: nobody else is here, time stands still, and sleepers are woken when it is over."""
+        with self.lock:
+            self.latest = max(self.latest, clock.now())
+            act = Act(self, self.latest)
+            yield act
+            for bell in self.bells:
+                bell.ring(act.rings)
+
+
+class Act:
+    """What the verbs are written in: the state, the moment, and the queues to ring for."""
+
+    def __init__(self, state: MemoryState, now: Moment) -> None:
+        self.state = state
+        self.now = now
+        self.rings: set[str] = set()
+
+    def add(self, job: Job) -> None:
+        self.state.arrivals += 1
+        record = self.state.records[job.id] = Record(job, self.state.arrivals)
+        self.state.index.add(job, record.age)
+
+    def change(self, record: Record, **changes: Any) -> Job:
+        """The only way in which a job changes."""
+        self.state.index.remove(record.job, record.age)
+        record.job = replace(record.job, **changes)
+        self.state.index.add(record.job, record.age)
+        return record.job
+
+    def forget(self, record: Record) -> None:
+        self.state.index.remove(record.job, record.age)
+        del self.state.records[record.job.id]
+
+    def note(self, record: Record, kind: str, note: str = "", worker: str | None = None) -> None:
+        """A line in the job's timeline."""
+        record.happened += 1
+        record.events.append(Event(self.now, kind, note, worker))
+
+    def held_by(self, claim: Claim) -> Record | None:
+        """The job this claim still holds: the fence before everything that a run may write."""
+        record = self.state.records.get(claim.id)
+        if record is None or record.job.state is not State.RUNNING or record.job.token != claim.token:
+            return None
+        return record

@@ -1,0 +1,43 @@
+"""The driver's and the server's errors as ours, with the word on whether trying again may help."""
+
+from nats.errors import (
+    AuthorizationError,
+    ConnectionClosedError,
+    MaxPayloadError,
+    NoServersError,
+    TimeoutError as NatsTimeout,
+)
+
+from mita.errors import StoreError
+
+_LASTING = {
+    10039: "JetStream is not enabled for this account",
+    10076: "JetStream is not enabled: start nats-server with -js, or with a `jetstream` block in its configuration",
+    10058: "the stream's name is in use with another configuration",
+    10065: "its subjects overlap with those of another stream",
+}
+_FULL = {10023, 10047, 10028, 10122, 10077, 10054, 10167}  # storage or a limit is used up: it may be freed
+
+
+class CutOff(StoreError):
+    """There is no connection at the moment."""
+
+
+def translated(error: BaseException, what: str = "NATS") -> StoreError:
+    """Our error for the driver's."""
+    text = str(error) or type(error).__name__
+    if isinstance(error, AuthorizationError) or "authorization" in text.lower() or "permissions violation" in text.lower():
+        return StoreError(f"{what}: this user may not do that: {text}", transient=False)
+    if isinstance(error, MaxPayloadError | ValueError):
+        return StoreError(f"{what}: {text}", transient=False)
+    passing = isinstance(error, NoServersError | NatsTimeout | ConnectionClosedError | OSError | TimeoutError)
+    return StoreError(f"{what}: {text}", transient=passing)
+
+
+def refused(code: int, description: str) -> StoreError:
+    """Our error for an answer of the JetStream API."""
+    if code in _FULL:
+        return StoreError(f"NATS has no room: {description} ({code}). Raise its limits, or prune", transient=True)
+    if code in _LASTING:
+        return StoreError(f"{_LASTING[code]} ({description}, {code})", transient=False)
+    return StoreError(f"NATS refused: {description} ({code})", transient=code in (10008, 10009, 10074, 10118, 10166))

@@ -1,0 +1,111 @@
+"""Reading the stream: the last message of given subjects, or all of a class in order of sequence."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from mita.errors import StoreError
+
+from .wire import PATIENCE, Wire
+
+ASK_FOR = 400  # subjects in one question; the server gives at most 1,024 answers to one
+BATCH = 500
+SCAN_BYTES = 4_000_000
+_SUBJECT, _SEQUENCE, _PENDING = b"Nats-Subject: ", b"Nats-Sequence: ", b"Nats-Num-Pending: "
+
+
+class Found(Struct):
+    """A stored message."""
+
+    subject: str
+    seq: int
+    body: bytes
+
+
+class Reader:
+    def __init__(self, wire: Wire, stream: str) -> None:
+        self._wire = wire
+        self._direct = f"$JS.API.DIRECT.GET.{stream}"
+
+    async def last(self, subjects: Iterable[str]) -> list[Found]:
+        """The last message of each subject (wildcards are allowed) that has one."""
+        wanted = list(subjects)
+        parts = [wanted[at : at + ASK_FOR] for at in range(0, len(wanted), ASK_FOR)]
+        answers = await asyncio.gather(*(self._last(part) for part in parts))
+        return [found for answer in answers for found in answer]
+
+    async def _last(self, subjects: Sequence[str]) -> list[Found]:
+        found, _ = await self._ask({"multi_last": subjects, "batch": 1024})
+        return found
+
+    async def one(self, subject: str) -> Found | None:
+        found = await self._last([subject])
+        return found[0] if found else None
+
+    async def scan(self, subject: str, start: int = 1) -> AsyncIterator[list[Found]]:
+        """All messages of these subjects, oldest first, a few hundred at a time."""
+        while True:
+            found, pending = await self.slice(subject, start, BATCH)
+            if found:
+                yield found
+            if not pending or not found:
+                return
+            start = found[-1].seq + 1
+
+    async def slice(self, subject: str, start: int, most: int) -> tuple[list[Found], int]:
+        """Some messages from `start` on, and how many are left after them."""
+        return await self._ask({"seq": start, "next_by_subj": subject, "batch": most, "max_bytes": SCAN_BYTES})
+
+    async def all(self, subject: str) -> list[Found]:
+        return [found async for slice in self.scan(subject) for found in slice]
+
+    async def _ask(self, question: dict[str, Any]) -> tuple[list[Found], int]:
+        found: list[Found] = []
+        end: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+
+        def hear(_: bytes, __: bytes, data: bytes, headers: bytes | None) -> None:
+            head = headers or b""
+            if head[8:9] == b" ":
+                if not end.done():
+                    end.set_result(head)
+            else:
+                found.append(_as_found(head, data))
+
+        group = await self._wire.stream(self._direct, msgspec.json.encode(question), hear)
+        try:
+            async with asyncio.timeout(PATIENCE):
+                status = await end
+        except TimeoutError as error:
+            raise StoreError(f"NATS gave no answer to a read in {PATIENCE:g} s", transient=True) from error
+        finally:
+            self._wire.silence(group)
+        return found, _left(status)
+
+
+def _as_found(head: bytes, data: bytes) -> Found:
+    """Our own headers come first in the message and the server's after them, so look from the end."""
+    at = head.rindex(_SUBJECT) + len(_SUBJECT)
+    subject = head[at : head.index(b"\r", at)].decode()
+    at = head.index(_SEQUENCE, at) + len(_SEQUENCE)
+    return Found(subject, int(head[at : head.index(b"\r", at)]), data)
+
+
+class TooMany(StoreError):
+    """More messages match than the server gives in one answer."""
+
+
+def _left(status: bytes) -> int:
+    code = status[9:12]
+    if code == b"204":
+        at = status.index(_PENDING) + len(_PENDING)
+        return int(status[at : status.index(b"\r", at)])
+    if code == b"404":
+        return 0
+    if code == b"413":
+        raise TooMany("more messages match than NATS gives in one answer")
+    if code == b"000":
+        raise StoreError("the connection to NATS was lost in the middle of an answer", transient=True)
+    raise StoreError(f"NATS could not read: {status[9:].decode(errors='replace').strip()}", transient=True)

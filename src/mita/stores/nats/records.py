@@ -1,0 +1,209 @@
+"""What is written into messages: MessagePack by position, read and written here only."""
+
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from mita.model.job import Claim, Job, NewJob, State, WhenBusy
+from mita.model.outcome import Event
+from mita.model.repeat import Repeat
+from mita.model.time import Moment, Wait
+from mita.model.view import WorkerView
+from mita.ports.store import TIMELINE_LENGTH
+
+
+class Record(Struct, array_like=True):
+    """A job, and what only this store knows of it.
+
+    The fields up to `expires` are those of `Job`, in its order. `age` is its place in the order of arrival. `home`, in a
+    ticket of the ready line, is the sequence of the home record it stands for (0: there was none). `gone` marks a job that
+    is forgotten already and only keeps late tickets of its own from running it again.
+    """
+
+    id: str
+    task: str
+    queue: str
+    state: State
+    priority: int
+    due: Moment
+    created: Moment
+    payload: bytes
+    options: bytes = b""
+    headers: bytes = b""
+    attempts: int = 0
+    reschedules: int = 0
+    busy: int = 0
+    interruptions: int = 0
+    crashes: int = 0
+    error: str | None = None
+    result: bytes | None = None
+    resource: str | None = None
+    limit: int = 1
+    when_busy: WhenBusy = WhenBusy.WAIT
+    unique: str | None = None
+    unique_for: Wait = 0
+    repeat: str | None = None
+    fire_time: Moment | None = None
+    progress: bytes | None = None
+    stranded: Moment | None = None
+    token: int = 0
+    worker: str | None = None
+    started: Moment | None = None
+    lease_until: Moment | None = None
+    asked: str | None = None
+    finished: Moment | None = None
+    expires: Moment | None = None
+    age: int = 0
+    asked_due: Moment = 0
+    asked_keep: Wait = 0
+    happened: int = 0
+    events: tuple[Event, ...] = ()
+    memos: dict[str, bytes] = {}
+    home: int = 0
+    gone: bool = False
+
+
+class QueueRecord(Struct, array_like=True):
+    """A queue: since when it is paused, which priorities it ever used, and the holds on its keys."""
+
+    name: str
+    paused: Moment | None = None
+    priorities: tuple[int, ...] = ()
+    holds: dict[str, Moment] = {}
+
+
+class KeyRecord(Struct, array_like=True):
+    """A resource key: the ids of the running jobs that hold it, and how many wait in its line."""
+
+    queue: str
+    key: str
+    holders: tuple[str, ...] = ()
+    waiting: int = 0
+
+
+class Waiter(Struct, array_like=True):
+    """A place in the line of a key."""
+
+    id: str
+    queue: str
+    priority: int
+    due: Moment
+    age: int
+
+
+class Reservation(Struct, array_like=True):
+    """Who has a unique key: a living job, or until that moment one that has ended."""
+
+    id: str
+    until: Moment | None = None
+
+
+class SharedMemo(Struct, array_like=True):
+    value: bytes
+    until: Moment
+
+
+class Presence(Struct, array_like=True):
+    worker: WorkerView
+    until: Moment
+
+
+class Claimed(Struct, array_like=True):
+    """Which jobs were claimed together, so that a reap need not read all homes: nothing before `until` is overdue."""
+
+    until: Moment
+    homes: tuple[str, ...]
+
+
+class Ref(Struct, frozen=True, array_like=True):
+    """What a claim must know to be put down from any store object: where it stands, and the record as it was claimed."""
+
+    home: str
+    seq: int
+    batch: str
+    record: Record
+
+
+pack = msgspec.msgpack.Encoder().encode
+read_record = msgspec.msgpack.Decoder(Record).decode
+read_queue = msgspec.msgpack.Decoder(QueueRecord).decode
+read_key = msgspec.msgpack.Decoder(KeyRecord).decode
+read_waiter = msgspec.msgpack.Decoder(Waiter).decode
+read_reservation = msgspec.msgpack.Decoder(Reservation).decode
+read_memo = msgspec.msgpack.Decoder(SharedMemo).decode
+read_presence = msgspec.msgpack.Decoder(Presence).decode
+read_claimed = msgspec.msgpack.Decoder(Claimed).decode
+read_repeat = msgspec.msgpack.Decoder(Repeat).decode
+
+_JOB_FIELDS = Job.__struct_fields__
+_CLAIM_FIELDS = tuple(name for name in Claim.__struct_fields__ if name not in ("at", "ref"))
+
+
+def as_record(new: NewJob, now: Moment, age: int) -> Record:
+    return Record(
+        new.id,
+        new.task,
+        new.queue,
+        State.QUEUED,
+        new.priority,
+        new.when.moment(now),
+        now,
+        new.payload,
+        new.options,
+        new.headers,
+        resource=new.resource,
+        limit=new.limit,
+        when_busy=new.when_busy,
+        unique=new.unique,
+        unique_for=new.unique_for,
+        repeat=new.repeat,
+        fire_time=new.fire_time,
+        age=age,
+    )
+
+
+def as_job(record: Record) -> Job:
+    return Job(**{name: getattr(record, name) for name in _JOB_FIELDS})
+
+
+def as_claim(record: Record, at: Moment, ref: Ref) -> Claim:
+    """Positions, not names: this runs once for every job."""
+    return Claim(
+        record.id,
+        record.token,
+        at,
+        record.task,
+        record.queue,
+        record.payload,
+        record.options,
+        record.headers,
+        record.priority,
+        record.due,
+        record.created,
+        record.attempts,
+        record.reschedules,
+        record.busy,
+        record.interruptions,
+        record.crashes,
+        record.resource,
+        record.unique,
+        record.repeat,
+        record.fire_time,
+        record.progress,
+        record.stranded,
+        ref,
+    )
+
+
+def noted(record: Record, now: Moment, kind: str, note: str = "", worker: str | None = None) -> dict[str, Any]:
+    """The changes that add a line to a job's timeline, of which only the newest lines are kept."""
+    events = (*record.events, Event(now, kind, note, worker))
+    return {"happened": record.happened + 1, "events": events[-TIMELINE_LENGTH:]}
+
+
+def timeline(record: Record) -> list[Event]:
+    if record.happened <= TIMELINE_LENGTH:
+        return list(record.events)
+    kept = list(record.events)[1:]
+    return [Event(kept[0].at, "folded", f"{record.happened - len(kept)} earlier events"), *kept]

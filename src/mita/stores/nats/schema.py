@@ -1,0 +1,120 @@
+"""The stream and its consumers: made, and checked that the server understood what was asked of it.
+
+An older server drops settings it does not know without a word, and would then keep schedules as ordinary messages that
+never fire. So the configuration is compared as the server echoes it, and a server that is too old is refused.
+"""
+
+from typing import Any
+
+from mita.errors import StoreError, UsageError
+
+from .errors import refused
+from .subjects import Subjects
+from .wire import Wire
+
+OLDEST = (2, 12, 1)
+ADVISED = "2.12.12, or 2.14.3 and later"
+SCHEMA = "1"
+ACK_WAIT = 5  # seconds; a ticket is in a worker's hands for milliseconds, so one that takes longer lost its worker
+NEEDED = ("allow_msg_schedules", "allow_msg_ttl", "allow_atomic", "allow_direct")
+
+
+def stream(subjects: Subjects, replicas: int) -> dict[str, Any]:
+    """One message for each subject; no age limit, no limits of size, nothing is ever refused for being new."""
+    return {
+        "name": subjects.stream,
+        "description": "Mita jobs: managed by Mita, not to be edited by hand",
+        "subjects": subjects.stored,
+        "retention": "workqueue",
+        "storage": "file",
+        "num_replicas": replicas,
+        "discard": "old",
+        "max_msgs_per_subject": 1,
+        "allow_msg_schedules": True,
+        "allow_msg_ttl": True,
+        "allow_atomic": True,
+        "allow_direct": True,
+        "allow_rollup_hdrs": True,
+        # Rings for whatever becomes ready, also for what the server itself moves there when its time has come.
+        "republish": {"src": f"{subjects.root}.r.>", "dest": f"{subjects.bell}.>", "headers_only": True},
+        "metadata": {"mita": SCHEMA},
+    }
+
+
+def too_old(version: str) -> StoreError:
+    return StoreError(
+        f"NATS server {version} is too old: it would ignore message schedules without a word. "
+        f"Mita needs {'.'.join(map(str, OLDEST))} at the least ({ADVISED} is advised)"
+    )
+
+
+def number(version: str) -> tuple[int, ...]:
+    parts = version.split("-")[0].split(".")
+    return tuple(int(part) for part in parts if part.isdigit())
+
+
+async def ensure(wire: Wire, subjects: Subjects, replicas: int) -> list[str]:
+    """That the stream is there and as we need it; what had to be done."""
+    version = str(wire.connected_server_version)
+    if number(version) < OLDEST:
+        raise too_old(version)
+    info = await wire.api(f"STREAM.INFO.{subjects.stream}")
+    error = info.get("error", {})
+    if error and error.get("err_code") != 10059:
+        raise refused(error.get("err_code", 0), error.get("description", ""))
+    if not error:
+        return await _adopt(wire, subjects, replicas, info["config"], version)
+    made = await wire.api(f"STREAM.CREATE.{subjects.stream}", stream(subjects, replicas))
+    if problem := made.get("error"):
+        raise refused(problem.get("err_code", 0), problem.get("description", ""))
+    _check(made["config"], subjects, version)
+    return ["stream"]
+
+
+async def _adopt(wire: Wire, subjects: Subjects, replicas: int, config: dict[str, Any], version: str) -> list[str]:
+    _check(config, subjects, version)
+    if config.get("num_replicas") == replicas:
+        return []
+    changed = await wire.api(f"STREAM.UPDATE.{subjects.stream}", {**config, "num_replicas": replicas})
+    if problem := changed.get("error"):
+        raise refused(problem.get("err_code", 0), problem.get("description", ""))
+    return [f"replicas {replicas}"]
+
+
+def _check(config: dict[str, Any], subjects: Subjects, version: str) -> None:
+    mark = config.get("metadata", {}).get("mita")
+    ours = mark is not None and set(config.get("subjects", ())) == set(subjects.stored)
+    missing = [name for name in NEEDED if not config.get(name)]
+    if missing and (ours or mark is None) and config.get("description", "").startswith("Mita jobs"):
+        raise too_old(version)
+    if not ours:
+        raise UsageError(
+            f"the stream {subjects.stream!r} on this server is not Mita's: choose another ?namespace=, or remove the stream"
+        )
+    if mark != SCHEMA:
+        raise UsageError(
+            f"the stream {subjects.stream!r} has schema {mark}, and this Mita knows {SCHEMA}: upgrade Mita everywhere"
+        )
+    if missing or config.get("max_msgs_per_subject") != 1 or config.get("retention") != "workqueue":
+        raise StoreError(f"the stream {subjects.stream!r} was changed by hand: {', '.join(missing) or 'its limits'}")
+
+
+async def ensure_line(wire: Wire, subjects: Subjects, queue: str, priority: int) -> None:
+    """The consumer of one priority of a queue. Making it again changes nothing.
+
+    Its own state is of no importance: a ticket that comes twice meets the home record of its job.
+    """
+    durable = subjects.consumer(queue, priority)
+    config = {
+        "durable_name": durable,
+        "filter_subject": subjects.line(queue, priority),
+        "ack_policy": "explicit",
+        "ack_wait": ACK_WAIT * 1_000_000_000,
+        "max_deliver": -1,
+        "max_ack_pending": -1,
+        "max_waiting": 2048,
+    }
+    body = {"stream_name": subjects.stream, "config": config}
+    made = await wire.api(f"CONSUMER.DURABLE.CREATE.{subjects.stream}.{durable}", body)
+    if problem := made.get("error"):
+        raise refused(problem.get("err_code", 0), problem.get("description", ""))

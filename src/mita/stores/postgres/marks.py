@@ -1,0 +1,68 @@
+"""How far claimers have walked: a moment for each queue and priority, below which no job waits.
+
+Without it a claim walks over every index entry that was ever claimed and not yet swept away: after a minute beside a session
+that keeps an old snapshot open, a million of them. A mark only spares that walk, and three things keep it honest:
+
+- It stays `SLACK` behind the clock, because a job that is being enqueued right now may show up a little in the past.
+- A job that goes back to the queue with an old due time makes the sequence `_behind` grow, and then no mark is trusted for a while.
+- Now and then the whole line is looked at: the net under a transaction that took longer than that.
+"""
+
+import time
+
+from mita.model.job import PRIORITIES
+from mita.model.time import SECOND, Moment
+
+SLACK = SECOND
+REFRESH = 0.1  # seconds between two looks from the marks on
+LOOK_AT_ALL = 1.0  # seconds between two looks at the whole line …
+AT_MOST_A_SHARE = 20  # … or longer, if that look is slow: it may take a twentieth of the time
+_FALLING = tuple(reversed(PRIORITIES))
+
+
+class Marks:
+    """The marks of one store."""
+
+    def __init__(self) -> None:
+        self.behind = -1
+        self._marks: dict[str, list[Moment]] = {}
+        self._trusted_from: Moment = 0
+        self._now: Moment = 0
+        self._refresh_at = self._all_at = 0.0
+
+    def of(self, queues: list[str]) -> list[Moment]:
+        """One for each queue and priority, in the order of `lines`."""
+        return [mark for queue in queues for mark in self._marks.get(queue) or [0] * len(_FALLING)]
+
+    def wanted(self, queues: list[str]) -> list[Moment] | None:
+        """From where to look, if it is time to look again."""
+        at = time.monotonic()
+        if at < self._refresh_at or self._now < self._trusted_from:
+            return None
+        if at >= self._all_at:
+            return [0] * (len(queues) * len(_FALLING))
+        return self.of(queues)
+
+    def found(self, queues: list[str], now: Moment, firsts: list[Moment | None], looked: list[Moment], took: float) -> None:
+        """What waits first in each line, by a look that took so many seconds."""
+        self._refresh_at = time.monotonic() + REFRESH
+        if not any(looked):
+            self._all_at = time.monotonic() + max(LOOK_AT_ALL, took * AT_MOST_A_SHARE)
+        safe = now - SLACK
+        marks = [safe if first is None else min(first, safe) for first in firsts]
+        width = len(_FALLING)
+        for n, queue in enumerate(queues):
+            self._marks[queue] = marks[n * width : (n + 1) * width]
+
+    def heard(self, now: Moment, behind: int) -> None:
+        """What the sequence said in a claim. A clock that was set back makes the marks worthless too."""
+        if behind != self.behind or now < self._now:
+            self.behind = behind
+            self._marks.clear()
+            self._trusted_from = now + SLACK
+        self._now = now
+
+
+def lines(queues: list[str]) -> tuple[list[str], list[int]]:
+    """Queue and priority of each line, in the order in which they are served."""
+    return [queue for queue in queues for _ in _FALLING], list(_FALLING) * len(queues)

@@ -1,0 +1,9 @@
+-- any_due: is anything due in these queues?  In: queues, priorities (as for `claim`).
+select exists (
+  select 1
+  from (select {now} as now) as clock
+  cross join unnest(%(queues)s::text::text[], %(priorities)s::text::int[]) as line (queue, priority)
+  cross join lateral (
+    select 1 from mita._job as j
+    where j.state = 'queued' and j.queue = line.queue and j.priority = line.priority and j.due <= clock.now limit 1) as j
+  where line.queue not in (select q.name from mita._queue as q where q.paused is not null))

@@ -1,0 +1,2 @@
+-- notify: ring.  In: channel, topics.
+select pg_notify(%(channel)s, %(topics)s)

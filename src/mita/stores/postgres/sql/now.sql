@@ -1,0 +1,2 @@
+-- now: the store's clock.
+select {now}

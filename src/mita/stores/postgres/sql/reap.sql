@@ -1,0 +1,16 @@
+-- reap: take over jobs whose lease ran out, the longest expired first, under a new token.
+-- In: mark (below which no lease ends), limit, lease, worker.  Out: the fields of a Claim in their order.
+with clock as materialized (select {now} as now),
+expired as materialized (
+  select j.* from mita._job as j
+  where j.state = 'running' and j.lease_until <= (select now from clock) and j.lease_until >= %(mark)s::bigint
+  order by j.lease_until, j.seq limit %(limit)s::bigint
+  for update skip locked
+),
+inherited as (
+  update mita._job as j set token = j.token + 1, worker = %(worker)s, lease_until = clock.now + %(lease)s::bigint
+  from expired as e, clock where j.id = e.id
+)
+select e.id, e.token + 1, clock.now, e.task, e.queue, e.payload, e.options, e.headers, e.priority, e.due, e.created, e.attempts,
+       e.reschedules, e.busy, e.interruptions, e.crashes, e.resource, e.uniq, e.repeat, e.fire_time, e.progress, e.stranded
+from expired as e, clock

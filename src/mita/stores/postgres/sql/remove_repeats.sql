@@ -1,0 +1,2 @@
+-- remove_repeats: In: keys.  Out: the keys that were there.
+delete from mita._repeat as r using unnest(%(keys)s::text::text[]) as v (key) where r.key = v.key returning r.key

@@ -1,0 +1,2 @@
+-- steps_done: the migrations that were run.
+select name from mita._step

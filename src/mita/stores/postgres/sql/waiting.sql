@@ -1,0 +1,4 @@
+-- waiting: how many jobs wait for a key.  In: queue, key (null for any).
+select queue, resource, count(*) from mita._job
+where state = 'blocked' and (%(queue)s::text is null or queue = %(queue)s) and (%(key)s::text is null or resource = %(key)s)
+group by queue, resource

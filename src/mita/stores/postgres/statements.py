@@ -1,0 +1,49 @@
+"""The statements, one to a file in `sql/`, with the schema of one namespace and its clock put in."""
+
+import re
+from functools import cache
+from importlib.resources import files
+
+SERVER_CLOCK = "floor(extract(epoch from clock_timestamp()) * 1000)::bigint"
+GIVEN_CLOCK = "%(now)s::bigint"  # a test hands it in
+_NAMED = re.compile(r"%\((\w+)\)s")
+
+
+class Statements:
+    """Statements by name: `sql["claim"]`. `{now}` is the server's clock, or a value that comes with the others."""
+
+    def __init__(self, namespace: str, *, given_clock: bool = False) -> None:
+        self.namespace = namespace
+        self.given_clock = given_clock
+        self._clock = GIVEN_CLOCK if given_clock else SERVER_CLOCK
+        self._texts: dict[str, str] = {}
+
+    def __getitem__(self, name: str) -> str:
+        text = self._texts.get(name)
+        if text is None:
+            text = self._texts[name] = self.fill(read("sql", f"{name}.sql"))
+        return text
+
+    def fill(self, text: str) -> str:
+        """Without its comments (they may name things too), and with this namespace's schema and clock."""
+        code = "\n".join(line.partition(" -- ")[0] for line in text.splitlines() if not line.lstrip().startswith("--"))
+        return code.replace("mita.", f'"{self.namespace}".').replace("{now}", self._clock).strip()
+
+
+@cache
+def numbered(text: str) -> tuple[str, tuple[str, ...]]:
+    """The statement with `$1`, `$2` … in place of names, and the names in that order: what asyncpg understands."""
+    names = tuple(dict.fromkeys(_NAMED.findall(text)))
+    return _NAMED.sub(lambda found: f"${names.index(found[1]) + 1}", text), names
+
+
+@cache
+def read(folder: str, name: str) -> str:
+    return files(__package__).joinpath(folder, name).read_text(encoding="utf-8")
+
+
+@cache
+def migrations() -> tuple[str, ...]:
+    """The names of all migrations, in order. `….pre` adds, `….post` removes."""
+    names = (entry.name for entry in files(__package__).joinpath("migrations").iterdir())
+    return tuple(sorted(name.removesuffix(".sql") for name in names if name.endswith(".sql")))

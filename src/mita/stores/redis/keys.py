@@ -1,0 +1,102 @@
+"""Every Redis key there is, made here and nowhere else.
+
+All keys of one queue share the hash tag `{queue}`, so that a cluster keeps them on one node and one script can act on them. What
+belongs to no queue has the tag `{@}`, which no queue can be called. Scripts are handed the root of a queue (`mita:{mail}`) and
+make the rest of a name as this table says.
+"""
+
+OF_A_QUEUE = {
+    "meta": "hash: age (of the newest job), paused (since when)",
+    "jobs": "hash id -> what never changes",
+    "live": "hash id -> what changes, for jobs that were ever touched",
+    "error": "hash id -> text of the last error",
+    "result": "hash id -> what it gave back",
+    "progress": "hash id -> how far its run has come",
+    "ids": "sorted set of ids, by name: for pages",
+    "lease": "sorted set of running jobs, by the end of their lease",
+    "blocked": "sorted set of jobs that wait for a key",
+    "succeeded": "sorted set, by the moment they ended",
+    "failed": "sorted set, by the moment they ended",
+    "cancelled": "sorted set, by the moment they ended",
+    "expiry": "sorted set of ended jobs, by the moment they will be forgotten",
+    "unique": "hash unique key -> id of its job",
+    "unique_ends": "sorted set of unique keys that outlive their job, by their end",
+    "holds": "sorted set of resource keys on hold, by its end",
+    "held": "set of resource keys that a running job has",
+    "waited": "set of resource keys that somebody waits for",
+}
+BY_NAME = {
+    "waiting": "sorted set of the jobs that wait for a resource key, in their order",
+    "holders": "set of the running jobs of a resource key",
+    "events": "list of what happened to a job",
+    "memos": "hash of what a job's runs remembered",
+}
+SHARED = {
+    "queues": "set of the names of all queues",
+    "repeats": "hash key -> what changes of a repeat",
+    "specs": "hash key -> its spec",
+    "fires": "sorted set of active repeats, by their cursor",
+    "workers": "hash id -> how a worker described itself",
+    "beats": "sorted set of workers, by the end of their last beat",
+    "seen": "hash id -> moment of a worker's last beat",
+    "shared": "hash name -> a memo for all jobs",
+    "shared_ends": "sorted set of those, by their end",
+}
+
+
+class Keys:
+    """The keys of one namespace."""
+
+    def __init__(self, namespace: str) -> None:
+        self._namespace = namespace
+        self.shared = f"{namespace}:{{@}}"
+        self.queues = f"{self.shared}:queues"
+        self.bell = f"{namespace}:bell"
+
+    def queue(self, name: str) -> str:
+        return f"{self._namespace}:{{{name}}}"
+
+    def pattern(self) -> str:
+        return f"{self._namespace}:{{*"
+
+
+def as_lua() -> str:
+    """The same table for the scripts: from a root to its names."""
+    queue = [f"    {name} = root .. ':{name}'," for name in OF_A_QUEUE]
+    queue += [f"    {name} = root .. ':{name}:'," for name in BY_NAME]
+    shared = [f"    {name} = root .. ':{name}'," for name in SHARED]
+    return _LUA.format(queue="\n".join(queue), shared="\n".join(shared), sound=_sound())
+
+
+def _sound() -> str:
+    """One cheap read of each key: a key of another type is found out before the first write."""
+    probe = {"hash": "HLEN", "sorted": "ZCARD", "set": "SCARD"}
+    lines = [f"  redis.call('{probe[kind.split()[0].strip(':')]}', q.{name})" for name, kind in OF_A_QUEUE.items()]
+    return "\n".join(lines)
+
+
+_LUA = """\
+local function queue_of(root)
+  local q = {{
+    name = root:match('{{(.*)}}$'),
+{queue}
+    due = {{}},
+  }}
+  for priority = 0, 9 do q.due[priority] = root .. ':due:' .. priority end
+  return q
+end
+
+-- A key of another type is found out here, before the first write.
+local function sound(q)
+{sound}
+  for priority = 0, 9 do redis.call('ZCARD', q.due[priority]) end
+  return q
+end
+
+local function shared_of(root)
+  return {{
+    jobs_of = function(queue) return root:gsub('@}}$', '') .. queue .. '}}:jobs' end,
+{shared}
+  }}
+end
+"""

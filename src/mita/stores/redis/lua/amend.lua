@@ -1,0 +1,82 @@
+-- amend: what a person asks of jobs by id.
+-- KEYS  1 root of the queue
+-- ARGV  1 now, '' to ask the server  2 channel of the bell  3 what: move, cancel, revive, rank
+--       4 wait, keep or priority  5 moment (move, revive) or reason (cancel), '' for none  then ids
+-- gives done, asked, too late, taken or unknown for each
+-- include keys
+-- include record
+-- include places
+local now, q, what = clock(ARGV[1]), sound(queue_of(KEYS[1])), ARGV[3]
+local amount, detail = tonumber(ARGV[4]), ARGV[5]
+local amends = {}
+
+local function ask(r, how)
+  r.asked = how
+  rung['!'] = true
+  save(q, r)
+  return 'asked'
+end
+
+function amends.move(r)
+  if ENDED[r.state] or r.asked == 'cancel' then return 'too late' end
+  note(q, r, now, 'rescheduled', 'from outside')
+  r.reschedules = r.reschedules + 1
+  local due = moment(amount, tonumber(detail), now)
+  if r.state == 'running' then
+    r.asked_due = due
+    return ask(r, 'reschedule')
+  end
+  leave(q, r)
+  r.state, r.due = 'queued', due
+  stand(q, r)
+  save(q, r)
+  return 'done'
+end
+
+function amends.cancel(r)
+  if ENDED[r.state] then return 'too late' end
+  note(q, r, now, 'cancelled', detail)
+  if r.state == 'running' then
+    r.asked_keep = amount
+    return ask(r, 'cancel')
+  end
+  finish(q, r, 'cancelled', amount, now)
+  return 'done'
+end
+
+function amends.revive(r)
+  if r.state ~= 'failed' and r.state ~= 'cancelled' then return 'too late' end
+  if r.unique then
+    local holder = unique_holder(q, r.unique, now)
+    if holder and holder ~= r.id then return 'taken' end
+    take_unique(q, r.unique, r.id)
+  end
+  note(q, r, now, 'revived', '')
+  leave(q, r)
+  call('HDEL', q.error, r.id)
+  call('HDEL', q.result, r.id)
+  for _, counter in ipairs({ 'attempts', 'reschedules', 'busy', 'interruptions', 'crashes' }) do r[counter] = 0 end
+  for _, field in ipairs({ 'finished', 'expires', 'stranded', 'worker', 'started' }) do r[field] = false end
+  r.state, r.due = 'queued', moment(amount, tonumber(detail), now)
+  stand(q, r)
+  save(q, r)
+  return 'done'
+end
+
+function amends.rank(r)
+  if ENDED[r.state] then return 'too late' end
+  if r.state ~= 'running' then leave(q, r) end
+  r.priority = amount
+  if r.state ~= 'running' then stand(q, r) end
+  save(q, r)
+  return 'done'
+end
+
+local said = {}
+for at = 6, #ARGV do
+  local r = load(q, ARGV[at])
+  said[at - 5] = r and amends[what](r) or 'unknown'
+  if said[at - 5] == 'done' then rung[q.name] = true end
+end
+ring(ARGV[2])
+return said

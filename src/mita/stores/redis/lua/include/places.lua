@@ -1,0 +1,91 @@
+-- Where a job stands by its state. It leaves the old place before it changes and stands in the new one after.
+
+local RANK = 281474976710656 -- 2^48: priority above due time in one score, exact in a double
+
+local function let_go(q, r)
+  local holders = q.holders .. r.resource
+  call('SREM', holders, r.handle)
+  if call('EXISTS', holders) == 0 then call('SREM', q.held, r.resource) end
+end
+
+local function leave(q, r)
+  if r.state == 'queued' then
+    call('ZREM', q.due[r.priority], r.handle)
+  elseif r.state == 'blocked' then
+    local waiting = q.waiting .. r.resource
+    call('ZREM', q.blocked, r.handle)
+    call('ZREM', waiting, r.handle)
+    if call('EXISTS', waiting) == 0 then call('SREM', q.waited, r.resource) end
+  elseif r.state == 'running' then
+    call('ZREM', q.lease, r.handle)
+    if r.resource then let_go(q, r) end
+  else
+    call('ZREM', q[r.state], r.handle)
+    call('ZREM', q.expiry, r.handle)
+  end
+end
+
+local function stand(q, r)
+  if r.state == 'queued' then
+    call('ZADD', q.due[r.priority], r.due, r.handle)
+    rung[q.name] = true
+  elseif r.state == 'blocked' then
+    call('ZADD', q.blocked, 0, r.handle)
+    call('ZADD', q.waiting .. r.resource, (9 - r.priority) * RANK + r.due, r.handle)
+    call('SADD', q.waited, r.resource)
+  else
+    call('ZADD', q[r.state], r.finished, r.handle)
+    call('ZADD', q.expiry, r.expires, r.handle)
+  end
+end
+
+-- The id of the job that has a unique key.
+local function unique_holder(q, key, now)
+  local id = call('HGET', q.unique, key)
+  if not id then return nil end
+  local ends = call('ZSCORE', q.unique_ends, key)
+  if ends and tonumber(ends) <= now then return nil end
+  return id
+end
+
+local function take_unique(q, key, id)
+  call('HSET', q.unique, key, id)
+  call('ZREM', q.unique_ends, key)
+end
+
+local function free_unique(q, r, now)
+  if not r.unique then return end
+  if r.unique_for > 0 then
+    call('HSET', q.unique, r.unique, r.id)
+    call('ZADD', q.unique_ends, now + r.unique_for, r.unique)
+  else
+    call('HDEL', q.unique, r.unique)
+    call('ZREM', q.unique_ends, r.unique)
+  end
+end
+
+-- Nothing of the job is left. It has left its place before.
+local function forget(q, r)
+  call('HDEL', q.jobs, r.id)
+  call('HDEL', q.live, r.id)
+  call('ZREM', q.ids, r.id)
+  if r.extras then
+    call('HDEL', q.error, r.id)
+    call('HDEL', q.result, r.id)
+    call('HDEL', q.progress, r.id)
+    call('DEL', q.events .. r.id, q.memos .. r.id)
+  end
+end
+
+local function finish(q, r, state, keep, now)
+  leave(q, r)
+  r.state, r.finished, r.expires = state, now, now + keep
+  r.asked, r.asked_due, r.asked_keep = false, false, false
+  free_unique(q, r, now)
+  if keep == 0 then
+    forget(q, r)
+  else
+    stand(q, r)
+    save(q, r)
+  end
+end

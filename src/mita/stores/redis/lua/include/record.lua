@@ -1,0 +1,101 @@
+-- The two halves of a job.
+--
+-- `jobs` holds what never changes, as one MessagePack array of 15, made here and read by the client:
+--   created (uint64), due (uint64), priority (fixint), handle (bin), and then what the client packed:
+--   task, resource, limit, when_busy, unique, unique_for, repeat, fire_time, payload, options, headers
+-- `live` holds what changes. A job that was never touched has none: nothing is written twice on the common way.
+--
+-- A handle is the job's place in every sorted set: its age (8 bytes, so that ties are broken by age), one digit that says
+-- whether it has a resource key (1), a unique key (2) or both (3), and its id.
+
+local call = redis.call
+local MOST = 1000 -- items in one call, and jobs looked at in one claim
+local TIMELINE = 50
+local ENDED = { succeeded = true, failed = true, cancelled = true }
+
+local rung = {} -- topics to ring for when the script is done
+
+local function clock(given)
+  if given ~= '' then return tonumber(given) end
+  local time = call('TIME')
+  return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+end
+
+-- A moment as text. Redis would write a number out with 17 digits each time.
+local function plain(number) return string.format('%.0f', number) end
+
+local function moment(wait, at, now)
+  if at then return math.max(now, at) end
+  return now + wait
+end
+
+local function ring(channel)
+  if next(rung) then
+    local topics = {}
+    for topic in pairs(rung) do topics[#topics + 1] = topic end
+    call('PUBLISH', channel, table.concat(topics, '\n'))
+  end
+end
+
+local function pack_live(r)
+  return cmsgpack.pack({
+    r.state, r.token, r.priority, r.due, r.attempts, r.reschedules, r.busy, r.interruptions, r.crashes, r.worker, r.started,
+    r.asked, r.asked_due, r.asked_keep, r.stranded, r.finished, r.expires, r.happened, r.extras,
+  })
+end
+
+local function read_live(text)
+  local t = cmsgpack.unpack(text)
+  return {
+    state = t[1], token = t[2], priority = t[3], due = t[4], attempts = t[5], reschedules = t[6], busy = t[7],
+    interruptions = t[8], crashes = t[9], worker = t[10], started = t[11], asked = t[12], asked_due = t[13],
+    asked_keep = t[14], stranded = t[15], finished = t[16], expires = t[17], happened = t[18], extras = t[19],
+  }
+end
+
+local function untouched()
+  return {
+    state = 'queued', token = 0, priority = false, due = false, attempts = 0, reschedules = 0, busy = 0, interruptions = 0,
+    crashes = 0, worker = false, started = false, asked = false, asked_due = false, asked_keep = false, stranded = false,
+    finished = false, expires = false, happened = 0, extras = false,
+  }
+end
+
+local function has_resource(handle) return handle:byte(9) % 2 == 1 end
+local function has_unique(handle) return handle:byte(9) >= 50 end
+
+-- One table of both halves. `extras` says that something lies outside of them: events, memos, error, result, progress.
+local function as_record(id, fixed, live)
+  local r = live and read_live(live) or untouched()
+  local length = fixed:byte(22)
+  r.id, r.fixed, r.handle = id, fixed, fixed:sub(23, 22 + length)
+  if not r.priority then
+    r.priority, r.due = fixed:byte(20), struct.unpack('>I8', fixed, 12)
+  end
+  local _
+  _, r.task, r.resource, r.limit, r.when_busy, r.unique, r.unique_for, r.repeats =
+    cmsgpack.unpack_limit(fixed, 7, 22 + length)
+  return r
+end
+
+local function load(q, id)
+  local fixed = call('HGET', q.jobs, id)
+  return fixed and as_record(id, fixed, call('HGET', q.live, id)) or nil
+end
+
+local function load_handle(q, handle) return load(q, handle:sub(10)) end
+
+local function save(q, r) call('HSET', q.live, r.id, pack_live(r)) end
+
+local function keep_text(q, r, what, text)
+  call('HSET', q[what], r.id, text)
+  r.extras = true
+end
+
+local function note(q, r, now, kind, text, worker)
+  local events = q.events .. r.id
+  call('RPUSH', events, cmsgpack.pack({ now, kind, text, worker or false }))
+  call('LTRIM', events, -TIMELINE, -1)
+  r.happened = r.happened + 1
+  r.extras = true
+end

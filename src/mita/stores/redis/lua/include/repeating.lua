@@ -1,0 +1,19 @@
+-- What changes of a repeat: state, cursor, revision, count, last, reason. Only active ones are among the fires.
+
+local function read_repeat(s, key)
+  local text = call('HGET', s.repeats, key)
+  if not text then return nil end
+  local t = cmsgpack.unpack(text)
+  return { state = t[1], cursor = t[2], revision = t[3], count = t[4], last = t[5], reason = t[6] }
+end
+
+local function write_repeat(s, key, r)
+  call('HSET', s.repeats, key, cmsgpack.pack({ r.state, r.cursor, r.revision, r.count, r.last, r.reason }))
+  if r.state == 'active' and r.cursor then
+    call('ZADD', s.fires, r.cursor, key)
+  else
+    call('ZREM', s.fires, key)
+  end
+end
+
+local function shown(s, key) return { key, call('HGET', s.specs, key), call('HGET', s.repeats, key) } end

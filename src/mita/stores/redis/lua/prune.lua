@@ -1,0 +1,35 @@
+-- prune: forget ended jobs.
+-- KEYS  1 root of the queue
+-- ARGV  1 now, '' to ask the server  2 how many succeeded ones may go beyond the newest `most`  3 most
+--       then handles of jobs whose time is over
+-- gives how many of the named went, and how many of the surplus
+-- include keys
+-- include record
+-- include places
+local now, q, named, surplus = clock(ARGV[1]), sound(queue_of(KEYS[1])), 0, 0
+
+local function go(handle)
+  local r = load_handle(q, handle)
+  leave(q, r)
+  forget(q, r)
+end
+
+for at = 4, #ARGV do
+  local ends = call('ZSCORE', q.expiry, ARGV[at])
+  if ends and tonumber(ends) <= now then
+    go(ARGV[at])
+    named = named + 1
+  end
+end
+local many = math.min(tonumber(ARGV[2]), call('ZCARD', q.succeeded) - tonumber(ARGV[3]))
+if many > 0 then
+  for _, handle in ipairs(call('ZRANGE', q.succeeded, 0, many - 1)) do
+    go(handle)
+    surplus = surplus + 1
+  end
+end
+for _, key in ipairs(call('ZRANGEBYSCORE', q.unique_ends, '-inf', now, 'LIMIT', 0, MOST)) do
+  call('HDEL', q.unique, key)
+  call('ZREM', q.unique_ends, key)
+end
+return { named, surplus }

@@ -1,0 +1,66 @@
+-- turn: put claims down, then hand due jobs over.
+-- KEYS  1..n roots of queues: first those to claim from, in their order, then others that settlements belong to
+-- ARGV  1 now, '' to ask the server  2 channel of the bell  3 worker  4 lease  5 limit  6 number of queues to claim from
+--       7 number of jobs that may still be looked at
+--       8 number of groups of settlements, then of each group: number of its queue, kind, verdict, keep, number of items, items
+--       kinds: forgotten (handle, token), kept (handle, token, result), each (handle, token, verdict, '+' result or '')
+-- gives now, positions of stale settlements, how many were claimed from each queue, the fixed halves of the claimed, {position,
+--       live half, progress} of those that were touched before, when there may be more (nil: never), how many were looked at
+-- include keys
+-- include record
+-- include places
+-- include resources
+-- include claiming
+-- include settling
+local now, queues = clock(ARGV[1]), {}
+for i, root in ipairs(KEYS) do queues[i] = sound(queue_of(root)) end
+
+local stale, at, passed = {}, 9, 0
+for _ = 1, tonumber(ARGV[8]) do
+  local q, kind, verdict = queues[tonumber(ARGV[at])], ARGV[at + 1], ARGV[at + 2]
+  local keep, n, from, late, width = tonumber(ARGV[at + 3]), tonumber(ARGV[at + 4]), at + 5, nil, 2
+  if kind == 'forgotten' then
+    late = settle_forgotten(q, from, n, verdict, now)
+  elseif kind == 'kept' then
+    late, width = settle_kept(q, from, n, verdict, keep, now), 3
+  else
+    late, width = settle_each(q, from, n, now), 4
+  end
+  for _, i in ipairs(late) do stale[#stale + 1] = passed + i end
+  passed, at = passed + n, from + n * width
+end
+
+local limit = tonumber(ARGV[5])
+local t = {
+  now = now, worker = ARGV[3], lease = plain(now + tonumber(ARGV[4])), left = limit, looked = MOST - tonumber(ARGV[7]),
+  fixed = {}, touched = {},
+}
+local first = untouched()
+first.state, first.token, first.worker, first.started = 'running', 1, t.worker, now
+t.first = pack_live(first)
+
+local going, shares = {}, {}
+for i = 1, tonumber(ARGV[6]) do
+  if not call('HGET', queues[i].meta, 'paused') then
+    going[#going + 1] = i
+    end_holds(queues[i], now)
+  end
+  shares[i] = 0
+end
+for _, i in ipairs(going) do
+  local before = #t.fixed
+  claim(queues[i], t)
+  shares[i] = #t.fixed - before
+end
+
+local again = false
+if limit > 0 and t.left == 0 then
+  again = 0
+else
+  for _, i in ipairs(going) do
+    local soonest = next_moment(queues[i])
+    if soonest then again = math.min(again or math.huge, math.max(0, soonest - now)) end
+  end
+end
+ring(ARGV[2])
+return { now, stale, shares, t.fixed, t.touched, again, t.looked }

@@ -1,0 +1,38 @@
+"""The Lua scripts, one to a verb in `lua/`, with what they include put in."""
+
+import re
+from functools import cache
+from hashlib import sha1
+from importlib.resources import files
+
+from msgspec import Struct
+
+from .keys import as_lua
+
+_INCLUDE = re.compile(r"^-- include (\w+)\n", re.MULTILINE)
+
+
+class Script(Struct, frozen=True):
+    name: str
+    text: str
+    sha: str
+
+
+@cache
+def script(name: str) -> Script:
+    text = _INCLUDE.sub(lambda found: _included(found[1]), _read(f"{name}.lua"))
+    text = "\n".join(line for line in text.splitlines() if not line.lstrip().startswith("--"))
+    return Script(name, text, sha1(text.encode(), usedforsecurity=False).hexdigest())
+
+
+def every() -> list[Script]:
+    names = sorted(entry.name.removesuffix(".lua") for entry in files(__package__).joinpath("lua").iterdir())
+    return [script(name) for name in names if name != "include"]
+
+
+def _included(name: str) -> str:
+    return as_lua() if name == "keys" else _read("include", f"{name}.lua")
+
+
+def _read(*path: str) -> str:
+    return files(__package__).joinpath("lua", *path).read_text(encoding="utf-8")

@@ -1,0 +1,168 @@
+"""Handing jobs over: when they are due, to one worker each."""
+
+import asyncio
+from typing import Any
+
+from mita.model.job import Claim, State
+from mita.model.time import When
+from mita.ports.store import Store
+
+from .clocks import Ticker
+from .given import (
+    LONG,
+    PAST,
+    QUEUE,
+    SHORT,
+    claim_one,
+    claimed_ids,
+    claims,
+    exact,
+    jobs,
+    look,
+    put,
+    put_many,
+    release,
+    running,
+    settled,
+    state_of,
+)
+
+
+async def test_a_claim_carries_all_that_a_run_needs(store: Store) -> None:
+    fields: dict[str, Any] = {
+        "task": "charge",
+        "payload": bytes(range(256)),
+        "options": b"\x80",
+        "headers": b"\x81\xff\x00",
+        "priority": 7,
+        "resource": "account:42",
+        "unique": "order:1",
+        "repeat": "nightly",
+        "fire_time": 1_699_999_999_000,
+    }
+    id = await put(store, **fields)
+    stored = await look(store, id)
+    claim = await claim_one(store)
+    assert claim == Claim(
+        id=id, token=claim.token, at=claim.at, queue=QUEUE, due=stored.due, created=stored.created, ref=claim.ref, **fields
+    )
+    assert claim.at >= stored.due
+
+
+async def test_a_claimed_job_runs_under_a_lease(store: Store) -> None:
+    claim = await running(store, worker="w7", lease=LONG)
+    held = await look(store, claim.id)
+    assert (held.state, held.worker, held.token) == (State.RUNNING, "w7", claim.token)
+    assert (held.started, held.lease_until) == (claim.at, claim.at + LONG)
+
+
+async def test_tokens_only_grow(store: Store) -> None:
+    """I3"""
+    await put(store)
+    tokens = []
+    for _ in range(4):
+        claim = await claim_one(store)
+        tokens.append(claim.token)
+        await settled(store, release(claim))
+    assert tokens == sorted(set(tokens))
+
+
+async def test_nothing_starts_before_its_due_time(store: Store, clock: Ticker) -> None:
+    """I8"""
+    waits = await put(store, when=When(SHORT))
+    named = await put(store, when=When(at=await store.now() + SHORT))
+    far = await put(store, when=When(LONG))
+    assert await claimed_ids(store) == []
+    await clock.tick(PAST)
+    assert sorted(await claimed_ids(store)) == sorted([waits, named])
+    assert await state_of(store, far) is State.QUEUED
+
+
+async def test_a_job_is_due_at_its_moment_and_not_one_later(store: Store, clock: Ticker) -> None:
+    """I8"""
+    id = await put(store, when=When(SHORT))
+    if exact(store, clock):
+        await clock.tick(SHORT - 1)
+        assert await claimed_ids(store) == []
+        await clock.tick(1)
+    else:
+        await clock.tick(PAST)
+    assert await claimed_ids(store) == [id]
+
+
+async def test_no_job_is_handed_over_twice(store: Store, twin: Store) -> None:
+    """I4"""
+    batch = jobs(120)
+    await store.enqueue(batch)
+    turns = await asyncio.gather(*(handle.claim([QUEUE], 7, LONG, "w") for handle in [store, twin] * 12))
+    ids = [claim.id for turn in turns for claim in turn.claims]
+    ids += [claim.id for claim in await claims(store, 200)]
+    assert sorted(ids) == sorted(new.id for new in batch)
+
+
+async def test_a_claim_gives_no_more_than_its_limit(store: Store) -> None:
+    await put_many(store, 5)
+    turn = await store.claim([QUEUE], 3, LONG, "w1")
+    assert len(turn.claims) == 3
+    assert turn.again == 0, "there may be more at once"
+    assert len(await claims(store)) == 2
+
+
+async def test_only_the_named_queues_are_served(store: Store) -> None:
+    mail, billing = await put(store), await put(store, queue="billing")
+    assert await claimed_ids(store, queues=["billing", "nobody"]) == [billing]
+    assert await claimed_ids(store, queues=[]) == []
+    assert await claimed_ids(store) == [mail]
+
+
+async def test_a_limit_of_none_claims_nothing(store: Store) -> None:
+    id = await put(store)
+    turn = await store.claim([QUEUE], 0, LONG, "w1")
+    assert (turn.claims, turn.again) == ([], 0)
+    assert await claimed_ids(store) == [id]
+    turn = await store.claim([QUEUE], 0, LONG, "w1")
+    assert (turn.claims, turn.again) == ([], None)
+
+
+async def test_an_empty_claim_says_when_the_next_job_is_due(store: Store, clock: Ticker) -> None:
+    assert (await store.claim([QUEUE], 10, LONG, "w1")).again is None
+    await put(store, when=When(LONG))
+    await put(store, when=When(LONG // 2), queue="billing")
+    again = (await store.claim([QUEUE, "billing"], 10, LONG, "w1")).again
+    assert again is not None
+    assert again == LONG // 2 if exact(store, clock) else again <= LONG // 2
+    again = (await store.claim([QUEUE], 10, LONG, "w1")).again
+    assert again is not None
+    assert again == LONG if exact(store, clock) else again <= LONG
+
+
+async def test_a_claim_that_leaves_room_says_when_the_next_job_is_due(store: Store, clock: Ticker) -> None:
+    due = await put(store)
+    await put(store, when=When(LONG))
+    turn = await store.claim([QUEUE], 2, LONG, "w1")
+    assert [claim.id for claim in turn.claims] == [due]
+    assert turn.again is not None
+    assert turn.again == LONG if exact(store, clock) else turn.again <= LONG
+
+
+async def test_whoever_follows_the_answers_meets_every_job_in_time(store: Store, clock: Ticker) -> None:
+    """I9: sleeping exactly as long as the claims say is enough."""
+    ids = [await put(store, when=When(wait)) for wait in (0, SHORT // 2, SHORT)]
+    met: list[str] = []
+    for _ in range(20):
+        turn = await store.claim([QUEUE], 1, LONG, "w1")
+        met += [claim.id for claim in turn.claims]
+        if turn.again is None:
+            break
+        await clock.tick(turn.again)
+    assert met == ids
+
+
+async def test_several_thousand_waiting_jobs_do_not_slow_a_claim_to_a_crawl(store: Store) -> None:
+    """I14"""
+    await store.enqueue(jobs(3000, when=When(LONG)))
+    await store.enqueue(jobs(3000))
+    urgent = await put(store, priority=9)
+    started = asyncio.get_running_loop().time()
+    assert (await claim_one(store)).id == urgent
+    assert asyncio.get_running_loop().time() - started < 1.0

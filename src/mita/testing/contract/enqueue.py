@@ -1,0 +1,126 @@
+"""Taking jobs in."""
+
+from msgspec.structs import asdict
+
+from mita.model.job import Job, NewJob, Receipt, State, WhenBusy
+from mita.model.outcome import Move
+from mita.model.time import NOW, When
+from mita.ports.ids import new_id
+from mita.ports.store import Store
+
+from .clocks import Ticker
+from .given import LONG, PAST, QUEUE, SHORT, claim_one, exact, job, jobs, look, put
+
+
+async def test_a_job_is_there_with_all_that_was_said_of_it(store: Store) -> None:
+    """I1"""
+    new = NewJob(
+        id=new_id(),
+        task="charge",
+        queue="billing",
+        payload=bytes(range(256)),
+        options=b"\x80",
+        headers=b"\x81\x00\xff",
+        priority=8,
+        unique="order:1",
+        unique_for=LONG,
+        resource="account:42",
+        limit=3,
+        when_busy=WhenBusy.SKIP,
+        repeat="nightly",
+        fire_time=1_699_999_999_000,
+    )
+    assert await store.enqueue([new]) == [Receipt(new.id, created=True)]
+    found = await look(store, new.id)
+    said = asdict(new)
+    del said["when"]
+    assert {name: getattr(found, name) for name in said} == said
+    assert found == Job(**said, state=State.QUEUED, due=found.due, created=found.created), "and nothing has happened yet"
+    assert found.due == found.created
+
+
+async def test_receipts_come_in_the_order_of_the_jobs(store: Store) -> None:
+    batch = jobs(5)
+    await store.enqueue([batch[3]])
+    expected = [Receipt(new.id, created=new is not batch[3]) for new in batch]
+    assert await store.enqueue(batch) == expected
+
+
+async def test_an_id_that_is_already_there_changes_nothing(store: Store, twin: Store) -> None:
+    id = await put(store, priority=3)
+    before = await look(store, id)
+    again = job(id=id, task="other", queue="elsewhere", priority=9, unique="k", resource="r", when=When(LONG))
+    assert await twin.enqueue([again]) == [Receipt(id, created=False)]
+    assert await look(store, id) == before
+    assert [view.name for view in await store.queues()] == [QUEUE]
+
+
+async def test_an_id_twice_in_one_batch_makes_one_job(store: Store) -> None:
+    new = job()
+    assert await store.enqueue([new, new]) == [Receipt(new.id, created=True), Receipt(new.id, created=False)]
+    assert (await store.queues())[0].ready == 1
+
+
+async def test_a_job_that_runs_is_not_started_again_by_its_own_id(store: Store) -> None:
+    """I4"""
+    new = job()
+    await store.enqueue([new])
+    claim = await claim_one(store)
+    await store.enqueue([new])
+    assert (await look(store, claim.id)).state is State.RUNNING
+    assert (await store.claim([QUEUE], 10, LONG, "w2")).claims == []
+
+
+async def test_the_other_process_sees_a_job_at_once(store: Store, twin: Store) -> None:
+    id = await put(store)
+    assert (await look(twin, id)).state is State.QUEUED
+    assert (await claim_one(twin)).id == id
+
+
+async def test_a_past_moment_means_now(store: Store) -> None:
+    now = await store.now()
+    found = await look(store, await put(store, when=When(at=now - LONG)))
+    assert found.due >= now
+    assert found.due == found.created
+
+
+async def test_a_wait_counts_from_the_stores_own_clock(store: Store, clock: Ticker) -> None:
+    found = await look(store, await put(store, when=When(LONG)))
+    assert found.due == found.created + LONG
+    await clock.tick(PAST)
+    later = await look(store, await put(store, when=When(LONG)))
+    assert later.due - found.due == PAST if exact(store, clock) else later.due > found.due
+
+
+async def test_a_named_moment_is_kept_to_the_millisecond(store: Store) -> None:
+    at = await store.now() + LONG + 123
+    assert (await look(store, await put(store, when=When(at=at)))).due == at
+
+
+async def test_more_jobs_than_a_statement_can_bind_go_in_at_once(store: Store) -> None:
+    """I1"""
+    batch = jobs(1500)
+    assert all(receipt.created for receipt in await store.enqueue(batch))
+    found = await store.find([new.id for new in batch])
+    assert [one.id for one in found if one is not None] == [new.id for new in batch]
+
+
+async def test_keys_may_hold_any_printable_text(store: Store) -> None:
+    odd = "Zoë's {account}: 100% * > . ; drop table -- \\ \" 東京"
+    id = await put(store, unique=odd, resource=odd)
+    claim = await claim_one(store)
+    assert (claim.unique, claim.resource) == (odd, odd)
+    assert await store.enqueue([job(unique=odd)]) == [Receipt(id, created=False)]
+    assert [view.key for view in await store.resources(key=odd)] == [odd]
+
+
+async def test_nothing_to_do_is_done(store: Store) -> None:
+    assert await store.enqueue([]) == []
+    assert await store.settle([]) == []
+    assert await store.extend([], LONG) == []
+    assert await store.progress([]) == []
+    assert await store.amend([], Move(NOW)) == []
+    assert await store.find([]) == []
+    assert await store.fire([]) == []
+    turn = await store.turn([], [], 10, SHORT, "w1")
+    assert (turn.took, turn.claims, turn.again) == ([], [], None)

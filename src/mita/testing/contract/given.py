@@ -1,0 +1,163 @@
+"""What the tests begin with, in few words."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from mita.model.job import Claim, Job, NewJob, State
+from mita.model.outcome import Counter, Settlement, Verdict
+from mita.model.time import HOUR, NOW, Wait, When
+from mita.ports.ids import new_id, new_ids
+from mita.ports.store import Can, Store
+
+from .clocks import Ticker
+
+QUEUE = "mail"
+LONG: Wait = 60_000  # longer than any test takes, on any machine
+SHORT: Wait = 400  # a lease, a wait or a hold that the test means to outlive …
+PAST: Wait = 500  # … by a tick of this length
+
+
+def needs(store: Store, can: Can) -> None:
+    """A promise that not every engine can keep; the skip says which."""
+    if can not in store.can:
+        pytest.skip(f"{type(store).__name__} does not promise to {str(can.name).lower().replace('_', ' ')}")
+
+
+def exact(store: Store, clock: Ticker) -> bool:
+    """Whether moments can be checked to the millisecond."""
+    return clock.fake and Can.KEEP_EXACT_ORDER in store.can
+
+
+# ---------------------------------------------------------------- jobs
+
+
+def job(**more: Any) -> NewJob:
+    return NewJob(**{"id": new_id(), "task": "send", "queue": QUEUE, "payload": b"\x90", **more})
+
+
+def jobs(n: int, **more: Any) -> list[NewJob]:
+    return [job(id=id, **more) for id in new_ids(n)]
+
+
+async def put(store: Store, **more: Any) -> str:
+    """Enqueue one job; its id."""
+    [receipt] = await store.enqueue([job(**more)])
+    assert receipt.created, "the job this test begins with was not taken in"
+    return receipt.id
+
+
+async def put_many(store: Store, n: int, **more: Any) -> list[str]:
+    """Enqueue jobs one after the other, so that their age is certain; their ids."""
+    return [await put(store, **more) for _ in range(n)]
+
+
+async def look(store: Store, id: str) -> Job:
+    [found] = await store.find([id])
+    assert found is not None, f"job {id} is gone"
+    return found
+
+
+async def state_of(store: Store, id: str) -> State:
+    return (await look(store, id)).state
+
+
+async def gone(store: Store, id: str) -> bool:
+    return await store.find([id]) == [None]
+
+
+# ---------------------------------------------------------------- claims
+
+
+async def claims(
+    store: Store, limit: int = 10, *, queues: Sequence[str] = (QUEUE,), lease: Wait = LONG, worker: str = "w1"
+) -> list[Claim]:
+    return (await store.claim(queues, limit, lease, worker)).claims
+
+
+async def claimed_ids(store: Store, limit: int = 10, *, queues: Sequence[str] = (QUEUE,)) -> list[str]:
+    return [claim.id for claim in await claims(store, limit, queues=queues)]
+
+
+async def claim_one(store: Store, *, queue: str = QUEUE, lease: Wait = LONG, worker: str = "w1") -> Claim:
+    found = await claims(store, 1, queues=[queue], lease=lease, worker=worker)
+    assert len(found) == 1, "the claim this test begins with found nothing"
+    return found[0]
+
+
+async def running(store: Store, *, lease: Wait = LONG, worker: str = "w1", **more: Any) -> Claim:
+    """A job that is being run."""
+    id = await put(store, **more)
+    claim = await claim_one(store, queue=more.get("queue", QUEUE), lease=lease, worker=worker)
+    assert claim.id == id, "another job was in the way of this test's beginning"
+    return claim
+
+
+async def lost(store: Store, clock: Ticker, **more: Any) -> tuple[Claim, Claim]:
+    """A job whose worker was lost: the claim that is stale now, and the heir's."""
+    stale = await running(store, lease=SHORT, **more)
+    await clock.tick(PAST)
+    [heir] = await store.reap(10, LONG, "heir")
+    assert heir.id == stale.id
+    return stale, heir
+
+
+# ---------------------------------------------------------------- putting down
+
+
+def succeed(claim: Claim, result: bytes = b"done", keep: Wait = HOUR) -> Settlement:
+    return Settlement(claim, Verdict(state=State.SUCCEEDED, result=result, keep=keep))
+
+
+def fail(claim: Claim, error: str = "Boom: no", keep: Wait = HOUR) -> Settlement:
+    verdict = Verdict(state=State.FAILED, counts=Counter.ATTEMPTS, error=error, keep=keep, event="failed", note=error)
+    return Settlement(claim, verdict)
+
+
+def retry(claim: Claim, wait: Wait = 0, error: str = "Boom: try again") -> Settlement:
+    verdict = Verdict(state=State.QUEUED, when=When(wait), counts=Counter.ATTEMPTS, error=error, event="retried", note=error)
+    return Settlement(claim, verdict)
+
+
+def crash(claim: Claim, wait: Wait = 0) -> Settlement:
+    verdict = Verdict(state=State.QUEUED, when=When(wait), counts=Counter.CRASHES, error="WorkerLost", event="crashed")
+    return Settlement(claim, verdict)
+
+
+def move(claim: Claim, when: When = NOW) -> Settlement:
+    verdict = Verdict(state=State.QUEUED, when=when, counts=Counter.RESCHEDULES, event="rescheduled", note="by its handler")
+    return Settlement(claim, verdict)
+
+
+def release(claim: Claim) -> Settlement:
+    return Settlement(claim, Verdict(state=State.QUEUED))
+
+
+def refuse(claim: Claim, wait: Wait) -> Settlement:
+    """The resource is not there for anybody until then."""
+    verdict = Verdict(state=State.BLOCKED, hold=When(wait), counts=Counter.BUSY, event="unavailable", note="429")
+    return Settlement(claim, verdict)
+
+
+def stop(claim: Claim, keep: Wait = HOUR) -> Settlement:
+    return Settlement(claim, Verdict(state=State.CANCELLED, keep=keep, event="cancelled", note="while it ran"))
+
+
+async def settled(store: Store, *settlements: Settlement) -> None:
+    """Put claims down that are known to hold."""
+    assert await store.settle(settlements) == [True] * len(settlements)
+
+
+async def done(store: Store, **more: Any) -> str:
+    """A job that has succeeded; its id."""
+    claim = await running(store, **more)
+    await settled(store, succeed(claim))
+    return claim.id
+
+
+async def dead(store: Store, **more: Any) -> str:
+    """A job among the dead letters; its id."""
+    claim = await running(store, **more)
+    await settled(store, fail(claim))
+    return claim.id

@@ -1,0 +1,136 @@
+"""Forgetting ended jobs, and only those."""
+
+from mita.model.job import State
+from mita.model.outcome import Cancel
+from mita.model.time import HOUR
+from mita.ports.store import Can, Memo, Store
+
+from .clocks import Ticker
+from .given import (
+    LONG,
+    PAST,
+    QUEUE,
+    SHORT,
+    claim_one,
+    claims,
+    dead,
+    done,
+    fail,
+    gone,
+    needs,
+    put,
+    put_many,
+    retry,
+    running,
+    settled,
+    state_of,
+    stop,
+    succeed,
+)
+
+MANY = 1_000_000
+
+
+async def test_a_job_is_forgotten_when_its_time_is_over(store: Store, clock: Ticker) -> None:
+    """I14"""
+    await put_many(store, 3)
+    good, bad, stopped = await claims(store)
+    await settled(store, succeed(good, keep=SHORT), fail(bad, keep=SHORT), stop(stopped, keep=SHORT))
+    cancelled = await put(store)
+    await store.amend([cancelled], Cancel(keep=SHORT))
+    kept = await dead(store)
+    assert await store.prune(100, MANY) == 0, "not before"
+    await clock.tick(PAST)
+    assert await store.prune(100, MANY) == 4
+    assert await store.prune(100, MANY) == 0
+    [view] = await store.queues()
+    assert (view.succeeded, view.failed, view.cancelled) == (0, 1, 0)
+    assert await state_of(store, kept) is State.FAILED
+
+
+async def test_nothing_that_lives_is_ever_forgotten(store: Store, clock: Ticker) -> None:
+    """I1"""
+    held = await running(store, resource="r", lease=SHORT)
+    stuck = await put(store, resource="r")
+    assert await claims(store) == []
+    waiting = await put(store)
+    await clock.tick(PAST)
+    assert await store.prune(100, 0) == 0
+    states = [await state_of(store, id) for id in (held.id, stuck, waiting)]
+    assert states == [State.RUNNING, State.BLOCKED, State.QUEUED]
+
+
+async def test_a_forgotten_job_leaves_no_story(store: Store, clock: Ticker) -> None:
+    claim = await running(store)
+    await settled(store, retry(claim))
+    await settled(store, fail(await claim_one(store), keep=SHORT))
+    await clock.tick(PAST)
+    await store.prune(100, MANY)
+    assert await gone(store, claim.id)
+    assert await store.timeline(claim.id) == []
+
+
+async def test_no_more_are_forgotten_at_once_than_allowed(store: Store, clock: Ticker) -> None:
+    """I14"""
+    await put_many(store, 5)
+    await settled(store, *(succeed(claim, keep=SHORT) for claim in await claims(store)))
+    await clock.tick(PAST)
+    assert [await store.prune(2, MANY) for _ in range(4)] == [2, 2, 1, 0]
+
+
+async def test_those_whose_time_was_over_first_go_first(store: Store, clock: Ticker) -> None:
+    needs(store, Can.KEEP_EXACT_ORDER)
+    await put_many(store, 2)
+    first, second = await claims(store)
+    await settled(store, succeed(first, keep=SHORT), succeed(second, keep=SHORT // 2))
+    await clock.tick(PAST)
+    assert await store.prune(1, MANY) == 1
+    assert await gone(store, second.id)
+    assert not await gone(store, first.id)
+
+
+async def test_of_succeeded_jobs_the_newest_stay(store: Store, clock: Ticker) -> None:
+    """I14"""
+    ids = []
+    for _ in range(4):
+        ids.append(await done(store))
+        await clock.tick(2)
+    assert await store.prune(100, 3) == 1
+    assert [await gone(store, id) for id in ids] == [True, False, False, False]
+    assert await store.prune(100, 1) == 2
+    assert [await gone(store, id) for id in ids] == [True, True, True, False]
+
+
+async def test_each_queue_keeps_its_own_newest(store: Store) -> None:
+    for queue in ("a", "b"):
+        for _ in range(3):
+            await done(store, queue=queue)
+    assert await store.prune(100, 2) == 2
+    assert [view.succeeded for view in await store.queues()] == [2, 2]
+
+
+async def test_dead_letters_do_not_give_way_to_the_many(store: Store) -> None:
+    """I15"""
+    kept = await dead(store)
+    await done(store)
+    assert await store.prune(100, 0) == 1
+    assert await state_of(store, kept) is State.FAILED
+
+
+async def test_shared_memos_are_forgotten_when_their_time_is_over(store: Store, clock: Ticker) -> None:
+    claim = await running(store)
+    await store.remember(Memo(claim=claim, name="short", value=b"1", keep=SHORT))
+    await store.remember(Memo(claim=claim, name="long", value=b"2", keep=HOUR))
+    await clock.tick(PAST)
+    assert await store.prune(100, MANY) == 0, "memos are no jobs"
+    assert await store.recall(claim, "short", shared=True) is None
+    assert await store.recall(claim, "long", shared=True) == b"2"
+
+
+async def test_a_job_and_its_key_outlive_the_pruning_of_others(store: Store, clock: Ticker) -> None:
+    claim = await running(store, unique="u", lease=LONG)
+    await settled(store, succeed(await running(store), keep=SHORT))
+    await clock.tick(PAST)
+    assert await store.prune(100, MANY) == 1
+    await settled(store, succeed(claim))
+    assert [view.succeeded for view in await store.queues() if view.name == QUEUE] == [1]

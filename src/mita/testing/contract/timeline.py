@@ -1,0 +1,96 @@
+"""What happened to a job beyond the happy path."""
+
+from mita.model.outcome import Cancel, Move, Revive
+from mita.model.time import HOUR, NOW, When
+from mita.ports.store import TIMELINE_LENGTH, Store
+
+from .clocks import Ticker
+from .given import (
+    LONG,
+    SHORT,
+    claim_one,
+    claims,
+    crash,
+    done,
+    fail,
+    lost,
+    move,
+    put,
+    refuse,
+    retry,
+    running,
+    settled,
+    succeed,
+)
+
+
+async def kinds(store: Store, id: str) -> list[str]:
+    return [event.kind for event in await store.timeline(id)]
+
+
+async def test_a_job_that_only_succeeded_has_no_story(store: Store) -> None:
+    """I14"""
+    assert await store.timeline(await done(store)) == []
+    assert await store.timeline("f" * 32) == []
+
+
+async def test_events_come_in_their_order_with_their_moments(store: Store, clock: Ticker) -> None:
+    id = await put(store)
+    await settled(store, retry(await claim_one(store), error="Boom"))
+    await clock.tick(SHORT)
+    await settled(store, move(await claim_one(store)))
+    await clock.tick(SHORT)
+    await store.amend([id], Move(NOW))
+    await settled(store, fail(await claim_one(store), "Bang"))
+    await store.amend([id], Revive(NOW))
+    await store.amend([id], Cancel(keep=HOUR, reason="enough"))
+    events = await store.timeline(id)
+    assert [event.kind for event in events] == ["retried", "rescheduled", "rescheduled", "failed", "revived", "cancelled"]
+    assert [event.note for event in events][:4] == ["Boom", "by its handler", "from outside", "Bang"]
+    assert events[-1].note == "enough"
+    moments = [event.at for event in events]
+    assert moments == sorted(moments)
+    assert moments[1] >= moments[0] + SHORT
+
+
+async def test_a_line_says_which_worker_wrote_it_or_that_none_did(store: Store, clock: Ticker) -> None:
+    _, heir = await lost(store, clock, worker="w1", resource="r")
+    await store.amend([heir.id], Move(When(LONG)))
+    await settled(store, crash(heir))
+    await store.amend([heir.id], Move(NOW))
+    lines = [(event.kind, event.worker) for event in await store.timeline(heir.id)]
+    assert lines == [("rescheduled", None), ("crashed", "heir"), ("rescheduled", None)]
+
+
+async def test_waiting_for_a_key_is_told(store: Store) -> None:
+    holder = await running(store, resource="r")
+    id = await put(store, resource="r")
+    assert await claims(store) == []
+    await settled(store, refuse(holder, 0))
+    assert await kinds(store, id) == ["blocked"]
+    assert await kinds(store, holder.id) == ["unavailable"]
+
+
+async def test_when_something_was_asked_the_ending_is_told_even_if_it_was_a_happy_one(store: Store) -> None:
+    moved, stopped = await running(store), await running(store)
+    await store.amend([moved.id], Move(NOW))
+    await store.amend([stopped.id], Cancel(keep=HOUR, reason="not wanted"))
+    await settled(store, succeed(moved), succeed(stopped))
+    assert await kinds(store, moved.id) == ["rescheduled", "succeeded"]
+    assert await kinds(store, stopped.id) == ["cancelled", "succeeded"]
+
+
+async def test_a_long_story_is_folded(store: Store) -> None:
+    """I14"""
+    id = await put(store, when=When(LONG))
+    for n in range(TIMELINE_LENGTH):
+        await store.amend([id], Move(When(LONG + n)))
+    assert await kinds(store, id) == ["rescheduled"] * TIMELINE_LENGTH
+    for _ in range(3):
+        await store.amend([id], Move(When(LONG)))
+    await store.amend([id], Cancel(keep=HOUR, reason="the newest"))
+    events = await store.timeline(id)
+    assert len(events) == TIMELINE_LENGTH
+    assert (events[0].kind, events[0].note, events[0].worker) == ("folded", "5 earlier events", None)
+    assert events[0].at <= events[1].at
+    assert events[-1].note == "the newest"

@@ -1,0 +1,93 @@
+"""What the walk draws from: few names and few waits, so that things meet."""
+
+from hypothesis import strategies as st
+
+from mita.model.job import NewJob, State, WhenBusy
+from mita.model.outcome import Cancel, Change, Counter, Move, Rank, Revive, Verdict
+from mita.model.repeat import RepeatState
+from mita.model.time import HOUR, NOW, When
+from mita.model.view import JobFilter
+
+QUEUES = st.sampled_from([["a"], ["a"], ["a", "b"], ["b", "a"], ["b"]])
+KEYS = st.sampled_from(["r", "r", "s"])
+LEASES = st.sampled_from([20, 100])
+KEEPS = st.sampled_from([0, 40, HOUR])
+PRIORITIES = st.sampled_from([5, 5, 0, 9])
+PICKS = st.lists(st.integers(0, 7), min_size=1, max_size=3)
+REPEAT_STATES = st.sampled_from([RepeatState.ACTIVE] * 4 + [RepeatState.PARKED])
+
+# A moment `at` is a distance from now here; the walk adds its clock.
+WHENS = st.sampled_from([NOW, NOW, NOW, When(10), When(30), When(at=-50), When(at=25)])
+
+DRAFTS: st.SearchStrategy[NewJob] = st.builds(
+    NewJob,
+    id=st.just(""),
+    task=st.sampled_from(["t", "u"]),
+    queue=st.sampled_from(["a", "a", "a", "b"]),
+    payload=st.sampled_from([b"", b"\x00\xff"]),
+    options=st.just(b"\x80"),
+    headers=st.sampled_from([b"", b"\x80"]),
+    priority=PRIORITIES,
+    when=WHENS,
+    unique=st.sampled_from([None, None, None, "u", "v"]),
+    unique_for=st.sampled_from([0, 0, 30]),
+    resource=st.sampled_from([None, None, "r", "r", "r", "s"]),
+    limit=st.sampled_from([1, 1, 2]),
+    when_busy=st.sampled_from([WhenBusy.WAIT, WhenBusy.WAIT, WhenBusy.WAIT, WhenBusy.SKIP, WhenBusy.REPLACE]),
+)
+
+WAITS = st.sampled_from([None, NOW, When(10), When(30)])
+ERRORS = st.sampled_from([None, "Boom: %", "Bang: _"])
+COUNTERS = st.sampled_from([None, *Counter])
+EVENTS = st.sampled_from(["", "told"])
+
+ENDED: st.SearchStrategy[Verdict] = st.builds(
+    Verdict,
+    state=st.sampled_from([State.SUCCEEDED, State.SUCCEEDED, State.FAILED, State.CANCELLED]),
+    counts=COUNTERS,
+    result=st.sampled_from([None, b"", b"\x00result"]),
+    error=ERRORS,
+    keep=KEEPS,
+    event=EVENTS,
+    note=st.just("why"),
+)
+HAPPY: st.SearchStrategy[Verdict] = st.builds(
+    Verdict, state=st.just(State.SUCCEEDED), result=st.sampled_from([b"", b"\x00result"]), keep=KEEPS
+)
+BACK: st.SearchStrategy[Verdict] = st.builds(
+    Verdict,
+    state=st.just(State.QUEUED),
+    when=WAITS,
+    counts=COUNTERS,
+    error=ERRORS,
+    stranded=st.booleans(),
+    event=EVENTS,
+    note=st.just("why"),
+)
+REFUSED: st.SearchStrategy[Verdict] = st.builds(
+    Verdict,
+    state=st.just(State.BLOCKED),
+    hold=st.sampled_from([NOW, When(20), When(60)]),
+    counts=st.just(Counter.BUSY),
+    event=st.just("unavailable"),
+)
+VERDICTS: st.SearchStrategy[Verdict] = st.one_of(HAPPY, HAPPY, ENDED, BACK, BACK, REFUSED)
+
+CHANGES: st.SearchStrategy[Change] = st.one_of(
+    st.builds(Move, st.sampled_from([NOW, When(10), When(30), When(at=0)])),
+    st.builds(Cancel, keep=KEEPS, reason=st.sampled_from(["", "enough"])),
+    st.builds(Revive, st.sampled_from([NOW, When(20)])),
+    st.builds(Rank, PRIORITIES),
+)
+
+FILTERS: st.SearchStrategy[JobFilter] = st.builds(
+    JobFilter,
+    queue=st.sampled_from([None, None, "a"]),
+    task=st.sampled_from([None, None, "t"]),
+    state=st.sampled_from([None, None, *State]),
+    scheduled=st.sampled_from([None, None, True, False]),
+    resource=st.sampled_from([None, None, "r"]),
+    unique=st.sampled_from([None, None, None, "u"]),
+    repeat=st.sampled_from([None, None, None, "daily"]),
+    error=st.sampled_from([None, None, None, "Boom", "%", "_"]),
+)

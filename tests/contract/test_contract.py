@@ -1,0 +1,3 @@
+"""Every promise, over every store."""
+
+from mita.testing.contract import *  # noqa: F403
