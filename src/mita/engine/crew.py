@@ -69,6 +69,8 @@ class Crew:
             self.held.add(execution)
             self._waiting.append(execution)
         self._start_waiting()
+        if self._leaving:  # these were on their way when we were asked to leave
+            self.put_back()
 
     def _start_waiting(self) -> None:
         while self._waiting and self._active < self._slots and not self._leaving:

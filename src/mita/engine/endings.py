@@ -1,15 +1,20 @@
 """From what user code raised to how the run ended."""
 
+import logging
 import traceback
 from functools import lru_cache
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
+from mita.model.job import Claim
 from mita.model.outcome import Ending, Moved, Raised, Refused
 from mita.model.policy import JobOptions, Retry
 from mita.model.time import SECOND
 from mita.tasks import Abort, Reschedule, Task, Unavailable
+
+log = logging.getLogger("mita.worker")
 
 LONGEST_ERROR = 8000  # characters of an error's text that are kept, its end being the interesting part
 
@@ -26,8 +31,8 @@ def options_of(packed: bytes) -> JobOptions:
         return JobOptions()
 
 
-def ending_of(error: BaseException, task: Task[Any, Any], attempt: int) -> Ending:
-    """`attempt` is 1 for a run without failures before it."""
+def ending_of(error: BaseException, task: Task[Any, Any], claim: Claim) -> Ending:
+    """How a run ended that raised this."""
     match error:
         case Reschedule():
             return Moved(error.when, error.reason)
@@ -37,16 +42,18 @@ def ending_of(error: BaseException, task: Task[Any, Any], attempt: int) -> Endin
             return Raised(describe(error), final=True)
     if isinstance(error, task.final):
         return Raised(describe(error), final=True)
-    return Raised(describe(error), wait=_own_wait(task.retry, attempt, error))
+    return Raised(describe(error), wait=_own_wait(task.retry, claim, error))
 
 
-def _own_wait(retry: Retry, attempt: int, error: BaseException) -> int | None:
-    """What the task's own backoff function says; its mistakes must not cost the job more than its own backoff."""
-    if isinstance(retry.wait, msgspec.UnsetType):
+def _own_wait(retry: Retry, claim: Claim, error: BaseException) -> int | None:
+    """What the task's own backoff function says, unless the job has a retry of its own. Its mistakes must not cost the
+    job more than the usual wait."""
+    if isinstance(retry.wait, msgspec.UnsetType) or options_of(claim.options).retry != replace(retry, wait=msgspec.UNSET):
         return None
     try:
-        return max(0, round(retry.wait(attempt, error) * SECOND))
-    except Exception:  # noqa: BLE001 - it is user code
+        return max(0, round(retry.wait(claim.attempts + 1, error) * SECOND))
+    except Exception:
+        log.exception("the backoff function of task %s failed; the usual wait is taken", claim.task)
         return None
 
 

@@ -54,7 +54,7 @@ async def _call(execution: Execution, fn: Any, args: tuple[Any, ...], kwargs: di
             raise  # the time-out, which the caller knows about
         return Raised(describe(error))
     except (Exception, SystemExit) as error:  # noqa: BLE001 - chaos becomes a value here, and only here
-        return ending_of(error, execution.task, execution.claim.attempts + 1)
+        return ending_of(error, execution.task, execution.claim)
 
 
 def run_sync(execution: Execution) -> Ending:
@@ -73,7 +73,7 @@ def run_sync(execution: Execution) -> Ending:
     except (Exception, SystemExit) as error:  # noqa: BLE001 - as above
         if (stopped := _stopped(execution)) is not None:
             return stopped  # it was told to stop, and stopping by an error is one way to obey
-        return ending_of(error, task, claim.attempts + 1)
+        return ending_of(error, task, claim)
 
 
 def _returned(task: Task[Any, Any], value: Any) -> Ending:

@@ -3,14 +3,12 @@
 import asyncio
 import logging
 
-import msgspec
-
 from mita.errors import StoreError, UsageError
-from mita.model.pattern import RepeatSpec
 from mita.model.repeat import Firing, Repeat, RepeatState
-from mita.model.time import SECOND, Moment
+from mita.model.time import SECOND, Moment, Wait
 from mita.ports.store import Store
 from mita.rules.fire import plan
+from mita.rules.spec import unpack
 
 from .patience import Patience
 
@@ -18,25 +16,24 @@ log = logging.getLogger("mita.scheduler")
 
 BATCH = 100
 
-_read_spec = msgspec.msgpack.Decoder(RepeatSpec).decode
 
-
-async def fire_due(store: Store) -> tuple[int, Moment | None]:
-    """Fire what is due, one batch; how many were won, and the wait in ms until the next (0: there is more now)."""
+async def fire_due(store: Store) -> tuple[int, Wait | None]:
+    """Fire what is due, one batch; how many were won, and the wait until the next (0: there is more now; None: never)."""
     due = await store.due_repeats(BATCH)
     firings = [firing_of(repeat, due.now) for repeat in due.repeats]
     won = await store.fire(firings) if firings else []
     if len(due.repeats) == BATCH:
         return sum(won), 0
-    return sum(won), None if due.next is None else max(0, due.next - due.now)
+    ahead = [moment for moment in (due.next, *(firing.next for firing in firings)) if moment is not None]
+    return sum(won), max(0, min(ahead) - due.now) if ahead else None
 
 
 def firing_of(repeat: Repeat, now: Moment) -> Firing:
     """What this repeat does now. One that cannot be read or computed is parked with its reason, and shown."""
     assert repeat.cursor is not None  # noqa: S101
     try:
-        return plan(repeat, _read_spec(repeat.spec), now)
-    except (msgspec.MsgspecError, UsageError, ValueError, OverflowError) as error:
+        return plan(repeat, unpack(repeat.spec), now)
+    except (UsageError, ValueError, OverflowError) as error:
         log.error("repeat %s cannot be computed and is parked: %s", repeat.key, error)
         return Firing(
             key=repeat.key,

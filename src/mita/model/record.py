@@ -25,8 +25,8 @@ class Shown(StrEnum):
 class Checkpoint(NamedTuple):
     """How far a run has come, in its own words."""
 
-    done: float
-    total: float | None = None
+    done: int | float
+    total: int | float | None = None
     message: str = ""
 
 

@@ -91,7 +91,7 @@ class Repeats(Protocol):
 
     async def put_repeat(self, repeat: Repeat) -> Repeat:
         """Insert, or replace spec and cursor. Count, last fire and a pause are kept; the revision grows. The same spec
-        again changes nothing."""
+        again changes nothing. An active one without a cursor goes on where the stored one stands."""
 
     async def remove_repeats(self, keys: Sequence[str]) -> list[bool]: ...
 

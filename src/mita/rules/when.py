@@ -9,19 +9,19 @@ from mita.model.time import SECOND, Moment, Wait, When
 LONGEST_WAIT = 100 * 366 * 24 * 3600  # seconds; further ahead is a mistake in the unit
 
 
-def when(*, at: datetime | None = None, after: float | timedelta | None = None) -> When:
-    """Exactly one of the two."""
+def when(*, at: datetime | None = None, after: float | timedelta | None = None, named: str = "at") -> When:
+    """Exactly one of the two. `named` is what the caller calls the moment."""
     if (at is None) == (after is None):
-        raise UsageError("say either at=<a moment> or after=<a wait>, and not both")
-    return When(at=moment(at)) if at is not None else When(wait("after", after))
+        raise UsageError(f"say either {named}=<a moment> or after=<a wait>, and not both")
+    return When(at=moment(at, named)) if at is not None else When(wait("after", after))
 
 
-def moment(at: datetime) -> Moment:
+def moment(at: datetime, named: str = "at") -> Moment:
     """Rounded up to the millisecond: never early."""
     if not isinstance(at, datetime):
-        raise UsageError(f"at={at!r} is not a datetime; for a wait in seconds use after=")
+        raise UsageError(f"{named}={at!r} is not a datetime; for a wait in seconds use after=")
     if at.tzinfo is None or at.utcoffset() is None:
-        raise UsageError(f"at={at!r} has no time zone: write for example datetime.now(UTC) or at.replace(tzinfo=UTC)")
+        raise UsageError(f"{named}={at!r} has no time zone: write for example datetime.now(UTC) or .replace(tzinfo=UTC)")
     return math.ceil(at.timestamp() * SECOND)
 
 

@@ -44,10 +44,10 @@ def _over(act: Act, until: Moment | None) -> bool:
 
 
 def _beyond(act: Act, queue: str, most: int) -> list[Record]:
-    """The oldest succeeded jobs of a queue, those beyond the newest `most`."""
+    """The succeeded jobs of a queue, newest first, without the first `most`."""
     done = [r for r in act.state.records.values() if r.job.queue == queue and r.job.state is State.SUCCEEDED]
-    done.sort(key=lambda record: (record.job.finished or 0, record.age))
-    return done[: max(0, len(done) - most)]
+    done.sort(key=lambda record: (record.job.finished or 0, record.age), reverse=True)
+    return done[most:]
 
 
 def _forget(act: Act, records: list[Record], most: int) -> int:

@@ -3,6 +3,7 @@
 from msgspec.structs import replace
 
 from mita.model.repeat import DueRepeats, Firing, Repeat, RepeatState
+from mita.rules.spec import edited
 
 from .intake import enqueue
 from .state import Act
@@ -17,16 +18,8 @@ def put(act: Act, given: Repeat) -> Repeat:
         return given
     if stored.spec == given.spec and stored.state not in OVER:
         return stored
-    edited = replace(
-        stored,
-        spec=given.spec,
-        cursor=given.cursor,
-        state=RepeatState.PAUSED if stored.state is RepeatState.PAUSED else given.state,
-        reason=given.reason,
-        revision=stored.revision + 1,
-    )
-    act.state.repeats[given.key] = edited
-    return edited
+    act.state.repeats[given.key] = new = edited(stored, given)
+    return new
 
 
 def remove(act: Act, key: str) -> bool:

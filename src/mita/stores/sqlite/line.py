@@ -62,6 +62,7 @@ class Line:
         self._calls: queue.SimpleQueue[_Call | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._serve, name=f"mita-sqlite-{'write' if writes else 'read'}", daemon=True)
         self._closed = False
+        self._last: _Call
         self._thread.start()
 
     async def do(self, work: Callable[[Tx], T]) -> T:
@@ -75,8 +76,10 @@ class Line:
         if self._closed:
             return
         self._closed = True
+        self._last = _Call(lambda _: None)
         self._calls.put(None)
-        await asyncio.get_running_loop().run_in_executor(None, self._thread.join)
+        await self._last.future
+        self._thread.join()  # it has said its last word
 
     def _serve(self) -> None:
         connection: sqlite3.Connection | None = None
@@ -92,6 +95,7 @@ class Line:
                     call.error = self._translated(error)
             self._answer(calls)
         self._leave(connection, lock)
+        self._answer([self._last])
 
     def _next(self) -> list[_Call] | None:
         calls = [first] if (first := self._calls.get()) is not None else None

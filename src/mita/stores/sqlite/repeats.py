@@ -5,6 +5,7 @@ from typing import Any
 
 from mita.model.repeat import DueRepeats, Firing, Repeat, RepeatState
 from mita.model.time import Moment
+from mita.rules.spec import edited
 
 from .enqueue import enqueue
 from .tx import Tx
@@ -18,16 +19,7 @@ def put(tx: Tx, repeat: Repeat) -> Repeat:
     old = _as_repeat(found)
     if old.spec == repeat.spec and old.state in (RepeatState.ACTIVE, RepeatState.PAUSED):
         return old
-    new = Repeat(
-        key=repeat.key,
-        spec=repeat.spec,
-        cursor=repeat.cursor,
-        state=RepeatState.PAUSED if old.state is RepeatState.PAUSED else repeat.state,
-        reason=repeat.reason,
-        revision=old.revision + 1,
-        count=old.count,
-        last=old.last,
-    )
+    new = edited(old, repeat)
     _write(tx, new)
     return new
 

@@ -1,0 +1,154 @@
+"""The app: tasks, a place for their jobs, workers to run them. The only module that has met both engine and stores."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from types import MappingProxyType, TracebackType
+from typing import Any, Self
+
+from mita.client import Client, unknown_task
+from mita.engine.worker import Worker
+from mita.errors import UsageError
+from mita.model.policy import Retry
+from mita.place import Place
+from mita.ports.clock import Clock
+from mita.ports.store import Store
+from mita.rules.judge import Keep
+from mita.settings import AppSettings, StoreURL, WorkerSettings
+from mita.sync import Portal
+from mita.tasks import Declare, Options, Registry, Task
+
+
+class Mita(Client):
+    """A durable job queue.
+
+        app = Mita("sqlite:///jobs.db")
+
+        @app.task
+        async def greet(name: str) -> str:
+            return f"hello {name}"
+
+        job = await greet.enqueue("Ada")
+
+    Without a URL it is `$MITA_URL`, else `sqlite:///mita.db`. Nothing is opened until it is used. Succeeded jobs are kept
+    for `keep` (seconds or a timedelta; 0 forgets them at once) but at most `keep_most` per queue, failed and cancelled
+    ones for `keep_failed`. The `_sync` methods are for code that is not async.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        namespace: str | None = None,
+        keep: float | timedelta = 3600,
+        keep_failed: float | timedelta = timedelta(days=30),
+        keep_most: int = 10_000,
+        payload_limit: int = 256 * 1024,
+        retry: Retry = Retry(),  # noqa: B008  (frozen)
+    ) -> None:
+        self._settings = AppSettings.of(
+            keep=keep, keep_failed=keep_failed, keep_most=keep_most, payload_limit=payload_limit, retry=retry
+        )
+        self._place = Place(StoreURL.parse(url, namespace))
+        self._portal = Portal(self._close_here)
+        registry = Registry(self, Options.of(retry), payload_limit)
+        self.tasks: Mapping[str, Task[Any, Any]] = MappingProxyType(registry.tasks)
+        self.task = Declare(registry, {})
+        kept = Keep(succeeded=self._settings.keep, failed=self._settings.keep_failed)
+        super().__init__(self._store_here, self.tasks, kept, self._portal)
+
+    @property
+    def kept(self) -> Keep:
+        """How long terminal jobs are kept."""
+        return self._keep
+
+    @property
+    def url(self) -> StoreURL:
+        return self._place.url
+
+    def find_task(self, name: str) -> Task[Any, Any]:
+        """The task of this name."""
+        try:
+            return self.tasks[name]
+        except KeyError:
+            raise UsageError(unknown_task(name, self.tasks)) from None
+
+    def worker(
+        self,
+        queues: Sequence[str] | None = None,
+        *,
+        concurrency: int = 100,
+        lease: float = 30,
+        grace: float = 20,
+        threads: int = 16,
+        name: str = "",
+        schedule: bool = True,
+        poll: float = 1.0,
+    ) -> Worker:
+        """A worker for these queues (None: all there are). `await worker.run()` until `worker.stop()`."""
+        if isinstance(queues, str):
+            raise UsageError(f"queues={queues!r}: give a list, [{queues!r}]")
+        settings = WorkerSettings(
+            queues=None if queues is None else tuple(queues),
+            concurrency=concurrency,
+            lease=lease,
+            grace=grace,
+            threads=threads,
+            name=name,
+            schedule=schedule,
+            poll=poll,
+        )
+        for task in self.tasks.values():
+            task.arguments.prepare()
+        return Worker(self._place.new, self.tasks, settings, self._keep, self._settings.keep_most, self.repeats.put_declared)
+
+    # ------------------------------------------------------------ places
+
+    async def open_store(self) -> Store:
+        """A store of one's own at this app's place, for tools; its caller closes it."""
+        return await self._place.new()
+
+    @asynccontextmanager
+    async def using(self, url: str, *, namespace: str | None = None, clock: Clock | None = None) -> AsyncIterator[Self]:
+        """Until the end of the block, the same tasks on another store: `async with app.using("memory://"): …`. A `clock` of
+        one's own, for tests, takes the place of the store's."""
+        before, self._place = self._place, Place(StoreURL.parse(url, namespace), clock)
+        try:
+            yield self
+        finally:
+            other, self._place = self._place, before
+            await self._leave(other)
+
+    async def close(self) -> None:
+        """Close what was opened for the running loop and for the `_sync` methods. The next use opens it again."""
+        await self._place.close()
+        if self._portal.open:
+            await asyncio.to_thread(self._portal.close)
+
+    def close_sync(self) -> None:
+        """`close`, for programs that only used the `_sync` methods."""
+        self._portal.close()
+
+    async def __aenter__(self) -> Self:
+        await self._store_here()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def _store_here(self) -> Store:
+        return await self._place.store()
+
+    async def _close_here(self) -> None:
+        await self._place.close()
+
+    async def _leave(self, place: Place) -> None:
+        await place.close()
+        if self._portal.open:
+            await asyncio.to_thread(self._portal, place.close())
+
+    def __repr__(self) -> str:
+        return f"<Mita {self.url!r}, {len(self.tasks)} tasks>"

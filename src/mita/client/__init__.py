@@ -1,0 +1,5 @@
+"""What callers do with jobs."""
+
+from .client import Client as Client
+from .intake import new_jobs as new_jobs
+from .intake import unknown_task as unknown_task

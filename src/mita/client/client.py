@@ -1,0 +1,216 @@
+"""Everything that is done with jobs from outside: enqueue, wait, look, move, cancel, pause, explain."""
+
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Protocol, TypeVar, Unpack
+
+from mita.errors import UsageError
+from mita.model.job import PRIORITIES
+from mita.model.outcome import Answer, Cancel, Change, Move, Rank, Revive
+from mita.model.pattern import Pattern
+from mita.model.record import JobPage, JobRecord, RepeatRecord, Shown
+from mita.model.time import NOW
+from mita.model.view import QueueView
+from mita.ports.store import Store
+from mita.rules.explain import Reason, explain
+from mita.rules.judge import Keep
+from mita.rules.names import check_key, check_name
+from mita.rules.pace import MOST
+from mita.rules.when import when
+from mita.tasks import Call, Handle, Task
+
+from .evidence import gather
+from .filters import job_filter, page_size
+from .intake import check_calls, new_jobs, unknown_job
+from .patterns import RepeatChoices
+from .record import job_record, result
+from .repeats import Repeats
+from .waiting import succeeded
+
+R = TypeVar("R")
+T = TypeVar("T")
+
+
+class RunSync(Protocol):
+    """Runs a coroutine to its end, from code that is not async."""
+
+    def __call__(self, coro: Coroutine[Any, Any, T], /) -> T: ...
+
+
+class Client:
+    """The store's customer. `open_store` gives the store of the running event loop.
+
+    What is asked of a job is answered with an `Answer`: `done`; `asked` (it runs: it takes effect when the run ends);
+    `too late` (its state does not allow it any more); `taken` (reviving it would make two jobs with one unique key).
+    An id that is not in the store is a `UsageError`.
+    """
+
+    def __init__(
+        self,
+        open_store: Callable[[], Awaitable[Store]],
+        tasks: Mapping[str, Task[Any, Any]],
+        keep: Keep,
+        run_sync: RunSync,
+    ) -> None:
+        self._store = open_store
+        self._tasks = tasks
+        self._keep = keep
+        self._run_sync = run_sync
+        self.repeats = Repeats(open_store, tasks, self)
+
+    # ------------------------------------------------------------ enqueue
+
+    async def enqueue(self, call: Call[R]) -> Handle[R]:
+        """Put one job into the store; the same as `task.enqueue(…)`, for a call that was made before."""
+        return (await self.enqueue_many([call]))[0]
+
+    async def enqueue_many(self, calls: Iterable[Call[R]]) -> list[Handle[R]]:
+        """Put many jobs into the store, 1,000 at a time. All are checked before the first is stored."""
+        checked = check_calls(calls, self._tasks)
+        handles: list[Handle[R]] = []
+        for start in range(0, len(checked), MOST):
+            handles += await self.send(checked[start : start + MOST])
+        return handles
+
+    def enqueue_many_sync(self, calls: Iterable[Call[R]]) -> list[Handle[R]]:
+        return self._run_sync(self.enqueue_many(calls))
+
+    async def send(self, calls: Sequence[Call[Any]]) -> list[Handle[Any]]:
+        """One batch of calls of this app's own tasks."""
+        store = await self._store()
+        return [Handle(receipt.id, receipt.created, self) for receipt in await store.enqueue(new_jobs(calls))]
+
+    def send_sync(self, calls: Sequence[Call[Any]]) -> list[Handle[Any]]:
+        return self._run_sync(self.send(calls))
+
+    # ------------------------------------------------------------ look
+
+    async def get(self, id: str) -> JobRecord | None:
+        """The job as it stands now, with its timeline; None when the store does not have it (any more)."""
+        store = await self._store()
+        [job] = await store.find([id])
+        return None if job is None else job_record(job, await store.timeline(id), await store.now(), self._tasks)
+
+    def get_sync(self, id: str) -> JobRecord | None:
+        return self._run_sync(self.get(id))
+
+    async def result(self, id: str, timeout: float | None = None) -> Any:
+        """Wait for a job to end; see `Handle.result`."""
+        return result(await succeeded(self._store, id, timeout), self._tasks)
+
+    def result_sync(self, id: str, timeout: float | None = None) -> Any:
+        return self._run_sync(self.result(id, timeout))
+
+    async def jobs(
+        self,
+        *,
+        queue: str | None = None,
+        task: str | None = None,
+        state: Shown | str | None = None,
+        resource: str | None = None,
+        unique: str | None = None,
+        repeat: str | None = None,
+        error: str | None = None,
+        after: str | None = None,
+        limit: int = 100,
+    ) -> JobPage:
+        """A page of jobs, newest first. `error` is looked for inside the error's text; `after` is the last page's."""
+        want = job_filter(state, queue=queue, task=task, resource=resource, unique=unique, repeat=repeat, error=error)
+        store = await self._store()
+        page = await store.page(want, after, page_size(limit))
+        now = await store.now()
+        return JobPage(tuple(job_record(job, (), now, self._tasks) for job in page.jobs), page.after)
+
+    async def counts(self) -> dict[str, dict[str, int]]:
+        """How many jobs stand where, by queue and state."""
+        views = await (await self._store()).queues()
+        return {view.name: {state.value: getattr(view, state) for state in Shown} for view in views}
+
+    async def queues(self) -> list[QueueView]:
+        """Counts, age of the oldest ready job, and pauses."""
+        return await (await self._store()).queues()
+
+    async def explain(self, id: str) -> list[Reason]:
+        """Why the job is not running: reasons in words, the weightiest first, with what to do about each."""
+        return explain(await gather(await self._store(), id))
+
+    # ------------------------------------------------------------ ask something of a job
+
+    async def reschedule(self, id: str, *, at: datetime | None = None, after: float | timedelta | None = None) -> Answer:
+        """Run it at another time, in every state that is not terminal. It keeps its id, priority and counters."""
+        return await self._amend(id, Move(when(at=at, after=after)))
+
+    def reschedule_sync(self, id: str, *, at: datetime | None = None, after: float | timedelta | None = None) -> Answer:
+        return self._run_sync(self.reschedule(id, at=at, after=after))
+
+    async def cancel(self, id: str, reason: str = "") -> Answer:
+        """Do not run it any more; one that runs is told."""
+        return await self._amend(id, Cancel(self._keep.failed, reason))
+
+    def cancel_sync(self, id: str, reason: str = "") -> Answer:
+        return self._run_sync(self.cancel(id, reason))
+
+    async def retry(self, id: str) -> Answer:
+        """Run a failed or cancelled job again, with its counters at zero."""
+        return await self._amend(id, Revive(NOW))
+
+    def retry_sync(self, id: str) -> Answer:
+        return self._run_sync(self.retry(id))
+
+    async def prioritise(self, id: str, priority: int) -> Answer:
+        """Another priority from now on."""
+        if isinstance(priority, bool) or priority not in PRIORITIES:
+            raise UsageError(f"priority={priority!r}: give a whole number from 0 to {PRIORITIES[-1]}; higher goes first")
+        return await self._amend(id, Rank(priority))
+
+    async def _amend(self, id: str, change: Change) -> Answer:
+        [answer] = await (await self._store()).amend([id], change)
+        if answer is Answer.UNKNOWN:
+            raise unknown_job(id)
+        return answer
+
+    # ------------------------------------------------------------ ask something of queues and keys
+
+    async def pause(self, *queues: str) -> None:
+        """Start nothing more of these queues; what runs goes on."""
+        await (await self._store()).pause(_names(queues))
+
+    async def resume(self, *queues: str) -> None:
+        await (await self._store()).resume(_names(queues))
+
+    async def hold(
+        self,
+        key: str,
+        *,
+        until: datetime | None = None,
+        after: float | timedelta | None = None,
+        queue: str | None = None,
+    ) -> None:
+        """Start nothing with this resource key before then, in one queue or in all there are."""
+        moment = when(at=until, after=after, named="until")
+        store = await self._store()
+        await store.hold(await self._queues(store, queue), check_key("resource", key), moment)
+
+    async def unhold(self, key: str, *, queue: str | None = None) -> None:
+        store = await self._store()
+        await store.hold(await self._queues(store, queue), check_key("resource", key), NOW)
+
+    async def _queues(self, store: Store, queue: str | None) -> list[str]:
+        """The one that was named; else all that ever had a job, and those of this app's tasks that will."""
+        if queue is not None:
+            return [check_name("queue", queue)]
+        return sorted({*await store.queue_names(), *(task.queue for task in self._tasks.values())})
+
+    # ------------------------------------------------------------ repeats
+
+    async def repeat(
+        self, key: str | None, call: Call[Any], pattern: Pattern, **choices: Unpack[RepeatChoices]
+    ) -> RepeatRecord:
+        """Make this job again and again: insert or edit the repeat of this key (None: one made of task and pattern)."""
+        return await self.repeats.put(key, call, pattern, **choices)
+
+
+def _names(queues: tuple[str, ...]) -> list[str]:
+    if not queues:
+        raise UsageError("name at least one queue, for example app.pause('mail')")
+    return [check_name("queue", queue) for queue in queues]

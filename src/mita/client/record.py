@@ -1,0 +1,88 @@
+"""From a job as stored to a record as shown."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from mita.model.job import Job, State
+from mita.model.outcome import Event
+from mita.model.record import Checkpoint, Happening, JobRecord
+from mita.model.time import Moment
+from mita.rules.show import as_datetime, shown
+from mita.rules.states import TERMINAL
+from mita.tasks import Task
+
+_plain = msgspec.msgpack.Decoder()
+_arguments = msgspec.msgpack.Decoder(dict[str, Any])
+_checkpoint = msgspec.msgpack.Decoder(Checkpoint)
+
+
+def job_record(job: Job, events: Sequence[Event], now: Moment, tasks: Mapping[str, Task[Any, Any]]) -> JobRecord:
+    return JobRecord(
+        id=job.id,
+        task=job.task,
+        queue=job.queue,
+        state=shown(job, now),
+        priority=job.priority,
+        due=as_datetime(job.due),
+        created=as_datetime(job.created),
+        attempts=job.attempts,
+        reschedules=job.reschedules,
+        busy=job.busy,
+        interruptions=job.interruptions,
+        crashes=job.crashes,
+        error=job.error,
+        result=result(job, tasks),
+        resource=job.resource,
+        unique=job.unique,
+        repeat=job.repeat,
+        fire_time=_datetime(job.fire_time),
+        worker=job.worker,
+        started=_datetime(job.started),
+        finished=_datetime(job.finished),
+        asked=job.asked,
+        progress=_read(_checkpoint, job.progress),
+        arguments=_read(_arguments, job.payload),
+        timeline=_timeline(job, events),
+    )
+
+
+def result(job: Job, tasks: Mapping[str, Task[Any, Any]]) -> Any:
+    """As its task's return annotation says; as plain values when the task is not known here."""
+    if job.result is None:
+        return None
+    task = tasks.get(job.task)
+    return _read(_plain, job.result) if task is None else task.arguments.unpack_result(job.result)
+
+
+def _timeline(job: Job, events: Sequence[Event]) -> tuple[Happening, ...]:
+    """The store keeps what went beyond the happy path; the happy path itself is in the job."""
+    lines = [Event(job.created, "created"), *events]
+    if job.started is not None:
+        lines.insert(_place_of_start(job, job.started, lines), Event(job.started, "started", "", job.worker))
+    if job.state in TERMINAL and job.finished is not None:
+        told = any(event.kind == job.state and event.at >= job.finished for event in events)
+        lines += [] if told else [Event(job.finished, job.state.value, "", job.worker)]
+    return tuple(Happening(as_datetime(event.at), event.kind, event.note, event.worker) for event in lines)
+
+
+def _place_of_start(job: Job, started: Moment, lines: list[Event]) -> int:
+    """Behind everything up to that moment, but before the line that tells how this very run ended."""
+    place = sum(line.at <= started for line in lines)
+    ended = job.state not in (State.RUNNING, State.SUCCEEDED)
+    return place - 1 if ended and place == len(lines) > 1 and lines[-1].at == started else place
+
+
+def _read(decoder: msgspec.msgpack.Decoder[Any], packed: bytes | None) -> Any:
+    """None for what cannot be read: a record is for looking, and must not fail because of one bad job."""
+    if not packed:
+        return None
+    try:
+        return decoder.decode(packed)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return None
+
+
+def _datetime(moment: Moment | None) -> Any:
+    return None if moment is None else as_datetime(moment)

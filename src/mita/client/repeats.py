@@ -1,0 +1,125 @@
+"""Stored rules that make jobs: put, look, pause, trigger, remove."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import datetime
+from itertools import islice
+from typing import Any, TypeVar, Unpack
+
+from msgspec import Struct
+
+from mita.errors import UsageError
+from mita.model.pattern import Pattern
+from mita.model.record import RepeatRecord
+from mita.model.repeat import Repeat
+from mita.ports.ids import new_id
+from mita.ports.store import Store
+from mita.rules import fire, spec
+from mita.rules.show import as_datetime
+from mita.tasks import Call, Handle, Task
+from mita.tasks.handle import Tracker
+
+from .intake import check_call
+from .patterns import RepeatChoices, fires_from, repeat_key, repeat_record, repeat_spec
+
+T = TypeVar("T", bound=Task[Any, Any])
+
+
+class Declared(Struct, frozen=True):
+    """A repeat that the code asks for: a worker puts it into the store when it starts."""
+
+    key: str
+    task: Task[Any, Any]
+    pattern: Pattern
+    choices: RepeatChoices
+
+
+class Repeats:
+    """`app.repeats`: what is done with repeats, and the decorator `@app.repeats(Cron("0 9 * * *"))` above `@app.task`."""
+
+    def __init__(
+        self, open_store: Callable[[], Awaitable[Store]], tasks: Mapping[str, Task[Any, Any]], tracker: Tracker
+    ) -> None:
+        self._store = open_store
+        self._tasks = tasks
+        self._tracker = tracker
+        self._declared: dict[str, Declared] = {}
+
+    def __call__(self, pattern: Pattern, *, key: str | None = None, **choices: Unpack[RepeatChoices]) -> Callable[[T], T]:
+        """Declare that a task repeats, with its default arguments. It is put into the store when a worker starts."""
+
+        def declare(task: T) -> T:
+            if not isinstance(task, Task):
+                raise UsageError("@app.repeats(…) goes above @app.task: it takes the task, not the function")
+            if task.arguments.required:
+                missing = ", ".join(task.arguments.required)
+                raise UsageError(f"task {task.name!r} needs {missing}: repeat it with app.repeat(key, task.call(…), …)")
+            name = repeat_key(key, task.name, pattern)
+            repeat_spec(task.call(), pattern, choices)
+            self._declared[name] = Declared(name, task, pattern, choices)
+            return task
+
+        return declare
+
+    async def put_declared(self) -> None:
+        """Put what the code declares into the store; what stands there already is left as it is."""
+        for declared in self._declared.values():
+            await self.put(declared.key, declared.task.call(), declared.pattern, **declared.choices)
+
+    async def put(
+        self, key: str | None, call: Call[Any], pattern: Pattern, **choices: Unpack[RepeatChoices]
+    ) -> RepeatRecord:
+        """Insert or edit. An edit keeps the count, and the next fire too unless the pattern, start or end changed."""
+        check_call(call, self._tasks)
+        key = repeat_key(key, call.task, pattern)
+        wanted = repeat_spec(call, pattern, choices)
+        store = await self._store()
+        stored = await self._find(store, key)
+        put = spec.put(key, wanted, stored, await store.now())
+        if stored is not None and (stored.spec, stored.state) == (put.spec, put.state):
+            return repeat_record(stored)
+        return repeat_record(await store.put_repeat(put))
+
+    async def all(self) -> list[RepeatRecord]:
+        return [repeat_record(repeat) for repeat in await (await self._store()).list_repeats()]
+
+    async def get(self, key: str) -> RepeatRecord | None:
+        found = await self._find(await self._store(), key)
+        return None if found is None else repeat_record(found)
+
+    async def remove(self, key: str) -> bool:
+        """It makes no more jobs; those it made stay. False: there was none."""
+        return (await (await self._store()).remove_repeats([key]))[0]
+
+    async def pause(self, key: str) -> bool:
+        """False: it was not active."""
+        return (await (await self._store()).pause_repeats([key]))[0]
+
+    async def resume(self, key: str) -> bool:
+        """Go on; what was missed in the meantime is treated as `missed` says. False: it was not paused."""
+        return (await (await self._store()).resume_repeats([key]))[0]
+
+    async def trigger(self, key: str) -> Handle[Any]:
+        """One job of this repeat now, beside its schedule: neither cursor nor count change."""
+        store = await self._store()
+        wanted = spec.unpack((await self._known(store, key)).spec)
+        [receipt] = await store.enqueue([fire.job(key, wanted, await store.now(), new_id())])
+        return Handle(receipt.id, receipt.created, self._tracker)
+
+    async def preview(self, what: str | Pattern, n: int = 10) -> list[datetime]:
+        """The next `n` fires of the repeat with this key, or of a pattern that starts now."""
+        store = await self._store()
+        if not isinstance(what, str):
+            return [as_datetime(time) for time in islice(fires_from(what, await store.now()), n)]
+        repeat = await self._known(store, what)
+        wanted = spec.unpack(repeat.spec)
+        left = n if wanted.limit is None else min(n, wanted.limit - repeat.count)
+        return [as_datetime(time) for time in fire.preview(wanted, repeat.cursor, left)][: max(left, 0)]
+
+    async def _known(self, store: Store, key: str) -> Repeat:
+        if (found := await self._find(store, key)) is None:
+            raise UsageError(f"no repeat {key!r} is in the store: `app.repeats.all()` lists those that are")
+        return found
+
+    @staticmethod
+    async def _find(store: Store, key: str) -> Repeat | None:
+        return next((repeat for repeat in await store.list_repeats() if repeat.key == key), None)

@@ -1,0 +1,113 @@
+"""Where the jobs are: one URL, and a store for every event loop that asks."""
+
+import asyncio
+import os
+from collections.abc import AsyncGenerator, Callable
+from weakref import WeakKeyDictionary
+
+from mita.errors import UsageError
+from mita.ports.clock import Clock, SystemClock
+from mita.ports.store import Store
+from mita.settings import StoreURL
+
+
+class Place:
+    """Opens nothing until asked. A store belongs to the loop that opened it, and is closed with that loop."""
+
+    def __init__(self, url: StoreURL, clock: Clock | None = None) -> None:
+        self.url = url
+        self._clock = clock
+        self._make: Callable[[], Store] | None = None
+        self._forget()
+
+    def _forget(self) -> None:
+        self._pid = os.getpid()
+        self._opened: WeakKeyDictionary[asyncio.AbstractEventLoop, _Opened] = WeakKeyDictionary()
+        self._opening: dict[asyncio.AbstractEventLoop, asyncio.Task[Store]] = {}
+
+    async def new(self) -> Store:
+        """One more store, opened, that its caller closes."""
+        if self._make is None:
+            self._make = maker(self.url, self._clock)
+        store = self._make()
+        await store.open()
+        return store
+
+    async def store(self) -> Store:
+        """The store of the running loop."""
+        if self._pid != os.getpid():
+            self._after_fork()
+        loop = asyncio.get_running_loop()
+        if (opened := self._opened.get(loop)) is not None:
+            return opened.store
+        if (opening := self._opening.get(loop)) is None:
+            opening = self._opening[loop] = loop.create_task(self._open(loop))
+        return await asyncio.shield(opening)  # others may wait for the same opening
+
+    async def _open(self, loop: asyncio.AbstractEventLoop) -> Store:
+        try:
+            self._drop_closed_loops()
+            store = await self.new()
+            keeper = _close_at_the_end(store)
+            await anext(keeper)
+            self._opened[loop] = _Opened(store, keeper)
+            return store
+        finally:
+            self._opening.pop(loop, None)
+
+    async def close(self) -> None:
+        """Close the store of the running loop, if it has one. The next use opens it again."""
+        loop = asyncio.get_running_loop()
+        if (opening := self._opening.get(loop)) is not None:
+            await asyncio.wait([opening])
+        if (opened := self._opened.pop(loop, None)) is not None:
+            await opened.keeper.aclose()
+
+    def _drop_closed_loops(self) -> None:
+        for loop in [loop for loop in self._opened if loop.is_closed()]:
+            del self._opened[loop]
+
+    def _after_fork(self) -> None:
+        """The parent's stores are not the child's to use, nor to close: keep them, untouched."""
+        self._left_behind = list(self._opened.values())
+        self._forget()
+
+
+class _Opened:
+    def __init__(self, store: Store, keeper: AsyncGenerator[None, None]) -> None:
+        self.store = store
+        self.keeper = keeper
+
+
+async def _close_at_the_end(store: Store) -> AsyncGenerator[None, None]:
+    """`asyncio.run` finishes the async generators of its loop before it closes it: that closes what nobody else closed."""
+    try:
+        yield
+    finally:
+        await store.close()
+
+
+# ---------------------------------------------------------------- which store, by scheme; each is imported when it is used
+
+
+def maker(url: StoreURL, clock: Clock | None) -> Callable[[], Store]:
+    """Makes stores for this URL, on that clock instead of their own if one is given. Those of one memory URL share
+    their jobs."""
+    match url.scheme:
+        case "sqlite":
+            from mita.stores.sqlite import SqliteStore
+
+            return lambda: SqliteStore(url.path, url.namespace, clock)
+        case "memory":
+            from mita.stores.memory import MemoryState, MemoryStore
+
+            state = MemoryState()
+            return lambda: MemoryStore(state, clock or SystemClock())
+    raise UsageError(
+        f"the store behind {url.scheme}:// is not part of this version of Mita: use sqlite:///jobs.db, or memory:// in tests"
+    )
+
+
+def missing_extra(url: StoreURL, extra: str, error: ImportError) -> UsageError:
+    """For a store whose driver is not installed."""
+    return UsageError(f"{url.scheme}:// needs a driver that is not installed ({error}): pip install 'mita[{extra}]'")

@@ -1,0 +1,169 @@
+"""One frozen value of settings per part, checked once, with the reason in the message."""
+
+import os
+import re
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+from urllib.parse import SplitResult, parse_qsl, unquote, urlencode, urlsplit
+
+from msgspec import Struct
+
+from mita.errors import UsageError
+from mita.model.policy import Retry
+from mita.model.time import DAY, HOUR, SECOND, Wait
+from mita.rules.names import check_name, check_namespace
+from mita.rules.when import wait
+
+DEFAULT_URL = "sqlite:///mita.db"
+DEFAULT_NAMESPACE = "mita"
+SCHEMES = (
+    "sqlite",
+    "memory",
+    "postgresql",
+    "postgres",
+    "redis",
+    "rediss",
+    "unix",
+    "redis+cluster",
+    "nats",
+    "tls",
+)
+_EXAMPLES = (
+    "sqlite:///jobs.db, memory://, postgresql://…, redis://…, rediss://…, unix://…, redis+cluster://…, nats://…, tls://…"
+)
+_SHORTEST_LEASE = 0.2
+
+
+class StoreURL(Struct, frozen=True):
+    """Where the jobs are. `text` is the URL less our own parameters, as a driver wants it; it may hold a password."""
+
+    scheme: str
+    text: str
+    namespace: str = DEFAULT_NAMESPACE
+
+    @classmethod
+    def parse(cls, url: str | None = None, namespace: str | None = None) -> "StoreURL":
+        """`url`, else `$MITA_URL`, else `sqlite:///mita.db`. The namespace may be given either way."""
+        given = url or os.environ.get("MITA_URL") or DEFAULT_URL
+        if not isinstance(given, str) or "://" not in given:
+            raise UsageError(f"store URL {_hide(given)!r} cannot be read: it looks like one of {_EXAMPLES}")
+        parts = _split(given)
+        if parts.scheme not in SCHEMES:
+            raise UsageError(f"store URL {_hide(given)!r}: unknown scheme {parts.scheme!r}; it takes one of {_EXAMPLES}")
+        query = dict(parse_qsl(parts.query, keep_blank_values=True))
+        space = _one_namespace(namespace, query.pop("namespace", None))
+        parsed = cls(parts.scheme, _unsplit(given, query), space)
+        if parsed.scheme == "sqlite":
+            parsed.path  # noqa: B018  (a wrong one is refused here, not at first use)
+        if parsed.scheme in ("sqlite", "memory") and query:
+            raise UsageError(f"store URL {_hide(given)!r}: unknown parameter {min(query)!r}; it takes namespace")
+        return parsed
+
+    @property
+    def path(self) -> Path:
+        """The file of a `sqlite` URL: three slashes for a relative one, four for an absolute one."""
+        rest = self.text.removeprefix("sqlite://")
+        if not rest.startswith("/") or len(rest) < 2:
+            raise UsageError(f"store URL {self.text!r} names no file: write sqlite:///jobs.db, or sqlite:////var/jobs.db")
+        if rest[1:] == ":memory:":
+            raise UsageError("store URL 'sqlite:///:memory:': for jobs in memory use memory://")
+        return Path(unquote(rest[1:]))
+
+    def __repr__(self) -> str:
+        return f"StoreURL({_hide(self.text)!r}, namespace={self.namespace!r})"
+
+
+def _one_namespace(given: str | None, in_url: str | None) -> str:
+    if given is not None and in_url is not None and given != in_url:
+        raise UsageError(f"namespace={given!r} and ?namespace={in_url} in the URL differ: give one of them")
+    chosen = given if given is not None else in_url
+    return DEFAULT_NAMESPACE if chosen is None else check_namespace(chosen)
+
+
+def _split(url: str) -> SplitResult:
+    try:
+        return urlsplit(url)
+    except ValueError as error:
+        raise UsageError(f"store URL {_hide(url)!r} cannot be read: {error}") from error
+
+
+def _unsplit(url: str, query: dict[str, str]) -> str:
+    base = url.split("?", 1)[0]
+    return f"{base}?{urlencode(query)}" if query else base
+
+
+def _hide(url: Any) -> Any:
+    """A URL that can be shown: without its password."""
+    return re.sub(r"(//[^/@:]*):[^/]*@", r"\1:***@", url) if isinstance(url, str) else url
+
+
+class AppSettings(Struct, frozen=True, kw_only=True):
+    """What holds for all jobs of an app: how long terminal ones are kept, how big arguments may be, the usual retries.
+
+    `keep_most` bounds the succeeded jobs kept per queue, whatever their age.
+    """
+
+    keep: Wait = HOUR
+    keep_failed: Wait = 30 * DAY
+    keep_most: int = 10_000
+    payload_limit: int = 256 * 1024
+    retry: Retry = Retry()
+
+    def __post_init__(self) -> None:
+        if self.payload_limit < 1:
+            raise UsageError(f"payload_limit={self.payload_limit}: give the largest size of a job's arguments in bytes")
+        if self.keep_most < 0:
+            raise UsageError(f"keep_most={self.keep_most}: give 0 or more succeeded jobs to keep per queue")
+        if not isinstance(self.retry, Retry):
+            raise UsageError(f"retry={self.retry!r}: give a Retry, for example Retry(max_retries=5)")
+
+    @classmethod
+    def of(cls, *, keep: float | timedelta, keep_failed: float | timedelta, **rest: Any) -> "AppSettings":
+        """From seconds or timedeltas, as people give them."""
+        return cls(keep=wait("keep", keep), keep_failed=wait("keep_failed", keep_failed), **rest)
+
+
+class WorkerSettings(Struct, frozen=True, kw_only=True):
+    """How one worker works; lengths in seconds.
+
+    `queues=None` serves every queue there is. An empty `name` is made of host and process. `schedule`: whether it fires
+    repeats. `poll` is the safety net under the wake-ups.
+    """
+
+    queues: tuple[str, ...] | None = None
+    concurrency: int = 100
+    lease: float = 30.0
+    grace: float = 20.0
+    threads: int = 16
+    name: str = ""
+    schedule: bool = True
+    poll: float = 1.0
+
+    def __post_init__(self) -> None:
+        self._check_queues()
+        if self.name:
+            check_name("worker", self.name)
+        for count in ("concurrency", "threads"):
+            number = getattr(self, count)
+            if isinstance(number, bool) or not isinstance(number, int) or number < 1:
+                raise UsageError(f"{count}={number!r}: a worker needs at least 1 to run anything")
+        for length in ("lease", "grace", "poll"):
+            wait(length, getattr(self, length))
+        if self.lease < _SHORTEST_LEASE:
+            raise UsageError(
+                f"lease={self.lease!r}: shorter than {_SHORTEST_LEASE} s, a moment's pause would lose running jobs; "
+                "the lease is extended while a job runs, so it need not be longer than the jobs"
+            )
+        if round(self.poll * SECOND) < 1:
+            raise UsageError(f"poll={self.poll!r}: the safety poll needs a pause; give for example 1 second")
+
+    def _check_queues(self) -> None:
+        if self.queues is None:
+            return
+        if not self.queues:
+            raise UsageError("queues=[]: name at least one queue, or leave it out to serve them all")
+        for queue in self.queues:
+            check_name("queue", queue)
+        if len(set(self.queues)) < len(self.queues):
+            raise UsageError(f"queues={list(self.queues)!r} names a queue twice: name each once")

@@ -1,0 +1,97 @@
+"""A way into async code from code that is not: one event loop on a thread of its own."""
+
+import asyncio
+import os
+import threading
+from collections.abc import Awaitable, Callable, Coroutine
+from concurrent.futures import CancelledError
+from typing import Any, TypeVar
+
+from mita.errors import MitaError, UsageError
+
+T = TypeVar("T")
+
+
+class Portal:
+    """Starts its thread at the first call; after a fork the child starts one of its own. `farewell` is awaited before
+    the loop stops.
+
+    A program that ends without `close` loses nothing: what a call has returned for is in the store, and the thread is a
+    daemon. (At that point the executors that a farewell may need are gone.)
+    """
+
+    def __init__(self, farewell: Callable[[], Awaitable[None]]) -> None:
+        self._farewell = farewell
+        self._starting = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._pid = 0
+
+    def __call__(self, coro: Coroutine[Any, Any, T], /) -> T:
+        """Run a coroutine to its end and give what it gives."""
+        if self.open and threading.current_thread() is self._thread:
+            coro.close()
+            raise UsageError("a _sync method was called on the event loop that serves it, which would wait for itself")
+        return self._run(self._running_loop(), coro)
+
+    @property
+    def open(self) -> bool:
+        return self._loop is not None and self._pid == os.getpid()
+
+    def close(self) -> None:
+        """Say farewell and stop. The next call starts anew."""
+        loop, thread = self._loop, self._thread
+        if not self.open or loop is None or thread is None:
+            return
+        try:
+            self._run(loop, self._say_farewell())
+        finally:
+            self._loop = self._thread = None
+            loop.call_soon_threadsafe(loop.stop)
+            thread.join()
+
+    async def _say_farewell(self) -> None:
+        await self._farewell()
+
+    @staticmethod
+    def _run(loop: asyncio.AbstractEventLoop, coro: Coroutine[Any, Any, T]) -> T:
+        future = asyncio.run_coroutine_threadsafe(coro, loop)
+        try:
+            return future.result()
+        except CancelledError:
+            raise MitaError("the app was closed while this call was under way; it may have reached the store") from None
+        except BaseException:  # an interrupted caller must not leave its work behind
+            future.cancel()
+            raise
+
+    def _running_loop(self) -> asyncio.AbstractEventLoop:
+        if self._pid != os.getpid():  # the parent's lock may have been held at the fork; its thread did not come along
+            self._pid, self._loop, self._starting = os.getpid(), None, threading.Lock()
+        with self._starting:
+            return self._loop or self._start()
+
+    def _start(self) -> asyncio.AbstractEventLoop:
+        loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=_serve, args=(loop,), name="mita-sync", daemon=True)
+        self._thread.start()
+        self._loop = loop
+        return loop
+
+
+def _serve(loop: asyncio.AbstractEventLoop) -> None:
+    asyncio.set_event_loop(loop)
+    try:
+        loop.run_forever()
+    finally:
+        loop.run_until_complete(_cancel_the_rest())
+        loop.run_until_complete(loop.shutdown_asyncgens())
+        loop.run_until_complete(loop.shutdown_default_executor())
+        loop.close()
+
+
+async def _cancel_the_rest() -> None:
+    """Nobody may wait for ever for a call that was under way when the loop stopped."""
+    rest = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in rest:
+        task.cancel()
+    await asyncio.gather(*rest, return_exceptions=True)

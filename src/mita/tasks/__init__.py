@@ -1,0 +1,18 @@
+"""Functions that can be enqueued: their arguments, their options, and what a handler may say."""
+
+from .arguments import PAYLOAD_LIMIT as PAYLOAD_LIMIT
+from .arguments import Arguments as Arguments
+from .declare import Declare as Declare
+from .declare import Registry as Registry
+from .handle import Call as Call
+from .handle import Handle as Handle
+from .handle import Sender as Sender
+from .job import Job as Job
+from .job import Run as Run
+from .options import Options as Options
+from .options import choose as choose
+from .signals import Abort as Abort
+from .signals import Reschedule as Reschedule
+from .signals import Unavailable as Unavailable
+from .task import Bound as Bound
+from .task import Task as Task

@@ -1,0 +1,98 @@
+"""`@app.task`: from a function to a task."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Concatenate, ParamSpec, TypeVar, Unpack, overload
+
+from mita.errors import UsageError
+from mita.rules.names import check_name
+
+from .arguments import PAYLOAD_LIMIT, Arguments
+from .handle import Sender
+from .job import Job
+from .options import Options, TaskChoices, choose
+from .signals import Reschedule
+from .signature import check_kind
+from .task import Task
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Registry:
+    """The tasks of one app, by name."""
+
+    def __init__(self, sender: Sender, options: Options, payload_limit: int = PAYLOAD_LIMIT) -> None:
+        self.tasks: dict[str, Task[Any, Any]] = {}
+        self._sender = sender
+        self._options = options
+        self._payload_limit = payload_limit
+
+    def add(self, fn: Callable[..., Any], choices: Mapping[str, Any]) -> Task[Any, Any]:
+        rest = dict(choices)
+        name = _name(fn, rest.pop("name", None))
+        final = _final(name, rest.pop("final", ()))
+        arguments = Arguments(name, fn)
+        options = choose(self._options, rest, arguments.parameters, per_job=False)
+        task: Task[Any, Any] = Task(
+            name, fn, options, self._sender, final=final, payload_limit=self._payload_limit, arguments=arguments
+        )
+        earlier = self.tasks.get(name)
+        if earlier is not None and _where(earlier.fn) != _where(fn):  # the same place again is a module reloaded
+            raise UsageError(
+                f"task name {name!r} is taken by {_where(earlier.fn)}: give {_where(fn)} another, @app.task(name='…')"
+            )
+        self.tasks[name] = task
+        return task
+
+
+class Declare:
+    """A decorator, and a maker of decorators: `@app.task`, or `@app.task(queue="mail")`.
+
+    A function whose first parameter is the `Job` is enqueued without it; a returned `Reschedule` is not a result.
+    """
+
+    def __init__(self, registry: Registry, choices: Mapping[str, Any]) -> None:
+        self._registry = registry
+        self._choices = choices
+
+    @overload
+    def __call__(self, fn: Callable[Concatenate[Job, P], Awaitable[R | Reschedule]], /) -> Task[P, R]: ...
+    @overload
+    def __call__(self, fn: Callable[Concatenate[Job, P], R | Reschedule], /) -> Task[P, R]: ...
+    @overload
+    def __call__(self, fn: Callable[P, Awaitable[R | Reschedule]], /) -> Task[P, R]: ...
+    @overload
+    def __call__(self, fn: Callable[P, R | Reschedule], /) -> Task[P, R]: ...
+    @overload
+    def __call__(self, **choices: Unpack[TaskChoices]) -> "Declare": ...
+    def __call__(self, *fn: Callable[..., Any], **choices: Any) -> Any:
+        together = {**self._choices, **choices}
+        if not fn:
+            return Declare(self._registry, together)
+        if len(fn) > 1 or not callable(fn[0]):
+            raise UsageError(f"@app.task{fn!r}: options are given by name, for example @app.task(name='mail', queue='out')")
+        return self._registry.add(fn[0], together)
+
+
+def _name(fn: Callable[..., Any], chosen: str | None) -> str:
+    name = chosen or getattr(fn, "__name__", None)
+    if name is None:
+        raise UsageError(f"{fn!r} has no name of its own: give it one, @app.task(name='…')")
+    check_kind(name, fn)
+    if chosen is None and not name.isidentifier():
+        raise UsageError(f"{name} is no name for a task: give it one, @app.task(name='…')")
+    return check_name("task", name)
+
+
+def _final(task: str, errors: Any) -> tuple[type[BaseException], ...]:
+    listed = (errors,) if isinstance(errors, type) else tuple(errors)
+    for error in listed:
+        if not (isinstance(error, type) and issubclass(error, BaseException)):
+            raise UsageError(f"task {task!r}: final={error!r} is not a class of errors; list for example (ValueError,)")
+    return listed
+
+
+def _where(fn: Callable[..., Any]) -> str:
+    code = getattr(fn, "__code__", None)
+    line = f":{code.co_firstlineno}" if code else ""
+    return f"{getattr(fn, '__module__', '')}.{getattr(fn, '__qualname__', repr(fn))}{line}"

@@ -1,0 +1,158 @@
+"""What a handler sees of its own job."""
+
+import inspect
+from collections.abc import Awaitable, Callable, Coroutine
+from datetime import datetime, timedelta
+from typing import Any, Literal, Protocol, TypeVar, cast, overload
+
+import msgspec
+
+from mita.errors import LeaseLost, UsageError
+from mita.model.job import Claim
+from mita.model.record import Checkpoint
+from mita.model.time import DAY, Wait
+from mita.rules.names import check_key
+from mita.rules.show import as_datetime
+from mita.rules.when import wait
+
+from .results import Results
+
+T = TypeVar("T")
+Scope = Literal["job", "global"]
+
+_encode = msgspec.msgpack.Encoder().encode
+_checkpoints = msgspec.msgpack.Decoder(Checkpoint)
+
+
+class Run(Protocol):
+    """What the worker lends to a job while it runs. `report` raises `LeaseLost` when the run no longer owns its job."""
+
+    @property
+    def cancelled(self) -> bool: ...
+
+    async def report(self, packed: bytes) -> None: ...
+
+    async def recall(self, name: str, shared: bool) -> bytes | None: ...
+
+    async def remember(self, name: str, value: bytes, keep: Wait | None) -> bytes | None: ...
+
+    def call(self, coro: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine on the worker's loop, from a handler's thread."""
+
+
+class Job:
+    """The job a handler is running. The `_sync` methods are for handlers that are plain functions."""
+
+    __slots__ = ("_claim", "_reported", "_run")
+
+    def __init__(self, claim: Claim, run: Run) -> None:
+        self._claim = claim
+        self._run = run
+        self._reported: Checkpoint | None = None
+
+    @property
+    def id(self) -> str:
+        return self._claim.id
+
+    @property
+    def task(self) -> str:
+        return self._claim.task
+
+    @property
+    def queue(self) -> str:
+        return self._claim.queue
+
+    @property
+    def priority(self) -> int:
+        return self._claim.priority
+
+    @property
+    def attempt(self) -> int:
+        """1 for the first run; only failures count."""
+        return self._claim.attempts + 1
+
+    @property
+    def reschedules(self) -> int:
+        return self._claim.reschedules
+
+    @property
+    def token(self) -> int:
+        """Grows with every claim of this job: a fence for effects outside the store."""
+        return self._claim.token
+
+    @property
+    def fire_time(self) -> datetime | None:
+        """The nominal time of the repeat that made this job."""
+        return None if self._claim.fire_time is None else as_datetime(self._claim.fire_time)
+
+    @property
+    def cancelled(self) -> bool:
+        """Somebody asked for this job to stop."""
+        return self._run.cancelled
+
+    @property
+    def checkpoint(self) -> Checkpoint | None:
+        """The last progress, of this run or of an earlier one: where to go on."""
+        if self._reported is None and self._claim.progress:
+            self._reported = _checkpoints.decode(self._claim.progress)
+        return self._reported
+
+    async def progress(self, done: float, total: float | None = None, message: str = "") -> None:
+        """Write down how far the run has come. Raises `LeaseLost` when another worker may have the job."""
+        reported = Checkpoint(done, total, message)
+        await self._run.report(_encode(reported))
+        self._reported = reported
+
+    def progress_sync(self, done: float, total: float | None = None, message: str = "") -> None:
+        self._run.call(self.progress(done, total, message))
+
+    @overload
+    async def once(
+        self, name: str, fn: Callable[[], Awaitable[T]], *, scope: Scope = ..., ttl: float | timedelta | None = ...
+    ) -> T: ...
+    @overload
+    async def once(
+        self, name: str, fn: Callable[[], T], *, scope: Scope = ..., ttl: float | timedelta | None = ...
+    ) -> T: ...
+    async def once(
+        self, name: str, fn: Callable[[], Any], *, scope: Scope = "job", ttl: float | timedelta | None = None
+    ) -> Any:
+        """Run `fn` once for this job, across retries and reschedules, and remember its result.
+
+        With `scope="global"` the name is shared by all jobs and remembered for `ttl` (a day unless given). The result
+        comes back as `fn`'s return annotation says, or as plain values.
+        """
+        keep, results = _keep(scope, ttl), Results(self.task, fn)
+        known = await self._run.recall(check_key("once", name), scope == "global")
+        if known is None:
+            made = fn()
+            packed = results.pack(await made if inspect.isawaitable(made) else made)
+            known = await self._remember(name, packed, keep)
+        return results.unpack(known)
+
+    def once_sync(self, name: str, fn: Callable[[], T], *, scope: Scope = "job", ttl: float | timedelta | None = None) -> T:
+        """`once` for a handler that is a plain function: `fn` runs on the handler's own thread."""
+        keep, results = _keep(scope, ttl), Results(self.task, fn)
+        known = self._run.call(self._run.recall(check_key("once", name), scope == "global"))
+        if known is None:
+            known = self._run.call(self._remember(name, results.pack(fn()), keep))
+        return cast(T, results.unpack(known))
+
+    async def _remember(self, name: str, packed: bytes, keep: Wait | None) -> bytes:
+        stands = await self._run.remember(name, packed, keep)
+        if stands is None:
+            raise LeaseLost(f"job {self.id}: the lease ran out before {name!r} could be remembered")
+        return stands
+
+    def __repr__(self) -> str:
+        return f"<Job {self.id} of {self.task}, attempt {self.attempt}>"
+
+
+def _keep(scope: Scope, ttl: float | timedelta | None) -> Wait | None:
+    if scope not in ("job", "global"):
+        raise UsageError(f"scope={scope!r}: use 'job' (once per job) or 'global' (once for all jobs, for `ttl`)")
+    if scope == "global":
+        return DAY if ttl is None else wait("ttl", ttl)
+    if ttl is not None:
+        raise UsageError("ttl belongs to scope='global': what is done once per job is remembered as long as the job")
+    return None

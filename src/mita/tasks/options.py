@@ -1,0 +1,142 @@
+"""What can be chosen for a job beside its arguments."""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
+from difflib import get_close_matches
+from functools import lru_cache
+from typing import Any, Literal, TypedDict
+
+import msgspec
+from msgspec import UNSET, Struct
+from msgspec.structs import replace
+
+from mita.errors import UsageError
+from mita.model.job import DEFAULT_PRIORITY, PRIORITIES, WhenBusy
+from mita.model.policy import JobOptions, Retry
+from mita.model.time import NOW, SECOND, Wait, When
+from mita.rules.names import check_key, check_name, check_template
+from mita.rules.when import wait
+
+_encode = msgspec.msgpack.Encoder().encode
+
+
+class Choices(TypedDict, total=False):
+    """What `options(…)` takes."""
+
+    queue: str
+    priority: int
+    retry: Retry
+    timeout: float | timedelta | None
+    resource: str | None
+    limit: int
+    when_busy: WhenBusy | Literal["wait", "skip", "replace"]
+    unique: str | None
+    unique_for: float | timedelta
+
+
+class TaskChoices(Choices, total=False):
+    """What `@app.task(…)` takes. `final` lists the errors after which trying again is pointless."""
+
+    name: str
+    final: Sequence[type[BaseException]] | type[BaseException]
+
+
+@lru_cache(maxsize=1024)
+def pack_options(retry: Retry, timeout: float | None) -> bytes:
+    """What is stored with each job. A function cannot be: the worker takes it from its own task."""
+    stored = replace(retry, wait=UNSET)
+    return _encode(JobOptions(timeout=timeout) if stored == Retry() else JobOptions(retry=stored, timeout=timeout))
+
+
+class Options(Struct, frozen=True, kw_only=True):
+    """All that is chosen. `resource` and `unique` may be templates, to be filled from the arguments."""
+
+    queue: str = "default"
+    priority: int = DEFAULT_PRIORITY
+    retry: Retry = Retry()
+    timeout: float | None = None
+    resource: str | None = None
+    limit: int = 1
+    when_busy: WhenBusy = WhenBusy.WAIT
+    unique: str | None = None
+    unique_for: Wait = 0
+    when: When = NOW
+    packed: bytes = pack_options(Retry(), None)
+
+    @classmethod
+    def of(cls, retry: Retry) -> "Options":
+        """The defaults, with an app's own retries."""
+        return cls(retry=retry, packed=pack_options(retry, None))
+
+
+def choose(options: Options, choices: Mapping[str, Any], parameters: tuple[str, ...], *, per_job: bool) -> Options:
+    """`options` with some of them chosen anew, checked."""
+    for name in choices:
+        if name not in _CHECKS:
+            raise UsageError(unknown_option(name, _CHECKS))
+    changed = replace(options, **{name: _CHECKS[name](value) for name, value in choices.items()})
+    if "retry" in choices or "timeout" in choices:
+        if per_job and changed.retry.wait is not UNSET and changed.retry != options.retry:
+            raise UsageError("retry: a wait function cannot be stored with a job; give it to the task, or use waits=(…)")
+        changed = replace(changed, packed=pack_options(changed.retry, changed.timeout))
+    if "unique_for" in choices and changed.unique is None:
+        raise UsageError("unique_for says how long a unique key outlives its job: give unique='…' as well")
+    for what in ("resource", "unique"):
+        if choices.get(what) is not None:
+            check_template(what, choices[what], parameters)
+    return changed
+
+
+def unknown_option(name: str, known: Mapping[str, object]) -> str:
+    if name in ("at", "after", "due", "delay", "eta", "countdown"):
+        return f"unknown option {name!r}: say when with .at(<an aware datetime>) or .after(<seconds>) before .enqueue(…)"
+    near = get_close_matches(name, known, 1)
+    meant = f", did you mean {near[0]!r}?" if near else ""
+    return f"unknown option {name!r}{meant} The options are {', '.join(known)}"
+
+
+def _priority(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value not in PRIORITIES:
+        raise UsageError(
+            f"priority={value!r}: give a whole number from {PRIORITIES[0]} to {PRIORITIES[-1]}; higher goes first"
+        )
+    return value
+
+
+def _retry(value: Any) -> Retry:
+    if not isinstance(value, Retry):
+        raise UsageError(f"retry={value!r}: give a Retry, for example Retry(max_retries=5) or Retry(max_retries=0)")
+    return value
+
+
+def _timeout(value: Any) -> float | None:
+    if value is None:
+        return None
+    if (length := wait("timeout", value)) == 0:
+        raise UsageError(f"timeout={value!r}: give more than 0 seconds, or None for no time-out")
+    return length / SECOND
+
+
+def _limit(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise UsageError(f"limit={value!r}: at least 1 job must be able to hold a resource key")
+    return value
+
+
+def _when_busy(value: Any) -> WhenBusy:
+    if value not in tuple(WhenBusy):
+        raise UsageError(f"when_busy={value!r}: use one of {', '.join(WhenBusy)}")
+    return WhenBusy(value)
+
+
+_CHECKS: dict[str, Callable[[Any], Any]] = {
+    "queue": lambda value: check_name("queue", value),
+    "priority": _priority,
+    "retry": _retry,
+    "timeout": _timeout,
+    "resource": lambda value: None if value is None else check_key("resource", value),
+    "limit": _limit,
+    "when_busy": _when_busy,
+    "unique": lambda value: None if value is None else check_key("unique", value),
+    "unique_for": lambda value: wait("unique_for", value),
+}

@@ -1,0 +1,32 @@
+"""What a handler can say beyond returning or failing: run me later, never again, or nobody now."""
+
+from datetime import datetime, timedelta
+
+from mita.model.time import When
+from mita.rules.when import when
+
+
+class Reschedule(Exception):
+    """Run this job again at another time. Raised or returned; it never costs an attempt."""
+
+    def __init__(self, *, at: datetime | None = None, after: float | timedelta | None = None, reason: str = "") -> None:
+        self.when: When = when(at=at, after=after)
+        self.reason = reason
+        super().__init__(reason or "asked to run at another time")
+
+
+class Abort(Exception):
+    """This job cannot succeed: fail it now, whatever retries are left."""
+
+    def __init__(self, reason: str = "") -> None:
+        self.reason = reason
+        super().__init__(reason or "aborted by its handler")
+
+
+class Unavailable(Exception):
+    """What this job needs is not to be had before then: it, and every other job of its resource key, wait."""
+
+    def __init__(self, *, until: datetime | None = None, after: float | timedelta | None = None, reason: str = "") -> None:
+        self.when: When = when(at=until, after=after, named="until")
+        self.reason = reason
+        super().__init__(reason or "its resource is not available")

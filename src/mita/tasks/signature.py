@@ -1,0 +1,64 @@
+"""What a function asks for: its parameters, and whether the first of them is the job itself."""
+
+import inspect
+from collections.abc import Callable
+from inspect import Parameter, Signature
+from typing import Any
+
+from mita.errors import UsageError
+
+from .annotations import resolve
+from .job import Job
+
+_NOT_STORED: dict[Any, str] = {
+    Parameter.VAR_POSITIONAL: "*{}: a job's arguments have names; take one list instead",
+    Parameter.VAR_KEYWORD: "**{}: a job's arguments are known beforehand; take one dict instead",
+}
+
+
+def is_async(fn: Callable[..., Any]) -> bool:
+    return inspect.iscoroutinefunction(fn) or inspect.iscoroutinefunction(getattr(fn, "__call__", None))  # noqa: B004
+
+
+def read(task: str, fn: Callable[..., Any]) -> tuple[Signature, bool]:
+    """The signature that callers see, and whether the function wants the job before it."""
+    check_kind(task, fn)
+    whole = inspect.signature(fn)
+    parameters = list(whole.parameters.values())
+    wants_job = bool(parameters) and _asks_for_job(fn, parameters[0])
+    parameters = parameters[wants_job:]
+    for parameter in parameters:
+        _check_parameter(task, fn, parameter)
+    return whole.replace(parameters=parameters), wants_job
+
+
+def check_kind(task: str, fn: Callable[..., Any]) -> None:
+    if not callable(fn) or inspect.isclass(fn):
+        raise UsageError(f"task {task!r}: {fn!r} is not a function; a task is a function, sync or async")
+    if inspect.isgeneratorfunction(fn) or inspect.isasyncgenfunction(fn):
+        raise UsageError(f"task {task!r} is a generator: a task runs once and returns; use `return` instead of `yield`")
+
+
+def _check_parameter(task: str, fn: Callable[..., Any], parameter: Parameter) -> None:
+    if refusal := _NOT_STORED.get(parameter.kind):
+        raise UsageError(f"task {task!r} takes {refusal.format(parameter.name)}")
+    if parameter.name in ("self", "cls"):
+        raise UsageError(f"task {task!r} takes {parameter.name!r}: a task is a plain function, not a method")
+    if parameter.annotation is not Parameter.empty and _is_job(fn, parameter.annotation):
+        raise UsageError(f"task {task!r}: parameter {parameter.name!r} asks for the Job, which must be the first parameter")
+
+
+def _asks_for_job(fn: Callable[..., Any], first: Parameter) -> bool:
+    if first.kind not in (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD):
+        return False
+    return first.name == "job" if first.annotation is Parameter.empty else _is_job(fn, first.annotation)
+
+
+def _is_job(fn: Callable[..., Any], annotation: Any) -> bool:
+    """A name that cannot be resolved yet is taken at its word."""
+    if not isinstance(annotation, str):
+        return annotation is Job
+    try:
+        return resolve(fn, annotation) is Job
+    except (NameError, AttributeError, TypeError, SyntaxError):
+        return annotation.strip("'\"") in ("Job", "mita.Job")

@@ -1,0 +1,123 @@
+"""A task: a function with a name and defaults, and typed ways to enqueue it."""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Generic, ParamSpec, TypeVar, Unpack
+
+from msgspec.structs import replace
+
+from mita.model.time import When
+from mita.rules.names import fill
+from mita.rules.when import when
+
+from .arguments import PAYLOAD_LIMIT, Arguments
+from .handle import Call, Handle, Sender
+from .options import Choices, Options, choose
+from .signature import is_async
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Bound(Generic[P, R]):
+    """A task with its time and options chosen. Every way to enqueue is typed like the function itself."""
+
+    __slots__ = ("_arguments", "_options", "_payload_limit", "_sender", "name")
+
+    def __init__(self, name: str, arguments: Arguments, options: Options, sender: Sender, payload_limit: int) -> None:
+        self.name = name
+        self._arguments = arguments
+        self._options = options
+        self._sender = sender
+        self._payload_limit = payload_limit
+
+    async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
+        """Put one job into the store; it is there for good when this returns."""
+        return (await self._sender.send([self.call(*args, **kwargs)]))[0]
+
+    def enqueue_sync(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
+        """`enqueue`, from code that is not async."""
+        return self._sender.send_sync([self.call(*args, **kwargs)])[0]
+
+    def call(self, *args: P.args, **kwargs: P.kwargs) -> Call[R]:
+        """The job to be, checked and packed, for `app.enqueue_many` or `app.repeat`."""
+        payload, values = self._arguments.checked(args, kwargs, self._payload_limit)
+        options = self._options
+        if options.resource is None and options.unique is None:
+            return Call(self.name, payload, options)
+        named = self._arguments.named(values)
+        resource = None if options.resource is None else fill("resource", options.resource, named)
+        unique = None if options.unique is None else fill("unique", options.unique, named)
+        return Call(self.name, payload, options, resource, unique)
+
+    def at(self, moment: datetime) -> "Bound[P, R]":
+        """Run at that moment: an aware datetime. One in the past means now."""
+        return self._when(when(at=moment))
+
+    def after(self, length: float | timedelta) -> "Bound[P, R]":
+        """Run so many seconds, or such a timedelta, from now on the store's clock."""
+        return self._when(when(after=length))
+
+    def options(self, **choices: Unpack[Choices]) -> "Bound[P, R]":
+        """Choose for this job what the task leaves open or says otherwise."""
+        return self._with(choose(self._options, choices, self._arguments.parameters, per_job=True))
+
+    def _when(self, chosen: When) -> "Bound[P, R]":
+        return self._with(replace(self._options, when=chosen))
+
+    def _with(self, options: Options) -> "Bound[P, R]":
+        return Bound(self.name, self._arguments, options, self._sender, self._payload_limit)
+
+
+class Task(Bound[P, R]):
+    """A registered function. Calling it runs the plain function, as in a test; enqueuing it makes a job."""
+
+    __slots__ = (
+        "__weakref__",
+        "arguments",
+        "final",
+        "fn",
+        "is_async",
+        "limit",
+        "priority",
+        "queue",
+        "resource",
+        "retry",
+        "timeout",
+        "unique",
+        "wants_job",
+        "when_busy",
+    )
+
+    def __init__(
+        self,
+        name: str,
+        fn: Callable[..., Any],
+        options: Options,
+        sender: Sender,
+        *,
+        final: Sequence[type[BaseException]] = (),
+        payload_limit: int = PAYLOAD_LIMIT,
+        arguments: Arguments | None = None,
+    ) -> None:
+        self.arguments = arguments or Arguments(name, fn)
+        super().__init__(name, self.arguments, options, sender, payload_limit)
+        self.fn = fn
+        self.is_async = is_async(fn)
+        self.wants_job = self.arguments.wants_job
+        self.final = tuple(final)
+        self.queue = options.queue
+        self.priority = options.priority
+        self.retry = options.retry
+        self.timeout = options.timeout
+        self.resource = options.resource
+        self.limit = options.limit
+        self.when_busy = options.when_busy
+        self.unique = options.unique
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The plain function. One that asks for its `Job` is given it as the first argument, by the caller."""
+        return self.fn(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"<Task {self.name} of queue {self.queue}>"

@@ -1,0 +1,50 @@
+"""An app on each of the stores that need no server, and a worker at its side."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mita import Mita
+
+STORES = ("memory", "sqlite")
+
+
+@pytest.fixture(params=STORES)
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    return "memory://" if request.param == "memory" else f"sqlite:///{tmp_path}/jobs.db"
+
+
+@pytest.fixture
+async def app(url: str) -> AsyncIterator[Mita]:
+    async with Mita(url) as app:
+        yield app
+
+
+@asynccontextmanager
+async def working(app: Mita, **options: Any) -> AsyncIterator[None]:
+    """A worker for as long as the block lasts."""
+    worker = app.worker(**options)
+    running = asyncio.create_task(worker.run())
+    try:
+        yield
+    finally:
+        worker.stop()
+        await running
+
+
+async def total(app: Mita) -> int:
+    """How many jobs are in the store, in whatever state."""
+    return sum(sum(states.values()) for states in (await app.counts()).values())
+
+
+async def eventually(holds: Callable[[], Awaitable[bool]], within: float = 10) -> None:
+    """Look again and again until it holds."""
+    async with asyncio.timeout(within):
+        while True:
+            if await holds():
+                return
+            await asyncio.sleep(0.01)

@@ -1,0 +1,311 @@
+"""What the caller wrote wrong is refused at the call, by name, with the remedy, and nothing is stored."""
+
+import asyncio
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from mita import All, Cron, Every, Mita, Reschedule, Retry, Unavailable, UsageError
+from mita.place import Place, missing_extra
+from mita.settings import StoreURL
+
+from .conftest import total
+
+NAIVE = datetime(2030, 1, 1)  # noqa: DTZ001
+
+
+@pytest.fixture
+async def any(app: Mita) -> Any:
+    """A task, untyped, so that it can be misused."""
+
+    @app.task
+    async def send(to: str, times: int = 1) -> None: ...
+
+    return send
+
+
+WRONG: dict[str, tuple[Callable[[Any], Any], list[str]]] = {
+    "naive moment": (lambda t: t.at(NAIVE).enqueue("a"), ["datetime(2030, 1, 1", "time zone", "UTC"]),
+    "moment that is none": (lambda t: t.at(60).enqueue("a"), ["at=60", "after="]),
+    "negative wait": (lambda t: t.after(-1).enqueue("a"), ["after=-1", "negative"]),
+    "negative timedelta": (lambda t: t.after(timedelta(seconds=-1)).enqueue("a"), ["after=", "negative"]),
+    "not a wait": (lambda t: t.after("soon").enqueue("a"), ["after='soon'", "timedelta"]),
+    "not a number": (lambda t: t.after(float("nan")).enqueue("a"), ["after=nan"]),
+    "endless wait": (lambda t: t.after(float("inf")).enqueue("a"), ["after=inf", "hundred years"]),
+    "unknown option": (lambda t: t.options(prio=3).enqueue("a"), ["'prio'", "'priority'?", "queue", "unique_for"]),
+    "time as option": (lambda t: t.options(delay=3).enqueue("a"), ["'delay'", ".after("]),
+    "priority too high": (lambda t: t.options(priority=10).enqueue("a"), ["priority=10", "0 to 9"]),
+    "priority too low": (lambda t: t.options(priority=-1).enqueue("a"), ["priority=-1", "0 to 9"]),
+    "priority not whole": (lambda t: t.options(priority=1.5).enqueue("a"), ["priority=1.5"]),
+    "odd queue": (lambda t: t.options(queue="a b").enqueue("a"), ["queue 'a b'", "A-Z"]),
+    "subject as queue": (lambda t: t.options(queue="a.>").enqueue("a"), ["queue 'a.>'"]),
+    "empty queue": (lambda t: t.options(queue="").enqueue("a"), ["queue ''"]),
+    "endless queue": (lambda t: t.options(queue="q" * 129).enqueue("a"), ["queue", "128"]),
+    "limit of none": (lambda t: t.options(resource="r", limit=0).enqueue("a"), ["limit=0", "at least 1"]),
+    "unknown policy": (lambda t: t.options(when_busy="panic").enqueue("a"), ["'panic'", "wait, skip, replace"]),
+    "retry that is none": (lambda t: t.options(retry=5).enqueue("a"), ["retry=5", "Retry(max_retries=5)"]),
+    "retry with a function": (lambda t: t.options(retry=Retry(wait=lambda *_: 1)).enqueue("a"), ["wait function", "task"]),
+    "no time at all": (lambda t: t.options(timeout=0).enqueue("a"), ["timeout=0", "None"]),
+    "unique_for alone": (lambda t: t.options(unique_for=3).enqueue("a"), ["unique_for", "unique="]),
+    "template of another task": (lambda t: t.options(unique="u:{who}").enqueue("a"), ["'who'", "to, times"]),
+    "broken template": (lambda t: t.options(resource="r:{to").enqueue("a"), ["resource='r:{to'"]),
+    "endless key": (lambda t: t.options(unique="{to}").enqueue("k" * 251), ["unique key", "250"]),
+    "unprintable key": (lambda t: t.options(resource="{to}").enqueue("a\nb"), ["resource key", "printable"]),
+    "too many arguments": (lambda t: t.enqueue("a", 1, 2), ["'send'", "too many", "(to: str, times: int = 1)"]),
+    "missing argument": (lambda t: t.enqueue(), ["'send'", "'to'", "(to: str, times: int = 1)"]),
+    "unknown argument": (lambda t: t.enqueue("a", tims=2), ["'send'", "'tims'"]),
+    "argument of a wrong type": (lambda t: t.enqueue("a", "b"), ["'send'", "'times'", "int", "str"]),
+    "argument that cannot be stored": (lambda t: t.enqueue(object()), ["'send'", "'to'", "object"]),
+    "payload over the limit": (lambda t: t.enqueue("x" * 300_000), ["300,0", "262,144", "'to'", "payload_limit"]),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+async def test_a_wrong_enqueue_is_refused_and_nothing_is_stored(app: Mita, any: Any, what: str) -> None:
+    wrong, says = WRONG[what]
+    with pytest.raises(UsageError) as caught:
+        await wrong(any)
+    for part in says:
+        assert part in str(caught.value)
+    assert await total(app) == 0
+
+
+async def test_a_wrong_one_among_many_stores_none(app: Mita, any: Any) -> None:
+    stranger = Mita("memory://")
+
+    @stranger.task
+    async def elsewhere() -> None: ...
+
+    wrongs: list[Any] = [elsewhere.call(), any, "send"]
+    for wrong in wrongs:
+        with pytest.raises(UsageError):
+            await app.enqueue_many([any.call("a"), wrong])
+    assert await total(app) == 0
+
+
+async def test_an_unknown_task_is_refused_with_those_that_are_known(app: Mita, any: Any) -> None:
+    with pytest.raises(UsageError, match=r"'sned'.*known: send"):
+        app.find_task("sned")
+
+
+# ---------------------------------------------------------------- declaring
+
+
+def plain(a: int) -> None: ...
+
+
+async def generator(a: int) -> Any:
+    yield a
+
+
+DECLARED: dict[str, tuple[dict[str, Any], Any, list[str]]] = {
+    "unknown option": ({"retries": 3}, plain, ["'retries'", "retry"]),
+    "odd name": ({"name": "a b"}, plain, ["task 'a b'"]),
+    "lambda": ({}, lambda: None, ["<lambda>", "name="]),
+    "class": ({}, dict, ["not a function"]),
+    "generator": ({}, generator, ["generator"]),
+    "template": ({"resource": "account:{account}"}, plain, ["'account'", "(a)"]),
+    "unique template": ({"unique": "x:{b}"}, plain, ["'b'"]),
+    "priority": ({"priority": 11}, plain, ["priority=11"]),
+    "final": ({"final": [3]}, plain, ["final=3", "ValueError"]),
+    "queue": ({"queue": "*"}, plain, ["queue '*'"]),
+}
+
+
+@pytest.mark.parametrize("what", DECLARED)
+def test_a_wrong_declaration_is_refused(what: str) -> None:
+    options, fn, says = DECLARED[what]
+    app: Any = Mita("memory://")
+    with pytest.raises(UsageError) as caught:
+        app.task(**options)(fn)
+    for part in says:
+        assert part in str(caught.value)
+    assert not app.tasks
+
+
+def test_options_are_given_by_name() -> None:
+    app: Any = Mita("memory://")
+    with pytest.raises(UsageError, match="by name"):
+        app.task("mail")
+
+
+def test_two_functions_cannot_have_one_name() -> None:
+    app = Mita("memory://")
+    app.task(name="plain")(plain)
+    app.task(name="plain")(plain)
+    with pytest.raises(UsageError, match=r"'plain' is taken by .*plain:\d+.*name="):
+
+        @app.task(name="plain")
+        def other() -> None: ...
+
+
+# ---------------------------------------------------------------- places and settings
+
+
+@pytest.mark.parametrize(
+    ("url", "says"),
+    [
+        ("mysql://localhost/jobs", ["'mysql'", "sqlite:///", "postgresql://", "nats://"]),
+        ("jobs.db", ["'jobs.db'", "sqlite:///jobs.db"]),
+        ("sqlite://jobs.db", ["names no file", "sqlite:///jobs.db"]),
+        ("sqlite:///", ["names no file"]),
+        ("sqlite:///:memory:", ["memory://"]),
+        ("sqlite:///jobs.db?wal=off", ["'wal'"]),
+        ("memory://?namespace=No-Good", ["'No-Good'", "a-z"]),
+        ("mysql://me:secret@host/jobs", ["me:***@host"]),
+        ("redis://[::1", ["cannot be read"]),
+    ],
+)
+def test_a_wrong_url_is_refused_when_the_app_is_made(url: str, says: list[str]) -> None:
+    with pytest.raises(UsageError) as caught:
+        Mita(url)
+    for part in says:
+        assert part in str(caught.value)
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "url", ["postgresql://h/d", "redis://h", "rediss://h", "unix:///s", "redis+cluster://h", "nats://h"]
+)
+async def test_a_store_that_is_not_there_is_named(url: str) -> None:
+    with pytest.raises(UsageError, match=r"not part of this version.*sqlite:///"):
+        await Place(StoreURL.parse(url)).new()
+
+
+def test_a_missing_driver_names_the_extra_to_install() -> None:
+    error = missing_extra(StoreURL.parse("redis://h"), "redis", ModuleNotFoundError("No module named 'redis'"))
+    assert "pip install 'mita[redis]'" in str(error)
+    assert "redis" in str(error)
+
+
+def test_two_namespaces_that_differ_are_refused() -> None:
+    with pytest.raises(UsageError, match=r"'a'.*namespace=b"):
+        Mita("memory://?namespace=b", namespace="a")
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"keep": -1}, "keep=-1"),
+        ({"keep_failed": "long"}, "keep_failed='long'"),
+        ({"payload_limit": 0}, "payload_limit=0"),
+        ({"keep_most": -1}, "keep_most=-1"),
+        ({"retry": 3}, "retry=3"),
+    ],
+)
+def test_wrong_settings_of_an_app_are_refused(options: dict[str, Any], says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        Mita("memory://", **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"queues": []}, "at least one queue"),
+        ({"queues": "mail"}, r"\['mail'\]"),
+        ({"queues": ["a b"]}, "queue 'a b'"),
+        ({"queues": ["a", "a"]}, "twice"),
+        ({"concurrency": 0}, "concurrency=0"),
+        ({"concurrency": True}, "concurrency=True"),
+        ({"threads": 0}, "threads=0"),
+        ({"lease": 0.1}, "lease=0.1.*0.2 s"),
+        ({"grace": -1}, "grace=-1"),
+        ({"poll": 0}, "poll=0"),
+        ({"name": "a b"}, "worker 'a b'"),
+    ],
+)
+def test_wrong_settings_of_a_worker_are_refused(options: dict[str, Any], says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        Mita("memory://").worker(**options)
+
+
+def test_a_worker_refuses_tasks_that_could_never_run() -> None:
+    app = Mita("memory://")
+
+    @app.task
+    def fn(when: "Undefined") -> None: ...  # type: ignore[name-defined]  # noqa: F821
+
+    with pytest.raises(UsageError, match=r"'fn'.*'when'"):
+        app.worker()
+
+
+# ---------------------------------------------------------------- asking something of jobs, queues, keys and repeats
+
+
+ASKED: dict[str, tuple[Callable[[Any, Any], Any], list[str]]] = {
+    "reschedule an unknown job": (lambda a, _: a.reschedule("nope", after=1), ["'nope'", "keep="]),
+    "cancel an unknown job": (lambda a, _: a.cancel("nope"), ["'nope'"]),
+    "retry an unknown job": (lambda a, _: a.retry("nope"), ["'nope'"]),
+    "explain an unknown job": (lambda a, _: a.explain("nope"), ["'nope'"]),
+    "reschedule to nowhere": (lambda a, _: a.reschedule("nope"), ["at=", "after="]),
+    "reschedule twice over": (lambda a, _: a.reschedule("nope", at=NAIVE, after=1), ["not both"]),
+    "reschedule to a naive time": (lambda a, _: a.reschedule("nope", at=NAIVE), ["time zone"]),
+    "priority out of range": (lambda a, _: a.prioritise("nope", 10), ["priority=10"]),
+    "pause nothing": (lambda a, _: a.pause(), ["at least one queue"]),
+    "pause an odd queue": (lambda a, _: a.pause("a b"), ["queue 'a b'"]),
+    "hold without a time": (lambda a, _: a.hold("k"), ["until=", "after="]),
+    "hold until a naive time": (lambda a, _: a.hold("k", until=NAIVE), ["until=", "time zone"]),
+    "hold no key": (lambda a, _: a.hold("", after=1), ["resource key ''"]),
+    "unknown state": (lambda a, _: a.jobs(state="done"), ["'done'", "scheduled, ready"]),
+    "endless page": (lambda a, _: a.jobs(limit=10_000), ["limit=10000", "1000"]),
+    "repeat of an odd key": (lambda a, t: a.repeat("a b", t.call("x"), Every(1)), ["repeat 'a b'"]),
+    "repeat without pattern": (lambda a, t: a.repeat("k", t.call("x"), 60), ["pattern 60", "Every(seconds)"]),
+    "bad cron line": (lambda a, t: a.repeat("k", t.call("x"), Cron("61 * * * *")), ["'61 * * * *'", "5 fields"]),
+    "unknown zone": (lambda a, t: a.repeat("k", t.call("x"), Cron("0 9 * * *", "Mars/Dome")), ["'Mars/Dome'", "IANA"]),
+    "repeat that never fires": (lambda a, t: a.repeat("k", t.call("x"), Cron("0 0 30 2 *")), ["30 2"]),
+    "repeat of a timed call": (lambda a, t: a.repeat("k", t.after(3).call("x"), Every(1)), ["start_after"]),
+    "unknown repeat option": (lambda a, t: a.repeat("k", t.call("x"), Every(1), prio=1), ["'prio'", "start_after"]),
+    "unknown missed": (lambda a, t: a.repeat("k", t.call("x"), Every(1), missed="all"), ["'all'", "All(max_catchup)"]),
+    "unknown overlap": (lambda a, t: a.repeat("k", t.call("x"), Every(1), overlap="no"), ["'no'", "'skip'"]),
+    "limit of none": (lambda a, t: a.repeat("k", t.call("x"), Every(1), limit=0), ["limit=0"]),
+    "naive start": (lambda a, t: a.repeat("k", t.call("x"), Every(1), start_after=NAIVE), ["start_after=", "time zone"]),
+    "unknown repeat": (lambda a, _: a.repeats.trigger("k"), ["'k'", "repeats.all()"]),
+    "preview of an unknown repeat": (lambda a, _: a.repeats.preview("k"), ["'k'"]),
+    "nothing to wait for": (lambda a, t: _result(t, -1), ["timeout=-1"]),
+}
+
+
+async def _result(task: Any, timeout: float) -> None:
+    await (await task.enqueue("a")).result(timeout)
+
+
+@pytest.mark.parametrize("what", ASKED)
+async def test_a_wrong_wish_is_refused(app: Mita, any: Any, what: str) -> None:
+    wrong, says = ASKED[what]
+    with pytest.raises(UsageError) as caught:
+        await wrong(app, any)
+    for part in says:
+        assert part in str(caught.value)
+    assert await app.repeats.all() == []
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        Reschedule,
+        lambda: Reschedule(after=-1),
+        lambda: Reschedule(at=NAIVE),
+        lambda: Unavailable(until=NAIVE),
+        Unavailable,
+        lambda: Every(0),
+        lambda: Every(-3),
+        lambda: All(0),
+        lambda: Retry(max_retries=-1),
+        lambda: Retry(max_retries=1001),
+        lambda: Retry(base=-1),
+        lambda: Retry(jitter="wild"),  # type: ignore[arg-type]
+    ],
+)
+def test_wrong_words_are_refused_when_they_are_said(wrong: Callable[[], object]) -> None:
+    with pytest.raises(UsageError):
+        wrong()
+
+
+async def test_a_sync_method_on_its_own_loop_is_refused(app: Mita, any: Any) -> None:
+    async def call_sync() -> None:
+        any.enqueue_sync("a")
+
+    with pytest.raises(UsageError, match="wait for itself"):
+        await asyncio.to_thread(app._portal, call_sync())

@@ -1,0 +1,143 @@
+"""Why is this job not running: every reason, and the order of them."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from mita import Mita
+from mita.model.job import Job, State
+from mita.model.outcome import Event
+from mita.model.time import MINUTE, SECOND
+from mita.model.view import Holder, QueueView, ResourceView, WorkerView
+from mita.rules.explain import Code, Evidence, Reason, explain
+from mita.rules.show import span
+
+from .conftest import eventually, working
+
+NOW = 1_900_000_000_000
+JOB = Job(
+    id="j1", task="send", queue="mail", state=State.QUEUED, priority=5, due=NOW - SECOND, created=NOW - MINUTE, payload=b""
+)
+WORKER = WorkerView(
+    id="w1", name="blue", host="h", pid=7, queues=("mail",), tasks=("send",), slots=4, running=1, rate=2.6, seen=NOW
+)
+BUSY = replace(WORKER, running=4)
+ALL_WELL: dict[str, Any] = {"now": NOW, "workers": (WORKER,), "queue": QueueView(name="mail"), "ahead": 0}
+
+
+def reasons(job: dict[str, Any], **evidence: Any) -> list[Reason]:
+    return explain(Evidence(job=replace(JOB, **job), **{**ALL_WELL, **evidence}))
+
+
+def codes(job: dict[str, Any], **evidence: Any) -> list[str]:
+    return [reason.code for reason in reasons(job, **evidence)]
+
+
+def words(job: dict[str, Any], **evidence: Any) -> str:
+    return "\n".join(str(reason) for reason in reasons(job, **evidence))
+
+
+SCHEDULED = {"due": NOW + 4 * MINUTE}
+BLOCKED = {"state": State.BLOCKED, "resource": "account:42"}
+HELD = ResourceView(queue="mail", key="account:42", holders=(Holder("j0", "w1", NOW - 3 * MINUTE),), waiting=13)
+RUNNING = {"state": State.RUNNING, "worker": "w1", "started": NOW - 3 * SECOND, "lease_until": NOW + SECOND, "attempts": 1}
+
+
+@pytest.mark.parametrize(
+    ("job", "evidence", "says"),
+    [
+        (SCHEDULED, {}, ["due in 4 m", "scheduled for then"]),
+        ({**SCHEDULED, "repeat": "daily"}, {}, ["repeat 'daily'"]),
+        (
+            {**SCHEDULED, "attempts": 2, "error": "RuntimeError: no\ntrace"},
+            {"events": (Event(1, "rescheduled", "from outside"), Event(2, "retried", "…"))},
+            ["due in 4 m", "retry 2 of 3 after RuntimeError: no"],
+        ),
+        (SCHEDULED, {"events": (Event(1, "rescheduled", "by its handler"),)}, ["rescheduled by its handler"]),
+        (SCHEDULED, {"events": (Event(1, "rescheduled", "rate limit"),)}, ["by its handler (rate limit)"]),
+        (SCHEDULED, {"events": (Event(1, "retried"), Event(2, "rescheduled", "from outside"))}, ["from outside"]),
+        ({**SCHEDULED, "crashes": 1}, {"events": (Event(1, "crashed", "…"),)}, ["worker died", "1 crash so far"]),
+        (SCHEDULED, {"events": (Event(1, "unavailable", "429"),)}, ["not available (429)"]),
+        ({**SCHEDULED, "stranded": NOW - MINUTE}, {}, ["no worker that met it", "'send'"]),
+        (BLOCKED, {"resource": HELD, "ahead": 12}, ["'account:42' is held by job j0", "blue", "for 3 m", "12 ahead"]),
+        (BLOCKED, {"resource": HELD}, ["the next in line"]),
+        (BLOCKED, {"resource": replace(HELD, holders=(), held_until=NOW + MINUTE)}, ["on hold until", "in 1 m", "unhold"]),
+        (BLOCKED, {"resource": None}, ["free again"]),
+        ({}, {"queue": QueueView(name="mail", paused=NOW - MINUTE)}, ["paused since", "1 m ago", "resume mail"]),
+        ({}, {"workers": ()}, ["no worker is alive", "start one"]),
+        ({}, {"workers": (replace(WORKER, queues=("web",)),)}, ["no live worker serves queue 'mail'", "web"]),
+        ({}, {"workers": (replace(WORKER, tasks=("other",)),)}, ["knows the task 'send'", "deploy"]),
+        ({}, {"workers": (BUSY,), "ahead": 312}, ["all 4 slots", "312 jobs ahead", "about 2 m at the present rate"]),
+        ({}, {}, ["ready since", "next in line"]),
+        ({}, {"workers": (replace(WORKER, offset=70 * SECOND),)}, ["blue is 1 m 10 s ahead of the store's"]),
+        (RUNNING, {}, ["runs right now on worker blue (pid 7 on h)", "3 s ago", "attempt 2"]),
+        ({**RUNNING, "asked": "cancel"}, {}, ["asked to cancel while it ran"]),
+        ({**RUNNING, "asked": "reschedule"}, {}, ["asked to reschedule"]),
+        ({**RUNNING, "lease_until": NOW - 5 * SECOND}, {}, ["lease ran out 5 s ago", "next sweep"]),
+        ({**RUNNING, "lease_until": NOW - 5 * SECOND}, {"workers": ()}, ["worker w1", "start one"]),
+        (
+            {"state": State.FAILED, "attempts": 4, "error": "ValueError: bad\n…", "finished": NOW - MINUTE},
+            {},
+            ["dead after 4 failed runs", "1 m ago", "ValueError: bad", "retry"],
+        ),
+        ({"state": State.FAILED, "crashes": 4, "attempts": 1}, {}, ["dead after 1 failed run and 4 crashes"]),
+        ({"state": State.SUCCEEDED, "finished": NOW - SECOND}, {}, ["it succeeded at", "1 s ago"]),
+        ({"state": State.CANCELLED}, {"events": (Event(1, "cancelled", "no need"),)}, ["cancelled (no need)", "retry"]),
+        ({"state": State.FAILED, "unique": "u"}, {"twin": "j9"}, ["'u' now belongs to job j9"]),
+    ],
+)
+def test_every_reason_has_its_words(job: dict[str, Any], evidence: dict[str, Any], says: list[str]) -> None:
+    told = words(job, **evidence)
+    for part in says:
+        assert part in told
+
+
+def test_what_the_job_waits_for_comes_before_what_waits_behind_it() -> None:
+    paused = QueueView(name="mail", paused=NOW)
+    assert codes(SCHEDULED, queue=paused, workers=()) == [Code.DUE, Code.PAUSED, Code.NO_WORKER]
+    assert codes(BLOCKED, resource=HELD, queue=paused) == [Code.KEY_HELD, Code.PAUSED]
+    assert codes({}, queue=paused, workers=(BUSY,)) == [Code.PAUSED]
+    assert codes({}, workers=(replace(BUSY, offset=-MINUTE),)) == [Code.BUSY, Code.CLOCK]
+
+
+@pytest.mark.parametrize(
+    ("length", "says"),
+    [(0, "0 ms"), (850, "850 ms"), (4_200, "4.2 s"), (200_000, "3 m 20 s"), (240_000, "4 m"), (190_800_000, "2 d 5 h")],
+)
+def test_lengths_are_told_in_their_largest_units(length: int, says: str) -> None:
+    assert span(length) == says
+
+
+def test_a_worker_that_names_no_queue_serves_them_all() -> None:
+    assert codes({}, workers=(replace(WORKER, queues=()),)) == [Code.NEXT]
+
+
+async def test_explain_gathers_its_evidence_from_the_store(app: Mita) -> None:
+    release = asyncio.Event()
+
+    @app.task(resource="key")
+    async def send() -> None:
+        await release.wait()
+
+    async def says(id: str, code: Code) -> bool:
+        return (await app.explain(id))[0].code is code
+
+    first = await send.enqueue()
+    assert [reason.code for reason in await app.explain(first.id)] == [Code.NO_WORKER]
+    async with working(app):
+        await eventually(lambda: says(first.id, Code.RUNNING))
+        second = await send.enqueue()
+        await eventually(lambda: says(second.id, Code.KEY_HELD))
+        [held] = await app.explain(second.id)
+        assert first.id in held.text
+        release.set()
+        await second.result(10)
+    assert [reason.code for reason in await app.explain(second.id)] == [Code.SUCCEEDED]
+    twin = await send.options(unique="u").enqueue()
+    await app.cancel(twin.id)
+    other = await send.options(unique="u").enqueue()
+    told = await app.explain(twin.id)
+    assert [reason.code for reason in told] == [Code.CANCELLED, Code.TWIN]
+    assert other.id in told[1].text

@@ -1,0 +1,153 @@
+"""What a handler sees of its job, with a worker that is only acted."""
+
+from collections.abc import Coroutine
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import pytest
+
+from mita import Job, LeaseLost, UsageError
+from mita.model.job import Claim
+from mita.model.time import DAY
+
+
+class Acted:
+    """A `Run` that remembers in memory."""
+
+    def __init__(self) -> None:
+        self.cancelled = False
+        self.lost = False
+        self.reports: list[Any] = []
+        self.memos: dict[tuple[str, bool], bytes] = {}
+        self.keeps: list[int | None] = []
+
+    async def report(self, packed: bytes) -> None:
+        if self.lost:
+            raise LeaseLost("gone")
+        self.reports.append(msgspec.msgpack.decode(packed))
+
+    async def recall(self, name: str, shared: bool) -> bytes | None:
+        return self.memos.get((name, shared))
+
+    async def remember(self, name: str, value: bytes, keep: int | None) -> bytes | None:
+        self.keeps.append(keep)
+        return None if self.lost else self.memos.setdefault((name, keep is not None), value)
+
+    def call(self, coro: Coroutine[Any, Any, Any]) -> Any:
+        try:
+            coro.send(None)
+        except StopIteration as end:
+            return end.value
+        raise AssertionError("it waited for something")
+
+
+CLAIM = Claim(
+    id="j1",
+    token=3,
+    at=0,
+    task="send",
+    queue="mail",
+    payload=b"",
+    options=b"",
+    headers=b"",
+    priority=7,
+    due=0,
+    created=0,
+    attempts=2,
+    reschedules=1,
+    fire_time=1_000,
+)
+
+
+@pytest.fixture
+def run() -> Acted:
+    return Acted()
+
+
+@pytest.fixture
+def job(run: Acted) -> Job:
+    return Job(CLAIM, run)
+
+
+def test_a_job_tells_what_it_is(job: Job, run: Acted) -> None:
+    assert (job.id, job.task, job.queue, job.priority, job.token) == ("j1", "send", "mail", 7, 3)
+    assert (job.attempt, job.reschedules) == (3, 1)
+    assert job.fire_time == datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC)
+    assert job.checkpoint is None
+    before, run.cancelled = job.cancelled, True
+    assert (before, job.cancelled) == (False, True)
+    assert not hasattr(job, "__dict__")
+
+
+async def test_progress_is_reported_and_remembered(job: Job, run: Acted) -> None:
+    await job.progress(3, 10, "page 3")
+    assert run.reports == [[3, 10, "page 3"]]
+    assert job.checkpoint == (3, 10, "page 3")
+
+
+def test_progress_from_a_thread(job: Job, run: Acted) -> None:
+    job.progress_sync(4)
+    assert job.checkpoint == (4, None, "")
+    assert run.reports == [[4, None, ""]]
+
+
+def test_the_progress_of_an_earlier_run_is_a_checkpoint(run: Acted) -> None:
+    later = Job(msgspec.structs.replace(CLAIM, progress=msgspec.msgpack.encode((7, 9, "x"))), run)
+    assert later.checkpoint == (7, 9, "x")
+
+
+async def test_progress_of_a_lost_run_is_refused(job: Job, run: Acted) -> None:
+    run.lost = True
+    with pytest.raises(LeaseLost):
+        await job.progress(1)
+    assert job.checkpoint is None
+    with pytest.raises(LeaseLost):
+        await job.once("x", lambda: 1)
+
+
+async def test_once_runs_once_whatever_the_colour(job: Job) -> None:
+    calls: list[str] = []
+
+    async def slow() -> str:
+        calls.append("slow")
+        return "a"
+
+    def quick() -> None:
+        calls.append("quick")
+
+    for _ in range(2):
+        assert await job.once("slow", slow) == "a"
+        assert await job.once("quick", quick) is None  # type: ignore[func-returns-value]
+        job.once_sync("sync", quick)
+    assert calls == ["slow", "quick", "quick"]
+
+
+class Receipt(msgspec.Struct):
+    number: int
+
+
+async def test_once_gives_back_the_annotated_type_every_time(job: Job) -> None:
+    def charge() -> Receipt:
+        return Receipt(7)
+
+    for _ in range(2):
+        assert await job.once("charged", charge) == Receipt(7)
+
+
+async def test_once_for_all_jobs_has_a_time_to_live(job: Job, run: Acted) -> None:
+    await job.once("a", lambda: 1, scope="global")
+    await job.once("b", lambda: 1, scope="global", ttl=5)
+    await job.once("a", lambda: 2)
+    assert run.keeps == [DAY, 5000, None]
+
+
+async def test_wrong_uses_of_once_are_refused(job: Job) -> None:
+    with pytest.raises(UsageError, match="scope='global'"):
+        await job.once("a", lambda: 1, ttl=5)
+    with pytest.raises(UsageError, match="scope='world'"):
+        await job.once("a", lambda: 1, scope="world")  # type: ignore[call-overload]
+    with pytest.raises(UsageError, match="once key ''"):
+        await job.once("", lambda: 1)
+    with pytest.raises(UsageError, match="cannot be stored"):
+        await job.once("a", object)
