@@ -1,0 +1,106 @@
+"""Every example in README and docs is run, page by page, as a reader would type it."""
+
+import ast
+import asyncio
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import CodeType
+from typing import Any
+
+import pytest
+
+from mita import Mita
+from mita.engine.worker import Worker
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+BLOCK = re.compile(r"^```(python|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def blocks(page: Path) -> Iterator[tuple[str, str, int]]:
+    text = page.read_text()
+    for match in BLOCK.finditer(text):
+        yield match[1], match[2], text[: match.start()].count("\n") + 2
+
+
+WITH_EXAMPLES = [page for page in PAGES if any(blocks(page))]
+
+
+class Reader:
+    """Types the examples of one page, one after the other, with a worker running beside as the page assumes."""
+
+    def __init__(self, page: Path) -> None:
+        self._page = page
+        self._names: dict[str, Any] = {"__name__": "jobs"}
+        self._brings_its_own = re.search(r"app\.worker\(|lab\(app", page.read_text()) is not None
+        self._workers: list[tuple[Worker, asyncio.Task[None]]] = []
+        self._apps: set[Mita] = set()
+        self._watching = asyncio.create_task(self._watch())
+
+    async def type(self, kind: str, text: str, line: int) -> None:
+        if kind == "console":
+            await asyncio.to_thread(self._console, text)
+            return
+        code = self._compiled(text, line)
+        outcome = eval(code, self._names)
+        if asyncio.iscoroutine(outcome):
+            await outcome
+
+    def _compiled(self, text: str, line: int) -> CodeType:
+        padded = "\n" * (line - 1) + text
+        return compile(padded, str(self._page), "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+
+    def _console(self, text: str) -> None:
+        for command in re.findall(r"^\$ (mita .*?)(?:\s+#.*)?$", text, re.MULTILINE):
+            run = subprocess.run(
+                [sys.executable, "-m", "mita.cli", *command.split()[1:]],
+                capture_output=True,
+                text=True,
+                timeout=60,
+                check=False,
+            )
+            assert run.returncode == 0, f"{command}\n{run.stdout}{run.stderr}"
+
+    async def _watch(self) -> None:
+        """Start a worker for the page's app as soon as there is one."""
+        while not self._brings_its_own:
+            app = self._names.get("app")
+            if app is not None and app not in self._apps:
+                self._apps.add(app)
+                worker = app.worker(grace=0.2)
+                self._workers.append((worker, asyncio.create_task(worker.run())))
+            await asyncio.sleep(0.01)
+
+    async def leave(self) -> None:
+        self._watching.cancel()
+        for worker, running in self._workers:
+            worker.stop()
+            await running
+        for app in {*self._apps, self._names.get("app")} - {None}:
+            await app.close()
+
+
+@pytest.mark.parametrize("page", WITH_EXAMPLES, ids=lambda page: str(page.relative_to(ROOT)))
+async def test_the_examples_of_a_page_run_as_typed(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("MITA_URL", raising=False)
+    monkeypatch.setenv("NO_COLOR", "1")
+    reader = Reader(page)
+    try:
+        for kind, text, line in blocks(page):
+            await reader.type(kind, text, line)
+    finally:
+        await reader.leave()
+
+
+def test_links_between_pages_lead_somewhere() -> None:
+    broken = [
+        f"{page.relative_to(ROOT)}: {target}"
+        for page in PAGES
+        for target in re.findall(r"\]\((?!https?://|#)([^)#]+)", page.read_text())
+        if not (page.parent / target).exists()
+    ]
+    assert not broken

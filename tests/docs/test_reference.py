@@ -1,0 +1,26 @@
+"""The reference names everything that is there, and nothing that is not."""
+
+import re
+from pathlib import Path
+
+import mita
+from mita import Mita
+from mita.rules.states import as_mermaid
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def test_every_public_name_is_in_the_reference() -> None:
+    text = (DOCS / "reference" / "api.md").read_text()
+    missing = [name for name in mita.__all__ if f"`{name}" not in text]
+    assert not missing
+
+
+def test_every_public_method_of_an_app_is_in_the_reference() -> None:
+    text = (DOCS / "reference" / "api.md").read_text()
+    names = {name for name in dir(Mita("memory://")) if not name.startswith("_")}
+    assert not {name for name in names if not re.search(rf"\b{name}\b", text)}
+
+
+def test_the_picture_in_the_docs_is_the_table() -> None:
+    assert as_mermaid() in (DOCS / "concepts" / "states.md").read_text()
