@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack
 from typing import Any
 
+from mita.errors import StoreError
 from mita.model.time import SECOND
 from mita.model.view import WorkerView
 from mita.ports.ids import new_id
@@ -18,6 +19,7 @@ from mita.tasks import Task
 
 from .crew import Crew
 from .keeper import Keeper
+from .patience import Patience
 from .scheduler import Scheduler
 from .sweeper import Sweeper
 from .turns import Turns
@@ -56,7 +58,9 @@ class Worker:
 
     async def run(self) -> None:
         async with AsyncExitStack() as stack:
-            store = await self._open_store()
+            store = await self._reach()
+            if store is None:
+                return
             stack.push_async_callback(store.close)
             self._started = await store.now()
             if self._repeats is not None:
@@ -66,6 +70,18 @@ class Worker:
             self._keeper.start()
             stack.push_async_callback(self._keeper.stop)
             await self._work(store)
+
+    async def _reach(self) -> Store | None:
+        """Open the store; one that is away for now is waited for. None: told to stop before it came."""
+        patience = Patience("open the store")
+        while not self._stopping.is_set():
+            try:
+                return await self._open_store()
+            except StoreError as error:
+                if not error.transient:
+                    raise
+                await patience.after(error)
+        return None
 
     def _assemble(self, store: Store) -> None:
         settings = self._settings

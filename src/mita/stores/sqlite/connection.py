@@ -2,6 +2,7 @@
 
 import os
 import sqlite3
+import threading
 from pathlib import Path
 
 from mita.errors import MitaError, StoreError, UsageError
@@ -11,6 +12,8 @@ BUSY_TIMEOUT = 30.0  # seconds; with the fair lock only a stranger's transaction
 CHECKPOINT_PAGES = 4000
 
 _PASSING = {"SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_FULL", "SQLITE_IOERR", "SQLITE_CANTOPEN", "SQLITE_PROTOCOL"}
+_NO_RIGHTS = "this user may not write there. Mend its rights, or choose another"
+_one_at_a_time = threading.Lock()
 
 
 def prepare(path: Path) -> None:
@@ -20,10 +23,21 @@ def prepare(path: Path) -> None:
         raise UsageError(f"cannot open {path}: the folder {folder} does not exist. Create it, or choose another file")
     if path.is_dir():
         raise UsageError(f"cannot open {path}: it is a folder. Name a file, for example sqlite:///{path}/jobs.db")
+    if not path.exists():
+        _create(path)
+    elif not os.access(path, os.R_OK | os.W_OK):
+        raise UsageError(f"cannot open {path}: {_NO_RIGHTS}")
+
+
+def _create(path: Path) -> None:
+    """Only where there is none. An existing file must never be opened and closed here: closing any handle on it drops the
+    locks that SQLite holds on it in this process, and then another process that leaves takes the log away under us."""
     try:
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+    except FileExistsError:
+        return
     except PermissionError as error:
-        raise UsageError(f"cannot open {path}: this user may not write there. Mend its rights, or choose another") from error
+        raise UsageError(f"cannot open {path}: {_NO_RIGHTS}") from error
     except OSError as error:
         raise StoreError(f"cannot open {path}: {error.strerror}", transient=False) from error
 
@@ -32,7 +46,8 @@ def connect(path: Path) -> sqlite3.Connection:
     """A connection as durable as we promise: what is committed is on disk."""
     if sqlite3.sqlite_version_info < OLDEST_SQLITE:
         raise UsageError(f"SQLite {sqlite3.sqlite_version} is too old: Mita needs 3.35 or later")
-    prepare(path)
+    with _one_at_a_time:
+        prepare(path)
     # Autocommit: we say ourselves where a transaction begins. One thread uses the connection, but another may close it.
     connection = sqlite3.connect(
         path, timeout=BUSY_TIMEOUT, isolation_level=None, check_same_thread=False, cached_statements=512

@@ -84,11 +84,14 @@ class Line:
     def _serve(self) -> None:
         connection: sqlite3.Connection | None = None
         lock: FairLock | None = None
+        inode = 0
         while (calls := self._next()) is not None:
             try:
                 if connection is None:
                     connection = connect(self._path)
+                    inode = self._path.stat().st_ino
                     lock = FairLock(Path(f"{self._path}-lock")) if self._writes else None
+                self._check_file(inode)
                 self._run(connection, lock, calls)
             except Exception as error:  # noqa: BLE001 - it is handed to whoever asked
                 for call in calls:
@@ -96,6 +99,18 @@ class Line:
             self._answer(calls)
         self._leave(connection, lock)
         self._answer([self._last])
+
+    def _check_file(self, inode: int) -> None:
+        """A file that was deleted or replaced under us would take jobs that nobody ever finds."""
+        try:
+            if self._path.stat().st_ino == inode:
+                return
+        except FileNotFoundError:
+            pass
+        raise StoreError(
+            f"{self._path} was deleted or replaced while it was open: put it back, or restart to use the new one",
+            transient=False,
+        )
 
     def _next(self) -> list[_Call] | None:
         calls = [first] if (first := self._calls.get()) is not None else None

@@ -1,0 +1,83 @@
+"""A store that goes away and comes back, and one that never will."""
+
+import asyncio
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from mita import Mita, StoreError
+
+from .conftest import until, working
+
+
+async def test_a_worker_waits_for_a_store_that_somebody_keeps_shut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mita.stores.sqlite.connection.BUSY_TIMEOUT", 0.05)
+    path = tmp_path / "jobs.db"
+    app = Mita(f"sqlite:///{path}")
+    started, ended = asyncio.Event(), asyncio.Event()
+
+    @app.task
+    async def work() -> str:
+        started.set()
+        await ended.wait()
+        return "settled in the end"
+
+    async with working(app, lease=30, poll=0.05):
+        handle = await work.enqueue()
+        await asyncio.wait_for(started.wait(), 10)
+        stranger = sqlite3.connect(path, isolation_level=None)
+        stranger.execute("begin exclusive")
+        ended.set()
+        with pytest.raises(StoreError) as caught:
+            await work.enqueue()
+        assert caught.value.transient
+        assert isinstance(caught.value.__cause__, sqlite3.OperationalError)
+        stranger.execute("rollback")
+        stranger.close()
+        assert await handle.result(timeout=20) == "settled in the end"
+    await app.close()
+
+
+async def test_a_file_that_was_deleted_under_us_takes_no_more_jobs(tmp_path: Path) -> None:
+    path = tmp_path / "jobs.db"
+    app = Mita(f"sqlite:///{path}")
+
+    @app.task
+    async def work() -> None: ...
+
+    await work.enqueue()
+    path.unlink()
+    with pytest.raises(StoreError, match="deleted or replaced"):
+        await work.enqueue()
+    await app.close()
+
+
+async def test_a_worker_starts_as_soon_as_its_store_can_be_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    app = Mita(f"sqlite:///{tmp_path / 'jobs.db'}")
+
+    @app.task
+    async def work() -> str:
+        return "done"
+
+    handle = await work.enqueue()
+    tries = 0
+    real = app._place.new
+
+    async def refuse_twice() -> object:
+        nonlocal tries
+        tries += 1
+        if tries <= 2:
+            raise StoreError("not yet", transient=True)
+        return await real()
+
+    monkeypatch.setattr(app._place, "new", refuse_twice)
+
+    async def succeeded() -> bool:
+        record = await app.get(handle.id)
+        return record is not None and record.state == "succeeded"
+
+    async with working(app):
+        await until(succeeded)
+    assert tries >= 3
+    await app.close()
