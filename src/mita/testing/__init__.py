@@ -1,5 +1,5 @@
 """Testing code that uses Mita: your tasks, a store in memory, and a clock that you move."""
 
 from .clock import FakeClock as FakeClock
-from .lab import Lab as Lab
-from .lab import lab as lab
+from .laboratory import Lab as Lab
+from .laboratory import lab as lab
