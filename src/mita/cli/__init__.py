@@ -1,1 +1,44 @@
-def main() -> None: ...
+"""The command line, `mita`: a customer of the app and of the store contract, like any other."""
+
+import os
+import sys
+from collections.abc import Sequence
+
+from mita.errors import MitaError
+
+from . import amend, care, demo, enqueue, look, queues, repeats, work
+from .exits import Exit, exit_of
+from .parser import Commands, read, root
+from .screen import Screen
+from .supervisor import is_child
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; gives the exit code."""
+    arguments = sys.argv[1:] if argv is None else list(argv)
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
+    screen = Screen(json="--json" in arguments and not is_child(arguments))
+    try:
+        return _run(arguments, screen)
+    except BrokenPipeError:  # whoever read our answer has read enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return Exit.OK
+    except (MitaError, KeyboardInterrupt) as error:
+        screen.confess(error)
+        return exit_of(error)
+    except Exception as error:  # a fault of ours: its trace follows
+        if screen.json:
+            screen.confess(error)
+        raise
+
+
+def _run(arguments: list[str], screen: Screen) -> int:
+    parser = root()
+    commands = Commands(parser)
+    for group in (work, demo, enqueue, look, amend, queues, repeats, care):
+        group.add(commands)
+    options = read(parser, arguments)
+    code: int = options.run(options, screen)
+    return code

@@ -1,0 +1,120 @@
+"""`mita demo`: jobs that run now, later, again, by turns and by the clock, on one file, checked as they are shown."""
+
+import argparse
+import asyncio
+import logging
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import quote
+
+from mita import Mita
+from mita.cli.parser import Commands
+from mita.cli.screen import Report, Screen
+from mita.cli.table import Column, Table
+from mita.cli.words import counted
+from mita.errors import UsageError
+from mita.model.record import JobRecord
+
+from .acts import ACTS
+from .feed import Feed
+from .stage import NotAsPromised, Stage
+
+POLL = 0.1  # seconds; the demo's repeat is too quick for the usual second
+BREATH = 0.6  # seconds between two acts, for whoever reads along
+COUNTERS = ("attempts", "reschedules", "busy")
+
+
+def add(commands: Commands) -> None:
+    parser = commands.add("demo", demo, "watch jobs run now, later, again, by turns and by the clock", app=False)
+    parser.add_argument("--keep", type=Path, metavar="FILE", help="play on this new file, and keep it")
+
+
+def demo(options: argparse.Namespace, screen: Screen) -> int:
+    if options.url or options.namespace or options.app:
+        raise UsageError("the demo plays on a file of its own, with tasks of its own: --keep FILE names the file")
+    quiet = logging.getLogger("mita")  # the feed tells it better
+    quiet.addHandler(logging.NullHandler())
+    with _file(options.keep) as path:
+        return screen.show(asyncio.run(_play(path, screen, options.keep)))
+
+
+@contextmanager
+def _file(keep: Path | None) -> Iterator[Path]:
+    if keep is not None:
+        if keep.exists():
+            raise UsageError(f"--keep {keep}: that file is there already; name a new one")
+        yield keep
+        return
+    with tempfile.TemporaryDirectory(prefix="mita-demo-") as folder:
+        yield Path(folder) / "demo.db"
+
+
+async def _play(path: Path, screen: Screen, keep: Path | None) -> Report:
+    async with Mita(_url(path)) as app:
+        feed = Feed(screen)
+        screen.say("Mita: one SQLite file, one worker, no server.", "bold")
+        stage = Stage(app, feed)
+        worker = app.worker(poll=POLL)
+        working = asyncio.create_task(worker.run())
+        try:
+            await stage.ready()
+            for act in ACTS:
+                feed.act(act.title, act.sentence)
+                await act.play(stage)
+                await asyncio.sleep(BREATH if screen.terminal else 0)
+        except NotAsPromised:
+            feed.flush(everything=True)
+            raise
+        finally:
+            worker.stop()
+            await working
+        return _report(stage, await stage.records(), keep)
+
+
+def _report(stage: Stage, records: list[JobRecord], keep: Path | None) -> Report:
+    names = ("job", "runs", *COUNTERS, "outcome")
+    rows = [
+        (stage.names[job.id], len(stage.runs[job.id]), *(getattr(job, name) for name in COUNTERS), _outcome(job))
+        for job in records
+    ]
+    columns = [Column(name, right=name not in ("job", "outcome")) for name in names]
+    data = {"acts": len(ACTS), "events": stage.feed.told, "jobs": [dict(zip(names, row, strict=True)) for row in rows]}
+    runs = sum(len(stage.runs[job.id]) for job in records)
+    end = f"{counted(len(records), 'job')}, {counted(runs, 'run')}, all as promised. Try next:"
+    return Report(data, "", Table(columns, rows), "", end, *_next(keep, records[-1].id))
+
+
+def _next(keep: Path | None, id: str) -> list[str]:
+    """Two commands that lead on from here."""
+    mita = _command()
+    if keep is None:
+        there = "sqlite:///demo.db"
+        first, remark = f"{mita} demo --keep demo.db", "the same, on a file that stays"
+        second, other = f"{mita} jobs --url {there}", "and then a look at its jobs"
+    else:
+        first, remark = f"{mita} jobs --url {_url(keep)}", "a look at these jobs"
+        second, other = f"{mita} show {id} --url {_url(keep)}", "and at one of them"
+    width = max(len(first), len(second))
+    return [f"  {first:<{width}}   # {remark}", f"  {second:<{width}}   # {other}"]
+
+
+def _url(path: Path) -> str:
+    return f"sqlite:///{quote(str(path))}"
+
+
+def _outcome(job: JobRecord) -> str:
+    back = any(line.kind == "revived" for line in job.timeline)
+    return f"failed, brought back, {job.state.value}" if back else job.state.value
+
+
+def _command() -> str:
+    """How this program can be called from here."""
+    if shutil.which("mita"):
+        return "mita"
+    called = Path(sys.argv[0])
+    return os.path.relpath(called) if called.name == "mita" else f"{Path(sys.executable).name} -m mita.cli"

@@ -1,0 +1,81 @@
+"""The live feed: what happens, in the order of its happening, each line with the time that was written down for it."""
+
+import time
+from collections import deque
+from typing import Any, NamedTuple
+
+from mita.cli.screen import Screen
+from mita.cli.words import printable
+
+LAG = 0.1  # seconds that a line waits for an earlier one that is told later
+
+# What happened within one millisecond is told in this order; the rest comes after.
+_ORDER = ("mended", "repeat", "enqueued", "revived", "runs", "blocked")
+_STYLES = {
+    "enqueued": "dim",
+    "repeat": "cyan",
+    "mended": "cyan",
+    "revived": "cyan",
+    "runs": "yellow",
+    "blocked": "magenta",
+    "retried": "magenta",
+    "rescheduled": "blue",
+    "succeeded": "green",
+    "failed": "red",
+}
+
+
+class Line(NamedTuple):
+    """`at` is in milliseconds since the epoch."""
+
+    at: int
+    event: str
+    job: str
+    remark: str
+
+
+class Feed:
+    def __init__(self, screen: Screen) -> None:
+        self._screen = screen
+        self._began = now()
+        self._waiting: deque[Line] = deque()  # handlers on threads add to it as well
+        self.told: list[dict[str, Any]] = []
+
+    def act(self, title: str, sentence: str) -> None:
+        self._screen.say()
+        self._screen.write(f"{self._screen.paint(title, 'bold')} {sentence}")
+
+    def tell(self, at: int, event: str, job: str, remark: str = "") -> None:
+        self._waiting.append(Line(at, event, job, remark))
+
+    def flush(self, *, everything: bool = False) -> None:
+        """Print what nothing earlier can come before any more."""
+        lines = sorted((self._waiting.popleft() for _ in range(len(self._waiting))), key=_place)
+        limit = now() - (0 if everything else LAG * 1000)
+        for line in lines:
+            if everything or line.at <= limit:
+                self._print(line)
+            else:
+                self._waiting.append(line)
+
+    def _print(self, line: Line) -> None:
+        elapsed = (line.at - self._began) / 1000
+        self.told.append({"seconds": elapsed, "event": line.event, "job": line.job, "remark": line.remark})
+        paint = self._screen.paint
+        event = paint(f"{line.event:<11}", _STYLES.get(line.event, ""))
+        head = f"{elapsed:6.2f} s  "
+        room = None if self._screen.width is None else self._screen.width - len(head) - 25
+        self._screen.write(f"{paint(head, 'dim')}{event}  {line.job:<10}  {_cut(printable(line.remark), room)}".rstrip())
+
+
+def _place(line: Line) -> tuple[int, int]:
+    rank = _ORDER.index(line.event) if line.event in _ORDER else len(_ORDER)
+    return line.at, rank
+
+
+def now() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _cut(text: str, room: int | None) -> str:
+    return text if room is None or len(text) <= room else f"{text[: max(room - 1, 0)]}…"

@@ -1,0 +1,116 @@
+"""Where a command sits: the app of the place it was pointed to, the store behind it, its clock."""
+
+import argparse
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import datetime
+
+from mita import Mita
+from mita.errors import UsageError
+from mita.ports.store import Store
+from mita.rules.show import as_datetime
+from mita.settings import StoreURL
+
+from .exits import NoStore, NotFound
+from .loading import load
+from .screen import Report, Screen
+
+ID_LENGTH = 32
+
+
+class Desk:
+    """What a command is given."""
+
+    def __init__(self, app: Mita, options: argparse.Namespace, screen: Screen, stack: AsyncExitStack) -> None:
+        self.app, self.options, self.screen = app, options, screen
+        self._stack = stack
+        self._store: Store | None = None
+
+    async def store(self) -> Store:
+        """For what the app itself does not offer."""
+        if self._store is None:
+            self._store = await self.app.open_store()
+            self._stack.push_async_callback(self._store.close)
+        return self._store
+
+    async def now(self) -> datetime:
+        """The store's clock, which decides."""
+        return as_datetime(await (await self.store()).now())
+
+    async def id_of(self, given: str) -> str:
+        """The whole id; a beginning that fits one job only will do."""
+        start = given.lower().replace("-", "")
+        if not start or len(start) > ID_LENGTH or not set(start) <= set("0123456789abcdef"):
+            raise UsageError(f"{given!r} is not a job id: ids are {ID_LENGTH} hexadecimal digits, or the first of them")
+        if len(start) == ID_LENGTH:
+            known = await self.app.get(start) is not None
+            return start if known else self._unknown(given)
+        page = await self.app.jobs(after=_behind(start), limit=2)
+        found = [job.id for job in page.jobs if job.id.startswith(start)]
+        if len(found) > 1:
+            raise UsageError(
+                f"more than one job id begins with {given}, for example {found[0]} and {found[1]}: give more of it"
+            )
+        return found[0] if found else self._unknown(given)
+
+    @staticmethod
+    def _unknown(given: str) -> str:
+        raise NotFound(
+            f"no job {given} is in the store: it never was, or it ended and was forgotten; `mita jobs` lists those there are"
+        )
+
+
+def _behind(start: str) -> str | None:
+    """The first id that is greater than all that begin so."""
+    following = f"{int(start, 16) + 1:0{len(start)}x}"
+    return following.ljust(ID_LENGTH, "0") if len(following) == len(start) else None
+
+
+def at_desk(
+    command: Callable[[Desk], Awaitable[Report]], *, makes: bool = False
+) -> Callable[[argparse.Namespace, Screen], int]:
+    """A command that works on an opened app. `makes`: it may be the first to use a new store."""
+
+    def run(options: argparse.Namespace, screen: Screen) -> int:
+        return screen.show(asyncio.run(_sit(command, options, screen, makes)))
+
+    return run
+
+
+async def _sit(
+    command: Callable[[Desk], Awaitable[Report]], options: argparse.Namespace, screen: Screen, makes: bool
+) -> Report:
+    async with AsyncExitStack() as stack:
+        app = await stack.enter_async_context(placed(options, options.app))
+        if not makes:
+            _check_there(app.url)
+        return await command(Desk(app, options, screen, stack))
+
+
+@asynccontextmanager
+async def placed(options: argparse.Namespace, target: str | None) -> AsyncIterator[Mita]:
+    """The app of `module:app`, or one without tasks, on the store that `--url` and `--namespace` name."""
+    app = Mita(options.url, namespace=options.namespace) if target is None else load(target)
+    async with AsyncExitStack() as stack:
+        if target is not None and (options.url is not None or options.namespace is not None):
+            await stack.enter_async_context(app.using(options.url or app.url.text, namespace=options.namespace))
+        stack.push_async_callback(app.close)
+        yield app
+
+
+def _check_there(url: StoreURL) -> None:
+    """Looking must not make a new, empty file in the wrong folder."""
+    if url.scheme == "sqlite" and url.path.parent.is_dir() and not url.path.exists():
+        raise NoStore(
+            f"there is no file {url.path.absolute()}, so no job was ever put there: say which store with --url "
+            "or $MITA_URL, or make this one with `mita migrate`"
+        )
+
+
+def shown(url: StoreURL) -> str:
+    """The place, without anything secret."""
+    if url.scheme == "sqlite":
+        return f"sqlite file {url.path}"
+    rest = url.text.split("://", 1)[1].split("?", 1)[0]
+    return f"{url.scheme}://{rest.rsplit('@', 1)[-1]}"

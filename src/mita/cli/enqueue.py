@@ -1,0 +1,55 @@
+"""Putting a job in by hand: `enqueue`."""
+
+import argparse
+import sys
+from typing import Any
+
+from mita.errors import UsageError
+from mita.tasks import Bound
+
+from .desk import Desk, at_desk
+from .parser import Commands, time_options
+from .screen import Report
+from .values import arguments
+
+_ABOUT = """Each ARG is a value by position, or
+NAME=VALUE. Where the task wants text it is taken as it is; elsewhere it is
+read as JSON: 42, true, '[1, 2]'."""
+
+
+def add(commands: Commands) -> None:
+    parser = commands.add("enqueue", at_desk(enqueue, makes=True), "put one job into the store", about=_ABOUT, rest="args")
+    parser.add_argument("task", metavar="TASK", help="the name of a task of --app")
+    parser.add_argument("args", metavar="ARG", nargs="*", help="its arguments")
+    parser.add_argument(
+        "--args", dest="packed", metavar="JSON", help="all arguments as a list or an object; - reads them from stdin"
+    )
+    parser.add_argument("--queue")
+    parser.add_argument("--priority", type=int, help="0 to 9, higher first")
+    parser.add_argument("--unique", metavar="KEY", help="give the earlier job when one with this key has not ended")
+    parser.add_argument("--resource", metavar="KEY", help="at most one job with this key runs at once")
+    time_options(parser)
+
+
+async def enqueue(desk: Desk) -> Report:
+    options = desk.options
+    if options.app is None:
+        raise UsageError("which app's task is it? Say --app module:app, for example --app jobs:app")
+    task = desk.app.find_task(options.task)
+    by_position, by_name = arguments(task, options.args, _packed(options.packed))
+    job = await _bound(task, options).enqueue(*by_position, **by_name)
+    said = f"{job.id}  {'enqueued' if job.created else 'not enqueued: this earlier job has the unique key'}"
+    return Report({"id": job.id, "created": job.created}, said)
+
+
+def _bound(task: Bound[..., Any], options: argparse.Namespace) -> Bound[..., Any]:
+    chosen = {name: getattr(options, name) for name in ("queue", "priority", "unique", "resource")}
+    chosen = {name: value for name, value in chosen.items() if value is not None}
+    bound: Bound[..., Any] = task.options(**chosen) if chosen else task
+    if options.at is not None:
+        return bound.at(options.at)
+    return bound if options.after is None else bound.after(options.after)
+
+
+def _packed(given: str | None) -> str | None:
+    return sys.stdin.read() if given == "-" else given

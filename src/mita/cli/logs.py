@@ -1,0 +1,40 @@
+"""What a worker writes while it runs: lines for people, or JSON for programs, on stderr."""
+
+import json
+import logging
+import sys
+from datetime import UTC, datetime
+
+from .words import printable
+
+LEVELS = ("debug", "info", "warning", "error")
+_EXTRAS = ("job", "task", "queue", "attempt", "seconds")
+
+
+class JsonLines(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        line = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "pid": record.process,
+            "message": record.getMessage(),
+        }
+        line.update({name: record.__dict__[name] for name in _EXTRAS if name in record.__dict__})
+        if record.exc_info:
+            line["error"] = self.formatException(record.exc_info)
+        return json.dumps(line, default=str, ensure_ascii=False)
+
+
+class PlainLines(logging.Formatter):
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  (the name is logging's)
+        """Text from jobs must not steer the terminal."""
+        return printable(super().formatMessage(record))
+
+
+def write_logs(level: str, *, as_json: bool) -> None:
+    """Unless the program has set up logging of its own."""
+    handler = logging.StreamHandler(sys.stderr)
+    plain = PlainLines("%(asctime)s %(levelname)-7s [%(process)d] %(message)s")
+    handler.setFormatter(JsonLines() if as_json else plain)
+    logging.basicConfig(level=level.upper(), handlers=[handler])

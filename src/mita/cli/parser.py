@@ -1,0 +1,88 @@
+"""The grammar of the command line."""
+
+import argparse
+from collections.abc import Callable, Sequence
+from importlib.metadata import version
+from typing import Any, NoReturn
+
+from mita.errors import UsageError
+
+from .exits import EXIT_CODES
+from .screen import Screen
+from .values import moment, wait
+
+Run = Callable[[argparse.Namespace, Screen], int]
+
+
+class Parser(argparse.ArgumentParser):
+    """Wrong use is an error like any other: it is shown, or given as JSON, by `main`."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message} (see `{self.prog} --help`)")
+
+
+class Commands:
+    """The commands, each with the options that all of them take."""
+
+    def __init__(self, parser: Parser) -> None:
+        self._parsers = parser.add_subparsers(title="commands", dest="command", metavar="COMMAND", required=True)
+
+    def add(self, name: str, run: Run, help: str, *, about: str = "", app: bool = True, rest: str = "") -> Parser:
+        """`app`: it takes `--app`. `rest`: its positional argument that takes whatever words are left."""
+        parser: Parser = self._parsers.add_parser(
+            name,
+            help=help,
+            description=f"{help[:1].upper()}{help[1:]}.{about and ' '}{about}",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            epilog=EXIT_CODES,
+        )
+        parser.set_defaults(run=run, rest=rest)
+        shared(parser, app=app)
+        return parser
+
+
+def shared(parser: argparse.ArgumentParser, *, app: bool) -> None:
+    """Options that may stand before the command as well as after it."""
+    group = parser.add_argument_group("store and output")
+    missing = argparse.SUPPRESS
+    group.add_argument("--url", default=missing, help="the store (else the app's own, $MITA_URL, or sqlite:///mita.db)")
+    group.add_argument("--namespace", default=missing, help="the name that several apps in one store tell apart")
+    if app:
+        group.add_argument("--app", metavar="MODULE:APP", default=missing, help="use the store and the tasks of this app")
+    group.add_argument("--json", action="store_true", default=missing, help="answer with one JSON document, errors too")
+
+
+def root() -> Parser:
+    parser = Parser(
+        prog="mita",
+        description="Durable jobs: run them, look at them, move them in time.",
+        epilog=EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"mita {version('mita')}")
+    parser.add_argument("--lifeline", type=int, default=None, help=argparse.SUPPRESS)
+    parser.add_argument("--number", type=int, default=None, help=argparse.SUPPRESS)
+    shared(parser, app=True)
+    parser.set_defaults(url=None, namespace=None, app=None, json=False, argv=())
+    return parser
+
+
+def read(parser: Parser, argv: Sequence[str]) -> argparse.Namespace:
+    """The options. Words may stand on either side of them: `cancel ID --json ID`."""
+    options, extra = parser.parse_known_args(argv)
+    strange = [word for word in extra if word.startswith("-") or not options.rest]
+    if strange:
+        raise UsageError(f"unknown argument {strange[0]!r} (see `mita {options.command} --help`)")
+    if extra:
+        setattr(options, options.rest, [*getattr(options, options.rest), *extra])
+    options.argv = tuple(argv)
+    return options
+
+
+def time_options(parser: argparse.ArgumentParser, *, at: str = "--at", required: bool = False) -> Any:
+    group = parser.add_mutually_exclusive_group(required=required)
+    group.add_argument(
+        at, type=moment, metavar="TIME", help="a moment with its zone: 2030-01-31T09:00:00+01:00, or …Z for UTC"
+    )
+    group.add_argument("--after", type=wait, metavar="WAIT", help="seconds, or 30s, 10m, 1h30m, 2d; 0 is now")
+    return group

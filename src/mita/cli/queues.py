@@ -1,0 +1,174 @@
+"""Queues, keys and workers: `queues`, `pause`, `resume`, `hold`, `unhold`, `workers`."""
+
+from typing import Any
+
+from mita.errors import UsageError
+from mita.model.time import SECOND
+from mita.model.view import QueueView, WorkerView
+from mita.rules.show import as_datetime, span
+
+from .desk import Desk, at_desk
+from .parser import Commands, time_options
+from .screen import Report, listed
+from .table import Column, Table
+from .words import clock, relative
+
+_COUNTS = ("ready", "scheduled", "blocked", "running", "succeeded", "failed", "cancelled")
+_GIVES = {"cancelled": 3, "succeeded": 2}
+
+
+def add(commands: Commands) -> None:
+    commands.add("queues", at_desk(show_queues), "show how many jobs stand where, and how long the oldest has waited")
+    for name, run, help in (
+        ("pause", at_desk(pause), "start no more jobs of these queues; what runs goes on"),
+        ("resume", at_desk(resume), "let paused queues go on"),
+    ):
+        parser = commands.add(name, run, help, rest="queues")
+        parser.add_argument("queues", metavar="QUEUE", nargs="+")
+    hold_parser = commands.add("hold", at_desk(hold), "start no job with this resource key before a time")
+    hold_parser.add_argument("key", metavar="KEY")
+    hold_parser.add_argument("--queue", help="only in this queue (else in all)")
+    time_options(hold_parser, at="--until", required=True)
+    unhold_parser = commands.add("unhold", at_desk(unhold), "let jobs with this resource key go at once")
+    unhold_parser.add_argument("key", metavar="KEY")
+    unhold_parser.add_argument("--queue", help="only in this queue (else in all)")
+    commands.add("workers", at_desk(show_workers), "list the workers that are alive")
+
+
+# ---------------------------------------------------------------- queues
+
+
+async def show_queues(desk: Desk) -> Report:
+    views = await desk.app.queues()
+    data = {"queues": [_queue_data(view) for view in views]}
+    if not views:
+        return Report(data, "no queues yet: the first job of a queue makes it")
+    counts = [Column(name, right=True, gives=_GIVES.get(name, 0)) for name in _COUNTS]
+    rows = [
+        (
+            view.name,
+            *(getattr(view, name) for name in _COUNTS),
+            "" if view.oldest is None else span(view.oldest),
+            _paused(view),
+        )
+        for view in views
+    ]
+    return Report(data, Table((Column("queue", gives=1), *counts, Column("oldest", right=True), "paused"), rows))
+
+
+def _paused(view: QueueView) -> str:
+    return "" if view.paused is None else "paused"
+
+
+def _queue_data(view: QueueView) -> dict[str, Any]:
+    return {
+        "name": view.name,
+        **{name: getattr(view, name) for name in _COUNTS},
+        "oldest_seconds": None if view.oldest is None else view.oldest / SECOND,
+        "paused": None if view.paused is None else as_datetime(view.paused),
+    }
+
+
+async def pause(desk: Desk) -> Report:
+    known = [view.name for view in await desk.app.queues()]
+    await desk.app.pause(*desk.options.queues)
+    return _queues_report(desk.options.queues, known, "paused")
+
+
+async def resume(desk: Desk) -> Report:
+    known = [view.name for view in await desk.app.queues()]
+    await desk.app.resume(*desk.options.queues)
+    return _queues_report(desk.options.queues, known, "resumed")
+
+
+def _queues_report(queues: list[str], known: list[str], done: str) -> Report:
+    """A name that has had no job yet may be one misspelled, so it is pointed out."""
+    data = {done: [{"name": name, "known": name in known} for name in queues]}
+    lines = [f"{name}  {done}{'' if name in known else _stranger(known)}" for name in queues]
+    return Report(data, *lines)
+
+
+def _stranger(known: list[str]) -> str:
+    return f" (it has had no job so far; there are: {listed(known) or 'none yet'})"
+
+
+# ---------------------------------------------------------------- keys
+
+
+async def hold(desk: Desk) -> Report:
+    options = desk.options
+    queues = await _queues(desk)
+    await desk.app.hold(options.key, until=options.until, after=options.after, queue=options.queue)
+    until = options.until or as_datetime(round((await desk.now()).timestamp() * SECOND + options.after * SECOND))
+    data = {"key": options.key, "queues": queues, "until": until}
+    return Report(data, f"{options.key}  on hold in {listed(queues)} until {clock(until, await desk.now())}")
+
+
+async def unhold(desk: Desk) -> Report:
+    queues = await _queues(desk)
+    await desk.app.unhold(desk.options.key, queue=desk.options.queue)
+    return Report({"key": desk.options.key, "queues": queues}, f"{desk.options.key}  free in {listed(queues)}")
+
+
+async def _queues(desk: Desk) -> list[str]:
+    """Where a hold without a queue named will hold."""
+    if desk.options.queue is not None:
+        return [desk.options.queue]
+    queues = {view.name for view in await desk.app.queues()} | {task.queue for task in desk.app.tasks.values()}
+    if not queues:
+        raise UsageError("no queue has had a job so far: name the queue, --queue mail")
+    return sorted(queues)
+
+
+# ---------------------------------------------------------------- workers
+
+
+async def show_workers(desk: Desk) -> Report:
+    views = await (await desk.store()).workers()
+    data = {"workers": [_worker_data(view) for view in views]}
+    if not views:
+        return Report(data, "no worker is alive: start one with `mita worker module:app`")
+    now = await desk.now()
+    columns = (
+        Column("name", gives=1),
+        Column("pid", right=True),
+        Column("running", right=True),
+        Column("slots", right=True),
+        Column("rate", right=True),
+        "started",
+        "seen",
+        Column("queues", gives=3),
+        Column("tasks", gives=2),
+    )
+    rows = [
+        (
+            view.name,
+            str(view.pid),
+            view.running,
+            view.slots,
+            f"{view.rate:g}/s",
+            relative(as_datetime(view.started), now),
+            relative(as_datetime(view.seen), now),
+            listed(view.queues) or "all",
+            listed(view.tasks),
+        )
+        for view in views
+    ]
+    return Report(data, Table(columns, rows))
+
+
+def _worker_data(view: WorkerView) -> dict[str, Any]:
+    return {
+        "id": view.id,
+        "name": view.name,
+        "host": view.host,
+        "pid": view.pid,
+        "queues": view.queues,
+        "tasks": view.tasks,
+        "slots": view.slots,
+        "running": view.running,
+        "rate": view.rate,
+        "started": as_datetime(view.started),
+        "seen": as_datetime(view.seen),
+        "clock_offset_seconds": view.offset / SECOND,
+    }

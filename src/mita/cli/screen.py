@@ -1,0 +1,100 @@
+"""What a command has to say: for people, as lines and tables; for programs, as one JSON document."""
+
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from typing import Any, TextIO
+
+import msgspec
+
+from .exits import Exit, as_data, in_words
+from .table import Table, draw
+from .words import printable
+
+_CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "magenta": "35", "cyan": "36"}
+
+
+class Report:
+    """The outcome of a command: `data` for `--json`; lines and tables for people."""
+
+    def __init__(self, data: Any, *parts: str | Table, code: Exit = Exit.OK) -> None:
+        self.data = data
+        self.parts = parts
+        self.code = code
+
+
+class Screen:
+    """Where a command writes. Answers go to `out`; errors, questions and progress to `err`."""
+
+    def __init__(self, *, json: bool = False, out: TextIO | None = None, err: TextIO | None = None) -> None:
+        self.json = json
+        self.out = out or sys.stdout
+        self.err = err or sys.stderr
+        self.terminal = self.out.isatty()
+        self.colours = self.terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+    @property
+    def asks(self) -> bool:
+        """Whether there is somebody to ask."""
+        return self.err.isatty() and sys.stdin is not None and sys.stdin.isatty()
+
+    @property
+    def width(self) -> int | None:
+        """None: not a terminal, nothing need be cut."""
+        return shutil.get_terminal_size().columns if self.terminal else None
+
+    def show(self, report: Report) -> int:
+        if self.json:
+            self._print_data(report.data)
+            return report.code
+        for part in report.parts:
+            if isinstance(part, Table):
+                draw(part, self.out, self.width, colours=self.colours)
+            else:
+                self.say(part)
+        return report.code
+
+    def say(self, line: str = "", style: str = "") -> None:
+        """A line for people."""
+        self.write(self.paint(printable(line), style))
+
+    def write(self, painted: str) -> None:
+        """A line for people that is as it should be."""
+        if not self.json:
+            print(painted, file=self.out, flush=True)
+
+    def note(self, line: str) -> None:
+        """A line beside the answer."""
+        print(printable(line), file=self.err, flush=True)
+
+    def paint(self, text: str, style: str) -> str:
+        if not style or not self.colours:
+            return text
+        codes = ";".join(_CODES[part] for part in style.split())
+        return f"\x1b[{codes}m{text}\x1b[0m"
+
+    def confess(self, error: BaseException) -> None:
+        """Say what went wrong, in the way that was asked for."""
+        if self.json:
+            self._print_data(as_data(error))
+        else:
+            self.note(f"mita: {in_words(error)}")
+
+    def confirm(self, question: str) -> bool:
+        """Only an answer of yes counts."""
+        print(printable(f"{question} [y/N] "), end="", file=self.err, flush=True)
+        return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+    def _print_data(self, data: Any) -> None:
+        text = msgspec.json.format(msgspec.json.encode(plain(data)), indent=2)
+        print(text.decode(), file=self.out, flush=True)
+
+
+def plain(data: Any) -> Any:
+    """Values that JSON knows; what it does not is written as it would be shown."""
+    return msgspec.to_builtins(data, str_keys=True, enc_hook=repr)
+
+
+def listed(names: Sequence[str]) -> str:
+    return ", ".join(names)

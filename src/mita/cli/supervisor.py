@@ -1,0 +1,154 @@
+"""`mita worker --processes N`: starts the processes, starts again those that die, and passes on when to stop.
+
+Each child holds the reading end of a pipe, its lifeline: through it the supervisor says stop and hurry, and when the
+supervisor dies it ends, so that no child outlives it. Children are in sessions of their own, so that a Ctrl-C reaches them
+once, through the supervisor.
+"""
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+import time
+from asyncio.subprocess import Process
+from collections.abc import Sequence
+from contextlib import suppress
+
+from .exits import Exit
+from .words import counted
+
+log = logging.getLogger("mita.cli")
+
+STOP, HURRY = b"s", b"h"
+LIVED = 10.0  # seconds after which a death is an accident, not a habit
+FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
+
+
+def is_child(arguments: Sequence[str]) -> bool:
+    """Whether this process was started by a supervisor, which does the answering."""
+    return bool(arguments) and arguments[0].startswith("--lifeline=")
+
+
+class Child:
+    """One place for a worker process, whoever fills it."""
+
+    def __init__(self, number: int, arguments: Sequence[str]) -> None:
+        self.number = number
+        self._arguments = arguments
+        self._process: Process | None = None
+        self._lifeline: int | None = None
+        self._early = 0  # deaths in a row that came soon after the start
+        self.born = 0.0
+
+    async def live(self) -> int:
+        """Start a process and wait for its end; gives its exit code, below 0 for a signal."""
+        reads, self._lifeline = os.pipe()
+        self.born = time.monotonic()
+        command = [sys.executable, "-m", "mita.cli", f"--lifeline={reads}", f"--number={self.number}", *self._arguments]
+        try:
+            self._process = await asyncio.create_subprocess_exec(*command, pass_fds=(reads,), start_new_session=True)
+        finally:
+            os.close(reads)
+        log.info("process %d is %d", self.number, self._process.pid)
+        try:
+            return await self._process.wait()
+        finally:
+            self._process = None
+            os.close(self._lifeline)
+            self._lifeline = None
+
+    def tell(self, word: bytes) -> None:
+        if self._lifeline is not None:
+            with suppress(BrokenPipeError):
+                os.write(self._lifeline, word)
+
+    def kill(self) -> None:
+        if self._process is not None:
+            with suppress(ProcessLookupError):
+                self._process.kill()
+
+    def pause(self) -> float:
+        """How long to wait before the next start: nothing after a long life, longer and longer after short ones."""
+        if time.monotonic() - self.born >= LIVED:
+            self._early = 0
+            return 0.0
+        self._early += 1
+        return float(min(FIRST_PAUSE * 2.0 ** min(self._early - 1, 20), LONGEST_PAUSE))
+
+
+class Supervisor:
+    """`patience` is how long children may take to stop before they are killed."""
+
+    def __init__(self, arguments: Sequence[str], processes: int, patience: float) -> None:
+        self._children = [Child(number, arguments) for number in range(1, processes + 1)]
+        self._patience = patience
+        self._stopping = asyncio.Event()
+        self._told = 0
+        self._code = Exit.OK
+
+    async def run(self) -> Exit:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self.tell)
+        log.info(
+            "supervisor %d keeps %s running", os.getpid(), counted(len(self._children), "worker process", "worker processes")
+        )
+        lives = [asyncio.create_task(self._keep(child)) for child in self._children]
+        await asyncio.wait([asyncio.create_task(self._stopping.wait()), *lives], return_when=asyncio.FIRST_COMPLETED)
+        await self._wait_for(lives)
+        log.info("all worker processes are gone")
+        return self._code
+
+    def tell(self) -> None:
+        """First stop, then hurry, then kill."""
+        self._told += 1
+        self._stopping.set()
+        for child in self._children:
+            match self._told:
+                case 1:
+                    child.tell(STOP)
+                case 2:
+                    child.tell(HURRY)
+                case _:
+                    child.kill()
+
+    async def _keep(self, child: Child) -> None:
+        while not self._stopping.is_set():
+            code = await child.live()
+            if self._stopping.is_set():
+                self._note_end(child, code)
+                return
+            if code == Exit.USAGE:  # it will not get better by trying again
+                self._give_up(Exit.USAGE)
+                return
+            await self._rest(child, code)
+
+    async def _rest(self, child: Child, code: int) -> None:
+        pause = child.pause()
+        log.warning("process %d %s; another is started in %g s", child.number, _fate(code), pause)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(pause):
+                await self._stopping.wait()
+
+    def _give_up(self, code: Exit) -> None:
+        self._code = code
+        if not self._told:
+            self.tell()
+
+    def _note_end(self, child: Child, code: int) -> None:
+        if code != Exit.OK and self._code is Exit.OK:
+            log.warning("process %d %s instead of stopping cleanly", child.number, _fate(code))
+            self._code = Exit.FAILED
+
+    async def _wait_for(self, lives: list[asyncio.Task[None]]) -> None:
+        _, left = await asyncio.wait(lives, timeout=self._patience)
+        if left:
+            log.warning("%s did not stop in time and are killed", counted(len(left), "process", "processes"))
+            for child in self._children:
+                child.kill()
+        await asyncio.gather(*lives)
+
+
+def _fate(code: int) -> str:
+    return f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"

@@ -1,0 +1,99 @@
+"""From words on the command line to values."""
+
+import argparse
+import re
+from datetime import datetime
+from types import NoneType
+from typing import Any, get_args
+
+import msgspec
+
+from mita.errors import UsageError
+from mita.tasks import Task
+from mita.tasks.annotations import resolve
+
+_UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|[smhdw])")
+_NAMED = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
+
+
+def moment(text: str) -> datetime:
+    """An ISO time with its zone."""
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a time: write 2030-01-31T09:00:00Z, or with +02:00 for the zone; for a wait use --after 10m"
+        ) from None
+    if at.tzinfo is None:
+        raise argparse.ArgumentTypeError(f"{text!r} has no time zone: end it with Z for UTC, or with an offset as +02:00")
+    return at
+
+
+def wait(text: str) -> float:
+    """Seconds, or numbers with units: `90`, `1h30m`, `2d`."""
+    compact = text.replace(" ", "")
+    if compact.startswith("-"):
+        raise argparse.ArgumentTypeError(f"{text!r} is negative: a wait is 0 (now) or more")
+    if re.fullmatch(r"\d+(\.\d+)?", compact):
+        return float(compact)
+    parts = _PART.findall(compact)
+    if not parts or "".join(number + unit for number, unit in parts) != compact:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a wait: write seconds (90) or units (30s, 10m, 1h30m, 2d)")
+    return sum(float(number) * _UNITS[unit] for number, unit in parts)
+
+
+def names(text: str) -> list[str]:
+    """`a,b,c`."""
+    return [name.strip() for name in text.split(",")]
+
+
+def count(text: str) -> int:
+    """A whole number, 1 or more."""
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r}: give a whole number, 1 or more")
+    return int(text)
+
+
+def arguments(task: Task[Any, Any], words: list[str], packed: str | None) -> tuple[list[Any], dict[str, Any]]:
+    """What a task is called with: `NAME=VALUE` by name, other words by position. Each is taken as it is where the task
+    wants text, and read as JSON elsewhere, or else as text. `packed` is all of them as one JSON list or object."""
+    named = [found for word in words if (found := _NAMED.fullmatch(word))]
+    placed = [word for word in words if not _NAMED.fullmatch(word)]
+    names = [*task.arguments.parameters, *([""] * len(placed))]
+    by_position = [_value(task, name, word) for name, word in zip(names, placed, strict=False)]
+    by_name = {found[1]: _value(task, found[1], found[2]) for found in named}
+    if packed is None:
+        return by_position, by_name
+    match _json(packed):
+        case list() as more:
+            return by_position + more, by_name
+        case dict() as more:
+            return by_position, {**more, **by_name}
+    raise UsageError('--args takes a JSON list or object, for example \'["Ada"]\' or \'{"name": "Ada"}\'')
+
+
+def _json(text: str) -> Any:
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.DecodeError as error:
+        raise UsageError(f"--args is not JSON: {error}") from error
+
+
+def _value(task: Task[Any, Any], name: str, word: str) -> Any:
+    try:
+        value = msgspec.json.decode(word)
+    except msgspec.DecodeError:
+        return word
+    wanted = _text_kinds(task, name)
+    return word if wanted and not isinstance(value, wanted) else value
+
+
+def _text_kinds(task: Task[Any, Any], name: str) -> tuple[type, ...]:
+    """For a parameter that takes text: `str`, and the type of None if it takes that too. Empty for others."""
+    parameter = task.arguments.signature.parameters.get(name)
+    if parameter is None or parameter.annotation is parameter.empty:
+        return ()
+    annotation = resolve(task.fn, parameter.annotation)
+    kinds = get_args(annotation) or (annotation,)
+    return kinds if str in kinds and set(kinds) <= {str, NoneType} else ()

@@ -1,0 +1,63 @@
+"""Times, counts and errors as people read them."""
+
+from datetime import UTC, datetime, timedelta
+
+from mita.model.record import JobRecord, Shown
+from mita.model.time import DAY, HOUR, MINUTE, SECOND
+from mita.rules.show import span
+
+
+def length(between: timedelta) -> str:
+    """`850 ms`, `4.2 s`, `3 m 20 s`."""
+    return span(round(between.total_seconds() * SECOND))
+
+
+def brief(between: timedelta) -> str:
+    """In one unit, rounded down: `850 ms`, `4 s`, `3 m`, `2 d`."""
+    milliseconds = round(between.total_seconds() * SECOND)
+    for unit, name in ((DAY, "d"), (HOUR, "h"), (MINUTE, "m"), (SECOND, "s")):
+        if milliseconds >= unit:
+            return f"{milliseconds // unit} {name}"
+    return f"{max(milliseconds, 0)} ms"
+
+
+def relative(moment: datetime | None, now: datetime) -> str:
+    """`in 4 m`, `2 h ago`; empty for no moment."""
+    if moment is None:
+        return ""
+    return f"in {brief(moment - now)}" if moment > now else f"{brief(now - moment)} ago"
+
+
+def when(job: JobRecord, now: datetime) -> str:
+    """What matters most about a job's time, in its present state."""
+    match job.state:
+        case Shown.SCHEDULED:
+            return relative(job.due, now)
+        case Shown.READY | Shown.BLOCKED:
+            return f"for {brief(now - job.due)}" if job.due <= now else ""
+        case Shown.RUNNING:
+            return f"for {brief(now - (job.started or now))}"
+    return relative(job.finished, now)
+
+
+def clock(moment: datetime | None, now: datetime) -> str:
+    """`2026-10-01 09:00:00 UTC, in 4 m 20 s`."""
+    if moment is None:
+        return ""
+    from_now = f"in {length(moment - now)}" if moment > now else f"{length(now - moment)} ago"
+    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC, {from_now}"
+
+
+def counted(n: int, one: str, many: str = "") -> str:
+    return f"{n:,} {one if n == 1 else many or one + 's'}"
+
+
+def first_line(error: str | None) -> str:
+    return (error or "").split("\n", 1)[0]
+
+
+def printable(text: str) -> str:
+    """Text from jobs must not steer the terminal it is shown on."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in text.expandtabs(4))

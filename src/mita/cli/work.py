@@ -1,0 +1,162 @@
+"""Running jobs: `worker`."""
+
+import argparse
+import asyncio
+import logging
+import os
+import signal
+from collections.abc import Callable
+
+from mita import Mita
+from mita.engine.worker import Worker
+from mita.errors import UsageError
+
+from .desk import placed, shown
+from .exits import Exit, kind
+from .logs import LEVELS, write_logs
+from .parser import Commands
+from .screen import Report, Screen, listed
+from .supervisor import HURRY, Supervisor
+from .values import count, names, wait
+from .words import counted
+
+log = logging.getLogger("mita.cli")
+
+_ABOUT = """SIGTERM or Ctrl-C lets running jobs end within
+the grace time and puts the rest back; a second signal puts them back at once."""
+
+_DURABILITY = {
+    "sqlite": "what is acknowledged is on disk (WAL, synchronous=FULL)",
+    "memory": "in memory only: everything is gone when the process ends",
+}
+
+
+def add(commands: Commands) -> None:
+    parser = commands.add("worker", work, "run jobs until told to stop", about=_ABOUT, app=False)
+    parser.add_argument("target", metavar="MODULE:APP", help="where the app is, for example jobs:app")
+    parser.add_argument("--queues", type=names, metavar="A,B", help="only these (else all there are)")
+    parser.add_argument("--concurrency", type=count, default=100, metavar="N", help="jobs at once (100)")
+    parser.add_argument("--threads", type=count, default=16, metavar="N", help="of them, handlers that are not async (16)")
+    parser.add_argument(
+        "--lease", type=wait, default=30.0, metavar="WAIT", help="after which a dead worker's jobs are taken over (30s)"
+    )
+    parser.add_argument(
+        "--grace", type=wait, default=20.0, metavar="WAIT", help="for running jobs to end when stopping (20s)"
+    )
+    parser.add_argument(
+        "--processes", type=count, default=1, metavar="N", help="worker processes; one that dies is started again (1)"
+    )
+    parser.add_argument("--name", default="", help="shown by `mita workers` (host and process id)")
+    parser.add_argument("--no-schedule", dest="schedule", action="store_false", help="do not fire repeats")
+    parser.add_argument("--log-level", choices=LEVELS, default="info")
+    parser.add_argument("--log-json", action="store_true", help="write each log line as JSON; --json does so too")
+
+
+def work(options: argparse.Namespace, screen: Screen) -> int:
+    write_logs(options.log_level, as_json=options.log_json or screen.json)
+    if options.processes > 1 and options.lifeline is None:
+        patience = options.grace + options.lease + 5
+        with asyncio.Runner() as runner:
+            code = runner.run(Supervisor(options.argv, options.processes, patience).run())
+    else:
+        with asyncio.Runner(loop_factory=_fast_loop()) as runner:
+            code = runner.run(serve(options))
+    return code if options.lifeline is not None else screen.show(_report(code))
+
+
+def _report(code: Exit) -> Report:
+    data = (
+        {"stopped": True} if code is Exit.OK else {"error": "a worker process failed: its log says why", "kind": kind(code)}
+    )
+    return Report(data, code=code)
+
+
+def _fast_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """uvloop's, when it is installed."""
+    try:
+        from uvloop import new_event_loop
+    except ImportError:
+        return None
+    return new_event_loop
+
+
+async def serve(options: argparse.Namespace) -> Exit:
+    async with placed(options, options.target) as app:
+        worker = app.worker(
+            options.queues,
+            concurrency=options.concurrency,
+            threads=options.threads,
+            lease=options.lease,
+            grace=options.grace,
+            name=_name(options),
+            schedule=options.schedule,
+        )
+        _check_tasks(app, options.target)
+        Stopper(worker, options.grace).listen(options.lifeline)
+        log.info("%s", greeting(app, worker, options))
+        await worker.run()
+    return Exit.OK
+
+
+def _name(options: argparse.Namespace) -> str:
+    numbered = options.name and options.number is not None
+    return f"{options.name}-{options.number}" if numbered else str(options.name)
+
+
+def _check_tasks(app: Mita, target: str) -> None:
+    if not app.tasks:
+        raise UsageError(f"{target} has no tasks: declare some with @app.task, or import the modules that do")
+
+
+def greeting(app: Mita, worker: Worker, options: argparse.Namespace) -> str:
+    """What is served, from where, and how durable it is there."""
+    served = f"queues {listed(options.queues)}" if options.queues else "all queues"
+    durable = _DURABILITY.get(app.url.scheme, "as durable as its server is set up to be (see `mita doctor`)")
+    tasks = counted(len(app.tasks), "task")
+    return (
+        f"worker {worker.name} serves {served}, {tasks}, {counted(options.concurrency, 'slot')}, "
+        f"from {shown(app.url)}, namespace {app.url.namespace}: {durable}"
+    )
+
+
+class Stopper:
+    """Passes on what the worker is told: first to stop, then to hurry, then to leave whatever is there.
+
+    It is told by signals, and by the supervisor through the lifeline. A process manager may signal the whole group, so the
+    two are counted apart: one signal and one word mean the same, not more.
+    """
+
+    def __init__(self, worker: Worker, grace: float) -> None:
+        self._worker, self._grace = worker, grace
+        self._signals = 0
+        self._told = 0
+
+    def listen(self, lifeline: int | None) -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._signalled)
+        if lifeline is not None:
+            os.set_inheritable(lifeline, False)
+            loop.add_reader(lifeline, self._hear, lifeline)
+
+    def _signalled(self) -> None:
+        self._signals += 1
+        self._tell(self._signals)
+
+    def _hear(self, lifeline: int) -> None:
+        heard = os.read(lifeline, 16)
+        if not heard:  # the supervisor is gone
+            asyncio.get_running_loop().remove_reader(lifeline)
+        self._tell(2 if HURRY in heard else 1)
+
+    def _tell(self, times: int) -> None:
+        while self._told < times:
+            self._told += 1
+            match self._told:
+                case 1:
+                    log.info("stopping: running jobs have %g s to end; a second signal puts them back at once", self._grace)
+                case 2:
+                    log.info("putting running jobs back")
+                case _:
+                    os._exit(Exit.INTERRUPTED)
+            self._worker.stop()

@@ -1,0 +1,125 @@
+"""`reschedule`, `cancel`, `retry`: one job, some, or all that match."""
+
+from collections.abc import Callable
+from io import StringIO
+
+import pytest
+
+from .conftest import Run
+
+Put = Callable[..., str]
+Work = Callable[[], None]
+
+
+def state(mita: Run, id: str) -> str:
+    return str(mita("show", id, "--json").data["job"]["state"])
+
+
+@pytest.fixture
+def dead(mita: Run, enqueue: Put, work_off: Work) -> list[str]:
+    """Three dead letters, of two accounts."""
+    ids = [enqueue("charge", account, "-5") for account in "112"]
+    work_off()
+    return ids
+
+
+def test_reschedule_moves_jobs_in_time(mita: Run, enqueue: Put) -> None:
+    ids = [enqueue("greet", name) for name in ("Ada", "Bo")]
+    said = mita("reschedule", *ids, "--after", "2d")
+    assert (said.code, said.out.count("done")) == (0, 2)
+    job = mita("show", ids[0], "--json").data["job"]
+    assert (job["state"], job["reschedules"], job["attempts"]) == ("scheduled", 1, 0)
+    mita("reschedule", ids[0], "--at", "2040-01-01T00:00:00Z")
+    assert mita("show", ids[0], "--json").data["job"]["due"] == "2040-01-01T00:00:00Z"
+
+
+def test_reschedule_needs_a_time(mita: Run, enqueue: Put) -> None:
+    said = mita("reschedule", enqueue("greet", "Ada"))
+    assert (said.code, "--at --after is required" in said.err) == (2, True)
+
+
+def test_cancel_ends_a_job_with_its_reason(mita: Run, enqueue: Put) -> None:
+    id = enqueue("greet", "Ada")
+    assert mita("cancel", id, "--reason", "not needed").code == 0
+    assert state(mita, id) == "cancelled"
+    assert "not needed" in mita("show", id).out
+
+
+def test_too_late_is_a_failure(mita: Run, enqueue: Put, work_off: Work) -> None:
+    id = enqueue("greet", "Ada")
+    work_off()
+    said = mita("cancel", id)
+    assert (said.code, said.out) == (1, f"{id}  too late: its state does not allow it\n")
+    assert mita("cancel", id, "--json").data == {"answers": [{"id": id, "answer": "too late"}]}
+
+
+def test_one_unknown_id_does_not_keep_others_from_being_asked(mita: Run, enqueue: Put) -> None:
+    id = enqueue("greet", "Ada")
+    said = mita("cancel", "0" * 32, id)
+    assert said.code == 1
+    assert "not found" in said.out
+    assert state(mita, id) == "cancelled"
+
+
+def test_retry_brings_one_job_back(mita: Run, dead: list[str]) -> None:
+    assert mita("retry", dead[0]).code == 0
+    job = mita("show", dead[0], "--json").data["job"]
+    assert (job["state"], job["attempts"]) == ("ready", 0)
+
+
+def test_retry_all_counts_first(mita: Run, dead: list[str]) -> None:
+    said = mita("retry", "--all", "--dry-run")
+    assert (said.code, said.out) == (0, "3 jobs match\n")
+    assert mita("retry", "--all", "--dry-run", "--json").data == {"matched": 3, "answers": {}, "dry_run": True}
+    assert [state(mita, id) for id in dead] == ["failed"] * 3
+
+
+def test_retry_all_does_nothing_unasked(mita: Run, dead: list[str]) -> None:
+    said = mita("retry", "--all")
+    assert said.code == 2
+    assert "3 jobs match, and nobody can be asked here: say --yes" in said.err
+    assert [state(mita, id) for id in dead] == ["failed"] * 3
+
+
+@pytest.mark.parametrize(("answer", "code", "became"), [("y\n", 0, "ready"), ("\n", 1, "failed"), ("no\n", 1, "failed")])
+def test_a_person_is_asked(
+    mita: Run, dead: list[str], monkeypatch: pytest.MonkeyPatch, answer: str, code: int, became: str
+) -> None:
+    monkeypatch.setattr("mita.cli.screen.Screen.asks", True)
+    monkeypatch.setattr("sys.stdin", StringIO(answer))
+    said = mita("retry", "--all")
+    assert "3 jobs match. Retry them? [y/N]" in said.err
+    assert said.code == code
+    assert {state(mita, id) for id in dead} == {became}
+
+
+def test_retry_all_takes_filters(mita: Run, dead: list[str]) -> None:
+    said = mita("retry", "--all", "--resource", "account:1", "--error", "less than", "--yes")
+    assert (said.code, said.out) == (0, "2 jobs done\n")
+    assert "retrying: 2 of 2" in said.err
+    assert [state(mita, id) for id in dead] == ["ready", "ready", "failed"]
+
+
+def test_retry_all_as_json_is_one_document(mita: Run, dead: list[str]) -> None:
+    said = mita("retry", "--all", "--yes", "--json")
+    assert said.data == {"matched": 3, "answers": {"done": 3}, "dry_run": False}
+    assert said.err == ""
+
+
+def test_retry_all_of_nothing(mita: Run) -> None:
+    mita("migrate")
+    assert mita("retry", "--all").out == "0 jobs match\n"
+
+
+def test_retry_all_goes_through_many_pages(
+    mita: Run, enqueue: Put, monkeypatch: pytest.MonkeyPatch, dead: list[str]
+) -> None:
+    monkeypatch.setattr("mita.cli.amend.PAGE", 1)
+    monkeypatch.setattr("mita.cli.amend.TOGETHER", 2)
+    assert mita("retry", "--all", "--yes", "--json").data["answers"] == {"done": 3}
+
+
+@pytest.mark.parametrize("words", [["--all", "0" * 32], ["--queue", "mail", "0" * 32], ["--queue", "mail"], []])
+def test_retry_takes_ids_or_all_but_not_both_nor_neither(mita: Run, words: list[str]) -> None:
+    mita("migrate")
+    assert mita("retry", *words).code == 2

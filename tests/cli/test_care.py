@@ -1,0 +1,63 @@
+"""`doctor`, `migrate`."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from mita import Mita
+from mita.model.repeat import Repeat
+from mita.model.view import Finding, Health
+
+from .conftest import Run
+
+
+def test_migrate_makes_a_store_that_others_then_use(mita: Run, project: Path) -> None:
+    said = mita("migrate")
+    assert (said.code, said.out) == (0, "the schema of sqlite file jobs.db is up to date\n")
+    assert (project / "jobs.db").exists()
+    assert mita("migrate", "--json").data == {"store": "sqlite file jobs.db", "steps": []}
+
+
+def test_the_doctor_finds_a_good_store_good(mita: Run) -> None:
+    mita("migrate")
+    said = mita("doctor")
+    assert said.code == 0
+    assert "acknowledged means on disk" in said.out
+    assert "→ workers: start one" in said.out
+    findings = {finding["what"]: finding for finding in mita("doctor", "--json").data["findings"]}
+    assert findings["durability"]["health"] == "good"
+    assert findings["workers"]["health"] == "warn"
+
+
+def test_the_doctor_points_at_rights_that_are_too_wide(mita: Run, project: Path) -> None:
+    mita("migrate")
+    (project / "jobs.db").chmod(0o644)
+    said = mita("doctor")
+    assert (said.code, "chmod 600" in said.out) == (0, True)
+
+
+def test_a_parked_repeat_makes_the_doctor_fail(mita: Run, enqueue: Callable[..., str]) -> None:
+    enqueue("greet", "Ada")
+
+    async def park() -> None:
+        store = await Mita("sqlite:///jobs.db").open_store()
+        await store.put_repeat(Repeat(key="torn", spec=b"\xc1", cursor=10**15))
+        await store.close()
+
+    asyncio.run(park())
+    said = mita("doctor")
+    assert (said.code, "torn is parked" in said.out) == (1, True)
+
+
+def test_what_is_bad_is_an_exit_code(mita: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    mita("migrate")
+
+    async def ill(store: object) -> list[Finding]:
+        return [Finding("integrity", "page 3 is torn", Health.BAD, "copy the file")]
+
+    monkeypatch.setattr("mita.stores.sqlite.SqliteStore.doctor", ill)
+    said = mita("doctor")
+    assert said.code == 1
+    assert "→ integrity: copy the file" in said.out

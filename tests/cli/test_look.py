@@ -1,0 +1,137 @@
+"""`jobs`, `show`, `why`."""
+
+from collections.abc import Callable
+
+import pytest
+
+from .conftest import Run
+
+Put = Callable[..., str]
+Work = Callable[[], None]
+
+
+def test_jobs_are_listed_newest_first(mita: Run, enqueue: Put) -> None:
+    ids = [enqueue("greet", name) for name in ("Ada", "Bo", "Cy")]
+    assert [line.split()[0] for line in mita("jobs").out.splitlines()] == ["ID", *reversed(ids)]
+
+
+def test_a_list_shows_what_matters_of_each_job(mita: Run, enqueue: Put, work_off: Work) -> None:
+    enqueue("charge", "1", "-5")
+    work_off()
+    enqueue("greet", "Ada", "--after", "300")
+    header, later, failed = mita("jobs").out.splitlines()
+    assert header.split() == ["ID", "STATE", "WHEN", "TASK", "QUEUE", "NOTE"]
+    assert "scheduled  in 4 m" in later
+    assert "ago" in failed
+    assert "charge" in failed
+    assert "billing" in failed
+    assert "ValueError: cannot charge less than nothing" in failed
+
+
+def test_text_of_jobs_cannot_steer_the_terminal(mita: Run, enqueue: Put, work_off: Work) -> None:
+    id = enqueue("charge", "1", "-5")
+    work_off()
+    for said in (mita("jobs"), mita("show", id), mita("why", id)):
+        assert "\x1b" not in said.out
+        assert "\\x1b[31m" in said.out
+
+
+@pytest.mark.parametrize(
+    ("chosen", "count"),
+    [
+        (["--queue", "billing"], 2),
+        (["--task", "greet"], 2),
+        (["--state", "failed"], 1),
+        (["--state", "succeeded"], 2),
+        (["--state", "scheduled"], 1),
+        (["--state", "running"], 0),
+        (["--resource", "account:2"], 1),
+        (["--unique", "ada"], 1),
+        (["--error", "less than nothing"], 1),
+        (["--task", "greet", "--state", "scheduled"], 1),
+    ],
+)
+def test_filters_choose(mita: Run, enqueue: Put, work_off: Work, chosen: list[str], count: int) -> None:
+    for words in (["charge", "1", "-5"], ["charge", "2", "5"], ["greet", "Ada", "--unique", "ada"]):
+        enqueue(*words)
+    work_off()
+    enqueue("greet", "Bo", "--after", "1h")
+    assert len(mita("jobs", *chosen, "--json").data["jobs"]) == count
+
+
+def test_pages_follow_one_another(mita: Run, enqueue: Put) -> None:
+    ids = [enqueue("greet", str(n)) for n in "abcde"]
+    first = mita("jobs", "--limit", "2", "--json").data
+    second = mita("jobs", "--limit", "3", "--after", first["after"], "--json").data
+    assert [job["id"] for job in first["jobs"] + second["jobs"]] == ids[::-1]
+    assert second["after"] is None
+    assert f"more: add --after {first['after']}" in mita("jobs", "--limit", "2").out
+
+
+def test_an_empty_list_says_so(mita: Run) -> None:
+    mita("migrate")
+    assert mita("jobs").out == "no jobs\n"
+    assert mita("jobs", "--task", "greet").out == "no jobs match\n"
+    assert "queue 'typo' never had any" in mita("jobs", "--queue", "typo").out
+
+
+def test_a_record_has_everything_but_the_arguments(mita: Run, enqueue: Put, work_off: Work) -> None:
+    id = enqueue("charge", "1", "-5", "card=4111")
+    work_off()
+    said = mita("show", id)
+    assert said.code == 0
+    for part in (id, "charge", "billing, priority 5", "failed", "account:1", "attempts 1", "created", "Traceback"):
+        assert part in said.out
+    assert "4111" not in said.out
+    assert "hidden" in said.out
+    assert "card='4111'" in mita("show", id, "--args").out
+
+
+def test_a_record_as_json(mita: Run, enqueue: Put, work_off: Work) -> None:
+    id = enqueue("greet", "Ada", "times=2")
+    work_off()
+    job = mita("show", id, "--json").data["job"]
+    assert job["id"] == id
+    assert job["result"] == "hello hello Ada"
+    assert [line["kind"] for line in job["timeline"]] == ["created", "started", "succeeded"]
+    assert "arguments" not in job
+    assert mita("show", id, "--json", "--args").data["job"]["arguments"] == {"name": "Ada", "times": 2}
+
+
+def test_the_first_digits_of_an_id_will_do(mita: Run, enqueue: Put) -> None:
+    first, second = enqueue("greet", "Ada"), enqueue("greet", "Bo")
+    for length in range(16, 32):
+        assert mita("show", first[:length], "--json").data["job"]["id"] == first
+    assert mita("show", second[:-6].upper(), "--json").data["job"]["id"] == second
+    assert mita("show", "ffff").code == 1
+    both = mita("show", first[:4])
+    assert (both.code, "more than one job id begins with" in both.err) == (2, True)
+
+
+def test_why_says_what_a_job_waits_for_and_what_to_do(mita: Run, enqueue: Put) -> None:
+    id = enqueue("greet", "Ada", "--after", "1h")
+    mita("pause", "default")
+    said = mita("why", id)
+    assert said.code == 0
+    assert "it is due in" in said.out
+    assert "queue 'default' is paused" in said.out
+    assert "→ `resume default`" in said.out
+    codes = [reason["code"] for reason in mita("why", id, "--json").data["reasons"]]
+    assert codes == ["due", "queue paused", "no worker"]
+
+
+@pytest.mark.parametrize("command", ["show", "why", "cancel", "retry"])
+def test_an_unknown_id_is_not_found(mita: Run, command: str) -> None:
+    mita("migrate")
+    for id in ("0" * 32, "abc123"):
+        said = mita(command, id)
+        assert said.code == 1
+        assert f"no job {id} is in the store" in said.err
+        assert mita(command, id, "--json").data["kind"] == "failed"
+
+
+@pytest.mark.parametrize("command", ["show", "why", "cancel", "retry"])
+def test_what_cannot_be_an_id_is_wrong_use(mita: Run, command: str) -> None:
+    mita("migrate")
+    said = mita(command, "not-an-id")
+    assert (said.code, "is not a job id" in said.err) == (2, True)

@@ -1,0 +1,134 @@
+"""Tables, colours and progress, with a terminal and without."""
+
+import os
+import pty
+import subprocess
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from io import StringIO
+from pathlib import Path
+
+import pytest
+
+from mita.cli.progress import Progress
+from mita.cli.screen import Screen
+from mita.cli.table import Column, Table, draw, fitted
+from mita.cli.values import wait
+from mita.cli.words import relative
+
+from .conftest import Run
+
+NOW = datetime(2030, 1, 1, tzinfo=UTC)
+
+
+def lines(table: Table, width: int | None = None) -> list[str]:
+    out = StringIO()
+    draw(table, out, width, colours=False)
+    return out.getvalue().splitlines()
+
+
+def test_columns_are_aligned() -> None:
+    table = Table(("name", Column("jobs", right=True), "note"), [("a", 1200, "x"), ("longer", 3, "")])
+    assert lines(table) == ["NAME     JOBS  NOTE", "a       1,200  x", "longer      3"]
+
+
+def test_a_narrow_terminal_cuts_what_may_give_and_nothing_else() -> None:
+    table = Table(("id", Column("queue", gives=2), Column("note", gives=1)), [("0" * 32, "a" * 12, "b" * 40)])
+    assert fitted(table, None) == [32, 12, 40]
+    assert fitted(table, 86) == [32, 10, 40]
+    assert fitted(table, 80) == [32, 0, 40]
+    assert fitted(table, 60) == [32, 0, 26]
+    assert lines(table, 60)[1] == f"{'0' * 32}  {'b' * 25}…"
+    assert fitted(table, 20) == [32, 0, 0]
+
+
+def test_a_cell_is_one_line() -> None:
+    assert lines(Table(("note",), [("two\nlines\x07",)])) == ["NOTE", "two lines\\x07"]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (-0.2, "200 ms ago"),
+        (-7300, "2 h ago"),
+        (0, "0 ms ago"),
+        (4.2, "in 4 s"),
+        (299, "in 4 m"),
+        (86400 * 3, "in 3 d"),
+    ],
+)
+def test_times_are_relative(seconds: float, words: str) -> None:
+    assert relative(NOW + timedelta(seconds=seconds), NOW) == words
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("0", 0), ("1.5", 1.5), ("250ms", 0.25), ("1h30m", 5400), ("1 d", 86400)])
+def test_waits_have_units(text: str, seconds: float) -> None:
+    assert wait(text) == seconds
+
+
+def test_progress_without_a_terminal_is_plain_lines_on_stderr() -> None:
+    out, err = StringIO(), StringIO()
+    with Progress(Screen(out=out, err=err), "retrying", 3) as progress:
+        for _ in range(3):
+            progress.advance(1)
+    assert (out.getvalue(), err.getvalue()) == ("", "retrying: 3 of 3\n")
+
+
+class Terminal(StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("colours", [True, False])
+def test_progress_on_a_terminal_is_a_bar(monkeypatch: pytest.MonkeyPatch, colours: bool) -> None:
+    monkeypatch.setenv("TERM", "xterm" if colours else "dumb")
+    err = Terminal()
+    with Progress(Screen(out=Terminal(), err=err), "retrying", 3) as progress:
+        progress.advance(3)
+    assert "3" in err.getvalue()
+    assert ("\x1b" in err.getvalue()) is colours
+
+
+def on_a_terminal(*arguments: str, **environment: str) -> str:
+    """What `mita` writes when its stdout is a terminal."""
+    ours, theirs = pty.openpty()
+    env = {**os.environ, "TERM": "xterm", "COLUMNS": "80", **environment}
+    child = subprocess.Popen([sys.executable, "-m", "mita.cli", *arguments], stdout=theirs, stderr=theirs, env=env)
+    os.close(theirs)
+    written = b""
+    while True:
+        try:
+            some = os.read(ours, 65536)
+        except OSError:  # Linux says so when the other side is gone
+            break
+        if not some:
+            break
+        written += some
+    os.close(ours)
+    assert child.wait(60) == 0
+    return written.decode()
+
+
+@pytest.mark.parametrize("environment", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
+def test_colours_are_for_terminals_that_want_them(
+    project: Path, enqueue: Callable[..., str], shell: Run, environment: dict[str, str]
+) -> None:
+    id = enqueue("greet", "Ada")
+    assert "\x1b[" in on_a_terminal("jobs")
+    assert "\x1b" not in on_a_terminal("jobs", **environment)
+    assert id in on_a_terminal("jobs", **environment)
+    assert "\x1b" not in shell("jobs").out
+
+
+def test_json_is_never_coloured(project: Path, enqueue: Callable[..., str]) -> None:
+    enqueue("greet", "Ada")
+    assert "\x1b" not in on_a_terminal("jobs", "--json")
+
+
+def test_without_rich_tables_are_plain(project: Path, enqueue: Callable[..., str]) -> None:
+    (project / "rich.py").write_text("raise ImportError('not installed')")
+    id = enqueue("greet", "Ada")
+    written = on_a_terminal("jobs", PYTHONPATH=str(project))
+    assert id in written
+    assert "\x1b" not in written

@@ -1,0 +1,181 @@
+"""`mita worker`, as processes: what it says, how it stops, and how it keeps others alive."""
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from .conftest import Run
+from .processes import Running, alive, gone, wait_until
+
+Put = Callable[..., str]
+Start = Callable[..., Running]
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals as POSIX has them")
+
+
+@pytest.fixture
+def start(mita: Run) -> Iterator[Start]:
+    """Start a worker of the project's app."""
+    started: list[Running] = []
+
+    def run(*arguments: str, **environment: str) -> Running:
+        started.append(Running(*(arguments or ("shop:app",)), **environment))
+        return started[-1]
+
+    yield run
+    for running in started:
+        running.close()
+
+
+def job(mita: Run, id: str) -> dict[str, object]:
+    data: dict[str, object] = mita("show", id, "--json").data["job"]
+    return data
+
+
+def until(mita: Run, id: str, state: str) -> None:
+    wait_until(lambda: job(mita, id)["state"] == state)
+
+
+def test_it_says_what_it_serves_from_where_and_how_durable_that_is(start: Start, enqueue: Put, mita: Run) -> None:
+    id = enqueue("greet", "Ada")
+    worker = start("shop:app", "--queues", "default,billing", "--name", "box", "--concurrency", "3")
+    worker.heard(r"worker box serves queues default, billing, 6 tasks, 3 slots, from sqlite file jobs\.db.*on disk")
+    until(mita, id, "succeeded")
+    worker.signal(signal.SIGTERM)
+    assert worker.ended() == 0
+    assert worker.out == ""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_lets_running_jobs_end(start: Start, enqueue: Put, mita: Run, number: signal.Signals) -> None:
+    id = enqueue("nap", "0.7")
+    worker = start()
+    until(mita, id, "running")
+    worker.signal(number)
+    worker.heard("stopping: running jobs have 20 s")
+    assert worker.ended() == 0
+    assert (job(mita, id)["state"], job(mita, id)["interruptions"]) == ("succeeded", 0)
+
+
+@pytest.mark.parametrize("task", ["nap", "doze"])
+def test_after_the_grace_time_running_jobs_are_put_back(start: Start, enqueue: Put, mita: Run, task: str) -> None:
+    id = enqueue(task, "60")
+    worker = start("shop:app", "--grace", "0.2")
+    until(mita, id, "running")
+    worker.signal(signal.SIGTERM)
+    assert worker.ended() == 0
+    assert (job(mita, id)["state"], job(mita, id)["interruptions"], job(mita, id)["attempts"]) == ("ready", 1, 0)
+
+
+def test_a_second_signal_puts_them_back_at_once(start: Start, enqueue: Put, mita: Run) -> None:
+    id = enqueue("nap", "60")
+    worker = start("shop:app", "--grace", "60")
+    until(mita, id, "running")
+    worker.signal(signal.SIGINT)
+    worker.heard("stopping")
+    worker.signal(signal.SIGINT)
+    worker.heard("putting running jobs back")
+    assert worker.ended() == 0
+    assert (job(mita, id)["state"], job(mita, id)["interruptions"]) == ("ready", 1)
+
+
+def test_it_can_run_the_app_on_another_store(start: Start, mita: Run) -> None:
+    place = ("--url", "sqlite:///elsewhere.db", "--namespace", "two")
+    id = mita("enqueue", "greet", "Ada", "--app", "shop:app", *place, "--json").data["id"]
+    worker = start("shop:app", *place)
+    worker.heard(r"sqlite file elsewhere\.db, namespace two")
+    wait_until(lambda: mita("show", id, "--json", *place).data["job"]["state"] == "succeeded")
+    worker.signal(signal.SIGTERM)
+    assert worker.ended() == 0
+
+
+def test_its_log_can_be_json_and_its_answer_too(start: Start, enqueue: Put, mita: Run) -> None:
+    id = enqueue("charge", "1", "-5")
+    worker = start("shop:app", "--json")
+    until(mita, id, "failed")
+    worker.signal(signal.SIGTERM)
+    assert worker.ended() == 0
+    lines = [json.loads(line) for line in worker.log]
+    [failed] = [line for line in lines if line.get("job") == id]
+    assert (failed["level"], failed["task"], failed["queue"]) == ("error", "charge", "billing")
+    assert json.loads(worker.out) == {"stopped": True}
+
+
+def test_a_worker_does_not_load_what_only_people_need(start: Start, enqueue: Put, mita: Run, project: object) -> None:
+    id = enqueue("greet", "Ada")
+    worker = start("shop:app", PYTHONPROFILEIMPORTTIME="1")
+    until(mita, id, "succeeded")
+    worker.signal(signal.SIGTERM)
+    assert worker.ended() == 0
+    loaded = {line.rsplit("|", 1)[1].strip() for line in worker.log if line.startswith("import time:")}
+    assert "mita.engine.worker" in loaded
+    assert not {name for name in loaded if name.split(".")[0] == "rich"}
+
+
+# ---------------------------------------------------------------- --processes
+
+
+def pids(worker: Running, *numbers: int) -> list[int]:
+    return [int(worker.heard(rf"process {number} is (\d+)")[1]) for number in numbers]
+
+
+def test_a_process_that_dies_is_started_again_and_all_stop_together(start: Start, enqueue: Put, mita: Run) -> None:
+    supervisor = start("shop:app", "--processes", "2", "--name", "box", "--lease", "1")
+    first, second = pids(supervisor, 1, 2)
+    for _ in range(2):
+        supervisor.heard(r"worker box-\d serves all queues")
+    os.kill(first, signal.SIGKILL)
+    supervisor.heard("process 1 was killed by SIGKILL; another is started in 0.5 s")
+    [third] = pids(supervisor, 1)
+    supervisor.heard("worker box-1 serves all queues")
+    id = enqueue("greet", "Ada")
+    until(mita, id, "succeeded")
+    supervisor.signal(signal.SIGTERM)
+    assert supervisor.ended() == 0
+    assert not any(alive(pid) for pid in (first, second, third))
+    assert "all worker processes are gone" in supervisor.log[-1]
+
+
+def test_a_signal_to_the_whole_group_still_lets_jobs_end(start: Start, enqueue: Put, mita: Run) -> None:
+    id = enqueue("nap", "0.7")
+    supervisor = start("shop:app", "--processes", "2")
+    children = pids(supervisor, 1, 2)
+    for _ in children:
+        supervisor.heard("serves all queues, 6 tasks")
+    until(mita, id, "running")
+    for pid in (*children, supervisor.process.pid):
+        os.kill(pid, signal.SIGTERM)
+    assert supervisor.ended() == 0
+    assert (job(mita, id)["state"], job(mita, id)["interruptions"]) == ("succeeded", 0)
+
+
+def test_a_second_signal_reaches_the_processes_too(start: Start, enqueue: Put, mita: Run) -> None:
+    id = enqueue("nap", "60")
+    supervisor = start("shop:app", "--processes", "2", "--grace", "60")
+    until(mita, id, "running")
+    supervisor.signal(signal.SIGTERM)
+    for _ in range(2):
+        supervisor.heard("stopping: running jobs have 60 s")
+    supervisor.signal(signal.SIGTERM)
+    assert supervisor.ended() == 0
+    assert job(mita, id)["interruptions"] == 1
+
+
+def test_processes_do_not_outlive_their_supervisor(start: Start, mita: Run) -> None:
+    supervisor = start("shop:app", "--processes", "2")
+    children = pids(supervisor, 1, 2)
+    for _ in children:
+        supervisor.heard("serves all queues, 6 tasks")
+    supervisor.signal(signal.SIGKILL)
+    assert all(gone(pid) for pid in children)
+
+
+def test_a_mistake_is_not_tried_again(start: Start, mita: Run) -> None:
+    supervisor = start("nosuch:app", "--processes", "2", "--json")
+    assert supervisor.ended() == 2
+    assert "there is no module 'nosuch'" in "".join(supervisor.log)
+    assert json.loads(supervisor.out)["kind"] == "usage"
