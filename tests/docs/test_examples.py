@@ -51,7 +51,8 @@ class Reader:
 
     def _compiled(self, text: str, line: int) -> CodeType:
         padded = "\n" * (line - 1) + text
-        return compile(padded, str(self._page), "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+        code: CodeType = compile(padded, str(self._page), "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+        return code
 
     def _console(self, text: str) -> None:
         for command in re.findall(r"^\$ (mita .*?)(?:\s+#.*)?$", text, re.MULTILINE):
@@ -79,8 +80,8 @@ class Reader:
         for worker, running in self._workers:
             worker.stop()
             await running
-        for app in {*self._apps, self._names.get("app")} - {None}:
-            await app.close()
+        if "app" in self._names:
+            await self._names["app"].close()
 
 
 @pytest.mark.parametrize("page", WITH_EXAMPLES, ids=lambda page: str(page.relative_to(ROOT)))

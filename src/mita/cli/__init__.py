@@ -8,7 +8,7 @@ from mita.errors import MitaError
 
 from . import amend, care, demo, enqueue, look, queues, repeats, work
 from .exits import Exit, exit_of
-from .parser import Commands, read, root
+from .parser import Commands, Parser, read, root
 from .screen import Screen
 from .supervisor import is_child
 
@@ -34,11 +34,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         raise
 
 
-def _run(arguments: list[str], screen: Screen) -> int:
+def grammar() -> Parser:
+    """Every command there is."""
     parser = root()
     commands = Commands(parser)
     for group in (work, demo, enqueue, look, amend, queues, repeats, care):
         group.add(commands)
-    options = read(parser, arguments)
+    return parser
+
+
+def _run(arguments: list[str], screen: Screen) -> int:
+    options = read(grammar(), arguments)
     code: int = options.run(options, screen)
     return code

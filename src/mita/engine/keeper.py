@@ -18,6 +18,7 @@ from .execution import Execution, Stop
 log = logging.getLogger("mita.worker")
 
 BEATS = 3  # heartbeats per lease
+CHECKS = 10  # looks at our own clock per lease
 BATCH = 1000
 
 
@@ -56,6 +57,7 @@ class Keeper:
 
     async def _keep(self) -> None:
         self._own_loop, self._poked = asyncio.get_running_loop(), asyncio.Event()
+        watch = asyncio.create_task(self._watch(self._lease / SECOND / CHECKS))
         store: Store | None = None
         pause = self._lease / SECOND / BEATS
         while not self._leaving:
@@ -65,13 +67,18 @@ class Keeper:
                 await self._beat(store)
             except MitaError as error:
                 log.warning("a heartbeat failed: %s", error)
-                self._check_deadlines()
                 await self._rest(pause / 4)
                 continue
-            self._check_deadlines()
             await self._rest(pause)
+        watch.cancel()
         if store is not None:
             await self._goodbye(store)
+
+    async def _watch(self, pause: float) -> None:
+        """Beside the heartbeats: a store that hangs does not even fail."""
+        while True:
+            await asyncio.sleep(pause)
+            self._check_deadlines()
 
     async def _rest(self, seconds: float) -> None:
         assert self._poked is not None  # noqa: S101

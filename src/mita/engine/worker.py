@@ -101,7 +101,7 @@ class Worker:
         self._keeper.poke()
 
     async def _work(self, store: Store) -> None:
-        log.info("worker %s (%s) serves %s", self.name, self.id, ", ".join(self._settings.queues or ()) or "all queues")
+        log.debug("worker %s (%s) serves %s", self.name, self.id, ", ".join(self._settings.queues or ()) or "all queues")
         turns = asyncio.create_task(self._turns.run(self._crew))
         helpers = [asyncio.create_task(part) for part in self._helpers(store)]
         try:

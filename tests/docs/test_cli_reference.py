@@ -1,0 +1,42 @@
+"""The page of commands is what `mita --help` says. `python -m tests.docs.test_cli_reference` writes it anew."""
+
+import argparse
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from mita.cli import grammar
+
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "cli.md"
+
+HEAD = """# Commands
+
+The store is `--url`, else the app's own, `$MITA_URL`, or `sqlite:///mita.db`. Every command takes `--json`. A job's id may be shortened to
+any beginning that is still unique. Waits are written as `90`, `90s`, `5m`, `2h` or `1d`.
+
+"""
+
+
+def commands(root: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    for action in root._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for command in action.choices.values():
+                yield command
+                yield from commands(command)
+
+
+def render() -> str:
+    os.environ["COLUMNS"] = "110"
+    parts = [f"```text\n{grammar().format_help().strip()}\n```\n"]
+    for command in commands(grammar()):
+        text = command.format_help().split("\nexit codes:")[0].strip()
+        parts.append(f"## `{command.prog}`\n\n```text\n{text}\n```\n")
+    return HEAD + "\n".join(parts)
+
+
+def test_the_page_of_commands_is_what_help_says() -> None:
+    assert PAGE.read_text() == render()
+
+
+if __name__ == "__main__":
+    PAGE.write_text(render())
