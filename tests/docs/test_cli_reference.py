@@ -2,8 +2,11 @@
 
 import argparse
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
 
 from mita.cli import grammar
 
@@ -11,8 +14,8 @@ PAGE = Path(__file__).parents[2] / "docs" / "reference" / "cli.md"
 
 HEAD = """# Commands
 
-The store is `--url`, else the app's own, `$MITA_URL`, or `sqlite:///mita.db`. Every command takes `--json`. A job's id may be shortened to
-any beginning that is still unique. Waits are written as `90`, `90s`, `5m`, `2h` or `1d`.
+The store is `--url`, else the app's own, `$MITA_URL`, or `sqlite:///mita.db`. Every command takes `--json`. A job's id may be
+shortened to any beginning that is still unique. Waits are written as `90`, `90s`, `5m`, `2h` or `1d`.
 
 """
 
@@ -34,6 +37,7 @@ def render() -> str:
     return HEAD + "\n".join(parts)
 
 
+@pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="later versions of argparse lay help out in another way")
 def test_the_page_of_commands_is_what_help_says() -> None:
     assert PAGE.read_text() == render()
 
