@@ -8,6 +8,7 @@ from types import MappingProxyType, TracebackType
 from typing import Any, Self
 
 from mita.client import Client, unknown_task
+from mita.engine.alone import LoneScheduler
 from mita.engine.worker import Worker
 from mita.errors import UsageError
 from mita.model.policy import Retry
@@ -15,7 +16,7 @@ from mita.place import Place
 from mita.ports.clock import Clock
 from mita.ports.store import Store
 from mita.rules.judge import Keep
-from mita.settings import AppSettings, StoreURL, WorkerSettings
+from mita.settings import AppSettings, SchedulerSettings, StoreURL, WorkerSettings
 from mita.sync import Portal
 from mita.tasks import Declare, Options, Registry, Task
 
@@ -84,6 +85,7 @@ class Mita(Client):
         threads: int = 16,
         name: str = "",
         schedule: bool = True,
+        schedule_lock: float = 3.0,
         poll: float = 1.0,
     ) -> Worker:
         """A worker for these queues (None: all there are). `await worker.run()` until `worker.stop()`."""
@@ -97,11 +99,17 @@ class Mita(Client):
             threads=threads,
             name=name,
             schedule=schedule,
+            schedule_lock=schedule_lock,
             poll=poll,
         )
         for task in self.tasks.values():
             task.arguments.prepare()
         return Worker(self._place.new, self.tasks, settings, self._keep, self._settings.keep_most, self.repeats.put_declared)
+
+    def scheduler(self, *, lock: float = 3.0, poll: float = 1.0, name: str = "") -> LoneScheduler:
+        """What fires repeats in every worker, without a worker: `await scheduler.run()` until `scheduler.stop()`."""
+        settings = SchedulerSettings(lock=lock, poll=poll, name=name)
+        return LoneScheduler(self._place.new, settings, self.repeats.put_declared)
 
     # ------------------------------------------------------------ places
 

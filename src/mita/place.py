@@ -90,24 +90,53 @@ async def _close_at_the_end(store: Store) -> AsyncGenerator[None, None]:
 # ---------------------------------------------------------------- which store, by scheme; each is imported when it is used
 
 
+EXTRAS = {
+    "postgresql": "postgres",
+    "postgres": "postgres",
+    "redis": "redis",
+    "rediss": "redis",
+    "unix": "redis",
+    "redis+cluster": "redis",
+    "nats": "nats",
+    "tls": "nats",
+}
+
+
 def maker(url: StoreURL, clock: Clock | None) -> Callable[[], Store]:
     """Makes stores for this URL, on that clock instead of their own if one is given. Those of one memory URL share
     their jobs."""
-    match url.scheme:
-        case "sqlite":
-            from mita.stores.sqlite import SqliteStore
+    if url.scheme == "sqlite":
+        from mita.stores.sqlite import SqliteStore
 
-            return lambda: SqliteStore(url.path, url.namespace, clock)
-        case "memory":
-            from mita.stores.memory import MemoryState, MemoryStore
+        return lambda: SqliteStore(url.path, url.namespace, clock)
+    if url.scheme == "memory":
+        from mita.stores.memory import MemoryState, MemoryStore
 
-            state = MemoryState()
-            return lambda: MemoryStore(state, clock or SystemClock())
-    raise UsageError(
-        f"the store behind {url.scheme}:// is not part of this version of Mita: use sqlite:///jobs.db, or memory:// in tests"
-    )
+        state = MemoryState()
+        return lambda: MemoryStore(state, clock or SystemClock())
+    try:
+        return _server(url, clock)
+    except ModuleNotFoundError as error:
+        raise missing_extra(url, error) from error
 
 
-def missing_extra(url: StoreURL, extra: str, error: ImportError) -> UsageError:
+def _server(url: StoreURL, clock: Clock | None) -> Callable[[], Store]:
+    match EXTRAS[url.scheme]:
+        case "postgres":
+            from mita.stores.postgres import PostgresStore
+
+            return lambda: PostgresStore(url.text, namespace=url.namespace, clock=clock)
+        case "redis":
+            from mita.stores.redis import RedisStore
+
+            return lambda: RedisStore(url.text, namespace=url.namespace, clock=clock)
+        case _:
+            from mita.stores.nats import parse
+
+            return lambda: parse(url.text, url.namespace, clock)
+
+
+def missing_extra(url: StoreURL, error: ImportError) -> UsageError:
     """For a store whose driver is not installed."""
-    return UsageError(f"{url.scheme}:// needs a driver that is not installed ({error}): pip install 'mita[{extra}]'")
+    install = f"pip install 'mita[{EXTRAS[url.scheme]}]'"
+    return UsageError(f"{url.scheme}:// needs a driver that is not installed ({error}): {install}")

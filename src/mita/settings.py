@@ -33,6 +33,7 @@ _EXAMPLES = (
     "sqlite:///jobs.db, memory://, postgresql://…, redis://…, rediss://…, unix://…, redis+cluster://…, nats://…, tls://…"
 )
 _SHORTEST_LEASE = 0.2
+_SHORTEST_LOCK = SECOND // 5
 
 
 class StoreURL(Struct, frozen=True):
@@ -124,11 +125,41 @@ class AppSettings(Struct, frozen=True, kw_only=True):
         return cls(keep=wait("keep", keep), keep_failed=wait("keep_failed", keep_failed), **rest)
 
 
+def check_poll(poll: float) -> None:
+    if wait("poll", poll) < 1:
+        raise UsageError(f"poll={poll!r}: the safety poll needs a pause; give for example 1 second")
+
+
+def check_lock(named: str, length: float) -> None:
+    """How long the schedulers' lock lasts: 0 is none."""
+    if 0 < wait(named, length) < _SHORTEST_LOCK:
+        raise UsageError(
+            f"{named}={length!r}: a lock shorter than {_SHORTEST_LOCK / SECOND} s changes hands all the time; "
+            "0 switches it off, and no fire is made twice without it"
+        )
+
+
+class SchedulerSettings(Struct, frozen=True, kw_only=True):
+    """How a scheduler that stands alone works; lengths in seconds. `lock`: for how long one of many fires for all, 0 for
+    each on its own."""
+
+    lock: float = 3.0
+    poll: float = 1.0
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        if self.name:
+            check_name("scheduler", self.name)
+        check_lock("lock", self.lock)
+        check_poll(self.poll)
+
+
 class WorkerSettings(Struct, frozen=True, kw_only=True):
     """How one worker works; lengths in seconds.
 
     `queues=None` serves every queue there is. An empty `name` is made of host and process. `schedule`: whether it fires
-    repeats. `poll` is the safety net under the wake-ups.
+    repeats; `schedule_lock`: for how long one of many does that for all, 0 for each on its own. `poll` is the safety net
+    under the wake-ups.
     """
 
     queues: tuple[str, ...] | None = None
@@ -138,10 +169,12 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
     threads: int = 16
     name: str = ""
     schedule: bool = True
+    schedule_lock: float = 3.0
     poll: float = 1.0
 
     def __post_init__(self) -> None:
         self._check_queues()
+        check_lock("schedule_lock", self.schedule_lock)
         if self.name:
             check_name("worker", self.name)
         for count in ("concurrency", "threads"):
@@ -155,8 +188,7 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
                 f"lease={self.lease!r}: shorter than {_SHORTEST_LEASE} s, a moment's pause would lose running jobs; "
                 "the lease is extended while a job runs, so it need not be longer than the jobs"
             )
-        if round(self.poll * SECOND) < 1:
-            raise UsageError(f"poll={self.poll!r}: the safety poll needs a pause; give for example 1 second")
+        check_poll(self.poll)
 
     def _check_queues(self) -> None:
         if self.queues is None:

@@ -21,6 +21,7 @@ class Acted:
         self.reports: list[Any] = []
         self.memos: dict[tuple[str, bool], bytes] = {}
         self.keeps: list[int | None] = []
+        self.completed: list[tuple[Any, Any]] = []
 
     async def report(self, packed: bytes) -> None:
         if self.lost:
@@ -33,6 +34,12 @@ class Acted:
     async def remember(self, name: str, value: bytes, keep: int | None) -> bytes | None:
         self.keeps.append(keep)
         return None if self.lost else self.memos.setdefault((name, keep is not None), value)
+
+    async def complete(self, connection: Any, result: bytes) -> None:
+        self.complete_sync(connection, result)
+
+    def complete_sync(self, connection: Any, result: bytes) -> None:
+        self.completed.append((connection, msgspec.msgpack.decode(result)))
 
     def call(self, coro: Coroutine[Any, Any, Any]) -> Any:
         try:
@@ -151,3 +158,11 @@ async def test_wrong_uses_of_once_are_refused(job: Job) -> None:
         await job.once("", lambda: 1)
     with pytest.raises(UsageError, match="cannot be stored"):
         await job.once("a", object)
+
+
+async def test_success_can_be_part_of_a_transaction_of_the_handlers_own() -> None:
+    run = Acted()
+    job = Job(CLAIM, run)
+    await job.complete_in("your connection", {"paid": True})
+    job.complete_in_sync("another", None)
+    assert run.completed == [("your connection", {"paid": True}), ("another", None)]

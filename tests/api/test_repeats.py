@@ -39,7 +39,7 @@ async def test_a_repeat_is_stored_and_shown(app: Mita, digest: Task[Any, Any]) -
     )
     assert put.next is not None
     assert put.next > datetime.now(UTC)
-    assert await app.repeats.all() == [put]
+    assert await app.repeats.all() == [put] == await app.repeats()
     assert await app.repeats.get("daily") == put
     assert await app.repeats.get("nightly") is None
 

@@ -4,20 +4,21 @@ from hypothesis import strategies as st
 
 from mita.model.job import NewJob, State, WhenBusy
 from mita.model.outcome import Cancel, Change, Counter, Move, Rank, Revive, Verdict
-from mita.model.repeat import RepeatState
+from mita.model.repeat import Repeat, RepeatState
 from mita.model.time import HOUR, NOW, When
 from mita.model.view import JobFilter
 
 QUEUES = st.sampled_from([["a"], ["a"], ["a", "b"], ["b", "a"], ["b"]])
-KEYS = st.sampled_from(["r", "r", "s"])
+LIMITS = st.sampled_from([1, 2, 3, 4, 0])
 LEASES = st.sampled_from([20, 100])
 KEEPS = st.sampled_from([0, 40, HOUR])
 PRIORITIES = st.sampled_from([5, 5, 0, 9])
-PICKS = st.lists(st.integers(0, 7), min_size=1, max_size=3)
-REPEAT_STATES = st.sampled_from([RepeatState.ACTIVE] * 4 + [RepeatState.PARKED])
+PICKS = st.lists(st.integers(0, 11), min_size=1, max_size=3)
+FIRINGS = st.lists(st.integers(0, 2), max_size=2)
+NAMES = st.sampled_from(["x", "y"])
 
 # A moment `at` is a distance from now here; the walk adds its clock.
-WHENS = st.sampled_from([NOW, NOW, NOW, When(10), When(30), When(at=-50), When(at=25)])
+WHENS = st.sampled_from([NOW, NOW, NOW, NOW, NOW, When(10), When(30), When(at=-50), When(at=25)])
 
 DRAFTS: st.SearchStrategy[NewJob] = st.builds(
     NewJob,
@@ -36,23 +37,25 @@ DRAFTS: st.SearchStrategy[NewJob] = st.builds(
     when_busy=st.sampled_from([WhenBusy.WAIT, WhenBusy.WAIT, WhenBusy.WAIT, WhenBusy.SKIP, WhenBusy.REPLACE]),
 )
 
+BATCHES = st.lists(DRAFTS, min_size=1, max_size=3)
+
 WAITS = st.sampled_from([None, NOW, When(10), When(30)])
 ERRORS = st.sampled_from([None, "Boom: %", "Bang: _"])
 COUNTERS = st.sampled_from([None, *Counter])
-EVENTS = st.sampled_from(["", "told"])
+EVENTS = st.sampled_from(["", "", "told"])
 
 ENDED: st.SearchStrategy[Verdict] = st.builds(
     Verdict,
-    state=st.sampled_from([State.SUCCEEDED, State.SUCCEEDED, State.FAILED, State.CANCELLED]),
+    state=st.sampled_from([State.FAILED, State.CANCELLED]),
     counts=COUNTERS,
-    result=st.sampled_from([None, b"", b"\x00result"]),
+    result=st.sampled_from([None, b"half"]),
     error=ERRORS,
     keep=KEEPS,
     event=EVENTS,
     note=st.just("why"),
 )
 HAPPY: st.SearchStrategy[Verdict] = st.builds(
-    Verdict, state=st.just(State.SUCCEEDED), result=st.sampled_from([b"", b"\x00result"]), keep=KEEPS
+    Verdict, state=st.just(State.SUCCEEDED), result=st.sampled_from([b"", b"\x00result"]), keep=KEEPS, event=EVENTS
 )
 BACK: st.SearchStrategy[Verdict] = st.builds(
     Verdict,
@@ -72,6 +75,7 @@ REFUSED: st.SearchStrategy[Verdict] = st.builds(
     event=st.just("unavailable"),
 )
 VERDICTS: st.SearchStrategy[Verdict] = st.one_of(HAPPY, HAPPY, ENDED, BACK, BACK, REFUSED)
+THREE_VERDICTS = st.lists(VERDICTS, min_size=3, max_size=3)
 
 CHANGES: st.SearchStrategy[Change] = st.one_of(
     st.builds(Move, st.sampled_from([NOW, When(10), When(30), When(at=0)])),
@@ -90,4 +94,13 @@ FILTERS: st.SearchStrategy[JobFilter] = st.builds(
     unique=st.sampled_from([None, None, None, "u"]),
     repeat=st.sampled_from([None, None, None, "daily"]),
     error=st.sampled_from([None, None, None, "Boom", "%", "_"]),
+)
+
+REPEATS: st.SearchStrategy[Repeat] = st.builds(
+    Repeat,
+    key=st.sampled_from(["daily", "daily", "hourly"]),
+    spec=st.sampled_from([b"1", b"2"]),
+    cursor=st.sampled_from([-20, 0, 20, None]),  # a distance from now, as above
+    state=st.sampled_from([RepeatState.ACTIVE] * 5 + [RepeatState.PARKED]),
+    reason=st.sampled_from(["", "why"]),
 )

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from msgspec.structs import replace
 
-from mita.model.job import Claim, NewJob, State
+from mita.model.job import Claim, Job, NewJob, State
 from mita.model.outcome import Change, Progress, Settlement, Turn, Verdict
 from mita.model.repeat import Firing, Repeat, RepeatState
 from mita.model.time import When
@@ -24,9 +24,8 @@ from . import steps
 from .stores import Handles
 
 T = TypeVar("T")
+IN_MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None  # a walk is about answers and not about disks
 Pair = tuple[Claim, Claim]  # one claim, as the store and as the model gave it
-NAMES = st.sampled_from(["x", "y"])
-REPEATS = st.sampled_from(["daily", "hourly"])
 
 
 class Walk(RuleBasedStateMachine):
@@ -37,12 +36,13 @@ class Walk(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.loop = asyncio.new_event_loop()
-        self.folder = tempfile.TemporaryDirectory()
+        self.folder = tempfile.TemporaryDirectory(dir=IN_MEMORY)
         self.clock = FakeTicker()
         self.store: Store = type(self).make(Path(self.folder.name), self.clock)()
         self.model: Store = MemoryStore(clock=self.clock)
         self.together = True
         self.ids: list[str] = []
+        self.jobs: dict[str, Job] = {}
         self.pairs: list[Pair] = []
         self.firings: list[Firing] = []
         self.run(self.store.open())
@@ -62,15 +62,15 @@ class Walk(RuleBasedStateMachine):
     def run(self, what: Awaitable[T]) -> T:
         return self.loop.run_until_complete(what)
 
+    def compare(self, said: object, expected: object) -> None:
+        self.together = said == expected
+        assert said == expected
+
     def both(self, ask: Callable[[Store], Awaitable[T]]) -> T:
         """The one answer of both."""
         said, expected = self.run(ask(self.store)), self.run(ask(self.model))
         self.compare(said, expected)
         return said
-
-    def compare(self, said: object, expected: object) -> None:
-        self.together = said == expected
-        assert said == expected
 
     def each(self, ask: Callable[[Store, list[Claim]], Awaitable[T]], pairs: Sequence[Pair]) -> tuple[T, T]:
         """The two answers to a question about claims, each store asked with its own."""
@@ -90,46 +90,69 @@ class Walk(RuleBasedStateMachine):
         self.took_over(said.claims, expected.claims)
         self.compare((said.took, said.again), (expected.took, expected.again))
 
+    # ------------------------------------------------------------ choosing
+
     def pick(self, picks: list[int]) -> list[Pair]:
-        """Claims, counted back from the newest; most of them are stale by now."""
-        return [self.pairs[-1 - n % len(self.pairs)] for n in picks] if self.pairs else []
+        """Claims by number, counted back from the newest: odd numbers from all, which are mostly stale by now, even ones
+        from those that hold."""
+        held = [pair for pair in self.pairs if self.holds(pair[1])] or self.pairs
+        return [line[-1 - n // 2 % len(line)] for n in picks for line in [self.pairs if n % 2 else held]]
+
+    def holds(self, claim: Claim) -> bool:
+        job = self.jobs.get(claim.id)
+        return job is not None and job.state is State.RUNNING and job.token == claim.token
 
     def named(self, picks: list[int]) -> list[str]:
-        return [self.ids[-1 - n % len(self.ids)] for n in picks] if self.ids else ["0" * 32]
+        """Ids by number, counted back from the newest; 0 is nobody's."""
+        there = list(self.jobs)
+        return [there[-(1 + n % len(there))] if n and there else "f" * 32 for n in picks]
 
-    # ------------------------------------------------------------ jobs
-
-    @rule(drafts=st.lists(steps.DRAFTS, min_size=1, max_size=3), again=st.integers(0, 9))
-    def enqueue(self, drafts: list[NewJob], again: int) -> None:
-        jobs = []
-        for draft in drafts:
-            self.ids.append(f"{len(self.ids) + 1:032x}")
-            jobs.append(replace(draft, id=self.ids[-1], when=self.aimed(draft.when)))
-        if again == 0:
-            jobs.append(replace(jobs[0], id=self.ids[len(self.ids) // 2], queue="never seen"))
-        self.both(lambda store: store.enqueue(jobs))
+    def fresh_id(self) -> str:
+        self.ids.append(f"{len(self.ids) + 1:032x}")
+        return self.ids[-1]
 
     def aimed(self, when: When) -> When:
         """Moments are drawn as distances from now."""
         return when if when.at is None else When(at=self.clock.now() + when.at)
 
-    @rule(queues=steps.QUEUES, limit=st.integers(0, 4), lease=steps.LEASES)
+    # ------------------------------------------------------------ jobs
+
+    def take_in(self, drafts: list[NewJob]) -> None:
+        jobs = [replace(draft, id=self.fresh_id(), when=self.aimed(draft.when)) for draft in drafts]
+        self.both(lambda store: store.enqueue(jobs))
+
+    @rule(drafts=steps.BATCHES, again=st.integers(0, 3))
+    def enqueue(self, drafts: list[NewJob], again: int) -> None:
+        self.take_in(drafts)
+        if again == 0:
+            twice = replace(drafts[0], id=self.ids[len(self.ids) // 2], queue="never seen", when=When(5))
+            self.both(lambda store: store.enqueue([twice, twice]))
+
+    @rule(drafts=steps.BATCHES, queues=steps.QUEUES, limit=st.integers(1, 4))
+    def enqueue_and_claim(self, drafts: list[NewJob], queues: list[str], limit: int) -> None:
+        self.take_in(drafts)
+        self.claim_from(queues, limit, 40)
+
+    @rule(queues=steps.QUEUES, limit=steps.LIMITS, lease=steps.LEASES)
     def claim(self, queues: list[str], limit: int, lease: int) -> None:
-        said, expected = self.each(lambda store, _: store.claim(queues, limit, lease, "w1"), [])
-        self.turned(said, expected)
+        self.claim_from(queues, limit, lease)
+
+    def claim_from(self, queues: list[str], limit: int, lease: int) -> None:
+        self.turned(*self.each(lambda store, _: store.claim(queues, limit, lease, "w1"), []))
 
     @precondition(lambda self: self.pairs)
-    @rule(picks=steps.PICKS, verdicts=st.lists(steps.VERDICTS, min_size=3, max_size=3))
+    @rule(picks=steps.PICKS, verdicts=steps.THREE_VERDICTS)
     def settle(self, picks: list[int], verdicts: list[Verdict]) -> None:
         self.agree(lambda store, claims: store.settle(self.endings(claims, verdicts)), self.pick(picks))
 
     @precondition(lambda self: self.pairs)
-    @rule(picks=steps.PICKS, verdicts=st.lists(steps.VERDICTS, min_size=3, max_size=3), queues=steps.QUEUES)
-    def turn(self, picks: list[int], verdicts: list[Verdict], queues: list[str]) -> None:
-        said, expected = self.each(
-            lambda store, claims: store.turn(self.endings(claims, verdicts), queues, 2, 40, "w2"), self.pick(picks)
+    @rule(picks=steps.PICKS, verdicts=steps.THREE_VERDICTS, queues=steps.QUEUES, limit=steps.LIMITS)
+    def turn(self, picks: list[int], verdicts: list[Verdict], queues: list[str], limit: int) -> None:
+        self.turned(
+            *self.each(
+                lambda store, claims: store.turn(self.endings(claims, verdicts), queues, limit, 40, "w2"), self.pick(picks)
+            )
         )
-        self.turned(said, expected)
 
     def endings(self, claims: list[Claim], verdicts: list[Verdict]) -> list[Settlement]:
         return [Settlement(claim, self.fitting(claim, verdict)) for claim, verdict in zip(claims, verdicts, strict=False)]
@@ -145,17 +168,18 @@ class Walk(RuleBasedStateMachine):
     def extend(self, picks: list[int], lease: int) -> None:
         self.agree(lambda store, claims: store.extend(claims, lease), self.pick(picks))
 
-    @rule(limit=st.integers(1, 3))
-    def reap(self, limit: int) -> None:
-        said, expected = self.each(lambda store, _: store.reap(limit, 40, "heir"), [])
-        self.took_over(said, expected)
+    @rule(limit=st.integers(1, 3), ms=st.sampled_from([0, 40]))
+    def reap(self, limit: int, ms: int) -> None:
+        self.run(self.clock.tick(ms))
+        self.took_over(*self.each(lambda store, _: store.reap(limit, 40, "heir"), []))
 
+    @precondition(lambda self: self.jobs)
     @rule(picks=steps.PICKS, change=steps.CHANGES)
     def amend(self, picks: list[int], change: Change) -> None:
         self.both(lambda store: store.amend(self.named(picks), change))
 
     @precondition(lambda self: self.pairs)
-    @rule(picks=steps.PICKS, name=NAMES, keep=st.sampled_from([None, 30]), text=st.sampled_from([b"1", b"2"]))
+    @rule(picks=steps.PICKS, name=steps.NAMES, keep=st.sampled_from([None, 30]), text=st.sampled_from([b"1", b"2"]))
     def write_down(self, picks: list[int], name: str, keep: int | None, text: bytes) -> None:
         pairs = self.pick(picks)
         self.agree(lambda store, claims: store.progress([Progress(claim, text) for claim in claims]), pairs)
@@ -168,76 +192,67 @@ class Walk(RuleBasedStateMachine):
     def tick(self, ms: int) -> None:
         self.run(self.clock.tick(ms))
 
-    @rule(queues=steps.QUEUES, key=steps.KEYS, until=steps.WHENS)
-    def hold(self, queues: list[str], key: str, until: When) -> None:
-        self.both(lambda store: store.hold(queues, key, self.aimed(until)))
-
-    @rule(queues=steps.QUEUES, pause=st.booleans())
-    def pause_or_resume(self, queues: list[str], pause: bool) -> None:
-        self.both(lambda store: store.pause(queues[:1]) if pause else store.resume(queues))
-
-    @rule(limit=st.integers(1, 3), most=st.integers(0, 3))
-    def prune(self, limit: int, most: int) -> None:
-        self.both(lambda store: store.prune(limit, most))
-
-    @rule(id=st.sampled_from(["w1", "w2"]), keep=st.sampled_from([10, 100]), leaves=st.booleans())
-    def come_and_go(self, id: str, keep: int, leaves: bool) -> None:
-        worker = WorkerView(id=id, name="n", host="h", pid=1, queues=("a",), tasks=("t",), slots=keep)
-        if leaves:
-            self.both(lambda store: store.leave(id))
+    @rule(act=st.sampled_from(["hold", "hold", "resume", "resume", "pause"]), queues=steps.QUEUES, until=steps.WHENS)
+    def stop_or_go(self, act: str, queues: list[str], until: When) -> None:
+        if act == "hold":
+            self.both(lambda store: store.hold(queues, "r", self.aimed(until)))
         else:
-            self.both(lambda store: store.beat(worker, keep))
+            self.both(methodcaller(act, queues))
+
+    @rule(limit=st.integers(1, 3), most=st.integers(0, 3), id=st.sampled_from(["w1", "w2"]), leaves=st.booleans())
+    def care(self, limit: int, most: int, id: str, leaves: bool) -> None:
+        worker = WorkerView(id=id, name="n", host="h", pid=1, queues=("a",), tasks=("t",), slots=most)
+        self.both(lambda store: store.prune(limit, most))
+        self.both(methodcaller("leave", id) if leaves else methodcaller("beat", worker, 50))
+        self.both(methodcaller("unlock", "l", id) if leaves else methodcaller("lock", "l", id, 30))
 
     # ------------------------------------------------------------ repeats
 
-    @rule(key=REPEATS, spec=st.sampled_from([b"1", b"2"]), ahead=st.sampled_from([-20, 0, 20]), state=steps.REPEAT_STATES)
-    def put_repeat(self, key: str, spec: bytes, ahead: int, state: RepeatState) -> None:
-        cursor = self.clock.now() + ahead if state is RepeatState.ACTIVE else None
-        self.both(lambda store: store.put_repeat(Repeat(key=key, spec=spec, cursor=cursor, state=state, reason=str(spec))))
+    @rule(given=steps.REPEATS, act=st.sampled_from([None, None, "remove_repeats", "pause_repeats", "resume_repeats"]))
+    def edit_repeats(self, given: Repeat, act: str | None) -> None:
+        cursor = None if given.cursor is None else self.clock.now() + given.cursor
+        if act is None:
+            self.both(lambda store: store.put_repeat(replace(given, cursor=cursor)))
+        else:
+            self.both(methodcaller(act, [given.key]))
 
-    @rule(key=REPEATS, act=st.sampled_from(["remove_repeats", "pause_repeats", "resume_repeats", "resume_repeats"]))
-    def switch_repeat(self, key: str, act: str) -> None:
-        self.both(methodcaller(act, [key]))
-
-    @rule(limit=st.integers(1, 2), draft=steps.DRAFTS, last=st.booleans(), ends=st.integers(0, 4))
-    def plan(self, limit: int, draft: NewJob, last: bool, ends: int) -> None:
-        """What is due becomes firings, which may be fired now, later or twice."""
+    @rule(limit=st.integers(1, 2), draft=steps.DRAFTS, last=st.booleans(), ends=st.integers(0, 4), picks=steps.FIRINGS)
+    def fire(self, limit: int, draft: NewJob, last: bool, ends: int, picks: list[int]) -> None:
+        """What is due becomes firings, which are fired now, later, twice or never."""
         for repeat in self.both(lambda store: store.due_repeats(limit)).repeats:
-            assert repeat.cursor is not None
-            self.ids.append(f"{len(self.ids) + 1:032x}")
-            made = replace(draft, id=self.ids[-1], repeat=repeat.key, fire_time=repeat.cursor)
-            firing = Firing(
-                key=repeat.key,
-                cursor=repeat.cursor,
-                revision=repeat.revision,
-                next=None if ends == 0 else repeat.cursor + 15 * ends,
-                fired=1,
-                last=repeat.cursor if last else None,
-                jobs=(made,),
-                state=RepeatState.FINISHED if ends == 0 else RepeatState.ACTIVE,
-                reason="over" if ends == 0 else "",
-            )
-            self.firings.append(firing)
+            self.firings.append(self.planned(repeat, draft, last, ends))
+        if self.firings:
+            chosen = [self.firings[-1 - n % len(self.firings)] for n in picks]
+            self.both(lambda store: store.fire(chosen))
 
-    @precondition(lambda self: self.firings)
-    @rule(picks=st.lists(st.integers(0, 3), min_size=1, max_size=2))
-    def fire(self, picks: list[int]) -> None:
-        chosen = [self.firings[-1 - n % len(self.firings)] for n in picks]
-        self.both(lambda store: store.fire(chosen))
+    def planned(self, repeat: Repeat, draft: NewJob, last: bool, ends: int) -> Firing:
+        assert repeat.cursor is not None
+        return Firing(
+            key=repeat.key,
+            cursor=repeat.cursor,
+            revision=repeat.revision,
+            next=None if ends == 0 else repeat.cursor + 15 * ends,
+            fired=ends,
+            last=repeat.cursor if last else None,
+            jobs=(replace(draft, id=self.fresh_id(), repeat=repeat.key, fire_time=repeat.cursor, when=When(5)),),
+            state=RepeatState.FINISHED if ends == 0 else RepeatState.ACTIVE,
+            reason="over" if ends == 0 else "",
+        )
 
     # ------------------------------------------------------------ looking
 
     @invariant()
     def all_jobs_are_alike(self) -> None:
-        self.both(lambda store: store.find(self.ids))
+        found = self.both(lambda store: store.find(self.ids))
+        self.jobs = {job.id: job for job in found if job is not None}
 
     @rule(want=steps.FILTERS, limit=st.integers(1, 3), pick=st.integers(0, 9))
-    def turn_pages(self, want: JobFilter, limit: int, pick: int) -> None:
+    def look_around(self, want: JobFilter, limit: int, pick: int) -> None:
         after = self.named([pick])[0] if pick else None
         self.both(lambda store: store.page(want, after, limit))
+        self.look_at_all()
 
-    @rule()
-    def look_around(self) -> None:
+    def look_at_all(self) -> None:
         self.both(lambda store: store.queues())
         self.both(lambda store: store.queue_names())
         self.both(lambda store: store.resources())
@@ -245,7 +260,7 @@ class Walk(RuleBasedStateMachine):
         self.both(lambda store: store.workers())
 
     def look_closely(self) -> None:
-        self.look_around()
+        self.look_at_all()
         for id in self.ids:
             self.both(methodcaller("timeline", id))
             self.both(methodcaller("ahead", id))

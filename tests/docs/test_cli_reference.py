@@ -14,8 +14,8 @@ PAGE = Path(__file__).parents[2] / "docs" / "reference" / "cli.md"
 
 HEAD = """# Commands
 
-The store is `--url`, else the app's own, `$MITA_URL`, or `sqlite:///mita.db`. Every command takes `--json`. A job's id may be
-shortened to any beginning that is still unique. Waits are written as `90`, `90s`, `5m`, `2h` or `1d`.
+The store is `--url`, else the app's own, `$MITA_URL`, or `sqlite:///mita.db`. Every command takes `--json`. A job's id may
+be shortened to any beginning that is still unique. Waits are written as `90`, `90s`, `5m`, `2h` or `1d`.
 
 """
 

@@ -3,6 +3,7 @@
 import ast
 import asyncio
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,9 +15,11 @@ import pytest
 
 from mita import Mita
 from mita.engine.worker import Worker
+from tests.stores.postgres import shared
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+SHOP = "postgresql://localhost/shop"  # the database of the examples: a real server of the tests' own
 BLOCK = re.compile(r"^```(python|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -50,6 +53,8 @@ class Reader:
             await outcome
 
     def _compiled(self, text: str, line: int) -> CodeType:
+        if SHOP in text:
+            text = text.replace(SHOP, shared.server("pg18").url())
         padded = "\n" * (line - 1) + text
         code: CodeType = compile(padded, str(self._page), "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
         return code
@@ -57,7 +62,7 @@ class Reader:
     def _console(self, text: str) -> None:
         for command in re.findall(r"^\$ (mita .*?)(?:\s+#.*)?$", text, re.MULTILINE):
             run = subprocess.run(
-                [sys.executable, "-m", "mita.cli", *command.split()[1:]],
+                [sys.executable, "-m", "mita.cli", *shlex.split(command)[1:]],
                 capture_output=True,
                 text=True,
                 timeout=60,

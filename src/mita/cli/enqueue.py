@@ -36,20 +36,25 @@ async def enqueue(desk: Desk) -> Report:
     if options.app is None:
         raise UsageError("which app's task is it? Say --app module:app, for example --app jobs:app")
     task = desk.app.find_task(options.task)
-    by_position, by_name = arguments(task, options.args, _packed(options.packed))
+    by_position, by_name = arguments(task, options.args, packed_arguments(options.packed))
     job = await _bound(task, options).enqueue(*by_position, **by_name)
     said = f"{job.id}  {'enqueued' if job.created else 'not enqueued: this earlier job has the unique key'}"
     return Report({"id": job.id, "created": job.created}, said)
 
 
-def _bound(task: Bound[..., Any], options: argparse.Namespace) -> Bound[..., Any]:
+def chosen_options(task: Bound[..., Any], options: argparse.Namespace) -> Bound[..., Any]:
+    """The task with what was said about its job."""
     chosen = {name: getattr(options, name) for name in ("queue", "priority", "unique", "resource")}
     chosen = {name: value for name, value in chosen.items() if value is not None}
-    bound: Bound[..., Any] = task.options(**chosen) if chosen else task
+    return task.options(**chosen) if chosen else task
+
+
+def _bound(task: Bound[..., Any], options: argparse.Namespace) -> Bound[..., Any]:
+    bound = chosen_options(task, options)
     if options.at is not None:
         return bound.at(options.at)
     return bound if options.after is None else bound.after(options.after)
 
 
-def _packed(given: str | None) -> str | None:
+def packed_arguments(given: str | None) -> str | None:
     return sys.stdin.read() if given == "-" else given

@@ -22,10 +22,11 @@ class Parser(argparse.ArgumentParser):
 
 
 class Commands:
-    """The commands, each with the options that all of them take."""
+    """The commands, each with the options that all of them take. A command may have `verbs` of its own."""
 
-    def __init__(self, parser: Parser) -> None:
-        self._parsers = parser.add_subparsers(title="commands", dest="command", metavar="COMMAND", required=True)
+    def __init__(self, parser: Parser, *, verbs: bool = False) -> None:
+        what = "verb" if verbs else "command"
+        self._parsers = parser.add_subparsers(title=f"{what}s", dest=what, metavar=what.upper(), required=not verbs)
 
     def add(self, name: str, run: Run, help: str, *, about: str = "", app: bool = True, rest: str = "") -> Parser:
         """`app`: it takes `--app`. `rest`: its positional argument that takes whatever words are left."""

@@ -1,50 +1,48 @@
-"""Stored rules that make jobs: `repeats ls`, `next`, `pause`, `resume`, `trigger`, `rm`."""
+"""Stored rules that make jobs: `repeats ls`, `add`, `rm`, `pause`, `resume`, `trigger`, `next`, `explain`."""
 
 from collections.abc import Awaitable, Callable
 from datetime import datetime
 
-from mita.errors import UsageError
 from mita.model.record import RepeatRecord
 
+from . import repeat_add, repeat_fires
 from .desk import Desk, at_desk
-from .exits import Exit, NotFound
+from .exits import Exit
 from .parser import Commands
-from .screen import Report, listed
+from .repeat_fires import known
+from .screen import Report
 from .table import Column, Table
-from .values import count
-from .words import clock, relative
-
-VERBS = ("ls", "next", "pause", "resume", "trigger", "rm")
+from .words import relative
 
 
 def add(commands: Commands) -> None:
-    about = "`next` shows\nthe coming fires, `trigger` makes one job now, `rm` forgets the repeat and keeps\nits jobs."
-    parser = commands.add(
-        "repeats", at_desk(repeats), "list, preview, pause, resume, trigger or remove repeats", about=about
-    )
-    parser.add_argument("verb", nargs="?", choices=VERBS, default="ls")
-    parser.add_argument("key", metavar="KEY", nargs="?", help="of the repeat; all verbs but ls need it")
-    parser.add_argument("-n", type=count, default=10, metavar="N", help="how many fires `next` shows (10)")
+    parser = commands.add("repeats", at_desk(repeats), "list, add, explain or stop jobs that come round")
+    verbs = Commands(parser, verbs=True)
+    verbs.add("ls", at_desk(repeats), "list the repeats, with their next fire (this is the default)")
+    repeat_add.add(verbs)
+    for name, run, help in (
+        ("rm", _switch("remove", "removed; its jobs stay", "was gone already"), "forget a repeat; jobs that it made stay"),
+        ("pause", _switch("pause", "paused", "not paused: it is not active"), "let a repeat make no more jobs for now"),
+        ("resume", _switch("resume", "active", "not resumed: it is not paused"), "let a paused repeat go on"),
+        ("trigger", _trigger, "make one job of a repeat now, beside its schedule"),
+    ):
+        verb = verbs.add(name, at_desk(_known(run)), help)
+        verb.add_argument("key", metavar="KEY", help="of the repeat")
+    repeat_fires.add(verbs)
+
+
+def _known(act: Callable[[Desk, str], Awaitable[Report]]) -> Callable[[Desk], Awaitable[Report]]:
+    async def run(desk: Desk) -> Report:
+        return await act(desk, (await known(desk, desk.options.key)).key)
+
+    return run
 
 
 async def repeats(desk: Desk) -> Report:
-    verb, key = desk.options.verb, desk.options.key
-    if verb == "ls":
-        return await _list(desk)
-    known = [repeat.key for repeat in await desk.app.repeats.all()]
-    there = f"there are: {listed(known) or 'none'}"
-    if key is None:
-        raise UsageError(f"which repeat? Say `mita repeats {verb} KEY`; {there}")
-    if key not in known:
-        raise NotFound(f"no repeat {key!r} is in the store; {there}")
-    return await _VERBS[verb](desk, key)
-
-
-async def _list(desk: Desk) -> Report:
     records = await desk.app.repeats.all()
     data = {"repeats": records}
     if not records:
-        return Report(data, "no repeats: make one with app.repeat(key, task.call(…), Every(60))")
+        return Report(data, "no repeats: make one with app.repeat(key, task.call(…), Every(60)), or with `mita repeats add`")
     now = await desk.now()
     columns = (
         Column("key", gives=1),
@@ -52,6 +50,7 @@ async def _list(desk: Desk) -> Report:
         "next",
         "last",
         Column("fired", right=True),
+        Column("missed", gives=5),
         Column("task", gives=2),
         Column("pattern", gives=3),
         Column("note", gives=4),
@@ -66,21 +65,17 @@ def _row(record: RepeatRecord, now: datetime) -> tuple[object, ...]:
         relative(record.next, now),
         relative(record.last, now),
         record.count,
+        record.missed,
         record.task,
         record.words,
         record.reason,
     )
 
 
-async def _next(desk: Desk, key: str) -> Report:
-    fires = await desk.app.repeats.preview(key, desk.options.n)
-    now = await desk.now()
-    return Report({"key": key, "fires": fires}, *([clock(fire, now) for fire in fires] or ["it fires no more"]))
-
-
 async def _trigger(desk: Desk, key: str) -> Report:
     job = await desk.app.repeats.trigger(key)
-    return Report({"key": key, "id": job.id, "created": job.created}, f"{job.id}  enqueued by {key}")
+    said = f"enqueued by {key}" if job.created else f"not enqueued: this earlier job of {key} has not ended"
+    return Report({"key": key, "id": job.id, "created": job.created}, f"{job.id}  {said}")
 
 
 def _switch(act: str, done: str, otherwise: str) -> Callable[[Desk, str], Awaitable[Report]]:
@@ -90,12 +85,3 @@ def _switch(act: str, done: str, otherwise: str) -> Callable[[Desk, str], Awaita
         return Report({"key": key, "done": took}, f"{key}  {done if took else otherwise}", code=code)
 
     return run
-
-
-_VERBS: dict[str, Callable[[Desk, str], Awaitable[Report]]] = {
-    "next": _next,
-    "trigger": _trigger,
-    "pause": _switch("pause", "paused", "not paused: it is not active"),
-    "resume": _switch("resume", "active", "not resumed: it is not paused"),
-    "rm": _switch("remove", "removed; its jobs stay", "was gone already"),
-}

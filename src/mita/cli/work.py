@@ -47,7 +47,7 @@ def add(commands: Commands) -> None:
         "--processes", type=count, default=1, metavar="N", help="worker processes; one that dies is started again (1)"
     )
     parser.add_argument("--name", default="", help="shown by `mita workers` (host and process id)")
-    parser.add_argument("--no-schedule", dest="schedule", action="store_false", help="do not fire repeats")
+    parser.add_argument("--no-schedule", dest="schedule", action="store_false", help="leave repeats to others")
     parser.add_argument("--log-level", choices=LEVELS, default="info")
     parser.add_argument("--log-json", action="store_true", help="write each log line as JSON; --json does so too")
 

@@ -26,6 +26,7 @@ from .patterns import RepeatChoices
 from .record import job_record, result
 from .repeats import Repeats
 from .waiting import succeeded
+from .within import Within
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -82,6 +83,13 @@ class Client:
 
     def send_sync(self, calls: Sequence[Call[Any]]) -> list[Handle[Any]]:
         return self._run_sync(self.send(calls))
+
+    def within(self, connection: Any) -> Within:
+        """What `task.using(connection)` sends with."""
+        return Within(connection, self._store, lambda: self._run_sync(self._opened()), self)
+
+    async def _opened(self) -> Store:
+        return await self._store()
 
     # ------------------------------------------------------------ look
 

@@ -73,13 +73,19 @@ def repeat_record(repeat: Repeat) -> RepeatRecord:
         queue=wanted.job.queue,
         pattern=wanted.pattern,
         words=fire.in_words(wanted),
-        next=None if repeat.cursor is None else as_datetime(repeat.cursor),
-        last=None if repeat.last is None else as_datetime(repeat.last),
+        next=_shown(repeat.cursor),
+        last=_shown(repeat.last),
         count=repeat.count,
         limit=wanted.limit,
+        start_after=_shown(wanted.start_after),
+        end_before=_shown(wanted.end_before),
         missed=f"all, at most {wanted.missed.max_catchup}" if isinstance(wanted.missed, All) else wanted.missed,
         overlap=wanted.overlap,
     )
+
+
+def _shown(moment: Moment | None) -> datetime | None:
+    return None if moment is None else as_datetime(moment)
 
 
 def _check_pattern(pattern: Pattern) -> None:

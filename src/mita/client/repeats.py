@@ -1,14 +1,15 @@
 """Stored rules that make jobs: put, look, pause, trigger, remove."""
 
+import logging
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
 from itertools import islice
-from typing import Any, TypeVar, Unpack
+from typing import Any, TypeVar, Unpack, overload
 
 from msgspec import Struct
 
 from mita.errors import UsageError
-from mita.model.pattern import Pattern
+from mita.model.pattern import MOST_IN_ONE_GO, Pattern
 from mita.model.record import RepeatRecord
 from mita.model.repeat import Repeat
 from mita.ports.ids import new_id
@@ -20,6 +21,8 @@ from mita.tasks.handle import Tracker
 
 from .intake import check_call
 from .patterns import RepeatChoices, fires_from, repeat_key, repeat_record, repeat_spec
+
+log = logging.getLogger("mita.repeats")
 
 T = TypeVar("T", bound=Task[Any, Any])
 
@@ -44,9 +47,21 @@ class Repeats:
         self._tracker = tracker
         self._declared: dict[str, Declared] = {}
 
-    def __call__(self, pattern: Pattern, *, key: str | None = None, **choices: Unpack[RepeatChoices]) -> Callable[[T], T]:
-        """Declare that a task repeats, with its default arguments. It is put into the store when a worker starts."""
+    @overload
+    def __call__(self) -> Awaitable[list[RepeatRecord]]: ...
 
+    @overload
+    def __call__(
+        self, pattern: Pattern, *, key: str | None = None, **choices: Unpack[RepeatChoices]
+    ) -> Callable[[T], T]: ...
+
+    def __call__(self, pattern: Pattern | None = None, *, key: str | None = None, **choices: Any) -> Any:
+        """Declare that a task repeats, with its default arguments. It is put into the store when a worker starts.
+
+        Without a pattern, `await app.repeats()` is `all`."""
+        return self.all() if pattern is None else self._declares(pattern, key, choices)
+
+    def _declares(self, pattern: Pattern, key: str | None, choices: Any) -> Callable[[T], T]:
         def declare(task: T) -> T:
             if not isinstance(task, Task):
                 raise UsageError("@app.repeats(…) goes above @app.task: it takes the task, not the function")
@@ -61,9 +76,13 @@ class Repeats:
         return declare
 
     async def put_declared(self) -> None:
-        """Put what the code declares into the store; what stands there already is left as it is."""
+        """Put what the code declares into the store; what stands there already is left as it is. One whose end has passed
+        is only logged: a worker that restarts later than that has other work to do."""
         for declared in self._declared.values():
-            await self.put(declared.key, declared.task.call(), declared.pattern, **declared.choices)
+            try:
+                await self.put(declared.key, declared.task.call(), declared.pattern, **declared.choices)
+            except UsageError as error:
+                log.warning("a declared repeat was not put into the store: %s", error)
 
     async def put(
         self, key: str | None, call: Call[Any], pattern: Pattern, **choices: Unpack[RepeatChoices]
@@ -106,14 +125,16 @@ class Repeats:
         return Handle(receipt.id, receipt.created, self._tracker)
 
     async def preview(self, what: str | Pattern, n: int = 10) -> list[datetime]:
-        """The next `n` fires of the repeat with this key, or of a pattern that starts now."""
+        """The next `n` fires of the repeat with this key, or of a pattern that starts now; in UTC."""
+        if isinstance(n, bool) or not isinstance(n, int) or not 1 <= n <= MOST_IN_ONE_GO:
+            raise UsageError(f"n={n!r}: a preview shows 1 to {MOST_IN_ONE_GO:,} fires")
         store = await self._store()
         if not isinstance(what, str):
             return [as_datetime(time) for time in islice(fires_from(what, await store.now()), n)]
         repeat = await self._known(store, what)
         wanted = spec.unpack(repeat.spec)
-        left = n if wanted.limit is None else min(n, wanted.limit - repeat.count)
-        return [as_datetime(time) for time in fire.preview(wanted, repeat.cursor, left)][: max(left, 0)]
+        left = n if wanted.limit is None else min(n, max(0, wanted.limit - repeat.count))
+        return [as_datetime(time) for time in fire.preview(wanted, repeat.cursor, left)]
 
     async def _known(self, store: Store, key: str) -> Repeat:
         if (found := await self._find(store, key)) is None:
@@ -122,4 +143,6 @@ class Repeats:
 
     @staticmethod
     async def _find(store: Store, key: str) -> Repeat | None:
-        return next((repeat for repeat in await store.list_repeats() if repeat.key == key), None)
+        if not hasattr(store, "find_repeats"):  # TEMPORARY
+            return next((repeat for repeat in await store.list_repeats() if repeat.key == key), None)
+        return (await store.find_repeats([key]))[0]

@@ -1,6 +1,5 @@
 """Who is running what: starts claims as slots are free, and hands each ending on as a settlement."""
 
-import asyncio
 import logging
 import random
 from collections import deque
@@ -15,7 +14,7 @@ from mita.rules.pace import Load
 from mita.tasks import Task
 
 from .endings import options_of
-from .execution import Execution, Stop
+from .execution import Execution, Home, Stop
 from .run import run_async
 from .threads import Threads
 
@@ -38,9 +37,10 @@ class Crew:
         settle: Callable[[Settlement], None],
         freed: Callable[[], None],
     ) -> None:
-        self._tasks, self._store, self._keep, self._slots = tasks, store, keep, slots
+        self._tasks, self._keep, self._slots = tasks, keep, slots
         self._settle, self._freed = settle, freed
-        self._loop = asyncio.get_running_loop()
+        self._home = Home(store, keep)
+        self._loop = self._home.loop
         self._threads = Threads(threads, self._thread_done)
         self._thread_limit = threads if any(not task.is_async for task in tasks.values()) else 0
         self._waiting: deque[Execution] = deque()
@@ -60,12 +60,13 @@ class Crew:
 
     def take(self, claims: list[Claim], deadline: float) -> None:
         """Start these as slots allow; `deadline` is when their leases end on this machine's clock."""
+        now = self._loop.time()
         for claim in claims:
             task = self._tasks.get(claim.task)
             if task is None:
                 self._settle_as(claim, Unknown())
                 continue
-            execution = Execution(claim, task, self._store, deadline)
+            execution = Execution(claim, task, self._home, deadline, now)
             self.held.add(execution)
             self._waiting.append(execution)
         self._start_waiting()
@@ -145,6 +146,14 @@ class Crew:
         while self._waiting and self._waiting[0].since <= before:
             execution = self._waiting.popleft()
             self._end(execution, Interrupted(started=False))
+
+    def was_completed(self, claim: Claim) -> bool:
+        """Did the handler settle this claim in a transaction of its own? Asked once, when its verdict came too late."""
+        key = claim.id, claim.token
+        if key in self._home.completed:
+            self._home.completed.remove(key)
+            return True
+        return False
 
     def leave(self) -> None:
         """Start nothing more."""

@@ -10,7 +10,8 @@ from mita.errors import LeaseLost
 from mita.model.job import Claim
 from mita.model.outcome import Progress
 from mita.model.time import Wait
-from mita.ports.store import Memo, Store
+from mita.ports.store import Memo, Store, transactional
+from mita.rules.judge import Keep
 from mita.tasks import Task
 
 T = TypeVar("T")
@@ -25,38 +26,36 @@ class Stop(Enum):
     SHUTDOWN = auto()
 
 
+class Home:
+    """What all runs of one worker share. `completed` holds those that were settled in a transaction of the handler's own."""
+
+    __slots__ = ("completed", "keep", "loop", "store", "thread")
+
+    def __init__(self, store: Store, keep: Keep) -> None:
+        self.store = store
+        self.keep = keep
+        self.loop = asyncio.get_running_loop()
+        self.thread = threading.get_ident()
+        self.completed: set[tuple[str, int]] = set()
+
+
 class Execution:
     """Lent to the handler as its `Run`. `deadline` is when its lease ends on this machine's monotonic clock, counted from
     the moment the request was sent, so it is never too late."""
 
-    __slots__ = (
-        "_home",
-        "_reported",
-        "_store",
-        "claim",
-        "deadline",
-        "handler",
-        "loop",
-        "settled",
-        "since",
-        "started",
-        "stop",
-        "task",
-    )
+    __slots__ = ("_reported", "claim", "deadline", "handler", "home", "settled", "since", "started", "stop", "task")
 
-    def __init__(self, claim: Claim, task: Task[Any, Any], store: Store, deadline: float) -> None:
+    def __init__(self, claim: Claim, task: Task[Any, Any], home: Home, deadline: float, since: float) -> None:
         self.claim = claim
         self.task = task
+        self.home = home
         self.deadline = deadline
+        self.since = since  # of the claim; of the start, once it has started
         self.handler: asyncio.Task[None] | None = None
-        self.loop = asyncio.get_running_loop()
         self.stop: Stop | None = None
-        self.since = self.loop.time()  # of the claim; of the start, once it has started
         self.started = False
         self.settled = False  # its ending is known; what the handler may still do does not count
-        self._store = store
         self._reported = 0.0
-        self._home = threading.get_ident()
 
     @property
     def cancelled(self) -> bool:
@@ -75,28 +74,40 @@ class Execution:
     async def report(self, packed: bytes) -> None:
         """Write progress down, but not more often than is of use to a reader."""
         self._owned()
-        now = self.loop.time()
+        now = self.home.loop.time()
         if now - self._reported < REPORT_EVERY:
             return
         self._reported = now
-        [took] = await self._store.progress([Progress(self.claim, packed)])
+        [took] = await self.home.store.progress([Progress(self.claim, packed)])
         if not took:
             self._lose()
 
     async def recall(self, name: str, shared: bool) -> bytes | None:
         self._owned()
-        return await self._store.recall(self.claim, name, shared)
+        return await self.home.store.recall(self.claim, name, shared)
 
     async def remember(self, name: str, value: bytes, keep: Wait | None) -> bytes | None:
         self._owned()
-        return await self._store.remember(Memo(claim=self.claim, name=name, value=value, keep=keep))
+        return await self.home.store.remember(Memo(claim=self.claim, name=name, value=value, keep=keep))
+
+    async def complete(self, connection: Any, result: bytes) -> None:
+        self._owned()
+        store = transactional(self.home.store)
+        await store.complete_in(connection, self.claim, result, self.home.keep.succeeded)
+        self.home.completed.add((self.claim.id, self.claim.token))
+
+    def complete_sync(self, connection: Any, result: bytes) -> None:
+        self._owned()
+        store = transactional(self.home.store)
+        store.complete_in_sync(connection, self.claim, result, self.home.keep.succeeded)
+        self.home.completed.add((self.claim.id, self.claim.token))
 
     def call(self, coro: Coroutine[Any, Any, T]) -> T:
         """From a handler's thread: run this on the worker's loop and wait for it."""
-        if threading.get_ident() == self._home:
+        if threading.get_ident() == self.home.thread:
             coro.close()
             raise RuntimeError("the _sync methods are for handlers that are plain functions; here use await")
-        return asyncio.run_coroutine_threadsafe(coro, self.loop).result()
+        return asyncio.run_coroutine_threadsafe(coro, self.home.loop).result()
 
     def _owned(self) -> None:
         if self.stop is Stop.LOST:

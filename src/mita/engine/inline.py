@@ -13,7 +13,7 @@ from mita.rules.judge import Keep, judge
 from mita.tasks import Task
 
 from .endings import options_of
-from .execution import Execution
+from .execution import Execution, Home
 from .run import run_async, run_sync
 from .scheduler import fire_due
 
@@ -41,7 +41,8 @@ class Inline:
         task = self._tasks.get(claim.task)
         if task is None:
             return Unknown()
-        execution = Execution(claim, task, self._store, math.inf)
+        home = Home(self._store, self._keep)
+        execution = Execution(claim, task, home, math.inf, home.loop.time())
         if task.is_async:  # in a task of its own, for the context of its own that it would have in a worker
             return await asyncio.create_task(run_async(execution))
         return await asyncio.to_thread(run_sync, execution)

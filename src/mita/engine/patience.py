@@ -3,8 +3,10 @@
 import asyncio
 import logging
 import random
+from collections.abc import Awaitable, Callable
 
 from mita.errors import StoreError
+from mita.ports.store import Store
 
 FIRST = 0.05
 LONGEST = 5.0
@@ -31,3 +33,16 @@ class Patience:
         if self._failures:
             log.warning("can %s again after %d failures", self._what, self._failures)
             self._failures = 0
+
+
+async def reach(open_store: Callable[[], Awaitable[Store]], stopping: asyncio.Event) -> Store | None:
+    """Open the store; one that is away for now is waited for. None: told to stop before it came."""
+    patience = Patience("open the store")
+    while not stopping.is_set():
+        try:
+            return await open_store()
+        except StoreError as error:
+            if not error.transient:
+                raise
+            await patience.after(error)
+    return None

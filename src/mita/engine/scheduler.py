@@ -2,9 +2,11 @@
 
 import asyncio
 import logging
+from collections.abc import Iterator
+from contextlib import suppress
 
-from mita.errors import StoreError, UsageError
-from mita.model.repeat import Firing, Repeat, RepeatState
+from mita.errors import StoreError
+from mita.model.repeat import DueRepeats, Firing, Repeat, RepeatState
 from mita.model.time import SECOND, Moment, Wait
 from mita.ports.store import Store
 from mita.rules.fire import plan
@@ -14,18 +16,37 @@ from .patience import Patience
 
 log = logging.getLogger("mita.scheduler")
 
-BATCH = 100
+BATCH = 1000  # repeats in one look: when there are many, one sync to disk is for many
+TOGETHER = 1000  # jobs in one call to the store; a single repeat that catches up may make more
+LOCK = "scheduler"
+GOODBYE = 2.0  # seconds that giving the lock back may take
 
 
 async def fire_due(store: Store) -> tuple[int, Wait | None]:
     """Fire what is due, one batch; how many were won, and the wait until the next (0: there is more now; None: never)."""
     due = await store.due_repeats(BATCH)
-    firings = [firing_of(repeat, due.now) for repeat in due.repeats]
-    won = await store.fire(firings) if firings else []
+    ahead = [] if due.next is None else [due.next]
+    won = 0
+    for firings in _handfuls(due):
+        won += sum(await store.fire(firings))
+        ahead += [firing.next for firing in firings if firing.next is not None]
     if len(due.repeats) == BATCH:
-        return sum(won), 0
-    ahead = [moment for moment in (due.next, *(firing.next for firing in firings)) if moment is not None]
-    return sum(won), max(0, min(ahead) - due.now) if ahead else None
+        return won, 0
+    return won, max(0, min(ahead) - due.now) if ahead else None
+
+
+def _handfuls(due: DueRepeats) -> Iterator[list[Firing]]:
+    """What the due repeats do, planned as it is asked for: many that catch up at once are never in memory together."""
+    firings: list[Firing] = []
+    jobs = 0
+    for repeat in due.repeats:
+        firings.append(firing_of(repeat, due.now))
+        jobs += len(firings[-1].jobs)
+        if jobs >= TOGETHER:
+            yield firings
+            firings, jobs = [], 0
+    if firings:
+        yield firings
 
 
 def firing_of(repeat: Repeat, now: Moment) -> Firing:
@@ -33,7 +54,7 @@ def firing_of(repeat: Repeat, now: Moment) -> Firing:
     assert repeat.cursor is not None  # noqa: S101
     try:
         return plan(repeat, unpack(repeat.spec), now)
-    except (UsageError, ValueError, OverflowError) as error:
+    except Exception as error:  # noqa: BLE001 - whatever is wrong with one of them, the others go on
         log.error("repeat %s cannot be computed and is parked: %s", repeat.key, error)
         return Firing(
             key=repeat.key,
@@ -44,23 +65,88 @@ def firing_of(repeat: Repeat, now: Moment) -> Firing:
             last=None,
             jobs=(),
             state=RepeatState.PARKED,
-            reason=str(error),
+            reason=str(error) or type(error).__name__,
         )
 
 
 class Scheduler:
-    """Sleeps to the next fire, but looks every `poll` seconds for repeats that somebody added."""
+    """Sleeps to the next fire, or until `poke` says that repeats have changed; looks every `poll` seconds in any case.
 
-    def __init__(self, store: Store, poll: float) -> None:
-        self._store, self._poll = store, poll
+    With a `lock` (seconds; 0 is none) one of many does the work for all. `gained` and `lost` count its changes of hand here;
+    a lock that is given back on leaving is not a lost one.
+    """
+
+    def __init__(self, store: Store, poll: float, lock: float, id: str) -> None:
+        self._store, self._poll, self._id = store, poll, id
+        self._lock = lock if hasattr(store, "lock") else 0  # TEMPORARY
+        self._news = asyncio.Event()
+        self._asked = 0.0
+        self.leads = False
+        self.gained = 0
+        self.lost = 0
+
+    def poke(self) -> None:
+        """Look again now."""
+        self._news.set()
 
     async def run(self) -> None:
         patience = Patience("fire repeats")
-        while True:
-            try:
-                _, wait = await fire_due(self._store)
-                patience.reset()
-            except StoreError as error:
-                await patience.after(error)
-                continue
-            await asyncio.sleep(self._poll if wait is None else min(wait / SECOND, self._poll))
+        try:
+            while True:
+                self._news.clear()  # before the look: who changes something while it is under way makes another
+                try:
+                    pause = await self._turn()
+                    patience.reset()
+                except StoreError as error:
+                    await patience.after(error)
+                    continue
+                await self._sleep(pause)
+        finally:
+            await self._release()
+
+    async def _turn(self) -> float:
+        """Fire a batch; how many seconds there are until the next."""
+        if self._lock and not await self._lead():
+            return self._poll
+        began = asyncio.get_running_loop().time()  # the store's now was a little later: rather wake early than late
+        _, wait = await fire_due(self._store)
+        most = min(self._poll, self._lock / 3) if self._lock else self._poll
+        if wait is None:
+            return most
+        return min(most, wait / SECOND - (asyncio.get_running_loop().time() - began))
+
+    async def _sleep(self, pause: float) -> None:
+        if pause <= 0:
+            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(pause):
+                await self._news.wait()
+
+    # ------------------------------------------------------------ the lock, which only spares work
+
+    async def _lead(self) -> bool:
+        """Whether the work is ours: the lock is asked for again when a third of its time has passed."""
+        now = asyncio.get_running_loop().time()
+        if self.leads and now - self._asked < self._lock / 3:
+            return True
+        self._asked = now
+        self._note(await self._store.lock(LOCK, self._id, round(self._lock * SECOND)))
+        return self.leads
+
+    def _note(self, leads: bool) -> None:
+        if leads and not self.leads:
+            self.gained += 1
+            log.info("scheduler %s fires repeats from now on", self._id)
+        if self.leads and not leads:
+            self.lost += 1
+            log.info("scheduler %s was away too long: another one fires repeats", self._id)
+        self.leads = leads
+
+    async def _release(self) -> None:
+        if not self.leads:
+            return
+        self.leads = False
+        with suppress(StoreError, TimeoutError):  # whoever comes next waits until it has run out
+            async with asyncio.timeout(GOODBYE):
+                await self._store.unlock(LOCK, self._id)
+                log.info("scheduler %s leaves the repeats to others", self._id)

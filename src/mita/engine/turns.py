@@ -12,7 +12,7 @@ from collections.abc import Callable
 from mita.errors import StoreError
 from mita.model.outcome import Settlement, Turn
 from mita.model.time import SECOND, Wait
-from mita.ports.store import ASKED, Store
+from mita.ports.store import ASKED, REPEATS, Store
 from mita.rules.pace import MOST, room, rotate, smooth
 
 from .crew import TOO_LONG, Crew, extras
@@ -22,11 +22,20 @@ log = logging.getLogger("mita.worker")
 
 
 class Turns:
-    """`queues` None means all there are. `asked` is called when somebody may have asked something of a running job."""
+    """`queues` None means all there are. `asked` is called when somebody may have asked something of a running job,
+    `repeats` when repeats may have changed."""
 
     def __init__(
-        self, store: Store, queues: tuple[str, ...] | None, lease: Wait, worker: str, poll: float, asked: Callable[[], None]
+        self,
+        store: Store,
+        queues: tuple[str, ...] | None,
+        lease: Wait,
+        worker: str,
+        poll: float,
+        asked: Callable[[], None],
+        repeats: Callable[[], None],
     ) -> None:
+        self._repeats = repeats
         self._store, self._queues, self._lease, self._worker, self._poll, self._asked = (
             store,
             queues,
@@ -101,7 +110,7 @@ class Turns:
             await self._patience.after(error)
             return
         self._patience.reset()
-        self._note_stale(batch, turn)
+        self._note_stale(crew, batch, turn)
         if limit:
             self._plan(turn)
         if turn.claims:
@@ -114,13 +123,13 @@ class Turns:
         queues = rotate(self._names, self._number)
         return await self._store.turn(batch, queues, limit, self._lease, self._worker)
 
-    def _note_stale(self, batch: list[Settlement], turn: Turn) -> None:
+    def _note_stale(self, crew: Crew, batch: list[Settlement], turn: Turn) -> None:
         if all(turn.took):
             return
         for settlement, took in zip(batch, turn.took, strict=True):
-            if not took:
+            claim = settlement.claim
+            if not took and not crew.was_completed(claim):
                 self.stale += 1
-                claim = settlement.claim
                 log.warning(
                     "job %s of %s was settled too late: it is not ours any more", claim.id, claim.task, extra=extras(claim)
                 )
@@ -146,7 +155,9 @@ class Turns:
                 continue
             if ASKED in heard:
                 self._asked()
-            if heard != {ASKED}:
+            if REPEATS in heard:
+                self._repeats()
+            if not heard or heard - {ASKED, REPEATS}:
                 self.wake()
             crew.put_back(TOO_LONG)
 
@@ -155,6 +166,6 @@ class Turns:
         if self._queues is None and not self._names:
             self._names = await self._store.queue_names()
         heard = await self._store.wait(self._queues, self._poll)
-        if self._queues is None and not heard <= {ASKED, *self._names}:
+        if self._queues is None and not heard <= {ASKED, REPEATS, *self._names}:
             self._names = await self._store.queue_names()
         return heard

@@ -8,7 +8,6 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack
 from typing import Any
 
-from mita.errors import StoreError
 from mita.model.time import SECOND
 from mita.model.view import WorkerView
 from mita.ports.ids import new_id
@@ -19,7 +18,7 @@ from mita.tasks import Task
 
 from .crew import Crew
 from .keeper import Keeper
-from .patience import Patience
+from .patience import reach
 from .scheduler import Scheduler
 from .sweeper import Sweeper
 from .turns import Turns
@@ -58,7 +57,7 @@ class Worker:
 
     async def run(self) -> None:
         async with AsyncExitStack() as stack:
-            store = await self._reach()
+            store = await reach(self._open_store, self._stopping)
             if store is None:
                 return
             stack.push_async_callback(store.close)
@@ -71,21 +70,10 @@ class Worker:
             stack.push_async_callback(self._keeper.stop)
             await self._work(store)
 
-    async def _reach(self) -> Store | None:
-        """Open the store; one that is away for now is waited for. None: told to stop before it came."""
-        patience = Patience("open the store")
-        while not self._stopping.is_set():
-            try:
-                return await self._open_store()
-            except StoreError as error:
-                if not error.transient:
-                    raise
-                await patience.after(error)
-        return None
-
     def _assemble(self, store: Store) -> None:
         settings = self._settings
-        self._turns = Turns(store, settings.queues, self._lease, self.id, settings.poll, self._poke)
+        self._scheduler = Scheduler(store, settings.poll, settings.schedule_lock, self.id)
+        self._turns = Turns(store, settings.queues, self._lease, self.id, settings.poll, self._poke, self._scheduler.poke)
         self._crew = Crew(
             self._tasks,
             store,
@@ -125,7 +113,7 @@ class Worker:
             Sweeper(store, self._keep, self._lease, self.id, self._most, sweep_every).run(),
         ]
         if self._settings.schedule:
-            helpers.append(Scheduler(store, self._settings.poll).run())
+            helpers.append(self._scheduler.run())
         return helpers
 
     async def _drain(self, turns: asyncio.Task[None]) -> None:

@@ -8,7 +8,7 @@ from msgspec import Struct
 from mita.errors import UsageError
 
 from .job import DEFAULT_PRIORITY, WhenBusy
-from .time import SECOND, Moment, Wait
+from .time import LONGEST, SECOND, Moment, Wait
 
 SHORTEST_INTERVAL: Wait = 10
 MOST_IN_ONE_GO = 10_000
@@ -20,8 +20,13 @@ class Every(Struct, frozen=True, tag=True):
     seconds: float
 
     def __post_init__(self) -> None:
-        if self.interval < SHORTEST_INTERVAL:
-            raise UsageError(f"Every({self.seconds!r}): an interval must be at least {SHORTEST_INTERVAL / SECOND} seconds")
+        if not isinstance(self.seconds, int | float) or isinstance(self.seconds, bool):
+            raise UsageError(f"Every({self.seconds!r}): give seconds as a number, or Every.of(timedelta(minutes=5))")
+        if not SHORTEST_INTERVAL <= self.seconds * SECOND <= LONGEST:  # not a number is not within bounds either
+            raise UsageError(
+                f"Every({self.seconds!r}): an interval must be at least {SHORTEST_INTERVAL / SECOND} seconds, "
+                "and at most a hundred years"
+            )
 
     @classmethod
     def of(cls, interval: float | timedelta) -> "Every":
@@ -48,8 +53,12 @@ class All(Struct, frozen=True):
     max_catchup: int = 100
 
     def __post_init__(self) -> None:
-        if self.max_catchup < 1:
-            raise UsageError(f"All(max_catchup={self.max_catchup}): catch up at least 1, or use missed='skip'")
+        if not _is_whole(self.max_catchup) or self.max_catchup < 1:
+            raise UsageError(f"All(max_catchup={self.max_catchup!r}): catch up at least 1, or use missed='skip'")
+
+
+def _is_whole(number: object) -> bool:
+    return isinstance(number, int) and not isinstance(number, bool)
 
 
 class JobTemplate(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -79,8 +88,8 @@ class RepeatSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
     overlap: Literal["allow", "skip"] = "allow"
 
     def __post_init__(self) -> None:
-        if self.limit is not None and self.limit < 1:
-            raise UsageError(f"limit={self.limit}: a repeat fires at least once; remove it to stop it")
+        if self.limit is not None and (not _is_whole(self.limit) or self.limit < 1):
+            raise UsageError(f"limit={self.limit!r}: a repeat fires at least once; remove it to stop it")
         if self.start_after is not None and self.end_before is not None and self.end_before <= self.start_after:
             raise UsageError("end_before must come after start_after, or the repeat never fires")
         if not isinstance(self.missed, All) and self.missed not in ("skip", "once"):

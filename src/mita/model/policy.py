@@ -7,6 +7,8 @@ from msgspec import UNSET, Struct, UnsetType
 
 from mita.errors import UsageError
 
+from .time import LONGEST, SECOND
+
 MAX_RETRIES_LIMIT = 1000
 
 
@@ -40,8 +42,8 @@ class Retry(Struct, frozen=True, kw_only=True, omit_defaults=True):
             raise UsageError(f"max_retries must be between 0 and {MAX_RETRIES_LIMIT}, not {self.max_retries}")
         if self.max_crashes < 0:
             raise UsageError(f"max_crashes must be 0 or more, not {self.max_crashes}")
-        if self.base < 0 or self.cap < 0 or any(wait < 0 for wait in self.waits):
-            raise UsageError("the waits between retries (base, cap, waits) must not be negative")
+        if not all(0 <= wait * SECOND <= LONGEST for wait in (self.base, self.cap, *self.waits)):
+            raise UsageError("the waits between retries (base, cap, waits) must not be negative, nor over a hundred years")
         if self.jitter not in tuple(Jitter):
             raise UsageError(f"jitter must be one of {', '.join(Jitter)}, not {self.jitter!r}")
 

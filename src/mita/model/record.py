@@ -94,5 +94,7 @@ class RepeatRecord(Struct, frozen=True, kw_only=True):
     last: datetime | None = None
     count: int = 0
     limit: int | None = None
+    start_after: datetime | None = None
+    end_before: datetime | None = None
     missed: str = "skip"
     overlap: str = "allow"

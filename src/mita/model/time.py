@@ -15,6 +15,7 @@ SECOND: Wait = 1000
 MINUTE: Wait = 60 * SECOND
 HOUR: Wait = 60 * MINUTE
 DAY: Wait = 24 * HOUR
+LONGEST: Wait = 100 * 366 * DAY  # further ahead is a mistake in the unit
 
 
 class When(Struct, frozen=True):

@@ -9,10 +9,11 @@ A store belongs to the event loop that opened it. Making one connects to nothing
 
 from collections.abc import Collection, Sequence
 from enum import Flag, auto
-from typing import Protocol
+from typing import Any, Protocol, cast
 
 from msgspec import Struct
 
+from mita.errors import UsageError
 from mita.model.job import Claim, Job, NewJob, Receipt
 from mita.model.outcome import Answer, Change, Event, Held, Progress, Settlement, Turn
 from mita.model.repeat import DueRepeats, Firing, Repeat
@@ -20,6 +21,7 @@ from mita.model.time import Moment, Wait, When
 from mita.model.view import Finding, JobFilter, Page, QueueView, ResourceView, WorkerView
 
 ASKED = "!"  # the wake-up topic that says: somebody asked something of a running job
+REPEATS = "@"  # and the one that says: a repeat may fire earlier than you thought, or nobody holds a lock any more
 TIMELINE_LENGTH = 50  # the newest events a store keeps of one job
 
 
@@ -107,6 +109,15 @@ class Repeats(Protocol):
     async def list_repeats(self) -> list[Repeat]:
         """All of them, by key."""
 
+    async def find_repeats(self, keys: Sequence[str]) -> list[Repeat | None]: ...
+
+    async def lock(self, name: str, holder: str, keep: Wait) -> bool:
+        """Take a lock for `keep` from now, if it is free, has run out or is this holder's already. It only spares work:
+        nothing may rely on being alone, for whoever holds it can be stopped for longer than it lasts."""
+
+    async def unlock(self, name: str, holder: str) -> None:
+        """Give it back, if it is this holder's."""
+
 
 class Looking(Protocol):
     """Reading. None of this changes anything."""
@@ -168,9 +179,25 @@ class Waking(Protocol):
     """Sleeping without polling."""
 
     async def wait(self, queues: Collection[str] | None, timeout: float) -> frozenset[str]:
-        """Return as soon as a job may have become claimable in one of these queues (None: in any), or something was asked
-        of a running job (`ASKED`), and say which; empty after `timeout` seconds. What happened since the last `wait` of
-        this store counts, so nothing falls between two calls; waking for nothing is allowed, sleeping through is not."""
+        """Return as soon as a job may have become claimable in one of these queues (None: in any), something was asked of a
+        running job (`ASKED`) or repeats changed (`REPEATS`), and say which; empty after `timeout` seconds. What happened
+        since the last `wait` of this store counts, so nothing falls between two calls; waking for nothing is allowed,
+        sleeping through is not."""
+
+
+class Transactional(Protocol):
+    """What a store also promises that says `Can.ENQUEUE_IN_YOUR_TRANSACTION`. `connection` is the user's own, inside a
+    transaction that only the user ends."""
+
+    async def enqueue_in(self, connection: Any, jobs: Sequence[NewJob]) -> list[Receipt]:
+        """The jobs exist exactly if the transaction commits."""
+
+    def enqueue_in_sync(self, connection: Any, jobs: Sequence[NewJob]) -> list[Receipt]: ...
+
+    async def complete_in(self, connection: Any, claim: Claim, result: bytes, keep: Wait) -> None:
+        """The claim is settled as succeeded exactly if the transaction commits. Raises `LeaseLost` for a stale token."""
+
+    def complete_in_sync(self, connection: Any, claim: Claim, result: bytes, keep: Wait) -> None: ...
 
 
 class Store(Jobs, Repeats, Looking, Care, Waking, Protocol):
@@ -182,3 +209,13 @@ class Store(Jobs, Repeats, Looking, Care, Waking, Protocol):
         """Connect, and bring the schema up to date."""
 
     async def close(self) -> None: ...
+
+
+def transactional(store: Store) -> Transactional:
+    """The store as one that can join the user's transaction, or a `UsageError` that says that it cannot."""
+    if Can.ENQUEUE_IN_YOUR_TRANSACTION not in store.can:
+        raise UsageError(
+            "this store cannot take part in your transaction: only postgresql:// can, with its jobs in the same database as "
+            "your data. Enqueue after the commit instead"
+        )
+    return cast(Transactional, store)

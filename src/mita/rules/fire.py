@@ -5,7 +5,7 @@ from hashlib import sha256
 from itertools import islice, takewhile
 
 from mita.model.job import NewJob
-from mita.model.pattern import MOST_IN_ONE_GO, All, Cron, Every, RepeatSpec
+from mita.model.pattern import MOST_IN_ONE_GO, All, Cron, Every, Pattern, RepeatSpec
 from mita.model.repeat import Firing, Repeat, RepeatState
 from mita.model.time import SECOND, Moment, When
 
@@ -45,15 +45,19 @@ def first(spec: RepeatSpec, now: Moment) -> Moment | None:
 
 def preview(spec: RepeatSpec, cursor: Moment | None, n: int) -> list[Moment]:
     """The next `n` fires from the cursor on."""
-    return [] if cursor is None else [cursor, *islice(fires(spec, cursor, cursor), n - 1)]
+    return [] if cursor is None or n < 1 else [cursor, *islice(fires(spec, cursor, cursor), n - 1)]
 
 
 def plan(repeat: Repeat, spec: RepeatSpec, now: Moment) -> Firing:
     """What a repeat whose cursor has come does now."""
     assert repeat.cursor is not None, "a repeat without a cursor is never due"  # noqa: S101
-    left = MOST_IN_ONE_GO if spec.limit is None else spec.limit - repeat.count
-    due = _windows(spec, repeat.cursor, now)[:left] if left > 0 else []
-    future = next(fires(spec, max(now, repeat.cursor), repeat.cursor), None)
+    future = next(fires(spec, repeat.cursor, repeat.cursor), None)
+    due = [repeat.cursor]
+    if future is not None and future <= now:  # a fire is merely late, not missed, while its next window has not come
+        due = _missed(spec, repeat.cursor, now)
+        future = next(fires(spec, now, repeat.cursor), None)
+    if spec.limit is not None:
+        due = due[: max(0, spec.limit - repeat.count)]
     ended = _ending(spec, repeat.count + len(due), future)
     return Firing(
         key=repeat.key,
@@ -68,11 +72,8 @@ def plan(repeat: Repeat, spec: RepeatSpec, now: Moment) -> Firing:
     )
 
 
-def _windows(spec: RepeatSpec, cursor: Moment, now: Moment) -> list[Moment]:
-    """The fire times to make jobs for. A fire is merely late, not missed, while its next window has not come."""
-    following = next(fires(spec, cursor, cursor), None)
-    if following is None or following > now:
-        return [cursor]
+def _missed(spec: RepeatSpec, cursor: Moment, now: Moment) -> list[Moment]:
+    """The windows to make jobs for, of those that have passed."""
     match spec.missed:
         case "skip":
             return []
@@ -120,8 +121,12 @@ def fire_id(key: str, time: Moment) -> str:
 
 def in_words(spec: RepeatSpec) -> str:
     """The pattern as people say it."""
-    match spec.pattern:
+    return pattern_in_words(spec.pattern)
+
+
+def pattern_in_words(pattern: Pattern) -> str:
+    match pattern:
         case Cron() as line:
             return cron.in_words(line)
         case Every() as every:
-            return f"every {every.interval / SECOND:g} s"
+            return f"every {every.interval / SECOND:.15g} s"

@@ -10,6 +10,8 @@ from mita.model.time import Moment
 
 from .fire import check, fires, first
 
+_REVISIONS = 2**30  # leaves as many again for edits in a store that counts in 32 bits
+
 _decoder = msgspec.msgpack.Decoder(RepeatSpec)
 _encoder = msgspec.msgpack.Encoder()
 
@@ -30,7 +32,8 @@ def unpack(packed: bytes) -> RepeatSpec:
 
 def put(key: str, spec: RepeatSpec, stored: Repeat | None, now: Moment) -> Repeat:
     """The repeat to store for this spec. A new pattern begins now; the same one goes on where it stands, which only the
-    store knows at that moment: hence no cursor."""
+    store knows at that moment: hence no cursor. A new repeat begins with a revision of its own: what a scheduler had planned
+    for a removed one of the same key must not fit."""
     check(spec)
     if stored is not None and spec.limit is not None and stored.count >= spec.limit:
         reason = f"it has fired {stored.count} times, its limit"
@@ -43,7 +46,7 @@ def put(key: str, spec: RepeatSpec, stored: Repeat | None, now: Moment) -> Repea
     if cursor is None:
         reason = "no fire is left before its end"
         return Repeat(key=key, spec=pack(spec), cursor=None, state=RepeatState.FINISHED, reason=reason)
-    return Repeat(key=key, spec=pack(spec), cursor=cursor)
+    return Repeat(key=key, spec=pack(spec), cursor=cursor, revision=now % _REVISIONS)
 
 
 def _cursor(spec: RepeatSpec, stored: Repeat | None, now: Moment) -> Moment | None:

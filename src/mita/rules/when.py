@@ -1,12 +1,14 @@
 """From what people say about time to a `When`."""
 
 import math
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from mita.errors import UsageError
-from mita.model.time import SECOND, Moment, Wait, When
+from mita.model.time import LONGEST, SECOND, Moment, Wait, When
 
-LONGEST_WAIT = 100 * 366 * 24 * 3600  # seconds; further ahead is a mistake in the unit
+LONGEST_WAIT = LONGEST // SECOND  # in seconds, as people give waits
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
 
 
 def when(*, at: datetime | None = None, after: float | timedelta | None = None, named: str = "at") -> When:
@@ -22,7 +24,7 @@ def moment(at: datetime, named: str = "at") -> Moment:
         raise UsageError(f"{named}={at!r} is not a datetime; for a wait in seconds use after=")
     if at.tzinfo is None or at.utcoffset() is None:
         raise UsageError(f"{named}={at!r} has no time zone: write for example datetime.now(UTC) or .replace(tzinfo=UTC)")
-    return math.ceil(at.timestamp() * SECOND)
+    return -((_EPOCH - at) // _MILLISECOND)  # in whole numbers: a float would be a millisecond off now and then
 
 
 def wait(what: str, length: float | timedelta | None) -> Wait:
@@ -33,4 +35,4 @@ def wait(what: str, length: float | timedelta | None) -> Wait:
         raise UsageError(f"{what}={length!r} is negative: a wait is 0 (now) or more")
     if seconds > LONGEST_WAIT:
         raise UsageError(f"{what}={length!r} is more than a hundred years ahead: waits are given in seconds")
-    return math.ceil(seconds * SECOND)
+    return math.ceil(round(seconds * SECOND, 3))  # 65.534 s are 65,534 ms, whatever binary fractions make of them

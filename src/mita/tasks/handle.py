@@ -75,3 +75,6 @@ class Sender(Protocol):
     async def send(self, calls: Sequence[Call[Any]]) -> list[Handle[Any]]: ...
 
     def send_sync(self, calls: Sequence[Call[Any]]) -> list[Handle[Any]]: ...
+
+    def within(self, connection: Any) -> "Sender":
+        """One that sends as part of the transaction that is open on the user's connection."""

@@ -36,6 +36,10 @@ class Run(Protocol):
 
     async def remember(self, name: str, value: bytes, keep: Wait | None) -> bytes | None: ...
 
+    async def complete(self, connection: Any, result: bytes) -> None: ...
+
+    def complete_sync(self, connection: Any, result: bytes) -> None: ...
+
     def call(self, coro: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine on the worker's loop, from a handler's thread."""
 
@@ -137,6 +141,16 @@ class Job:
         if known is None:
             known = self._run.call(self._remember(name, results.pack(fn()), keep))
         return cast(T, results.unpack(known))
+
+    async def complete_in(self, connection: Any, result: Any = None) -> None:
+        """Let this job's success be part of the transaction that is open on your `connection`: the effect and the success
+        are there together or not at all, wherever the worker dies. Return `result` from the handler as well. Raises
+        `LeaseLost` when another worker may have the job: then roll back."""
+        await self._run.complete(connection, _encode(result))
+
+    def complete_in_sync(self, connection: Any, result: Any = None) -> None:
+        """`complete_in` for a handler that is a plain function, on its own connection."""
+        self._run.complete_sync(connection, _encode(result))
 
     async def _remember(self, name: str, packed: bytes, keep: Wait | None) -> bytes:
         stands = await self._run.remember(name, packed, keep)

@@ -62,6 +62,13 @@ class Bound(Generic[P, R]):
         """Choose for this job what the task leaves open or says otherwise."""
         return self._with(choose(self._options, choices, self._arguments.parameters, per_job=True))
 
+    def using(self, connection: Any) -> "Bound[P, R]":
+        """Enqueue as part of the transaction that is open on your own connection: the job exists exactly if it commits.
+
+        For `postgresql://` stores: a psycopg or asyncpg connection, an SQLAlchemy session, Django's connection.
+        """
+        return Bound(self.name, self._arguments, self._options, self._sender.within(connection), self._payload_limit)
+
     def _when(self, chosen: When) -> "Bound[P, R]":
         return self._with(replace(self._options, when=chosen))
 

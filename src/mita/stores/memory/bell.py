@@ -5,7 +5,7 @@ from collections.abc import Collection
 from contextlib import suppress
 from threading import Lock
 
-from mita.ports.store import ASKED
+from mita.ports.store import ASKED, REPEATS
 
 
 class Sleeper:
@@ -14,7 +14,7 @@ class Sleeper:
     def __init__(self, queues: Collection[str] | None, loop: asyncio.AbstractEventLoop) -> None:
         self.heard: set[str] = set()
         self.awake = asyncio.Event()
-        self._topics = None if queues is None else {*queues, ASKED}
+        self._topics = None if queues is None else {*queues, ASKED, REPEATS}
         self._loop = loop
 
     def wants(self, topics: set[str]) -> set[str]:

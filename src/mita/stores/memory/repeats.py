@@ -3,26 +3,30 @@
 from msgspec.structs import replace
 
 from mita.model.repeat import DueRepeats, Firing, Repeat, RepeatState
+from mita.model.time import Wait
+from mita.ports.store import REPEATS
 from mita.rules.spec import edited
 
 from .intake import enqueue
-from .state import Act
+from .state import Act, LockHeld
 
 OVER = {RepeatState.FINISHED, RepeatState.PARKED}
 
 
 def put(act: Act, given: Repeat) -> Repeat:
     stored = act.state.repeats.get(given.key)
+    if stored is not None and stored.spec == given.spec and stored.state not in OVER:
+        return stored
+    act.rings.add(REPEATS)
     if stored is None:
         act.state.repeats[given.key] = given
         return given
-    if stored.spec == given.spec and stored.state not in OVER:
-        return stored
     act.state.repeats[given.key] = new = edited(stored, given)
     return new
 
 
 def remove(act: Act, key: str) -> bool:
+    act.rings.add(REPEATS)
     return act.state.repeats.pop(key, None) is not None
 
 
@@ -32,6 +36,7 @@ def switch(act: Act, key: str, source: RepeatState, target: RepeatState) -> bool
     if repeat is None or repeat.state is not source:
         return False
     act.state.repeats[key] = replace(repeat, state=target)
+    act.rings.add(REPEATS)
     return True
 
 
@@ -63,3 +68,18 @@ def fire(act: Act, firing: Firing) -> bool:
     for job in firing.jobs:
         enqueue(act, job)
     return True
+
+
+def lock(act: Act, name: str, holder: str, keep: Wait) -> bool:
+    held = act.state.locks.get(name)
+    if held is not None and held.holder != holder and held.until > act.now:
+        return False
+    act.state.locks[name] = LockHeld(holder, act.now + keep)
+    return True
+
+
+def unlock(act: Act, name: str, holder: str) -> None:
+    held = act.state.locks.get(name)
+    if held is not None and held.holder == holder:
+        del act.state.locks[name]
+        act.rings.add(REPEATS)

@@ -52,6 +52,11 @@ class Presence(Struct, frozen=True):
     until: Moment
 
 
+class LockHeld(Struct, frozen=True):
+    holder: str
+    until: Moment
+
+
 class MemoryState:
     """What several `MemoryStore`s, on whatever threads and event loops, have in common."""
 
@@ -67,6 +72,7 @@ class MemoryState:
         self.shared: dict[str, SharedMemo] = {}
         self.repeats: dict[str, Repeat] = {}
         self.workers: dict[str, Presence] = {}
+        self.locks: dict[str, LockHeld] = {}
         self.bells: set[Bell] = set()
 
     @contextmanager

@@ -116,6 +116,18 @@ class MemoryStore:
         with await self._act() as act:
             return [act.state.repeats[key] for key in sorted(act.state.repeats)]
 
+    async def find_repeats(self, keys: Sequence[str]) -> list[Repeat | None]:
+        with await self._act() as act:
+            return [act.state.repeats.get(key) for key in keys]
+
+    async def lock(self, name: str, holder: str, keep: Wait) -> bool:
+        with await self._act() as act:
+            return repeats.lock(act, name, holder, keep)
+
+    async def unlock(self, name: str, holder: str) -> None:
+        with await self._act() as act:
+            repeats.unlock(act, name, holder)
+
     # ------------------------------------------------------------ looking
 
     async def now(self) -> Moment:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from mita.model.job import NewJob, Receipt
+from mita.model.job import NewJob, Receipt, WhenBusy
 
 from .arrays import blobs, numbers, texts
 from .steps import Act, Ask, Row, Step, Steps, ask
@@ -87,4 +87,13 @@ def _insert(jobs: list[NewJob]) -> Ask:
 
 
 def _is_plain(job: NewJob) -> bool:
-    return job.resource is None and job.unique is None and job.when.at is None and job.repeat is None
+    return (
+        job.resource is None
+        and job.unique is None
+        and job.repeat is None
+        and job.when.at is None
+        and job.fire_time is None
+        and job.limit == 1
+        and job.unique_for == 0
+        and job.when_busy is WhenBusy.WAIT
+    )

@@ -4,7 +4,7 @@ Without it a claim walks over every index entry that was ever claimed and not ye
 that keeps an old snapshot open, a million of them. A mark only spares that walk, and three things keep it honest:
 
 - It stays `SLACK` behind the clock, because a job that is being enqueued right now may show up a little in the past.
-- A job that goes back to the queue with an old due time makes the sequence `_behind` grow, and then no mark is trusted for a while.
+- A job that goes back to the queue with an old due time makes the sequence `_behind` grow: no mark is trusted for a while.
 - Now and then the whole line is looked at: the net under a transaction that took longer than that.
 """
 
@@ -17,6 +17,7 @@ SLACK = SECOND
 REFRESH = 0.1  # seconds between two looks from the marks on
 LOOK_AT_ALL = 1.0  # seconds between two looks at the whole line …
 AT_MOST_A_SHARE = 20  # … or longer, if that look is slow: it may take a twentieth of the time
+LOOK_AT_ALL_LEASES = 60.0
 _FALLING = tuple(reversed(PRIORITIES))
 
 
@@ -28,7 +29,8 @@ class Marks:
         self._marks: dict[str, list[Moment]] = {}
         self._trusted_from: Moment = 0
         self._now: Moment = 0
-        self._refresh_at = self._all_at = 0.0
+        self._refresh_at = self._all_at = self._all_leases_at = 0.0
+        self._lease: Moment = 0
 
     def of(self, queues: list[str]) -> list[Moment]:
         """One for each queue and priority, in the order of `lines`."""
@@ -54,13 +56,25 @@ class Marks:
         for n, queue in enumerate(queues):
             self._marks[queue] = marks[n * width : (n + 1) * width]
 
-    def heard(self, now: Moment, behind: int) -> None:
-        """What the sequence said in a claim. A clock that was set back makes the marks worthless too."""
-        if behind != self.behind or now < self._now:
+    def heard(self, now: Moment, behind: int) -> bool:
+        """What the sequence said in a claim; whether the marks hold. A clock that was set back makes them worthless too."""
+        holds = behind == self.behind and now >= self._now
+        if not holds:
             self.behind = behind
             self._marks.clear()
             self._trusted_from = now + SLACK
         self._now = now
+        return holds
+
+    @property
+    def lease(self) -> Moment:
+        """Below this moment no lease ends. Leases are only ever made to end in the future: this mark needs no sequence."""
+        return 0 if time.monotonic() >= self._all_leases_at else self._lease
+
+    def found_lease(self, now: Moment, first: Moment | None) -> None:
+        if time.monotonic() >= self._all_leases_at:
+            self._all_leases_at = time.monotonic() + LOOK_AT_ALL_LEASES
+        self._lease = now - SLACK if first is None else min(first, now - SLACK)
 
 
 def lines(queues: list[str]) -> tuple[list[str], list[int]]:

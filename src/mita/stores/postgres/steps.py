@@ -45,7 +45,7 @@ Steps: TypeAlias = Generator[Step, list[Rows], T]
 class Act:
     """One call of a verb: whom to wake when it is done, and whether an earlier try may have been done already."""
 
-    __slots__ = ("marks", "namespace", "queues", "tried", "topics")
+    __slots__ = ("marks", "namespace", "queues", "topics", "tried")
 
     def __init__(self, namespace: str, marks: Marks, queues: set[str], *, tried: bool = False) -> None:
         self.namespace = namespace

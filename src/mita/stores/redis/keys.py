@@ -1,12 +1,13 @@
 """Every Redis key there is, made here and nowhere else.
 
-All keys of one queue share the hash tag `{queue}`, so that a cluster keeps them on one node and one script can act on them. What
-belongs to no queue has the tag `{@}`, which no queue can be called. Scripts are handed the root of a queue (`mita:{mail}`) and
-make the rest of a name as this table says.
+All keys of one queue share the hash tag `{queue}`, so that a cluster keeps them on one node and one script can act on them.
+What belongs to no queue has the tag `{@}`, which no queue can be called. Scripts are handed the root of a queue
+(`mita:{mail}`) and make the rest of a name as this table says. The lines of a queue, `due:0` to `due:9`, are sorted sets of
+the queued jobs of each priority, by their due time.
 """
 
 OF_A_QUEUE = {
-    "meta": "hash: age (of the newest job), paused (since when)",
+    "meta": "hash: age (of the newest job), paused (since when), lines (the priorities that were ever used)",
     "jobs": "hash id -> what never changes",
     "live": "hash id -> what changes, for jobs that were ever touched",
     "error": "hash id -> text of the last error",
@@ -28,14 +29,20 @@ OF_A_QUEUE = {
 BY_NAME = {
     "waiting": "sorted set of the jobs that wait for a resource key, in their order",
     "holders": "set of the running jobs of a resource key",
+    "calls": "hash of the latest calls of one store -> what they came to, for some minutes",
     "events": "list of what happened to a job",
     "memos": "hash of what a job's runs remembered",
 }
 SHARED = {
-    "queues": "set of the names of all queues",
+    "queues": "set of the names of all queues that ever had a job or were paused",
+    "places": "set of the names of queues that ever had a hold",
     "repeats": "hash key -> what changes of a repeat",
     "specs": "hash key -> its spec",
     "fires": "sorted set of active repeats, by their cursor",
+    "locks": "hash name -> holder",
+    "lock_ends": "sorted set of locks, by their end",
+    "parcels": "hash of won firings -> their jobs, until those are delivered",
+    "promised": "sorted set of those, by the moment of winning",
     "workers": "hash id -> how a worker described itself",
     "beats": "sorted set of workers, by the end of their last beat",
     "seen": "hash id -> moment of a worker's last beat",
@@ -51,6 +58,7 @@ class Keys:
         self._namespace = namespace
         self.shared = f"{namespace}:{{@}}"
         self.queues = f"{self.shared}:queues"
+        self.places = f"{self.shared}:places"
         self.bell = f"{namespace}:bell"
 
     def queue(self, name: str) -> str:
@@ -61,42 +69,61 @@ class Keys:
 
 
 def as_lua() -> str:
-    """The same table for the scripts: from a root to its names."""
-    queue = [f"    {name} = root .. ':{name}'," for name in OF_A_QUEUE]
-    queue += [f"    {name} = root .. ':{name}:'," for name in BY_NAME]
-    shared = [f"    {name} = root .. ':{name}'," for name in SHARED]
-    return _LUA.format(queue="\n".join(queue), shared="\n".join(shared), sound=_sound())
+    """The same table for the scripts: from a root to its names, each made when it is first asked for."""
+    queue = {name: f":{name}" for name in OF_A_QUEUE} | {name: f":{name}:" for name in BY_NAME}
+    shared = {name: f":{name}" for name in SHARED}
+    return _LUA.format(queue=_table(queue), shared=_table(shared), sound="\n".join(_probes()))
 
 
-def _sound() -> str:
-    """One cheap read of each key: a key of another type is found out before the first write."""
+def _table(tails: dict[str, str]) -> str:
+    return ", ".join(f"{name} = '{tail}'" for name, tail in tails.items())
+
+
+def _probes() -> list[str]:
     probe = {"hash": "HLEN", "sorted": "ZCARD", "set": "SCARD"}
-    lines = [f"  redis.call('{probe[kind.split()[0].strip(':')]}', q.{name})" for name, kind in OF_A_QUEUE.items()]
-    return "\n".join(lines)
+    return [f"  redis.call('{probe[kind.split()[0].strip(':')]}', q.{name})" for name, kind in OF_A_QUEUE.items()]
 
 
 _LUA = """\
+local OF_A_QUEUE = {{ {queue} }}
+local SHARED = {{ {shared} }}
+
+local function named(root, tails, known)
+  return setmetatable(known, {{
+    __index = function(t, name)
+      local tail = tails[name]
+      if not tail then return nil end
+      t[name] = root .. tail
+      return t[name]
+    end,
+  }})
+end
+
 local function queue_of(root)
-  local q = {{
-    name = root:match('{{(.*)}}$'),
-{queue}
-    due = {{}},
-  }}
-  for priority = 0, 9 do q.due[priority] = root .. ':due:' .. priority end
+  local due = setmetatable({{}}, {{
+    __index = function(t, priority)
+      t[priority] = root .. ':due:' .. priority
+      return t[priority]
+    end,
+  }})
+  return named(root, OF_A_QUEUE, {{ name = root:match('{{(.*)}}$'), due = due }})
+end
+
+-- A key of another type is found out by these reads, before the first write.
+local function sound(q)
+{sound}
+  q.sound = true
   return q
 end
 
--- A key of another type is found out here, before the first write.
-local function sound(q)
-{sound}
+local function sound_lines(q)
   for priority = 0, 9 do redis.call('ZCARD', q.due[priority]) end
   return q
 end
 
 local function shared_of(root)
-  return {{
+  return named(root, SHARED, {{
     jobs_of = function(queue) return root:gsub('@}}$', '') .. queue .. '}}:jobs' end,
-{shared}
-  }}
+  }})
 end
 """

@@ -63,6 +63,11 @@ UNTOUCHED = Live()
 AGE, ID = slice(0, 8), slice(9, None)  # of a handle
 
 
+def handle(claim: Claim) -> bytes:
+    """A claim that no store gave out has none of ours; the id in this one is right, and its age is nobody's."""
+    return claim.ref if claim.ref is not None else b"\0" * 8 + b"0" + claim.id.encode()
+
+
 def packed(job: NewJob) -> bytes:
     """The part of the fixed half that the client makes: the elements of a list without its head."""
     return _pack(
@@ -116,29 +121,44 @@ def moment(when: When) -> tuple[int, int | str]:
 
 def first_claim(raw: bytes, queue: str, at: Moment) -> Claim:
     """The claim of a job that was never touched. Positions, not names: this runs once for every job."""
-    job = _fixed(raw)
-    handle = job.handle
+    (
+        created,
+        due,
+        priority,
+        handle,
+        task,
+        resource,
+        _,
+        _,
+        unique,
+        _,
+        repeat,
+        fire_time,
+        payload,
+        options,
+        headers,
+    ) = _any(raw)
     return Claim(
         handle[9:].decode(),
         1,
         at,
-        job.task,
+        task,
         queue,
-        job.payload,
-        job.options,
-        job.headers,
-        job.priority,
-        job.due,
-        job.created,
+        payload,
+        options,
+        headers,
+        priority,
+        due,
+        created,
         0,
         0,
         0,
         0,
         0,
-        job.resource,
-        job.unique,
-        job.repeat,
-        job.fire_time,
+        resource,
+        unique,
+        repeat,
+        fire_time,
         None,
         None,
         handle,

@@ -61,31 +61,20 @@ def _again(tx: Tx, queues: list[str], *, look_for_due: bool) -> Wait | None:
 
 def _as_claim(row: list[Any], now: Moment) -> Claim:
     """Positions, not names: this runs once per job and is most of what Python does in a claim."""
+    seq, id, token, task, queue, payload, options, priority, due, created, rest = row
+    args = bytes.fromhex(payload)
+    if rest is None:
+        return Claim(
+            id, token, now, task, queue, args, bytes.fromhex(options), b"", priority, due, created, 0, 0, 0, 0, 0,
+            None, None, None, None, None, None, seq,
+        )  # fmt: skip
+    (headers, attempts, reschedules, busy, interruptions, crashes, resource, unique, repeat, fire_time,
+     progress, stranded, _, _) = rest  # fmt: skip
     return Claim(
-        row[3],
-        row[4],
-        now,
-        row[5],
-        row[6],
-        bytes.fromhex(row[7]),
-        bytes.fromhex(row[8]),
-        bytes.fromhex(row[9]),
-        row[10],
-        row[11],
-        row[12],
-        row[13],
-        row[14],
-        row[15],
-        row[16],
-        row[17],
-        row[18],
-        row[19],
-        row[20],
-        row[21],
-        bytes.fromhex(row[22]) if row[22] else None,
-        row[23],
-        row[0],
-    )
+        id, token, now, task, queue, args, bytes.fromhex(options), bytes.fromhex(headers), priority, due, created, attempts,
+        reschedules, busy, interruptions, crashes, resource, unique, repeat, fire_time,
+        bytes.fromhex(progress) if progress else None, stranded, seq,
+    )  # fmt: skip
 
 
 def extend(tx: Tx, claims: Sequence[Claim], lease: Wait) -> list[Held]:

@@ -23,9 +23,10 @@ def prepare(path: Path) -> None:
         raise UsageError(f"cannot open {path}: the folder {folder} does not exist. Create it, or choose another file")
     if path.is_dir():
         raise UsageError(f"cannot open {path}: it is a folder. Name a file, for example sqlite:///{path}/jobs.db")
-    if not path.exists():
-        _create(path)
-    elif not os.access(path, os.R_OK | os.W_OK):
+    with _one_at_a_time:
+        if not path.exists():
+            _create(path)
+    if not os.access(path, os.R_OK | os.W_OK):
         raise UsageError(f"cannot open {path}: {_NO_RIGHTS}")
 
 
@@ -43,11 +44,9 @@ def _create(path: Path) -> None:
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """A connection as durable as we promise: what is committed is on disk."""
+    """A connection as durable as we promise: what is committed is on disk. The file is prepared, and its lock is held."""
     if sqlite3.sqlite_version_info < OLDEST_SQLITE:
         raise UsageError(f"SQLite {sqlite3.sqlite_version} is too old: Mita needs 3.35 or later")
-    with _one_at_a_time:
-        prepare(path)
     # Autocommit: we say ourselves where a transaction begins. One thread uses the connection, but another may close it.
     connection = sqlite3.connect(
         path, timeout=BUSY_TIMEOUT, isolation_level=None, check_same_thread=False, cached_statements=512

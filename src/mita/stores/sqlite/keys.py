@@ -17,16 +17,17 @@ def admit(tx: Tx, queue: str, rows: list[Any]) -> list[Any]:
     holders: dict[str, tuple[int, bool]] = {}
     admitted = []
     for row in rows:
-        seq, most, when_busy, key = row[0], row[1], row[2], row[18]
-        if key is None:
+        rest = row[-1]
+        if rest is None or rest[6] is None:
             admitted.append(row)
             continue
+        key, most, when_busy = rest[6], rest[12], rest[13]
         if key not in holders:
             count, until = tx.row("key", queue=queue, key=key)
             holders[key] = count, until is not None and until > tx.now
         count, held = holders[key]
         if held or count >= most:
-            _turn_away(tx, queue, key, seq, row[3], when_busy)
+            _turn_away(tx, queue, key, row[0], row[1], when_busy)
         else:
             holders[key] = count + 1, held
             admitted.append(row)

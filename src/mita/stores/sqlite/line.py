@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from mita.errors import StoreError
 from mita.ports.clock import Clock
 
-from .connection import connect, translated
+from .connection import connect, prepare, translated
 from .lock import FairLock
 from .statements import Statements
 from .tx import Tx
@@ -88,9 +88,8 @@ class Line:
         while (calls := self._next()) is not None:
             try:
                 if connection is None:
-                    connection = connect(self._path)
+                    connection, lock = self._open()
                     inode = self._path.stat().st_ino
-                    lock = FairLock(Path(f"{self._path}-lock")) if self._writes else None
                 self._check_file(inode)
                 self._run(connection, lock, calls)
             except Exception as error:  # noqa: BLE001 - it is handed to whoever asked
@@ -99,6 +98,21 @@ class Line:
             self._answer(calls)
         self._leave(connection, lock)
         self._answer([self._last])
+
+    def _open(self) -> tuple[sqlite3.Connection, FairLock | None]:
+        """Under the lock, readers too: two who make a fresh file's write-ahead log at once find it locked."""
+        prepare(self._path)
+        lock = FairLock(Path(f"{self._path}-lock"))
+        try:
+            with lock:
+                connection = connect(self._path)
+        except BaseException:
+            lock.close()
+            raise
+        if self._writes:
+            return connection, lock
+        lock.close()
+        return connection, None
 
     def _check_file(self, inode: int) -> None:
         """A file that was deleted or replaced under us would take jobs that nobody ever finds."""
@@ -147,10 +161,12 @@ class Line:
         if not alone:
             tx.connection.execute("savepoint one")
         self._attempt(tx, call)
-        if call.error is not None:
-            tx.connection.execute("rollback" if alone else "rollback to one")
         if not alone:
+            if call.error is not None:
+                tx.connection.execute("rollback to one")
             tx.connection.execute("release one")
+        elif call.error is not None and tx.connection.in_transaction:  # a full disk ends the transaction by itself
+            tx.connection.execute("rollback")
 
     def _attempt(self, tx: Tx, call: _Call) -> None:
         try:

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from mita.model.repeat import DueRepeats, Firing, Repeat, RepeatState
-from mita.model.time import Moment
+from mita.model.time import Moment, Wait
+from mita.ports.store import REPEATS
 from mita.rules.spec import edited
 
 from .enqueue import enqueue
@@ -25,6 +26,7 @@ def put(tx: Tx, repeat: Repeat) -> Repeat:
 
 
 def _write(tx: Tx, repeat: Repeat) -> None:
+    tx.topics.add(REPEATS)
     tx.run(
         "put_repeat",
         key=repeat.key,
@@ -53,10 +55,12 @@ def _as_repeat(row: Any) -> Repeat:
 
 
 def remove(tx: Tx, keys: Sequence[str]) -> list[bool]:
+    tx.topics.add(REPEATS)
     return [tx.run("remove_repeat", key=key) == 1 for key in keys]
 
 
 def switch(tx: Tx, keys: Sequence[str], old: RepeatState, new: RepeatState) -> list[bool]:
+    tx.topics.add(REPEATS)
     return [tx.run("switch_repeat", key=key, old=old.value, new=new.value) == 1 for key in keys]
 
 
@@ -67,11 +71,16 @@ def due(tx: Tx, limit: int) -> DueRepeats:
 
 
 def fire(tx: Tx, firings: Sequence[Firing]) -> list[bool]:
-    return [_fire(tx, firing) for firing in firings]
+    """All in one transaction; their jobs go in together, which costs a fraction of going one by one."""
+    won = [_move_on(tx, firing) for firing in firings]
+    jobs = [job for firing, took in zip(firings, won, strict=True) if took for job in firing.jobs]
+    if jobs:
+        enqueue(tx, jobs)
+    return won
 
 
-def _fire(tx: Tx, firing: Firing) -> bool:
-    won = tx.run(
+def _move_on(tx: Tx, firing: Firing) -> bool:
+    changed = tx.run(
         "fire",
         key=firing.key,
         cursor=firing.cursor,
@@ -82,10 +91,22 @@ def _fire(tx: Tx, firing: Firing) -> bool:
         state=firing.state.value,
         reason=firing.reason,
     )
-    if won and firing.jobs:
-        enqueue(tx, firing.jobs)
-    return won == 1
+    return changed == 1
 
 
 def everything(tx: Tx) -> list[Repeat]:
     return [_as_repeat(row) for row in tx.rows("list_repeats")]
+
+
+def find(tx: Tx, keys: Sequence[str]) -> list[Repeat | None]:
+    rows = [tx.row("repeat", key=key) for key in keys]
+    return [None if row is None else _as_repeat(row) for row in rows]
+
+
+def lock(tx: Tx, name: str, holder: str, keep: Wait) -> bool:
+    return tx.run("lock", name=name, holder=holder, until=tx.now + keep, now=tx.now) == 1
+
+
+def unlock(tx: Tx, name: str, holder: str) -> None:
+    if tx.run("unlock", name=name, holder=holder):
+        tx.topics.add(REPEATS)

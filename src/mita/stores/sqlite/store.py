@@ -108,6 +108,15 @@ class SqliteStore:
     async def list_repeats(self) -> list[Repeat]:
         return await self._read.do(repeats.everything)
 
+    async def find_repeats(self, keys: Sequence[str]) -> list[Repeat | None]:
+        return await self._read.do(lambda tx: repeats.find(tx, keys)) if keys else []
+
+    async def lock(self, name: str, holder: str, keep: Wait) -> bool:
+        return await self._write.do(lambda tx: repeats.lock(tx, name, holder, keep))
+
+    async def unlock(self, name: str, holder: str) -> None:
+        await self._write.do(lambda tx: repeats.unlock(tx, name, holder))
+
     # ------------------------------------------------------------ looking
 
     async def now(self) -> Moment:

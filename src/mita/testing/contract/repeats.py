@@ -63,6 +63,17 @@ async def test_an_edit_keeps_the_count_and_grows_the_revision(store: Store) -> N
     assert await stored(store) == edited
 
 
+async def test_an_edit_without_a_cursor_goes_on_where_the_repeat_stands(store: Store) -> None:
+    """I7: a fire that came between the look and the edit has moved the cursor, and it must not be set back."""
+    repeat = await given(store)
+    turn = firing(repeat)
+    assert await store.fire([turn]) == [True]
+    edited = await store.put_repeat(Repeat(key="digest", spec=b"another", cursor=None))
+    assert (edited.spec, edited.cursor, edited.revision) == (b"another", turn.next, repeat.revision + 1)
+    assert (edited.state, edited.count, edited.last) == (RepeatState.ACTIVE, 1, repeat.cursor)
+    assert await stored(store) == edited
+
+
 async def test_an_edit_does_not_end_a_pause(store: Store) -> None:
     await given(store)
     assert await store.pause_repeats(["digest"]) == [True]
@@ -89,6 +100,21 @@ async def test_a_repeat_that_cannot_be_computed_is_parked_in_sight(store: Store)
     assert (await store.due_repeats(10)).repeats == []
     mended = await store.put_repeat(replace(repeat, state=RepeatState.ACTIVE, cursor=1, reason=""))
     assert (mended.state, mended.reason, mended.revision) == (RepeatState.ACTIVE, "", repeat.revision + 1)
+
+
+async def test_repeats_are_found_in_the_order_of_the_question(store: Store, twin: Store) -> None:
+    one, two = await given(store, "one"), await given(store, "two")
+    assert await twin.find_repeats(["two", "nobody", "one", "two"]) == [two, None, one, two]
+    assert await twin.find_repeats([]) == []
+
+
+async def test_what_was_planned_for_a_removed_repeat_does_not_fire_on_its_successor(store: Store) -> None:
+    """I7: the successor stands at the same cursor, but under a revision of its own."""
+    old = await given(store, revision=7)
+    await store.remove_repeats(["digest"])
+    new = await store.put_repeat(replace(old, revision=8))
+    assert new.revision == 8
+    assert await store.fire([firing(old), firing(new)]) == [False, True]
 
 
 async def test_a_removed_repeat_is_gone(store: Store) -> None:

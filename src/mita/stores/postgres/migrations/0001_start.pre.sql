@@ -1,9 +1,15 @@
 -- The first schema. Tables are private (their names begin with an underscore); the view `jobs` is for people.
 -- Text is compared byte by byte ("C"): that is faster, and the order is the same on every server.
 
+-- Every queue that ever had a job. No key: whoever enqueues the first job must not wait for another who does so in a long
+-- transaction. A name that is here twice does no harm.
 create table mita._queue (
-  name   text collate "C" primary key,
-  paused bigint
+  name text collate "C" not null
+);
+
+create table mita._paused (
+  name  text collate "C" primary key,
+  since bigint not null
 );
 
 -- All that belongs to one job is in its row (timeline and memos too), so that forgetting it is one delete.
@@ -73,6 +79,7 @@ create index _expires on mita._job (expires, seq) where expires is not null;
 
 -- Grows whenever a job goes back to the queue with a due time that may lie before what claimers have already walked over.
 create sequence mita._behind;
+select nextval('mita._behind');  -- a sequence shows the same number before and after its first step
 
 create table mita._unique (
   queue text collate "C" not null,
@@ -107,6 +114,12 @@ create table mita._repeat (
 ) with (fillfactor = 50);
 
 create index _next_fire on mita._repeat (cursor, key) where state = 'active';
+
+create table mita._lock (
+  name   text collate "C" primary key,
+  holder text   not null,
+  until  bigint not null
+) with (fillfactor = 50);
 
 create table mita._worker (
   id    text collate "C" primary key,

@@ -6,4 +6,4 @@ select exists (
   cross join lateral (
     select 1 from mita._job as j
     where j.state = 'queued' and j.queue = line.queue and j.priority = line.priority and j.due <= clock.now limit 1) as j
-  where line.queue not in (select q.name from mita._queue as q where q.paused is not null))
+  where line.queue not in (select p.name from mita._paused as p))

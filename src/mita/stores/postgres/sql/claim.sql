@@ -1,5 +1,5 @@
 -- claim: the next due jobs of some queues, in the order in which they go. Those without a resource key are taken at once; those
--- with one are only shown (`take` or `block` follow). Nothing is taken while a hold that has run out waits to be lifted.
+-- with one are only shown (`take` or `block` follow). If `holds_first`, nothing is taken while a hold that has run out is not lifted.
 -- In: one array entry for each queue and priority in their order: queues, priorities, marks (below which nothing waits);
 --     behind (what the sequence said when the marks were made), limit, lease, worker.
 -- Out: the fields of a Claim in their order.
@@ -11,16 +11,18 @@ candidate as materialized (
   from clock
   cross join unnest(%(queues)s::text::text[], %(priorities)s::text::int[], %(marks)s::text::bigint[]) as line (queue, priority, mark)
   cross join lateral (
-    select j.* from mita._job as j
+    select j.id, j.token, j.task, j.queue, j.payload, j.options, j.headers, j.priority, j.due, j.created, j.attempts, j.reschedules, j.busy,
+           j.interruptions, j.crashes, j.resource, j.uniq, j.repeat, j.fire_time, j.progress, j.stranded
+    from mita._job as j
     where j.state = 'queued' and j.queue = line.queue and j.priority = line.priority and j.due <= clock.now
       and j.due >= case when (select last_value from mita._behind) = %(behind)s::bigint then line.mark else 0 end
     order by j.due, j.seq
     limit %(limit)s::bigint
     for update skip locked
   ) as j
-  where line.queue not in (select q.name from mita._queue as q where q.paused is not null)
-    and not exists (select 1 from mita._hold as h where h.until <= clock.now and h.queue = any (%(queues)s::text::text[])
-                    and h.queue not in (select q.name from mita._queue as q where q.paused is not null))
+  where line.queue not in (select p.name from mita._paused as p)
+    and not (%(holds_first)s::boolean and exists (select 1 from mita._hold as h where h.until <= clock.now and h.queue = any (%(queues)s::text::text[])
+                    and h.queue not in (select p.name from mita._paused as p)))
   limit %(limit)s::bigint
 ),
 taken as (

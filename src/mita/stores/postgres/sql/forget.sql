@@ -2,6 +2,8 @@
 -- In: ids, tokens.  Out: id, state, queue; of those that took.
 with clock as materialized (select {now} as now),
 v as materialized (select * from unnest(%(ids)s::text::text[], %(tokens)s::text::bigint[]) as v (id, token)),
+-- Few or none, so they are looked for among those that were asked, and not the other way round.
+asked as materialized (select j.id from mita._job as j where j.asked is not null),
 written as (
   update mita._job as j
   set state = case j.asked when 'cancel' then 'cancelled' else 'queued' end,
@@ -11,14 +13,14 @@ written as (
       worker = case when j.asked = 'cancel' then j.worker end,
       happened = j.happened + 1, timeline = mita._noted(j.timeline, clock.now, 'succeeded', '', j.worker),
       stranded = null, result = null, lease_until = null, asked = null, asked_due = null, asked_keep = null
-  from v, clock
-  where j.id = v.id and j.token = v.token and j.state = 'running' and j.asked is not null
+  from v, asked as a, clock
+  where a.id = v.id and j.id = a.id and j.token = v.token and j.state = {running} and j.asked is not null
     and (j.asked <> 'cancel' or j.asked_keep > 0)
   returning j.id, j.state, j.queue, case when j.state = 'queued' and j.due < clock.now - 500 then nextval('mita._behind') end
 ),
 forgotten as (
   delete from mita._job as j using v
-  where j.id = v.id and j.token = v.token and j.state = 'running' and (j.asked is null or (j.asked = 'cancel' and j.asked_keep = 0))
+  where j.id = v.id and j.token = v.token and j.state = {running} and (j.asked is null or (j.asked = 'cancel' and j.asked_keep = 0))
   returning j.id, j.queue
 )
 select * from written

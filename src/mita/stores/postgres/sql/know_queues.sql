@@ -3,5 +3,4 @@ insert into mita._queue (name)
 select distinct j.queue
 from unnest(%(ids)s::text::text[]) as v (id)
 join mita._job as j on j.id = v.id
-where not exists (select 1 from mita._queue as q where q.name = j.queue)
-on conflict (name) do nothing
+where j.queue not in (select q.name from mita._queue as q)

@@ -7,7 +7,7 @@ with beyond as materialized (
 gone as (
   delete from mita._job as j
   using (select b.id from beyond as b order by b.finished, b.seq limit %(limit)s::bigint) as b
-  where j.id = b.id and j.state = 'succeeded'
+  where j.id = b.id and j.state = {succeeded}
   returning 1
 )
 select count(*) from gone

@@ -1,2 +1,5 @@
 -- queues: Out: name, since when it is paused.
-select name, paused from mita._queue order by name
+select q.name, p.since
+from (select name from mita._queue union select name from mita._paused) as q
+left join mita._paused as p on p.name = q.name
+order by q.name

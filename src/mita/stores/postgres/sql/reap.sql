@@ -2,7 +2,9 @@
 -- In: mark (below which no lease ends), limit, lease, worker.  Out: the fields of a Claim in their order.
 with clock as materialized (select {now} as now),
 expired as materialized (
-  select j.* from mita._job as j
+  select j.id, j.token, j.task, j.queue, j.payload, j.options, j.headers, j.priority, j.due, j.created, j.attempts, j.reschedules, j.busy,
+         j.interruptions, j.crashes, j.resource, j.uniq, j.repeat, j.fire_time, j.progress, j.stranded
+  from mita._job as j
   where j.state = 'running' and j.lease_until <= (select now from clock) and j.lease_until >= %(mark)s::bigint
   order by j.lease_until, j.seq limit %(limit)s::bigint
   for update skip locked

@@ -15,7 +15,7 @@ held as materialized (
     %(stranded)s::text::boolean[], %(events)s::text::text[], %(notes)s::text::text[], %(hold_waits)s::text::bigint[],
     %(hold_ats)s::text::bigint[]
   ) as v (id, token, state, wait, at, counts, result, error, keep, stranded, event, note, hold_wait, hold_at)
-  join mita._job as j on j.id = v.id and j.token = v.token and j.state = 'running'
+  join mita._job as j on j.id = v.id and j.token = v.token and j.state = {running}
   cross join clock
   for update of j
 ),

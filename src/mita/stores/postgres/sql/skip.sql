@@ -5,7 +5,7 @@ ended as (
   set state = 'cancelled', busy = j.busy + 1, finished = clock.now, expires = clock.now + %(keep)s::bigint, happened = j.happened + 1,
       timeline = mita._noted(j.timeline, clock.now, 'skipped', j.resource || ' is taken', null)
   from unnest(%(ids)s::text::text[]) as v (id), clock
-  where j.id = v.id and j.state = 'queued'
+  where j.id = v.id and j.state = {queued}
   returning j.id, j.queue, j.uniq, j.unique_for
 )
 update mita._unique as u set until = clock.now + e.unique_for

@@ -1,4 +1,4 @@
--- waited_keys: every key that somebody waits for.  Out: queue, key.
+-- waited_keys: every key that somebody waits for and that has room.  Out: queue, key.
 -- The recursion steps from key to key over the index, so a hot key with 100,000 waiters costs as much as one.
 with recursive k as (
   (select j.queue, j.resource from mita._job as j where j.state = 'blocked' order by j.queue, j.resource limit 1)
@@ -9,4 +9,9 @@ with recursive k as (
     where j.state = 'blocked' and (j.queue, j.resource) > (k.queue, k.resource)
     order by j.queue, j.resource limit 1) as n
 )
-select queue, resource from k
+select k.queue, k.resource from k
+where not exists (select 1 from mita._hold as h where h.queue = k.queue and h.key = k.resource and h.until > {now})
+  and (select w.most from mita._job as w where w.state = 'blocked' and w.queue = k.queue and w.resource = k.resource
+       order by w.priority desc, w.due, w.seq limit 1)
+      > (select count(*) from mita._job as h
+         where h.state = 'running' and h.resource is not null and h.queue = k.queue and h.resource = k.resource)

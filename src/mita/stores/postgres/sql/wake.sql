@@ -21,5 +21,5 @@ first as materialized (
 )
 update mita._job as j set state = 'queued'
 from first as f, clock
-where j.id = f.id and j.state = 'blocked'
+where j.id = f.id and j.state = {blocked}
 returning j.queue, case when j.due < clock.now - 500 then nextval('mita._behind') end

@@ -6,13 +6,13 @@
 -- include keys
 -- include record
 -- include places
-local now, q, what = clock(ARGV[1]), sound(queue_of(KEYS[1])), ARGV[3]
+local now, q, what = clock(ARGV[1]), sound_lines(sound(queue_of(KEYS[1]))), ARGV[3]
 local amount, detail = tonumber(ARGV[4]), ARGV[5]
 local amends = {}
 
 local function ask(r, how)
   r.asked = how
-  rung['!'] = true
+  rung[ASKED] = true
   save(q, r)
   return 'asked'
 end

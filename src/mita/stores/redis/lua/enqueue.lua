@@ -1,15 +1,22 @@
 -- enqueue: take jobs in. A job whose id is there, or whose unique key another job has, changes nothing.
 -- KEYS  1..n roots of queues
--- ARGV  1 now, '' to ask the server  2 channel of the bell  3 root of what is shared, '' on a cluster  4 number of jobs
---       then of each: meta, id, the packed rest (see include/intake)
--- gives position and id of the job that is there instead, for each job that was not taken in
+-- ARGV  1 now, '' to ask the server  2 channel of the bell  3 root of what is shared, '' on a cluster
+--       4 name of the store that calls  5 number of this call
+--       6 number of jobs, then of each: meta, id, the packed rest (see include/intake)
+-- gives {position, id, …} of the jobs that were not taken in and those that are there instead, and 1 if a queue is new
 -- include keys
 -- include record
 -- include places
 -- include intake
 local now, queues = clock(ARGV[1]), {}
-for i, root in ipairs(KEYS) do queues[i] = sound(queue_of(root)) end
+for i, root in ipairs(KEYS) do queues[i] = queue_of(root) end
+local store, number = ARGV[4], tonumber(ARGV[5])
+local before = done_before(queues[1], store, number)
+if before then return { before, 0 } end
 local registry = ARGV[3] ~= '' and shared_of(ARGV[3]) or nil
-local refused = take_in(queues, registry, 5, tonumber(ARGV[4]), now)
+local refused = take_in(queues, registry, 7, tonumber(ARGV[6]), now)
+remember_call(queues[1], store, number, refused)
 ring(ARGV[2])
-return refused
+local new = 0
+for _, q in ipairs(queues) do new = q.new and 1 or new end
+return { refused, new }

@@ -17,5 +17,5 @@ for i, live in ipairs(lives) do
     leases[#leases + 1] = ARGV[i * 2 + 1]
   end
 end
-if #leases > 0 then call('ZADD', q.lease, unpack(leases)) end
+if #leases > 0 then call('ZADD', q.lease, 'XX', unpack(leases)) end
 return said

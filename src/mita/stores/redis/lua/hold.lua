@@ -5,7 +5,7 @@
 -- include record
 -- include places
 -- include resources
-local now, q = clock(ARGV[1]), sound(queue_of(KEYS[1]))
+local now, q = clock(ARGV[1]), sound_lines(sound(queue_of(KEYS[1])))
 hold(q, ARGV[3], moment(tonumber(ARGV[4]), tonumber(ARGV[5]), now), now)
 ring(ARGV[2])
 return 0

@@ -5,7 +5,7 @@
 -- include record
 -- include places
 -- include resources
-local now, q = clock(ARGV[1]), sound(queue_of(KEYS[1]))
+local now, q = clock(ARGV[1]), sound_lines(sound(queue_of(KEYS[1])))
 end_holds(q, now)
 for _, key in ipairs(call('SMEMBERS', q.waited)) do wake(q, key, now, MOST) end
 ring(ARGV[2])

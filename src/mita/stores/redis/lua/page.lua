@@ -1,7 +1,8 @@
 -- page: ids of jobs that match, newest first, out of a slice of the queue's ids.
 -- KEYS  1 root of the queue
 -- ARGV  1 now, '' to ask the server  2 below this id, '' for the newest  3 limit  4 state, '' for any
---       5 scheduled: '1' ahead, '0' ready, '' for any  6 task  7 resource key  8 unique key  9 repeat  10 text of the error ('' for any)
+--       5 scheduled: '1' ahead, '0' ready, '' for any
+--       6 task  7 resource key  8 unique key  9 repeat  10 text of the error: '' for any
 -- gives the ids, and where the next slice begins (false: that was the last)
 -- include keys
 -- include record

@@ -17,7 +17,8 @@ for key in pairs(keys) do
       local r = load_handle(q, handle)
       holders[#holders + 1] = { r.id, r.worker, r.started }
     end
-    said[#said + 1] = { key, call('ZCARD', q.waiting .. key), ends and tonumber(ends) > now and tonumber(ends) or false, holders }
+    ends = ends and tonumber(ends) > now and tonumber(ends) or false
+    said[#said + 1] = { key, call('ZCARD', q.waiting .. key), ends, holders }
   end
 end
 return said

@@ -2,10 +2,13 @@
 -- KEYS  1..n roots of queues: first those to claim from, in their order, then others that settlements belong to
 -- ARGV  1 now, '' to ask the server  2 channel of the bell  3 worker  4 lease  5 limit  6 number of queues to claim from
 --       7 number of jobs that may still be looked at
---       8 number of groups of settlements, then of each group: number of its queue, kind, verdict, keep, number of items, items
+--       8 name of the store that calls  9 number of this call, '' when there is nothing to put down
+--       10 number of groups of settlements  11 how many of them are of the last kind
+--       then of each group: number of its queue, kind, verdict, keep, number of items, items
 --       kinds: forgotten (handle, token), kept (handle, token, result), each (handle, token, verdict, '+' result or '')
--- gives now, positions of stale settlements, how many were claimed from each queue, the fixed halves of the claimed, {position,
---       live half, progress} of those that were touched before, when there may be more (nil: never), how many were looked at
+-- gives now, positions of stale settlements, how many were claimed from each queue, the fixed halves of the claimed,
+--       {position, live half, progress} of those that were touched before, after which wait there may be more (false:
+--       never), how many were looked at
 -- include keys
 -- include record
 -- include places
@@ -13,10 +16,17 @@
 -- include claiming
 -- include settling
 local now, queues = clock(ARGV[1]), {}
-for i, root in ipairs(KEYS) do queues[i] = sound(queue_of(root)) end
+for i, root in ipairs(KEYS) do
+  queues[i] = queue_of(root)
+  if ARGV[11] ~= '0' then sound_lines(sound(queues[i])) end
+end
 
-local stale, at, passed = {}, 9, 0
-for _ = 1, tonumber(ARGV[8]) do
+local store, number = ARGV[8], tonumber(ARGV[9])
+local before = number and done_before(queues[1], store, number)
+if before then return { now, before, {}, {}, {}, 0, 0 } end
+
+local stale, at, passed = {}, 12, 0
+for _ = 1, tonumber(ARGV[10]) do
   local q, kind, verdict = queues[tonumber(ARGV[at])], ARGV[at + 1], ARGV[at + 2]
   local keep, n, from, late, width = tonumber(ARGV[at + 3]), tonumber(ARGV[at + 4]), at + 5, nil, 2
   if kind == 'forgotten' then
@@ -41,9 +51,13 @@ t.first = pack_live(first)
 
 local going, shares = {}, {}
 for i = 1, tonumber(ARGV[6]) do
-  if not call('HGET', queues[i].meta, 'paused') then
+  local q = queues[i]
+  local meta = call('HMGET', q.meta, 'paused', 'lines')
+  if not meta[1] then
     going[#going + 1] = i
-    end_holds(queues[i], now)
+    q.used = meta[2] or ''
+    end_holds(q, now)
+    look_at_lines(q)
   end
   shares[i] = 0
 end
@@ -62,5 +76,7 @@ else
     if soonest then again = math.min(again or math.huge, math.max(0, soonest - now)) end
   end
 end
+end_turn()
+if number then remember_call(queues[1], store, number, stale) end
 ring(ARGV[2])
 return { now, stale, shares, t.fixed, t.touched, again, t.looked }

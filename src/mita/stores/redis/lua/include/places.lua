@@ -27,6 +27,7 @@ end
 
 local function stand(q, r)
   if r.state == 'queued' then
+    use_line(q, r.priority)
     call('ZADD', q.due[r.priority], r.due, r.handle)
     rung[q.name] = true
   elseif r.state == 'blocked' then

@@ -15,11 +15,12 @@ local ENDED = { succeeded = true, failed = true, cancelled = true }
 
 local rung = {} -- topics to ring for when the script is done
 
-local function clock(given)
-  if given ~= '' then return tonumber(given) end
+local function microseconds()
   local time = call('TIME')
-  return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+  return tonumber(time[1]) * 1000000 + tonumber(time[2])
 end
+
+local function clock(given) return given ~= '' and tonumber(given) or math.floor(microseconds() / 1000) end
 
 -- A moment as text. Redis would write a number out with 17 digits each time.
 local function plain(number) return string.format('%.0f', number) end
@@ -29,11 +30,40 @@ local function moment(wait, at, now)
   return now + wait
 end
 
+local ASKED, REPEATS = '!', '@' -- topics that are no queue's name
+
 local function ring(channel)
   if next(rung) then
     local topics = {}
     for topic in pairs(rung) do topics[#topics + 1] = topic end
     call('PUBLISH', channel, table.concat(topics, '\n'))
+  end
+end
+
+-- The answer to a call can be lost on its way. Made again under its number, it is not done again: a job that was run and
+-- forgotten in between would be taken in a second time. A store's latest 256 calls are remembered for ten minutes.
+local function done_before(q, store, number)
+  local found = call('HGET', q.calls .. store, number % 256)
+  local record = found and cmsgpack.unpack(found)
+  return record and record[1] == number and record[2] or nil
+end
+
+local function remember_call(q, store, number, answer)
+  if call('HSET', q.calls .. store, number % 256, cmsgpack.pack({ number, answer })) == 1 then
+    call('PEXPIRE', q.calls .. store, 600000)
+  end
+end
+
+-- The priorities that a queue has ever used, as a text of digits: most use one or two, and the others need not be looked at.
+local function lines(q)
+  if not q.used then q.used = call('HGET', q.meta, 'lines') or '' end
+  return q.used
+end
+
+local function use_line(q, priority)
+  if not lines(q):find(priority, 1, true) then
+    q.used = q.used .. priority
+    call('HSET', q.meta, 'lines', q.used)
   end
 end
 
@@ -60,9 +90,6 @@ local function untouched()
     finished = false, expires = false, happened = 0, extras = false,
   }
 end
-
-local function has_resource(handle) return handle:byte(9) % 2 == 1 end
-local function has_unique(handle) return handle:byte(9) >= 50 end
 
 -- One table of both halves. `extras` says that something lies outside of them: events, memos, error, result, progress.
 local function as_record(id, fixed, live)

@@ -39,7 +39,9 @@ local function hold(q, key, ends, now)
 end
 
 local function end_holds(q, now)
-  for _, key in ipairs(call('ZRANGEBYSCORE', q.holds, '-inf', now, 'LIMIT', 0, MOST)) do
+  local over = call('ZRANGEBYSCORE', q.holds, '-inf', now, 'LIMIT', 0, MOST)
+  if #over > 0 and not q.sound then sound_lines(sound(q)) end
+  for _, key in ipairs(over) do
     call('ZREM', q.holds, key)
     wake(q, key, now, MOST)
   end

@@ -1,0 +1,141 @@
+"""When it fires, and what that means: `repeats next`, `repeats explain`."""
+
+import argparse
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, tzinfo
+from itertools import islice
+
+from mita.client.patterns import fires_from
+from mita.model.pattern import Cron, Every, Pattern
+from mita.model.record import RepeatRecord
+from mita.ports.clock import SystemClock
+from mita.rules.cron import zone
+from mita.rules.fire import pattern_in_words
+from mita.rules.show import as_datetime
+
+from .desk import Desk, at_desk
+from .exits import NotFound
+from .parser import Commands
+from .screen import Report, Screen, listed
+from .values import count, wait
+from .words import counted, length
+
+_ABOUT = """WHAT is the key of a repeat, or a cron
+line in quotes: '0 9 * * MON-FRI'. Times are shown in the pattern's own zone, or
+in that of --tz."""
+
+_MISSED = {
+    "skip": "windows that passed while nobody was there are dropped",
+    "once": "one job for all windows that passed while nobody was there, dated at the first",
+}
+_CLOCKS = (
+    "when clocks change: a time of day that does not exist fires right after the gap, one that comes twice fires once, "
+    "the first time; a line whose minute or hour begins with * is an interval and goes on through both"
+)
+
+
+def add(verbs: Commands) -> None:
+    for name, run, help in (
+        ("next", _coming, "show the coming fires of a repeat or of a pattern"),
+        ("explain", _explain, "say in plain words when a repeat or a pattern fires"),
+    ):
+        parser = verbs.add(name, _with_or_without_a_store(run), help, about=_ABOUT)
+        what = parser.add_mutually_exclusive_group(required=True)
+        what.add_argument("what", metavar="WHAT", nargs="?", help="the key of a repeat, or a cron line")
+        what.add_argument("--every", type=wait, metavar="WAIT", help="an interval instead: 30s, 10m, 1h30m")
+        parser.add_argument("--tz", metavar="ZONE", help="of the line, or to show the fires of a repeat in")
+        fires = 10 if name == "next" else 5
+        parser.add_argument("-n", type=count, default=fires, metavar="N", help=f"how many fires ({fires})")
+
+
+class Coming:
+    """What there is to say: the pattern, its next fires, the zone to show them in, and the repeat if there is one."""
+
+    def __init__(self, pattern: Pattern | None, fires: Sequence[datetime], now: datetime, tz: tzinfo) -> None:
+        self.pattern, self.fires, self.now, self.tz = pattern, fires, now, tz
+        self.repeat: RepeatRecord | None = None
+
+    def lines(self) -> list[str]:
+        return [self._line(fire) for fire in self.fires] or ["it fires no more"]
+
+    def _line(self, fire: datetime) -> str:
+        there = fire.astimezone(self.tz)
+        utc = "" if there.utcoffset() == UTC.utcoffset(None) else f" = {fire:%H:%M:%S} UTC"
+        zone = "UTC" if not utc else f"{there:%z}"
+        return f"{there:%a %Y-%m-%d %H:%M:%S} {zone}{utc}, in {length(fire - self.now)}"
+
+
+def _with_or_without_a_store(act: Callable[[Coming], Report]) -> Callable[[argparse.Namespace, Screen], int]:
+    """A pattern needs no store; a key does."""
+
+    async def of_a_key(desk: Desk) -> Report:
+        return act(await _of_a_key(desk))
+
+    def run(options: argparse.Namespace, screen: Screen) -> int:
+        if (pattern := _pattern(options)) is None:
+            return at_desk(of_a_key)(options, screen)
+        return screen.show(act(_of_a_pattern(pattern, options)))
+
+    return run
+
+
+def _pattern(options: argparse.Namespace) -> Pattern | None:
+    if options.every is not None:
+        return Every(options.every)
+    return Cron(options.what, tz=options.tz or "UTC") if " " in options.what.strip() else None
+
+
+def _of_a_pattern(pattern: Pattern, options: argparse.Namespace) -> Coming:
+    now = SystemClock().now()
+    fires = [as_datetime(fire) for fire in islice(fires_from(pattern, now), options.n)]
+    return Coming(pattern, fires, as_datetime(now), zone(options.tz or "UTC"))
+
+
+async def known(desk: Desk, key: str) -> RepeatRecord:
+    """The repeat of this key, which must be there."""
+    found = await desk.app.repeats.get(key)
+    if found is None:
+        there = [repeat.key for repeat in await desk.app.repeats.all()]
+        raise NotFound(f"no repeat {key!r} is in the store; there are: {listed(there) or 'none'}")
+    return found
+
+
+async def _of_a_key(desk: Desk) -> Coming:
+    record = await known(desk, desk.options.what)
+    own = record.pattern.tz if isinstance(record.pattern, Cron) else "UTC"
+    fires = await desk.app.repeats.preview(record.key, desk.options.n) if record.pattern is not None else []
+    coming = Coming(record.pattern, fires, await desk.now(), zone(desk.options.tz or own))
+    coming.repeat = record
+    return coming
+
+
+def _coming(coming: Coming) -> Report:
+    key = None if coming.repeat is None else coming.repeat.key
+    return Report({"key": key, "pattern": coming.pattern, "fires": coming.fires}, *coming.lines())
+
+
+def _explain(coming: Coming) -> Report:
+    words = "" if coming.pattern is None else pattern_in_words(coming.pattern)
+    data = {"pattern": coming.pattern, "words": words, "fires": coming.fires, "repeat": coming.repeat}
+    lines = [words] if coming.repeat is None else _about(coming.repeat, words)
+    if isinstance(coming.pattern, Cron) and coming.pattern.tz != "UTC":
+        lines.append(_CLOCKS)
+    return Report(data, *lines, "next fires:", *(f"  {line}" for line in coming.lines()))
+
+
+def _about(repeat: RepeatRecord, words: str) -> list[str]:
+    state = f"{repeat.state.value}{repeat.reason and ': '}{repeat.reason}"
+    lines = [f"{repeat.key}  {state}", f"{words}: task {repeat.task}, queue {repeat.queue}" if words else ""]
+    bounds = [
+        f"from {repeat.start_after:%Y-%m-%d %H:%M:%S} UTC on" if repeat.start_after else "",
+        f"until before {repeat.end_before:%Y-%m-%d %H:%M:%S} UTC" if repeat.end_before else "",
+        f"at most {counted(repeat.limit, 'time')}" if repeat.limit else "",
+    ]
+    lines.append(", ".join(bound for bound in bounds if bound))
+    last = f", last for {repeat.last:%Y-%m-%d %H:%M:%S} UTC" if repeat.last else ""
+    lines.append(f"fired {counted(repeat.count, 'time')}{last}")
+    if words:
+        lines.append(f"missed: {_MISSED.get(repeat.missed, f'one job for each window that was missed ({repeat.missed})')}")
+    if repeat.overlap == "skip":
+        lines.append("overlap: no new job while the last one has not ended")
+    return [line for line in lines if line]

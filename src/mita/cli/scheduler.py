@@ -1,0 +1,46 @@
+"""Firing repeats without running jobs: `scheduler`."""
+
+import argparse
+import asyncio
+import logging
+import signal
+
+from .desk import placed, shown
+from .exits import Exit
+from .logs import LEVELS, write_logs
+from .parser import Commands
+from .screen import Report, Screen
+from .values import wait
+
+log = logging.getLogger("mita.cli")
+
+_ABOUT = """Every worker does that
+too; a scheduler of its own is for when no worker runs all the time, or none
+should. Any number may run: no fire is made twice. With MODULE:APP it also puts
+the repeats that this app declares."""
+
+
+def add(commands: Commands) -> None:
+    parser = commands.add("scheduler", schedule, "fire repeats until told to stop", about=_ABOUT, app=False)
+    parser.add_argument("target", metavar="MODULE:APP", nargs="?", help="where the app is, for example jobs:app")
+    parser.add_argument(
+        "--lock", type=wait, default=3.0, metavar="WAIT", help="for how long one of many fires for all; 0: each its own (3s)"
+    )
+    parser.add_argument("--name", default="", help="for the log (host and process id)")
+    parser.add_argument("--log-level", choices=LEVELS, default="info")
+    parser.add_argument("--log-json", action="store_true", help="write each log line as JSON; --json does so too")
+
+
+def schedule(options: argparse.Namespace, screen: Screen) -> int:
+    write_logs(options.log_level, as_json=options.log_json or screen.json)
+    asyncio.run(_serve(options))
+    return screen.show(Report({"stopped": True}, code=Exit.OK))
+
+
+async def _serve(options: argparse.Namespace) -> None:
+    async with placed(options, options.target) as app:
+        scheduler = app.scheduler(lock=options.lock, name=options.name)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, scheduler.stop)
+        log.info("scheduler %s (%s) fires the repeats of %s", scheduler.name, scheduler.id, shown(app.url))
+        await scheduler.run()

@@ -1,0 +1,85 @@
+"""A scheduler that stands alone: it fires repeats and runs no jobs."""
+
+import asyncio
+import logging
+import os
+import socket
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+
+from mita.errors import StoreError
+from mita.ports.ids import new_id
+from mita.ports.store import REPEATS, Store
+from mita.settings import SchedulerSettings
+
+from .patience import Patience, reach
+from .scheduler import Scheduler
+
+log = logging.getLogger("mita.scheduler")
+
+
+class LoneScheduler:
+    """`run` until `stop`. Any number may run beside each other and beside workers."""
+
+    def __init__(
+        self,
+        open_store: Callable[[], Awaitable[Store]],
+        settings: SchedulerSettings,
+        repeats: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        self._open_store, self._settings, self._repeats = open_store, settings, repeats
+        self._stopping = asyncio.Event()
+        self._scheduler: Scheduler | None = None
+        self.id = new_id()  # a fresh one for every incarnation, as a worker has
+        self.name = settings.name or f"{socket.gethostname()}-{os.getpid()}"
+
+    def stop(self) -> None:
+        """Safe to call from a signal handler of the loop."""
+        self._stopping.set()
+
+    @property
+    def leads(self) -> bool:
+        """Whether it is the one that fires now."""
+        return self._scheduler is not None and self._scheduler.leads
+
+    @property
+    def changes(self) -> tuple[int, int]:
+        """How often it was given the lock, and how often it lost it."""
+        return (0, 0) if self._scheduler is None else (self._scheduler.gained, self._scheduler.lost)
+
+    async def run(self) -> None:
+        async with AsyncExitStack() as stack:
+            store = await reach(self._open_store, self._stopping)
+            if store is None:
+                return
+            stack.push_async_callback(store.close)
+            if self._repeats is not None:
+                await self._repeats()
+            self._scheduler = Scheduler(store, self._settings.poll, self._settings.lock, self.id)
+            await self._work(store, self._scheduler)
+        log.info("scheduler %s is gone", self.name)
+
+    async def _work(self, store: Store, scheduler: Scheduler) -> None:
+        parts = [asyncio.create_task(part) for part in (scheduler.run(), self._listen(store, scheduler))]
+        stopping = asyncio.create_task(self._stopping.wait())
+        try:
+            await asyncio.wait([stopping, *parts], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for part in (stopping, *parts):
+                part.cancel()
+            ends = await asyncio.gather(*parts, return_exceptions=True)
+        for end in ends:
+            if isinstance(end, Exception):
+                raise end
+
+    async def _listen(self, store: Store, scheduler: Scheduler) -> None:
+        patience = Patience("listen")
+        while True:
+            try:
+                heard = await store.wait((), self._settings.poll)
+                patience.reset()
+            except StoreError as error:
+                await patience.after(error)
+                continue
+            if REPEATS in heard:
+                scheduler.poke()

@@ -1,0 +1,72 @@
+"""What people ask of jobs from outside, in whatever state they are."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from mita.model.job import State
+from mita.model.outcome import Answer, Cancel, Change, Move, Rank, Revive
+from mita.model.time import When
+from mita.ports.store import ASKED
+from mita.rules.states import allowed
+
+from .arrays import storable, texts
+from .steps import Act, Ask, Row, Step, Steps, ask
+
+
+def amend(act: Act, ids: Sequence[str], change: Change) -> Steps[list[Answer]]:
+    answers: list[Answer] = []
+    for some in _without_repeats(ids):
+        asks = [_revive(id, change) for id in some] if isinstance(change, Revive) else [_ask(sorted(some), change)]
+        found = {row[0]: row for rows in (yield Step(*asks)) for row in rows}
+        answers += [_answer(act, found.get(id), change) for id in some]
+    yield Step(last=True)
+    return answers
+
+
+def _without_repeats(ids: Sequence[str]) -> list[list[str]]:
+    """Pieces in which no id occurs twice: who asks twice is answered twice."""
+    pieces: list[list[str]] = []
+    met: set[str] = set()
+    for id in ids:
+        if not pieces or id in met:
+            pieces.append([])
+            met = set()
+        pieces[-1].append(id)
+        met.add(id)
+    return pieces
+
+
+def _ask(ids: list[str], change: Move | Cancel | Rank) -> Ask:
+    match change:
+        case Move(when):
+            return ask("move", ids=texts(ids), **_moment(when))
+        case Cancel(keep, reason):
+            return ask("cancel", ids=texts(ids), keep=keep, reason=storable(reason))
+        case Rank(priority):
+            return ask("rank", ids=texts(ids), priority=priority)
+
+
+def _revive(id: str, change: Revive) -> Ask:
+    return ask("revive", id=storable(id), **_moment(change.when))
+
+
+def _moment(when: When) -> dict[str, Any]:
+    return {"wait": when.wait, "at": when.at}
+
+
+def _answer(act: Act, found: Row | None, change: Change) -> Answer:
+    """By the state in which the statement found the job, and whether it has another wish already (or was revived)."""
+    if found is None:
+        return Answer.UNKNOWN
+    _, queue, state, more = found[:4]
+    if State(state) not in allowed(change):
+        return Answer.TOO_LATE
+    if isinstance(change, Move) and state == State.RUNNING and more == "cancel":
+        return Answer.TOO_LATE
+    if isinstance(change, Revive) and not more:
+        return Answer.TAKEN
+    act.topics.add(queue)
+    if state == State.RUNNING and not isinstance(change, Rank):
+        act.topics.add(ASKED)
+        return Answer.ASKED
+    return Answer.DONE

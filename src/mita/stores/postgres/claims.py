@@ -1,0 +1,176 @@
+"""Claiming, keeping and inheriting jobs."""
+
+import time
+from collections.abc import Sequence
+
+from mita.model.job import Claim
+from mita.model.outcome import Held, Settlement, Turn
+from mita.model.time import Wait
+
+from . import keys
+from .arrays import numbers, texts
+from .marks import Marks, lines
+from .settle import Batch, after_a_lost_answer, settle
+from .steps import Act, Ask, Rows, Step, Steps, ask
+
+SCAN = 1000  # jobs looked at in one call at most: a hot key's thousands are blocked a slice at a time
+
+
+class Search:
+    """One claim on its way through the queues."""
+
+    def __init__(self, act: Act, queues: Sequence[str], limit: int, lease: Wait, worker: str) -> None:
+        self._act = act
+        self.queues = list(dict.fromkeys(queues))
+        self.limit, self.lease, self.worker = limit, lease, worker
+        names, priorities = lines(self.queues)
+        self._lines = {"queues": texts(names), "priorities": numbers(priorities)}
+        self.claims: list[Claim] = []
+        self.looked_at = 0
+        self.cut_short = False
+        self._woke = False
+
+    @property
+    def room(self) -> int:
+        return min(self.limit - len(self.claims), SCAN)
+
+    def asks(self) -> list[Ask]:
+        """Three statements always, and now and then a look at where each line begins."""
+        marks = self._act.marks
+        self._room = self.room
+        self._looked = marks.wanted(self.queues)
+        self._started = time.monotonic()
+        asks = [
+            ask("ended_holds", queues=texts(self.queues)),
+            self._claim(marks),
+            self._again(),
+        ]
+        if self._looked is not None:
+            asks.append(ask("marks", **self._lines, marks=numbers(self._looked)))
+        return asks
+
+    def _claim(self, marks: Marks) -> Ask:
+        return ask(
+            "claim",
+            **self._lines,
+            marks=numbers(marks.of(self.queues)),
+            behind=marks.behind,
+            holds_first=not self._woke,
+            limit=self._room,
+            lease=self.lease,
+            worker=self.worker,
+        )
+
+    def _again(self) -> Ask:
+        return ask("again", **self._lines, names=texts(self.queues))
+
+    def any_due(self) -> Ask:
+        return ask("any_due", **self._lines)
+
+    def hear(self, answers: list[Rows]) -> Rows:
+        """What the statements said; gives the rows that were claimed or shown."""
+        self.over = answers[0]
+        [(self.now, self.next, behind)] = answers[2]
+        marks = self._act.marks
+        if marks.heard(self.now, behind) and self._looked is not None:
+            firsts = [due for _, due in answers[3]]
+            marks.found(self.queues, self.now, firsts, self._looked, time.monotonic() - self._started)
+        self.looked_at += len(answers[1])
+        return answers[1]
+
+    def go_on(self, rows: Rows) -> Steps[bool]:
+        """Deal with what a look has shown. True: look again."""
+        if self.over and not self._woke:
+            self._woke = True
+            yield from keys.wake_all(self._act, self.over)
+            return True
+        found_all = len(rows) < self._room
+        shown = [Claim(*row) for row in rows]
+        keyed = [claim for claim in shown if claim.resource is not None]
+        if keyed:
+            admitted, skipped = yield from keys.admit(self._act, keyed, self.lease, self.worker)
+            self.cut_short = self.cut_short or skipped
+            may_run = {claim.id for claim in admitted}
+            shown = [claim for claim in shown if claim.resource is None or claim.id in may_run]
+            [[(self.now, self.next, _)]] = yield Step(self._again(), last=True)  # somebody may wait for a hold by now
+        self.claims += shown
+        if found_all or self.room <= 0 or self.cut_short:
+            return False
+        self.cut_short = self.looked_at >= SCAN
+        return not self.cut_short
+
+    def turn(self, took: list[bool]) -> Turn:
+        if self.cut_short or (self.limit and len(self.claims) >= self.limit):
+            return Turn(took, self.claims, 0)
+        return Turn(took, self.claims, None if self.next is None else max(0, self.next - self.now))
+
+
+def turn(
+    act: Act, settlements: Sequence[Settlement], queues: Sequence[str], limit: int, lease: Wait, worker: str
+) -> Steps[Turn]:
+    """Settle, then claim; in one round trip unless resource keys are about."""
+    search = Search(act, queues, limit, lease, worker)
+    batch = Batch(settlements)
+    if batch.is_simple and limit and search.queues:
+        [round] = batch.rounds
+        asks = round.asks()
+        answers = yield Step(*asks, *search.asks(), last=True)
+        round.hear(act, answers[: len(asks)])
+        rows = search.hear(answers[len(asks) :])
+        yield from round.second_look(act, last=True)
+        yield from _search(search, rows)
+        took = (yield from after_a_lost_answer(batch)) if act.tried else batch.answer()
+        return search.turn(took)
+    took = (yield from settle(act, settlements)) if settlements else []
+    claimed = yield from claim(act, queues, limit, lease, worker)
+    return Turn(took, claimed.claims, claimed.again)
+
+
+def claim(act: Act, queues: Sequence[str], limit: int, lease: Wait, worker: str) -> Steps[Turn]:
+    search = Search(act, queues, limit, lease, worker)
+    if not search.queues:
+        return Turn([], [], None)
+    yield from _search(search, search.hear((yield Step(*search.asks(), last=True))))
+    if not limit:
+        [[(due,)]] = yield Step(search.any_due(), last=True)
+        search.cut_short = due
+    return search.turn([])
+
+
+def _search(search: Search, rows: Rows) -> Steps[None]:
+    while (yield from search.go_on(rows)):
+        rows = search.hear((yield Step(*search.asks(), last=True)))
+
+
+# ---------------------------------------------------------------- leases
+
+
+def extend(_: Act, claims: Sequence[Claim], lease: Wait) -> Steps[list[Held]]:
+    ordered = sorted({(claim.id, claim.token) for claim in claims})
+    [rows] = yield Step(ask("extend", **_held(ordered), lease=lease), last=True)
+    holding = {(id, token): asked for id, token, asked in rows}
+    return [_answer(holding, claim) for claim in claims]
+
+
+def _held(ordered: list[tuple[str, int]]) -> dict[str, str]:
+    return {"ids": texts([id for id, _ in ordered]), "tokens": numbers([token for _, token in ordered])}
+
+
+def _answer(holding: dict[tuple[str, int], str | None], claim: Claim) -> Held:
+    asked = holding.get((claim.id, claim.token), Held.LOST)
+    if asked is Held.LOST:
+        return Held.LOST
+    return Held.CANCEL if asked == "cancel" else Held.HELD
+
+
+def reap(act: Act, limit: int, lease: Wait, worker: str) -> Steps[list[Claim]]:
+    [over] = yield Step(ask("ended_holds", queues=None))
+    yield from keys.wake_all(act, over)
+    [free] = yield Step(ask("waited_keys"))
+    yield from keys.wake_all(act, free)
+    mark = act.marks.lease
+    rows, [(now, first)] = yield Step(
+        ask("reap", mark=mark, limit=limit, lease=lease, worker=worker), ask("first_lease", mark=mark), last=True
+    )
+    act.marks.found_lease(now, first)
+    return [Claim(*row) for row in rows]

@@ -1,0 +1,146 @@
+"""Connecting, and turning the driver's errors into ours."""
+
+from typing import Any
+from urllib.parse import unquote
+
+import psycopg
+from psycopg import AsyncConnection, conninfo, errors
+
+from mita.errors import MitaError, StoreError, UsageError
+
+OLDEST = 140000
+Connection = AsyncConnection[tuple[Any, ...]]
+
+# What we ask is always answered by an index, walked in order: a planner that has not seen the table's present size must not
+# think otherwise. The statements are the same for ever, so they are planned once.
+TUNED = {
+    "jit": "off",
+    "plan_cache_mode": "force_generic_plan",
+    "enable_seqscan": "off",
+    "enable_bitmapscan": "off",
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
+}
+UNTUNED = {"jit": "off"}
+
+_DEFAULTS = {"application_name": "mita", "connect_timeout": "10", "keepalives_idle": "15", "keepalives_interval": "5"}
+
+
+def parse(url: str) -> tuple[dict[str, Any], str | None]:
+    """What the driver is told, and the namespace if the URL names one."""
+    head, mark, query = url.partition("?")
+    pairs = [pair for pair in query.split("&") if pair]
+    spaces = [unquote(pair.partition("=")[2]) for pair in pairs if pair.startswith("namespace=")]
+    rest = "&".join(pair for pair in pairs if not pair.startswith("namespace="))
+    try:
+        told = conninfo.conninfo_to_dict(f"{head}{mark}{rest}" if rest else head)
+    except psycopg.ProgrammingError as error:
+        raise UsageError(
+            f"the PostgreSQL URL cannot be read: {str(error).strip()}. "
+            "It looks like postgresql://user:password@host:5432/database?sslmode=require"
+        ) from error
+    return {**_DEFAULTS, **told}, spaces[-1] if spaces else None
+
+
+def place(told: dict[str, Any]) -> str:
+    """Where that is, for messages: never the password."""
+    host = told.get("host") or told.get("hostaddr") or "the local socket"
+    return f"{host}:{told.get('port') or 5432}/{told.get('dbname') or told.get('user') or ''}"
+
+
+async def connect(told: dict[str, Any], settings: dict[str, str]) -> Connection:
+    try:
+        connection = await AsyncConnection.connect(**told, autocommit=True, prepare_threshold=0)
+    except psycopg.Error as error:
+        raise _cannot_connect(error, told) from error
+    try:
+        await _examine(connection, told, settings)
+    except psycopg.Error as error:
+        await connection.close()
+        raise translated(error, told) from error
+    except BaseException:
+        await connection.close()
+        raise
+    return connection
+
+
+async def _examine(connection: Connection, told: dict[str, Any], settings: dict[str, str]) -> None:
+    """That the server is one we can work with."""
+    version = connection.info.server_version
+    if version < OLDEST:
+        found = f"{version // 10000}.{version % 10000}" if version >= 100000 else str(version)
+        raise UsageError(f"PostgreSQL {found} at {place(told)} is too old: Mita needs 14 or later. Upgrade the server")
+    cursor = await connection.execute("select pg_backend_pid(), pg_is_in_recovery()", prepare=False)
+    [(pid, standby)] = await cursor.fetchall()
+    if standby:
+        raise StoreError(
+            f"{place(told)} is a read-only standby: Mita writes. Name the primary in the URL, "
+            "or all hosts with ?target_session_attrs=read-write",
+            transient=False,
+        )
+    if pid != connection.info.backend_pid:
+        # A pooler answers for the server. It may hand each transaction to another session, so nothing of a session may be
+        # relied on: no prepared statements, and no settings that others would inherit.
+        connection.prepare_threshold = None
+        return
+    wanted = ", ".join(f"set_config('{name}', '{value}', false)" for name, value in settings.items())
+    await connection.execute(f"select {wanted}".encode(), prepare=False)
+
+
+def is_pooled(connection: Connection) -> bool:
+    return connection.prepare_threshold is None
+
+
+# ---------------------------------------------------------------- errors
+
+_WRONG = (
+    "does not exist",
+    "authentication failed",
+    "no pg_hba.conf entry",
+    "no password supplied",
+    "translate host name",
+)
+_MISSING = (errors.UndefinedTable, errors.UndefinedColumn, errors.UndefinedFunction, errors.InvalidSchemaName)
+_ROLLED_BACK = (errors.SerializationFailure, errors.DeadlockDetected, errors.LockNotAvailable)
+_PASSING = (
+    *_ROLLED_BACK,
+    errors.QueryCanceled,
+    errors.ReadOnlySqlTransaction,  # the primary has become a standby: the next connection may find the new one
+    errors.InvalidSqlStatementName,  # a pooler has lost our prepared statements
+    errors.DuplicatePreparedStatement,
+)
+
+
+def _cannot_connect(error: psycopg.Error, told: dict[str, Any]) -> MitaError:
+    text = str(error).strip()
+    if any(sign in text for sign in _WRONG):
+        return UsageError(f"PostgreSQL at {place(told)} does not let us in: {text}. Mend the URL, or the server's rights")
+    if "read-only" in text or "hot standby" in text:
+        return StoreError(f"no server at {place(told)} takes writes now: {text}. Name the primary", transient=True)
+    return StoreError(f"cannot reach PostgreSQL at {place(told)}: {text}. Is it running? Is the URL right?", transient=True)
+
+
+def translated(error: psycopg.Error, told: dict[str, Any]) -> MitaError:
+    """Our error for the driver's."""
+    text = str(error).strip()
+    if isinstance(error, errors.InsufficientPrivilege):
+        return UsageError(
+            f"the user of {place(told)} has not the rights it needs: {text}. As the owner, run `mita migrate`, then "
+            "grant usage on the schema and all on its tables and sequences to this user"
+        )
+    if isinstance(error, _MISSING):
+        return StoreError(f"{place(told)}: {text}. The schema is not up to date: run `mita migrate`", transient=False)
+    return StoreError(f"{place(told)}: {text} ({type(error).__name__})", transient=is_passing(error))
+
+
+def is_passing(error: psycopg.Error) -> bool:
+    """Whether trying again may help."""
+    state = error.sqlstate or ""
+    if not state:
+        return isinstance(error, psycopg.OperationalError)
+    return state.startswith(("08", "53", "57P")) or isinstance(error, _PASSING)
+
+
+def was_rolled_back(error: psycopg.Error) -> bool:
+    """Whether it is certain that nothing was done."""
+    return isinstance(error, (*_ROLLED_BACK, errors.ReadOnlySqlTransaction, errors.InvalidSqlStatementName))

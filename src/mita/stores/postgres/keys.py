@@ -1,0 +1,124 @@
+"""Resource keys: who may run, who has to wait, who is woken.
+
+Whatever changes who holds or waits for a key has the key's advisory lock first, and looks at the key with a statement of
+its own after that: so it sees all that others have done to it. Jobs without a key know nothing of this.
+"""
+
+from collections.abc import Iterable, Sequence
+from hashlib import blake2b
+from typing import TypeAlias
+
+from mita.model.job import Claim, WhenBusy
+from mita.model.time import HOUR, Wait
+
+from .arrays import numbers, texts
+from .steps import Act, Ask, Row, Rows, Step, Steps, ask
+
+Key: TypeAlias = tuple[str, str]  # queue, name
+TOGETHER = 200  # keys locked in one transaction at most: a server has a few thousand locks for all
+GIVEN_UP_KEEP = HOUR  # how long a job that was skipped or replaced can still be looked at
+
+
+def lock_number(namespace: str, *parts: str) -> int:
+    """PostgreSQL locks numbers. Two keys with the same one only wait for each other without need."""
+    digest = blake2b("\0".join((namespace, *parts)).encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "big", signed=True)
+
+
+def lock(act: Act, keys: Iterable[Key]) -> Ask | None:
+    locks = sorted({lock_number(act.namespace, *key) for key in keys})
+    return ask("lock_keys", locks=numbers(locks)) if locks else None
+
+
+def try_lock(act: Act, keys: Sequence[Key]) -> Ask:
+    return ask("try_keys", locks=numbers(lock_number(act.namespace, *key) for key in keys))
+
+
+def standing(keys: Sequence[Key]) -> Ask:
+    return ask("keys", **_columns(keys))
+
+
+def wake(keys: Sequence[Key], mosts: Sequence[int | None]) -> Ask:
+    return ask("wake", **_columns(keys), mosts=numbers(mosts))
+
+
+def unhold(keys: Sequence[Key]) -> Ask:
+    return ask("unhold", **_columns(keys))
+
+
+def _columns(keys: Sequence[Key]) -> dict[str, str]:
+    return {"queues": texts([queue for queue, _ in keys]), "keys": texts([key for _, key in keys])}
+
+
+def note_woken(act: Act, rows: Rows) -> None:
+    act.topics.update(row[0] for row in rows)
+
+
+# ---------------------------------------------------------------- waking
+
+
+def wake_all(act: Act, places: Sequence[Row]) -> Steps[None]:
+    """Lift the holds on these keys that have run out, and let as many go on as may. A key that somebody else has in hand
+    right now is left to them."""
+    for start in range(0, len(places), TOGETHER):
+        some: list[Key] = [(queue, key) for queue, key in places[start : start + TOGETHER]]
+        [locked] = yield Step(try_lock(act, some))
+        had = [key for key, (got,) in zip(some, locked, strict=True) if got]
+        if had:
+            answers = yield Step(unhold(had), wake(had, [None] * len(had)))
+            note_woken(act, answers[1])
+        yield Step(last=True)
+
+
+# ---------------------------------------------------------------- admitting
+
+
+def admit(act: Act, shown: list[Claim], lease: Wait, worker: str) -> Steps[tuple[list[Claim], bool]]:
+    """Of jobs with a key that a claim has shown, those that may run, taken; the others are blocked, or end, as they wished.
+    Also, whether some were left as they are because somebody else has their key in hand."""
+    places: list[Key] = list(dict.fromkeys((claim.queue, claim.resource or "") for claim in shown))
+    locked, waiting, standings = yield Step(
+        try_lock(act, places), ask("candidates", ids=texts([claim.id for claim in shown])), standing(places)
+    )
+    had = {key for key, (got,) in zip(places, locked, strict=True) if got}
+    holders = {key: (count, on_hold) for key, (count, on_hold) in zip(places, standings, strict=True)}
+    wishes = {id: (most, WhenBusy(when_busy)) for id, most, when_busy in waiting}
+    admitted: list[Claim] = []
+    away: list[tuple[Claim, WhenBusy]] = []
+    for claim in shown:
+        key = (claim.queue, claim.resource or "")
+        if key not in had or claim.id not in wishes:
+            continue
+        most, when_busy = wishes[claim.id]
+        count, on_hold = holders[key]
+        if on_hold or count >= most:
+            away.append((claim, when_busy))
+        else:
+            holders[key] = count + 1, on_hold
+            admitted.append(claim)
+    yield Step(_take(admitted, lease, worker), *_turn_away(away), last=True)
+    return admitted, len(admitted) + len(away) < len(shown)
+
+
+def _take(claims: list[Claim], lease: Wait, worker: str) -> Ask | None:
+    return ask("take", ids=texts([claim.id for claim in claims]), lease=lease, worker=worker) if claims else None
+
+
+def _turn_away(away: list[tuple[Claim, WhenBusy]]) -> list[Ask]:
+    """In the order in which they were met, because a job that replaces others must find those before it blocked."""
+    asks: list[Ask] = []
+    together: list[str] = []
+    for claim, when_busy in away:
+        if when_busy is WhenBusy.SKIP:
+            asks.append(ask("skip", ids=texts([claim.id]), keep=GIVEN_UP_KEEP))
+            continue
+        if when_busy is WhenBusy.REPLACE:
+            asks += _block(together)
+            together = []
+            asks.append(ask("replace", queue=claim.queue, key=claim.resource, id=claim.id, keep=GIVEN_UP_KEEP))
+        together.append(claim.id)
+    return asks + _block(together)
+
+
+def _block(ids: list[str]) -> list[Ask]:
+    return [ask("block", ids=texts(ids))] if ids else []

@@ -1,0 +1,160 @@
+"""A connection of our own, the calls that wait for it, and what happens when it breaks."""
+
+import asyncio
+import random
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, TypeVar
+
+import psycopg
+from psycopg import pq
+
+from mita.errors import MitaError, StoreError
+from mita.ports.clock import Clock
+
+from .connection import Connection, connect, translated, was_rolled_back
+from .marks import Marks
+from .statements import Statements
+from .steps import Act, Ask, Rows, Step, Steps
+
+T = TypeVar("T")
+PAUSES = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)  # seconds before each new try, each with jitter
+PATIENCE = 5.0  # seconds that closing waits for calls that are under way
+_IDLE = pq.TransactionStatus.IDLE
+
+
+class Place:
+    """What all lines of one store have in common."""
+
+    def __init__(self, told: dict[str, Any], sql: Statements, clock: Clock | None) -> None:
+        self.told = told
+        self.sql = sql
+        self.clock = clock
+        self.marks = Marks()
+        self.queues: set[str] = set()
+        self.ring: Callable[[set[str]], None] = lambda _: None
+
+    def act(self, *, tried: bool) -> Act:
+        return Act(self.sql.namespace, self.marks, self.queues, tried=tried)
+
+    def bound(self, question: Ask) -> tuple[str, dict[str, Any]]:
+        """A statement's text and values."""
+        values = question.values if self.clock is None else {**question.values, "now": self.clock.now()}
+        return question.text or self.sql[question.name], values
+
+
+class Line:
+    """Calls are served one after the other. The connection is made at the first, and again after it was lost."""
+
+    def __init__(self, place: Place, settings: dict[str, str]) -> None:
+        self._place = place
+        self._settings = settings
+        self._turn = asyncio.Lock()
+        self._connection: Connection | None = None
+        self._calls: set[asyncio.Task[Any]] = set()
+        self._closed = False
+
+    async def do(self, verb: Callable[[Act], Steps[T]], *, again: bool = False) -> T:
+        """Run a verb. `again`: doing it twice is as good as once, so it is tried again even if nobody knows how far it came.
+
+        A caller who is cancelled leaves; the call is finished all the same: the connection is never left in the middle.
+        """
+        if self._closed:
+            raise StoreError("the store was closed", transient=False)
+        call = asyncio.get_running_loop().create_task(self._serve(verb, again=again))
+        self._calls.add(call)
+        call.add_done_callback(self._calls.discard)
+        return await asyncio.shield(call)
+
+    async def _serve(self, verb: Callable[[Act], Steps[T]], *, again: bool) -> T:
+        async with self._turn:
+            tried = False
+            for pause in (*PAUSES, None):
+                act = self._place.act(tried=tried)
+                try:
+                    result = await self._attempt(verb(act))
+                except (psycopg.Error, MitaError) as error:
+                    ours = self._ours(error)
+                    sent = isinstance(error, psycopg.Error) and not was_rolled_back(error)
+                    if pause is None or not getattr(ours, "transient", False) or (sent and not again):
+                        raise ours from (error if ours is not error else error.__cause__)
+                    tried = tried or sent
+                else:
+                    if act.topics:
+                        self._place.ring(act.topics)
+                    return result
+                await asyncio.sleep(pause * random.uniform(0.5, 1.0))
+        raise AssertionError("the last try either answers or raises")
+
+    async def _attempt(self, steps: Steps[T]) -> T:
+        connection = await self.connection()
+        try:
+            return await drive(connection, self._place, steps)
+        except BaseException:
+            await self._tidy(connection)
+            raise
+
+    async def connection(self) -> Connection:
+        if self._connection is None or self._connection.closed:
+            self._connection = await connect(self._place.told, self._settings)
+        return self._connection
+
+    async def _tidy(self, connection: Connection) -> None:
+        """After an error: leave the transaction, or the whole connection if that is not possible."""
+        try:
+            if not connection.closed and connection.info.transaction_status is not _IDLE:
+                await connection.rollback()
+            usable = not connection.closed and connection.info.transaction_status is _IDLE
+        except (psycopg.Error, OSError):
+            usable = False
+        if not usable:
+            self._connection = None
+            with suppress(psycopg.Error, OSError):
+                await connection.close()
+
+    def _ours(self, error: psycopg.Error | MitaError) -> MitaError:
+        return translated(error, self._place.told) if isinstance(error, psycopg.Error) else error
+
+    async def close(self) -> None:
+        """After the calls that are under way, unless they hang."""
+        self._closed = True
+        if self._calls:
+            _, hanging = await asyncio.wait(self._calls, timeout=PATIENCE)
+            for call in hanging:
+                call.cancel()
+        if self._connection is not None:
+            with suppress(psycopg.Error, OSError):
+                await self._connection.close()
+
+
+# ---------------------------------------------------------------- the driver of our own connections
+
+
+async def drive(connection: Connection, place: Place, steps: Steps[T]) -> T:
+    """Run steps: each in one round trip, in transactions that end where a step says so."""
+    inside = False
+    answers: list[Rows] | None = None
+    while True:
+        try:
+            step = next(steps) if answers is None else steps.send(answers)
+        except StopIteration as stop:
+            if inside:
+                await connection.execute("commit")
+            return stop.value  # type: ignore[no-any-return]
+        answers = await _run(connection, place, step, begin=not inside, end=step.last)
+        inside = not step.last
+
+
+async def _run(connection: Connection, place: Place, step: Step, *, begin: bool, end: bool) -> list[Rows]:
+    texts = [place.bound(question) for question in step.asks]
+    alone = begin and end  # what a pipeline sends in one go is a transaction by itself
+    if alone and len(texts) <= 1:
+        cursors = [await connection.execute(text, values, binary=True) for text, values in texts]
+    else:
+        async with connection.pipeline():
+            if begin and not alone:
+                await connection.execute("begin")
+            cursors = [await connection.execute(text, values, binary=True) for text, values in texts]
+            if end and not alone:
+                await connection.execute("commit")
+    return [await cursor.fetchall() if cursor.description else [] for cursor in cursors]

@@ -1,0 +1,134 @@
+"""Reading. None of this changes anything."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from mita.model.job import Job, State, WhenBusy
+from mita.model.outcome import Event
+from mita.model.time import Moment
+from mita.model.view import Holder, JobFilter, Page, QueueView, ResourceView, WorkerView
+from mita.ports.store import TIMELINE_LENGTH
+from mita.rules.states import TERMINAL
+
+from .arrays import storable, texts
+from .statements import Statements
+from .steps import Act, Ask, Row, Step, Steps, ask
+
+_read_worker = msgspec.msgpack.Decoder(WorkerView).decode
+_read_event = msgspec.json.Decoder(tuple[int, str, str, str | None]).decode
+
+
+def now(_: Act) -> Steps[Moment]:
+    [[(moment,)]] = yield Step(ask("now"), last=True)
+    return int(moment)
+
+
+def queue_names(_: Act) -> Steps[list[str]]:
+    [rows] = yield Step(ask("queues"), last=True)
+    return [name for name, _ in rows]
+
+
+def queues(_: Act) -> Steps[list[QueueView]]:
+    names, counts, ready = yield Step(ask("queues"), ask("counts"), ask("ready"), last=True)
+    views: dict[str, dict[str, Any]] = {name: {"scheduled": 0, "paused": paused} for name, paused in names}
+    for name, state, count in counts:
+        views.setdefault(name, {"scheduled": 0})["scheduled" if state == State.QUEUED else state] = count
+    for name, count, oldest in ready:
+        views[name].update(ready=count, scheduled=max(0, views[name]["scheduled"] - count), oldest=oldest)
+    return [QueueView(name=name, **view) for name, view in sorted(views.items())]
+
+
+def find(_: Act, ids: Sequence[str]) -> Steps[list[Job | None]]:
+    [rows] = yield Step(ask("find", ids=texts(list(ids))), last=True)
+    found = {job.id: job for job in map(_as_job, rows)}
+    return [found.get(id) for id in ids]
+
+
+def page(_: Act, sql: Statements, want: JobFilter, after: str | None, limit: int) -> Steps[Page]:
+    clauses = _clauses(want)
+    if after is not None:
+        clauses.append("id < %(after)s")
+    values: dict[str, Any] = {name: getattr(want, name) for name in JobFilter.__struct_fields__}
+    values.update(after=after, limit=limit + 1)
+    where = sql.fill(" and ".join(clauses) or "true")
+    text = sql["page"].replace("{where}", where)
+    used = {name: value for name, value in values.items() if f"%({name})s" in text}
+    [rows] = yield Step(Ask("page", used, text), last=True)
+    jobs = [_as_job(row) for row in rows]
+    return Page(jobs[:limit], jobs[limit - 1].id if len(jobs) > limit else None)
+
+
+def _clauses(want: JobFilter) -> list[str]:
+    """States are spelled out, not bound, so that the partial indexes can be used."""
+    clauses = [f"{column} = %({name})s" for name, column in _EQUAL.items() if getattr(want, name) is not None]
+    if want.error is not None:
+        clauses.append("strpos(error, %(error)s) > 0")
+    state = State.QUEUED if want.scheduled is not None else want.state
+    if state is not None:
+        clauses.append(f"state = '{state.value}'")
+    if state in TERMINAL:
+        clauses.append("finished is not null")
+    if want.scheduled is not None:
+        clauses.append("due > {now}" if want.scheduled else "due <= {now}")
+        if want.state not in (None, State.QUEUED):
+            clauses.append("false")
+    return clauses
+
+
+_EQUAL = {"queue": "queue", "task": "task", "resource": "resource", "unique": "uniq", "repeat": "repeat"}
+
+
+def _as_job(row: Row) -> Job:
+    values = dict(zip(_FIELDS, row, strict=True))
+    values["state"] = State(values["state"])
+    values["when_busy"] = WhenBusy(values["when_busy"])
+    return Job(**values)
+
+
+_FIELDS = Job.__struct_fields__
+
+
+def timeline(_: Act, id: str) -> Steps[list[Event]]:
+    [rows] = yield Step(ask("timeline", id=storable(id)), last=True)
+    if not rows or not rows[0][1]:
+        return []
+    [(happened, lines)] = rows
+    events = [Event(*_read_event(line)) for line in lines]
+    if happened <= TIMELINE_LENGTH:
+        return events
+    newest = events[-(TIMELINE_LENGTH - 1) :]
+    return [Event(newest[0].at, "folded", f"{happened - len(newest)} earlier events"), *newest]
+
+
+def ahead(_: Act, id: str) -> Steps[int | None]:
+    [rows] = yield Step(ask("ahead", id=storable(id)), last=True)
+    return int(rows[0][0]) if rows else None
+
+
+def workers(_: Act) -> Steps[list[WorkerView]]:
+    [rows] = yield Step(ask("workers"), last=True)
+    return [_read_worker(view) for (view,) in rows]
+
+
+def resources(_: Act, queue: str | None, key: str | None) -> Steps[list[ResourceView]]:
+    which = {"queue": queue, "key": key}
+    held_by, waited_for, on_hold = yield Step(
+        ask("holders", **which), ask("waiting", **which), ask("holds", **which), last=True
+    )
+    holders: dict[tuple[str, str], list[Holder]] = {}
+    for where, name, id, worker, since in held_by:
+        holders.setdefault((where, name), []).append(Holder(id, worker, since))
+    waiting = {(where, name): count for where, name, count in waited_for}
+    held = {(where, name): until for where, name, until in on_hold}
+    return [
+        ResourceView(
+            queue=where,
+            key=name,
+            holders=tuple(holders.get((where, name), ())),
+            waiting=waiting.get((where, name), 0),
+            held_until=held.get((where, name)),
+        )
+        for where, name in sorted({*holders, *waiting, *held})
+    ]

@@ -1,0 +1,229 @@
+"""The store: every verb of the contract, handed to one of three connections.
+
+The first works (turns, leases), the second does what is short (enqueuing, amending, memos), the third reads what may take
+long. So a page of a million jobs holds up no heartbeat. Each is made when it is first needed.
+"""
+
+import asyncio
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from mita.errors import LeaseLost
+from mita.model.job import Claim, Job, NewJob, Receipt, State
+from mita.model.outcome import Answer, Change, Event, Held, Progress, Settlement, Turn, Verdict
+from mita.model.repeat import DueRepeats, Firing, Repeat, RepeatState
+from mita.model.time import Moment, Wait, When
+from mita.model.view import Finding, JobFilter, Page, QueueView, ResourceView, WorkerView
+from mita.ports.clock import Clock
+from mita.ports.store import Can, Memo
+from mita.rules.names import check_namespace
+
+from . import amend, care, claims, doctor, enqueue, looking, memos, migrate, repeats, settle
+from .bell import Bell
+from .connection import TUNED, UNTUNED, is_pooled, parse
+from .gather import Gather
+from .line import Line, Place
+from .statements import Statements
+from .steps import Act, Steps
+from .yours import adrive_yours, drive_yours
+
+
+class PostgresStore:
+    """`url` is what libpq understands; the namespace is a schema. A clock is for tests: otherwise the server's decides."""
+
+    can = Can.OBEY_A_FAKE_CLOCK | Can.KEEP_EXACT_ORDER | Can.ENQUEUE_IN_YOUR_TRANSACTION
+
+    def __init__(self, url: str, *, namespace: str = "mita", clock: Clock | None = None) -> None:
+        told, named = parse(url)
+        space = check_namespace(named if named is not None and namespace == "mita" else namespace)
+        self._place = Place(told, Statements(space, given_clock=clock is not None), clock)
+
+    async def open(self) -> None:
+        self._work = Line(self._place, TUNED)
+        self._side = Line(self._place, TUNED)
+        self._read = Line(self._place, UNTUNED)
+        self._gather = Gather(self._enqueue)
+        self._bell = Bell(self._place)
+        self._place.ring = self._bell.ring
+        try:
+            await migrate.migrate(await self._side.connection(), self._place, removing=False)
+        except BaseException:
+            await self.close()
+            raise
+
+    async def close(self) -> None:
+        await asyncio.gather(self._work.close(), self._side.close(), self._read.close())
+        await self._bell.close()
+
+    # ------------------------------------------------------------ jobs
+
+    async def enqueue(self, jobs: Sequence[NewJob]) -> list[Receipt]:
+        return await self._gather.enqueue(jobs) if jobs else []
+
+    async def _enqueue(self, jobs: Sequence[NewJob]) -> list[Receipt]:
+        receipts = await self._side.do(lambda act: enqueue.enqueue(act, jobs), again=True)
+        self._place.queues.update(job.queue for job, receipt in zip(jobs, receipts, strict=True) if receipt.created)
+        return receipts
+
+    async def claim(self, queues: Sequence[str], limit: int, lease: Wait, worker: str) -> Turn:
+        return await self._work.do(lambda act: claims.claim(act, queues, limit, lease, worker), again=True)
+
+    async def settle(self, settlements: Sequence[Settlement]) -> list[bool]:
+        return await self._work.do(lambda act: settle.settle(act, settlements), again=True) if settlements else []
+
+    async def turn(
+        self, settlements: Sequence[Settlement], queues: Sequence[str], limit: int, lease: Wait, worker: str
+    ) -> Turn:
+        return await self._work.do(lambda act: claims.turn(act, settlements, queues, limit, lease, worker), again=True)
+
+    async def extend(self, claimed: Sequence[Claim], lease: Wait) -> list[Held]:
+        return await self._work.do(lambda act: claims.extend(act, claimed, lease), again=True) if claimed else []
+
+    async def reap(self, limit: int, lease: Wait, worker: str) -> list[Claim]:
+        return await self._work.do(lambda act: claims.reap(act, limit, lease, worker), again=True)
+
+    async def amend(self, ids: Sequence[str], change: Change) -> list[Answer]:
+        return await self._side.do(lambda act: amend.amend(act, ids, change)) if ids else []
+
+    async def progress(self, reports: Sequence[Progress]) -> list[bool]:
+        return await self._side.do(lambda act: memos.progress(act, reports), again=True) if reports else []
+
+    async def recall(self, claim: Claim, name: str, shared: bool) -> bytes | None:
+        return await self._side.do(lambda act: memos.recall(act, claim, name, shared), again=True)
+
+    async def remember(self, memo: Memo) -> bytes | None:
+        return await self._side.do(lambda act: memos.remember(act, memo), again=True)
+
+    # ------------------------------------------------------------ in your own transaction
+
+    async def enqueue_in(self, connection: Any, jobs: Sequence[NewJob]) -> list[Receipt]:
+        """Enqueue as part of the transaction that is open on `connection`: the jobs exist exactly if it commits.
+
+        Nobody is rung for them before you call `ring` after the commit; a worker that sleeps finds them within a second."""
+        return await adrive_yours(connection, self._place, enqueue.enqueue(self._stranger(), jobs)) if jobs else []
+
+    def enqueue_in_sync(self, connection: Any, jobs: Sequence[NewJob]) -> list[Receipt]:
+        """The same from code that is not async, which needs no open store."""
+        return drive_yours(connection, self._place, enqueue.enqueue(self._stranger(), jobs)) if jobs else []
+
+    async def complete_in(self, connection: Any, claim: Claim, result: bytes, keep: Wait) -> None:
+        """Let the run's success be part of the transaction that is open on `connection`. Raises `LeaseLost` when the run has
+        lost its job: then roll back. The verdict that follows when the run ends is stale, and changes nothing."""
+        _must_hold(claim, await adrive_yours(connection, self._place, self._success(claim, result, keep)))
+
+    def complete_in_sync(self, connection: Any, claim: Claim, result: bytes, keep: Wait) -> None:
+        """The same from code that is not async."""
+        _must_hold(claim, drive_yours(connection, self._place, self._success(claim, result, keep)))
+
+    def ring(self, queues: Collection[str]) -> None:
+        """Wake whoever sleeps for these queues: after the commit of a transaction that enqueued."""
+        self._bell.ring(set(queues))
+
+    def _success(self, claim: Claim, result: bytes, keep: Wait) -> Steps[list[bool]]:
+        verdict = Verdict(state=State.SUCCEEDED, result=result, keep=keep)
+        return settle.settle(self._stranger(), [Settlement(claim, verdict)])
+
+    def _stranger(self) -> Act:
+        """What is done in another's transaction may be undone: nothing of it is remembered here."""
+        return Act(self._place.sql.namespace, self._place.marks, set())
+
+    # ------------------------------------------------------------ repeats
+
+    async def put_repeat(self, repeat: Repeat) -> Repeat:
+        return await self._side.do(lambda act: repeats.put(act, repeat), again=True)
+
+    async def remove_repeats(self, keys: Sequence[str]) -> list[bool]:
+        return await self._side.do(lambda act: repeats.remove(act, keys)) if keys else []
+
+    async def pause_repeats(self, keys: Sequence[str]) -> list[bool]:
+        return await self._switch(keys, RepeatState.ACTIVE, RepeatState.PAUSED)
+
+    async def resume_repeats(self, keys: Sequence[str]) -> list[bool]:
+        return await self._switch(keys, RepeatState.PAUSED, RepeatState.ACTIVE)
+
+    async def _switch(self, keys: Sequence[str], old: RepeatState, new: RepeatState) -> list[bool]:
+        return await self._side.do(lambda act: repeats.switch(act, keys, old, new)) if keys else []
+
+    async def due_repeats(self, limit: int) -> DueRepeats:
+        return await self._side.do(lambda act: repeats.due(act, limit), again=True)
+
+    async def fire(self, firings: Sequence[Firing]) -> list[bool]:
+        return await self._side.do(lambda act: repeats.fire(act, firings)) if firings else []
+
+    async def list_repeats(self) -> list[Repeat]:
+        return await self._side.do(repeats.everything, again=True)
+
+    async def find_repeats(self, keys: Sequence[str]) -> list[Repeat | None]:
+        return await self._side.do(lambda act: repeats.find(act, keys), again=True) if keys else []
+
+    async def lock(self, name: str, holder: str, keep: Wait) -> bool:
+        return await self._side.do(lambda act: repeats.lock(act, name, holder, keep), again=True)
+
+    async def unlock(self, name: str, holder: str) -> None:
+        await self._side.do(lambda act: repeats.unlock(act, name, holder), again=True)
+
+    # ------------------------------------------------------------ looking
+
+    async def now(self) -> Moment:
+        return await self._side.do(looking.now, again=True)
+
+    async def queue_names(self) -> list[str]:
+        return await self._side.do(looking.queue_names, again=True)
+
+    async def queues(self) -> list[QueueView]:
+        return await self._read.do(looking.queues, again=True)
+
+    async def page(self, want: JobFilter, after: str | None, limit: int) -> Page:
+        return await self._read.do(lambda act: looking.page(act, self._place.sql, want, after, limit), again=True)
+
+    async def find(self, ids: Sequence[str]) -> list[Job | None]:
+        return await self._side.do(lambda act: looking.find(act, ids), again=True) if ids else []
+
+    async def timeline(self, id: str) -> list[Event]:
+        return await self._side.do(lambda act: looking.timeline(act, id), again=True)
+
+    async def ahead(self, id: str) -> int | None:
+        return await self._read.do(lambda act: looking.ahead(act, id), again=True)
+
+    async def workers(self) -> list[WorkerView]:
+        return await self._side.do(looking.workers, again=True)
+
+    async def resources(self, queue: str | None = None, key: str | None = None) -> list[ResourceView]:
+        return await self._read.do(lambda act: looking.resources(act, queue, key), again=True)
+
+    # ------------------------------------------------------------ care
+
+    async def pause(self, queues: Sequence[str]) -> None:
+        await self._side.do(lambda act: care.pause(act, queues), again=True)
+
+    async def resume(self, queues: Sequence[str]) -> None:
+        await self._side.do(lambda act: care.resume(act, queues), again=True)
+
+    async def hold(self, queues: Sequence[str], key: str, until: When) -> None:
+        await self._side.do(lambda act: care.hold(act, queues, key, until), again=True)
+
+    async def beat(self, worker: WorkerView, keep: Wait) -> Moment:
+        return await self._side.do(lambda act: care.beat(act, worker, keep), again=True)
+
+    async def leave(self, worker: str) -> None:
+        await self._side.do(lambda act: care.leave(act, worker), again=True)
+
+    async def prune(self, limit: int, most: int) -> int:
+        return await self._side.do(lambda act: care.prune(act, limit, most), again=True)
+
+    async def migrate(self) -> list[str]:
+        return await migrate.migrate(await self._side.connection(), self._place, removing=True)
+
+    async def doctor(self) -> list[Finding]:
+        pooled = is_pooled(await self._read.connection())
+        return await self._read.do(lambda act: doctor.doctor(act, pooled), again=True)
+
+    # ------------------------------------------------------------ waking
+
+    async def wait(self, queues: Collection[str] | None, timeout: float) -> frozenset[str]:
+        return await self._bell.wait(queues, timeout)
+
+
+def _must_hold(claim: Claim, took: list[bool]) -> None:
+    if took != [True]:
+        raise LeaseLost(f"job {claim.id} belongs to another run by now: roll your transaction back")

@@ -1,0 +1,91 @@
+"""Waking sleepers: one channel for the namespace, heard on a connection of its own."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Callable, Collection
+from contextlib import suppress
+
+from redis.asyncio.connection import AbstractConnection
+
+from mita.ports.store import ASKED, REPEATS
+
+from .errors import DRIVER_ERRORS
+from .link import BACKOFF
+
+LONGEST_START = 1.0  # seconds
+ANYTHING = "*"  # while nobody listened, anything may have rung
+
+
+class Bell:
+    """Begins to listen with the first `wait`, and goes on until it is closed."""
+
+    def __init__(self, channel: str, connect: Callable[[], AbstractConnection]) -> None:
+        self._channel = channel
+        self._connect = connect
+        self._heard: set[str] = set()
+        self._awake = asyncio.Event()
+        self._listening = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    async def wait(self, queues: Collection[str] | None, timeout: float) -> frozenset[str]:
+        deadline = asyncio.get_running_loop().time() + timeout
+        if self._task is None:
+            await self._begin()
+        while not (mine := self._mine(queues)):
+            self._awake.clear()
+            left = deadline - asyncio.get_running_loop().time()
+            if left <= 0:
+                return frozenset()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(left):
+                    await self._awake.wait()
+        self._heard -= {*mine, ANYTHING}
+        return frozenset(mine)
+
+    async def _begin(self) -> None:
+        """Whoever waits for the first time waits for the connection too, but not for a server that is away."""
+        self._task = asyncio.create_task(self._listen())
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LONGEST_START):
+                await self._listening.wait()
+
+    def _mine(self, queues: Collection[str] | None) -> set[str]:
+        """What this sleeper wants of what was heard. Anything may have been for any of its queues."""
+        if queues is None:
+            return set(self._heard)
+        wanted = {*queues, ASKED, REPEATS}
+        return wanted if ANYTHING in self._heard else self._heard & wanted
+
+    async def _listen(self) -> None:
+        failures = 0
+        while True:
+            try:
+                async for topics in self._messages():
+                    failures = 0
+                    self._heard |= topics
+                    self._awake.set()
+            except DRIVER_ERRORS:
+                await asyncio.sleep(BACKOFF[min(failures, len(BACKOFF) - 1)] * random.uniform(0.5, 1.0))
+                failures += 1
+
+    async def _messages(self) -> AsyncIterator[set[str]]:
+        connection = self._connect()
+        try:
+            await connection.connect()  # type: ignore[no-untyped-call]
+            await connection.send_command("SUBSCRIBE", self._channel)
+            await connection.read_response()
+            self._listening.set()
+            yield {ANYTHING}
+            while True:
+                _, _, message = await connection.read_response(disable_decoding=True)
+                yield set(message.decode().split("\n"))
+        finally:
+            with suppress(*DRIVER_ERRORS):
+                await connection.disconnect(nowait=True)
+
+    async def close(self) -> None:
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task

@@ -1,0 +1,50 @@
+"""What the driver's errors mean to us, in one table."""
+
+from redis import exceptions as theirs
+
+from mita.errors import StoreError
+
+DRIVER_ERRORS = (theirs.RedisError, OSError)
+CUT = (theirs.ConnectionError, theirs.TimeoutError, OSError)
+
+# What a server's error text says, what it means, and whether trying again may help. Inside a script the code stands in the
+# middle of the text, so it is looked for and not compared.
+_MEANINGS: tuple[tuple[str, str, bool], ...] = (
+    ("WRONGPASS", "the server refused the user name or the password", False),
+    ("NOAUTH", "the server wants a password, and the address has none", False),
+    ("Authentication required", "the server wants a password, and the address has none", False),
+    ("invalid password", "the server refused the password", False),
+    ("AUTH <password> called without any password configured", "the address has a password, and the server has none", False),
+    ("NOPERM", "this user may not do that: it needs the keys of the namespace, its channel, and scripts", False),
+    ("WRONGTYPE", "a key of this namespace holds something that is not ours: use another namespace or database", False),
+    ("READONLY", "the server has become a read-only replica", True),
+    ("OOM ", "the server is out of memory (maxmemory)", True),
+    ("Script killed", "somebody killed the script; it had not written anything", True),
+    ("BUSY ", "the server is busy with a script that does not end", True),
+    ("MISCONF", "the server cannot write its snapshot to disk, and takes no more writes", True),
+    ("LOADING", "the server is still reading its data", True),
+    ("MASTERDOWN", "the replica has lost its primary", True),
+    ("NOREPLICAS", "too few replicas are there", True),
+    ("CLUSTERDOWN", "the cluster has no node for some of its slots", True),
+    ("TRYAGAIN", "the cluster is moving this slot", True),
+    ("DB index is out of range", "the server has no database of that number", False),
+    ("SELECT is not allowed in cluster mode", "a cluster has only database 0", False),
+)
+
+
+def explained(error: Exception, where: str) -> StoreError:
+    """The error to raise instead; the caller keeps the driver's as its cause."""
+    text = str(error)
+    for code, meaning, transient in _MEANINGS:
+        if code in text:
+            return StoreError(f"{where}: {meaning} ({text})", transient=transient)
+    if isinstance(error, theirs.AuthenticationError | theirs.AuthorizationError):
+        return StoreError(f"{where}: the server refused us ({text})", transient=False)
+    if isinstance(error, CUT):
+        return StoreError(f"{where}: cannot reach the server ({text})", transient=True)
+    return StoreError(f"{where}: {text}", transient=False)
+
+
+def is_cut(error: Exception) -> bool:
+    """Whether the connection was lost, so that nobody knows if the call was done."""
+    return isinstance(error, CUT) and explained(error, "").transient

@@ -1,0 +1,71 @@
+"""Taking jobs in."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+from mita.model.job import NewJob, Receipt
+
+from .link import Doubt
+from .packing import meta, packed
+from .room import Room, parts
+
+
+async def enqueue(room: Room, jobs: Sequence[NewJob]) -> list[Receipt]:
+    if room.cluster:
+        return await _over_nodes(room, jobs)
+    if len(jobs) <= 1000:
+        return await _take_in(room, jobs)
+    receipts = await asyncio.gather(*(_take_in(room, part) for part in parts(jobs)))
+    return [receipt for part in receipts for receipt in part]
+
+
+async def _take_in(room: Room, jobs: Sequence[NewJob]) -> list[Receipt]:
+    doubt = Doubt()
+    roots, args = as_args(room, jobs)
+    shared = "" if room.cluster else room.keys.shared
+    refused, new = await room.link.run(
+        "enqueue", roots, room.now(), room.keys.bell, shared, *room.number(), len(jobs), *args, doubt=doubt
+    )
+    if new and room.cluster:
+        room.known -= {job.queue for job in jobs}
+        await room.register({job.queue for job in jobs})
+    receipts = [Receipt(job.id) for job in jobs]
+    for position, there in zip(refused[::2], refused[1::2], strict=True):
+        id = there.decode()
+        # After a cut connection, the job that is there is most likely the one this very call made.
+        receipts[position - 1] = Receipt(id, created=doubt.justified and id == jobs[position - 1].id)
+    return receipts
+
+
+def as_args(room: Room, jobs: Sequence[NewJob]) -> tuple[list[str], list[Any]]:
+    """The roots of the queues, and the items as `lua/include/intake.lua` reads them."""
+    numbers: dict[str, int] = {}
+    args: list[Any] = []
+    for job in jobs:
+        number = numbers.get(job.queue)
+        if number is None:
+            number = numbers[job.queue] = len(numbers) + 1
+        args += (meta(job, number), job.id, packed(job))
+    return [room.keys.queue(queue) for queue in numbers], args
+
+
+async def _over_nodes(room: Room, jobs: Sequence[NewJob]) -> list[Receipt]:
+    """On a cluster one call reaches one queue, and an id that another queue has must be found before."""
+    queues = set(await room.queues())
+    elsewhere = {}
+    if queues - {job.queue for job in jobs} or len({job.queue for job in jobs}) > 1:
+        elsewhere = await room.by_id("where", [job.id for job in jobs])
+    receipts: dict[int, Receipt] = {}
+    by_queue: dict[str, list[int]] = {}
+    for position, job in enumerate(jobs):
+        if elsewhere.get(job.id, (job.queue,))[0] != job.queue:
+            receipts[position] = Receipt(job.id, created=False)
+        else:
+            by_queue.setdefault(job.queue, []).append(position)
+    await room.register(by_queue)
+    for positions in by_queue.values():
+        for part in parts(positions):
+            made = await _take_in(room, [jobs[position] for position in part])
+            receipts.update(zip(part, made, strict=True))
+    return [receipts[position] for position in range(len(jobs))]

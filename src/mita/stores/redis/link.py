@@ -1,0 +1,133 @@
+"""Calls to the server: scripts by their digest, errors in our words, patience while it is away."""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Protocol, TypeVar
+
+from redis.asyncio.cluster import RedisCluster
+from redis.asyncio.connection import AbstractConnection, Connection
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from redis.exceptions import NoScriptError
+
+from mita.errors import StoreError
+
+from .address import Address
+from .errors import DRIVER_ERRORS, explained, is_cut
+from .scripts import script
+from .wire import NotSent, Wire
+
+T = TypeVar("T")
+BACKOFF = (0.05, 0.1, 0.2, 0.4, 0.8)  # seconds before each new try
+
+
+class Doubt:
+    """Whether a call may have been done before it was tried again: then "it was there" may be our own doing."""
+
+    def __init__(self) -> None:
+        self.justified = False
+
+
+class Driver(Protocol):
+    async def ask(self, *parts: Any) -> Any: ...
+
+    def connection(self) -> AbstractConnection: ...
+
+    async def close(self) -> None: ...
+
+
+class Single:
+    """One server."""
+
+    def __init__(self, address: Address) -> None:
+        options = dict(address.driver)
+        self._kind: type[AbstractConnection] = options.pop("connection_class", Connection)
+        self._options = options
+        self._wire = Wire(self.connection, address.timeout)
+        self.ask = self._wire.ask
+
+    def connection(self) -> AbstractConnection:
+        return self._kind(**self._options, socket_timeout=None, retry=Retry(NoBackoff(), 0), protocol=2)
+
+    async def close(self) -> None:
+        await self._wire.close()
+
+
+class Cluster:
+    """Several servers: redis-py knows which one has a key."""
+
+    def __init__(self, address: Address) -> None:
+        options = {name: value for name, value in address.driver.items() if name not in ("db", "connection_class")}
+        self._cluster = RedisCluster(**options, protocol=2, socket_timeout=address.timeout)
+
+    async def ask(self, *parts: Any) -> Any:
+        return await self._cluster.execute_command(*parts)
+
+    def connection(self) -> AbstractConnection:
+        node = self._cluster.get_default_node()
+        assert node is not None, "the cluster was asked something before, so it has nodes"  # noqa: S101
+        options = {**node.connection_kwargs, "socket_timeout": None}
+        made: AbstractConnection = node.connection_class(**options)
+        return made
+
+    async def close(self) -> None:
+        await self._cluster.aclose()
+
+
+class Link:
+    """`where` is the address as people may see it."""
+
+    def __init__(self, address: Address) -> None:
+        self._where = address.shown
+        self._address = address
+        self._driver: Driver | None = None
+
+    def open(self) -> None:
+        self._driver = Cluster(self._address) if self._address.cluster else Single(self._address)
+
+    @property
+    def driver(self) -> Driver:
+        if self._driver is None:
+            raise StoreError(f"{self._where}: the store is not open", transient=False)
+        return self._driver
+
+    async def close(self) -> None:
+        driver, self._driver = self._driver, None
+        if driver is not None:
+            await driver.close()
+
+    async def run(self, name: str, roots: Sequence[str], *args: Any, doubt: Doubt | None = None, again: bool = True) -> Any:
+        """Run a script. `again`: twice is as good as once, so it may be tried again when nobody knows what became of it."""
+        known = script(name)
+
+        async def once() -> Any:
+            try:
+                return await self.driver.ask("EVALSHA", known.sha, len(roots), *roots, *args)
+            except NoScriptError:  # it was not run: the server has forgotten it, and is told it again in the same breath
+                return await self.driver.ask("EVAL", known.text, len(roots), *roots, *args)
+
+        return await self._patiently(once, doubt or Doubt(), again)
+
+    async def command(self, *parts: Any) -> Any:
+        return await self._patiently(lambda: self.driver.ask(*parts), Doubt(), again=True)
+
+    async def once(self, *parts: Any) -> Any:
+        """A command without patience: for whoever must know at once."""
+        try:
+            return await self.driver.ask(*parts)
+        except DRIVER_ERRORS as error:
+            raise explained(error, self._where) from error
+
+    async def _patiently(self, act: Callable[[], Awaitable[T]], doubt: Doubt, again: bool) -> T:
+        tries = 0
+        while True:
+            try:
+                return await act()
+            except DRIVER_ERRORS as error:
+                sent = not isinstance(error, NotSent)
+                if tries == len(BACKOFF) or not is_cut(error) or (sent and not again):
+                    raise explained(error, self._where) from error
+                doubt.justified = doubt.justified or sent
+            await asyncio.sleep(BACKOFF[tries] * random.uniform(0.5, 1.0))
+            tries += 1

@@ -1,0 +1,176 @@
+"""The store: every verb of the contract, handed to the script that does it."""
+
+from collections.abc import Collection, Sequence
+
+from redis.asyncio.connection import AbstractConnection
+
+from mita.model.job import Claim, Job, NewJob, Receipt
+from mita.model.outcome import Answer, Change, Event, Held, Progress, Settlement, Turn
+from mita.model.repeat import DueRepeats, Firing, Repeat, RepeatState
+from mita.model.time import Moment, Wait, When
+from mita.model.view import Finding, JobFilter, Page, QueueView, ResourceView, WorkerView
+from mita.ports.clock import Clock
+from mita.ports.store import Can, Memo
+
+from . import address, amending, care, claims, doctor, intake, looking, repeats, turns
+from .bell import Bell
+from .keys import Keys
+from .link import Link
+from .room import Room
+
+
+class RedisStore:
+    """`url` is `redis://`, `rediss://`, `unix://` or `redis+cluster://`. The server's clock decides unless a test brings
+    one. A store belongs to the event loop that opened it; several may be open in one process."""
+
+    can = Can.OBEY_A_FAKE_CLOCK | Can.KEEP_EXACT_ORDER
+
+    def __init__(self, url: str, *, namespace: str = "mita", clock: Clock | None = None) -> None:
+        self._address = address.read(url, namespace)
+        self._link = Link(self._address)
+        self._room = Room(self._link, Keys(self._address.namespace), clock, self._address.cluster)
+        self._bell = Bell(self._room.keys.bell, self._connection)
+
+    def _connection(self) -> AbstractConnection:
+        return self._link.driver.connection()
+
+    async def open(self) -> None:
+        self._link.open()
+        try:
+            said = await doctor.info(self._link)
+            doctor.check(said, self._address.shown, allow_eviction=self._address.allow_eviction)
+            await self._room.queues()
+        except BaseException:
+            await self.close()
+            raise
+
+    async def close(self) -> None:
+        await self._bell.close()
+        await self._link.close()
+
+    # ------------------------------------------------------------ jobs
+
+    async def enqueue(self, jobs: Sequence[NewJob]) -> list[Receipt]:
+        return await intake.enqueue(self._room, jobs) if jobs else []
+
+    async def claim(self, queues: Sequence[str], limit: int, lease: Wait, worker: str) -> Turn:
+        return await turns.turn(self._room, [], queues, limit, lease, worker)
+
+    async def settle(self, settlements: Sequence[Settlement]) -> list[bool]:
+        return (await turns.turn(self._room, settlements, [], 0, 0, "")).took if settlements else []
+
+    async def turn(
+        self, settlements: Sequence[Settlement], queues: Sequence[str], limit: int, lease: Wait, worker: str
+    ) -> Turn:
+        return await turns.turn(self._room, settlements, queues, limit, lease, worker)
+
+    async def extend(self, claimed: Sequence[Claim], lease: Wait) -> list[Held]:
+        return await claims.extend(self._room, claimed, lease)
+
+    async def reap(self, limit: int, lease: Wait, worker: str) -> list[Claim]:
+        await repeats.deliver(self._room)
+        return await claims.reap(self._room, limit, lease, worker)
+
+    async def amend(self, ids: Sequence[str], change: Change) -> list[Answer]:
+        return await amending.amend(self._room, ids, change)
+
+    async def progress(self, reports: Sequence[Progress]) -> list[bool]:
+        return await claims.progress(self._room, reports)
+
+    async def recall(self, claim: Claim, name: str, shared: bool) -> bytes | None:
+        return await claims.recall(self._room, claim, name, shared)
+
+    async def remember(self, memo: Memo) -> bytes | None:
+        return await claims.remember(self._room, memo)
+
+    # ------------------------------------------------------------ repeats
+
+    async def put_repeat(self, repeat: Repeat) -> Repeat:
+        return await repeats.put(self._room, repeat)
+
+    async def remove_repeats(self, keys: Sequence[str]) -> list[bool]:
+        return await repeats.remove(self._room, keys)
+
+    async def pause_repeats(self, keys: Sequence[str]) -> list[bool]:
+        return await repeats.switch(self._room, keys, RepeatState.ACTIVE, RepeatState.PAUSED)
+
+    async def resume_repeats(self, keys: Sequence[str]) -> list[bool]:
+        return await repeats.switch(self._room, keys, RepeatState.PAUSED, RepeatState.ACTIVE)
+
+    async def due_repeats(self, limit: int) -> DueRepeats:
+        return await repeats.due(self._room, limit)
+
+    async def fire(self, firings: Sequence[Firing]) -> list[bool]:
+        return await repeats.fire(self._room, firings)
+
+    async def list_repeats(self) -> list[Repeat]:
+        return await repeats.everything(self._room)
+
+    async def find_repeats(self, keys: Sequence[str]) -> list[Repeat | None]:
+        return await repeats.find(self._room, keys)
+
+    async def lock(self, name: str, holder: str, keep: Wait) -> bool:
+        return bool(await self._room.shared("lock", self._room.now(), name, holder, keep))
+
+    async def unlock(self, name: str, holder: str) -> None:
+        await self._room.shared("unlock", self._room.keys.bell, name, holder)
+
+    # ------------------------------------------------------------ looking
+
+    async def now(self) -> Moment:
+        return await self._room.moment()
+
+    async def queue_names(self) -> list[str]:
+        return await self._room.queues()
+
+    async def queues(self) -> list[QueueView]:
+        return await looking.queues(self._room)
+
+    async def page(self, want: JobFilter, after: str | None, limit: int) -> Page:
+        return await looking.page(self._room, want, after, limit)
+
+    async def find(self, ids: Sequence[str]) -> list[Job | None]:
+        return await looking.find(self._room, ids) if ids else []
+
+    async def timeline(self, id: str) -> list[Event]:
+        return await looking.timeline(self._room, id)
+
+    async def ahead(self, id: str) -> int | None:
+        return await looking.ahead(self._room, id)
+
+    async def workers(self) -> list[WorkerView]:
+        return await looking.workers(self._room)
+
+    async def resources(self, queue: str | None = None, key: str | None = None) -> list[ResourceView]:
+        return await looking.resources(self._room, queue, key)
+
+    # ------------------------------------------------------------ care
+
+    async def pause(self, queues: Sequence[str]) -> None:
+        await care.pause(self._room, queues)
+
+    async def resume(self, queues: Sequence[str]) -> None:
+        await care.resume(self._room, queues)
+
+    async def hold(self, queues: Sequence[str], key: str, until: When) -> None:
+        await care.hold(self._room, queues, key, until)
+
+    async def beat(self, worker: WorkerView, keep: Wait) -> Moment:
+        return await care.beat(self._room, worker, keep)
+
+    async def leave(self, worker: str) -> None:
+        await care.leave(self._room, worker)
+
+    async def prune(self, limit: int, most: int) -> int:
+        return await care.prune(self._room, limit, most)
+
+    async def migrate(self) -> list[str]:
+        return []
+
+    async def doctor(self) -> list[Finding]:
+        return await doctor.doctor(self._room, self._address.namespace)
+
+    # ------------------------------------------------------------ waking
+
+    async def wait(self, queues: Collection[str] | None, timeout: float) -> frozenset[str]:
+        return await self._bell.wait(queues, timeout)

@@ -1,0 +1,166 @@
+"""Putting claims down and taking new ones, in one round trip."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from mita.model.job import Claim, State
+from mita.model.outcome import Settlement, Turn, Verdict
+from mita.model.time import Moment, Wait
+
+from .link import Doubt
+from .packing import as_job, first_claim, handle, later_claim, verdict
+from .room import MOST, Room, parts
+
+SUCCEEDED = State.SUCCEEDED
+TOKENS = [b"%d" % token for token in range(100)]  # numbers are slow to pack, and most jobs run once
+
+
+async def turn(
+    room: Room, settlements: Sequence[Settlement], queues: Sequence[str], limit: int, lease: Wait, worker: str
+) -> Turn:
+    took: list[bool] = []
+    early = parts(settlements)[:-1]
+    for part in early:
+        took += (await _turn(room, part, [], 0, lease, worker)).took
+    rest = settlements[len(took) :]
+    names = list(dict.fromkeys(queues))
+    if room.cluster:
+        last = await _over_nodes(room, rest, names, limit, lease, worker)
+    else:
+        last = await _turn(room, rest, names, limit, lease, worker)
+    return Turn(took + last.took, last.claims, last.again)
+
+
+async def _turn(
+    room: Room, settlements: Sequence[Settlement], queues: list[str], limit: int, lease: Wait, worker: str, look: int = MOST
+) -> Turn:
+    doubt = Doubt()
+    numbers = {queue: number for number, queue in enumerate(queues, 1)}
+    order, args = _groups(settlements, numbers)
+    roots = [room.keys.queue(queue) for queue in numbers]
+    number = room.number() if settlements else ("", "")
+    now, stale, shares, fixed, touched, again, _ = await room.link.run(
+        "turn",
+        roots,
+        room.now(),
+        room.keys.bell,
+        worker,
+        lease,
+        limit,
+        len(queues),
+        look,
+        *number,
+        *args,
+        doubt=doubt,
+    )
+    took = [True] * len(settlements)
+    for position in stale:
+        took[order[position - 1]] = False
+    if stale and doubt.justified:
+        took = await _look_again(room, settlements, took)
+    return Turn(took, _claims(queues, shares, fixed, touched, now) if shares else [], again)
+
+
+def _claims(queues: list[str], shares: list[int], fixed: list[bytes], touched: list[Any], now: Moment) -> list[Claim]:
+    claims: list[Claim] = []
+    start = 0
+    for queue, share in zip(queues, shares, strict=True):
+        claims += [first_claim(raw, queue, now) for raw in fixed[start : start + share]]
+        start += share
+    for position, live, progress in touched:
+        claims[position - 1] = later_claim(claims[position - 1], live, progress)
+    return claims
+
+
+class _Group:
+    """Settlements that the script puts down in the same way: where they stood in the list, and their items."""
+
+    __slots__ = ("items", "positions", "verdict")
+
+    def __init__(self, verdict: bytes) -> None:
+        self.verdict = verdict
+        self.positions: list[int] = []
+        self.items: list[Any] = []
+
+
+def _groups(settlements: Sequence[Settlement], numbers: dict[str, int]) -> tuple[list[int], list[Any]]:
+    """The settlements as `lua/turn.lua` reads them, and which was the n-th of those.
+
+    Jobs that simply succeeded go in groups, which the script puts down many at a time. They have nothing to do with one
+    another or with the rest, so it does not matter that they come in another order; a claim that is put down twice does.
+    """
+    twice = len({settlement.claim.id for settlement in settlements}) < len(settlements)
+    groups: dict[tuple[str, Wait | None], _Group] = {}
+    for position, settlement in enumerate(settlements):
+        claim, said = settlement.claim, settlement.verdict
+        plain = not twice and said.state is SUCCEEDED and _is_plain(claim, said)
+        key = (claim.queue, said.keep if plain else None)
+        group = groups.get(key)
+        if group is None:
+            group = groups[key] = _Group(verdict(said) if plain else b"")
+        group.positions.append(position)
+        token = TOKENS[claim.token] if claim.token < len(TOKENS) else b"%d" % claim.token
+        if not plain:
+            result = b"" if said.result is None else b"+" + said.result
+            group.items += (handle(claim), token, verdict(said), result)
+        elif said.keep:
+            group.items += (claim.ref, token, said.result)
+        else:
+            group.items += (claim.ref, token)
+    args: list[Any] = [len(groups), sum(keep is None for _, keep in groups)]
+    for (queue, keep), group in groups.items():
+        number = numbers.setdefault(queue, len(numbers) + 1)
+        kind = "each" if keep is None else "kept" if keep else "forgotten"
+        args += (number, kind, group.verdict, keep or 0, len(group.positions), *group.items)
+    return [position for group in groups.values() for position in group.positions], args
+
+
+def _is_plain(claim: Claim, said: Verdict) -> bool:
+    """Nothing but a result to write, and no key to free."""
+    return (
+        claim.resource is None
+        and claim.unique is None
+        and claim.ref is not None
+        and said.result is not None
+        and said.error is None
+        and said.counts is None
+        and not said.event
+        and not said.stranded
+    )
+
+
+async def _look_again(room: Room, settlements: Sequence[Settlement], took: list[bool]) -> list[bool]:
+    """The connection was cut, the call was made again, and another call came in between: what is stale now may have been put
+    down by the first one. A job that left `running` under this very token was; of one that is gone nobody knows."""
+    for position, settlement in enumerate(settlements):
+        if took[position]:
+            continue
+        claim = settlement.claim
+        [row] = await room.in_queue("find", claim.queue, claim.id)
+        if row is not None:
+            job = as_job(row, claim.queue)
+            took[position] = job.token == claim.token and job.state is not State.RUNNING
+    return took
+
+
+async def _over_nodes(
+    room: Room, settlements: Sequence[Settlement], queues: list[str], limit: int, lease: Wait, worker: str
+) -> Turn:
+    """On a cluster one call reaches one queue: first the settlements of each, then the claims, queue after queue."""
+    took = [True] * len(settlements)
+    by_queue: dict[str, list[int]] = {}
+    for position, settlement in enumerate(settlements):
+        by_queue.setdefault(settlement.claim.queue, []).append(position)
+    for positions in by_queue.values():
+        said = await _turn(room, [settlements[position] for position in positions], [], 0, lease, worker)
+        for position, one in zip(positions, said.took, strict=True):
+            took[position] = one
+    claims: list[Claim] = []
+    again: Wait | None = None
+    for queue in queues:
+        said = await _turn(room, [], [queue], limit - len(claims), lease, worker, MOST - len(claims))
+        claims += said.claims
+        if limit and len(claims) >= limit:
+            return Turn(took, claims, 0)
+        again = said.again if again is None else min(again, again if said.again is None else said.again)
+    return Turn(took, claims, again)

@@ -1,0 +1,392 @@
+"""Stores that are broken on purpose: each fault is one that a real queue has had."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import pytest
+from msgspec.structs import replace
+
+from mita.model.job import Claim, Job, State
+from mita.model.outcome import Counter, Settlement, Turn, Verdict
+from mita.model.repeat import Firing
+from mita.model.time import Moment, Wait, When
+from mita.ports.store import Memo
+from mita.stores.memory import amending, care, claims, intake, keys, memos, repeats, settling
+from mita.stores.memory.bell import Bell
+from mita.stores.memory.index import Index
+from mita.stores.memory.state import Act, Record
+from mita.stores.sqlite.statements import Statements
+from mita.testing.contract import waking
+
+Break = Callable[[pytest.MonkeyPatch], None]
+
+
+class Fault(NamedTuple):
+    """What is broken, how, and the tests of the contract that must notice it."""
+
+    what: str
+    break_it: Break
+    noticed_by: tuple[str, ...]
+
+
+def _by_id(act: Act, claim: Claim) -> Claim:
+    """The claim as a store sees it that forgets to compare tokens: whoever names the job holds it."""
+    record = act.state.records.get(claim.id)
+    return claim if record is None else replace(claim, token=record.job.token)
+
+
+# ---------------------------------------------------------------- in the memory store
+
+
+def settle_by_id(patch: pytest.MonkeyPatch) -> None:
+    whole = settling.settle
+
+    def settle(act: Act, settlement: Settlement) -> bool:
+        return whole(act, Settlement(_by_id(act, settlement.claim), settlement.verdict))
+
+    patch.setattr(settling, "settle", settle)
+
+
+def extend_by_id(patch: pytest.MonkeyPatch) -> None:
+    whole = claims.extend
+    patch.setattr("mita.stores.memory.store.extend", lambda act, claim, lease: whole(act, _by_id(act, claim), lease))
+
+
+def remember_by_id(patch: pytest.MonkeyPatch) -> None:
+    whole = memos.remember
+
+    def remember(act: Act, memo: Memo) -> bytes | None:
+        return whole(act, replace(memo, claim=_by_id(act, memo.claim)))
+
+    patch.setattr(memos, "remember", remember)
+
+
+def reap_with_the_old_token(patch: pytest.MonkeyPatch) -> None:
+    whole = claims.reap
+
+    def reap(act: Act, limit: int, lease: Wait, worker: str) -> list[Claim]:
+        heirs = [replace(claim, token=claim.token - 1) for claim in whole(act, limit, lease, worker)]
+        for claim in heirs:
+            act.change(act.state.records[claim.id], token=claim.token)
+        return heirs
+
+    patch.setattr(claims, "reap", reap)
+
+
+def reap_the_living(patch: pytest.MonkeyPatch) -> None:
+    whole = claims.reap
+
+    def reap(act: Act, limit: int, lease: Wait, worker: str) -> list[Claim]:
+        for id in list(act.state.index.leases):
+            act.change(act.state.records[id], lease_until=act.now)
+        return whole(act, limit, lease, worker)
+
+    patch.setattr(claims, "reap", reap)
+
+
+def _indexed_as(patch: pytest.MonkeyPatch, seen: Callable[[Job, int], tuple[Job, int]]) -> None:
+    """Every line is kept in the order of what `seen` makes of a job and its age."""
+    add, remove = Index.add, Index.remove
+    patch.setattr(Index, "add", lambda self, job, age: add(self, *seen(job, age)))
+    patch.setattr(Index, "remove", lambda self, job, age: remove(self, *seen(job, age)))
+
+
+def ignore_priority(patch: pytest.MonkeyPatch) -> None:
+    _indexed_as(patch, lambda job, age: (replace(job, priority=5), age))
+
+
+def ignore_age(patch: pytest.MonkeyPatch) -> None:
+    _indexed_as(patch, lambda job, age: (job, -age))
+
+
+def ignore_due_in_the_order(patch: pytest.MonkeyPatch) -> None:
+    def due(index: Index, queue: str, now: Moment) -> str | None:
+        ready = index.ready(queue, now)
+        return ready[-1] if ready else None
+
+    patch.setattr(Index, "due", due)
+
+
+def start_early(patch: pytest.MonkeyPatch) -> None:
+    whole = Index.due
+    patch.setattr(Index, "due", lambda self, queue, now: whole(self, queue, now + 10_000_000))
+
+
+def forget_the_wait(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(When, "moment", lambda when, now: now if when.at is None else max(now, when.at))
+
+
+def count_waits_on_the_callers_clock(patch: pytest.MonkeyPatch) -> None:
+    whole = settling.settle
+
+    def settle(act: Act, settlement: Settlement) -> bool:
+        claim, verdict = settlement.claim, settlement.verdict
+        if verdict.when is not None and verdict.when.at is None:
+            verdict = replace(verdict, when=When(at=claim.at + verdict.when.wait))
+        return whole(act, Settlement(claim, verdict))
+
+    patch.setattr(settling, "settle", settle)
+
+
+def count_a_reschedule_as_an_attempt(patch: pytest.MonkeyPatch) -> None:
+    whole = settling._written
+
+    def written(act: Act, job: Job, verdict: Verdict) -> dict[str, Any]:
+        more = {"attempts": job.attempts + 1} if verdict.counts is Counter.RESCHEDULES else {}
+        return whole(act, job, verdict) | more
+
+    patch.setattr(settling, "_written", written)
+
+
+def keep_the_key(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Index, "_let_go", lambda *_: None)
+
+
+def ignore_the_key(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(claims, "may_run", lambda act, job: True)
+
+
+def ignore_the_limit(patch: pytest.MonkeyPatch) -> None:
+    whole = keys.may_run
+    patch.setattr(claims, "may_run", lambda act, job: whole(act, replace(job, limit=2)))
+
+
+def ignore_holds(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(keys, "on_hold", lambda act, where: False)
+
+
+def wake_nobody(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(settling, "wake", lambda act, where, most: None)
+
+
+def wake_everybody(patch: pytest.MonkeyPatch) -> None:
+    whole = keys.wake
+
+    def wake(act: Act, where: tuple[str, str], most: int | None = None) -> None:
+        for _ in act.state.index.blocked(where):
+            whole(act, where)
+
+    patch.setattr(settling, "wake", wake)
+
+
+def ignore_pauses(patch: pytest.MonkeyPatch) -> None:
+    whole = claims.claim
+
+    def claim(act: Act, queues: list[str], limit: int, lease: Wait, worker: str) -> Turn:
+        paused = dict(act.state.queues)
+        act.state.queues.update(dict.fromkeys(act.state.queues))
+        try:
+            return whole(act, queues, limit, lease, worker)
+        finally:
+            act.state.queues.update(paused)
+
+    patch.setattr(claims, "claim", claim)
+
+
+def ignore_unique_keys(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(intake, "unique_holder", lambda act, queue, key: None)
+
+
+def free_unique_keys_at_once(patch: pytest.MonkeyPatch) -> None:
+    whole = keys.free_unique
+    patch.setattr(settling, "free_unique", lambda act, job: whole(act, replace(job, unique_for=0)))
+
+
+def forget_what_was_asked(patch: pytest.MonkeyPatch) -> None:
+    whole = settling._put_down
+
+    def put_down(act: Act, record: Record, verdict: Verdict, written: dict[str, Any]) -> None:
+        act.change(record, asked=None)
+        whole(act, record, verdict, written)
+
+    patch.setattr(settling, "_put_down", put_down)
+
+
+def revive_with_the_old_counters(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(amending, "COUNTERS_AT_ZERO", {})
+
+
+def amend_in_every_state(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(amending, "allowed", lambda change: frozenset(State))
+
+
+def prune_before_the_time(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(care, "_over", lambda act, until: until is not None)
+
+
+def fire_without_looking(patch: pytest.MonkeyPatch) -> None:
+    whole = repeats.fire
+
+    def fire(act: Act, firing: Firing) -> bool:
+        repeat = act.state.repeats.get(firing.key)
+        if repeat is not None and repeat.cursor is not None:
+            firing = replace(firing, cursor=repeat.cursor, revision=repeat.revision)
+        return whole(act, firing)
+
+    patch.setattr(repeats, "fire", fire)
+
+
+def ring_for_nobody(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Bell, "ring", lambda self, topics: None)
+    patch.setattr(waking, "ENOUGH", 0.2)
+
+
+A_STALE_SETTLE = (
+    "test_a_late_worker_cannot_settle_a_job_it_lost",
+    "test_a_claim_of_a_forgotten_job_cannot_touch_those_that_came_after",
+    "test_an_old_claim_cannot_touch_a_revived_job",
+)
+IN_MEMORY = [
+    Fault("no token check at settle", settle_by_id, (A_STALE_SETTLE[0], A_STALE_SETTLE[2])),
+    Fault("no token check at extend", extend_by_id, ("test_a_lost_claim_cannot_be_extended",)),
+    Fault("no token check at remember", remember_by_id, ("test_a_late_worker_can_write_nothing_at_all",)),
+    Fault(
+        "a reap without a new token",
+        reap_with_the_old_token,
+        ("test_a_lost_job_goes_to_an_heir_with_a_newer_token", "test_a_late_worker_cannot_settle_a_job_it_lost"),
+    ),
+    Fault("a reap of living leases", reap_the_living, ("test_a_living_lease_is_left_alone",)),
+    Fault("an order without priority", ignore_priority, ("test_the_higher_priority_goes_first",)),
+    Fault("an order without age", ignore_age, ("test_among_jobs_due_together_the_older_goes_first",)),
+    Fault(
+        "an order without due time",
+        ignore_due_in_the_order,
+        ("test_among_equals_the_one_that_was_due_first_goes_first", "test_among_jobs_due_together_the_older_goes_first"),
+    ),
+    Fault("a start before the due time", start_early, ("test_nothing_starts_before_its_due_time",)),
+    Fault(
+        "a wait that is forgotten",
+        forget_the_wait,
+        ("test_a_wait_counts_from_the_stores_own_clock", "test_a_retry_waits_and_counts_an_attempt"),
+    ),
+    Fault(
+        "a wait on the caller's clock",
+        count_waits_on_the_callers_clock,
+        ("test_a_wait_is_counted_by_the_store_and_not_by_the_caller",),
+    ),
+    Fault(
+        "an attempt counted on reschedule",
+        count_a_reschedule_as_an_attempt,
+        ("test_a_job_can_put_itself_off_to_a_named_moment", "test_each_thing_that_happens_has_its_own_counter"),
+    ),
+    Fault("a key that is not freed", keep_the_key, ("test_whatever_ends_the_run_frees_the_key",)),
+    Fault("a key that is not looked at", ignore_the_key, ("test_two_of_one_key_never_leave_in_one_claim",)),
+    Fault("a limit that is not looked at", ignore_the_limit, ("test_each_job_is_held_to_its_own_limit",)),
+    Fault("a hold that is not looked at", ignore_holds, ("test_nobody_with_a_key_on_hold_starts",)),
+    Fault("a freed key that wakes nobody", wake_nobody, ("test_whatever_ends_the_run_frees_the_key",)),
+    Fault("a freed key that wakes everybody", wake_everybody, ("test_a_freed_key_wakes_one_and_not_the_whole_line",)),
+    Fault("a pause that is not looked at", ignore_pauses, ("test_a_paused_queue_gives_nothing_and_the_others_do",)),
+    Fault(
+        "a unique key that is not looked at",
+        ignore_unique_keys,
+        ("test_a_second_job_with_the_key_gets_the_first_ones_id", "test_many_who_ask_at_once_get_one_job"),
+    ),
+    Fault("a unique key that is free too soon", free_unique_keys_at_once, ("test_a_key_can_outlive_its_job_for_a_while",)),
+    Fault(
+        "an ask that is forgotten",
+        forget_what_was_asked,
+        ("test_a_running_job_moves_when_its_run_has_ended", "test_a_running_job_ends_as_cancelled_whatever_its_run_says"),
+    ),
+    Fault(
+        "a revived job with its old counters",
+        revive_with_the_old_counters,
+        ("test_a_dead_job_comes_back_with_its_counters_at_zero",),
+    ),
+    Fault("an ended job that can be changed", amend_in_every_state, ("test_an_ended_job_stays_as_it_ended",)),
+    Fault("a prune before the time", prune_before_the_time, ("test_a_job_is_forgotten_when_its_time_is_over",)),
+    Fault(
+        "a firing that does not compare",
+        fire_without_looking,
+        ("test_of_many_schedulers_one_fires", "test_nothing_of_an_old_definition_fires_after_the_edit"),
+    ),
+    Fault("a bell that does not ring", ring_for_nobody, ("test_what_rang_before_the_wait_is_not_lost",)),
+]
+
+
+# ---------------------------------------------------------------- in the statements of SQLite
+
+
+def said_as(**changes: tuple[str, str]) -> Break:
+    """Put another text in the place of a part of some statements."""
+
+    def break_it(patch: pytest.MonkeyPatch) -> None:
+        whole = Statements.__getitem__
+
+        def broken(self: Statements, name: str) -> str:
+            text = whole(self, name)
+            if name not in changes:
+                return text
+            old, new = changes[name]
+            assert old in text, f"{name}.sql does not say {old!r} any more: the fault must be written anew"
+            return text.replace(old, new)
+
+        patch.setattr(Statements, "__getitem__", broken)
+
+    return break_it
+
+
+ANY_TOKEN = {
+    "fresh": (" and j.token = v.column2", " and v.column2 > 0"),
+    "held": (" and token = :token", " and :token > 0"),
+    "settle": (" and token = :token", " and :token > 0"),
+}
+IN_SQLITE = [
+    Fault("no token check at settle", said_as(**ANY_TOKEN), ("test_a_late_worker_cannot_settle_a_job_it_lost",)),
+    Fault(
+        "no token check at extend",
+        said_as(extend=(" and token = v.column2", ""), holding=(" and j.token = v.column2", "")),
+        ("test_a_lost_claim_cannot_be_extended",),
+    ),
+    Fault(
+        "a reap without a new token",
+        said_as(inherit=("token = token + 1, ", ""), expired=("token + 1", "token")),
+        ("test_a_lost_job_goes_to_an_heir_with_a_newer_token",),
+    ),
+    Fault(
+        "an order without priority",
+        said_as(claimable=("limit :limit", "order by j.due, j.seq limit :limit")),
+        ("test_the_higher_priority_goes_first",),
+    ),
+    Fault(
+        "an order without due time",
+        said_as(claimable=("limit :limit", "order by j.priority desc, j.seq limit :limit")),
+        ("test_among_equals_the_one_that_was_due_first_goes_first",),
+    ),
+    Fault(
+        "a start before the due time",
+        said_as(claimable=("j.due <= :now", "j.due <= :now + 1000000")),
+        ("test_nothing_starts_before_its_due_time",),
+    ),
+    Fault("a wait that is forgotten", forget_the_wait, ("test_a_retry_waits_and_counts_an_attempt",)),
+    Fault(
+        "an attempt counted on reschedule",
+        said_as(settle=("(:counts = 'attempts')", "(:counts in ('attempts', 'reschedules'))")),
+        ("test_a_job_can_put_itself_off_to_a_named_moment",),
+    ),
+    Fault(
+        "a key that is not looked at",
+        said_as(key=("count(*)", "0 * count(*)")),
+        ("test_a_job_whose_key_is_taken_waits_and_counts_no_attempt",),
+    ),
+    Fault(
+        "a blocked job that is not woken",
+        said_as(wake=("'blocked'", "'nobody'")),
+        ("test_whatever_ends_the_run_frees_the_key",),
+    ),
+    Fault("a pause that is not looked at", said_as(paused=("is not null", "< 0")), ("test_a_resumed_queue_gives_again",)),
+    Fault(
+        "a unique key that is not looked at",
+        said_as(unique_holder=("until is null or ", "")),
+        ("test_a_second_job_with_the_key_gets_the_first_ones_id",),
+    ),
+    Fault(
+        "a firing that does not compare the cursor",
+        said_as(fire=("cursor = :cursor and ", ":cursor and ")),
+        ("test_a_scheduler_that_wakes_up_late_fires_nothing",),
+    ),
+    Fault(
+        "a firing that does not compare the revision",
+        said_as(fire=("revision = :revision", ":revision >= 0")),
+        ("test_nothing_of_an_old_definition_fires_after_the_edit",),
+    ),
+]

@@ -1,0 +1,56 @@
+"""The suite is worth something only if it notices. Every fault must fail the tests that are named beside it."""
+
+import inspect
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+
+from mita.testing.contract import TESTS
+from mita.testing.contract.clocks import FakeTicker
+
+from .faults import IN_MEMORY, IN_SQLITE, Fault
+from .stores import STORES
+
+
+async def run(name: str, kind: str, folder: Path) -> None:
+    """One test of the contract over a new store, as pytest would."""
+    clock = FakeTicker()
+    handles = STORES[kind](folder, clock)
+    async with AsyncExitStack() as closing:
+        stores = [handles(), handles()]
+        for store in stores:
+            await store.open()
+            closing.push_async_callback(store.close)
+        fixtures = {"store": stores[0], "twin": stores[1], "clock": clock}
+        wanted = inspect.signature(TESTS[name]).parameters
+        await TESTS[name](**{fixture: fixtures[fixture] for fixture in wanted})
+
+
+async def must_be_noticed(fault: Fault, kind: str, folder: Path, patch: pytest.MonkeyPatch) -> None:
+    fault.break_it(patch)
+    for n, name in enumerate(fault.noticed_by):
+        place = folder / str(n)
+        place.mkdir()
+        with pytest.raises(AssertionError) as noticed:
+            await run(name, kind, place)
+        assert "must be written anew" not in str(noticed.value)
+
+
+@pytest.mark.parametrize("fault", IN_MEMORY, ids=lambda fault: fault.what)
+async def test_a_fault_in_the_memory_store_is_noticed(fault: Fault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    await must_be_noticed(fault, "memory", tmp_path, monkeypatch)
+
+
+@pytest.mark.parametrize("fault", IN_SQLITE, ids=lambda fault: fault.what)
+async def test_a_fault_in_the_sqlite_store_is_noticed(fault: Fault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    await must_be_noticed(fault, "sqlite", tmp_path, monkeypatch)
+
+
+async def test_the_tests_that_notice_pass_over_whole_stores(tmp_path: Path) -> None:
+    """Or they would notice nothing at all."""
+    for kind, faults in (("memory", IN_MEMORY), ("sqlite", IN_SQLITE)):
+        for name in {name for fault in faults for name in fault.noticed_by}:
+            folder = tmp_path / f"{kind}-{name}"
+            folder.mkdir()
+            await run(name, kind, folder)

@@ -1,0 +1,28 @@
+"""A namespace of its own for each test, on a server that the run shares."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from mita.stores.postgres import PostgresStore
+
+from .shared import fresh_url, server
+
+
+@pytest.fixture
+def url() -> str:
+    return fresh_url()
+
+
+@pytest.fixture
+def plain_url() -> str:
+    """The same server without a namespace: what a user's own connection is made with."""
+    return server("pg18").url()
+
+
+@pytest.fixture
+async def store(url: str) -> AsyncIterator[PostgresStore]:
+    store = PostgresStore(url)
+    await store.open()
+    yield store
+    await store.close()

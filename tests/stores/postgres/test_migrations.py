@@ -1,0 +1,78 @@
+"""Bringing the schema up to date: once, whoever starts, and without stopping anybody."""
+
+import asyncio
+
+import psycopg
+import pytest
+
+from mita.errors import UsageError
+from mita.model.view import Health
+from mita.stores.postgres import PostgresStore, statements
+from mita.stores.postgres.keys import lock_number
+from mita.testing.contract.given import job
+
+from .shared import server
+
+
+async def test_many_who_start_at_once_all_find_the_schema(url: str) -> None:
+    stores = [PostgresStore(url) for _ in range(8)]
+    await asyncio.gather(*(store.open() for store in stores))
+    assert [(await store.enqueue([job()]))[0].created for store in stores] == [True] * 8
+    assert await stores[0].migrate() == []
+    space = url.rpartition("=")[2]
+    assert server("pg18").execute(f"select count(*) from {space}._step") == [(len(statements.migrations()),)]
+    await asyncio.gather(*(store.close() for store in stores))
+
+
+async def test_a_second_starter_waits_for_the_first(url: str) -> None:
+    """Somebody is in the middle of it: their lock is held, their tables cannot be seen yet."""
+    store = PostgresStore(url)
+    async with await psycopg.AsyncConnection.connect(server("pg18").url()) as first:
+        await first.execute("select pg_advisory_xact_lock(%s)", [lock_number(url.rpartition("=")[2], "migrate")])
+        opening = asyncio.ensure_future(store.open())
+        await asyncio.sleep(0.3)
+        assert not opening.done()
+    await opening
+    assert (await store.enqueue([job()]))[0].created
+    await store.close()
+
+
+async def test_a_migration_that_fails_leaves_nothing_behind(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    read = statements.read
+    monkeypatch.setattr("mita.stores.postgres.migrate.read", lambda folder, name: read(folder, name) + "\nselect 1 / 0;\n")
+    with pytest.raises(Exception, match="division"):
+        await PostgresStore(url).open()
+    monkeypatch.undo()
+    store = PostgresStore(url)
+    await store.open()
+    assert (await store.enqueue([job()]))[0].created
+    await store.close()
+
+
+async def test_old_workers_go_on_beside_what_a_newer_one_added_but_not_removed(store: PostgresStore, url: str) -> None:
+    space = url.rpartition("=")[2]
+    server("pg18").execute(f"insert into {space}._step (name) values ('9998_more.pre')")
+    old = PostgresStore(url)
+    await old.open()
+    await old.close()
+    server("pg18").execute(f"insert into {space}._step (name) values ('9999_less.post')")
+    with pytest.raises(UsageError, match="upgrade Mita"):
+        await PostgresStore(url).open()
+
+
+async def test_what_removes_waits_for_somebody_to_say_so(
+    store: PostgresStore, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = (*statements.migrations(), "0002_tidy.post")
+    monkeypatch.setattr("mita.stores.postgres.migrate.migrations", lambda: known)
+    read = statements.read
+    monkeypatch.setattr(
+        "mita.stores.postgres.migrate.read", lambda f, name: "select 1;\n" if name.startswith("0002") else read(f, name)
+    )
+    again = PostgresStore(url)
+    await again.open()
+    [schema] = [finding for finding in await again.doctor() if finding.what == "schema"]
+    assert (schema.health, "0002_tidy.post" in schema.found) == (Health.WARN, True)
+    assert await again.migrate() == ["0002_tidy.post"]
+    assert await again.migrate() == []
+    await again.close()

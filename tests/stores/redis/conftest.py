@@ -1,0 +1,54 @@
+"""The contract's three fixtures over every kind of Redis there is here."""
+
+from collections.abc import AsyncIterator, Callable, Iterator
+
+import pytest
+
+pytest.register_assert_rewrite("mita.testing.contract")
+
+from mita.stores.redis import RedisStore  # noqa: E402
+from mita.testing.contract.clocks import FakeTicker  # noqa: E402
+
+from .servers import Server, bundled, fresh_namespace, shared, shared_cluster, system  # noqa: E402
+
+Make = Callable[[], RedisStore]
+
+
+@pytest.fixture
+def clock() -> FakeTicker:
+    return FakeTicker()
+
+
+@pytest.fixture(params=["7", "cluster"])
+def make(request: pytest.FixtureRequest, clock: FakeTicker) -> Make:
+    """Each call makes another handle on the same data. Redis 6.2 is among the stores of `tests/contract`."""
+    program = system()
+    if request.param == "7" and program is None:
+        pytest.skip("no redis-server on the path; `tests/contract` has run all of this on the bundled 6.2")
+    url = shared(str(program)).url if request.param == "7" else shared_cluster(program or bundled()).url
+    namespace = fresh_namespace()
+    return lambda: RedisStore(url, namespace=namespace, clock=clock)
+
+
+@pytest.fixture
+async def store(make: Make) -> AsyncIterator[RedisStore]:
+    store = make()
+    await store.open()
+    yield store
+    await store.close()
+
+
+@pytest.fixture
+async def twin(store: RedisStore, make: Make) -> AsyncIterator[RedisStore]:
+    twin = make()
+    await twin.open()
+    yield twin
+    await twin.close()
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    """A Redis 6.2 that a test may do anything to."""
+    server = Server(bundled()).start()
+    yield server
+    server.stop()

@@ -1,0 +1,148 @@
+"""What happens to jobs when the server dies, forgets its scripts, or cuts connections."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from mita.model.job import Receipt
+from mita.model.outcome import Held, Settlement
+from mita.stores.redis import RedisStore
+from mita.stores.redis.scripts import script
+
+from .load import DONE, LEASE, QUEUE, Load, jobs
+from .servers import Server, bundled
+
+
+@pytest.fixture
+def durable() -> Iterator[Server]:
+    server = Server(bundled(), "--appendonly", "yes", "--appendfsync", "everysec").start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+async def pair(server: Server) -> AsyncIterator[tuple[RedisStore, RedisStore]]:
+    stores = RedisStore(server.url), RedisStore(server.url)
+    for store in stores:
+        await store.open()
+    yield stores
+    for store in stores:
+        await store.close()
+
+
+async def test_nothing_acknowledged_is_lost_when_the_server_is_killed(durable: Server) -> None:
+    """I1 I3 I11"""
+    producer, worker = RedisStore(durable.url), RedisStore(durable.url)
+    await producer.open()
+    await worker.open()
+    load = Load(producer, worker, batches=120, size=20)
+    running = asyncio.create_task(load.run())
+    for _ in range(3):
+        await asyncio.sleep(0.25)
+        durable.kill()
+        await asyncio.sleep(0.1)
+        await asyncio.to_thread(durable.start)
+    await asyncio.wait_for(running, 60)
+    assert load.acknowledged == set(load.settled)
+    assert max(load.settled.values()) == 1, "put down twice"
+    assert [(view.ready, view.running) for view in await producer.queues()] == [(0, 0)]
+    await producer.close()
+    await worker.close()
+
+
+async def test_a_server_that_forgets_its_scripts_is_told_them_again(
+    server: Server, pair: tuple[RedisStore, RedisStore]
+) -> None:
+    """I3 I4: and what ran is not run again."""
+    load = Load(*pair, batches=100, size=20)
+    running = asyncio.create_task(load.run())
+    with server.client() as client:
+        while not running.done():
+            client.script_flush()
+            await asyncio.sleep(0.005)
+    await running
+    assert load.acknowledged == set(load.settled)
+    assert max(load.settled.values()) == 1
+    assert load.troubles == 0, "nobody noticed"
+
+
+async def test_cut_connections_are_made_again(server: Server, pair: tuple[RedisStore, RedisStore]) -> None:
+    """I1 I3 I12"""
+    load = Load(*pair, batches=100, size=20)
+    running = asyncio.create_task(load.run())
+    with server.client() as client:
+        while not running.done():
+            await asyncio.sleep(0.05)
+            client.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+    await running
+    assert load.acknowledged == set(load.settled)
+    assert max(load.settled.values()) == 1
+
+
+async def test_a_call_whose_answer_was_lost_says_what_it_did(server: Server, pair: tuple[RedisStore, RedisStore]) -> None:
+    """I3: the second try finds its own traces, and knows them."""
+    store, _ = pair
+    [new] = jobs(1)
+    await _cut_after(store, "enqueue")
+    assert await store.enqueue([new]) == [Receipt(new.id, created=True)]
+    [claim] = (await store.claim([QUEUE], 1, LEASE, "w1")).claims
+    await _cut_after(store, "turn")
+    assert await store.settle([Settlement(claim, DONE)]) == [True]
+    assert await store.settle([Settlement(claim, DONE)]) == [False]
+
+
+async def _cut_after(store: RedisStore, name: str) -> None:
+    """The next call of this script is done, and its answer never comes."""
+    wire = store._link.driver._wire  # type: ignore[attr-defined]
+    ask = wire.ask
+
+    async def cut(*parts: object) -> object:
+        answer = await ask(*parts)
+        if parts[1] == script(name).sha:
+            store._link.driver.ask = ask  # type: ignore[method-assign]
+            raise ConnectionResetError("cut by the test")
+        return answer
+
+    store._link.driver.ask = cut  # type: ignore[method-assign]
+
+
+async def test_whoever_sleeps_is_woken_after_the_server_came_back(durable: Server) -> None:
+    """I9"""
+    store = RedisStore(durable.url)
+    await store.open()
+    while await store.wait([QUEUE], 0.05):
+        pass
+    sleeper = asyncio.create_task(store.wait([QUEUE], 20))
+    await asyncio.sleep(0.05)
+    durable.kill()
+    await asyncio.to_thread(durable.start)
+    assert await asyncio.wait_for(sleeper, 10), "what rang while nobody listened may have been for us"
+    while await store.wait([QUEUE], 0.05):
+        pass
+    sleeper = asyncio.create_task(store.wait([QUEUE], 20))
+    await asyncio.sleep(0.05)
+    await store.enqueue(jobs(1))
+    assert QUEUE in await asyncio.wait_for(sleeper, 10)
+    await store.close()
+
+
+async def test_leases_are_kept_from_another_thread_and_loop(server: Server, pair: tuple[RedisStore, RedisStore]) -> None:
+    """I4: a handler that blocks its event loop does not lose its job."""
+    store, _ = pair
+    await store.enqueue(jobs(3))
+    claims = (await store.claim([QUEUE], 3, LEASE, "w1")).claims
+
+    def keep() -> list[Held]:
+        async def extend() -> list[Held]:
+            keeper = RedisStore(server.url)
+            await keeper.open()
+            answer = await keeper.extend(claims, 60_000)
+            await keeper.close()
+            return answer
+
+        return asyncio.run(extend())
+
+    assert await asyncio.to_thread(keep) == [Held.HELD] * 3
+    await asyncio.sleep(LEASE / 1000 + 0.1)
+    assert await store.reap(10, LEASE, "w2") == []
