@@ -29,8 +29,11 @@ def settle(tx: Tx, settlements: Sequence[Settlement]) -> list[bool]:
 
 
 def _is_plain(settlement: Settlement) -> bool:
+    """Nothing but a success, of a job that holds no key."""
     claim, verdict = settlement.claim, settlement.verdict
-    return verdict.state is State.SUCCEEDED and claim.resource is None and claim.unique is None and not verdict.event
+    if verdict.state is not State.SUCCEEDED or claim.resource is not None or claim.unique is not None:
+        return False
+    return not verdict.event and verdict.error is None and verdict.counts is None
 
 
 def _fresh(tx: Tx, settlements: list[Settlement]) -> dict[int, int]:

@@ -42,6 +42,7 @@ from . import (
     enqueue,
     holds,
     leases,
+    locks,
     looking,
     memos,
     order,
@@ -72,6 +73,7 @@ PROMISES: tuple[ModuleType, ...] = (
     looking,
     retention,
     repeats,
+    locks,
     memos,
     waking,
 )

@@ -1,0 +1,330 @@
+"""What one turn of a repeat makes."""
+
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mita.errors import UsageError
+from mita.model.pattern import MOST_IN_ONE_GO, All, Cron, Every, JobTemplate, RepeatSpec
+from mita.model.repeat import Firing, Repeat, RepeatState
+from mita.model.time import DAY, HOUR, MINUTE, SECOND, Moment, When
+from mita.rules import fire
+from mita.rules.fire import fire_id, fires, first, plan, preview
+
+from .given import NOON
+from .test_cron import utc
+
+TEMPLATE = JobTemplate(task="digest", queue="mail", payload=b"p", options=b"o", priority=7, resource="r", limit=2)
+MINUTELY = Every(60)
+POLICIES: list[Any] = ["skip", "once", All(3), All()]
+
+
+def spec(pattern: Every | Cron = MINUTELY, **more: Any) -> RepeatSpec:
+    return RepeatSpec(pattern=pattern, job=TEMPLATE, **more)
+
+
+def turn(wanted: RepeatSpec, now: Moment, cursor: Moment = NOON, count: int = 0) -> Firing:
+    return plan(Repeat(key="digest", spec=b"", cursor=cursor, revision=4, count=count), wanted, now)
+
+
+def times(firing: Firing) -> list[Moment]:
+    return [job.fire_time for job in firing.jobs if job.fire_time is not None]
+
+
+# ---------------------------------------------------------------- on time
+
+
+@pytest.mark.parametrize("missed", POLICIES)
+@pytest.mark.parametrize("late", [0, 1, 30 * SECOND, MINUTE - 1])
+def test_a_fire_that_is_merely_late_is_on_time_under_every_policy(missed: Any, late: int) -> None:
+    firing = turn(spec(missed=missed), NOON + late)
+    assert times(firing) == [NOON]
+    assert (firing.next, firing.fired, firing.last) == (NOON + MINUTE, 1, NOON)
+
+
+@given(late=st.integers(0, 10 * DAY), missed=st.sampled_from(POLICIES), seconds=st.sampled_from([0.01, 0.7, 1, 60, 3600]))
+def test_cadence_holds_whoever_is_late(late: int, missed: Any, seconds: float) -> None:
+    """I7: fires are counted from fire to fire, so the grid never shifts; and the next one is ahead."""
+    pattern = Every(seconds)
+    firing = turn(spec(pattern, missed=missed), NOON + late)
+    assert firing.next is not None
+    assert NOON + late < firing.next <= NOON + late + pattern.interval
+    assert all((at - NOON) % pattern.interval == 0 for at in [*times(firing), firing.next])
+    assert all(NOON <= at <= NOON + late for at in times(firing))
+
+
+def test_a_firing_names_what_it_compares() -> None:
+    firing = turn(spec(), NOON)
+    assert (firing.key, firing.cursor, firing.revision) == ("digest", NOON, 4)
+    assert (firing.state, firing.reason) == (RepeatState.ACTIVE, "")
+
+
+# ---------------------------------------------------------------- missed windows
+
+
+def test_skip_makes_nothing_of_windows_that_are_long_over() -> None:
+    now = NOON + 10 * MINUTE + 5
+    firing = turn(spec(missed="skip"), now)
+    assert set(times(firing)) <= {NOON + 10 * MINUTE}
+    assert firing.next == NOON + 11 * MINUTE
+    assert firing.fired == len(firing.jobs)
+
+
+def test_once_makes_one_job_dated_at_the_first_missed_fire() -> None:
+    firing = turn(spec(missed="once"), NOON + 10 * MINUTE + 5)
+    assert times(firing) == [NOON]
+    assert (firing.next, firing.fired, firing.last) == (NOON + 11 * MINUTE, 1, NOON)
+
+
+def test_all_makes_one_job_for_each_missed_window_oldest_first() -> None:
+    firing = turn(spec(missed=All(100)), NOON + 5 * MINUTE + 5)
+    assert times(firing) == [NOON + n * MINUTE for n in range(6)]
+    assert (firing.next, firing.fired, firing.last) == (NOON + 6 * MINUTE, 6, NOON + 5 * MINUTE)
+
+
+def test_all_stops_at_its_cap_and_moves_past_now() -> None:
+    firing = turn(spec(missed=All(3)), NOON + 10 * MINUTE + 5)
+    assert times(firing) == [NOON, NOON + MINUTE, NOON + 2 * MINUTE]
+    assert (firing.next, firing.fired) == (NOON + 11 * MINUTE, 3)
+    assert times(turn(spec(missed=All(1)), NOON + 10 * MINUTE)) == [NOON]
+
+
+def test_all_just_under_its_cap_is_whole() -> None:
+    firing = turn(spec(missed=All(11)), NOON + 10 * MINUTE)
+    assert times(firing) == [NOON + n * MINUTE for n in range(11)]
+
+
+def test_no_turn_makes_more_than_ten_thousand() -> None:
+    """I14"""
+    firing = turn(spec(Every(1), missed=All(10**6)), NOON + 30_000 * SECOND)
+    assert len(firing.jobs) == firing.fired == MOST_IN_ONE_GO
+    assert firing.next == NOON + 30_001 * SECOND
+
+
+@given(late=st.integers(0, 40 * MINUTE), most=st.integers(1, 50))
+def test_all_makes_each_window_once(late: int, most: int) -> None:
+    """I7"""
+    made = times(turn(spec(missed=All(most)), NOON + late))
+    windows = [NOON + n * MINUTE for n in range(late // MINUTE + 1)]
+    assert made == windows[:most]
+
+
+@given(stops=st.lists(st.integers(0, 7 * MINUTE), min_size=1, max_size=12))
+def test_turn_after_turn_no_window_is_made_twice_or_forgotten(stops: list[int]) -> None:
+    """I7: a scheduler that wakes up at odd times, and catches up each time."""
+    wanted, repeat, now = spec(missed=All(100)), Repeat(key="k", spec=b"", cursor=NOON), NOON
+    made: list[Moment] = []
+    for stop in stops:
+        now += stop
+        while repeat.cursor is not None and repeat.cursor <= now:
+            firing = plan(repeat, wanted, now)
+            made += times(firing)
+            repeat = Repeat(key="k", spec=b"", cursor=firing.next, count=repeat.count + firing.fired)
+    assert made == [NOON + n * MINUTE for n in range((now - NOON) // MINUTE + 1)]
+    assert repeat.count == len(made)
+
+
+def test_an_outage_across_a_change_of_clocks_is_caught_up_to_the_hour() -> None:
+    """Down from Friday to Tuesday over the night in which 02:30 does not exist in New York."""
+    daily = Cron("30 2 * * *", tz="America/New_York")
+    windows = [utc(2030, 3, 9, 7, 30), utc(2030, 3, 10, 7), utc(2030, 3, 11, 6, 30), utc(2030, 3, 12, 6, 30)]
+    now, after = utc(2030, 3, 12, 12), utc(2030, 3, 13, 6, 30)
+    assert times(turn(spec(daily, missed=All()), now, cursor=windows[0])) == windows
+    assert times(turn(spec(daily, missed="once"), now, cursor=windows[0])) == windows[:1]
+    for missed in POLICIES:
+        assert turn(spec(daily, missed=missed), now, cursor=windows[0]).next == after
+
+
+def test_an_outage_across_the_hour_that_comes_twice_makes_it_once() -> None:
+    daily = Cron("30 1 * * *", tz="America/New_York")
+    windows = [utc(2030, 11, 2, 5, 30), utc(2030, 11, 3, 5, 30), utc(2030, 11, 4, 6, 30)]
+    assert times(turn(spec(daily, missed=All()), utc(2030, 11, 4, 12), cursor=windows[0])) == windows
+
+
+@pytest.mark.parametrize("missed", POLICIES)
+def test_years_of_outage_cost_no_time(missed: Any) -> None:
+    """I14: the next fire of an interval is computed, not walked."""
+    started = time.perf_counter()
+    firing = turn(spec(Every(0.01), missed=missed), NOON + 20 * 365 * DAY)
+    assert time.perf_counter() - started < 0.1
+    assert firing.next == NOON + 20 * 365 * DAY + 10
+    assert len(firing.jobs) <= 100
+
+
+# ---------------------------------------------------------------- limits and edges
+
+
+def test_the_last_fire_of_a_limit_ends_the_repeat() -> None:
+    firing = turn(spec(limit=3), NOON, count=2)
+    assert times(firing) == [NOON]
+    assert (firing.next, firing.state) == (None, RepeatState.FINISHED)
+    assert firing.reason == "it has fired 3 times, its limit"
+    assert turn(spec(limit=3), NOON, count=1).state is RepeatState.ACTIVE
+
+
+def test_a_limit_in_the_middle_of_a_catch_up_cuts_it_short() -> None:
+    firing = turn(spec(limit=5, missed=All(100)), NOON + HOUR, count=3)
+    assert times(firing) == [NOON, NOON + MINUTE]
+    assert (firing.fired, firing.next, firing.state) == (2, None, RepeatState.FINISHED)
+
+
+def test_a_limit_that_is_already_reached_makes_nothing() -> None:
+    firing = turn(spec(limit=3, missed=All(100)), NOON + HOUR, count=3)
+    assert (firing.jobs, firing.fired, firing.last) == ((), 0, None)
+    assert (firing.next, firing.state) == (None, RepeatState.FINISHED)
+
+
+def test_windows_that_were_passed_over_do_not_use_up_the_limit() -> None:
+    firing = turn(spec(limit=1, missed="skip"), NOON + HOUR - 1)
+    assert (firing.state is RepeatState.ACTIVE) == (firing.fired == 0)
+
+
+def test_nothing_fires_at_or_after_the_end() -> None:
+    ends = spec(end_before=NOON + 2 * MINUTE, missed=All(100))
+    assert turn(ends, NOON).next == NOON + MINUTE
+    last = turn(ends, NOON + MINUTE, cursor=NOON + MINUTE)
+    assert times(last) == [NOON + MINUTE]
+    assert (last.next, last.state, last.reason) == (None, RepeatState.FINISHED, "no fire is left before its end")
+    assert times(turn(ends, NOON + HOUR)) == [NOON, NOON + MINUTE]
+
+
+def test_the_first_fire_of_an_interval_is_one_interval_from_now() -> None:
+    assert first(spec(), NOON) == NOON + MINUTE
+
+
+def test_an_interval_begins_at_its_start() -> None:
+    assert first(spec(start_after=NOON + 5), NOON) == NOON + 5
+    assert first(spec(start_after=NOON), NOON) == NOON, "a start that is now is the first fire"
+    assert first(spec(start_after=NOON - 90 * SECOND), NOON) == NOON + 30 * SECOND, "on the grid of a start that has passed"
+
+
+def test_a_line_begins_with_its_first_match_after_the_start() -> None:
+    daily = Cron("0 9 * * *")
+    assert first(spec(daily), utc(2030, 1, 1, 9)) == utc(2030, 1, 2, 9)
+    assert first(spec(daily, start_after=utc(2030, 5, 1, 9)), utc(2030, 1, 1)) == utc(2030, 5, 1, 9)
+    assert first(spec(daily, start_after=utc(2030, 5, 1, 9) + 1), utc(2030, 1, 1)) == utc(2030, 5, 2, 9)
+
+
+def test_what_would_never_fire_has_no_first_fire() -> None:
+    assert first(spec(end_before=NOON + MINUTE), NOON) is None
+    assert first(spec(end_before=NOON + MINUTE + 1), NOON) == NOON + MINUTE
+    assert first(spec(Cron("0 9 * * *"), end_before=utc(2030, 1, 1, 9)), utc(2030, 1, 1)) is None
+
+
+@given(
+    seconds=st.floats(0.01, 10_000),
+    origin=st.integers(0, 10**13),
+    ahead=st.integers(-(10**12), 10**12),
+)
+def test_the_fires_of_an_interval_are_a_grid_from_its_origin(seconds: float, origin: int, ahead: int) -> None:
+    pattern, after = Every(seconds), origin + ahead
+    coming = fires(spec(pattern), after, origin)
+    one, two = next(coming), next(coming)
+    assert one > after
+    assert one >= origin
+    assert one == origin or one - pattern.interval <= after, "and it is the first one"
+    assert (one - origin) % pattern.interval == 0
+    assert two - one == pattern.interval
+
+
+# ---------------------------------------------------------------- looking ahead
+
+
+def test_a_preview_begins_with_the_cursor() -> None:
+    assert preview(spec(), NOON, 3) == [NOON, NOON + MINUTE, NOON + 2 * MINUTE]
+    assert preview(spec(end_before=NOON + 90 * SECOND), NOON, 5) == [NOON, NOON + MINUTE]
+    assert preview(spec(), NOON, 1) == [NOON]
+    assert preview(spec(), None, 3) == []
+
+
+@given(n=st.integers(1, 20), line=st.sampled_from(["*/5 * * * *", "30 2 * * *", "0 0 1 * *"]))
+def test_a_preview_is_what_will_be(n: int, line: str) -> None:
+    wanted = spec(Cron(line, tz="America/New_York"))
+    cursor = first(wanted, utc(2030, 3, 8))
+    seen = preview(wanted, cursor, n)
+    for expected in seen:
+        assert cursor == expected
+        cursor = turn(wanted, expected, cursor=expected).next
+
+
+# ---------------------------------------------------------------- the jobs
+
+
+def test_a_fired_job_knows_its_repeat_and_its_nominal_time() -> None:
+    [job] = turn(spec(), NOON + 7).jobs
+    assert (job.repeat, job.fire_time, job.when) == ("digest", NOON, When(at=NOON))
+    assert (job.task, job.queue, job.payload, job.options) == ("digest", "mail", b"p", b"o")
+    assert (job.priority, job.resource, job.limit, job.unique) == (7, "r", 2, None)
+
+
+def test_without_overlap_the_fires_of_one_repeat_share_a_unique_key() -> None:
+    one, two = turn(spec(overlap="skip", missed=All()), NOON + MINUTE).jobs
+    assert one.unique == two.unique == "repeat:digest"
+
+
+def test_a_job_that_is_triggered_by_hand_can_have_an_id_of_its_own() -> None:
+    assert fire.job("digest", spec(), NOON, id="f" * 32).id == "f" * 32
+
+
+KEYS = st.text("abc:.-_0", min_size=1, max_size=4)
+TIMES = st.integers(0, 2**47)
+
+
+@given(left=st.tuples(KEYS, TIMES), right=st.tuples(KEYS, TIMES))
+def test_an_id_belongs_to_one_fire_of_one_repeat(left: tuple[str, int], right: tuple[str, int]) -> None:
+    """I7: whoever makes the job of a fire a second time makes the same one."""
+    assert (fire_id(*left) == fire_id(*right)) == (left == right)
+
+
+@given(key=KEYS, time=TIMES, later=st.integers(1, 10**9))
+def test_ids_look_like_all_ids_and_sort_by_their_time(key: str, time: int, later: int) -> None:
+    id = fire_id(key, time)
+    assert len(id) == 32
+    assert int(id, 16) >= 0
+    assert id[12] == "7"
+    assert id < fire_id("another", time + later)
+
+
+def test_a_pattern_is_told_in_words() -> None:
+    assert fire.in_words(spec(Every(90))) == "every 90 s"
+    assert "Europe/Madrid" in fire.in_words(spec(Cron("0 9 * * *", tz="Europe/Madrid")))
+
+
+# ---------------------------------------------------------------- what is refused
+
+
+@pytest.mark.parametrize("seconds", [0, -1, 0.009, float("nan"), float("inf"), 1e300])
+def test_an_interval_that_is_none_is_refused(seconds: float) -> None:
+    with pytest.raises(UsageError, match="interval must be at least"):
+        Every(seconds)
+
+
+@pytest.mark.parametrize(
+    "wish",
+    [
+        {"limit": 0},
+        {"start_after": NOON, "end_before": NOON},
+        {"missed": "never"},
+        {"overlap": "maybe"},
+    ],
+)
+def test_a_spec_that_makes_no_sense_is_refused(wish: dict[str, Any]) -> None:
+    with pytest.raises(UsageError):
+        spec(**wish)
+
+
+def test_two_unique_keys_are_one_too_many() -> None:
+    with pytest.raises(UsageError, match="exclude each other"):
+        RepeatSpec(pattern=MINUTELY, job=JobTemplate(task="t", queue="q", payload=b"", unique="u"), overlap="skip")
+    with pytest.raises(UsageError, match="at least 1"):
+        All(0)
+
+
+def test_a_pattern_that_cannot_be_computed_is_refused() -> None:
+    fire.check(spec())
+    for broken in (Cron("61 * * * *"), Cron("* * * * *", tz="Mars/Base")):
+        with pytest.raises(UsageError):
+            fire.check(spec(broken))
