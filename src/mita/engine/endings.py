@@ -1,8 +1,13 @@
 """From what user code raised to how the run ended."""
 
+import asyncio.timeouts
+import linecache
 import logging
-import traceback
+from collections.abc import Iterator
 from functools import lru_cache
+from itertools import islice
+from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 import msgspec
@@ -16,7 +21,10 @@ from mita.tasks import Abort, Reschedule, Task, Unavailable
 
 log = logging.getLogger("mita.worker")
 
-LONGEST_ERROR = 8000  # characters of an error's text that are kept, its end being the interesting part
+LONGEST_ERROR = 8000  # characters of an error's text that are kept
+LONGEST_HEAD = 2000  # of which so many at most are type and message
+INNERMOST = 12  # frames that are shown of one error
+CAUSES = 4  # errors in a chain that are told
 
 _decode_options = msgspec.msgpack.Decoder(JobOptions).decode
 
@@ -58,10 +66,35 @@ def _own_wait(retry: Retry, claim: Claim, error: BaseException) -> int | None:
 
 
 def describe(error: BaseException) -> str:
-    """Type and message on the first line, then where it happened. Never the values of variables."""
+    """Type and message on the first line, then where it happened, and what caused it. Never the values of variables."""
+    told = [_told(each) for each in islice(_chain(error), CAUSES)]
+    return "\ncaused by ".join(told)[:LONGEST_ERROR]
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error
+        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+
+
+def _told(error: BaseException) -> str:
     head = f"{type(error).__qualname__}: {error}".rstrip(": ")
-    frames = traceback.format_exception(type(error), error, error.__traceback__)
-    trace = "".join(frames)
-    if len(trace) > LONGEST_ERROR:
-        trace = f"…{trace[-LONGEST_ERROR:]}"
-    return f"{head[:LONGEST_ERROR]}\n{trace}".rstrip()
+    return "\n".join([head[:LONGEST_HEAD], *_frames(error.__traceback__)])
+
+
+def _frames(trace: TracebackType | None) -> list[str]:
+    """The innermost frames, without our own. The traceback module would look at every source file's age again, and cost ten
+    times the job."""
+    frames = []
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        if code.co_filename not in _OURS:
+            line = linecache.getline(code.co_filename, trace.tb_lineno).strip()
+            frames.append(f'  File "{code.co_filename}", line {trace.tb_lineno}, in {code.co_qualname}\n    {line}'.rstrip())
+        trace = trace.tb_next
+    return frames[-INNERMOST:]
+
+
+_OURS = {str(Path(__file__).with_name("run.py")), asyncio.timeouts.__file__}

@@ -78,7 +78,7 @@ class Scheduler:
 
     def __init__(self, store: Store, poll: float, lock: float, id: str) -> None:
         self._store, self._poll, self._id = store, poll, id
-        self._lock = lock if hasattr(store, "lock") else 0  # TEMPORARY
+        self._lock = lock
         self._news = asyncio.Event()
         self._asked = 0.0
         self.leads = False

@@ -76,10 +76,8 @@ class Bell:
             return False
         address = self._folder / f"{os.getpid()}-{next(_numbers)}"
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        try:
-            listener.setblocking(False)
-            listener.bind(str(address))
-        except OSError:
+        listener.setblocking(False)
+        if not _bound(listener, address):
             listener.close()
             self._folder = None
             return False
@@ -102,6 +100,17 @@ class Bell:
         if self._address is not None:
             with suppress(OSError):
                 self._address.unlink()
+                self._address.parent.rmdir()  # the last to leave takes the folder along
+
+
+def _bound(listener: socket.socket, address: Path) -> bool:
+    """The folder may be taken away by another that leaves, between its making and our taking a place in it: try again."""
+    for _ in range(5):
+        with suppress(OSError):
+            address.parent.mkdir(mode=0o700, exist_ok=True)
+            listener.bind(str(address))
+            return True
+    return False
 
 
 def _folder(path: Path) -> Path | None:
@@ -115,7 +124,6 @@ def _folder(path: Path) -> Path | None:
         found = mine.lstat()
         if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o022:
             return None
-        (mine / name).mkdir(mode=0o700, exist_ok=True)
     except OSError:
         return None
     return mine / name

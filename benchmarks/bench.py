@@ -1,0 +1,172 @@
+"""The bench of one store: makes measurements, and figures of them."""
+
+import statistics
+import sys
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from .figures import Cost, Figure, Noise, Report, Slice, Spread
+from .plan import Sizes
+from .processes import Window
+from .raw import RAW, Ask, Phase
+from .scene import Drained, Failed, Lab, Scene, noise
+from .servers import Engine
+
+RAW_NAMES = {"one": "raw loop: enqueue one by one", "bulk": "raw loop: enqueue in bulk", "drain": "raw loop: drain"}
+
+
+class Drain(Struct, frozen=True, kw_only=True):
+    """What to drain: each job runs `runs` times, beside `scheduled` others that must not run. `like_raw`: the raw loop does
+    the same work, so that a share of it means something."""
+
+    jobs: int
+    task: str = "noop"
+    runs: int = 1
+    keep: float = 0.0
+    scheduled: int = 0
+    repeat: int = 1
+    like_raw: bool = True
+
+
+class Bench:
+    """`report` is what was found so far: the raw loop of the same run is looked up there."""
+
+    def __init__(self, store: str, engine: Engine, lab: Lab, sizes: Sizes, report: Report) -> None:
+        self.store, self.engine, self.lab, self.sizes, self.report = store, engine, lab, sizes, report
+
+    def figure(self, workload: str, name: str, **more: Any) -> Figure:
+        at = datetime.now().astimezone().isoformat(timespec="seconds")
+        return Figure(store=self.store, workload=workload, name=name, at=at, **more)
+
+    def scene(self, jobs: int = 0, keep: float = 0.0) -> Scene:
+        return Scene(self.lab, self.engine, jobs, keep)
+
+    def _beside_raw(self, figure: Figure, phase: str) -> Figure:
+        raws = [raw.value for raw in self.report.find(self.store, "raw") if raw.name == RAW_NAMES[phase]]
+        figure.raw = raws[-1] if raws else None
+        if figure.raw and figure.value:
+            figure.share = round(100 * figure.value / figure.raw, 1)
+        return figure
+
+    # ------------------------------------------------------------ drains
+
+    def drain(self, figure: Figure, want: Drain) -> Figure:
+        """Fill in a figure: jobs preloaded, then from the first start to the last end; the median of the repeats."""
+        drains = list(self._drains(want, figure.processes))
+        figure.values = [drained.rate for drained in drains]
+        figure.value = statistics.median_low(figure.values)
+        figure.waiting = want.scheduled
+        median = next(drained for drained in drains if drained.rate == figure.value)
+        figure.jobs, figure.seconds, figure.cost, figure.noise = median.jobs, median.seconds, median.cost, median.noise
+        figure.slices = slices(median.ends)
+        figure.failed(*dict.fromkeys(problem for drained in drains for problem in drained.problems))
+        return self._beside_raw(figure, "drain") if want.like_raw else figure
+
+    def _drains(self, want: Drain, processes: int) -> Iterator[Drained]:
+        """Each repeat on a fresh place, or all on one when it takes long to fill."""
+        waves = want.repeat if want.scheduled and self.engine.shared else 1
+        for _ in range(1 if want.scheduled else want.repeat):
+            with self.scene(want.jobs * waves, want.keep) as scene:
+                scene.load(want.scheduled, want.task, scheduled=True)
+                for first in range(0, want.jobs * waves, want.jobs):
+                    scene.load(want.jobs, want.task, first=first)
+                    yield scene.drain(first, first + want.jobs, runs=want.runs, processes=processes)
+
+    # ------------------------------------------------------------ other kinds
+
+    def clocked(self, figure: Figure, role: str, most: int = 0) -> Figure:
+        """A producer that counts for itself how much it enqueued in its time."""
+        answers = []
+        for _ in range(self.sizes.repeat):
+            with self.scene() as scene, Window() as window:
+                scene.calm()
+                answers.append(scene.ask(role, core=self.lab.core, seconds=self.sizes.seconds, most=most))
+        figure.values = [answer["jobs"] / answer["seconds"] for answer in answers]
+        figure.value = statistics.median_low(figure.values)
+        last = answers[-1]
+        figure.jobs, figure.seconds, figure.noise = last["jobs"], last["seconds"], noise(window)
+        figure.cost = Cost(worker_cpu=last["cpu"] / last["jobs"] * 1000)
+        if took := sorted(each for answer in answers for each in answer.get("took", ())):
+            figure.spread = spread(took)
+        return self._beside_raw(figure, role)
+
+    def paced(self, figure: Figure, role: str, jobs: int) -> Figure:
+        """Single jobs from another process: how late each started."""
+        with self.scene(jobs) as scene:
+            late, figure.noise, problems = scene.paced(role)
+        if not late:
+            raise Failed("no job ran")
+        figure.jobs, figure.spread = jobs, spread(late)
+        figure.value, figure.values = figure.spread.p50, [figure.spread.p50]
+        if figure.spread.early:
+            problems.append(f"{figure.spread.early:,} jobs started before their time")
+        return figure.failed(*problems)
+
+    def repeats(self, figure: Figure, repeats: int, seconds: float) -> Figure:
+        """How late the jobs of so many repeats come into the store."""
+        with self.scene() as scene, Window() as window:
+            scene.calm()
+            answer = scene.ask("repeats", core=self.lab.core, most=repeats, seconds=seconds)
+        if not answer["late"]:
+            raise Failed("nothing fired")
+        figure.jobs, figure.seconds, figure.noise = answer["fires"], seconds, noise(window)
+        figure.spread = spread(answer["late"])
+        figure.value, figure.values = figure.spread.p50, [figure.spread.p50]
+        if answer["passed_over"]:
+            figure.failed(f"{answer['passed_over']:,} times a repeat came so late that windows were passed over")
+        return figure
+
+    def raw(self, jobs: int) -> list[Figure]:
+        """The raw loop of the engine, in a process of its own as a worker would be."""
+        runs = [self._raw_once(jobs) for _ in range(self.sizes.repeat)] if self.store in RAW else []
+        return [self._raw_figure(phase, runs) for phase in RAW_NAMES if runs]
+
+    def _raw_once(self, jobs: int) -> tuple[dict[str, Phase], Noise]:
+        with self.scene() as scene:
+            scene.calm()
+            place = scene.place
+            ask = Ask(url=place.url, jobs=jobs, seconds=self.sizes.seconds, core=self.lab.core, server=place.pid)
+            argv = [sys.executable, "-m", "benchmarks.raw", self.store, msgspec.json.encode(ask).decode()]
+            with Window() as window:
+                said = scene.run("raw", argv)
+        return msgspec.json.decode(said, type=dict[str, Phase]), noise(window)
+
+    def _raw_figure(self, phase: str, runs: list[tuple[dict[str, Phase], Noise]]) -> Figure:
+        values = [phases[phase].rate for phases, _ in runs]
+        median = statistics.median_low(values)
+        phases, heard = next(run for run in runs if run[0][phase].rate == median)
+        found = phases[phase]
+        server = None if found.server_cpu is None else found.server_cpu / found.jobs * 1000
+        figure = self.figure("raw", RAW_NAMES[phase], value=median, values=values, jobs=found.jobs, seconds=found.seconds)
+        figure.cost, figure.noise = Cost(worker_cpu=found.cpu / found.jobs * 1000, server_cpu=server), heard
+        return figure
+
+
+def spread(ordered: Sequence[float]) -> Spread:
+    def rank(percent: int) -> float:
+        return round(ordered[max(0, -(-len(ordered) * percent // 100) - 1)], 3)
+
+    early = sum(1 for value in ordered if value < 0)
+    return Spread(least=rank(0), p50=rank(50), p90=rank(90), p99=rank(99), most=rank(100), early=early)
+
+
+_DEPTHS = (1_000_000, 500_000, 200_000, 100_000, 50_000, 20_000, 10_000)
+_WIDE = 0.1  # of the jobs that wait, those over which a slice is taken
+
+
+def slices(ends: Sequence[int]) -> list[Slice]:
+    """What a job cost while so many were waiting, from the moments at which jobs of one drain ended. The very first and
+    last ones are left out: the worker is getting into its stride, or running dry."""
+    found = []
+    for depth in _DEPTHS:
+        width = int(depth * _WIDE)
+        first = len(ends) - depth
+        if first < 0 or len(ends) < 2 * min(_DEPTHS):
+            continue
+        first = max(first, len(ends) // 100)
+        found.append(Slice(waiting=depth, cost=round((ends[first + width] - ends[first]) / width / 1000, 3)))
+    return found

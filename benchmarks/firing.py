@@ -1,0 +1,74 @@
+"""Many repeats on one scheduler: how late their jobs come into the store."""
+
+import asyncio
+import random
+from collections.abc import Sequence
+from typing import Any
+
+from mita import Every, Mita
+from mita.client.patterns import repeat_spec
+from mita.engine.scheduler import Scheduler
+from mita.model.repeat import DueRepeats, Firing, Repeat
+from mita.model.time import SECOND, Moment
+from mita.ports.store import Store
+from mita.rules import spec
+from mita.tasks import Call
+
+_AT_ONCE = 100  # calls under way while they are put
+_EACH = 1  # ms that putting one may take
+
+
+class Watched:
+    """The store, with a stopwatch at its `fire`. `late` is in ms, by the store's clock."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._now: Moment = 0
+        self._looked = 0.0
+        self.late: list[float] = []
+        self.passed_over = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    async def due_repeats(self, limit: int) -> DueRepeats:
+        due = await self._store.due_repeats(limit)
+        self._now, self._looked = due.now, asyncio.get_running_loop().time()
+        return due
+
+    async def fire(self, firings: Sequence[Firing]) -> list[bool]:
+        won = await self._store.fire(firings)
+        now = self._now + (asyncio.get_running_loop().time() - self._looked) * SECOND
+        self.late += [now - firing.cursor for firing in firings if firing.fired]
+        self.passed_over += sum(1 for firing in firings if not firing.fired)
+        return won
+
+
+async def fire_many(app: Mita, call: Call[Any], repeats: int, seconds: float, seed: int) -> dict[str, Any]:
+    """So many repeats of one second, their fires spread over it; one scheduler for all of them."""
+    store = await app.open_store()
+    try:
+        first = await _put(store, spec.pack(repeat_spec(call, Every(1), {})), repeats, random.Random(seed))
+        return await _fire(store, first, seconds)
+    finally:
+        await store.close()
+
+
+async def _put(store: Store, packed: bytes, repeats: int, chance: random.Random) -> Moment:
+    """Gives the moment of the first fire, by which all of them are there."""
+    first = await store.now() + 2 * SECOND + repeats * _EACH
+    for start in range(0, repeats, _AT_ONCE):
+        some = range(start, min(start + _AT_ONCE, repeats))
+        put = [Repeat(key=f"bench-{n}", spec=packed, cursor=first + chance.randrange(SECOND)) for n in some]
+        await asyncio.gather(*(store.put_repeat(repeat) for repeat in put))
+    return first
+
+
+async def _fire(store: Store, first: Moment, seconds: float) -> dict[str, Any]:
+    watched: Any = Watched(store)
+    scheduler = asyncio.create_task(Scheduler(watched, 1.0, 3.0, "bench").run())
+    await asyncio.sleep(max(0, first - await store.now()) / SECOND + seconds)
+    scheduler.cancel()
+    await asyncio.gather(scheduler, return_exceptions=True)
+    late = sorted(watched.late)
+    return {"fires": len(late), "late": late[:: len(late) // 9999 or 1], "passed_over": watched.passed_over}

@@ -1,0 +1,10 @@
+"""The raw loop of each engine: what a plain batched loop reaches that keeps none of Mita's promises.
+
+A job is put down when the next batch is taken: no lease, no token, no retry, no wake-up.
+"""
+
+from .common import BATCH, PAYLOAD, Ask, Phase, Timer
+
+RAW = ("sqlite", "redis", "postgres", "nats")
+
+__all__ = ["BATCH", "PAYLOAD", "RAW", "Ask", "Phase", "Timer"]

@@ -1,0 +1,236 @@
+"""What the processes of a run do, each as its brief says: load, work, enqueue against the clock, count what is left.
+
+`python -m benchmarks.roles ROLE BRIEF`, BRIEF being a `Brief` as JSON.
+"""
+
+# ruff: noqa: ASYNC110  (what is waited for happens in other processes)
+
+import asyncio
+import os
+import random
+import signal
+import sys
+import time
+from collections.abc import Awaitable, Callable, Coroutine
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from mita import Mita, MitaError
+
+from .firing import fire_many
+from .record import GATE, LOADED, Record
+from .worker_app import QUEUE, TEXT, build, maker
+
+BULK = 1000
+_FAR = 3600.0  # seconds ahead of jobs that must not run
+_ORPHAN = 1.0  # seconds between two looks whether whoever started us is still there
+
+
+class Load(Struct, frozen=True, kw_only=True):
+    """Jobs to be put into the store. `scheduled`: for a time that the run will not see."""
+
+    jobs: int
+    first: int = 0
+    task: str = "noop"
+    scheduled: bool = False
+
+
+class Brief(Struct, frozen=True, kw_only=True):
+    url: str
+    record: str = ""
+    jobs: int = 0
+    keep: float = 0.0
+    loads: list[Load] = []
+    beside: str = ""  # a producer that runs in the worker's own process
+    number: int = 0
+    concurrency: int = 100
+    threads: int = 16
+    core: int | None = None
+    seconds: float = 1.0
+    most: int = 0
+    seed: int = 1
+
+
+class Stage:
+    """What a role has to do with."""
+
+    def __init__(self, brief: Brief) -> None:
+        self.brief = brief
+        self.record = Record(Path(brief.record), brief.jobs)
+        self.app, self.tasks = build(brief.url, brief.keep, self.record)
+
+
+Role = Callable[[Stage], Coroutine[Any, Any, object]]
+
+
+async def load(stage: Stage) -> None:
+    for each in stage.brief.loads:
+        for start in range(0, each.jobs, BULK):
+            last = min(start + BULK, each.jobs)
+            if each.scheduled:  # each thousand has a second of its own; a run of one of them would show in the spare place
+                make = maker(stage.tasks, each.task, _FAR + start // BULK)
+                calls = [make(stage.brief.jobs) for _ in range(start, last)]
+            else:
+                make = maker(stage.tasks, each.task)
+                calls = [make(each.first + i) for i in range(start, last)]
+            await stage.app.enqueue_many(calls)
+            stage.record.head[LOADED] += last - start
+
+
+async def work(stage: Stage) -> object:
+    """A worker, until SIGTERM. With `loads` and `beside` it is alone with its store, and says what is left of it."""
+    brief, record = stage.brief, stage.record
+    await load(stage)
+    worker = stage.app.worker([QUEUE], concurrency=brief.concurrency, threads=brief.threads)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, worker.stop)
+    record.ready(brief.number)
+    while not record.head[GATE]:
+        await asyncio.sleep(0.001)
+    producer = asyncio.create_task(ROLES[brief.beside](stage)) if brief.beside else None
+    await worker.run()
+    if producer is not None:
+        await producer
+    return await left(stage.app) if brief.loads or brief.beside else None
+
+
+async def left(app: Mita) -> dict[str, int]:
+    return (await app.counts()).get(QUEUE, {})
+
+
+async def count(stage: Stage) -> object:
+    return await left(stage.app)
+
+
+# ---------------------------------------------------------------- enqueue against the clock
+
+
+async def one(stage: Stage) -> object:
+    """One call awaited after another; also how long each took."""
+    task, clock = stage.tasks["noop"], time.perf_counter
+    took: list[float] = []
+    for i in range(50):
+        await task.enqueue(i, TEXT)
+    cpu, began = time.process_time(), clock()
+    before = began
+    while before - began < stage.brief.seconds:
+        await task.enqueue(len(took), TEXT)
+        after = clock()
+        took.append((after - before) * 1e3)
+        before = after
+    return {
+        "jobs": len(took),
+        "seconds": before - began,
+        "cpu": time.process_time() - cpu,
+        "took": sorted(took)[:: len(took) // 999 or 1],
+    }
+
+
+async def bulk(stage: Stage) -> object:
+    """A thousand at a time, the making of the calls included."""
+    make = maker(stage.tasks, "noop")
+    await stage.app.enqueue_many([make(i) for i in range(BULK)])
+    cpu, began, jobs = time.process_time(), time.perf_counter(), 0
+    while time.perf_counter() - began < stage.brief.seconds and jobs < stage.brief.most:
+        await stage.app.enqueue_many([make(i) for i in range(jobs, jobs + BULK)])
+        jobs += BULK
+    return {"jobs": jobs, "seconds": time.perf_counter() - began, "cpu": time.process_time() - cpu}
+
+
+# ---------------------------------------------------------------- one job now and then
+
+
+async def _ran(record: Record, place: int) -> None:
+    async with asyncio.timeout(30):
+        while not record.count[place]:
+            await asyncio.sleep(0.01)
+
+
+async def _warm(stage: Stage, enqueue: Callable[[int], Awaitable[Any]]) -> random.Random:
+    for k in range(1, 4):
+        await enqueue(stage.brief.jobs + k)
+        await _ran(stage.record, stage.brief.jobs + k)
+    await asyncio.sleep(0.3)
+    return random.Random(stage.brief.seed)
+
+
+async def pickup(stage: Stage) -> None:
+    """Single jobs at random gaps, for a worker that has nothing else to do."""
+    task, record = stage.tasks["noop"], stage.record
+    chance = await _warm(stage, lambda i: task.enqueue(i, TEXT))
+    for i in range(stage.brief.jobs):
+        await asyncio.sleep(chance.uniform(0.050, 0.150))
+        record.due[i] = time.time_ns()
+        await task.enqueue(i, TEXT)
+
+
+async def timer(stage: Stage) -> None:
+    """Jobs for random moments one to three seconds ahead, on whole milliseconds as stores keep them."""
+    task, record = stage.tasks["noop"], stage.record
+    chance = await _warm(stage, lambda i: task.after(0.2).enqueue(i, TEXT))
+    for i in range(stage.brief.jobs):
+        await asyncio.sleep(chance.uniform(0.020, 0.080))
+        due = time.time_ns() // 1_000_000 + chance.randrange(1000, 3000)
+        record.due[i] = due * 1_000_000
+        await task.at(datetime.fromtimestamp(due / 1000, UTC)).enqueue(i, TEXT)
+
+
+async def repeats(stage: Stage) -> object:
+    """Repeats of one second, `most` of them, on one scheduler; nobody runs their jobs."""
+    brief = stage.brief
+    return await fire_many(stage.app, stage.tasks["noop"].call(0, TEXT), brief.most, brief.seconds, brief.seed)
+
+
+ROLES: dict[str, Role] = {
+    "load": load,
+    "work": work,
+    "count": count,
+    "one": one,
+    "bulk": bulk,
+    "pickup": pickup,
+    "timer": timer,
+    "repeats": repeats,
+}
+
+
+async def _leave_with_parent() -> None:
+    parent = os.getppid()
+    while os.getppid() == parent:
+        await asyncio.sleep(_ORPHAN)
+    os._exit(1)
+
+
+async def act(role: str, brief: Brief) -> None:
+    watch = asyncio.create_task(_leave_with_parent())
+    stage = Stage(brief)
+    async with stage.app:
+        answer = await ROLES[role](stage)
+    watch.cancel()
+    print(msgspec.json.encode(answer).decode(), flush=True)
+
+
+def main() -> None:
+    role, brief = sys.argv[1], msgspec.json.decode(sys.argv[2], type=Brief)
+    if brief.core is not None:
+        os.sched_setaffinity(0, {brief.core})
+    try:
+        with asyncio.Runner(loop_factory=fast_loop()) as runner:
+            runner.run(act(role, brief))
+    except MitaError as error:
+        sys.exit(str(error))
+
+
+def fast_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """uvloop's when it is installed, as `mita worker` has it."""
+    try:
+        from uvloop import new_event_loop
+    except ImportError:
+        return None
+    return new_event_loop
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,140 @@
+"""The workloads, by name. Each gives the figures of one store."""
+
+from collections.abc import Callable, Iterator
+
+from msgspec import Struct
+
+from .bench import Bench, Drain
+from .figures import Figure
+
+BULK_MOST = 400_000
+HOUR = 3600.0
+_FIRING = 10.0  # seconds
+_FEWER_REPEATS = {"memory": 1000, "nats": 500}  # these look through all of them for those that are due
+_RAW = 3  # times the jobs of a plain drain, or the raw loop would be over before it can be timed
+
+
+class Workload(Struct, frozen=True):
+    """`about` is for `--list`; `processes`: whether it needs a store that processes can share."""
+
+    about: str
+    run: Callable[[Bench], Iterator[Figure]]
+    processes: bool = False
+
+
+def raw(bench: Bench) -> Iterator[Figure]:
+    yield from bench.raw(_RAW * bench.sizes.drain)
+
+
+def enqueue(bench: Bench) -> Iterator[Figure]:
+    yield bench.clocked(bench.figure("enqueue", "enqueue one by one"), "one")
+
+
+def bulk(bench: Bench) -> Iterator[Figure]:
+    yield bench.clocked(bench.figure("bulk", "enqueue in bulk"), "bulk", BULK_MOST)
+
+
+def drain(bench: Bench) -> Iterator[Figure]:
+    yield bench.drain(
+        bench.figure("drain", "drain, async handlers"), Drain(jobs=bench.sizes.drain, repeat=bench.sizes.repeat)
+    )
+
+
+def sync(bench: Bench) -> Iterator[Figure]:
+    want = Drain(jobs=bench.sizes.part(0.5), task="sync", repeat=bench.sizes.repeat)
+    yield bench.drain(bench.figure("sync", "drain, sync handlers"), want)
+
+
+def wait(bench: Bench) -> Iterator[Figure]:
+    want = Drain(jobs=bench.sizes.part(0.25), task="wait", like_raw=False)
+    yield bench.drain(bench.figure("wait", "drain, handlers wait 5 ms"), want)
+
+
+def pickup(bench: Bench) -> Iterator[Figure]:
+    yield bench.paced(bench.figure("pickup", "idle pick-up", unit="ms"), "pickup", bench.sizes.pickups)
+
+
+def timer(bench: Bench) -> Iterator[Figure]:
+    yield bench.paced(bench.figure("timer", "timer lateness", unit="ms"), "timer", bench.sizes.timers)
+
+
+def repeats(bench: Bench) -> Iterator[Figure]:
+    number = _FEWER_REPEATS.get(bench.store, bench.sizes.repeats)
+    figure = bench.figure("repeats", f"{number:,} repeats of 1 s: lateness", unit="ms")
+    yield bench.repeats(figure, number, _FIRING)
+
+
+def scheduled(bench: Bench) -> Iterator[Figure]:
+    """The first one has nothing beside it: what the others are compared with."""
+    plain = 0.0
+    for waiting in bench.sizes.waiting:
+        figure = bench.figure("scheduled", f"drain beside {waiting:,} scheduled")
+        bench.drain(figure, Drain(jobs=bench.sizes.drain, scheduled=waiting, repeat=bench.sizes.repeat))
+        plain = plain or figure.value or 0.0
+        figure.against = round(figure.value / plain, 3) if figure.value and plain else None
+        yield figure
+
+
+def ready(bench: Bench) -> Iterator[Figure]:
+    yield bench.drain(bench.figure("ready", f"drain of {bench.sizes.ready:,} ready"), Drain(jobs=bench.sizes.ready))
+
+
+def retries(bench: Bench) -> Iterator[Figure]:
+    want = Drain(jobs=bench.sizes.part(0.25), task="fail_once", runs=2, like_raw=False)
+    yield bench.drain(bench.figure("retries", "retries (fail once, succeed)"), want)
+
+
+def reschedules(bench: Bench) -> Iterator[Figure]:
+    want = Drain(jobs=bench.sizes.part(0.25), task="move_once", runs=2, like_raw=False)
+    yield bench.drain(bench.figure("reschedules", "reschedules by handlers"), want)
+
+
+def keys(bench: Bench) -> Iterator[Figure]:
+    want = Drain(jobs=bench.sizes.part(0.25), task="keyed", like_raw=False)
+    yield bench.drain(bench.figure("keys", "1,000 contended resource keys"), want)
+
+
+def processes(bench: Bench) -> Iterator[Figure]:
+    """The first one is a single process, not pinned: what the others are compared with."""
+    alone = 0.0
+    for number in bench.sizes.processes:
+        figure = bench.figure("processes", f"drain, {number} worker process{'es' if number > 1 else ''}", processes=number)
+        bench.drain(figure, Drain(jobs=bench.sizes.drain, repeat=bench.sizes.repeat))
+        alone = alone or figure.value or 0.0
+        figure.against = round(figure.value / alone, 3) if figure.value and alone else None
+        yield figure
+
+
+def kept(bench: Bench) -> Iterator[Figure]:
+    want = Drain(jobs=bench.sizes.part(0.5), task="answer", keep=HOUR, repeat=bench.sizes.repeat)
+    yield bench.drain(bench.figure("kept", "drain, results kept an hour"), want)
+
+
+def memory(bench: Bench) -> Iterator[Figure]:
+    """Of the drain of all those ready jobs, if it was measured already; else it is measured now."""
+    measured = bench.report.find(bench.store, "ready") or list(ready(bench))
+    first, half, last = measured[-1].cost.worker_rss if measured[-1].cost else (0.0, 0.0, 0.0)
+    name = f"worker memory over {measured[-1].jobs:,} jobs"
+    figure = bench.figure("memory", name, unit="MB", value=last, values=[first, half, last], jobs=measured[-1].jobs)
+    figure.cost, figure.noise = measured[-1].cost, measured[-1].noise
+    yield figure.failed(*measured[-1].problems)
+
+
+WORKLOADS: dict[str, Workload] = {
+    "enqueue": Workload("enqueue one by one, each call awaited", enqueue),
+    "bulk": Workload("enqueue in bulk, 1,000 jobs per call", bulk),
+    "drain": Workload("drain, async handlers that do nothing", drain),
+    "sync": Workload("drain, plain functions on threads", sync),
+    "wait": Workload("drain, async handlers that wait 5 ms", wait),
+    "pickup": Workload("idle worker, single jobs from another process: enqueue to start", pickup),
+    "timer": Workload("jobs for a moment 1 to 3 s ahead: due time to start", timer),
+    "repeats": Workload("10,000 repeats of one second on one scheduler: fire time to job in the store", repeats),
+    "scheduled": Workload("drain beside up to 1,000,000 scheduled jobs", scheduled),
+    "ready": Workload("drain of 1,000,000 ready jobs, with the cost per job as they get fewer", ready),
+    "retries": Workload("jobs that fail once and then succeed", retries),
+    "reschedules": Workload("jobs that reschedule themselves once", reschedules),
+    "keys": Workload("1,000 resource keys, one job at a time for each", keys),
+    "processes": Workload("1, 2 and 4 worker processes", processes, processes=True),
+    "kept": Workload("drain with results kept for an hour", kept),
+    "memory": Workload("memory of the worker at the first job, half way and at the end", memory),
+}
