@@ -28,8 +28,8 @@ check: $(READY)  ## style, types, layers
 bench: $(READY)  ## figures, with the engine's raw loop of the same run beside ours; ARGS= chooses
 	@$(BIN)/python -m benchmarks $(ARGS)
 
-soak: $(READY)   ## the long form of the process tests: more kills, more jobs
-	MITA_SOAK=1 $(BIN)/python -m pytest tests/end -n 2 --timeout 3600 $(ARGS)
+soak: $(READY)   ## the long form: more kills, more jobs, longer walks
+	MITA_SOAK=1 $(BIN)/python -m pytest tests/end tests/contract/test_walk.py tests/repeats tests/stores -n 2 --timeout 7200 $(ARGS)
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

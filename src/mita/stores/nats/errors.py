@@ -5,6 +5,8 @@ from nats.errors import (
     ConnectionClosedError,
     MaxPayloadError,
     NoServersError,
+)
+from nats.errors import (
     TimeoutError as NatsTimeout,
 )
 

@@ -1,4 +1,10 @@
-"""Reading the stream: the last message of given subjects, or all of a class in order of sequence."""
+"""Reading the stream: the last message of given subjects, or all of a class in order of sequence.
+
+Any replica may answer a read, and one may be behind. Its answer says how far it had come, if it finds anything at all: so on
+a stream with replicas every question also asks for a message that is always there, and is asked again while the answer is
+older than what we know to be written. What others wrote a moment ago may still be missing; every write is fenced by what was
+read, so that costs a second try and nothing else.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Sequence
@@ -14,7 +20,10 @@ from .wire import PATIENCE, Wire
 ASK_FOR = 400  # subjects in one question; the server gives at most 1,024 answers to one
 BATCH = 500
 SCAN_BYTES = 4_000_000
+TRIES = 400
+A_MOMENT = 0.005
 _SUBJECT, _SEQUENCE, _PENDING = b"Nats-Subject: ", b"Nats-Sequence: ", b"Nats-Num-Pending: "
+_UP_TO = b"Nats-UpTo-Sequence: "
 
 
 class Found(Struct):
@@ -26,23 +35,32 @@ class Found(Struct):
 
 
 class Reader:
-    def __init__(self, wire: Wire, stream: str) -> None:
+    def __init__(self, wire: Wire, stream: str, anchor: str | None) -> None:
         self._wire = wire
         self._direct = f"$JS.API.DIRECT.GET.{stream}"
+        self._anchor = anchor
 
-    async def last(self, subjects: Iterable[str]) -> list[Found]:
-        """The last message of each subject (wildcards are allowed) that has one."""
+    async def last(self, subjects: Iterable[str], *, fresh: bool = True) -> list[Found]:
+        """The last message of each subject (wildcards are allowed) that has one; at least as new as what we know of."""
         wanted = list(subjects)
         parts = [wanted[at : at + ASK_FOR] for at in range(0, len(wanted), ASK_FOR)]
-        answers = await asyncio.gather(*(self._last(part) for part in parts))
+        answers = await asyncio.gather(*(self._last(part, fresh) for part in parts))
         return [found for answer in answers for found in answer]
 
-    async def _last(self, subjects: Sequence[str]) -> list[Found]:
-        found, _ = await self._ask({"multi_last": subjects, "batch": 1024})
-        return found
+    async def _last(self, subjects: Sequence[str], fresh: bool) -> list[Found]:
+        if self._anchor is None or not fresh:
+            return (await self._ask({"multi_last": subjects, "batch": 1024}))[0]
+        question = {"multi_last": [*subjects, self._anchor], "batch": 1024}
+        at_least = self._wire.seen
+        for _ in range(TRIES):
+            found, status = await self._ask(question)
+            if (_number(status, _UP_TO) or 0) >= at_least:
+                return [message for message in found if message.subject != self._anchor]
+            await asyncio.sleep(A_MOMENT)
+        raise StoreError("the replica that answers is too far behind", transient=True)
 
     async def one(self, subject: str) -> Found | None:
-        found = await self._last([subject])
+        found = await self.last([subject])
         return found[0] if found else None
 
     async def scan(self, subject: str, start: int = 1) -> AsyncIterator[list[Found]]:
@@ -57,12 +75,14 @@ class Reader:
 
     async def slice(self, subject: str, start: int, most: int) -> tuple[list[Found], int]:
         """Some messages from `start` on, and how many are left after them."""
-        return await self._ask({"seq": start, "next_by_subj": subject, "batch": most, "max_bytes": SCAN_BYTES})
+        question = {"seq": start, "next_by_subj": subject, "batch": most, "max_bytes": SCAN_BYTES}
+        found, status = await self._ask(question)
+        return found, _number(status, _PENDING) or 0
 
     async def all(self, subject: str) -> list[Found]:
         return [found async for slice in self.scan(subject) for found in slice]
 
-    async def _ask(self, question: dict[str, Any]) -> tuple[list[Found], int]:
+    async def _ask(self, question: dict[str, Any]) -> tuple[list[Found], bytes]:
         found: list[Found] = []
         end: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
 
@@ -82,7 +102,8 @@ class Reader:
             raise StoreError(f"NATS gave no answer to a read in {PATIENCE:g} s", transient=True) from error
         finally:
             self._wire.silence(group)
-        return found, _left(status)
+        _check(status)
+        return found, status
 
 
 def _as_found(head: bytes, data: bytes) -> Found:
@@ -97,15 +118,17 @@ class TooMany(StoreError):
     """More messages match than the server gives in one answer."""
 
 
-def _left(status: bytes) -> int:
+def _check(status: bytes) -> None:
     code = status[9:12]
-    if code == b"204":
-        at = status.index(_PENDING) + len(_PENDING)
-        return int(status[at : status.index(b"\r", at)])
-    if code == b"404":
-        return 0
+    if code in (b"204", b"404"):
+        return
     if code == b"413":
         raise TooMany("more messages match than NATS gives in one answer")
     if code == b"000":
         raise StoreError("the connection to NATS was lost in the middle of an answer", transient=True)
     raise StoreError(f"NATS could not read: {status[9:].decode(errors='replace').strip()}", transient=True)
+
+
+def _number(status: bytes, header: bytes) -> int | None:
+    at = status.find(header)
+    return None if at < 0 else int(status[at + len(header) : status.index(b"\r", at)])

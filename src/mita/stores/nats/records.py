@@ -18,7 +18,8 @@ class Record(Struct, array_like=True):
 
     The fields up to `expires` are those of `Job`, in its order. `age` is its place in the order of arrival. `home`, in a
     ticket of the ready line, is the sequence of the home record it stands for (0: there was none). `gone` marks a job that
-    is forgotten already and only keeps late tickets of its own from running it again.
+    is forgotten already and only keeps late tickets of its own from running it again. `fires` is when the server moves a
+    home that is a schedule.
     """
 
     id: str
@@ -62,6 +63,7 @@ class Record(Struct, array_like=True):
     memos: dict[str, bytes] = {}
     home: int = 0
     gone: bool = False
+    fires: Moment = 0
 
 
 class QueueRecord(Struct, array_like=True):
@@ -109,6 +111,11 @@ class Presence(Struct, array_like=True):
     until: Moment
 
 
+class LockHeld(Struct, array_like=True):
+    holder: str
+    until: Moment
+
+
 class Claimed(Struct, array_like=True):
     """Which jobs were claimed together, so that a reap need not read all homes: nothing before `until` is overdue."""
 
@@ -126,15 +133,25 @@ class Ref(Struct, frozen=True, array_like=True):
 
 
 pack = msgspec.msgpack.Encoder().encode
-read_record = msgspec.msgpack.Decoder(Record).decode
+_read_record = msgspec.msgpack.Decoder(Record).decode
 read_queue = msgspec.msgpack.Decoder(QueueRecord).decode
 read_key = msgspec.msgpack.Decoder(KeyRecord).decode
 read_waiter = msgspec.msgpack.Decoder(Waiter).decode
 read_reservation = msgspec.msgpack.Decoder(Reservation).decode
 read_memo = msgspec.msgpack.Decoder(SharedMemo).decode
 read_presence = msgspec.msgpack.Decoder(Presence).decode
+read_lock = msgspec.msgpack.Decoder(LockHeld).decode
 read_claimed = msgspec.msgpack.Decoder(Claimed).decode
 read_repeat = msgspec.msgpack.Decoder(Repeat).decode
+
+
+def read_record(body: bytes) -> Record:
+    """What cannot be read was not written by us: it stands for a job that is gone, and is left where it is."""
+    try:
+        return _read_record(body)
+    except msgspec.MsgspecError:
+        return Record("", "", "", State.CANCELLED, 0, 0, 0, b"", gone=True)
+
 
 _JOB_FIELDS = Job.__struct_fields__
 _CLAIM_FIELDS = tuple(name for name in Claim.__struct_fields__ if name not in ("at", "ref"))

@@ -9,6 +9,7 @@ from typing import Any
 from mita.errors import StoreError, UsageError
 
 from .errors import refused
+from .messages import Out
 from .subjects import Subjects
 from .wire import Wire
 
@@ -55,7 +56,7 @@ def number(version: str) -> tuple[int, ...]:
 
 async def ensure(wire: Wire, subjects: Subjects, replicas: int) -> list[str]:
     """That the stream is there and as we need it; what had to be done."""
-    version = str(wire.connected_server_version)
+    version = wire.version
     if number(version) < OLDEST:
         raise too_old(version)
     info = await wire.api(f"STREAM.INFO.{subjects.stream}")
@@ -68,11 +69,13 @@ async def ensure(wire: Wire, subjects: Subjects, replicas: int) -> list[str]:
     if problem := made.get("error"):
         raise refused(problem.get("err_code", 0), problem.get("description", ""))
     _check(made["config"], subjects, version)
+    await wire.store([Out(subjects.anchor, b"", b"Nats-Expected-Last-Subject-Sequence: 0\r\n")])
     return ["stream"]
 
 
 async def _adopt(wire: Wire, subjects: Subjects, replicas: int, config: dict[str, Any], version: str) -> list[str]:
     _check(config, subjects, version)
+    await wire.store([Out(subjects.anchor, b"", b"Nats-Expected-Last-Subject-Sequence: 0\r\n")])
     if config.get("num_replicas") == replicas:
         return []
     changed = await wire.api(f"STREAM.UPDATE.{subjects.stream}", {**config, "num_replicas": replicas})

@@ -10,23 +10,24 @@ from hashlib import sha256
 
 _PLAIN = re.compile(r"[A-Za-z0-9_-]+")
 _ESCAPED = re.compile(r"=([0-9a-f]{2})")
-CLASSES = "hrbkqugewc"
+CLASSES = "hrbkqugewcml"
 
 
 def token(name: str) -> str:
     """A name as one token: what is not a letter, a digit, `_` or `-` becomes `=` and its bytes in hexadecimal."""
-    if _PLAIN.fullmatch(name):
+    if (name.isascii() and name.isalnum()) or _PLAIN.fullmatch(name):
         return name
-    return "".join(
-        char if _PLAIN.fullmatch(char) else "".join(f"={byte:02x}" for byte in char.encode()) for char in name
-    ) or "="
+    return (
+        "".join(char if _PLAIN.fullmatch(char) else "".join(f"={byte:02x}" for byte in char.encode()) for char in name)
+        or "="
+    )
 
 
-def name(token: str) -> str:
+def name(made: str) -> str:
     """The name that became this token."""
-    if "=" not in token:
-        return token
-    return _ESCAPED.sub(lambda found: chr(int(found[1], 16)), token).encode("latin-1").decode() if token != "=" else ""
+    if "=" not in made:
+        return made
+    return _ESCAPED.sub(lambda found: chr(int(found[1], 16)), made.removesuffix("=")).encode("latin-1").decode()
 
 
 def hashed(key: str) -> str:
@@ -43,6 +44,7 @@ class Subjects:
         self.stored = [f"{self.root}.{letter}.>" for letter in CLASSES]
         self.wake = f"{self.root}.wake"
         self.bell = f"{self.root}.bell"
+        self.anchor = f"{self.root}.m.anchor"
         self._home = f"{self.root}.h"
         self._ready = f"{self.root}.r"
 
@@ -91,6 +93,9 @@ class Subjects:
 
     def repeat(self, key: str) -> str:
         return f"{self.root}.e.{hashed(key)}"
+
+    def lock(self, name: str) -> str:
+        return f"{self.root}.l.{hashed(name)}"
 
     def worker(self, id: str) -> str:
         return f"{self.root}.w.{token(id)}"

@@ -6,51 +6,24 @@ delivers is handed over as the bytes it came in. Connecting, TLS, credentials an
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 from nats.aio.client import Client
-from nats.errors import Error as NatsError
 
 from mita.errors import StoreError
 
 from .errors import CutOff, refused, translated
+from .messages import Ack, Out, batched, check_size, framed, read_ack
+from .parser import QuickParser
 
 Hear: TypeAlias = Callable[[bytes, bytes, bytes, bytes | None], None]
 PATIENCE = 10.0  # seconds until an answer that does not come is an error
 RECONNECT_PATIENCE = 2.0
-_HEAD = b"NATS/1.0\r\n"
 
 
-class Out(NamedTuple):
-    """A message to be stored. `headers` are whole lines, ready to be sent."""
-
-    subject: str
-    body: bytes
-    headers: bytes = b""
-
-
-class Problem(msgspec.Struct):
-    code: int = 0
-    err_code: int = 0
-    description: str = ""
-
-
-class Ack(msgspec.Struct):
-    """The server's answer to a publish."""
-
-    seq: int = 0
-    error: Problem | None = None
-
-    @property
-    def conflict(self) -> bool:
-        """Somebody else wrote to that subject since we looked."""
-        return self.error is not None and self.error.err_code in (10071, 10164)
-
-
-_read_ack = msgspec.json.Decoder(Ack).decode
 _Group: TypeAlias = tuple[list[Any], asyncio.Future[list[Any]]]
 
 
@@ -59,34 +32,27 @@ class Wire(Client):  # type: ignore[misc, unused-ignore]
 
     def __init__(self) -> None:
         super().__init__()
-        self._hears: dict[int, Hear] = {}
+        self._ps = QuickParser(self)
+        self.hears: dict[int, Hear] = {}
         self._groups: dict[bytes, _Group] = {}
         self._left: dict[bytes, int] = {}
         self._count = 0
         self._streams: dict[bytes, Hear] = {}
+        self.pulling: Hear | None = None  # who gets what a pull delivers; there is one at a time
+        self._problems: list[Exception] = []
+        self.seen = 0  # the highest sequence of the stream that we know of
         self.reconnected: list[Callable[[], None]] = []
 
     async def start(self, servers: Sequence[str], options: dict[str, Any]) -> None:
-        async def lost() -> None:
-            self._fail_all(StoreError("the connection to NATS was lost before the answer came", transient=True))
-
-        async def back() -> None:
-            for tell in self.reconnected:
-                tell()
-
-        async def error(problem: Exception) -> None:
-            if "permissions violation" in str(problem).lower():
-                self._fail_all(translated(problem))
-
         settings: dict[str, Any] = {
             "servers": list(servers),
             "connect_timeout": 5,
             "max_reconnect_attempts": -1,
             "reconnect_time_wait": 0.1,
             "allow_reconnect": True,
-            "error_cb": error,
-            "disconnected_cb": lost,
-            "reconnected_cb": back,
+            "error_cb": self._on_error,
+            "disconnected_cb": self._on_loss,
+            "reconnected_cb": self._on_return,
             **options,
         }
         await self._first_connect(settings)
@@ -94,29 +60,60 @@ class Wire(Client):  # type: ignore[misc, unused-ignore]
         self._inbox_bytes = self._inbox.encode()
         await self.hear(f"{self._inbox}.*.*", self._answer)
 
+    async def _on_loss(self) -> None:
+        self._fail_all(StoreError("the connection to NATS was lost before the answer came", transient=True))
+
+    async def _on_return(self) -> None:
+        for tell in self.reconnected:
+            tell()
+
+    async def _on_error(self, problem: Exception) -> None:
+        self._problems.append(problem)
+        del self._problems[:-20]
+        if "permissions violation" in str(problem).lower():
+            self._fail_all(translated(problem))
+
+    async def end(self) -> None:
+        """Close, whatever state the connection is in."""
+        with suppress(Exception):
+            if self.is_connected:
+                await self.flush_now()
+                await asyncio.sleep(0)
+        with suppress(Exception):
+            await self.close()
+        self._fail_all(StoreError("this store is closed"))
+
     async def _first_connect(self, settings: dict[str, Any]) -> None:
         """The driver would try for ever at the first connect as well: whoever opens a store wants to know."""
-        try:
-            async with asyncio.timeout(settings["connect_timeout"] + 1):
-                await self.connect(**settings)
-        except (NatsError, OSError, TimeoutError, ValueError) as error:
-            with suppress(Exception):
-                await self.close()
-            raise translated(error, f"cannot reach NATS at {', '.join(map(_shown, settings['servers']))}") from error
+        connecting = asyncio.ensure_future(self.connect(**settings))
+        deadline = asyncio.get_running_loop().time() + settings["connect_timeout"] + 1
+        tries = 2 * len(settings["servers"])
+        while not connecting.done() and len(self._problems) < tries and asyncio.get_running_loop().time() < deadline:
+            await asyncio.wait([connecting], timeout=0.02)
+        if connecting.done() and connecting.exception() is None:
+            return
+        error = (connecting.exception() if connecting.done() else None) or self._telling_problem()
+        connecting.cancel()
+        await asyncio.wait([connecting])
+        with suppress(Exception):
+            await self.close()
+        raise translated(error, f"cannot reach NATS at {_shown(settings['servers'])}") from error
+
+    def _telling_problem(self) -> BaseException:
+        """A refusal says more than the broken connections that come with it."""
+        refusals = [problem for problem in self._problems if "authorization" in str(problem).lower()]
+        return (refusals or self._problems or [TimeoutError()])[-1]
 
     # ------------------------------------------------------------ hearing
 
-    async def _process_msg(self, sid: int, subject: bytes, reply: bytes, data: bytes, headers: bytes) -> None:
-        hear = self._hears.get(sid)
-        if hear is None:
-            await super()._process_msg(sid, subject, reply, data, headers)
-        else:
-            hear(subject, reply, data, headers)
+    async def pass_on(self, sid: int, subject: bytes, reply: bytes, data: bytes, headers: bytes | None) -> None:
+        """A message for the driver itself."""
+        await self._process_msg(sid, subject, reply, data, headers)  # type: ignore[arg-type, unused-ignore]
 
     async def hear(self, subject: str, hear: Hear) -> None:
         """Have every message on this subject handed over as it comes, also after a reconnect."""
         subscription = await self.subscribe(subject)
-        self._hears[subscription._id] = hear
+        self.hears[subscription._id] = hear  # noqa: SLF001
 
     def hear_once(self, subject: str, hear: Hear) -> None:
         """The server itself ends this after one message, so that a flood costs nothing. Gone after a reconnect."""
@@ -124,13 +121,17 @@ class Wire(Client):  # type: ignore[misc, unused-ignore]
         sid = self._sid
 
         def first(subject: bytes, reply: bytes, data: bytes, headers: bytes | None) -> None:
-            self._hears.pop(sid, None)
+            self.hears.pop(sid, None)
             hear(subject, reply, data, headers)
 
-        self._hears[sid] = first
+        self.hears[sid] = first
         self.send(b"SUB %b  %d\r\nUNSUB %d 1\r\n" % (subject.encode(), sid, sid))
 
     def _answer(self, subject: bytes, reply: bytes, data: bytes, headers: bytes | None) -> None:
+        if reply:  # a delivery: it comes under the subject it was stored with, and its reply says how to acknowledge it
+            if self.pulling is not None:
+                self.pulling(subject, reply, data, headers)
+            return
         _, group, place = subject.rsplit(b".", 2)
         if place == b"s":
             if stream := self._streams.get(group):
@@ -180,13 +181,15 @@ class Wire(Client):  # type: ignore[misc, unused-ignore]
         """Publish all, and give the answers in the same order."""
         if not messages:
             return []
+        for message in messages:
+            check_size(message, self.max_payload)
         await self.ready()
         group = self.new_group()
         answers: asyncio.Future[list[Any]] = asyncio.get_running_loop().create_future()
         self._groups[group] = ([None] * len(messages), answers)
         self._left[group] = len(messages)
-        base = self._inbox_bytes + b"." + group + b"."
-        self.send(b"".join([self._frame(message, base, place) for place, message in enumerate(messages)]))
+        base = self._inbox_bytes + b"." + group + b".%d"
+        self.send(b"".join([framed(message, base % place) for place, message in enumerate(messages)]))
         await self.flush_now()
         try:
             async with asyncio.timeout(PATIENCE):
@@ -196,32 +199,27 @@ class Wire(Client):  # type: ignore[misc, unused-ignore]
         finally:
             self._drop(group)
 
-    def _frame(self, message: Out, base: bytes, place: int) -> bytes:
-        subject, body, headers = message
-        if len(body) > self.max_payload:
-            raise StoreError(
-                f"a message of {len(body)} bytes is more than this server takes ({self.max_payload}): "
-                "raise its max_payload, or make the job's arguments, result or notes smaller"
-            )
-        if not headers:
-            return b"PUB %b %b%d %d\r\n%b\r\n" % (subject.encode(), base, place, len(body), body)
-        head = _HEAD + headers + b"\r\n"
-        size = len(head) + len(body)
-        return b"HPUB %b %b%d %d %d\r\n%b%b\r\n" % (subject.encode(), base, place, len(head), size, head, body)
-
     async def store(self, messages: Sequence[Out]) -> list[Ack]:
         """Publish into the stream, all at once, and give what became of each. A refusal that is no conflict is raised."""
-        acks = [self._ack(answer) for answer in await self.ask(messages)]
+        acks = [read_ack(answer) for answer in await self.ask(messages)]
         for ack in acks:
-            if ack.error is not None and not ack.conflict:
+            if ack.error is None:
+                self.seen = max(self.seen, ack.seq)
+            elif not ack.conflict:
                 raise refused(ack.error.err_code, ack.error.description)
         return acks
 
-    @staticmethod
-    def _ack(answer: bytes) -> Ack:
-        if answer[:8] == b"NATS/1.0":
-            raise StoreError("no JetStream answers: it is not enabled, or its stream has no leader now", transient=True)
-        return _read_ack(answer)
+    async def store_together(self, messages: Sequence[Out]) -> Ack:
+        """Publish as one atomic batch: all or nothing. The sequence is the last message's; the others come before it."""
+        await self.ready()
+        self._count += 1
+        batch = b"%b-%d" % (self._inbox_bytes[-22:], self._count)
+        parts = [batched(message, batch, at, last=at == len(messages)) for at, message in enumerate(messages, 1)]
+        for part in parts:
+            check_size(part, self.max_payload)
+        self.send(b"".join([framed(part, b"") for part in parts[:-1]]))
+        [ack] = await self.store(parts[-1:])
+        return ack
 
     async def stream(self, subject: str, body: bytes, hear: Hear) -> bytes:
         """Ask for something that is answered by many messages; `hear` gets them until the caller says `silence`."""
@@ -248,6 +246,11 @@ class Wire(Client):  # type: ignore[misc, unused-ignore]
         if not self.is_connected:
             raise CutOff("the connection to NATS is lost, and is tried again all the time", transient=True)
 
+    @property
+    def version(self) -> str:
+        found = self.connected_server_version
+        return f"{found.major}.{found.minor}.{found.patch}"
+
     async def api(self, verb: str, body: Any = None) -> dict[str, Any]:
         """One call of the JetStream API. Errors are given back, not raised: what they mean depends on the call."""
         packed = b"" if body is None else msgspec.json.encode(body)
@@ -265,10 +268,7 @@ def _again(error: Exception) -> Exception:
     return error
 
 
-def _shown(server: str) -> str:
-    """A server without the password in its address."""
-    scheme, _, rest = server.rpartition("://")
-    return f"{scheme or 'nats'}://{rest.rpartition('@')[2]}"
-
-
-Told: TypeAlias = Callable[[], Awaitable[None]]
+def _shown(servers: Sequence[str]) -> str:
+    """Servers without the passwords in their addresses."""
+    parts = [server.rpartition("://") for server in servers]
+    return ", ".join(f"{scheme or 'nats'}://{rest.rpartition('@')[2]}" for scheme, _, rest in parts)

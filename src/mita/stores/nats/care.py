@@ -1,0 +1,93 @@
+"""Keeping the place in order."""
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from mita.model.job import State
+from mita.model.time import Moment, Wait, When
+from mita.model.view import WorkerView
+from mita.rules.states import TERMINAL
+
+from . import indexes
+from .context import Context
+from .messages import Out
+from .reads import Found
+from .records import Presence, Record, pack, read_record
+from .tx import TTL, Tx, seconds, transact
+
+LOOK_AT = 5000  # the oldest homes that a prune looks at: the server itself forgets the others in time
+
+
+async def pause(context: Context, queues: Sequence[str]) -> None:
+    async def act(tx: Tx) -> None:
+        for queue in queues:
+            record = await indexes.queue_of(tx, queue)
+            if record.paused is None:
+                indexes.put_queue(tx, replace(record, paused=tx.now))
+
+    await transact(context, act)
+
+
+async def resume(context: Context, queues: Sequence[str]) -> None:
+    async def act(tx: Tx) -> None:
+        for queue in queues:
+            record = await indexes.queue_of(tx, queue)
+            if record.paused is not None:
+                indexes.put_queue(tx, replace(record, paused=None))
+                tx.rings.add(queue)
+
+    await transact(context, act)
+
+
+async def hold(context: Context, queues: Sequence[str], key: str, until: When) -> None:
+    for queue in queues:
+        await transact(context, lambda tx, queue=queue: indexes.hold(tx, queue, key, until.moment(tx.now)))  # type: ignore[misc]
+
+
+async def beat(context: Context, worker: WorkerView, keep: Wait) -> Moment:
+    """Tells that a worker lives, and looks at the server's clock on the way."""
+    await context.clock.refresh()
+    now = context.clock.now()
+    presence = Presence(replace(worker, seen=now), now + keep)
+    await context.wire.store([Out(context.subjects.worker(worker.id), pack(presence), TTL % seconds(keep))])
+    return now
+
+
+async def leave(context: Context, worker: str) -> None:
+    await context.wire.store([Out(context.subjects.worker(worker), b"", TTL % 1)])
+
+
+async def prune(context: Context, limit: int, most: int) -> int:
+    """What has expired, the oldest first; then what a queue keeps of succeeded jobs beyond the newest `most`.
+
+    Homes come in the order in which they were written, so of ended jobs the oldest come first."""
+    now = context.clock.now()
+    expired: list[tuple[Record, Found]] = []
+    succeeded: dict[str, list[tuple[Record, Found]]] = {}
+    looked_at = 0
+    async for slice in context.reader.scan(context.subjects.homes()):
+        for message in slice:
+            record = read_record(message.body)
+            if record.gone or record.state not in TERMINAL:
+                continue
+            if record.expires is not None and record.expires <= now:
+                expired.append((record, message))
+            elif record.state is State.SUCCEEDED:
+                succeeded.setdefault(record.queue, []).append((record, message))
+        looked_at += len(slice)
+        if looked_at >= max(LOOK_AT, most + limit):
+            break
+    expired.sort(key=lambda one: (one[0].expires or 0, one[0].age))
+    going = expired[:limit]
+    for queue in sorted(succeeded):
+        done = sorted(succeeded[queue], key=lambda one: (one[0].finished or 0, one[0].age))
+        surplus = done[: max(0, len(done) - most)]
+        going += surplus[: limit - len(going)]
+    return await _forget(context, [message for _, message in going])
+
+
+async def _forget(context: Context, homes: list[Found]) -> int:
+    subject = f"$JS.API.STREAM.MSG.DELETE.{context.subjects.stream}"
+    answers = await context.wire.ask([Out(subject, b'{"seq":%d,"no_erase":true}' % home.seq) for home in homes])
+    return sum(b'"success":true' in answer for answer in answers)

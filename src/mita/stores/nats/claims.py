@@ -1,0 +1,238 @@
+"""Handing jobs over.
+
+A plain job is claimed by one publish: its home record, as running, if its home is as its ticket says. That is the fence:
+whatever a server that crashed or a worker that was slow delivers twice, one home can be written once. Then the ticket is
+acknowledged, which takes it out of the line. A crash between the two: the ticket comes again, meets a newer home, and is
+dropped. Before both goes one record that lists the jobs claimed together, for the reaper.
+
+A job with a resource key is claimed, blocked or turned away together with its key's record, in one atomic batch.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from msgspec.structs import replace
+
+from mita.model.job import Claim, State, WhenBusy
+from mita.model.time import HOUR, Moment, Wait
+
+from . import indexes
+from .context import Context
+from .messages import Out
+from .pulls import Ticket, acknowledge
+from .records import Claimed, Record, Ref, as_claim, noted, pack
+from .tx import EXPECT, Place, Tx, about_to_fire, locate, transact
+
+TOGETHER = 150  # jobs with keys in one batch: blocking one is up to five messages of the thousand a batch may have
+
+
+def running(record: Record, now: Moment, lease: Wait, worker: str) -> Record:
+    return replace(
+        record,
+        state=State.RUNNING,
+        token=record.token + 1,
+        worker=worker,
+        started=now,
+        lease_until=now + lease,
+        home=0,
+        fires=0,
+    )
+
+
+class Batches:
+    """The records that list jobs claimed together: removed when the last of them is put down."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._left: dict[str, int] = {}
+        self._seqs: dict[str, int] = {}
+        self._count = 0
+        self._name = context.wire.new_inbox().rsplit(".", 1)[1]
+
+    def new(self) -> str:
+        self._count += 1
+        return f"{self._name}-{self._count}"
+
+    def message(self, batch: str, until: Moment, homes: Sequence[str]) -> Out:
+        return Out(self._context.subjects.claimed(batch), pack(Claimed(until, tuple(homes))))
+
+    def opened(self, batch: str, seq: int, jobs: int) -> None:
+        if jobs:
+            self._left[batch], self._seqs[batch] = jobs, seq
+        else:
+            self._delete(seq)
+
+    def put_down(self, refs: Iterable[object]) -> None:
+        for ref in refs:
+            if not isinstance(ref, Ref) or ref.batch not in self._left:
+                continue
+            self._left[ref.batch] -= 1
+            if not self._left[ref.batch]:
+                del self._left[ref.batch]
+                self._delete(self._seqs.pop(ref.batch))
+
+    def _delete(self, seq: int) -> None:
+        """Nobody waits for the answer: a record that stays is removed by the next reap."""
+        body = b'{"seq":%d,"no_erase":true}' % seq
+        self._context.wire.say(f"$JS.API.STREAM.MSG.DELETE.{self._context.subjects.stream}", body)
+
+
+async def take(
+    context: Context, batches: Batches, tickets: list[Ticket], now: Moment, lease: Wait, worker: str
+) -> list[Claim]:
+    """Claim these, as far as they are still what they were when they were put in the line."""
+    moving = [ticket for ticket in tickets if about_to_fire(ticket.record.fires, now) and ticket.record.home]
+    if moving:  # their homes fire soon and make new tickets of them
+        acknowledge(context, moving)
+        tickets = [ticket for ticket in tickets if ticket not in moving]
+    plain = [ticket for ticket in tickets if ticket.record.resource is None]
+    claims = await _take_plain(context, batches, plain, now, lease, worker) if plain else []
+    keyed = [ticket for ticket in tickets if ticket.record.resource is not None]
+    for at in range(0, len(keyed), TOGETHER):
+        claims += await _take_keyed(context, batches, keyed[at : at + TOGETHER], lease, worker)
+    return claims
+
+
+async def _take_plain(
+    context: Context, batches: Batches, tickets: list[Ticket], now: Moment, lease: Wait, worker: str
+) -> list[Claim]:
+    batch = batches.new()
+    homes = [context.subjects.home(ticket.record.queue, ticket.record.id) for ticket in tickets]
+    records = [running(ticket.record, now, lease, worker) for ticket in tickets]
+    messages = [batches.message(batch, now + lease, homes)]
+    messages += [
+        Out(home, pack(record), EXPECT % ticket.record.home)
+        for home, record, ticket in zip(homes, records, tickets, strict=True)
+    ]
+    index, *acks = await context.wire.store(messages)
+    await context.fail_point("between home and acknowledgement")
+    seqs = [0 if ack.conflict else ack.seq for ack in acks]
+    left = set()
+    if doubtful := [at for at, seq in enumerate(seqs) if not seq]:
+        left = await _look_again(context, tickets, homes, records, seqs, doubtful)
+    acknowledge(context, [ticket for at, ticket in enumerate(tickets) if at not in left])
+    claims = [
+        as_claim(record, now, Ref(home, seq, batch, record))
+        for home, record, seq in zip(homes, records, seqs, strict=True)
+        if seq
+    ]
+    batches.opened(batch, index.seq, len(claims))
+    await context.wire.flush_now()
+    return claims
+
+
+async def _look_again(
+    context: Context, tickets: list[Ticket], homes: list[str], records: list[Record], seqs: list[int], doubtful: list[int]
+) -> set[int]:
+    """Their homes were not as the tickets said. An older home is no hindrance; a newer one makes the ticket a stale one.
+
+    Gives those of which we still do not know: they are left to come again."""
+    places = await locate(context, [tickets[at].record.id for at in doubtful])
+    now = context.clock.now()
+    valid = [at for at in doubtful if _stands(tickets[at], places[tickets[at].record.id], now)]
+    messages = [Out(homes[at], pack(records[at]), EXPECT % places[tickets[at].record.id].home_seq) for at in valid]
+    for at, ack in zip(valid, await context.wire.store(messages), strict=True):
+        seqs[at] = 0 if ack.conflict else ack.seq
+    return {at for at in valid if not seqs[at]}
+
+
+def _stands(ticket: Ticket, place: Place, now: Moment) -> bool:
+    """Whether this ticket is what is true of its job. One that names a home which is gone has had its run, and one whose
+    home is about to fire (again, after a crash of the server) will be followed by another."""
+    if about_to_fire(place.fires, now):
+        return False
+    if place.ticket_seq != ticket.seq or place.home_seq > ticket.seq:
+        return False
+    return ticket.record.home == 0 or place.home_seq != 0
+
+
+# ---------------------------------------------------------------- jobs with a resource key
+
+
+async def _take_keyed(context: Context, batches: Batches, tickets: list[Ticket], lease: Wait, worker: str) -> list[Claim]:
+    batch = batches.new()
+
+    async def act(tx: Tx) -> list[tuple[Place, Moment]]:
+        taken = await _sort_out(tx, tickets, lease, worker)
+        if taken:
+            index = batches.message(batch, tx.now + lease, [place.home for place in taken])
+            tx.put(index.subject, index.body)
+        written.clear()
+        written.append(tx)
+        return [(place, tx.now) for place in taken]
+
+    written: list[Tx] = []
+    taken = await transact(context, act)
+    acknowledge(context, tickets)
+    seqs = written[0].written
+    if taken:
+        batches.opened(batch, seqs[context.subjects.claimed(batch)], len(taken))
+    await context.wire.flush_now()
+    return [
+        as_claim(place.record, at, Ref(place.home, seqs[place.home], batch, place.record))
+        for place, at in taken
+        if place.record is not None
+    ]
+
+
+async def _sort_out(tx: Tx, tickets: list[Ticket], lease: Wait, worker: str) -> list[Place]:
+    """Start those whose key is free, turn the others away; the started ones."""
+    subjects = tx.context.subjects
+    places = await tx.jobs(ticket.record.id for ticket in tickets)
+    await tx.see(
+        subject
+        for ticket in tickets
+        for subject in (
+            subjects.queue(ticket.record.queue),
+            subjects.key(ticket.record.queue, ticket.record.resource or ""),
+            subjects.waiter(ticket.record.queue, ticket.record.resource or "", ticket.record.priority, ticket.record.id),
+        )
+    )
+    taken = []
+    for ticket, place in zip(tickets, places, strict=True):
+        if place.record is None or not _stands(ticket, place, tx.now):
+            continue
+        if await indexes.may_run(tx, place.record):
+            await _start(tx, place, lease, worker)
+            taken.append(place)
+        else:
+            await _turn_away(tx, place, place.record)
+    return taken
+
+
+async def _start(tx: Tx, place: Place, lease: Wait, worker: str) -> None:
+    record = place.record
+    assert record is not None, "a ticket that stands has a job"  # noqa: S101
+    new = running(record, tx.now, lease, worker)
+    await indexes.change(
+        tx,
+        place,
+        state=new.state,
+        token=new.token,
+        worker=worker,
+        started=new.started,
+        lease_until=new.lease_until,
+        home=0,
+    )
+
+
+async def _turn_away(tx: Tx, place: Place, record: Record) -> None:
+    """Its key is taken: what the job wished for that case."""
+    busy = {"busy": record.busy + 1, "home": 0}
+    if record.when_busy is WhenBusy.SKIP:
+        line = noted(record, tx.now, "skipped", f"{record.resource} is taken")
+        await indexes.finish(tx, place, State.CANCELLED, HOUR, **busy, **line)
+        return
+    if record.when_busy is WhenBusy.REPLACE:
+        await _replace_others(tx, record)
+    await indexes.change(
+        tx, place, state=State.BLOCKED, **busy, **noted(record, tx.now, "blocked", f"{record.resource} is taken")
+    )
+
+
+async def _replace_others(tx: Tx, record: Record) -> None:
+    line = await indexes.line_of(tx, record.queue, record.resource or "")
+    for place in await tx.jobs(waiter.id for waiter in line):
+        older = place.record
+        if older is not None and older.state is State.BLOCKED:
+            said = noted(older, tx.now, "replaced", f"by {record.id}")
+            await indexes.finish(tx, place, State.CANCELLED, HOUR, **said)

@@ -1,0 +1,27 @@
+"""What the verbs of one open store have in common."""
+
+from collections.abc import Awaitable, Callable, Collection
+
+from .bell import Bell
+from .clock import ServerClock
+from .reads import Reader
+from .subjects import Subjects
+from .wire import Wire
+
+
+async def _nothing(_: str) -> None:
+    return None
+
+
+class Context:
+    def __init__(self, wire: Wire, subjects: Subjects, clock: ServerClock, *, replicated: bool) -> None:
+        self.wire = wire
+        self.subjects = subjects
+        self.clock = clock
+        self.reader = Reader(wire, subjects.stream, subjects.anchor if replicated else None)
+        self.bell = Bell(wire, subjects)
+        self.fail_point: Callable[[str], Awaitable[None]] = _nothing  # tests die here, between two steps of a verb
+        self.lines: set[tuple[str, int]] = set()  # queue and priority for which there is a consumer
+
+    def ring(self, topics: Collection[str]) -> None:
+        self.bell.ring(topics)

@@ -1,0 +1,200 @@
+"""Changing a job together with what is known about it elsewhere: its resource key's line and its unique key."""
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from mita.model.job import State
+from mita.model.time import Moment, Wait
+from mita.rules.states import TERMINAL
+
+from .reads import Found, TooMany
+from .records import (
+    KeyRecord,
+    QueueRecord,
+    Record,
+    Reservation,
+    Waiter,
+    pack,
+    read_key,
+    read_queue,
+    read_reservation,
+    read_waiter,
+)
+from .tx import TTL, Place, Tx, seconds
+
+SOME_WAITERS = 20
+
+
+async def change(tx: Tx, place: Place, **changes: Any) -> Record:
+    """The one way in which a transaction changes a job."""
+    old = place.record
+    assert old is not None, "only a job that is there can change"  # noqa: S101
+    new = replace(old, **changes)
+    if old.resource is not None:
+        await _change_line(tx, old, new)
+    if old.unique is not None:
+        await _change_reservation(tx, old, new)
+    tx.write(place, new)
+    return new
+
+
+async def finish(tx: Tx, place: Place, state: State, keep: Wait, **changes: Any) -> Record:
+    """Bring a job to its end."""
+    changes |= {"lease_until": None, "asked": None, "gone": keep == 0}
+    return await change(tx, place, state=state, finished=tx.now, expires=tx.now + keep, **changes)
+
+
+# ---------------------------------------------------------------- resource keys
+
+
+async def queue_of(tx: Tx, queue: str) -> QueueRecord:
+    body = await tx.body(tx.context.subjects.queue(queue))
+    return read_queue(body) if body else QueueRecord(queue)
+
+
+def put_queue(tx: Tx, record: QueueRecord) -> None:
+    tx.put(tx.context.subjects.queue(record.name), pack(record))
+
+
+async def key_of(tx: Tx, queue: str, key: str) -> KeyRecord:
+    body = await tx.body(tx.context.subjects.key(queue, key))
+    return read_key(body) if body else KeyRecord(queue, key)
+
+
+def _put_key(tx: Tx, record: KeyRecord) -> None:
+    subject = tx.context.subjects.key(record.queue, record.key)
+    if record.holders or record.waiting > 0:
+        tx.put(subject, pack(record))
+    else:
+        tx.remove(subject)
+
+
+async def _change_line(tx: Tx, old: Record, new: Record) -> None:
+    """Who holds the key and who waits for it follow from the states."""
+    assert old.resource is not None, "only a job with a key stands in a line"  # noqa: S101
+    if old.state is new.state and not (old.state is State.BLOCKED and old.priority != new.priority):
+        return
+    if not {old.state, new.state} & {State.RUNNING, State.BLOCKED}:
+        return
+    key = await key_of(tx, old.queue, old.resource)
+    holders = [id for id in key.holders if id != old.id]
+    if new.state is State.RUNNING:
+        holders.append(new.id)
+    waiting = key.waiting - (old.state is State.BLOCKED) + (new.state is State.BLOCKED)
+    _put_key(tx, replace(key, holders=tuple(holders), waiting=max(0, waiting)))
+    await _change_waiter(tx, old, new)
+
+
+async def _change_waiter(tx: Tx, old: Record, new: Record) -> None:
+    subjects, key = tx.context.subjects, old.resource or ""
+    if old.state is State.BLOCKED:
+        there = subjects.waiter(old.queue, key, old.priority, old.id)
+        await tx.see([there])
+        tx.remove(there)
+    if new.state is State.BLOCKED:
+        there = subjects.waiter(new.queue, key, new.priority, new.id)
+        await tx.see([there])
+        tx.put(there, pack(Waiter(new.id, new.queue, new.priority, new.due, new.age)))
+
+
+async def line_of(tx: Tx, queue: str, key: str) -> list[Waiter]:
+    """Who waits for a key, first in line first. Of a very long line only the head of its highest priority."""
+    subjects = tx.context.subjects
+    try:
+        found = await tx.context.reader.last([subjects.waiters(queue, key)])
+        exact = True
+    except TooMany:
+        found, exact = await _head_of_line(tx, queue, key), False
+    bodies = {message.subject: message.body for message in found}
+    bodies.update(tx.puts(subjects.waiters(queue, key).removesuffix("*.*")))
+    waiters = [read_waiter(body) for body in bodies.values() if body]
+    waiters.sort(key=lambda one: (-one.priority, one.due, one.age) if exact else (-one.priority, 0, 0))
+    return waiters
+
+
+async def _head_of_line(tx: Tx, queue: str, key: str) -> list[Found]:
+    """In the order in which they came to the line, which is that of due time and age but for moved jobs."""
+    for priority in range(9, -1, -1):
+        found, _ = await tx.context.reader.slice(tx.context.subjects.waiters(queue, key, priority), 1, SOME_WAITERS)
+        if any(message.body for message in found):
+            return found
+    return []
+
+
+async def on_hold(tx: Tx, queue: str, key: str) -> bool:
+    return (await queue_of(tx, queue)).holds.get(key, tx.now) > tx.now
+
+
+async def may_run(tx: Tx, record: Record) -> bool:
+    if record.resource is None:
+        return True
+    if await on_hold(tx, record.queue, record.resource):
+        return False
+    return len((await key_of(tx, record.queue, record.resource)).holders) < record.limit
+
+
+async def wake(tx: Tx, queue: str, key: str, most: int | None = None) -> None:
+    """Put the first who wait for a key back in the queue, as many as may run by what the first of them allows."""
+    record = await key_of(tx, queue, key)
+    if record.waiting == 0 or await on_hold(tx, queue, key):
+        return
+    line = await line_of(tx, queue, key)
+    places = [place for place in await tx.jobs(waiter.id for waiter in line[:SOME_WAITERS]) if _waits(place)]
+    if not places or places[0].record is None:
+        return
+    room = max(0, places[0].record.limit - len(record.holders))
+    for place in places[: room if most is None else min(room, most)]:
+        await change(tx, place, state=State.QUEUED)
+        tx.rings.add(queue)
+
+
+def _waits(place: Place) -> bool:
+    return place.record is not None and place.record.state is State.BLOCKED
+
+
+async def hold(tx: Tx, queue: str, key: str, until: Moment) -> None:
+    """Nobody with this key starts before `until`; a moment that has come lifts the hold."""
+    tx.rings.add(queue)
+    record = await queue_of(tx, queue)
+    holds = {name: moment for name, moment in record.holds.items() if name != key}
+    if until > tx.now:
+        put_queue(tx, replace(record, holds={**holds, key: until}))
+        return
+    if key in record.holds:
+        put_queue(tx, replace(record, holds=holds))
+    await wake(tx, queue, key)
+
+
+# ---------------------------------------------------------------- unique keys
+
+
+async def reserved_for(tx: Tx, queue: str, key: str | None) -> str | None:
+    """The id of the job that has this unique key."""
+    if key is None:
+        return None
+    body = await tx.body(tx.context.subjects.unique(queue, key))
+    held = read_reservation(body) if body else None
+    return None if held is None or (held.until is not None and held.until <= tx.now) else held.id
+
+
+async def reserve(tx: Tx, record: Record) -> None:
+    if record.unique is not None:
+        there = tx.context.subjects.unique(record.queue, record.unique)
+        await tx.see([there])
+        tx.put(there, pack(Reservation(record.id)))
+
+
+async def _change_reservation(tx: Tx, old: Record, new: Record) -> None:
+    """The key is free when the job has ended, or free after a while; a job that comes back takes it again."""
+    if (old.state in TERMINAL) == (new.state in TERMINAL):
+        return
+    if new.state not in TERMINAL:
+        await reserve(tx, new)
+        return
+    there = tx.context.subjects.unique(new.queue, new.unique or "")
+    await tx.see([there])
+    if new.unique_for > 0:
+        tx.put(there, pack(Reservation(new.id, tx.now + new.unique_for)), TTL % seconds(new.unique_for))
+    else:
+        tx.remove(there)

@@ -1,0 +1,172 @@
+"""Reading: what people see. None of this changes anything."""
+
+from collections import Counter as Tally
+from collections.abc import AsyncIterator, Iterable, Sequence
+
+from mita.model.job import Job, State
+from mita.model.outcome import Event
+from mita.model.time import Moment
+from mita.model.view import Holder, JobFilter, Page, QueueView, ResourceView, WorkerView
+
+from .context import Context
+from .reads import Found
+from .records import KeyRecord, Record, as_job, read_key, read_presence, read_queue, timeline
+from .subjects import name
+from .tx import Place, Tx, locate, placed
+
+LOOK_AT = 200  # jobs read at once for a page
+
+
+async def find(context: Context, ids: Sequence[str]) -> list[Job | None]:
+    places = await locate(context, dict.fromkeys(ids))
+    return [_as_job(places[id]) for id in ids]
+
+
+def _as_job(place: Place) -> Job | None:
+    return None if place.record is None else as_job(place.record)
+
+
+async def events(context: Context, id: str) -> list[Event]:
+    record = (await Tx(context).job(id)).record
+    return [] if record is None else timeline(record)
+
+
+async def records(context: Context, queue: str | None = None) -> AsyncIterator[Record]:
+    """Every job of a queue, or of all."""
+    by_id: dict[str, list[Found]] = {}
+    for subject in (context.subjects.homes(queue), context.subjects.lines(queue)):
+        async for found in context.reader.scan(subject):
+            for message in found:
+                by_id.setdefault(message.subject.rsplit(".", 1)[1], []).append(message)
+    for messages in by_id.values():
+        place = placed(messages)
+        if place.record is not None:
+            yield place.record
+
+
+def _shown_as(record: Record, now: Moment) -> str:
+    if record.state is not State.QUEUED:
+        return record.state.value
+    return "scheduled" if record.due > now else "ready"
+
+
+async def queue_names(context: Context) -> list[str]:
+    return sorted(read_queue(message.body).name for message in await context.reader.all(context.subjects.all("q")))
+
+
+async def queues(context: Context) -> list[QueueView]:
+    known = [read_queue(message.body) for message in await context.reader.all(context.subjects.all("q"))]
+    counts: dict[str, Tally[str]] = {record.name: Tally() for record in known}
+    oldest: dict[str, Moment] = {}
+    now = context.clock.now()
+    async for record in records(context):
+        shown = _shown_as(record, now)
+        counts.setdefault(record.queue, Tally())[shown] += 1
+        if shown == "ready":
+            oldest[record.queue] = min(record.due, oldest.get(record.queue, record.due))
+    return [
+        QueueView(
+            name=record.name,
+            paused=record.paused,
+            oldest=now - oldest[record.name] if record.name in oldest else None,
+            **counts[record.name],
+        )
+        for record in sorted(known, key=lambda record: record.name)
+    ]
+
+
+async def page(context: Context, want: JobFilter, after: str | None, limit: int) -> Page:
+    ids = sorted((id for id in await _ids(context, want.queue) if after is None or id < after), reverse=True)
+    now = context.clock.now()
+    jobs: list[Job] = []
+    for at in range(0, len(ids), LOOK_AT):
+        found = await find(context, ids[at : at + LOOK_AT])
+        jobs += [job for job in found if job is not None and _matches(job, want, now)]
+        if len(jobs) > limit:
+            break
+    return Page(jobs[:limit], jobs[limit - 1].id if len(jobs) > limit else None)
+
+
+async def _ids(context: Context, queue: str | None) -> set[str]:
+    """The ids of all jobs there may be, from the subjects alone."""
+    ids: set[str] = set()
+    for subject in (context.subjects.homes(queue), context.subjects.lines(queue)):
+        async for found in subjects_like(context, subject):
+            ids.update(name(one.rsplit(".", 1)[1]) for one in found)
+    return ids
+
+
+async def subjects_like(context: Context, subject: str) -> AsyncIterator[Iterable[str]]:
+    """The subjects that have a message, some thousands at a time."""
+    offset = 0
+    while True:
+        question = {"subjects_filter": subject, "offset": offset}
+        answer = await context.wire.api(f"STREAM.INFO.{context.subjects.stream}", question)
+        found = answer.get("state", {}).get("subjects") or {}
+        yield found
+        offset += len(found)
+        if not found or offset >= answer.get("total", 0):
+            return
+
+
+def _matches(job: Job, want: JobFilter, now: Moment) -> bool:
+    wishes = (
+        (want.queue, job.queue),
+        (want.task, job.task),
+        (want.state, job.state),
+        (want.resource, job.resource),
+        (want.unique, job.unique),
+        (want.repeat, job.repeat),
+    )
+    if any(wish is not None and wish != found for wish, found in wishes):
+        return False
+    if want.scheduled is not None and (job.state is not State.QUEUED or (job.due > now) is not want.scheduled):
+        return False
+    return want.error is None or want.error in (job.error or "")
+
+
+async def ahead(context: Context, id: str) -> int | None:
+    record = (await Tx(context).job(id)).record
+    now = context.clock.now()
+    if record is None:
+        return None
+    shown = _shown_as(record, now)
+    if shown not in ("ready", "blocked"):
+        return None
+    line = [
+        (-other.priority, other.due, other.age, other.id)
+        async for other in records(context, record.queue)
+        if _shown_as(other, now) == shown and (shown == "ready" or other.resource == record.resource)
+    ]
+    return sorted(line).index((-record.priority, record.due, record.age, record.id))
+
+
+async def workers(context: Context) -> list[WorkerView]:
+    now = context.clock.now()
+    found = await context.reader.all(context.subjects.all("w"))
+    present = [read_presence(message.body) for message in found if message.body]
+    return sorted((one.worker for one in present if one.until > now), key=lambda worker: worker.id)
+
+
+async def resources(context: Context, queue: str | None, key: str | None) -> list[ResourceView]:
+    now = context.clock.now()
+    found = await context.reader.all(context.subjects.all("k"))
+    keys = {(one.queue, one.key): one for one in (read_key(message.body) for message in found if message.body)}
+    holds: dict[tuple[str, str], Moment] = {}
+    for message in await context.reader.all(context.subjects.all("q")):
+        record = read_queue(message.body)
+        holds |= {(record.name, name): until for name, until in record.holds.items() if until > now}
+    places = [where for where in sorted({*keys, *holds}) if queue in (None, where[0]) and key in (None, where[1])]
+    return [await _resource(context, keys.get(where, KeyRecord(*where)), holds.get(where)) for where in places]
+
+
+async def _resource(context: Context, key: KeyRecord, until: Moment | None) -> ResourceView:
+    holders = [place.record for place in (await locate(context, key.holders)).values() if place.record is not None]
+    holders.sort(key=lambda record: (record.started or 0, record.age))
+    return ResourceView(
+        queue=key.queue,
+        key=key.key,
+        holders=tuple(Holder(record.id, record.worker, record.started) for record in holders),
+        waiting=key.waiting,
+        held_until=until,
+    )

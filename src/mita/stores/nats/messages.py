@@ -1,0 +1,68 @@
+"""A message on its way out, as the bytes of the protocol, and the server's answer to it."""
+
+from typing import NamedTuple
+
+import msgspec
+
+from mita.errors import StoreError
+
+_HEAD = b"NATS/1.0\r\n"
+_CONFLICTS = (10071, 10164, 10176)  # another sequence, the same within a batch, a batch that was given up
+
+
+class Out(NamedTuple):
+    """A message to be stored. `headers` are whole lines, ready to be sent."""
+
+    subject: str
+    body: bytes
+    headers: bytes = b""
+
+
+class Problem(msgspec.Struct):
+    code: int = 0
+    err_code: int = 0
+    description: str = ""
+
+
+class Ack(msgspec.Struct):
+    """The server's answer to a publish."""
+
+    seq: int = 0
+    error: Problem | None = None
+
+    @property
+    def conflict(self) -> bool:
+        """Somebody else wrote to that subject since we looked."""
+        return self.error is not None and self.error.err_code in _CONFLICTS
+
+
+_read = msgspec.json.Decoder(Ack).decode
+
+
+def read_ack(answer: bytes) -> Ack:
+    if answer[:8] == b"NATS/1.0":
+        raise StoreError("no JetStream answers: it is not enabled, or its stream has no leader now", transient=True)
+    return _read(answer)
+
+
+def framed(message: Out, reply: bytes) -> bytes:
+    subject, body, headers = message
+    if not headers:
+        return b"PUB %b %b %d\r\n%b\r\n" % (subject.encode(), reply, len(body), body)
+    head = _HEAD + headers + b"\r\n"
+    return b"HPUB %b %b %d %d\r\n%b%b\r\n" % (subject.encode(), reply, len(head), len(head) + len(body), head, body)
+
+
+def batched(message: Out, batch: bytes, at: int, *, last: bool) -> Out:
+    """A message as part of an atomic batch."""
+    commit = b"Nats-Batch-Commit: 1\r\n" if last else b""
+    part = b"Nats-Batch-Id: %b\r\nNats-Batch-Sequence: %d\r\n" % (batch, at)
+    return message._replace(headers=message.headers + part + commit)
+
+
+def check_size(message: Out, most: int) -> None:
+    if len(message.body) > most:
+        raise StoreError(
+            f"a message of {len(message.body)} bytes is more than this server takes ({most}): "
+            "raise its max_payload, or make the job's arguments, result or notes smaller"
+        )

@@ -1,0 +1,98 @@
+"""Pulling tickets out of a ready line."""
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+
+from msgspec import Struct
+
+from mita.model.time import Wait
+
+from .context import Context
+from .records import Record, read_record
+from .wire import PATIENCE, Hear, Wire
+
+ACK = b"+ACK"
+
+
+class Ticket(Struct):
+    """A job in a worker's hands: not claimed yet, and given to another in a few seconds if nothing is done about it."""
+
+    subject: str
+    reply: bytes
+    seq: int
+    record: Record
+
+
+async def pull(context: Context, lines: Sequence[tuple[str, int]], most: int, wait: Wait = 0) -> tuple[list[Ticket], int]:
+    """What is ready now in lines of a queue and priority, up to `most` of each, and how many places that took: some
+    tickets are of jobs taken out of line. If there is nothing, wait so long for something."""
+    wire, subjects = context.wire, context.subjects
+    hand = Hand(wire, {subjects.consumer(*line).encode(): most for line in lines})
+    expires = b',"expires":%d' % (wait * 1_000_000) if wait else b""
+    question = b'{"batch":%d,"no_wait":true%b}' % (most, expires)
+    wire.pulling = hand.deliver
+    groups = []
+    try:
+        for line in lines:
+            subject = f"$JS.API.CONSUMER.MSG.NEXT.{subjects.stream}.{subjects.consumer(*line)}"
+            groups.append(await wire.stream(subject, question, hand.status(subjects.consumer(*line).encode())))
+        with suppress(TimeoutError):  # what did come is claimed all the same
+            async with asyncio.timeout(PATIENCE):
+                await hand.full
+    finally:
+        for group in groups:
+            wire.silence(group)
+        wire.pulling = None
+    return hand.tickets, hand.delivered
+
+
+class Hand:
+    """What the lines give, until each has given all it was asked for or said that it has no more."""
+
+    def __init__(self, wire: Wire, room: dict[bytes, int]) -> None:
+        self.tickets: list[Ticket] = []
+        self.delivered = 0
+        self.full: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._wire = wire
+        self._room = room
+
+    def deliver(self, subject: bytes, reply: bytes, data: bytes, _: bytes | None) -> None:
+        consumer, sequence = _origin(reply)
+        self.delivered += 1
+        record = read_record(data) if data else None
+        if record is None:  # a job that was taken out of the line
+            self._wire.say(reply, ACK)
+        elif not record.gone:  # and what is not ours is not ours to remove
+            self._wire.seen = max(self._wire.seen, sequence)
+            self.tickets.append(Ticket(subject.decode(), reply, sequence, record))
+        left = self._room.get(consumer, 0) - 1
+        if left > 0:
+            self._room[consumer] = left
+        else:
+            self._done(consumer)
+
+    def status(self, consumer: bytes) -> Hear:
+        return lambda _, __, ___, ____: self._done(consumer)
+
+    def _done(self, consumer: bytes) -> None:
+        self._room.pop(consumer, None)
+        if not self._room and not self.full.done():
+            self.full.set_result(None)
+
+
+def _origin(reply: bytes) -> tuple[bytes, int]:
+    """Consumer and sequence: `$JS.ACK.stream.CONSUMER.delivered.SEQUENCE…`, two tokens later when there are domains."""
+    parts = reply.split(b".")
+    return (parts[3], int(parts[5])) if len(parts) == 9 else (parts[5], int(parts[7]))
+
+
+def acknowledge(context: Context, tickets: list[Ticket]) -> None:
+    """Sent with the next flush. One that is lost comes again, and meets a home record that is newer than it."""
+    for ticket in tickets:
+        context.wire.say(ticket.reply, ACK)
+
+
+def give_back(context: Context, ticket: Ticket, wait_ns: int) -> None:
+    """Let it come again after a while."""
+    context.wire.say(ticket.reply, b'-NAK {"delay": %d}' % max(1, wait_ns))

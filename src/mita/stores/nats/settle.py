@@ -1,0 +1,139 @@
+"""Putting jobs down.
+
+A plain job (no keys) takes one publish: its home record, if nobody has written it since the claim. If somebody has (an
+extension, a wish, a report of progress, or an heir) it is read again and done with care. Jobs with keys are put down, their
+keys freed and the next waiter woken in one atomic batch. A job that goes back to the line now takes a ticket as a second
+step; a crash between the two is made good by the server (see `tx`).
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from mita.model.job import State
+from mita.model.outcome import Settlement, Verdict
+from mita.model.time import Moment
+from mita.rules.states import TERMINAL
+
+from . import indexes
+from .context import Context
+from .messages import Out
+from .records import Record, Ref, noted
+from .tx import EXPECT, Place, Tx, home_message, soon, ticket_message, transact
+
+TOGETHER = 100  # jobs with keys in one batch
+
+
+async def settle(context: Context, settlements: Sequence[Settlement]) -> list[bool]:
+    took = [False] * len(settlements)
+    plain = [at for at, settlement in enumerate(settlements) if _is_plain(settlement)]
+    doubtful = await _settle_plain(context, settlements, plain, took) if plain else []
+    careful = sorted({*doubtful, *(set(range(len(settlements))) - set(plain))})
+    for start in range(0, len(careful), TOGETHER):
+        part = careful[start : start + TOGETHER]
+        answers = await transact(context, lambda tx, part=part: _settle_some(tx, [settlements[at] for at in part]))  # type: ignore[misc]
+        for at, answer in zip(part, answers, strict=True):
+            took[at] = answer
+    return took
+
+
+def is_simple(settlement: Settlement) -> bool:
+    """It ends a job without keys, so that no claim can depend on it."""
+    return settlement.verdict.state in TERMINAL and settlement.verdict.hold is None and _is_plain(settlement)
+
+
+def _is_plain(settlement: Settlement) -> bool:
+    """Without keys, and as we made it: what somebody else put together is looked at with care."""
+    claim = settlement.claim
+    if claim.resource is not None or claim.unique is not None or not isinstance(claim.ref, Ref):
+        return False
+    return (claim.id, claim.token) == (claim.ref.record.id, claim.ref.record.token)
+
+
+async def _settle_plain(
+    context: Context, settlements: Sequence[Settlement], plain: list[int], took: list[bool]
+) -> list[int]:
+    """Those whose home is as it was when they were claimed, all at once; gives the others."""
+    now = context.clock.now()
+    messages, records = [], []
+    for at in plain:
+        ref, verdict = settlements[at].claim.ref, settlements[at].verdict
+        record = replace(ref.record, **put_down(ref.record, verdict, now))
+        body, headers = home_message(context, record, now)
+        messages.append(Out(ref.home, body, headers + EXPECT % ref.seq))
+        records.append(record)
+    acks = await context.wire.store(messages)
+    tickets, doubtful = [], []
+    for at, message, record, ack in zip(plain, messages, records, acks, strict=True):
+        took[at] = not ack.conflict
+        if ack.conflict:
+            doubtful.append(at)
+        elif record.state is State.QUEUED and soon(record, now):
+            tickets.append(ticket_message(context, record, message.subject, ack.seq, now))
+    await context.fail_point("between home and ticket")
+    await context.wire.store(tickets)
+    if back := {record.queue for record in records if record.state is State.QUEUED}:
+        context.ring(back)
+    return doubtful
+
+
+async def _settle_some(tx: Tx, settlements: Sequence[Settlement]) -> list[bool]:
+    subjects = tx.context.subjects
+    await tx.jobs(settlement.claim.id for settlement in settlements)
+    keys = [(settlement.claim.queue, settlement.claim.resource) for settlement in settlements if settlement.claim.resource]
+    await tx.see(subject for queue, key in keys for subject in (subjects.queue(queue), subjects.key(queue, key)))
+    return [await _settle_one(tx, settlement) for settlement in settlements]
+
+
+async def _settle_one(tx: Tx, settlement: Settlement) -> bool:
+    claim, verdict = settlement.claim, settlement.verdict
+    place = await tx.job(claim.id)
+    record = place.record
+    if not holds(place, claim.token) or record is None:
+        return False
+    after = await indexes.change(tx, place, **put_down(record, verdict, tx.now))
+    if after.state is State.QUEUED:
+        tx.rings.add(record.queue)
+    if record.resource is not None and verdict.hold is not None:
+        await indexes.hold(tx, record.queue, record.resource, verdict.hold.moment(tx.now))
+    elif record.resource is not None:
+        await indexes.wake(tx, record.queue, record.resource, most=1)
+    return True
+
+
+def holds(place: Place, token: int) -> bool:
+    """Whether a claim with this token still holds its job: the fence before everything that a run may write."""
+    record = place.record
+    return record is not None and record.state is State.RUNNING and record.token == token
+
+
+def put_down(record: Record, verdict: Verdict, now: Moment) -> dict[str, Any]:
+    """What changes in a record: what was asked while it ran comes first, counters and error are as the verdict says."""
+    changes: dict[str, Any] = {"lease_until": None, "asked": None, "stranded": None}
+    kind = verdict.event or (verdict.state.value if record.asked else "")
+    if kind:
+        changes |= noted(record, now, kind, verdict.note, record.worker)
+    if verdict.stranded:
+        changes["stranded"] = now if record.stranded is None else record.stranded
+    if verdict.counts is not None:
+        changes[verdict.counts.value] = getattr(record, verdict.counts.value) + 1
+    if verdict.error is not None:
+        changes["error"] = verdict.error
+    return changes | _where_to(record, verdict, now)
+
+
+def _where_to(record: Record, verdict: Verdict, now: Moment) -> dict[str, Any]:
+    if record.asked == "cancel":
+        return _ended(State.CANCELLED, now, record.asked_keep)
+    if record.asked == "reschedule":
+        return {"state": State.QUEUED, "due": record.asked_due, "worker": None}
+    if verdict.state in TERMINAL:
+        result = {"result": verdict.result if verdict.state is State.SUCCEEDED else None}
+        return _ended(verdict.state, now, verdict.keep) | result
+    due = record.due if verdict.when is None else verdict.when.moment(now)
+    return {"state": verdict.state, "due": due, "worker": None}
+
+
+def _ended(state: State, now: Moment, keep: int) -> dict[str, Any]:
+    return {"state": state, "finished": now, "expires": now + keep, "gone": keep == 0}

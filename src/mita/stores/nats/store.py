@@ -1,0 +1,228 @@
+"""The store: every verb of the contract on one JetStream stream.
+
+What JetStream cannot do to the letter, and why:
+
+* No fake clock: the server's own timers fire schedules and end leases of tickets.
+* No exact order within a priority: a ready line is in order of arrival. A job that comes back to the line with an older due
+  time (released, or woken at its key) stands behind those that came before it did. Priorities are exact.
+* Times to live are whole seconds: what has expired is gone a second or two late.
+* `Turn.again` is exact for a queue with few homes; with more of them it says one second. Nobody sleeps too long by it:
+  the server rings when a job's time comes.
+"""
+
+import asyncio
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from mita.errors import StoreError, UsageError
+from mita.model.job import Claim, Job, NewJob, Receipt
+from mita.model.outcome import Answer, Change, Event, Held, Progress, Settlement, Turn
+from mita.model.repeat import DueRepeats, Firing, Repeat, RepeatState
+from mita.model.time import Moment, Wait, When
+from mita.model.view import Finding, JobFilter, Page, QueueView, ResourceView, WorkerView
+from mita.ports.clock import Clock
+from mita.ports.store import Can, Memo
+from mita.rules.names import check_namespace
+
+from . import amend, care, intake, leases, looking, repeats, schema, settle
+from .claims import Batches
+from .clock import ServerClock
+from .context import Context
+from .doctor import doctor
+from .subjects import Subjects
+from .walk import Walk
+from .wire import Wire
+
+
+class NatsStore:
+    """`servers` are addresses of one cluster; `options` go to the driver's `connect` as they are."""
+
+    can = Can(0)
+
+    def __init__(
+        self,
+        servers: str | Sequence[str],
+        *,
+        namespace: str = "mita",
+        replicas: int = 1,
+        options: dict[str, Any] | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        if clock is not None:
+            raise UsageError("a NATS store keeps the server's time and cannot be given another clock")
+        if replicas not in (1, 3, 5):
+            raise UsageError(f"replicas={replicas}: use 1, 3 or 5")
+        self._servers = [servers] if isinstance(servers, str) else list(servers)
+        self._subjects = Subjects(check_namespace(namespace))
+        self._replicas = replicas
+        self._options = options or {}
+        self._wire: Wire | None = None
+
+    async def open(self) -> None:
+        self._wire = Wire()
+        await self._wire.start(self._servers, self._options)
+        try:
+            await self.migrate()
+            clock = ServerClock(self._wire, self._subjects.stream)
+            await clock.refresh()
+            self._context = Context(self._wire, self._subjects, clock, replicated=self._replicas > 1)
+            self._batches = Batches(self._context)
+            self._walk = Walk(self._context, self._batches)
+            await self._context.bell.open()
+            await self._wire.flush_now()
+        except BaseException:
+            await self.close()
+            raise
+
+    async def close(self) -> None:
+        if self._wire is not None:
+            await self._wire.end()
+            self._wire = None
+
+    @property
+    def _in(self) -> Context:
+        if self._wire is None:
+            raise StoreError("this store is not open")
+        return self._context
+
+    # ------------------------------------------------------------ jobs
+
+    async def enqueue(self, jobs: Sequence[NewJob]) -> list[Receipt]:
+        return await intake.enqueue(self._in, jobs) if jobs else []
+
+    async def claim(self, queues: Sequence[str], limit: int, lease: Wait, worker: str) -> Turn:
+        return await self.turn([], queues, limit, lease, worker)
+
+    async def settle(self, settlements: Sequence[Settlement]) -> list[bool]:
+        if not settlements:
+            return []
+        took = await settle.settle(self._in, settlements)
+        self._batches.put_down(settlement.claim.ref for settlement in settlements)
+        return took
+
+    async def turn(
+        self, settlements: Sequence[Settlement], queues: Sequence[str], limit: int, lease: Wait, worker: str
+    ) -> Turn:
+        if not all(settle.is_simple(settlement) for settlement in settlements):
+            took = await self.settle(settlements)
+            claims, again = await self._walk.claim(queues, limit, lease, worker)
+            return Turn(took, claims, again)
+        settling = asyncio.ensure_future(self.settle(settlements))
+        await asyncio.sleep(0)  # what is put down is sent first; the claim does not wait for the answers
+        try:
+            claims, again = await self._walk.claim(queues, limit, lease, worker)
+        finally:
+            took = await settling
+        return Turn(took, claims, again)
+
+    async def extend(self, claims: Sequence[Claim], lease: Wait) -> list[Held]:
+        return await leases.extend(self._in, claims, lease) if claims else []
+
+    async def reap(self, limit: int, lease: Wait, worker: str) -> list[Claim]:
+        return await leases.reap(self._in, self._batches, limit, lease, worker)
+
+    async def amend(self, ids: Sequence[str], change: Change) -> list[Answer]:
+        return await amend.amend(self._in, ids, change) if ids else []
+
+    async def progress(self, reports: Sequence[Progress]) -> list[bool]:
+        return await leases.progress(self._in, reports) if reports else []
+
+    async def recall(self, claim: Claim, name: str, shared: bool) -> bytes | None:
+        return await leases.recall(self._in, claim, name, shared)
+
+    async def remember(self, memo: Memo) -> bytes | None:
+        return await leases.remember(self._in, memo)
+
+    # ------------------------------------------------------------ repeats
+
+    async def put_repeat(self, repeat: Repeat) -> Repeat:
+        return await repeats.put(self._in, repeat)
+
+    async def remove_repeats(self, keys: Sequence[str]) -> list[bool]:
+        return await repeats.remove(self._in, keys)
+
+    async def pause_repeats(self, keys: Sequence[str]) -> list[bool]:
+        return await repeats.switch(self._in, keys, RepeatState.ACTIVE, RepeatState.PAUSED)
+
+    async def resume_repeats(self, keys: Sequence[str]) -> list[bool]:
+        return await repeats.switch(self._in, keys, RepeatState.PAUSED, RepeatState.ACTIVE)
+
+    async def due_repeats(self, limit: int) -> DueRepeats:
+        return await repeats.due(self._in, limit)
+
+    async def fire(self, firings: Sequence[Firing]) -> list[bool]:
+        return await repeats.fire(self._in, firings)
+
+    async def list_repeats(self) -> list[Repeat]:
+        return await repeats.everything(self._in)
+
+    async def find_repeats(self, keys: Sequence[str]) -> list[Repeat | None]:
+        return await repeats.find(self._in, keys)
+
+    async def lock(self, name: str, holder: str, keep: Wait) -> bool:
+        return await repeats.lock(self._in, name, holder, keep)
+
+    async def unlock(self, name: str, holder: str) -> None:
+        await repeats.unlock(self._in, name, holder)
+
+    # ------------------------------------------------------------ looking
+
+    async def now(self) -> Moment:
+        return self._in.clock.now()
+
+    async def queues(self) -> list[QueueView]:
+        return await looking.queues(self._in)
+
+    async def queue_names(self) -> list[str]:
+        return await looking.queue_names(self._in)
+
+    async def page(self, want: JobFilter, after: str | None, limit: int) -> Page:
+        return await looking.page(self._in, want, after, limit)
+
+    async def find(self, ids: Sequence[str]) -> list[Job | None]:
+        return await looking.find(self._in, ids) if ids else []
+
+    async def timeline(self, id: str) -> list[Event]:
+        return await looking.events(self._in, id)
+
+    async def ahead(self, id: str) -> int | None:
+        return await looking.ahead(self._in, id)
+
+    async def workers(self) -> list[WorkerView]:
+        return await looking.workers(self._in)
+
+    async def resources(self, queue: str | None = None, key: str | None = None) -> list[ResourceView]:
+        return await looking.resources(self._in, queue, key)
+
+    # ------------------------------------------------------------ care
+
+    async def pause(self, queues: Sequence[str]) -> None:
+        await care.pause(self._in, queues)
+
+    async def resume(self, queues: Sequence[str]) -> None:
+        await care.resume(self._in, queues)
+
+    async def hold(self, queues: Sequence[str], key: str, until: When) -> None:
+        await care.hold(self._in, queues, key, until)
+
+    async def beat(self, worker: WorkerView, keep: Wait) -> Moment:
+        return await care.beat(self._in, worker, keep)
+
+    async def leave(self, worker: str) -> None:
+        await care.leave(self._in, worker)
+
+    async def prune(self, limit: int, most: int) -> int:
+        return await care.prune(self._in, limit, most)
+
+    async def migrate(self) -> list[str]:
+        if self._wire is None:
+            raise StoreError("this store is not open")
+        return await schema.ensure(self._wire, self._subjects, self._replicas)
+
+    async def doctor(self) -> list[Finding]:
+        return await doctor(self._in, self._replicas)
+
+    # ------------------------------------------------------------ waking
+
+    async def wait(self, queues: Collection[str] | None, timeout: float) -> frozenset[str]:
+        return await self._in.bell.wait(queues, timeout)

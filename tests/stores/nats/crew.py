@@ -1,0 +1,130 @@
+"""A worker in a few lines, and a book of what it saw: every run of every job, when, and under which counters."""
+
+import asyncio
+import random
+from collections import Counter as Tally
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+from mita.errors import StoreError
+from mita.model.job import Claim, NewJob, State
+from mita.model.outcome import Counter, Settlement, Verdict
+from mita.model.time import HOUR, When
+from mita.ports.ids import new_ids
+from mita.stores.nats import NatsStore
+
+QUEUE = "work"
+LEASE = 3000
+
+
+def plan(n: int, seed: int = 1) -> list[NewJob]:
+    """A mixed lot: every fifth retries twice, every fifth moves itself twice, every fifth fails, some are for later."""
+    chance = random.Random(seed)
+    kinds = ["plain", "retry", "move", "fail", "plain"]
+    return [
+        NewJob(
+            id=id,
+            task=kinds[at % 5],
+            queue=QUEUE,
+            payload=b"",
+            priority=chance.choice([5, 5, 5, 9]),
+            when=When(chance.randrange(3000) if at % 3 == 0 else 0),
+        )
+        for at, id in enumerate(new_ids(n))
+    ]
+
+
+def verdict(claim: Claim) -> Verdict:
+    """What becomes of it follows from its counters alone, so whoever runs it comes to the same."""
+    ended = Verdict(state=State.SUCCEEDED, keep=HOUR)
+    match claim.task:
+        case "retry" if claim.attempts < 2:
+            return Verdict(state=State.QUEUED, when=When(100), counts=Counter.ATTEMPTS, event="retried")
+        case "move" if claim.reschedules < 2:
+            return Verdict(state=State.QUEUED, when=When(400), counts=Counter.RESCHEDULES, event="rescheduled")
+        case "fail" if claim.attempts < 1:
+            return Verdict(state=State.QUEUED, when=When(), counts=Counter.ATTEMPTS, event="retried")
+        case "fail":
+            return Verdict(state=State.FAILED, counts=Counter.ATTEMPTS, error="Boom", keep=HOUR, event="failed")
+    return ended
+
+
+class Book:
+    def __init__(self) -> None:
+        self.runs: Tally[str] = Tally()
+        self.early: list[str] = []
+        self.stale = 0
+        self.troubles: Tally[str] = Tally()
+
+    def starts(self, claims: Sequence[Claim]) -> None:
+        for claim in claims:
+            self.runs[claim.id] += 1
+            if claim.at < claim.due:
+                self.early.append(claim.id)
+
+
+async def insist(act: Callable[[], object], book: Book, patience: float = 60.0) -> object:
+    """Again, while the store says that this may help."""
+    deadline = asyncio.get_running_loop().time() + patience
+    while True:
+        try:
+            return await act()  # type: ignore[misc]
+        except StoreError as error:
+            if not error.transient or asyncio.get_running_loop().time() > deadline:
+                raise
+            book.troubles[str(error)[:60]] += 1
+            await asyncio.sleep(0.1)
+
+
+async def work(store: NatsStore, name: str, book: Book, stop: asyncio.Event, limit: int = 200) -> None:
+    """Claim and settle until told to stop."""
+    due: list[Settlement] = []
+    while not stop.is_set():
+        with suppress(StoreError):
+            turn = await store.claim([QUEUE], limit, LEASE, name)
+            book.starts(turn.claims)
+            due = [Settlement(claim, verdict(claim)) for claim in turn.claims]
+            if not due:
+                await store.wait([QUEUE], min(0.5, (turn.again or 500) / 1000))
+        if due:
+            took = await insist(lambda due=due: store.settle(due), book)  # type: ignore[misc]
+            assert isinstance(took, list)
+            book.stale += took.count(False)
+            due = []
+
+
+async def sweep(store: NatsStore, book: Book, stop: asyncio.Event) -> None:
+    """What every worker does besides."""
+    while not stop.is_set():
+        await asyncio.sleep(0.5)
+        with suppress(StoreError):
+            lost = await store.reap(500, LEASE, "heir")
+            again = Verdict(state=State.QUEUED, when=When(), counts=Counter.CRASHES, event="crashed")
+            await store.settle([Settlement(claim, again) for claim in lost])
+
+
+async def all_ended(store: NatsStore, ids: Sequence[str], within: float) -> dict[str, State]:
+    deadline = asyncio.get_running_loop().time() + within
+    left = list(ids)
+    states: dict[str, State] = {}
+    while left:
+        assert asyncio.get_running_loop().time() < deadline, f"{len(left)} jobs never ended, for example {left[:3]}"
+        with suppress(StoreError):
+            found = await store.find(left)
+            assert all(found), "a job is gone"
+            states |= {job.id: job.state for job in found if job is not None and job.finished is not None}
+            left = [id for id in left if id not in states]
+        await asyncio.sleep(0.3)
+    return states
+
+
+async def check(store: NatsStore, jobs: Sequence[NewJob], book: Book) -> None:
+    """I1 I6 I8: all ended as they should, no move was counted as a failure, nothing was early."""
+    tasks = {job.id: job.task for job in jobs}
+    for at in range(0, len(jobs), 500):
+        for job in await store.find([job.id for job in jobs[at : at + 500]]):
+            assert job is not None
+            expected = {"plain": (0, 0), "retry": (2, 0), "move": (0, 2), "fail": (2, 0)}[tasks[job.id]]
+            assert (job.attempts, job.reschedules) == expected, job
+            assert job.state is (State.FAILED if tasks[job.id] == "fail" else State.SUCCEEDED)
+    assert book.early == []

@@ -1,0 +1,3 @@
+"""Every promise, on a real server."""
+
+from mita.testing.contract import *  # noqa: F403

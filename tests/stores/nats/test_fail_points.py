@@ -1,0 +1,221 @@
+"""A process dies between the two steps of a verb. What it leaves behind must come right without it."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from mita.model.job import NewJob, State
+from mita.model.outcome import Answer, Move, Rank
+from mita.model.repeat import Firing, Repeat
+from mita.model.time import HOUR, NOW, When
+from mita.stores.nats import NatsStore, pulls, schema, tx, walk
+from mita.testing.contract.given import (
+    LONG,
+    QUEUE,
+    SHORT,
+    claim_one,
+    claims,
+    job,
+    jobs,
+    look,
+    put,
+    release,
+    running,
+    settled,
+    state_of,
+    succeed,
+)
+
+
+class Died(BaseException):
+    """Not an `Exception`: nothing in the store may catch it."""
+
+
+@pytest.fixture(autouse=True)
+def _quicker(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tx, "SAFETY", 1000)
+    monkeypatch.setattr(schema, "ACK_WAIT", 1)
+
+
+async def dies(store: NatsStore, where: str, act: Callable[[], Awaitable[Any]]) -> None:
+    """Let it die there, as a process would: nothing of it is heard again."""
+
+    async def point(name: str) -> None:
+        if name == where:
+            raise Died
+
+    store._in.fail_point = point
+    with pytest.raises(Died):
+        await act()
+    transport = store._in.wire._transport
+    assert transport is not None
+    transport.close()  # type: ignore[no-untyped-call]
+    await store.close()
+
+
+async def comes(store: NatsStore, id: str, within: float = 5.0) -> None:
+    """The job is claimed within that time, once."""
+    deadline = asyncio.get_running_loop().time() + within
+    while not (found := await claims(store)):
+        assert asyncio.get_running_loop().time() < deadline, "it never came"
+        await asyncio.sleep(0.05)
+    assert [claim.id for claim in found] == [id]
+    await settled(store, *(succeed(claim) for claim in found))
+    await asyncio.sleep(1.5)
+    assert await claims(store) == [], "and not twice"
+
+
+async def test_settling_back_to_the_line(store: NatsStore, twin: NatsStore) -> None:
+    claim = await running(store)
+    await dies(store, "between home and ticket", lambda: store.settle([release(claim)]))
+    assert await state_of(twin, claim.id) is State.QUEUED
+    await comes(twin, claim.id)
+
+
+async def test_moving_a_scheduled_job_to_now(store: NatsStore, twin: NatsStore) -> None:
+    id = await put(store, when=When(HOUR))
+    await dies(store, "between home and ticket", lambda: store.amend([id], Move(NOW)))
+    await comes(twin, id)
+
+
+async def test_moving_a_ready_job(store: NatsStore, twin: NatsStore) -> None:
+    id = await put(store)
+    await dies(store, "between home and ticket", lambda: store.amend([id], Move(NOW)))
+    await comes(twin, id)
+
+
+async def test_another_priority_for_a_ready_job(store: NatsStore, twin: NatsStore) -> None:
+    id = await put(store)
+    await dies(store, "between home and ticket", lambda: store.amend([id], Rank(9)))
+    await comes(twin, id)
+
+
+async def test_waking_the_next_at_a_key(store: NatsStore, twin: NatsStore) -> None:
+    holder = await running(store, resource="r")
+    id = await put(store, resource="r")
+    assert await claims(store) == []
+    await dies(store, "between home and ticket", lambda: store.settle([succeed(holder)]))
+    assert await state_of(twin, holder.id) is State.SUCCEEDED
+    await comes(twin, id)
+
+
+async def test_claiming(store: NatsStore, twin: NatsStore) -> None:
+    """I4: the ticket comes again and is dropped; the job is the reaper's, under a new token."""
+    id = await put(store)
+    await dies(store, "between home and acknowledgement", lambda: store.claim([QUEUE], 1, SHORT, "w1"))
+    assert await state_of(twin, id) is State.RUNNING
+    await asyncio.sleep(1.5)
+    assert await claims(twin) == [], "the second delivery of its ticket is no second claim"
+    [heir] = await twin.reap(10, LONG, "heir")
+    assert (heir.id, heir.token) == (id, 2)
+    await settled(twin, succeed(heir))
+
+
+async def test_claiming_is_not_done_twice_by_a_ticket_that_comes_again_late(store: NatsStore, twin: NatsStore) -> None:
+    """I4: it died after the claim; an heir finished the job; the ticket was never acknowledged."""
+    id = await put(store)
+    await dies(store, "between home and acknowledgement", lambda: store.claim([QUEUE], 1, SHORT, "w1"))
+    await asyncio.sleep(0.5)
+    [heir] = await twin.reap(10, LONG, "heir")
+    await settled(twin, succeed(heir, keep=0))
+    await asyncio.sleep(1.2)
+    assert await claims(twin) == []
+    assert await twin.find([id]) == [None]
+
+
+async def test_a_firing_with_more_jobs_than_a_batch_holds(store: NatsStore, twin: NatsStore) -> None:
+    """I7"""
+    repeat = await store.put_repeat(Repeat(key="k", spec=b"", cursor=await store.now()))
+    assert repeat.cursor is not None
+    made = tuple(jobs(300))
+    firing = Firing(
+        key="k",
+        cursor=repeat.cursor,
+        revision=repeat.revision,
+        next=repeat.cursor + 1000,
+        fired=300,
+        last=repeat.cursor,
+        jobs=made,
+    )
+    await dies(store, "between jobs and cursor", lambda: store.fire([firing]))
+    assert (await twin.list_repeats())[0].cursor == repeat.cursor
+    assert await twin.fire([firing]) == [True]
+    assert (await twin.queues())[0].ready == 300
+    assert await twin.fire([firing]) == [False]
+
+
+async def test_a_queue_whose_consumer_nobody_was_told_of(store: NatsStore, twin: NatsStore) -> None:
+    await schema.ensure_line(store._in.wire, store._in.subjects, QUEUE, 5)
+    await store.close()
+    id = await put(twin)
+    assert (await claim_one(twin)).id == id
+
+
+async def test_a_ticket_that_is_late_is_refused(store: NatsStore, twin: NatsStore) -> None:
+    """The writer stalled between its two steps for so long that the server and another worker were faster."""
+    stalled, go_on = asyncio.Event(), asyncio.Event()
+
+    async def point(name: str) -> None:
+        if name == "between home and ticket":
+            stalled.set()
+            await go_on.wait()
+
+    claim = await running(store)
+    store._in.fail_point = point
+    settling = asyncio.ensure_future(store.settle([release(claim)]))
+    await stalled.wait()
+    await comes(twin, claim.id)
+    go_on.set()
+    assert await settling == [True]
+    await asyncio.sleep(0.2)
+    assert await claims(twin) == []
+    assert (await look(twin, claim.id)).state is State.SUCCEEDED
+
+
+async def test_an_enqueue_that_is_sent_again_makes_one_job(store: NatsStore, twin: NatsStore) -> None:
+    """I1 I4: the answer was lost, so it was asked again."""
+    batch: list[NewJob] = [*jobs(50), *jobs(50, when=When(HOUR)), job(unique="u")]
+    await store.enqueue(batch)
+    assert not any(receipt.created for receipt in await twin.enqueue(batch))
+    [view] = await twin.queues()
+    assert (view.ready, view.scheduled) == (51, 50)
+
+
+async def test_an_amend_is_not_undone_by_a_worker_with_the_ticket_in_its_hands(
+    store: NatsStore, twin: NatsStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """I8: it was moved to later between the pull and the claim."""
+    id = await put(store)
+    pull = pulls.pull
+
+    async def slow(*arguments: Any) -> Any:
+        pulled = await pull(*arguments)
+        assert await twin.amend([id], Move(When(SHORT))) == [Answer.DONE]
+        return pulled
+
+    monkeypatch.setattr(walk, "pull", slow)
+    assert await claims(store) == []
+    monkeypatch.setattr(walk, "pull", pull)
+    await asyncio.sleep(0.6)
+    claim = await claim_one(store)
+    assert (claim.id, claim.reschedules) == (id, 1)
+    assert claim.at >= claim.due
+
+
+async def test_an_amend_is_not_undone_by_the_server_firing_at_that_moment(store: NatsStore, twin: NatsStore) -> None:
+    """The server removes the home of a schedule it fires, whatever was written there a moment ago."""
+    batch = [job(when=When(320 + at)) for at in range(0, 300, 2)]
+    await store.enqueue(batch)
+
+    async def move(at: int, id: str) -> None:
+        await asyncio.sleep(at * 0.004)
+        handle = (store, twin)[at % 2]
+        assert await handle.amend([id], Move(When(HOUR))) == [Answer.DONE]
+        moved = await look(handle, id)
+        assert (moved.state, moved.reschedules) == (State.QUEUED, 1)
+        assert moved.due > moved.created + HOUR - LONG
+
+    await asyncio.gather(*(move(at, new.id) for at, new in enumerate(batch)))
+    assert await claims(store) == []

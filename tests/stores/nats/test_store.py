@@ -1,0 +1,187 @@
+"""What the contract leaves open, and this store promises all the same."""
+
+import asyncio
+import threading
+from statistics import median
+
+from mita.model.job import State
+from mita.model.outcome import Held, Rank
+from mita.model.time import NOW, When
+from mita.model.view import Health
+from mita.ports.store import Can
+from mita.stores.nats import NatsStore
+from mita.stores.nats.clock import as_stamp, nanoseconds
+from mita.stores.nats.walk import LOOK_AHEAD
+from mita.testing.contract.given import (
+    LONG,
+    QUEUE,
+    claim_one,
+    claimed_ids,
+    claims,
+    jobs,
+    look,
+    put,
+    put_many,
+    release,
+    running,
+    settled,
+    succeed,
+)
+
+from . import servers
+
+
+async def test_priorities_are_exact_and_a_line_is_in_order_of_arrival(store: NatsStore) -> None:
+    assert Can.KEEP_EXACT_ORDER not in store.can
+    ids = {priority: await put_many(store, 3, priority=priority) for priority in (5, 0, 9)}
+    assert await claimed_ids(store, 4) == [*ids[9], ids[5][0]]
+    assert await claimed_ids(store, 10) == [*ids[5][1:], *ids[0]]
+
+
+async def test_queues_are_served_in_the_order_asked(store: NatsStore) -> None:
+    mail, billing = await put(store, priority=9), await put(store, queue="billing", priority=0)
+    assert await claimed_ids(store, 2, queues=["billing", QUEUE]) == [billing, mail]
+
+
+async def test_another_priority_counts_at_once(store: NatsStore, twin: NatsStore) -> None:
+    one, two = await put_many(store, 2)
+    await twin.amend([two], Rank(6))
+    assert await claimed_ids(store) == [two, one]
+
+
+async def test_a_released_job_comes_again_at_once(store: NatsStore) -> None:
+    claim = await running(store)
+    await settled(store, release(claim))
+    assert await claimed_ids(store) == [claim.id]
+
+
+async def test_jobs_due_in_a_moment_are_neither_early_nor_late(store: NatsStore) -> None:
+    """I8: the server's own timer would be up to 250 ms late."""
+    waits = [20, 60, 100, 150, 200, 249, 251, 299, 301, 350, 500, 700]
+    for wait in waits:
+        await put(store, when=When(wait))
+    late: list[int] = []
+    while len(late) < len(waits):
+        turn = await store.claim([QUEUE], 20, LONG, "w")
+        for claim in turn.claims:
+            assert claim.at >= claim.due
+            late.append(claim.at - claim.due)
+        if not turn.claims:
+            await store.wait([QUEUE], min(1.0, (1000 if turn.again is None else turn.again) / 1000))
+    assert median(late) < 50
+    assert max(late) < 250
+
+
+async def test_a_sleeper_is_woken_when_the_time_of_a_job_has_come(store: NatsStore, twin: NatsStore) -> None:
+    """I9: nobody told it of the job, and it polls for nothing."""
+    await put(twin, when=When(600))
+    await claims(store)
+    while await store.wait([QUEUE], 0.05):
+        pass
+    assert QUEUE in await store.wait([QUEUE], 5)
+
+
+async def test_a_keeper_on_its_own_thread_extends_what_another_store_claimed(store: NatsStore, namespace: str) -> None:
+    claim = await running(store, lease=500)
+    answers: list[Held] = []
+
+    async def keep() -> None:
+        keeper = NatsStore(servers.shared().url, namespace=namespace)
+        await keeper.open()
+        answers.extend(await keeper.extend([claim], LONG))
+        await keeper.close()
+
+    thread = threading.Thread(target=lambda: asyncio.run(keep()))
+    thread.start()
+    await asyncio.to_thread(thread.join)
+    assert answers == [Held.HELD]
+    assert ((await look(store, claim.id)).lease_until or 0) > claim.at + 500
+    await settled(store, succeed(claim))
+
+
+async def test_with_many_homes_an_empty_claim_says_soon(store: NatsStore) -> None:
+    await store.enqueue(jobs(LOOK_AHEAD + 50, when=When(LONG)))
+    again = (await store.claim([QUEUE], 1, LONG, "w")).again
+    assert again is not None
+    assert again <= 1000
+
+
+async def test_a_long_line_at_a_key_is_woken_from_its_head(store: NatsStore) -> None:
+    """I9: more than the server lists in one answer; others are served meanwhile."""
+    holder = await running(store, resource="hot")
+    await store.enqueue(jobs(1300, resource="hot"))
+    first = await put(store, resource="hot", priority=7)
+    other = await put(store, resource="cold")
+    met: list[str] = []
+    for _ in range(5):
+        met += await claimed_ids(store, 50)
+    assert met == [other]
+    await settled(store, succeed(holder))
+    assert await claimed_ids(store) == [first]
+    [view] = await store.resources(key="hot")
+    assert view.waiting == 1300
+
+
+async def test_what_is_not_ours_in_our_subjects_harms_nobody(store: NatsStore) -> None:
+    """I15"""
+    id = await put(store)
+    subjects = store._in.subjects
+    await store._in.wire.publish(subjects.ready(QUEUE, 5, "junk"), b"\xc1 not ours")
+    await store._in.wire.publish(subjects.home(QUEUE, "junk"), b"\xc1 not ours")
+    await asyncio.sleep(0.1)
+    assert await claimed_ids(store) == [id]
+    assert [(view.ready, view.running) for view in await store.queues()] == [(0, 1)]
+    assert await store.find(["junk"]) == [None]
+
+
+async def test_ten_thousand_go_in_and_come_out(store: NatsStore) -> None:
+    """I1 I4"""
+    batch = jobs(10_000)
+    assert all(receipt.created for receipt in await store.enqueue(batch))
+    met: set[str] = set()
+    turn = await store.turn([], [QUEUE], 700, LONG, "w")
+    while turn.claims:
+        assert not met & {claim.id for claim in turn.claims}
+        met |= {claim.id for claim in turn.claims}
+        turn = await store.turn([succeed(claim) for claim in turn.claims], [QUEUE], 700, LONG, "w")
+        assert all(turn.took)
+    assert met == {new.id for new in batch}
+    assert [(view.succeeded, view.ready, view.running) for view in await store.queues()] == [(10_000, 0, 0)]
+
+
+async def test_a_forgotten_id_may_be_used_again(store: NatsStore) -> None:
+    claim = await running(store)
+    await settled(store, succeed(claim, keep=0))
+    assert await store.find([claim.id]) == [None]
+    await put(store, id=claim.id)
+    assert (await claim_one(store)).id == claim.id
+
+
+async def test_the_doctor(store: NatsStore) -> None:
+    findings = {finding.what: finding for finding in await store.doctor()}
+    assert "NATS 2." in findings["server"].found
+    assert findings["replicas"].found.startswith("1")
+    assert findings["durability"].health is Health.WARN
+    assert "before it is on disk" in findings["durability"].found
+    assert {"clock", "consumer lag", "stream"} <= set(findings)
+
+
+async def test_opening_again_changes_nothing(store: NatsStore) -> None:
+    assert await store.migrate() == []
+
+
+async def test_two_namespaces_share_a_server(store: NatsStore) -> None:
+    id = await put(store)
+    other = NatsStore(servers.shared().url, namespace=servers.fresh_namespace())
+    await other.open()
+    assert await other.find([id]) == [None]
+    assert await other.queue_names() == []
+    await other.close()
+    assert (await look(store, id)).state is State.QUEUED
+    assert NOW.moment(5) == 5
+
+
+def test_times_as_the_server_writes_them() -> None:
+    assert nanoseconds("2026-11-15T06:13:10.500565274Z") == 1_794_723_190_500_565_274
+    assert nanoseconds("2026-11-15T06:13:10Z") == 1_794_723_190_000_000_000
+    assert as_stamp(1_794_723_190_005) == b"2026-11-15T06:13:10.005Z"

@@ -1,0 +1,276 @@
+"""Random walks in real time. Within a priority this store may choose another job than the model would, so the model cannot
+walk beside it: instead each answer says what must be true of a job from then on, and the indexes must agree with the jobs.
+
+`MITA_SEED=n` walks another way."""
+
+import asyncio
+import os
+import random
+from collections import Counter as Tally
+
+import pytest
+
+from mita.model.job import Claim, Job, NewJob, State, WhenBusy
+from mita.model.outcome import Answer, Cancel, Change, Counter, Held, Move, Progress, Rank, Revive, Settlement, Verdict
+from mita.model.time import HOUR, NOW, When
+from mita.ports.ids import new_id
+from mita.rules.states import TERMINAL
+from mita.stores.nats import NatsStore
+
+SEED = int(os.environ.get("MITA_SEED", "1"))
+STEPS = 120
+QUEUES = ["a", "b"]
+
+
+class Walk:
+    """One walk with two handles on the same data. `jobs` is what the last look said."""
+
+    def __init__(self, stores: list[NatsStore], seed: int) -> None:
+        self.chance = random.Random(seed)
+        self.stores = stores
+        self.ids: list[str] = []
+        self.jobs: dict[str, Job] = {}
+        self.claims: list[Claim] = []
+
+    @property
+    def store(self) -> NatsStore:
+        return self.chance.choice(self.stores)
+
+    async def step(self) -> None:
+        acts = [self.enqueue] * 3 + [self.claim] * 4 + [self.settle] * 5 + [self.amend] * 3 + [self.keep] * 2
+        await self.chance.choice([*acts, self.reap, self.hold, self.pause])()
+        await self.look()
+
+    async def look(self) -> None:
+        found = await self.store.find(self.ids)
+        self.jobs = {job.id: job for job in found if job is not None}
+
+    def holds(self, claim: Claim) -> bool:
+        job = self.jobs.get(claim.id)
+        return job is not None and job.state is State.RUNNING and job.token == claim.token
+
+    # ------------------------------------------------------------ steps
+
+    async def enqueue(self) -> None:
+        pick = self.chance.choice
+        jobs = [
+            NewJob(
+                id=new_id(),
+                task="t",
+                queue=pick(["a", "a", "b"]),
+                payload=b"\x00\xff",
+                priority=pick([0, 5, 5, 9]),
+                when=pick([NOW, NOW, When(20), When(150), When(400)]),
+                unique=pick([None, None, "u", "v"]),
+                unique_for=pick([0, 0, 100]),
+                resource=pick([None, "r", "r", "s"]),
+                limit=pick([1, 1, 2]),
+                when_busy=pick([WhenBusy.WAIT, WhenBusy.WAIT, WhenBusy.WAIT, WhenBusy.SKIP, WhenBusy.REPLACE]),
+            )
+            for _ in range(self.chance.randint(1, 4))
+        ]
+        receipts = await self.store.enqueue(jobs)
+        for job, receipt in zip(jobs, receipts, strict=True):
+            assert receipt.created == (receipt.id == job.id)
+            assert receipt.created or job.unique is not None
+            self.ids += [job.id] if receipt.created else []
+
+    async def claim(self) -> None:
+        store = self.store
+        paused = {view.name for view in await store.queues() if view.paused is not None}
+        turn = await store.claim(QUEUES, self.chance.randint(0, 5), self.chance.choice([300, HOUR]), "w")
+        for claim in turn.claims:
+            assert claim.at >= claim.due, "I8"
+            assert claim.queue not in paused
+            assert self.jobs[claim.id].state in (State.QUEUED, State.BLOCKED)
+            assert claim.token == self.jobs[claim.id].token + 1
+        self.claims += turn.claims
+
+    async def settle(self) -> None:
+        if not self.claims:
+            return
+        picked = self.chance.sample(self.claims, min(len(self.claims), self.chance.randint(1, 4)))
+        before = {claim.id: self.jobs.get(claim.id) for claim in picked}
+        verdicts = [self.verdict(claim) for claim in picked]
+        expected: list[bool] = []
+        seen: set[str] = set()
+        for claim in picked:
+            expected.append(self.holds(claim) and claim.id not in seen)
+            seen |= {claim.id} if expected[-1] else set()
+        took = await self.store.settle([Settlement(c, v) for c, v in zip(picked, verdicts, strict=True)])
+        assert took == expected, "I3"
+        await self.look()
+        for claim, verdict, ended in zip(picked, verdicts, took, strict=True):
+            if ended:
+                self.check_ending(claim, verdict, before[claim.id])
+
+    def verdict(self, claim: Claim) -> Verdict:
+        pick = self.chance.choice
+        keep = pick([0, HOUR, HOUR])
+        options = [
+            Verdict(state=State.SUCCEEDED, result=b"r", keep=keep),
+            Verdict(state=State.SUCCEEDED, result=b"r", keep=HOUR),
+            Verdict(state=State.FAILED, counts=Counter.ATTEMPTS, error="Boom", keep=keep, event="failed"),
+            Verdict(state=State.QUEUED, when=pick([NOW, When(100)]), counts=Counter.ATTEMPTS, error="Bang", event="retried"),
+            Verdict(state=State.QUEUED, when=When(350), counts=Counter.RESCHEDULES, event="rescheduled"),
+            Verdict(state=State.QUEUED),
+        ]
+        if claim.resource is not None:
+            options.append(Verdict(state=State.BLOCKED, hold=When(100), counts=Counter.BUSY, event="unavailable"))
+        return pick(options)
+
+    def check_ending(self, claim: Claim, verdict: Verdict, before: Job | None) -> None:
+        after = self.jobs.get(claim.id)
+        assert before is not None
+        if after is None:
+            assert verdict.keep == 0 or before.asked == "cancel"
+            return
+        if before.asked == "cancel":
+            assert after.state is State.CANCELLED
+        elif before.asked == "reschedule":
+            assert after.state is State.QUEUED
+        elif verdict.state in TERMINAL:
+            assert after.state is verdict.state
+        else:
+            assert after.state in (State.QUEUED, State.BLOCKED)
+        assert after.attempts == before.attempts + (verdict.counts is Counter.ATTEMPTS), "I6"
+        assert after.reschedules == before.reschedules + (verdict.counts is Counter.RESCHEDULES)
+        assert after.error == (verdict.error or before.error)
+        assert after.asked is None
+
+    async def amend(self) -> None:
+        if not self.jobs:
+            return
+        id = self.chance.choice(list(self.jobs))
+        before = self.jobs[id]
+        keep = self.chance.choice([0, HOUR])
+        changes: list[Change] = [Move(NOW), Move(When(300)), Cancel(keep=keep), Revive(NOW), Rank(9), Rank(0)]
+        change = self.chance.choice(changes)
+        [answer] = await self.store.amend([id], change)
+        await self.look()
+        after = self.jobs.get(id)
+        if answer in (Answer.TOO_LATE, Answer.TAKEN):
+            assert after == before, "I10"
+        elif answer is Answer.ASKED:
+            assert before.state is State.RUNNING
+            assert after is not None
+            assert after.asked == ("cancel" if isinstance(change, Cancel) else "reschedule")
+        elif isinstance(change, Cancel):
+            assert (None if after is None else after.state) is (None if keep == 0 else State.CANCELLED), (before, after)
+        else:
+            assert after is not None
+            assert after.state in (State.QUEUED, before.state)
+            assert after.priority == (change.priority if isinstance(change, Rank) else before.priority)
+
+    async def keep(self) -> None:
+        if not self.claims:
+            return
+        claim = self.chance.choice(self.claims)
+        if self.chance.random() < 0.5:
+            [held] = await self.store.extend([claim], self.chance.choice([300, HOUR]))
+            asked = self.jobs[claim.id].asked if self.holds(claim) else None
+            expected = (Held.CANCEL if asked == "cancel" else Held.HELD) if self.holds(claim) else Held.LOST
+            assert held is expected
+        else:
+            assert await self.store.progress([Progress(claim, b"50 %")]) == [self.holds(claim)]
+
+    async def reap(self) -> None:
+        await asyncio.sleep(0.35)
+        heirs = await self.store.reap(10, HOUR, "heir")
+        for heir in heirs:
+            assert heir.token == self.jobs[heir.id].token + 1
+            lease = self.jobs[heir.id].lease_until
+            assert lease is not None
+            assert lease <= heir.at
+        self.claims += heirs
+
+    async def hold(self) -> None:
+        await self.store.hold(QUEUES, self.chance.choice(["r", "s"]), self.chance.choice([NOW, When(100)]))
+
+    async def pause(self) -> None:
+        store, queue = self.store, self.chance.choice(QUEUES)
+        await (store.pause([queue]) if self.chance.random() < 0.3 else store.resume(QUEUES))
+
+    # ------------------------------------------------------------ what must be true whatever happened
+
+    async def indexes_agree(self) -> None:
+        """I5 I13"""
+        await self.look()
+        running = Tally((job.queue, job.resource) for job in self.jobs.values() if job.state is State.RUNNING)
+        blocked = Tally((job.queue, job.resource) for job in self.jobs.values() if job.state is State.BLOCKED)
+        for view in await self.store.resources():
+            assert (len(view.holders), view.waiting) == (running[view.queue, view.key], blocked[view.queue, view.key])
+            assert len(view.holders) <= 2
+        views = await self.store.queues()
+        counted = sum(
+            view.scheduled + view.ready + view.blocked + view.running + view.succeeded + view.failed + view.cancelled
+            for view in views
+        )
+        assert counted == len(self.jobs)
+        living = Tally((job.queue, job.unique) for job in self.jobs.values() if job.unique and job.state not in TERMINAL)
+        assert all(count == 1 for count in living.values())
+
+    async def finish(self) -> None:
+        """I1 I9 I12: whatever is left ends when somebody works, and nothing of it stays behind in the indexes."""
+        store = self.stores[0]
+        await store.resume(QUEUES)
+        for claim in self.claims:
+            await store.settle([Settlement(claim, Verdict(state=State.SUCCEEDED, keep=HOUR))])
+        for _ in range(200):
+            turn = await store.claim(QUEUES, 50, HOUR, "w")
+            await store.settle([Settlement(claim, Verdict(state=State.SUCCEEDED, keep=HOUR)) for claim in turn.claims])
+            await store.reap(50, 1, "w")
+            await self.look()
+            if all(job.state in TERMINAL for job in self.jobs.values()):
+                break
+            await asyncio.sleep(0.05)
+        assert [job for job in self.jobs.values() if job.state not in TERMINAL] == []
+        assert await store.resources() == []
+        await asyncio.sleep(2.2)
+        context = store._in
+        for letter in "rbk":  # the listings of what was claimed together go with the first reap after their leases
+            left = [found.subject for found in await context.reader.all(context.subjects.all(letter)) if found.body]
+            assert left == [], f"class {letter} is not empty"
+
+
+@pytest.mark.parametrize("seed", range(SEED, SEED + 4))
+async def test_what_the_answers_say_stays_true(store: NatsStore, twin: NatsStore, seed: int) -> None:
+    """I1 I3 I5 I6 I8 I10 I13"""
+    print(f"MITA_SEED={seed}, {STEPS} steps")
+    walk = Walk([store, twin], seed)
+    for at in range(STEPS):
+        await walk.step()
+        if at % 10 == 9:
+            await walk.indexes_agree()
+    await walk.finish()
+
+
+async def test_many_hands_at_a_few_keys(store: NatsStore, twin: NatsStore) -> None:
+    """I5 I9: never more holders than the limit, and everybody gets a turn."""
+    jobs = [
+        NewJob(id=new_id(), task="t", queue="a", payload=b"", resource=f"k{at % 3}", limit=1 + (at % 3 == 0))
+        for at in range(120)
+    ]
+    await store.enqueue(jobs)
+    limits = {job.id: job.limit for job in jobs}
+    holding: Tally[str] = Tally()
+    done: set[str] = set()
+
+    async def work(handle: NatsStore, name: str) -> None:
+        while len(done) < len(jobs):
+            turn = await handle.claim(["a"], 5, HOUR, name)
+            for claim in turn.claims:
+                holding[str(claim.resource)] += 1
+                assert holding[str(claim.resource)] <= limits[claim.id], "I5"
+            await asyncio.sleep(0.002)
+            for claim in turn.claims:
+                holding[str(claim.resource)] -= 1
+                assert claim.id not in done, "I4"
+                done.add(claim.id)
+            took = await handle.settle([Settlement(c, Verdict(state=State.SUCCEEDED, keep=HOUR)) for c in turn.claims])
+            assert all(took)
+            if not turn.claims:
+                await handle.wait(["a"], 0.2)
+
+    await asyncio.gather(*(work(handle, f"w{at}") for at, handle in enumerate([store, twin, store, twin])))
+    assert await store.resources() == []
