@@ -2,18 +2,25 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+RUN    := $(VENV)/.ready-to-run
 READY  := $(VENV)/.ready
 
 .PHONY: demo test check bench soak clean
 
-$(READY): requirements/dev.txt pyproject.toml
+$(RUN): requirements/run.txt pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@echo "installing into $(VENV) …"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/dev.txt
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps --editable .
+	@echo "installing Mita into $(VENV) …"
+	@$(PIP) -r requirements/run.txt
+	@$(PIP) --no-build-isolation --no-deps --editable .
 	@touch $@
 
-demo: $(READY)   ## watch jobs run now, later, again, by turns and by the clock, on one file
+$(READY): $(RUN) requirements/dev.txt
+	@echo "installing test tools and servers into $(VENV) …"
+	@$(PIP) -r requirements/dev.txt
+	@touch $@
+
+demo: $(RUN)     ## watch jobs run now, later, again, by turns and by the clock, on one file
 	@$(BIN)/mita demo
 
 test: $(READY)   ## every test

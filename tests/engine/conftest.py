@@ -1,4 +1,4 @@
-"""An app on each of the stores that need no server, and workers that are stopped whatever happens."""
+"""An app on each of the stores, and workers that are stopped whatever happens."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -10,14 +10,27 @@ import pytest
 
 from mita import Mita
 from mita.engine.worker import Worker
+from tests.stores.nats import servers as nats_servers
+from tests.stores.postgres import shared as postgres_servers
+from tests.stores.redis import servers as redis_servers
 
 PATIENCE = 20.0
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+URLS: dict[str, Callable[[Path], str]] = {
+    "memory": lambda _: "memory://",
+    "sqlite": lambda folder: f"sqlite:///{folder / 'jobs.db'}",
+    "postgres": lambda _: postgres_servers.fresh_url(),
+    "redis": lambda _: (
+        f"{redis_servers.shared(redis_servers.bundled()).url}?namespace=engine_{redis_servers.fresh_namespace()}"
+    ),
+    "nats": lambda _: f"{nats_servers.shared().url}?namespace=engine_{nats_servers.fresh_namespace()}",
+}
+
+
+@pytest.fixture(params=URLS)
 async def app(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Mita]:
-    url = "memory://" if request.param == "memory" else f"sqlite:///{tmp_path / 'jobs.db'}"
-    app = Mita(url)
+    app = Mita(URLS[request.param](tmp_path))
     yield app
     await app.close()
 
