@@ -143,6 +143,4 @@ class Repeats:
 
     @staticmethod
     async def _find(store: Store, key: str) -> Repeat | None:
-        if not hasattr(store, "find_repeats"):  # TEMPORARY
-            return next((repeat for repeat in await store.list_repeats() if repeat.key == key), None)
         return (await store.find_repeats([key]))[0]

@@ -20,6 +20,8 @@ TUNED = {
     "enable_bitmapscan": "off",
     "enable_hashjoin": "off",
     "enable_mergejoin": "off",
+    # A process that is stopped in the middle of a transaction must not keep its rows from everybody else.
+    "idle_in_transaction_session_timeout": "10s",
 }
 UNTUNED = {"jit": "off"}
 
@@ -101,7 +103,12 @@ _WRONG = (
     "translate host name",
 )
 _MISSING = (errors.UndefinedTable, errors.UndefinedColumn, errors.UndefinedFunction, errors.InvalidSchemaName)
-_ROLLED_BACK = (errors.SerializationFailure, errors.DeadlockDetected, errors.LockNotAvailable)
+_ROLLED_BACK = (
+    errors.SerializationFailure,
+    errors.DeadlockDetected,
+    errors.LockNotAvailable,
+    errors.IdleInTransactionSessionTimeout,
+)
 _PASSING = (
     *_ROLLED_BACK,
     errors.QueryCanceled,

@@ -8,9 +8,9 @@ from mita.model.time import Wait
 from mita.ports.store import REPEATS
 from mita.rules.spec import edited
 
-from .arrays import storable, texts
+from .arrays import numbers, storable, texts
 from .enqueue import enqueue
-from .steps import Act, Row, Step, Steps, ask
+from .steps import Act, Ask, Row, Step, Steps, ask
 
 
 def put(act: Act, repeat: Repeat) -> Steps[Repeat]:
@@ -79,37 +79,48 @@ def due(_: Act, limit: int) -> Steps[DueRepeats]:
     return DueRepeats(now, come, repeats[len(come)].cursor if len(repeats) > len(come) else None)
 
 
-def fire(act: Act, firings: Sequence[Firing]) -> Steps[list[bool]]:
-    """Each firing is a transaction of its own: the compare-and-set and its jobs."""
-    won = []
-    for firing in firings:
-        took = yield from _fire(act, firing)
-        won.append(took)
-    return won
+def fire(act: Act, firings: Sequence[Firing]) -> Steps[tuple[list[bool], set[str]]]:
+    """Many in one transaction, which is one sync to disk for all of them. Who names a repeat twice takes two.
+
+    Also gives the queues that the database knows now."""
+    won = [False] * len(firings)
+    queues: set[str] = set()
+    left = dict(enumerate(firings))
+    while left:
+        part = {firing.key: at for at, firing in reversed(left.items())}  # the first of each key
+        queues |= yield from _fire(act, left, part, won)
+        left = {at: firing for at, firing in left.items() if at != part[firing.key]}
+    return won, queues
 
 
-def _fire(act: Act, firing: Firing) -> Steps[bool]:
-    [rows] = yield Step(
-        ask(
-            "fire",
-            key=firing.key,
-            cursor=firing.cursor,
-            revision=firing.revision,
-            next=firing.next,
-            fired=firing.fired,
-            last=firing.last,
-            state=firing.state.value,
-            reason=storable(firing.reason),
-        ),
-        last=not firing.jobs,
+def _fire(act: Act, firings: dict[int, Firing], part: dict[str, int], won: list[bool]) -> Steps[set[str]]:
+    together = [firings[at] for at in sorted(part.values())]
+    makes = any(firing.jobs for firing in together)
+    [rows] = yield Step(_moves_on(together), last=not makes)
+    took = {key for (key,) in rows}
+    for key in took:
+        won[part[key]] = True
+    jobs = [job for firing in together if firing.key in took for job in firing.jobs]
+    if jobs:
+        receipts = yield from enqueue(act, jobs)
+        return {job.queue for job, receipt in zip(jobs, receipts, strict=True) if receipt.created}
+    if makes:
+        yield Step(last=True)
+    return set()
+
+
+def _moves_on(firings: list[Firing]) -> Ask:
+    return ask(
+        "fire",
+        keys=texts([firing.key for firing in firings]),
+        cursors=numbers([firing.cursor for firing in firings]),
+        revisions=numbers([firing.revision for firing in firings]),
+        nexts=numbers([firing.next for firing in firings]),
+        fireds=numbers([firing.fired for firing in firings]),
+        lasts=numbers([firing.last for firing in firings]),
+        states=texts([firing.state.value for firing in firings]),
+        reasons=texts([firing.reason for firing in firings]),
     )
-    if firing.jobs:
-        yield from enqueue(act, firing.jobs) if rows else _nothing()
-    return bool(rows)
-
-
-def _nothing() -> Steps[None]:
-    yield Step(last=True)
 
 
 def find(_: Act, keys: Sequence[str]) -> Steps[list[Repeat | None]]:

@@ -148,7 +148,11 @@ class PostgresStore:
         return await self._side.do(lambda act: repeats.due(act, limit), again=True)
 
     async def fire(self, firings: Sequence[Firing]) -> list[bool]:
-        return await self._side.do(lambda act: repeats.fire(act, firings)) if firings else []
+        if not firings:
+            return []
+        won, queues = await self._side.do(lambda act: repeats.fire(act, firings))
+        self._place.queues |= queues
+        return won
 
     async def list_repeats(self) -> list[Repeat]:
         return await self._side.do(repeats.everything, again=True)

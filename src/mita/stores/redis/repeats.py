@@ -67,21 +67,36 @@ async def everything(room: Room) -> list[Repeat]:
 
 
 async def fire(room: Room, firings: Sequence[Firing]) -> list[bool]:
-    return [await _fire(room, firing) for firing in firings]
+    """Many in one call, as long as their jobs fit in it and live on the same server; the others one by one."""
+    won: list[bool] = []
+    together: list[Firing] = []
+    jobs = 0
+    for firing in firings:
+        alone = room.cluster or len(firing.jobs) > MOST
+        if together and (alone or jobs + len(firing.jobs) > MOST or len(together) == MOST):
+            won += await _fire_together(room, together)
+            together, jobs = [], 0
+        if alone:
+            won.append(await _fire_alone(room, firing))
+        else:
+            together.append(firing)
+            jobs += len(firing.jobs)
+    return won + (await _fire_together(room, together) if together else [])
 
 
-async def _fire(room: Room, firing: Firing) -> bool:
-    """One act, as long as the jobs fit in one call and live on the same server.
+async def _fire_together(room: Room, firings: Sequence[Firing]) -> list[bool]:
+    roots, args = as_args(room, [job for firing in firings for job in firing.jobs])
+    return await _compare_and_set(room, [(firing, b"", len(firing.jobs)) for firing in firings], roots, args)
 
-    Otherwise the act leaves the jobs as a parcel beside the repeat, and they are made next, under ids that are settled
-    already. If this process dies before that, the next sweep of any worker makes them, some seconds late. If it dies between
-    making them and throwing the parcel away, they are made again, which changes nothing unless such a job has ended and
-    been forgotten meanwhile: then it runs a second time.
+
+async def _fire_alone(room: Room, firing: Firing) -> bool:
+    """The act leaves the jobs as a parcel beside the repeat, and they are made next, under ids that are settled already.
+
+    If this process dies before that, the next sweep of any worker makes them, some seconds late. If it dies between making
+    them and throwing the parcel away, they are made again, which changes nothing unless such a job has ended and been
+    forgotten meanwhile: then it runs a second time.
     """
-    if not room.cluster and len(firing.jobs) <= MOST:
-        roots, args = as_args(room, firing.jobs)
-        return await _compare_and_set(room, firing, b"", roots, args)
-    won = await _compare_and_set(room, firing, _pack(firing.jobs) if firing.jobs else b"", [], [])
+    [won] = await _compare_and_set(room, [(firing, _pack(firing.jobs) if firing.jobs else b"", 0)], [], [])
     if won and firing.jobs:
         await enqueue(room, firing.jobs)
         await room.shared("delivered", f"{firing.key} {firing.cursor}")
@@ -96,22 +111,24 @@ async def deliver(room: Room) -> None:
         await room.shared("delivered", name)
 
 
-async def _compare_and_set(room: Room, firing: Firing, parcel: bytes, roots: list[str], args: list[Any]) -> bool:
-    said = await room.link.run(
-        "fire",
-        [room.keys.shared, *roots],
-        room.now(),
-        room.keys.bell,
-        firing.key,
-        firing.cursor,
-        firing.revision,
-        _or_empty(firing.next),
-        firing.fired,
-        _or_empty(firing.last),
-        firing.state.value,
-        firing.reason,
-        parcel,
-        len(args) // 3,
-        *args,
-    )
-    return bool(said)
+async def _compare_and_set(
+    room: Room, firings: Sequence[tuple[Firing, bytes, int]], roots: list[str], jobs: list[Any]
+) -> list[bool]:
+    """Each with its parcel, and how many of the jobs are its own."""
+    args: list[Any] = []
+    for firing, parcel, own in firings:
+        args += (
+            firing.key,
+            firing.cursor,
+            firing.revision,
+            _or_empty(firing.next),
+            firing.fired,
+            _or_empty(firing.last),
+            firing.state.value,
+            firing.reason,
+            parcel,
+            own,
+        )
+    keys = [room.keys.shared, *roots]
+    said = await room.link.run("fire", keys, room.now(), room.keys.bell, len(firings), *args, *jobs)
+    return [bool(one) for one in said]

@@ -55,7 +55,7 @@ def _answer_all(calls: list[_Call]) -> None:
 
 
 class Line:
-    """`writes=False` makes a line of readers: no lock, no transaction of ours."""
+    """`writes=False` makes a line of readers: no transaction of ours, and the lock only to come and to go."""
 
     def __init__(self, path: Path, sql: Statements, clock: Clock, ring: Ring, *, writes: bool) -> None:
         self._path, self._sql, self._clock, self._ring, self._writes = path, sql, clock, ring, writes
@@ -87,7 +87,7 @@ class Line:
         inode = 0
         while (calls := self._next()) is not None:
             try:
-                if connection is None:
+                if connection is None or lock is None:
                     connection, lock = self._open()
                     inode = self._path.stat().st_ino
                 self._check_file(inode)
@@ -99,7 +99,7 @@ class Line:
         self._leave(connection, lock)
         self._answer([self._last])
 
-    def _open(self) -> tuple[sqlite3.Connection, FairLock | None]:
+    def _open(self) -> tuple[sqlite3.Connection, FairLock]:
         """Under the lock, readers too: two who make a fresh file's write-ahead log at once find it locked."""
         prepare(self._path)
         lock = FairLock(Path(f"{self._path}-lock"))
@@ -109,10 +109,7 @@ class Line:
         except BaseException:
             lock.close()
             raise
-        if self._writes:
-            return connection, lock
-        lock.close()
-        return connection, None
+        return connection, lock
 
     def _check_file(self, inode: int) -> None:
         """A file that was deleted or replaced under us would take jobs that nobody ever finds."""
@@ -136,8 +133,8 @@ class Line:
             calls.append(another)
         return calls
 
-    def _run(self, connection: sqlite3.Connection, lock: FairLock | None, calls: list[_Call]) -> None:
-        if lock is None:
+    def _run(self, connection: sqlite3.Connection, lock: FairLock, calls: list[_Call]) -> None:
+        if not self._writes:
             tx = Tx(connection, self._sql, self._clock.now())
             self._attempt(tx, calls[0])
             return
@@ -191,11 +188,8 @@ class Line:
 
     @staticmethod
     def _leave(connection: sqlite3.Connection | None, lock: FairLock | None) -> None:
-        """Closing the last connection writes the log back into the file, so that too happens under the lock."""
-        if connection is None:
-            return
-        if lock is None:
-            connection.close()
+        """Under the lock: the last one to leave writes the log back into the file, and everybody looks whether he is."""
+        if connection is None or lock is None:
             return
         with lock:
             connection.close()

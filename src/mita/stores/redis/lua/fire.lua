@@ -1,28 +1,40 @@
--- fire: if a repeat still stands at this cursor and revision, move it on, and make its jobs in the same act.
+-- fire: each repeat that still stands at its cursor and revision is moved on, and its jobs are made in the same act.
 -- KEYS  1 root of what is shared, then roots of the queues of the jobs
--- ARGV  1 now, '' to ask the server  2 channel of the bell  3 key  4 cursor  5 revision  6 next, '' for none  7 fired
---       8 last, '' for none  9 state  10 reason  11 parcel: jobs that cannot be made in this act, '' for none
---       12 number of jobs that can, then of each: meta, id, the packed rest (see include/intake)
--- gives 1 when it won, 0 when somebody else fired, edited or paused it
+-- ARGV  1 now, '' to ask the server  2 channel of the bell  3 number of firings
+--       then of each: key, cursor, revision, next ('' for none), fired, last ('' for none), state, reason,
+--       parcel (jobs that cannot be made in this act, '' for none), number of jobs that can
+--       then of each of those: meta, id, the packed rest (see include/intake)
+-- gives for each firing 1 when it won, 0 when somebody else fired, edited or paused the repeat
 -- include keys
 -- include record
 -- include places
 -- include intake
 -- include repeating
-local now, s, key = clock(ARGV[1]), shared_of(KEYS[1]), ARGV[3]
-local r = read_repeat(s, key)
-if not r or r.state ~= 'active' or r.cursor ~= tonumber(ARGV[4]) or r.revision ~= tonumber(ARGV[5]) then return 0 end
+local now, s, n = clock(ARGV[1]), shared_of(KEYS[1]), tonumber(ARGV[3])
+local said, moved, parcels, items, from = {}, {}, {}, {}, 4 + n * 10
+for i = 1, n do
+  local at = i * 10 - 6
+  local key, cursor, jobs = ARGV[at], ARGV[at + 1], tonumber(ARGV[at + 9])
+  local r = moved[key] or read_repeat(s, key)
+  said[i] = 0
+  if r and r.state == 'active' and r.cursor == tonumber(cursor) and r.revision == tonumber(ARGV[at + 2]) then
+    said[i] = 1
+    r.cursor, r.count = tonumber(ARGV[at + 3]) or false, r.count + tonumber(ARGV[at + 4])
+    r.last = tonumber(ARGV[at + 5]) or r.last
+    r.state, r.reason = ARGV[at + 6], ARGV[at + 7]
+    moved[key] = r
+    if ARGV[at + 8] ~= '' then parcels[key .. ' ' .. cursor] = ARGV[at + 8] end
+    for j = from, from + jobs * 3 - 1 do items[#items + 1] = ARGV[j] end
+  end
+  from = from + jobs * 3
+end
 local queues = {}
 for i = 2, #KEYS do queues[i - 1] = queue_of(KEYS[i]) end
-if #queues > 0 then take_in(queues, s, 13, tonumber(ARGV[12]), now) end
-if ARGV[11] ~= '' then
-  local name = key .. ' ' .. ARGV[4]
-  call('HSET', s.parcels, name, ARGV[11])
+if #items > 0 then take_in(queues, s, 1, #items / 3, now, items) end
+for name, parcel in pairs(parcels) do
+  call('HSET', s.parcels, name, parcel)
   call('ZADD', s.promised, now, name)
 end
-r.cursor, r.count = tonumber(ARGV[6]) or false, r.count + tonumber(ARGV[7])
-r.last = tonumber(ARGV[8]) or r.last
-r.state, r.reason = ARGV[9], ARGV[10]
-write_repeat(s, key, r)
+for key, r in pairs(moved) do write_repeat(s, key, r) end
 ring(ARGV[2])
-return 1
+return said

@@ -81,9 +81,10 @@ local function kind_of(queues, meta, now)
   return { q = q, line = line, due = plain(due), flag = m[5], unique = m[6], head = head }
 end
 
--- Gives the position of every job that was not taken in, and the id of the one that is there instead.
-local function take_in(queues, registry, from, n, now)
-  local args, ids, kinds, refused = ARGV, {}, {}, {}
+-- Gives the position of every job that was not taken in, and the id of the one that is there instead. The items are among
+-- the arguments unless others are given.
+local function take_in(queues, registry, from, n, now, given)
+  local args, ids, kinds, refused = given or ARGV, {}, {}, {}
   for i = 1, n do ids[i] = args[from + i * 3 - 2] end
   local known = known_ids(queues, registry, ids)
   for _, q in ipairs(queues) do begin(q) end

@@ -1,0 +1,75 @@
+"""What the tests begin with, in few words."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from typing import Any
+
+from mita import Cron, Every, Mita
+from mita.client.patterns import repeat_spec
+from mita.engine.scheduler import fire_due
+from mita.model.job import Job
+from mita.model.repeat import Repeat
+from mita.model.time import Moment
+from mita.model.view import JobFilter
+from mita.ports.store import Store
+from mita.rules import spec
+
+KEY = "digest"
+
+
+class Scene:
+    """An app with one task, `digest`, and the store behind it; `another` is to that as another process is."""
+
+    def __init__(self, app: Mita, store: Store, made: Callable[[], Store], stack: AsyncExitStack) -> None:
+        self.app, self.store = app, store
+        self._made, self._stack = made, stack
+
+        @app.task(queue="mail")
+        async def digest(day: str = "today") -> None: ...
+
+        self.digest = digest
+
+    async def another(self) -> Store:
+        store = self._made()
+        await store.open()
+        self._stack.push_async_callback(store.close)
+        return store
+
+    async def stands(self, pattern: Every | Cron, cursor: Moment, key: str = KEY, **choices: Any) -> Repeat:
+        """A repeat whose next fire is that moment, however long ago: as if nobody had been there since."""
+        wanted = repeat_spec(self.digest.call(), pattern, choices)
+        return await self.store.put_repeat(Repeat(key=key, spec=spec.pack(wanted), cursor=cursor))
+
+    async def repeat(self, key: str = KEY) -> Repeat:
+        [found] = [repeat for repeat in await self.store.list_repeats() if repeat.key == key]
+        return found
+
+    async def jobs(self, key: str = KEY) -> list[Job]:
+        found: list[Job] = []
+        after: str | None = None
+        while True:
+            page = await self.store.page(JobFilter(repeat=key), after, 1000)
+            found += page.jobs
+            if (after := page.after) is None:
+                return sorted(found, key=lambda job: job.fire_time or 0)
+
+    async def fired(self, key: str = KEY) -> list[Moment]:
+        """The fire times of all its jobs."""
+        return [job.fire_time or 0 for job in await self.jobs(key)]
+
+    async def fire(self) -> int:
+        """All that is due now."""
+        total, wait = 0, 0
+        while wait == 0:
+            won, again = await fire_due(self.store)
+            total, wait = total + won, 1 if again is None else again
+        return total
+
+
+async def eventually(holds: Callable[[], Awaitable[bool]], what: str, within: float = 15) -> None:
+    """Look again and again until it holds."""
+    deadline = asyncio.get_running_loop().time() + within
+    while not await holds():
+        assert asyncio.get_running_loop().time() < deadline, f"not within {within:g} s: {what}"
+        await asyncio.sleep(0.01)

@@ -1,0 +1,230 @@
+"""What becomes of a repeat whose time has come, has long come, or is over: on every store."""
+
+from typing import Any
+
+import pytest
+
+from mita import All, Cron, Every
+from mita.engine.scheduler import firing_of
+from mita.model.job import State
+from mita.model.outcome import Settlement, Verdict
+from mita.model.repeat import Firing, Repeat, RepeatState
+from mita.model.time import DAY, HOUR, MINUTE, SECOND, Moment
+from mita.rules.show import as_datetime
+from mita.testing.contract.clocks import Ticker
+from tests.rules.test_cron import utc
+
+from .given import KEY, Scene
+
+POLICIES: list[Any] = ["skip", "once", All(5), All(100)]
+OUTAGE = DAY + 30 * MINUTE  # a repeat of every hour has missed 24 windows by then, and its 25th is half an hour late
+
+
+async def after_an_outage(scene: Scene, **choices: Any) -> tuple[Moment, Repeat]:
+    """Fires once, a day later; gives the first window and how the repeat stands."""
+    first = await scene.store.now() - OUTAGE
+    await scene.stands(Every(3600), first, **choices)
+    assert await scene.fire() == 1
+    return first, await scene.repeat()
+
+
+async def test_fires_keep_their_cadence_when_the_scheduler_is_late(scene: Scene, clock: Ticker) -> None:
+    """I7"""
+    first = await scene.store.now()
+    await scene.stands(Every(1), first)
+    for late in (0, 300, 700, 10):
+        await clock.tick(late)
+        await scene.fire()
+        await clock.tick(SECOND - late)
+    fired = await scene.fired()
+    assert all((time - first) % SECOND == 0 for time in fired)
+    assert fired == [first + n * SECOND for n in range(4)]
+
+
+@pytest.mark.parametrize("missed", POLICIES)
+async def test_a_fire_that_is_due_exactly_now_is_not_a_missed_one(scene: Scene, missed: Any) -> None:
+    now = await scene.store.now()
+    await scene.stands(Every(60), now, missed=missed)
+    assert await scene.fire() == 1
+    assert await scene.fired() == [now]
+    assert (await scene.repeat()).cursor == now + MINUTE
+
+
+async def test_skip_drops_what_was_missed_in_a_day(scene: Scene) -> None:
+    first, repeat = await after_an_outage(scene, missed="skip")
+    assert await scene.fired() == []
+    assert (repeat.cursor, repeat.count, repeat.last) == (first + 25 * HOUR, 0, None)
+
+
+async def test_once_makes_one_job_for_a_day_dated_at_the_first_window(scene: Scene) -> None:
+    first, repeat = await after_an_outage(scene, missed="once")
+    assert await scene.fired() == [first]
+    assert (repeat.cursor, repeat.count, repeat.last) == (first + 25 * HOUR, 1, first)
+
+
+async def test_all_makes_up_for_every_window_of_a_day(scene: Scene) -> None:
+    first, repeat = await after_an_outage(scene, missed=All(100))
+    assert await scene.fired() == [first + n * HOUR for n in range(25)]
+    assert (repeat.cursor, repeat.count, repeat.last) == (first + 25 * HOUR, 25, first + 24 * HOUR)
+
+
+async def test_all_stops_at_its_cap_and_goes_on_right_after_now(scene: Scene) -> None:
+    first, repeat = await after_an_outage(scene, missed=All(5))
+    assert await scene.fired() == [first + n * HOUR for n in range(5)]
+    assert (repeat.cursor, repeat.count) == (first + 25 * HOUR, 5)
+
+
+async def test_a_limit_holds_in_the_middle_of_a_catch_up(scene: Scene) -> None:
+    first, repeat = await after_an_outage(scene, missed=All(100), limit=7)
+    assert await scene.fired() == [first + n * HOUR for n in range(7)]
+    assert (repeat.state, repeat.count, repeat.cursor) == (RepeatState.FINISHED, 7, None)
+    assert "limit" in repeat.reason
+    assert await scene.fire() == 0
+
+
+async def test_a_catch_up_of_thousands_is_whole(scene: Scene) -> None:
+    """I7 I14: more jobs than any store takes in one call."""
+    first = await scene.store.now() - 3000 * SECOND
+    await scene.stands(Every(1), first, missed=All(2500))
+    assert await scene.fire() == 1
+    assert await scene.fired() == [first + n * SECOND for n in range(2500)]
+    assert (await scene.repeat()).count == 2500
+
+
+async def test_new_york_is_caught_up_with_through_a_change_of_clocks(scene: Scene) -> None:
+    """Down over the night of 8 March 2026, in which 02:30 does not exist there."""
+    windows = [utc(2026, 3, 7, 7, 30), utc(2026, 3, 8, 7), utc(2026, 3, 9, 6, 30), utc(2026, 3, 10, 6, 30)]
+    await scene.stands(Cron("30 2 * * *", tz="America/New_York"), windows[0], missed=All(4))
+    await scene.fire()
+    assert await scene.fired() == windows
+    now, following = await scene.store.now(), (await scene.repeat()).cursor
+    assert following is not None
+    assert now < following <= now + 25 * HOUR
+
+
+async def test_new_york_has_the_hour_that_comes_twice_once(scene: Scene) -> None:
+    windows = [utc(2025, 11, 1, 5, 30), utc(2025, 11, 2, 5, 30), utc(2025, 11, 3, 6, 30)]
+    await scene.stands(Cron("30 1 * * *", tz="America/New_York"), windows[0], missed=All(3))
+    await scene.fire()
+    assert await scene.fired() == windows
+
+
+async def test_an_overlapping_fire_makes_no_second_job(scene: Scene, clock: Ticker) -> None:
+    """A job that takes longer than the interval."""
+    first = await scene.store.now()
+    await scene.stands(Every(1), first, overlap="skip")
+    await scene.fire()
+    [claim] = (await scene.store.claim(["mail"], 10, MINUTE, "w")).claims
+    for _ in range(2):
+        await clock.tick(SECOND)
+        await scene.fire()
+    assert await scene.fired() == [first]
+    assert await scene.store.settle([Settlement(claim, Verdict(state=State.SUCCEEDED, keep=HOUR))]) == [True]
+    await clock.tick(SECOND)
+    await scene.fire()
+    assert await scene.fired() == [first, first + 3 * SECOND]
+    assert (await scene.repeat()).count == 4
+
+
+async def test_nothing_fires_at_its_end(scene: Scene) -> None:
+    now = await scene.store.now()
+    end = as_datetime(now + 2 * SECOND)
+    await scene.stands(Every(1), now - 10 * SECOND, end_before=end, missed=All(100))
+    await scene.fire()
+    assert (await scene.repeat()).cursor == now + SECOND
+    last = await scene.stands(Every(1), now, "last", end_before=as_datetime(now + SECOND))
+    [turn] = [firing_of(last, now)]
+    assert await scene.store.fire([turn]) == [True]
+    ended = await scene.repeat("last")
+    assert (ended.state, ended.cursor, ended.reason) == (RepeatState.FINISHED, None, "no fire is left before its end")
+    assert await scene.fired("last") == [now]
+
+
+async def test_a_start_is_the_first_fire_of_an_interval(scene: Scene) -> None:
+    start = as_datetime(await scene.store.now() + HOUR)
+    put = await scene.app.repeat(KEY, scene.digest.call(), Every(60), start_after=start)
+    assert put.next == start
+    nine = await scene.app.repeat("nine", scene.digest.call(), Cron("0 9 * * *"), start_after=start)
+    assert nine.next is not None
+    assert nine.next >= start
+    assert await scene.fire() == 0
+
+
+async def old_and_new(scene: Scene) -> tuple[Firing, Moment]:
+    """A repeat that is due, and what a scheduler has already planned for it."""
+    now = await scene.store.now()
+    await scene.stands(Every(60), now)
+    [due] = (await scene.store.due_repeats(10)).repeats
+    return firing_of(due, now), now
+
+
+async def test_a_repeat_that_is_removed_while_due_does_not_fire(scene: Scene) -> None:
+    """I7"""
+    planned, _ = await old_and_new(scene)
+    assert await scene.app.repeats.remove(KEY)
+    assert await scene.store.fire([planned]) == [False]
+    assert await scene.jobs() == []
+
+
+async def test_nor_does_it_fire_on_the_one_that_took_its_place(scene: Scene) -> None:
+    """I7"""
+    planned, now = await old_and_new(scene)
+    assert await scene.app.repeats.remove(KEY)
+    put = await scene.app.repeat(KEY, scene.digest.call("tomorrow"), Every(60), start_after=as_datetime(now))
+    assert put.count == 0
+    assert await scene.store.fire([planned]) == [False]
+    assert await scene.jobs() == []
+
+
+async def test_a_repeat_that_is_paused_while_due_does_not_fire(scene: Scene) -> None:
+    """I7"""
+    planned, now = await old_and_new(scene)
+    assert await scene.app.repeats.pause(KEY)
+    assert await scene.store.fire([planned]) == [False]
+    assert await scene.fire() == 0
+    assert await scene.app.repeats.resume(KEY)
+    assert await scene.fire() == 1
+    assert await scene.fired() == [now]
+
+
+async def test_a_repeat_that_is_edited_while_due_fires_as_it_is_now(scene: Scene) -> None:
+    """I7"""
+    planned, now = await old_and_new(scene)
+    await scene.app.repeat(KEY, scene.digest.call("tomorrow"), Every(60))
+    assert await scene.store.fire([planned]) == [False]
+    assert await scene.fire() == 1
+    [job] = await scene.jobs()
+    assert (job.fire_time, job.payload) == (now, scene.digest.call("tomorrow").payload)
+
+
+async def test_an_upsert_changes_pattern_and_payload_and_keeps_the_count(scene: Scene) -> None:
+    now = await scene.store.now()
+    await scene.stands(Every(60), now)
+    await scene.fire()
+    edited = await scene.app.repeat(KEY, scene.digest.call("tomorrow"), Cron("0 9 * * *"), missed="once")
+    assert (edited.count, edited.last, edited.missed) == (1, as_datetime(now), "once")
+    assert edited.next is not None
+    assert (edited.next.hour, edited.next.minute) == (9, 0)
+    assert (await scene.repeat()).count == 1
+
+
+async def test_what_cannot_be_read_is_parked_in_sight_and_stops_nobody(scene: Scene) -> None:
+    """I15"""
+    now = await scene.store.now()
+    healthy = await scene.stands(Every(60), now - 5, "healthy")
+    await scene.store.put_repeat(Repeat(key="broken", spec=b"\xc1", cursor=now - 10))
+    await scene.store.put_repeat(Repeat(key="strange", spec=healthy.spec[:-1], cursor=now - 10))
+    assert await scene.fire() == 3
+    assert await scene.fired("healthy") == [now - 5]
+    for key in ("broken", "strange"):
+        parked = await scene.repeat(key)
+        assert (parked.state, parked.cursor) == (RepeatState.PARKED, None)
+        assert "cannot be read" in parked.reason
+    assert {(shown.key, shown.state) for shown in await scene.app.repeats.all()} == {
+        ("broken", "parked"),
+        ("healthy", "active"),
+        ("strange", "parked"),
+    }
+    assert await scene.fire() == 0
+    mended = await scene.app.repeat("broken", scene.digest.call(), Every(60))
+    assert (mended.state, mended.reason) == ("active", "")

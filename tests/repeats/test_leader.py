@@ -1,0 +1,107 @@
+"""A leader that is stopped for longer than its lock, in a process of its own, and comes back: on every store."""
+
+import asyncio
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from mita import All, Every, Mita
+
+from .conftest import Rented
+from .given import Scene, eventually
+from .stores import SHARED, address, handle
+
+LOCK = 0.5
+KEYS = 5
+HOME = Path(__file__).parents[2]
+
+
+class Process:
+    """What it says goes into a file, so that it never waits for a reader."""
+
+    def __init__(self, arguments: list[str], said: Path) -> None:
+        self._said = said
+        with said.open("wb") as out:
+            command = [sys.executable, "-m", "tests.repeats.process", *arguments]
+            self._process = subprocess.Popen(command, cwd=HOME, stdout=out, stderr=out)
+
+    @property
+    def said(self) -> str:
+        return self._said.read_text()
+
+    @property
+    def took(self) -> int:
+        return self.said.count("from now on")
+
+    def signal(self, number: int) -> None:
+        self._process.send_signal(number)
+
+    def end(self) -> int:
+        self.signal(signal.SIGCONT)
+        self.signal(signal.SIGTERM)
+        try:
+            return self._process.wait(20)
+        finally:
+            self._process.kill()
+
+
+@pytest.fixture(params=SHARED)
+async def shared(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[tuple[Scene, list[str]]]:
+    url, namespace = address(request.param, tmp_path)
+    async with AsyncExitStack() as stack:
+        app = Mita("memory://")
+        rented = Rented(lambda: handle(request.param, url, namespace), stack)
+        app._place = rented  # type: ignore[assignment]
+        scene = Scene(app, await rented.store(), rented._made, stack)
+        yield scene, [request.param, url, namespace, str(LOCK)]
+
+
+async def freeze(scene: Scene, process: Process) -> None:
+    """Stop it, but not inside a transaction: on an embedded file that would stop everybody."""
+    while True:
+        process.signal(signal.SIGSTOP)
+        try:
+            async with asyncio.timeout(0.5):
+                await scene.store.leave("nobody")
+            return
+        except TimeoutError:
+            process.signal(signal.SIGCONT)
+            await asyncio.sleep(0.013)
+
+
+async def test_a_leader_that_comes_back_late_fires_nothing_twice(shared: tuple[Scene, list[str]], tmp_path: Path) -> None:
+    """I7"""
+    scene, arguments = shared
+    for n in range(KEYS):
+        await scene.app.repeat(f"k{n}", scene.digest.call(), Every(0.02), missed=All(10_000))
+    three = [Process(arguments, tmp_path / f"said-{n}") for n in range(3)]
+    try:
+
+        async def fires(least: int) -> None:
+            async def enough() -> bool:
+                return (await scene.repeat("k0")).count >= least
+
+            await eventually(enough, f"{least} fires; {[process.said for process in three]}", 30)
+
+        await fires(20)
+        [leader] = [process for process in three if process.took]
+        await freeze(scene, leader)
+        before = (await scene.repeat("k0")).count
+        await asyncio.sleep(3 * LOCK)
+        await fires(before + 20)
+        assert sum(process.took for process in three) == 2, "one of the others took over"
+        leader.signal(signal.SIGCONT)
+        await fires((await scene.repeat("k0")).count + 20)
+    finally:
+        codes = [process.end() for process in three]
+    assert codes == [0, 0, 0], [process.said for process in three]
+    for n in range(KEYS):
+        times = await scene.fired(f"k{n}")
+        assert {later - earlier for earlier, later in pairwise(times)} == {20}
+        assert len(times) == (await scene.repeat(f"k{n}")).count

@@ -1,0 +1,201 @@
+"""Schedulers at work: how they sleep, wake, share, fail and leave. On every store, in real time."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from mita import All, Every, StoreError
+from mita.engine.alone import LoneScheduler
+from mita.engine.scheduler import Scheduler
+from mita.model.repeat import DueRepeats, Firing
+from mita.model.time import SECOND
+
+from .given import KEY, Scene, eventually
+
+LONG = 30.0  # seconds: whoever polls this slowly must have been woken
+KEYS, FIRES = 10, 100
+
+
+@asynccontextmanager
+async def at_work(*schedulers: Scheduler | LoneScheduler) -> AsyncIterator[None]:
+    tasks = [asyncio.create_task(scheduler.run()) for scheduler in schedulers]
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+        ended = await asyncio.gather(*tasks, return_exceptions=True)
+        assert all(isinstance(end, asyncio.CancelledError) for end in ended), ended
+
+
+async def test_five_without_a_lock_fire_each_time_exactly_once(live: Scene) -> None:
+    """I7"""
+    for n in range(KEYS):
+        await live.app.repeat(f"k{n}", live.digest.call(), Every(0.02), limit=FIRES, missed=All(10_000))
+    five = [Scheduler(await live.another(), 0.05, 0, f"s{n}") for n in range(5)]
+
+    async def over() -> bool:
+        return all(repeat.state == "finished" for repeat in await live.app.repeats.all())
+
+    async with at_work(*five):
+        await eventually(over, "all have fired as often as they may", 60)
+    for n in range(KEYS):
+        times = await live.fired(f"k{n}")
+        assert {later - earlier for earlier, later in pairwise(times)} == {20}
+        assert len(times) == FIRES == (await live.repeat(f"k{n}")).count
+
+
+async def test_one_that_sleeps_hears_of_a_repeat_and_fires_on_time(live: Scene) -> None:
+    alone = live.app.scheduler(lock=0, poll=LONG)
+    async with at_work(alone):
+        await asyncio.sleep(0.3)
+        start = datetime.now(UTC) + timedelta(seconds=0.5)
+        await live.app.repeat(KEY, live.digest.call(), Every(3600), start_after=start)
+
+        async def made() -> bool:
+            return bool(await live.jobs())
+
+        await eventually(made, "it fires", 5)
+    [job] = await live.jobs()
+    assert job.fire_time is not None
+    assert 0 <= job.created - job.fire_time < 2 * SECOND, "it neither overslept nor fired early"
+
+
+async def test_a_worker_hears_of_it_too(live: Scene) -> None:
+    worker = live.app.worker(poll=LONG, schedule_lock=0, lease=60)
+    running = asyncio.create_task(worker.run())
+    await asyncio.sleep(0.5)
+    await live.app.repeat(KEY, live.digest.call(), Every(0.1), limit=3)
+
+    async def done() -> bool:
+        return [job.state for job in await live.jobs()] == ["succeeded"] * 3
+
+    await eventually(done, "it fires and runs", 10)
+    worker.stop()
+    await running
+
+
+async def test_a_worker_that_leaves_repeats_to_others_does(live: Scene) -> None:
+    worker = live.app.worker(poll=0.05, schedule=False)
+    running = asyncio.create_task(worker.run())
+    await live.app.repeat(KEY, live.digest.call(), Every(0.01))
+    await asyncio.sleep(0.3)
+    worker.stop()
+    await running
+    assert await live.jobs() == []
+
+
+async def test_more_than_a_batch_is_drained_without_sleeping(live: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mita.engine.scheduler.BATCH", 20)
+    monkeypatch.setattr("mita.engine.scheduler.TOGETHER", 15)
+    now = await live.store.now()
+    for n in range(70):
+        await live.stands(Every(3600), now - SECOND, f"k{n}")
+
+    async def all_fired() -> bool:
+        return all(repeat.count == 1 for repeat in await live.store.list_repeats())
+
+    async with at_work(Scheduler(await live.another(), LONG, 0, "s")):
+        await eventually(all_fired, "all have fired")
+
+
+# ---------------------------------------------------------------- the lock
+
+
+async def test_with_a_lock_one_does_the_work_and_hands_it_over(live: Scene, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "mita.scheduler")
+    await live.app.repeat(KEY, live.digest.call(), Every(0.02), missed=All(10_000))
+    first, second = (live.app.scheduler(lock=LONG, poll=LONG) for _ in range(2))
+    running = asyncio.create_task(first.run())
+
+    async def first_leads() -> bool:
+        return first.leads and len(await live.jobs()) > 3
+
+    await eventually(first_leads, "the first leads")
+    async with at_work(second):
+        await asyncio.sleep(0.3)
+        assert (second.leads, second.changes) == (False, (0, 0))
+        first.stop()
+        await running
+
+        async def second_leads() -> bool:
+            return second.leads
+
+        await eventually(second_leads, "the second takes over as soon as the first has left", 5)
+    assert (first.changes, second.changes) == ((1, 0), (1, 0))
+    assert sum("from now on" in line for line in caplog.messages) == 2
+    times = await live.fired()
+    assert {later - earlier for earlier, later in pairwise(times)} == {20}
+
+
+async def test_one_that_was_away_too_long_finds_its_lock_lost(live: Scene) -> None:
+    one = Scheduler(await live.another(), 0.05, 0.3, "one")
+    async with at_work(one):
+
+        async def leads() -> bool:
+            return one.leads
+
+        await eventually(leads, "it leads")
+
+        async def taken() -> bool:
+            """By whoever comes while it sleeps: its own renewals are in the way until one is late."""
+            await live.store.unlock("scheduler", "one")
+            return await live.store.lock("scheduler", "two", 60_000)
+
+        await eventually(taken, "another takes the lock")
+
+        async def lost() -> bool:
+            return not one.leads
+
+        await eventually(lost, "it notices")
+        assert (one.gained, one.lost) == (1, 1)
+
+
+# ---------------------------------------------------------------- trouble
+
+
+class Moody:
+    """A store that is away now and then."""
+
+    def __init__(self, store: Any, failures: int) -> None:
+        self._store, self._failures = store, failures
+        self.asked: list[float] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    async def due_repeats(self, limit: int) -> DueRepeats:
+        self.asked.append(asyncio.get_running_loop().time())
+        if len(self.asked) <= self._failures:
+            raise StoreError("the line is dead", transient=True)
+        answer: DueRepeats = await self._store.due_repeats(limit)
+        return answer
+
+    async def fire(self, firings: Sequence[Firing]) -> list[bool]:
+        won: list[bool] = await self._store.fire(firings)
+        if len(self.asked) == self._failures + 1:
+            raise StoreError("the answer was lost", transient=True)
+        return won
+
+
+async def test_trouble_is_waited_out_longer_and_longer_and_fires_nothing_twice(live: Scene) -> None:
+    """I7: also when the answer to a fire is lost."""
+    moody = Moody(await live.another(), 4)
+    await live.stands(Every(3600), await live.store.now())
+    stubborn: Any = moody
+    async with at_work(Scheduler(stubborn, 0.05, 0, "s")):
+
+        async def calm() -> bool:
+            return len(moody.asked) > 7
+
+        await eventually(calm, "it goes on")
+    waits = [later - earlier for earlier, later in pairwise(moody.asked)]
+    for wait, (least, most) in zip(waits, ((0.025, 0.05), (0.05, 0.1), (0.1, 0.2), (0.2, 0.4)), strict=False):
+        assert least * 0.9 <= wait < most + 0.5
+    assert (len(await live.jobs()), (await live.repeat()).count) == (1, 1)
