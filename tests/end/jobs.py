@@ -1,0 +1,240 @@
+"""The jobs of these tests. Each writes down when it starts, when its one effect is done, and how it ends."""
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from mita import Job, Mita, Reschedule, Retry
+
+from .record import Record
+
+QUICK = Retry(max_retries=20, base=0.05, cap=0.2, max_crashes=1000)
+TWO_RETRIES = Retry(max_retries=2, base=0.05, cap=0.2, max_crashes=1000)
+POISON = Retry(base=0.2, cap=0.4, max_crashes=3)
+KEPT: dict[str, Any] = {"keep": 86_400, "keep_most": 1_000_000_000, "retry": QUICK}  # the checker wants to see every job
+
+
+class Here:
+    """What the handlers of this process know of it: where to write, and the files that let a waiting handler go on."""
+
+    record: Record
+    gate: Path
+    deadly: str = ""  # the kill point of this process, if it lies in a handler
+
+
+def note(what: str, job: Job, n: int, how: str = "") -> None:
+    claim = job._claim
+    Here.record.write(
+        what,
+        n=n,
+        job=job.id,
+        token=job.token,
+        attempt=job.attempt,
+        task=job.task,
+        key=claim.resource,
+        due=claim.due,
+        at=claim.at,
+        how=how,
+    )
+
+
+def die(why: str) -> None:
+    """As a power cut would have it: nothing is tidied up."""
+    Here.record.write("dying", how=why)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@contextmanager
+def on_record(job: Job, n: int) -> Iterator[None]:
+    note("start", job, n)
+    if Here.deadly == "run.start":
+        die(Here.deadly)
+    try:
+        yield
+    except BaseException as error:
+        note("end", job, n, type(error).__name__)
+        raise
+    note("end", job, n, "returned")
+
+
+def effect(job: Job, n: int) -> int:
+    """What the job is for. Its result names the run that gave it."""
+    note("effect", job, n)
+    if Here.deadly == "run.effect":
+        die(Here.deadly)
+    return job.token
+
+
+# ---------------------------------------------------------------- plain ones
+
+
+async def nap(job: Job, n: int, ms: int = 0) -> int:
+    with on_record(job, n):
+        await asyncio.sleep(ms / 1000)
+        return effect(job, n)
+
+
+def thread_nap(job: Job, n: int, ms: int = 0) -> int:
+    with on_record(job, n):
+        time.sleep(ms / 1000)
+        return effect(job, n)
+
+
+async def keyed(job: Job, n: int, key: str, ms: int = 0) -> int:
+    with on_record(job, n):
+        await asyncio.sleep(ms / 1000)
+        return effect(job, n)
+
+
+async def tick(job: Job) -> int:
+    """What repeats make."""
+    with on_record(job, -1):
+        return effect(job, -1)
+
+
+async def noop() -> None:
+    """Nothing at all, not even a line: for counting by the hundred thousand."""
+
+
+# ---------------------------------------------------------------- those that do not simply return
+
+
+async def flaky(job: Job, n: int, failures: int, ms: int = 0) -> int:
+    with on_record(job, n):
+        await asyncio.sleep(ms / 1000)
+        if job.attempt <= failures:
+            raise RuntimeError(f"failure {job.attempt} of {failures}")
+        return effect(job, n)
+
+
+async def moving(job: Job, n: int, times: int, ms: int = 0) -> int:
+    with on_record(job, n):
+        await asyncio.sleep(ms / 1000)
+        if job.reschedules < times:
+            raise Reschedule(after=0.05)
+        return effect(job, n)
+
+
+def doomed(job: Job, n: int, ms: int = 0) -> int:
+    with on_record(job, n):
+        time.sleep(ms / 1000)
+        raise RuntimeError("always")
+
+
+async def poison(job: Job, n: int) -> int:
+    with on_record(job, n):
+        die("poison")
+        return effect(job, n)
+
+
+# ---------------------------------------------------------------- those that take their time
+
+
+async def blocking(job: Job, n: int, ms: int) -> int:
+    """What one should not do: it holds up the whole event loop."""
+    with on_record(job, n):
+        time.sleep(ms / 1000)  # noqa: ASYNC251
+        return effect(job, n)
+
+
+async def spinning(job: Job, n: int, ms: int) -> int:
+    """Worse: it holds up the event loop, and every other thread of the process has to beg for the interpreter."""
+    with on_record(job, n):
+        end = time.monotonic() + ms / 1000
+        while time.monotonic() < end:
+            pass
+        return effect(job, n)
+
+
+async def slow_at_first(job: Job, n: int, ms: int) -> int:
+    """Slow in its first run, and quick when it is run again."""
+    with on_record(job, n):
+        await asyncio.sleep(ms / 1000 if job.token == 1 else 0)
+        return effect(job, n)
+
+
+def slow_thread_at_first(job: Job, n: int, ms: int) -> int:
+    with on_record(job, n):
+        time.sleep(ms / 1000 if job.token == 1 else 0)
+        return effect(job, n)
+
+
+async def gate() -> None:
+    """Until it is open."""
+    while True:
+        if Here.gate.exists():
+            return
+        await asyncio.sleep(0.005)
+
+
+async def gated(job: Job, n: int) -> int:
+    """Waits for the gate of its process to open, however long that takes."""
+    with on_record(job, n):
+        await gate()
+        return effect(job, n)
+
+
+async def gated_key(job: Job, n: int, key: str) -> int:
+    with on_record(job, n):
+        await gate()
+        return effect(job, n)
+
+
+def gated_thread(job: Job, n: int) -> int:
+    with on_record(job, n):
+        while not Here.gate.exists():
+            time.sleep(0.01)
+        return effect(job, n)
+
+
+async def gated_writer(job: Job, n: int) -> int:
+    """Writes progress and a memo before and after the gate; a refusal of either ends the run."""
+    with on_record(job, n):
+        await job.progress(1, 2)
+        await gate()
+        await asyncio.sleep(0.3)  # progress is written down no more often than this
+        refusals = [await _refusal(job.progress(2, 2)), await _refusal(job.once("memo", lambda: job.token))]
+        for what, refused in zip(("progress", "memo"), refusals, strict=True):
+            if refused is not None:
+                note("refused", job, n, what)
+        for refused in refusals:
+            if refused is not None:
+                raise refused
+        return effect(job, n)
+
+
+async def _refusal(act: Any) -> Exception | None:
+    try:
+        await act
+    except Exception as error:  # noqa: BLE001 - which one it is, the record tells
+        return error
+    return None
+
+
+class Works:
+    """The tasks, on one app. The same for the test, which enqueues them, and for the processes, which run them."""
+
+    def __init__(self, url: str, options: dict[str, Any] | None = None) -> None:
+        self.app = app = Mita(url, **(KEPT if options is None else options))
+        self.nap = app.task(nap)
+        self.thread_nap = app.task(thread_nap)
+        self.keyed = app.task(resource="key:{key}")(keyed)
+        self.tick = app.task(tick)
+        self.noop = app.task(noop)
+        self.flaky = app.task(flaky)
+        self.moving = app.task(moving)
+        self.doomed = app.task(retry=TWO_RETRIES)(doomed)
+        self.poison = app.task(retry=POISON)(poison)
+        self.blocking = app.task(blocking)
+        self.spinning = app.task(spinning)
+        self.slow_at_first = app.task(slow_at_first)
+        self.slow_thread_at_first = app.task(slow_thread_at_first)
+        self.gated = app.task(gated)
+        self.gated_key = app.task(resource="key:{key}")(gated_key)
+        self.gated_thread = app.task(gated_thread)
+        self.gated_writer = app.task(gated_writer)

@@ -1,0 +1,99 @@
+"""Workers that are asked to leave, as every deploy asks them."""
+
+import signal
+import time
+from functools import partial
+
+import pytest
+
+from mita.model.job import State
+
+from . import menu
+from .checker import Expect
+from .harness import SLACK, Asked, Process, Scene, scaled, until
+
+LONG = 60_000  # ms: longer than any test
+
+
+def numbers(scene: Scene) -> list[int]:
+    return [acked.n for acked in scene.acked]
+
+
+async def told(scene: Scene, process: Process, times: int = 1) -> None:
+    """Ask it to leave, and wait until it knows."""
+    process.signal(signal.SIGTERM)
+    await until(lambda: len(scene.lines("signal", who=process.who)) == times, f"signal {times} is heard")
+
+
+async def test_jobs_that_fit_the_grace_time_are_finished_and_not_run_again(scene: Scene) -> None:
+    """I4 I6"""
+    await scene.enqueue([menu.nap(scene, 800), menu.thread_nap(scene, 800)])
+    worker = scene.worker(grace=20, concurrency=2)
+    await scene.started(*numbers(scene), by=worker)
+    await scene.stop(worker)
+    jobs = [await scene.job(acked.id) for acked in scene.acked]
+    assert [job.state for job in jobs] == [State.SUCCEEDED] * 2
+    await scene.check()
+
+
+async def test_what_a_leaving_worker_has_not_started_is_put_back_untouched(scene: Scene) -> None:
+    """I4 I6"""
+    await scene.enqueue([menu.nap(scene, 500) for _ in range(6)])
+    worker = scene.worker(grace=20, concurrency=1)
+    await until(lambda: len(scene.lines("start")) >= 1, "the first job starts")
+    await scene.stop(worker)
+    ran = {line.job for line in scene.lines("start")}
+    waiting = [job for acked in scene.acked if (job := await scene.job(acked.id)).id not in ran]
+    assert waiting
+    assert {(job.state, job.interruptions, job.attempts, job.crashes) for job in waiting} == {(State.QUEUED, 0, 0, 0)}
+    other = scene.worker(concurrency=6)
+    await scene.finished()
+    await scene.stop(other)
+    report = await scene.check()
+    assert report.figures["runs"] == report.figures["asked"]
+
+
+@pytest.mark.parametrize("hurry", [False, True], ids=["when the grace is over", "at once after a second signal"])
+async def test_jobs_that_do_not_fit_are_interrupted_which_costs_no_attempt(scene: Scene, hurry: bool) -> None:
+    """I1 I4 I6"""
+    works = scene.works
+    await scene.enqueue(
+        [
+            Asked(works.slow_at_first.call(scene.number(), LONG), Expect()),
+            Asked(works.slow_thread_at_first.call(scene.number(), LONG), Expect()),
+        ]
+    )
+    worker = scene.worker(grace=LONG / 1000 if hurry else 0.5, concurrency=2)
+    await scene.started(*numbers(scene), by=worker)
+    asked_at = time.monotonic()
+    await told(scene, worker)
+    if hurry:
+        await told(scene, worker, times=2)
+    assert await worker.gone() == 0, scene.troubles()
+    assert time.monotonic() - asked_at < 0.5 + SLACK
+    jobs = [await scene.job(acked.id) for acked in scene.acked]
+    assert {(job.state, job.interruptions, job.attempts, job.crashes) for job in jobs} == {(State.QUEUED, 1, 0, 0)}
+    other = scene.worker()
+    await scene.finished()
+    await scene.stop(other)
+    report = await scene.check()
+    assert (report.figures["interruptions"], report.figures["crashes"], report.figures["runs lost"]) == (2, 0, 0)
+
+
+async def test_a_rolling_restart_of_all_workers_under_load_runs_nothing_twice(scene: Scene) -> None:
+    """I1 I2 I4 I5 I6 I8 I13"""
+    size, rounds = 4, scaled(4, 120)
+    pool = [scene.worker(concurrency=8, grace=20) for _ in range(size)]
+    for _ in range(rounds):
+        for slot in range(size):
+            await scene.enqueue(menu.mixed(scene, 40))
+            await scene.ready(pool[slot])
+            await until(partial(scene.lines, "start", who=pool[slot].who), "it has something to do")
+            replacement = scene.worker(concurrency=8, grace=20)
+            await scene.stop(pool[slot])
+            pool[slot] = replacement
+    await scene.finished()
+    await scene.stop(*pool)
+    report = await scene.check()
+    figures = report.figures
+    assert (figures["runs lost"], figures["crashes"], figures["interruptions"], figures["effects twice"]) == (0, 0, 0, 0)

@@ -1,0 +1,152 @@
+"""Workers that are stopped for longer than their lease, and come back believing that they still have their jobs."""
+
+import asyncio
+from functools import partial
+from typing import Any
+
+import pytest
+
+from mita.model.job import State
+from mita.rules.states import TERMINAL
+
+from . import menu
+from .checker import Expect
+from .harness import SLACK, Asked, Process, Scene, scaled, until
+from .program import open_gate
+
+SORTS = ("gated", "gated_thread", "gated_writer")
+
+
+def gated(scene: Scene, sort: str, *more: Any) -> tuple[int, Asked]:
+    n = scene.number()
+    return n, Asked(getattr(scene.works, sort).call(n, *more), Expect())
+
+
+@pytest.mark.parametrize("deaf", [False, True], ids=["told", "deaf"])
+async def test_a_worker_that_wakes_up_after_its_lease_changes_nothing(scene: Scene, deaf: bool) -> None:
+    """I3 I4 I12: its commit, heartbeat, progress and memo are refused, and the job's outcome is its heir's. A deaf worker
+    is never told that it lost anything, so nothing but the token in the store can stop it."""
+    numbers, asked = zip(*[gated(scene, sort) for sort in SORTS for _ in range(scaled(2, 20))], strict=True)
+    zombie = scene.worker(gate="zombie", concurrency=100, threads=50, deaf=deaf)
+    ids = await scene.enqueue(asked)
+    await scene.started(*numbers, by=zombie)
+    heir = scene.worker(gate="heir", concurrency=100, threads=50)
+    await scene.ready(heir)
+    await scene.freeze(zombie)
+    await scene.started(*numbers, by=heir)
+    held = [await scene.job(id) for id in ids]
+
+    scene.thaw(zombie)
+    open_gate(scene.gate("zombie"))
+    await until(lambda: len(scene.lines("end", who=zombie.who)) == len(ids), "the zombie's runs end")
+    if deaf:  # whatever returned was put before the store, and each was refused
+        await until(lambda: len(too_late(scene)) >= len(ids), "the zombie's verdicts are refused")
+        writers = [line.how for line in scene.lines("refused", who=zombie.who)]
+        assert sorted(writers) == ["memo"] * scaled(2, 20) + ["progress"] * scaled(2, 20)
+    else:
+        await until(lambda: scene.lines("warning", who=zombie.who), "the zombie hears of its loss")
+    await scene.stop(zombie)  # with all that it wanted to write
+    for before in held:
+        now = await scene.job(before.id)
+        assert (now.state, now.token, now.worker) == (State.RUNNING, before.token, scene.worker_id(heir))
+        assert now.progress in (None, before.progress)
+
+    open_gate(scene.gate("heir"))
+    await scene.finished()
+    await scene.stop(heir)
+    report = await scene.check()
+    assert report.figures["crashes"] == report.figures["runs lost"] == len(ids)
+
+
+def too_late(scene: Scene) -> list[str]:
+    return [line.text for line in scene.lines("warning") if "settled too late" in line.text]
+
+
+async def test_a_late_holder_of_a_key_can_neither_commit_nor_free_the_key(scene: Scene) -> None:
+    """I3 I5"""
+    first, one = gated(scene, "gated_key", "account")
+    _, other = gated(scene, "gated_key", "account")
+    zombie = scene.worker(gate="zombie", deaf=True)
+    [late] = await scene.enqueue([one])
+    await scene.started(first, by=zombie)
+    ids = [late, *await scene.enqueue([other])]
+    heir = scene.worker(gate="heir")
+    await scene.ready(heir)
+    await scene.freeze(zombie)
+    await until(lambda: scene.lines("start", who=heir.who), "the heir has the key")
+
+    scene.thaw(zombie)
+    open_gate(scene.gate("zombie"))
+    await until(lambda: too_late(scene), "the zombie's verdict is refused")
+    [key] = await (await scene.store()).resources(key="key:account")
+    assert [holder.worker for holder in key.holders] == [scene.worker_id(heir)]
+    jobs = [await scene.job(id) for id in ids]
+    assert not [job for job in jobs if job.state in TERMINAL]
+    assert len(scene.lines("start", who=heir.who)) == 1, "the second job waits for the key"
+
+    open_gate(scene.gate("heir"))
+    await scene.finished()
+    await scene.stop(zombie, heir)
+    await scene.check()
+
+
+async def test_a_late_worker_cannot_commit_even_while_nobody_else_runs_the_job(scene: Scene) -> None:
+    """I3 I4: the one that inherited the job died before it could say what becomes of it."""
+    n, one = gated(scene, "gated")
+    zombie = scene.worker(gate="zombie", deaf=True)
+    [id] = await scene.enqueue([one])
+    await scene.started(n, by=zombie)
+    await scene.freeze(zombie)
+    await scene.died(scene.worker(point="reap.after", lease=3))
+    scene.thaw(zombie)
+    open_gate(scene.gate("zombie"))
+    await until(lambda: too_late(scene), "the zombie's verdict is refused")
+    assert (await scene.job(id)).state is State.RUNNING
+    open_gate(scene.gate("heir"))
+    await scene.stop(zombie)
+    heir = scene.worker(gate="heir")
+    await scene.finished()
+    await scene.stop(heir)
+    await scene.check()
+
+
+async def test_the_heartbeats_of_a_late_worker_keep_nothing_alive(scene: Scene) -> None:
+    """I3 I12: when the heir dies as well, the job is found, although the late worker still believes that it has it."""
+    n, one = gated(scene, "gated")
+    zombie = scene.worker(gate="zombie", deaf=True, concurrency=1)  # with no room to take the job once more
+    await scene.enqueue([one])
+    await scene.started(n, by=zombie)
+    heir = scene.worker(gate="heir")
+    await scene.ready(heir)
+    await scene.freeze(zombie)
+    await scene.started(n, by=heir)
+    scene.thaw(zombie)
+    await scene.kill(heir)
+    open_gate(scene.gate("third"))
+    third = scene.worker(gate="third")
+    await scene.started(n, by=third, within=scene.lease * 2 + SLACK)
+    await scene.finished()
+    open_gate(scene.gate("zombie"))
+    await scene.stop(zombie, third)
+    await scene.check()
+
+
+def at_work(scene: Scene, process: Process) -> bool:
+    return len(scene.lines("start", who=process.who)) - len(scene.lines("end", who=process.who)) >= 4
+
+
+async def test_workers_that_freeze_again_and_again_under_load(scene: Scene) -> None:
+    """I1 I2 I3 I4 I6 I8 I13"""
+    rounds = scaled(3, 200)
+    pool = [scene.worker(concurrency=8) for _ in range(3)]
+    for _ in range(rounds):
+        await scene.enqueue(menu.mixed(scene, 60, longest=1200))
+        victim = scene.random.choice(pool)
+        await until(partial(at_work, scene, victim), "the victim has much to do")
+        await scene.freeze(victim)
+        await asyncio.sleep(scene.lease * scene.random.uniform(1.2, 2))  # for longer than the lease: that is the fault
+        scene.thaw(victim)
+    await scene.finished()
+    await scene.stop(*pool)
+    report = await scene.check()
+    assert report.figures["runs lost"] > 0, "nothing was running when it froze: the test shows nothing"

@@ -1,0 +1,24 @@
+"""Workers that die in the middle of their jobs, again and again."""
+
+import asyncio
+
+from . import menu
+from .harness import Scene, scaled
+
+WORKERS = 6
+
+
+async def test_kill_minus_nine_in_mid_job_again_and_again_loses_nothing(scene: Scene) -> None:
+    """I1 I2 I3 I4 I5 I6 I8 I12 I13"""
+    kills = scaled(60, 2500)
+    pool = [scene.worker(concurrency=8, name=f"worker-{slot}") for slot in range(WORKERS)]
+    for _ in range(kills):
+        await scene.enqueue(menu.mixed(scene, 50))
+        await asyncio.sleep(scene.random.uniform(0.1, 0.4))  # the killer's pace
+        victim = scene.random.randrange(WORKERS)
+        await scene.kill(pool[victim])
+        pool[victim] = scene.worker(concurrency=8, name=f"worker-{victim}")  # under the same name, as a pod does
+    await scene.finished(within=60)
+    await scene.stop(*pool)
+    report = await scene.check()
+    assert report.figures["runs lost"] > kills / 4, "the killer missed: the test shows nothing"

@@ -1,0 +1,132 @@
+"""Processes that die at one named point, between any two things they do."""
+
+import signal
+
+import pytest
+
+from mita import All, Every
+from mita.model.job import State
+
+from . import menu
+from .checker import Expect
+from .harness import Asked, Scene, scaled, until
+from .program import open_gate
+
+ANYWHERE = (
+    "claim.before",
+    "claim.after",
+    "run.start",
+    "run.effect",
+    "settle.before",
+    "settle.after",
+    "extend.before",
+    "extend.after",
+    "reap.before",
+    "reap.after",
+    "sweep.after",
+    "fire.before",
+    "fire.after",
+)
+IN_SQLITE = ("sql.take", "sql.succeed", "sql.settle", "sql.inherit", "sql.fire", "commit.before", "commit.after")
+FIRES = 20
+
+
+async def one_death(scene: Scene, point: str) -> None:
+    """Some jobs of every sort, some of them left behind by a worker that was killed; and a worker that dies at its point."""
+    await scene.enqueue(menu.mixed(scene, 30, longest=100))
+    orphans = [menu.nap(scene, 300) for _ in range(4)]
+    await scene.enqueue(orphans)
+    dead = scene.worker(concurrency=50)
+    await until(lambda: len(scene.lines("start", who=dead.who)) > 10, "it has taken some of them")
+    await scene.kill(dead)
+    await scene.died(scene.worker(point=point))
+
+
+async def repeats_that_must_all_fire(scene: Scene) -> None:
+    """Enough of them to be due while processes die, and none may be left out."""
+    await scene.app.repeat("tick", scene.works.tick.call(), Every(0.1), limit=FIRES, missed=All(1000))
+
+
+async def recovered(scene: Scene) -> None:
+    heir = scene.worker(concurrency=50)
+    await scene.finished(repeats=True)
+    await scene.stop(heir)
+    await scene.check()
+
+
+async def each_fire_has_its_job(scene: Scene) -> None:
+    """I7"""
+    times = [job.fire_time for job in (await scene.history()).jobs.values() if job.repeat]
+    assert len(times) == len(set(times)) == FIRES
+
+
+@pytest.mark.parametrize("point", ANYWHERE)
+async def test_a_worker_may_die_anywhere(scene: Scene, point: str) -> None:
+    """I1 I2 I3 I4 I5 I6 I7 I8 I12 I13"""
+    await repeats_that_must_all_fire(scene)
+    for _ in range(scaled(1, 20)):
+        await one_death(scene, point)
+    await recovered(scene)
+    await each_fire_has_its_job(scene)
+
+
+@pytest.mark.parametrize("point", IN_SQLITE)
+async def test_a_worker_may_die_inside_a_transaction(file_scene: Scene, point: str) -> None:
+    """I1 I2 I3 I4 I5 I6 I7 I8 I12 I13"""
+    await repeats_that_must_all_fire(file_scene)
+    for _ in range(scaled(1, 20)):
+        await one_death(file_scene, point)
+    await recovered(file_scene)
+    await each_fire_has_its_job(file_scene)
+
+
+@pytest.mark.parametrize("point", ["release.before", "release.after"])
+async def test_a_worker_may_die_while_it_puts_its_jobs_back(scene: Scene, point: str) -> None:
+    """I1 I4 I6: a job that was put back counts an interruption, one that was not a crash; none counts an attempt."""
+    n = scene.number()
+    [id] = await scene.enqueue([Asked(scene.works.slow_at_first.call(n, 60_000), Expect())])
+    worker = scene.worker(point=point, grace=0.2)
+    await scene.started(n)
+    worker.signal(signal.SIGTERM)
+    await scene.died(worker)
+    await recovered(scene)
+    job = await scene.job(id)
+    assert (job.interruptions, job.crashes) == ((0, 1) if point == "release.before" else (1, 0))
+
+
+@pytest.mark.parametrize("point", ["enqueue.before", "enqueue.after"])
+async def test_a_producer_may_die_around_its_enqueue(scene: Scene, point: str) -> None:
+    """I1 I2 I13: what it never heard of is there as a whole or not at all, and is run once if it is there."""
+    await died_producing(scene, point)
+    await recovered(scene)
+    assert len((await scene.history()).jobs) == (0 if point == "enqueue.before" else BATCH)
+
+
+@pytest.mark.parametrize("point", ["sql.insert"])
+async def test_a_producer_may_die_inside_its_transaction(file_scene: Scene, point: str) -> None:
+    """I1 I2 I13"""
+    await died_producing(file_scene, point)
+    await recovered(file_scene)
+    assert not (await file_scene.history()).jobs
+
+
+BATCH = 40
+
+
+async def died_producing(scene: Scene, point: str) -> None:
+    numbers = (39, 39 + BATCH)  # a producer's batch that begins with 39 has 40 jobs
+    producer = scene.start("producer", gate="all", numbers=numbers, point=point)
+    scene.unsure |= set(range(*numbers))
+    open_gate(scene.gate("all"))
+    await scene.died(producer)
+
+
+async def test_a_point_that_is_not_reached_is_noticed(scene: Scene) -> None:
+    """So that these tests cannot pass by doing nothing."""
+    worker = scene.worker(point="fire.after")
+    [id] = await scene.enqueue([menu.nap(scene)])
+    await scene.finished()
+    assert (await scene.job(id)).state is State.SUCCEEDED
+    with pytest.raises(AssertionError, match="not within"):
+        await scene.died(worker, within=0.3)
+    await scene.stop(worker)
