@@ -21,9 +21,9 @@ for at = 4, #ARGV do
     named = named + 1
   end
 end
-local many = math.min(tonumber(ARGV[2]), call('ZCARD', q.succeeded) - tonumber(ARGV[3]))
+local many, most = tonumber(ARGV[2]), tonumber(ARGV[3])
 if many > 0 then
-  for _, handle in ipairs(call('ZRANGE', q.succeeded, 0, many - 1)) do
+  for _, handle in ipairs(call('ZREVRANGE', q.succeeded, most, most + many - 1)) do
     go(handle)
     surplus = surplus + 1
   end
