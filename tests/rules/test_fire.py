@@ -1,6 +1,5 @@
 """What one turn of a repeat makes."""
 
-import time
 from typing import Any
 
 import pytest
@@ -13,6 +12,7 @@ from mita.model.repeat import Firing, Repeat, RepeatState
 from mita.model.time import DAY, HOUR, MINUTE, SECOND, Moment, When
 from mita.rules import fire
 from mita.rules.fire import fire_id, fires, first, plan, preview
+from tests.counting import calls_counted
 
 from .given import NOON
 from .test_cron import utc
@@ -147,9 +147,9 @@ def test_an_outage_across_the_hour_that_comes_twice_makes_it_once() -> None:
 @pytest.mark.parametrize("missed", POLICIES)
 def test_years_of_outage_cost_no_time(missed: Any) -> None:
     """I14: the next fire of an interval is computed, not walked."""
-    started = time.perf_counter()
-    firing = turn(spec(Every(0.01), missed=missed), NOON + 20 * 365 * DAY)
-    assert time.perf_counter() - started < 0.1
+    with calls_counted() as calls:
+        firing = turn(spec(Every(0.01), missed=missed), NOON + 20 * 365 * DAY)
+    assert calls[0] < 5_000
     assert firing.next == NOON + 20 * 365 * DAY + 10
     assert len(firing.jobs) <= 100
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import threading
-import time
 from collections.abc import AsyncIterator, Callable, Iterator
 
 import pytest
@@ -232,6 +231,5 @@ async def test_a_store_that_was_closed_says_so(server: Server) -> None:
 
 
 def test_making_a_store_connects_to_nothing() -> None:
-    started = time.monotonic()
+    """Nobody listens there: a connection would be refused."""
     RedisStore(f"redis://127.0.0.1:{free_port()}")
-    assert time.monotonic() - started < 1
