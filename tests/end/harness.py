@@ -27,7 +27,7 @@ from .record import Line, Record
 
 SOAK = os.environ.get("MITA_SOAK", "") not in ("", "0")
 SEED = int(os.environ.get("MITA_SEED", "0")) or random.SystemRandom().randrange(1, 1_000_000)
-SLACK = 3.0  # seconds that two busy cores may add to anything
+SLACK = 15.0  # seconds that two cores may add to anything when others use them too
 
 # A server that has everything imported and forks: a process costs 10 ms and not 300.
 FORKS = multiprocessing.get_context("forkserver")

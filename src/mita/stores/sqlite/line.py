@@ -2,56 +2,32 @@
 
 Calls that arrive while a transaction is under way share the next one (one sync to disk for all of them), each inside a
 savepoint, so that one that fails undoes only itself.
+
+What nobody was promised needs no sync: a claim, a longer lease, a worker's beat. They are in the operating system's hands
+when the call returns, so no dying process takes them along; when the whole machine dies, whoever held them dies with it.
 """
 
-import asyncio
 import queue
 import sqlite3
 import threading
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from mita.errors import StoreError
 from mita.ports.clock import Clock
 
-from .connection import connect, prepare, translated
+from . import connection
+from .call import Call, answer
 from .lock import FairLock
 from .statements import Statements
 from .tx import Tx
 
 T = TypeVar("T")
-Work = Callable[[Tx], Any]
 Ring = Callable[[set[str]], None]
 
 TOGETHER = 64  # calls that share one transaction at most
-
-
-class _Call:
-    """One call on its way to the thread and back."""
-
-    __slots__ = ("error", "future", "loop", "result", "work")
-
-    def __init__(self, work: Work) -> None:
-        self.work = work
-        self.loop = asyncio.get_running_loop()
-        self.future: asyncio.Future[Any] = self.loop.create_future()
-        self.result: Any = None
-        self.error: Exception | None = None
-
-    def answer(self) -> None:
-        if self.future.done():  # the caller was cancelled; the work is done all the same
-            return
-        if self.error is not None:
-            self.future.set_exception(self.error)
-        else:
-            self.future.set_result(self.result)
-
-
-def _answer_all(calls: list[_Call]) -> None:
-    for call in calls:
-        call.answer()
 
 
 class Line:
@@ -59,57 +35,66 @@ class Line:
 
     def __init__(self, path: Path, sql: Statements, clock: Clock, ring: Ring, *, writes: bool) -> None:
         self._path, self._sql, self._clock, self._ring, self._writes = path, sql, clock, ring, writes
-        self._calls: queue.SimpleQueue[_Call | None] = queue.SimpleQueue()
+        self._calls: queue.SimpleQueue[Call | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._serve, name=f"mita-sqlite-{'write' if writes else 'read'}", daemon=True)
         self._closed = False
-        self._last: _Call
+        self._patience = connection.BUSY_TIMEOUT
+        self._lock: FairLock | None = None
+        self._syncs = True
+        self._last: Call
         self._thread.start()
 
-    async def do(self, work: Callable[[Tx], T]) -> T:
+    async def do(self, work: Callable[[Tx], T], *, durable: bool = True) -> T:
+        """`durable`: what was written is on disk when this returns."""
         if self._closed:
             raise StoreError(f"{self._path} was closed", transient=False)
-        call = _Call(work)
+        call = Call(work, durable)
         self._calls.put(call)
-        return await call.future  # type: ignore[no-any-return]
+        return await call.answered(self._patience, self._stuck)  # type: ignore[no-any-return]
+
+    def _stuck(self) -> StoreError | None:
+        """Somebody who stopped inside a transaction keeps the lock for as long as that lasts; the kernel knows no limit."""
+        if self._lock is None or not self._lock.waiting:
+            return None
+        return StoreError(
+            f"{self._path}: another process has kept the lock {self._path}-lock for {self._patience:g} s. "
+            "Is one stopped (Ctrl-Z, SIGSTOP, a debugger)? Let it go on, or end it",
+            transient=True,
+        )
 
     async def close(self) -> None:
         if self._closed:
             return
         self._closed = True
-        self._last = _Call(lambda _: None)
+        self._last = Call(lambda _: None)
         self._calls.put(None)
-        await self._last.future
-        self._thread.join()  # it has said its last word
+        with suppress(StoreError):
+            await self._last.answered(self._patience, self._stuck)
+            self._thread.join()  # it has said its last word
 
     def _serve(self) -> None:
-        connection: sqlite3.Connection | None = None
-        lock: FairLock | None = None
+        database: sqlite3.Connection | None = None
         inode = 0
         while (calls := self._next()) is not None:
             try:
-                if connection is None or lock is None:
-                    connection, lock = self._open()
+                if database is None or self._lock is None:
+                    database, self._lock = self._open()
                     inode = self._path.stat().st_ino
                 self._check_file(inode)
-                self._run(connection, lock, calls)
+                self._run(database, self._lock, calls)
             except Exception as error:  # noqa: BLE001 - it is handed to whoever asked
                 for call in calls:
                     call.error = self._translated(error)
-            self._answer(calls)
-        self._leave(connection, lock)
-        self._answer([self._last])
+            answer(calls)
+        self._leave(database)
+        answer([self._last])
 
     def _open(self) -> tuple[sqlite3.Connection, FairLock]:
         """Under the lock, readers too: two who make a fresh file's write-ahead log at once find it locked."""
-        prepare(self._path)
-        lock = FairLock(Path(f"{self._path}-lock"))
-        try:
-            with lock:
-                connection = connect(self._path)
-        except BaseException:
-            lock.close()
-            raise
-        return connection, lock
+        connection.prepare(self._path)
+        lock = self._lock = self._lock or FairLock(Path(f"{self._path}-lock"))
+        with lock:
+            return connection.connect(self._path), lock
 
     def _check_file(self, inode: int) -> None:
         """A file that was deleted or replaced under us would take jobs that nobody ever finds."""
@@ -123,7 +108,7 @@ class Line:
             transient=False,
         )
 
-    def _next(self) -> list[_Call] | None:
+    def _next(self) -> list[Call] | None:
         calls = [first] if (first := self._calls.get()) is not None else None
         while calls is not None and self._writes and len(calls) < TOGETHER and not self._calls.empty():
             another = self._calls.get()
@@ -133,27 +118,34 @@ class Line:
             calls.append(another)
         return calls
 
-    def _run(self, connection: sqlite3.Connection, lock: FairLock, calls: list[_Call]) -> None:
+    def _run(self, database: sqlite3.Connection, lock: FairLock, calls: list[Call]) -> None:
         if not self._writes:
-            tx = Tx(connection, self._sql, self._clock.now())
-            self._attempt(tx, calls[0])
+            self._attempt(Tx(database, self._sql, self._clock.now()), calls[0])
             return
         with lock:
-            connection.execute("begin immediate")
+            wanted = [call for call in calls if not call.given_up]
+            self._sync(database, any(call.durable for call in wanted))
+            database.execute("begin immediate")
             try:
-                tx = Tx(connection, self._sql, self._clock.now())
-                for call in calls:
-                    self._guarded(tx, call, alone=len(calls) == 1)
-                if connection.in_transaction:
-                    connection.execute("commit")
+                tx = Tx(database, self._sql, self._clock.now())
+                for call in wanted:
+                    self._guarded(tx, call, alone=len(wanted) == 1)
+                if database.in_transaction:
+                    database.execute("commit")
             except BaseException:
-                if connection.in_transaction:
-                    connection.execute("rollback")
+                if database.in_transaction:
+                    database.execute("rollback")
                 raise
         if tx.topics:
             self._ring(tx.topics)
 
-    def _guarded(self, tx: Tx, call: _Call, *, alone: bool) -> None:
+    def _sync(self, database: sqlite3.Connection, wanted: bool) -> None:
+        """A commit with a sync takes all that was written before it to disk too, so order is kept."""
+        if wanted is not self._syncs:
+            database.execute(f"pragma synchronous = {'full' if wanted else 'normal'}")
+            self._syncs = wanted
+
+    def _guarded(self, tx: Tx, call: Call, *, alone: bool) -> None:
         """A call on its own needs no savepoint: the transaction is its own."""
         if not alone:
             tx.connection.execute("savepoint one")
@@ -165,7 +157,7 @@ class Line:
         elif call.error is not None and tx.connection.in_transaction:  # a full disk ends the transaction by itself
             tx.connection.execute("rollback")
 
-    def _attempt(self, tx: Tx, call: _Call) -> None:
+    def _attempt(self, tx: Tx, call: Call) -> None:
         try:
             call.result = call.work(tx)
         except Exception as error:  # noqa: BLE001 - it is handed to whoever asked
@@ -174,23 +166,15 @@ class Line:
     def _translated(self, error: Exception) -> Exception:
         if not isinstance(error, sqlite3.Error | OSError):
             return error
-        ours = translated(error, self._path)
+        ours = connection.translated(error, self._path)
         ours.__cause__ = error
         return ours
 
-    @staticmethod
-    def _answer(calls: list[_Call]) -> None:
-        """One knock at each loop for all its calls."""
-        for loop in {call.loop for call in calls}:
-            mine = [call for call in calls if call.loop is loop]
-            with suppress(RuntimeError):  # the loop is gone, and with it whoever asked
-                loop.call_soon_threadsafe(_answer_all, mine)
-
-    @staticmethod
-    def _leave(connection: sqlite3.Connection | None, lock: FairLock | None) -> None:
+    def _leave(self, database: sqlite3.Connection | None) -> None:
         """Under the lock: the last one to leave writes the log back into the file, and everybody looks whether he is."""
-        if connection is None or lock is None:
+        if self._lock is None:
             return
-        with lock:
-            connection.close()
-        lock.close()
+        if database is not None:
+            with self._lock:
+                database.close()
+        self._lock.close()

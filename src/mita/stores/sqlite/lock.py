@@ -14,11 +14,14 @@ class FairLock:
     """The kernel's file lock on a file beside the database, taken around every write."""
 
     def __init__(self, path: Path) -> None:
+        self.waiting = False  # read by other threads: somebody has kept it since we asked
         self._fd = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
 
     def __enter__(self) -> None:
         if fcntl is not None:
+            self.waiting = True
             fcntl.flock(self._fd, fcntl.LOCK_EX)
+            self.waiting = False
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         if fcntl is not None:

@@ -52,7 +52,7 @@ class SqliteStore:
         return await self._write.do(lambda tx: enqueue.enqueue(tx, jobs)) if jobs else []
 
     async def claim(self, queues: Sequence[str], limit: int, lease: Wait, worker: str) -> Turn:
-        return await self._write.do(lambda tx: claims.claim(tx, queues, limit, lease, worker))
+        return await self._write.do(lambda tx: claims.claim(tx, queues, limit, lease, worker), durable=False)
 
     async def settle(self, settlements: Sequence[Settlement]) -> list[bool]:
         return await self._write.do(lambda tx: settle.settle(tx, settlements)) if settlements else []
@@ -65,13 +65,13 @@ class SqliteStore:
             claimed = claims.claim(tx, queues, limit, lease, worker)
             return Turn(took, claimed.claims, claimed.again)
 
-        return await self._write.do(both)
+        return await self._write.do(both, durable=bool(settlements))
 
     async def extend(self, claimed: Sequence[Claim], lease: Wait) -> list[Held]:
-        return await self._write.do(lambda tx: claims.extend(tx, claimed, lease)) if claimed else []
+        return await self._write.do(lambda tx: claims.extend(tx, claimed, lease), durable=False) if claimed else []
 
     async def reap(self, limit: int, lease: Wait, worker: str) -> list[Claim]:
-        return await self._write.do(lambda tx: claims.reap(tx, limit, lease, worker))
+        return await self._write.do(lambda tx: claims.reap(tx, limit, lease, worker), durable=False)
 
     async def amend(self, ids: Sequence[str], change: Change) -> list[Answer]:
         return await self._write.do(lambda tx: amend.amend(tx, ids, change)) if ids else []
@@ -112,7 +112,7 @@ class SqliteStore:
         return await self._read.do(lambda tx: repeats.find(tx, keys)) if keys else []
 
     async def lock(self, name: str, holder: str, keep: Wait) -> bool:
-        return await self._write.do(lambda tx: repeats.lock(tx, name, holder, keep))
+        return await self._write.do(lambda tx: repeats.lock(tx, name, holder, keep), durable=False)
 
     async def unlock(self, name: str, holder: str) -> None:
         await self._write.do(lambda tx: repeats.unlock(tx, name, holder))
@@ -158,7 +158,7 @@ class SqliteStore:
         await self._write.do(lambda tx: care.hold(tx, queues, key, until))
 
     async def beat(self, worker: WorkerView, keep: Wait) -> Moment:
-        return await self._write.do(lambda tx: care.beat(tx, worker, keep))
+        return await self._write.do(lambda tx: care.beat(tx, worker, keep), durable=False)
 
     async def leave(self, worker: str) -> None:
         await self._write.do(lambda tx: tx.run("leave", id=worker))
