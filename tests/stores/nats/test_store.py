@@ -134,6 +134,16 @@ async def test_what_is_not_ours_in_our_subjects_harms_nobody(store: NatsStore) -
     assert await store.find(["junk"]) == [None]
 
 
+async def test_a_line_that_was_removed_by_hand_comes_back(store: NatsStore, twin: NatsStore) -> None:
+    """I12: its jobs are in the stream, and only the way to them is gone."""
+    id = await put(store)
+    where = f"CONSUMER.DELETE.{store._subjects.stream}.{store._subjects.consumer(QUEUE, 5)}"
+    assert (await store._in.wire.api(where))["success"]
+    turn = await twin.claim([QUEUE], 1, LONG, "w")
+    assert (turn.claims, turn.again is not None) == ([], True)
+    assert await claimed_ids(twin) == [id]
+
+
 async def test_ten_thousand_go_in_and_come_out(store: NatsStore) -> None:
     """I1 I4"""
     batch = jobs(10_000)

@@ -1,12 +1,15 @@
 """What the verbs of one open store have in common."""
 
 from collections.abc import Awaitable, Callable, Collection
+from typing import TypeAlias
 
 from .bell import Bell
 from .clock import ServerClock
 from .reads import Reader
 from .subjects import Subjects
 from .wire import Wire
+
+Line: TypeAlias = tuple[str, int]  # queue and priority
 
 
 async def _nothing(_: str) -> None:
@@ -21,7 +24,8 @@ class Context:
         self.reader = Reader(wire, subjects.stream, subjects.anchor if replicated else None)
         self.bell = Bell(wire, subjects)
         self.fail_point: Callable[[str], Awaitable[None]] = _nothing  # tests die here, between two steps of a verb
-        self.lines: set[tuple[str, int]] = set()  # queue and priority for which there is a consumer
+        self.lines: set[Line] = set()  # those for which there is a consumer
+        self.leaderless: set[Line] = set()  # those for which nobody answered when they were last asked
 
     def ring(self, topics: Collection[str]) -> None:
         self.bell.ring(topics)

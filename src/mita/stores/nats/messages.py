@@ -39,8 +39,13 @@ class Ack(msgspec.Struct):
 _read = msgspec.json.Decoder(Ack).decode
 
 
+def nobody_heard(answer: bytes) -> bool:
+    """No server stood ready to take it: an answer of headers alone."""
+    return answer[:8] == b"NATS/1.0"
+
+
 def read_ack(answer: bytes) -> Ack:
-    if answer[:8] == b"NATS/1.0":
+    if nobody_heard(answer):
         raise StoreError("no JetStream answers: it is not enabled, or its stream has no leader now", transient=True)
     return _read(answer)
 

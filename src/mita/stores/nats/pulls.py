@@ -8,11 +8,14 @@ from msgspec import Struct
 
 from mita.model.time import Wait
 
-from .context import Context
+from .context import Context, Line
 from .records import Record, read_record
 from .wire import PATIENCE, Hear, Wire
 
 ACK = b"+ACK"
+EMPTY = (b"404", b"408", b"000")  # nothing there, nothing came in time, and a connection that was lost
+ELECTION = 0.5  # seconds for which a line without a leader is asked again, before the claim goes on without it
+A_MOMENT = 0.005
 
 
 class Ticket(Struct):
@@ -24,9 +27,25 @@ class Ticket(Struct):
     record: Record
 
 
-async def pull(context: Context, lines: Sequence[tuple[str, int]], most: int, wait: Wait = 0) -> tuple[list[Ticket], int]:
-    """What is ready now in lines of a queue and priority, up to `most` of each, and how many places that took: some
-    tickets are of jobs taken out of line. If there is nothing, wait so long for something."""
+async def pull(context: Context, lines: Sequence[Line], most: int, wait: Wait = 0) -> tuple[list[Ticket], int]:
+    """What is ready now in these lines, up to `most` of each, and how many places that took: some tickets are of jobs taken
+    out of line. If there is nothing, wait so long for something.
+
+    A line that is choosing its leader (on a cluster, for a moment after a server was lost) is not an empty one: nobody
+    answers for it. It is asked again, and if it takes too long it is noted as one to come back to soon."""
+    until = asyncio.get_running_loop().time() + ELECTION
+    while True:
+        hand = await _pull(context, lines, most, wait)
+        context.leaderless.difference_update(lines)
+        if not hand.leaderless:
+            return hand.tickets, hand.delivered
+        if hand.delivered or asyncio.get_running_loop().time() > until:
+            context.leaderless.update(line for line in lines if context.subjects.consumer(*line).encode() in hand.leaderless)
+            return hand.tickets, hand.delivered
+        await asyncio.sleep(A_MOMENT)
+
+
+async def _pull(context: Context, lines: Sequence[Line], most: int, wait: Wait) -> "Hand":
     wire, subjects = context.wire, context.subjects
     hand = Hand(wire, {subjects.consumer(*line).encode(): most for line in lines})
     expires = b',"expires":%d' % (wait * 1_000_000) if wait else b""
@@ -44,7 +63,7 @@ async def pull(context: Context, lines: Sequence[tuple[str, int]], most: int, wa
         for group in groups:
             wire.silence(group)
         wire.pulling = None
-    return hand.tickets, hand.delivered
+    return hand
 
 
 class Hand:
@@ -53,6 +72,7 @@ class Hand:
     def __init__(self, wire: Wire, room: dict[bytes, int]) -> None:
         self.tickets: list[Ticket] = []
         self.delivered = 0
+        self.leaderless: set[bytes] = set()
         self.full: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._wire = wire
         self._room = room
@@ -73,7 +93,12 @@ class Hand:
             self._done(consumer)
 
     def status(self, consumer: bytes) -> Hear:
-        return lambda _, __, ___, ____: self._done(consumer)
+        def told(_: bytes, __: bytes, ___: bytes, headers: bytes | None) -> None:
+            if (headers or b"")[9:12] not in EMPTY:
+                self.leaderless.add(consumer)
+            self._done(consumer)
+
+        return told
 
     def _done(self, consumer: bytes) -> None:
         self._room.pop(consumer, None)

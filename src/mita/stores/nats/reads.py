@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from mita.errors import StoreError
 
-from .wire import PATIENCE, Wire
+from .wire import PATIENCE, RECONNECT_PATIENCE, Wire
 
 ASK_FOR = 400  # subjects in one question; the server gives at most 1,024 answers to one
 BATCH = 500
@@ -83,6 +83,16 @@ class Reader:
         return [found async for slice in self.scan(subject) for found in slice]
 
     async def _ask(self, question: dict[str, Any]) -> tuple[list[Found], bytes]:
+        """Nobody answers while a cluster chooses its leaders: a short silence is waited out."""
+        until = asyncio.get_running_loop().time() + RECONNECT_PATIENCE
+        found, status = await self._ask_once(question)
+        while status[9:12] == b"503" and asyncio.get_running_loop().time() < until:
+            await asyncio.sleep(A_MOMENT)
+            found, status = await self._ask_once(question)
+        _check(status)
+        return found, status
+
+    async def _ask_once(self, question: dict[str, Any]) -> tuple[list[Found], bytes]:
         found: list[Found] = []
         end: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
 
@@ -102,7 +112,6 @@ class Reader:
             raise StoreError(f"NATS gave no answer to a read in {PATIENCE:g} s", transient=True) from error
         finally:
             self._wire.silence(group)
-        _check(status)
         return found, status
 
 
@@ -126,7 +135,9 @@ def _check(status: bytes) -> None:
         raise TooMany("more messages match than NATS gives in one answer")
     if code == b"000":
         raise StoreError("the connection to NATS was lost in the middle of an answer", transient=True)
-    raise StoreError(f"NATS could not read: {status[9:].decode(errors='replace').strip()}", transient=True)
+    if code == b"503":
+        raise StoreError("no JetStream answers: its stream has no leader now", transient=True)
+    raise StoreError(f"NATS could not read: {status[9:].splitlines()[0].decode(errors='replace')}", transient=True)
 
 
 def _number(status: bytes, header: bytes) -> int | None:

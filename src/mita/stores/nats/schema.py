@@ -121,3 +121,10 @@ async def ensure_line(wire: Wire, subjects: Subjects, queue: str, priority: int)
     made = await wire.api(f"CONSUMER.DURABLE.CREATE.{subjects.stream}.{durable}", body)
     if problem := made.get("error"):
         raise refused(problem.get("err_code", 0), problem.get("description", ""))
+
+
+async def restore_line(wire: Wire, subjects: Subjects, queue: str, priority: int) -> None:
+    """Nobody answers for this line. If its consumer was removed by somebody, make it again."""
+    found = await wire.api(f"CONSUMER.INFO.{subjects.stream}.{subjects.consumer(queue, priority)}")
+    if found.get("error", {}).get("err_code") == 10014:
+        await ensure_line(wire, subjects, queue, priority)

@@ -9,9 +9,9 @@ from msgspec.structs import replace
 from mita.model.job import Claim, State
 from mita.model.time import SECOND, Moment, Wait
 
-from . import indexes
+from . import indexes, schema
 from .claims import Batches, take
-from .context import Context
+from .context import Context, Line
 from .pulls import Ticket, give_back, pull
 from .records import QueueRecord, read_queue, read_record
 from .tx import Tx, locate, transact
@@ -22,9 +22,9 @@ WORTH_WAITING: Wait = 20  # a ticket that is so early, and nothing else to do, i
 MOST_LOOKED_AT = 1000  # in one claim
 LOOK_AHEAD = 200  # homes read to know when the next job is due; with more of them we only say: soon
 SOON = SECOND
+RETRY: Wait = 100  # until a line that has no leader is asked again
 SAME: Wait = 60 * SECOND  # a queue with so many homes is not counted again before this is over
 
-Line: TypeAlias = tuple[str, int]
 Pulled: TypeAlias = tuple[list[Ticket], int]  # and how many places were filled
 
 
@@ -162,6 +162,10 @@ class Walk:
         if peek and await self._anything_ready(names, now):
             return 0
         moments = [moment for moment in [*self._early_dues(names, now), *await self._hold_ends(going)] if moment]
+        if silent := [line for line in self._context.leaderless if line[0] in names]:
+            moments.append(now + RETRY)
+            for line in silent:
+                await schema.restore_line(self._context.wire, self._context.subjects, *line)
         for name in names:
             moment = await self._next(name, now)
             if moment is not None:

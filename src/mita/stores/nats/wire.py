@@ -16,7 +16,7 @@ from nats.aio.client import Client
 from mita.errors import StoreError
 
 from .errors import CutOff, refused, translated
-from .messages import Ack, Out, batched, check_size, framed, read_ack
+from .messages import Ack, Out, batched, check_size, framed, nobody_heard, read_ack
 from .parser import QuickParser
 
 Hear: TypeAlias = Callable[[bytes, bytes, bytes, bytes | None], None]
@@ -201,13 +201,25 @@ class Wire(Client):  # type: ignore[misc, unused-ignore]
 
     async def store(self, messages: Sequence[Out]) -> list[Ack]:
         """Publish into the stream, all at once, and give what became of each. A refusal that is no conflict is raised."""
-        acks = [read_ack(answer) for answer in await self.ask(messages)]
+        acks = [read_ack(answer) for answer in await self._heard(messages)]
         for ack in acks:
             if ack.error is None:
                 self.seen = max(self.seen, ack.seq)
             elif not ack.conflict:
                 raise refused(ack.error.err_code, ack.error.description)
         return acks
+
+    async def _heard(self, messages: Sequence[Out]) -> list[Any]:
+        """Nobody hears a publish while a cluster chooses who leads the stream: it was stored nowhere, and is sent again."""
+        answers = await self.ask(messages)
+        until = asyncio.get_running_loop().time() + RECONNECT_PATIENCE
+        while unheard := [at for at, answer in enumerate(answers) if nobody_heard(answer)]:
+            if asyncio.get_running_loop().time() > until:
+                break
+            await asyncio.sleep(0.02)
+            for at, answer in zip(unheard, await self.ask([messages[at] for at in unheard]), strict=True):
+                answers[at] = answer
+        return answers
 
     async def store_together(self, messages: Sequence[Out]) -> Ack:
         """Publish as one atomic batch: all or nothing. The sequence is the last message's; the others come before it."""
@@ -255,7 +267,7 @@ class Wire(Client):  # type: ignore[misc, unused-ignore]
         """One call of the JetStream API. Errors are given back, not raised: what they mean depends on the call."""
         packed = b"" if body is None else msgspec.json.encode(body)
         [answer] = await self.ask([Out(f"$JS.API.{verb}", packed)])
-        if answer[:8] == b"NATS/1.0":
+        if nobody_heard(answer):
             return {"error": {"code": 503, "err_code": 10076, "description": "no JetStream answers"}}
         found: dict[str, Any] = msgspec.json.decode(answer)
         return found
