@@ -2,6 +2,7 @@
 
 from mita.app import Mita
 from mita.errors import JobCancelled, JobFailed, LeaseLost, MitaError, StoreError, UsageError
+from mita.model.event import JobEvent
 from mita.model.pattern import All, Cron, Every
 from mita.model.policy import Retry
 from mita.tasks import Abort, Handle, Job, Reschedule, Unavailable
@@ -14,6 +15,7 @@ __all__ = [
     "Handle",
     "Job",
     "JobCancelled",
+    "JobEvent",
     "JobFailed",
     "LeaseLost",
     "Mita",

@@ -19,6 +19,8 @@ from mita.rules.judge import Keep
 from mita.settings import AppSettings, SchedulerSettings, StoreURL, WorkerSettings
 from mita.sync import Portal
 from mita.tasks import Declare, Options, Registry, Task
+from mita.watch import Listening, Watch
+from mita.watch.post import Listener
 
 
 class Mita(Client):
@@ -57,7 +59,7 @@ class Mita(Client):
         self.tasks: Mapping[str, Task[Any, Any]] = MappingProxyType(registry.tasks)
         self.task = Declare(registry, {})
         kept = Keep(succeeded=self._settings.keep, failed=self._settings.keep_failed)
-        super().__init__(self._store_here, self.tasks, kept, self._portal)
+        super().__init__(self._store_here, self.tasks, kept, self._portal, Watch())
 
     @property
     def kept(self) -> Keep:
@@ -104,12 +106,32 @@ class Mita(Client):
         )
         for task in self.tasks.values():
             task.arguments.prepare()
-        return Worker(self._place.new, self.tasks, settings, self._keep, self._settings.keep_most, self.repeats.put_declared)
+        return Worker(
+            self._place.new,
+            self.tasks,
+            settings,
+            self._keep,
+            self._settings.keep_most,
+            self._watch.tell,
+            self.repeats.put_declared,
+        )
 
     def scheduler(self, *, lock: float = 3.0, poll: float = 1.0, name: str = "") -> LoneScheduler:
         """What fires repeats in every worker, without a worker: `await scheduler.run()` until `scheduler.stop()`."""
         settings = SchedulerSettings(lock=lock, poll=poll, name=name)
-        return LoneScheduler(self._place.new, settings, self.repeats.put_declared)
+        return LoneScheduler(self._place.new, settings, self.repeats.put_declared, self._watch.tell)
+
+    # ------------------------------------------------------------ watching
+
+    def listen(self, listener: Listener) -> Listening:
+        """Hand what happens here (in this app's workers, schedulers and calls of this process) to `listener`, as lists of
+        `JobEvent`s, on a thread of its own, until `.stop()` of what this gives. One that raises is logged, one that is too
+        slow loses events (`.dropped` says how many); neither ever hurts a job."""
+        if not callable(listener):
+            raise UsageError(f"listen({listener!r}): give a function that takes a list of events")
+        listening = Listening(listener, lambda over: self._watch.remove(over.put))
+        self._watch.add(listening.put)
+        return listening
 
     # ------------------------------------------------------------ places
 

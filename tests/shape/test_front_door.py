@@ -10,6 +10,7 @@ PROMISED = [
     "Handle",
     "Job",
     "JobCancelled",
+    "JobEvent",
     "JobFailed",
     "LeaseLost",
     "Mita",

@@ -4,6 +4,8 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, S
 from datetime import datetime, timedelta
 from typing import Any, Protocol, TypeVar, Unpack
 
+from msgspec.structs import replace
+
 from mita.errors import UsageError
 from mita.model.job import PRIORITIES
 from mita.model.outcome import Answer, Cancel, Change, Move, Rank, Revive
@@ -11,6 +13,7 @@ from mita.model.pattern import Pattern
 from mita.model.record import JobPage, JobRecord, RepeatRecord, Shown
 from mita.model.time import NOW
 from mita.model.view import QueueView
+from mita.ports.clock import wall_clock
 from mita.ports.store import Store
 from mita.rules.explain import Reason, explain
 from mita.rules.judge import Keep
@@ -18,6 +21,8 @@ from mita.rules.names import check_key, check_name
 from mita.rules.pace import MOST
 from mita.rules.when import when
 from mita.tasks import Call, Handle, Task
+from mita.watch import Watch
+from mita.watch.notes import Amended, Enqueued, asked
 
 from .evidence import gather
 from .filters import job_filter, page_size
@@ -52,12 +57,14 @@ class Client:
         tasks: Mapping[str, Task[Any, Any]],
         keep: Keep,
         run_sync: RunSync,
+        watch: Watch,
     ) -> None:
         self._store = open_store
         self._tasks = tasks
         self._keep = keep
         self._run_sync = run_sync
-        self.repeats = Repeats(open_store, tasks, self)
+        self._watch = watch
+        self.repeats = Repeats(open_store, tasks, self, watch.tell)
 
     # ------------------------------------------------------------ enqueue
 
@@ -79,14 +86,17 @@ class Client:
     async def send(self, calls: Sequence[Call[Any]]) -> list[Handle[Any]]:
         """One batch of calls of this app's own tasks."""
         store = await self._store()
-        return [Handle(receipt.id, receipt.created, self) for receipt in await store.enqueue(new_jobs(calls))]
+        jobs = new_jobs(calls)
+        receipts = await store.enqueue(jobs)
+        self._watch.tell(Enqueued(jobs, receipts, wall_clock()))
+        return [Handle(receipt.id, receipt.created, self) for receipt in receipts]
 
     def send_sync(self, calls: Sequence[Call[Any]]) -> list[Handle[Any]]:
         return self._run_sync(self.send(calls))
 
     def within(self, connection: Any) -> Within:
         """What `task.using(connection)` sends with."""
-        return Within(connection, self._store, lambda: self._run_sync(self._opened()), self)
+        return Within(connection, self._store, lambda: self._run_sync(self._opened()), self, self._watch.tell)
 
     async def _opened(self) -> Store:
         return await self._store()
@@ -172,10 +182,18 @@ class Client:
         return await self._amend(id, Rank(priority))
 
     async def _amend(self, id: str, change: Change) -> Answer:
-        [answer] = await (await self._store()).amend([id], change)
+        store = await self._store()
+        [answer] = await store.amend([id], change)
         if answer is Answer.UNKNOWN:
             raise unknown_job(id)
+        await self._tell_amended(store, Amended(id, change, answer, wall_clock()))
         return answer
+
+    async def _tell_amended(self, store: Store, note: Amended) -> None:
+        """An amend knows only the id: whoever watches gets the task and the queue as well."""
+        if self._watch.sinks and asked(note) is not None:
+            [job] = await store.find([note.id])
+            self._watch.tell(note if job is None else replace(note, task=job.task, queue=job.queue))
 
     # ------------------------------------------------------------ ask something of queues and keys
 

@@ -18,6 +18,8 @@ from mita.rules import fire, spec
 from mita.rules.show import as_datetime
 from mita.tasks import Call, Handle, Task
 from mita.tasks.handle import Tracker
+from mita.watch import Tell
+from mita.watch.notes import Enqueued
 
 from .intake import check_call
 from .patterns import RepeatChoices, fires_from, repeat_key, repeat_record, repeat_spec
@@ -40,9 +42,10 @@ class Repeats:
     """`app.repeats`: what is done with repeats, and the decorator `@app.repeats(Cron("0 9 * * *"))` above `@app.task`."""
 
     def __init__(
-        self, open_store: Callable[[], Awaitable[Store]], tasks: Mapping[str, Task[Any, Any]], tracker: Tracker
+        self, open_store: Callable[[], Awaitable[Store]], tasks: Mapping[str, Task[Any, Any]], tracker: Tracker, tell: Tell
     ) -> None:
         self._store = open_store
+        self._tell = tell
         self._tasks = tasks
         self._tracker = tracker
         self._declared: dict[str, Declared] = {}
@@ -121,7 +124,10 @@ class Repeats:
         """One job of this repeat now, beside its schedule: neither cursor nor count change."""
         store = await self._store()
         wanted = spec.unpack((await self._known(store, key)).spec)
-        [receipt] = await store.enqueue([fire.job(key, wanted, await store.now(), new_id())])
+        now = await store.now()
+        job = fire.job(key, wanted, now, new_id())
+        [receipt] = receipts = await store.enqueue([job])
+        self._tell(Enqueued([job], receipts, now))
         return Handle(receipt.id, receipt.created, self._tracker)
 
     async def preview(self, what: str | Pattern, n: int = 10) -> list[datetime]:

@@ -4,10 +4,13 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Protocol
 
 from mita.errors import UsageError
-from mita.model.job import Receipt
+from mita.model.job import NewJob, Receipt
+from mita.ports.clock import wall_clock
 from mita.ports.store import Store, transactional
 from mita.tasks import Call, Handle
 from mita.tasks.handle import Sender, Tracker
+from mita.watch import Tell
+from mita.watch.notes import Enqueued
 
 from .intake import new_jobs
 
@@ -22,21 +25,25 @@ class Within:
     """Sends on `connection`, which is inside a transaction that only the user ends."""
 
     def __init__(
-        self, connection: Any, open_store: Callable[[], Awaitable[Store]], open_sync: OpenSync, tracker: Tracker
+        self, connection: Any, open_store: Callable[[], Awaitable[Store]], open_sync: OpenSync, tracker: Tracker, tell: Tell
     ) -> None:
         self._connection, self._open, self._open_sync, self._tracker = connection, open_store, open_sync, tracker
+        self._tell = tell
 
     async def send(self, calls: Sequence[Call[Any]]) -> list[Handle[Any]]:
         store = transactional(await self._open())
-        return self._handles(await store.enqueue_in(self._connection, new_jobs(calls)))
+        jobs = new_jobs(calls)
+        return self._handles(jobs, await store.enqueue_in(self._connection, jobs))
 
     def send_sync(self, calls: Sequence[Call[Any]]) -> list[Handle[Any]]:
         """On the caller's own thread: that is where the connection may be used."""
         store = transactional(self._open_sync())
-        return self._handles(store.enqueue_in_sync(self._connection, new_jobs(calls)))
+        jobs = new_jobs(calls)
+        return self._handles(jobs, store.enqueue_in_sync(self._connection, jobs))
 
     def within(self, connection: Any) -> Sender:  # noqa: ARG002
         raise UsageError("this call is part of a transaction already: say using(…) once")
 
-    def _handles(self, receipts: list[Receipt]) -> list[Handle[Any]]:
+    def _handles(self, jobs: list[NewJob], receipts: list[Receipt]) -> list[Handle[Any]]:
+        self._tell(Enqueued(jobs, receipts, wall_clock()))  # whether the user will commit, nobody can know
         return [Handle(receipt.id, receipt.created, self._tracker) for receipt in receipts]

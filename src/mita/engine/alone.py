@@ -11,6 +11,8 @@ from mita.errors import StoreError
 from mita.ports.ids import new_id
 from mita.ports.store import REPEATS, Store
 from mita.settings import SchedulerSettings
+from mita.watch import Tell
+from mita.watch.notes import unheard
 
 from .patience import Patience, reach
 from .scheduler import Scheduler
@@ -26,8 +28,9 @@ class LoneScheduler:
         open_store: Callable[[], Awaitable[Store]],
         settings: SchedulerSettings,
         repeats: Callable[[], Awaitable[None]] | None = None,
+        tell: Tell = unheard,
     ) -> None:
-        self._open_store, self._settings, self._repeats = open_store, settings, repeats
+        self._open_store, self._settings, self._repeats, self._tell = open_store, settings, repeats, tell
         self._stopping = asyncio.Event()
         self._scheduler: Scheduler | None = None
         self.id = new_id()  # a fresh one for every incarnation, as a worker has
@@ -55,7 +58,7 @@ class LoneScheduler:
             stack.push_async_callback(store.close)
             if self._repeats is not None:
                 await self._repeats()
-            self._scheduler = Scheduler(store, self._settings.poll, self._settings.lock, self.id)
+            self._scheduler = Scheduler(store, self._settings.poll, self._settings.lock, self.id, self._tell)
             await self._work(store, self._scheduler)
         log.info("scheduler %s is gone", self.name)
 

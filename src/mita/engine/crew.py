@@ -10,10 +10,10 @@ from mita.model.job import Claim, State
 from mita.model.outcome import Ending, Interrupted, Returned, Settlement, TimedOut, Unknown, Verdict
 from mita.ports.store import Store
 from mita.rules.judge import Keep, first_line, judge
+from mita.rules.options import options_of
 from mita.rules.pace import Load
 from mita.tasks import Task
 
-from .endings import options_of
 from .execution import Execution, Home, Stop
 from .run import run_async
 from .threads import Threads
@@ -48,6 +48,7 @@ class Crew:
         self._active = 0
         self._leaving = False
         self.finished = 0
+        self.began: list[tuple[Claim, float]] = []  # runs that nobody was told of yet, and how long each waited here
 
     # ------------------------------------------------------------ taking on
 
@@ -79,7 +80,9 @@ class Crew:
 
     def _start(self, execution: Execution) -> None:
         self._active += 1
-        execution.since = self._loop.time()
+        now = self._loop.time()
+        self.began.append((execution.claim, now - execution.since))
+        execution.since = now
         if execution.task.is_async:
             execution.handler = self._loop.create_task(self._run(execution))
             return
@@ -119,15 +122,16 @@ class Crew:
         if execution.stop is Stop.LOST:  # somebody else has the job: whatever we say would be stale
             self._freed()
             return
-        self._settle_as(execution.claim, ending, self._loop.time() - execution.since)
+        seconds = self._loop.time() - execution.since
+        self._settle_as(execution.claim, ending, seconds, told=execution.stop is Stop.CANCELLED)
 
-    def _settle_as(self, claim: Claim, ending: Ending, seconds: float = 0.0) -> None:
+    def _settle_as(self, claim: Claim, ending: Ending, seconds: float = 0.0, *, told: bool = False) -> None:
         if type(ending) is Returned:  # the happy path, a million times a day
             verdict = Verdict(state=State.SUCCEEDED, result=ending.result, keep=self._keep.succeeded)
         else:
             verdict = judge(claim, ending, options_of(claim.options).retry, self._keep, random.random())
             report(claim, verdict, seconds)
-        self._settle(Settlement(claim, verdict))
+        self._settle(Settlement(claim, verdict, seconds, told))
 
     # ------------------------------------------------------------ being told
 

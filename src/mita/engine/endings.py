@@ -4,7 +4,6 @@ import asyncio.timeouts
 import linecache
 import logging
 from collections.abc import Iterator
-from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
@@ -15,8 +14,9 @@ from msgspec.structs import replace
 
 from mita.model.job import Claim
 from mita.model.outcome import Ending, Moved, Raised, Refused
-from mita.model.policy import JobOptions, Retry
+from mita.model.policy import Retry
 from mita.model.time import SECOND
+from mita.rules.options import options_of
 from mita.tasks import Abort, Reschedule, Task, Unavailable
 
 log = logging.getLogger("mita.worker")
@@ -25,18 +25,6 @@ LONGEST_ERROR = 8000  # characters of an error's text that are kept
 LONGEST_HEAD = 2000  # of which so many at most are type and message
 INNERMOST = 12  # frames that are shown of one error
 CAUSES = 4  # errors in a chain that are told
-
-_decode_options = msgspec.msgpack.Decoder(JobOptions).decode
-
-
-@lru_cache(maxsize=4096)
-def options_of(packed: bytes) -> JobOptions:
-    """The settings stored with a job. Nearly all jobs share a few, so nearly none is decoded. What cannot be read is taken
-    as the defaults: a job is never lost over its settings."""
-    try:
-        return _decode_options(packed) if packed else JobOptions()
-    except (msgspec.MsgspecError, ValueError):
-        return JobOptions()
 
 
 def ending_of(error: BaseException, task: Task[Any, Any], claim: Claim) -> Ending:

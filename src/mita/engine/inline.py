@@ -10,9 +10,9 @@ from mita.model.outcome import Ending, Settlement, Unknown
 from mita.model.time import HOUR, Wait
 from mita.ports.store import Store
 from mita.rules.judge import Keep, judge
+from mita.rules.options import options_of
 from mita.tasks import Task
 
-from .endings import options_of
 from .execution import Execution, Home
 from .run import run_async, run_sync
 from .scheduler import fire_due

@@ -5,9 +5,10 @@ from typing import Any
 
 from mita.errors import UsageError
 from mita.model.outcome import Ending, Interrupted, Lost, Moved, Raised, Returned, Stopped, TimedOut, Unreadable
+from mita.rules.options import options_of
 from mita.tasks import Job, Reschedule, Task
 
-from .endings import describe, ending_of, options_of
+from .endings import describe, ending_of
 from .execution import Execution, Stop
 
 _STOPPED: dict[Stop, Ending] = {

@@ -11,6 +11,8 @@ from mita.model.time import SECOND, Moment, Wait
 from mita.ports.store import Store
 from mita.rules.fire import plan
 from mita.rules.spec import unpack
+from mita.watch import Tell
+from mita.watch.notes import Fired, Locked, unheard
 
 from .patience import Patience
 
@@ -22,13 +24,15 @@ LOCK = "scheduler"
 GOODBYE = 2.0  # seconds that giving the lock back may take
 
 
-async def fire_due(store: Store) -> tuple[int, Wait | None]:
+async def fire_due(store: Store, tell: Tell = unheard) -> tuple[int, Wait | None]:
     """Fire what is due, one batch; how many were won, and the wait until the next (0: there is more now; None: never)."""
     due = await store.due_repeats(BATCH)
     ahead = [] if due.next is None else [due.next]
     won = 0
     for firings in _handfuls(due):
-        won += sum(await store.fire(firings))
+        fired = await store.fire(firings)
+        tell(Fired(firings, fired, due.now))
+        won += sum(fired)
         ahead += [firing.next for firing in firings if firing.next is not None]
     if len(due.repeats) == BATCH:
         return won, 0
@@ -76,8 +80,8 @@ class Scheduler:
     a lock that is given back on leaving is not a lost one.
     """
 
-    def __init__(self, store: Store, poll: float, lock: float, id: str) -> None:
-        self._store, self._poll, self._id = store, poll, id
+    def __init__(self, store: Store, poll: float, lock: float, id: str, tell: Tell = unheard) -> None:
+        self._store, self._poll, self._id, self._tell = store, poll, id, tell
         self._lock = lock
         self._news = asyncio.Event()
         self._asked = 0.0
@@ -109,7 +113,7 @@ class Scheduler:
         if self._lock and not await self._lead():
             return self._poll
         began = asyncio.get_running_loop().time()  # the store's now was a little later: rather wake early than late
-        _, wait = await fire_due(self._store)
+        _, wait = await fire_due(self._store, self._tell)
         most = min(self._poll, self._lock / 3) if self._lock else self._poll
         if wait is None:
             return most
@@ -136,9 +140,11 @@ class Scheduler:
     def _note(self, leads: bool) -> None:
         if leads and not self.leads:
             self.gained += 1
+            self._tell(Locked("acquired"))
             log.info("scheduler %s fires repeats from now on", self._id)
         if self.leads and not leads:
             self.lost += 1
+            self._tell(Locked("lost"))
             log.info("scheduler %s was away too long: another one fires repeats", self._id)
         self.leads = leads
 
@@ -146,6 +152,7 @@ class Scheduler:
         if not self.leads:
             return
         self.leads = False
+        self._tell(Locked("released"))
         with suppress(StoreError, TimeoutError):  # whoever comes next waits until it has run out
             async with asyncio.timeout(GOODBYE):
                 await self._store.unlock(LOCK, self._id)

@@ -10,9 +10,11 @@ from mita.model.outcome import Lost, Settlement
 from mita.model.time import Wait
 from mita.ports.store import Store
 from mita.rules.judge import Keep, judge
+from mita.rules.options import options_of
+from mita.watch import Tell
+from mita.watch.notes import Settled
 
 from .crew import report
-from .endings import options_of
 from .patience import Patience
 
 log = logging.getLogger("mita.worker")
@@ -20,11 +22,12 @@ log = logging.getLogger("mita.worker")
 BATCH = 500
 
 
-async def sweep(store: Store, keep: Keep, lease: Wait, worker: str) -> int:
+async def sweep(store: Store, keep: Keep, lease: Wait, worker: str, tell: Tell) -> int:
     """Inherit expired claims and judge them as any run that was lost. Gives how many there were."""
     swept = 0
     while lost := await store.reap(BATCH, lease, worker):
-        await store.settle([_judged(claim, keep) for claim in lost])
+        batch = [_judged(claim, keep) for claim in lost]
+        tell(Settled(batch, await store.settle(batch), worker, lost[-1].at))
         swept += len(lost)
         if len(lost) < BATCH:
             break
@@ -40,15 +43,16 @@ def _judged(claim: Claim, keep: Keep) -> Settlement:
 class Sweeper:
     """Every `pause` seconds, give or take, so that many workers do not all come at once."""
 
-    def __init__(self, store: Store, keep: Keep, lease: Wait, worker: str, most: int, pause: float) -> None:
+    def __init__(self, store: Store, keep: Keep, lease: Wait, worker: str, most: int, pause: float, tell: Tell) -> None:
         self._store, self._keep, self._lease, self._worker, self._most, self._pause = store, keep, lease, worker, most, pause
+        self._tell = tell
 
     async def run(self) -> None:
         patience = Patience("sweep")
         while True:
             await asyncio.sleep(self._pause * (0.75 + random.random() / 2))
             try:
-                await sweep(self._store, self._keep, self._lease, self._worker)
+                await sweep(self._store, self._keep, self._lease, self._worker, self._tell)
                 while await self._store.prune(BATCH, self._most) == BATCH:
                     pass
                 patience.reset()

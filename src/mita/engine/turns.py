@@ -11,9 +11,11 @@ from collections.abc import Callable
 
 from mita.errors import StoreError
 from mita.model.outcome import Settlement, Turn
-from mita.model.time import SECOND, Wait
+from mita.model.time import SECOND, Moment, Wait
 from mita.ports.store import ASKED, REPEATS, Store
 from mita.rules.pace import MOST, room, rotate, smooth
+from mita.watch import Tell
+from mita.watch.notes import Began, Settled, Turned
 
 from .crew import TOO_LONG, Crew, extras
 from .patience import Patience
@@ -23,7 +25,7 @@ log = logging.getLogger("mita.worker")
 
 class Turns:
     """`queues` None means all there are. `asked` is called when somebody may have asked something of a running job,
-    `repeats` when repeats may have changed."""
+    `repeats` when repeats may have changed, `tell` with what happened, `now` gives the store's clock for that."""
 
     def __init__(
         self,
@@ -34,8 +36,10 @@ class Turns:
         poll: float,
         asked: Callable[[], None],
         repeats: Callable[[], None],
+        tell: Tell,
+        now: Callable[[], Moment],
     ) -> None:
-        self._repeats = repeats
+        self._repeats, self._tell, self._now = repeats, tell, now
         self._store, self._queues, self._lease, self._worker, self._poll, self._asked = (
             store,
             queues,
@@ -99,6 +103,7 @@ class Turns:
 
     async def _turn(self, crew: Crew, limit: int) -> None:
         batch, self._done = self._done[:MOST], self._done[MOST:]
+        self._tell_began(crew)
         sent = time.monotonic()
         if limit:
             self._hungry = False  # before we ask: who is woken while the answer is on its way must look again
@@ -110,11 +115,15 @@ class Turns:
             await self._patience.after(error)
             return
         self._patience.reset()
-        self._note_stale(crew, batch, turn)
+        took = self._note_stale(crew, batch, turn)
+        self._tell(Turned(time.monotonic() - sent, len(batch), len(turn.claims) if limit else None))
+        if batch:
+            self._tell(Settled(batch, took, self._worker, self._now()))
         if limit:
             self._plan(turn)
         if turn.claims:
             crew.take(turn.claims, sent + self._lease / SECOND)
+            self._tell_began(crew)
 
     async def _ask(self, batch: list[Settlement], limit: int) -> Turn:
         if not limit:
@@ -123,16 +132,25 @@ class Turns:
         queues = rotate(self._names, self._number)
         return await self._store.turn(batch, queues, limit, self._lease, self._worker)
 
-    def _note_stale(self, crew: Crew, batch: list[Settlement], turn: Turn) -> None:
+    def _tell_began(self, crew: Crew) -> None:
+        """Before a turn and after it, so that nobody hears of the end of a run before its beginning."""
+        if crew.began:
+            began, crew.began = crew.began, []
+            self._tell(Began(began, self._worker, self._now()))
+
+    def _note_stale(self, crew: Crew, batch: list[Settlement], turn: Turn) -> list[bool]:
+        """Which of them took, here or in a transaction of the handler's own."""
         if all(turn.took):
-            return
-        for settlement, took in zip(batch, turn.took, strict=True):
-            claim = settlement.claim
-            if not took and not crew.was_completed(claim):
-                self.stale += 1
-                log.warning(
-                    "job %s of %s was settled too late: it is not ours any more", claim.id, claim.task, extra=extras(claim)
-                )
+            return turn.took
+        return [took or self._took_elsewhere(crew, one) for one, took in zip(batch, turn.took, strict=True)]
+
+    def _took_elsewhere(self, crew: Crew, settlement: Settlement) -> bool:
+        claim = settlement.claim
+        if crew.was_completed(claim):
+            return True
+        self.stale += 1
+        log.warning("job %s of %s was settled too late: it is not ours any more", claim.id, claim.task, extra=extras(claim))
+        return False
 
     def _plan(self, turn: Turn) -> None:
         """When to look again: at once, when the next job is due, or when somebody tells us."""

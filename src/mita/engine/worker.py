@@ -8,13 +8,15 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack
 from typing import Any
 
-from mita.model.time import SECOND
+from mita.model.time import SECOND, Moment
 from mita.model.view import WorkerView
+from mita.ports.clock import wall_clock
 from mita.ports.ids import new_id
 from mita.ports.store import Store
 from mita.rules.judge import Keep
 from mita.settings import WorkerSettings
 from mita.tasks import Task
+from mita.watch import Tell
 
 from .crew import Crew
 from .keeper import Keeper
@@ -38,10 +40,11 @@ class Worker:
         settings: WorkerSettings,
         keep: Keep,
         most: int,
+        tell: Tell,
         repeats: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self._open_store, self._tasks, self._settings, self._keep = open_store, tasks, settings, keep
-        self._most, self._repeats = most, repeats
+        self._most, self._tell, self._repeats = most, tell, repeats
         self._lease = round(settings.lease * SECOND)
         self._stopping = asyncio.Event()
         self._hurry = asyncio.Event()
@@ -72,8 +75,18 @@ class Worker:
 
     def _assemble(self, store: Store) -> None:
         settings = self._settings
-        self._scheduler = Scheduler(store, settings.poll, settings.schedule_lock, self.id)
-        self._turns = Turns(store, settings.queues, self._lease, self.id, settings.poll, self._poke, self._scheduler.poke)
+        self._scheduler = Scheduler(store, settings.poll, settings.schedule_lock, self.id, self._tell)
+        self._turns = Turns(
+            store,
+            settings.queues,
+            self._lease,
+            self.id,
+            settings.poll,
+            self._poke,
+            self._scheduler.poke,
+            self._tell,
+            self._now,
+        )
         self._crew = Crew(
             self._tasks,
             store,
@@ -87,6 +100,10 @@ class Worker:
 
     def _poke(self) -> None:
         self._keeper.poke()
+
+    def _now(self) -> Moment:
+        """The store's clock, as well as the heartbeats know it."""
+        return wall_clock() - self._keeper.offset
 
     async def _work(self, store: Store) -> None:
         log.debug("worker %s (%s) serves %s", self.name, self.id, ", ".join(self._settings.queues or ()) or "all queues")
@@ -110,7 +127,7 @@ class Worker:
         sweep_every = min(LONGEST_SWEEP, self._settings.lease / 2)
         helpers = [
             self._turns.listen(self._crew),
-            Sweeper(store, self._keep, self._lease, self.id, self._most, sweep_every).run(),
+            Sweeper(store, self._keep, self._lease, self.id, self._most, sweep_every, self._tell).run(),
         ]
         if self._settings.schedule:
             helpers.append(self._scheduler.run())

@@ -106,10 +106,13 @@ class Verdict(Struct, frozen=True, kw_only=True):
 
 
 class Settlement(Struct, frozen=True):
-    """One claim put down."""
+    """One claim put down. Stores look no further than the verdict; the rest is for whoever watches: how many `seconds` the
+    run took, and whether it had been `told` to stop (then it ends as cancelled, whatever it came to)."""
 
     claim: Claim
     verdict: Verdict
+    seconds: float = 0.0
+    told: bool = False
 
 
 class Held(StrEnum):

@@ -38,7 +38,8 @@ class Firing(Struct, frozen=True, kw_only=True):
     """If the repeat still stands at `cursor` and `revision`: move it to `next`, add to its count, enqueue these jobs.
 
     `last` is the nominal time of the newest job made, None when missed windows were only passed over. `fired` is how
-    many fires this counts for. A `next` of None ends the repeat as `state` with `reason`.
+    many fires this counts for. A `next` of None ends the repeat as `state` with `reason`. `missed` is the policy by which it
+    was planned, for whoever watches.
     """
 
     key: str
@@ -50,6 +51,7 @@ class Firing(Struct, frozen=True, kw_only=True):
     jobs: tuple[NewJob, ...]
     state: RepeatState = RepeatState.ACTIVE
     reason: str = ""
+    missed: str = "skip"
 
 
 class DueRepeats(Struct, frozen=True):

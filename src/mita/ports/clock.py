@@ -10,6 +10,11 @@ class Clock(Protocol):
     def now(self) -> Moment: ...
 
 
+def wall_clock() -> Moment:
+    """This machine's own time: for telling people when something was, never for deciding."""
+    return time.time_ns() // 1_000_000
+
+
 class SystemClock:
     """The machine's clock, which may be set back: then this one stands still until it has caught up."""
 
@@ -17,5 +22,5 @@ class SystemClock:
         self._latest: Moment = 0
 
     def now(self) -> Moment:
-        self._latest = max(self._latest, time.time_ns() // 1_000_000)
+        self._latest = max(self._latest, wall_clock())
         return self._latest

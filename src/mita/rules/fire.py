@@ -69,6 +69,7 @@ def plan(repeat: Repeat, spec: RepeatSpec, now: Moment) -> Firing:
         jobs=tuple(job(repeat.key, spec, time) for time in due),
         state=RepeatState.FINISHED if ended else RepeatState.ACTIVE,
         reason=ended,
+        missed="all" if isinstance(spec.missed, All) else spec.missed,
     )
 
 

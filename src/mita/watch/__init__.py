@@ -1,0 +1,7 @@
+"""Watching what happens: notes from engine and client, counted by a tally, told to listeners."""
+
+from .notes import Note as Note
+from .notes import Tell as Tell
+from .post import Listening as Listening
+from .tally import Tally as Tally
+from .watch import Watch as Watch

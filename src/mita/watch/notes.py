@@ -1,0 +1,181 @@
+"""What engine and client note down, as they have it at hand: one note for a whole batch, so that a job costs next to
+nothing. Whoever wants single events makes them of a note later, on a thread of his own."""
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from mita.model.event import JobEvent, Kind, Reason
+from mita.model.job import Claim, NewJob, Receipt, State
+from mita.model.outcome import Answer, Cancel, Change, Counter, Move, Revive, Settlement
+from mita.model.repeat import Firing
+from mita.model.time import SECOND, Moment
+
+
+class Enqueued(Struct, frozen=True):
+    """Jobs that were taken in, or not, because an earlier one has their unique key."""
+
+    jobs: Sequence[NewJob]
+    receipts: Sequence[Receipt]
+    at: Moment
+
+
+class Began(Struct, frozen=True):
+    """Runs that began; with each, how many seconds its claim waited for a slot."""
+
+    runs: Sequence[tuple[Claim, float]]
+    worker: str
+    at: Moment
+
+
+class Settled(Struct, frozen=True):
+    """Claims that were put down; False: too late."""
+
+    settlements: Sequence[Settlement]
+    took: Sequence[bool]
+    worker: str
+    at: Moment
+
+
+class Turned(Struct, frozen=True):
+    """One round trip of a worker: how long it took, what it put down, and what it was given, if it asked for any."""
+
+    seconds: float
+    settled: int
+    claimed: int | None
+
+
+class Amended(Struct, frozen=True):
+    """What a person asked of a job. Only its id may be known."""
+
+    id: str
+    change: Change
+    answer: Answer
+    at: Moment
+    task: str = ""
+    queue: str = ""
+
+
+class Fired(Struct, frozen=True):
+    """Repeats that fired; False: another scheduler did."""
+
+    firings: Sequence[Firing]
+    won: Sequence[bool]
+    at: Moment
+
+
+class Locked(Struct, frozen=True):
+    """The schedulers' lock changed hands: `acquired`, `lost`, `released`."""
+
+    outcome: str
+
+
+Note: TypeAlias = Enqueued | Began | Settled | Turned | Amended | Fired | Locked
+Tell: TypeAlias = Callable[[Note], None]
+
+
+def unheard(_: Note) -> None:
+    """A `Tell` for where nobody watches."""
+
+
+def size(note: Note) -> int:
+    """How many events it makes at most."""
+    match note:
+        case Enqueued(jobs):
+            return len(jobs)
+        case Began(runs):
+            return len(runs)
+        case Settled(settlements):
+            return len(settlements)
+        case Fired(firings):
+            return sum(len(firing.jobs) for firing in firings)
+        case Amended():
+            return 1
+        case Turned() | Locked():
+            return 0
+
+
+# ---------------------------------------------------------------- what a note means
+
+_BACK = {
+    Counter.ATTEMPTS: (Kind.RETRIED, ""),
+    Counter.RESCHEDULES: (Kind.RESCHEDULED, Reason.HANDLER),
+    Counter.BUSY: (Kind.RESCHEDULED, Reason.UNAVAILABLE),
+    Counter.INTERRUPTIONS: (Kind.RESCHEDULED, Reason.SHUTDOWN),
+    Counter.CRASHES: (Kind.CRASHED, ""),
+}
+_ENDS = {State.SUCCEEDED: Kind.SUCCEEDED, State.FAILED: Kind.FAILED, State.CANCELLED: Kind.CANCELLED}
+
+
+def meaning(settlement: Settlement) -> tuple[Kind, str] | None:
+    """What became of a run, and why it was moved; None for a claim that was given back untouched."""
+    verdict = settlement.verdict
+    if settlement.told:
+        return Kind.CANCELLED, ""
+    if (kind := _ENDS.get(verdict.state)) is not None:
+        return kind, ""
+    return None if verdict.counts is None else _BACK[verdict.counts]
+
+
+def asked(note: Amended) -> tuple[Kind, str] | None:
+    """What an amend came to. A running job that is cancelled ends later, and tells so itself."""
+    match note.change, note.answer:
+        case Move(), Answer.DONE | Answer.ASKED:
+            return Kind.RESCHEDULED, Reason.API
+        case Cancel(), Answer.DONE:
+            return Kind.CANCELLED, ""
+        case Revive(), Answer.DONE:
+            return Kind.REVIVED, ""
+    return None
+
+
+def waited(claim: Claim, here: float) -> float:
+    """Seconds from its due time to its start, `here` of them in the worker."""
+    return max(0, claim.at - claim.due) / SECOND + here
+
+
+# ---------------------------------------------------------------- events
+
+
+def events(note: Note) -> list[JobEvent]:
+    match note:
+        case Enqueued(jobs, receipts, at):
+            return [_enqueued(job, at) for job, receipt in zip(jobs, receipts, strict=True) if receipt.created]
+        case Began(runs, worker, at):
+            return [_began(claim, here, worker, at) for claim, here in runs]
+        case Settled(settlements, took, worker, at):
+            made = [_settled(one, fine, worker, at) for one, fine in zip(settlements, took, strict=True)]
+            return [event for event in made if event is not None]
+        case Fired(firings, won, at):
+            return [_enqueued(job, at) for firing, mine in zip(firings, won, strict=True) if mine for job in firing.jobs]
+        case Amended():
+            return _amended(note)
+        case Turned() | Locked():
+            return []
+
+
+def _enqueued(job: NewJob, at: Moment) -> JobEvent:
+    return JobEvent(Kind.ENQUEUED, job.id, job.task, job.queue, at)
+
+
+def _began(claim: Claim, here: float, worker: str, at: Moment) -> JobEvent:
+    return JobEvent(
+        Kind.STARTED, claim.id, claim.task, claim.queue, at, worker, claim.attempts + 1, 0.0, waited(claim, here)
+    )
+
+
+def _settled(settlement: Settlement, took: bool, worker: str, at: Moment) -> JobEvent | None:
+    claim, when = settlement.claim, settlement.verdict.when
+    means = meaning(settlement) if took else (Kind.STALE, "")
+    if means is None:
+        return None
+    kind, reason = means
+    wait = when.wait / SECOND if when is not None and kind is Kind.RETRIED else 0.0
+    attempt = claim.attempts + 1
+    return JobEvent(kind, claim.id, claim.task, claim.queue, at, worker, attempt, settlement.seconds, wait, reason)
+
+
+def _amended(note: Amended) -> list[JobEvent]:
+    means = asked(note)
+    return [] if means is None else [JobEvent(means[0], note.id, note.task, note.queue, note.at, reason=means[1])]

@@ -1,0 +1,100 @@
+"""Handing events to a listener: on a thread of its own, through a queue that is never long, so that it cannot hurt a job."""
+
+import logging
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import TypeAlias
+
+from mita.model.event import JobEvent, Kind
+
+from .notes import Note, events, size
+
+log = logging.getLogger("mita.events")
+
+Listener: TypeAlias = Callable[[list[JobEvent]], object]
+MOST = 10_000  # events that wait for a listener
+COMPLAIN_EVERY = 60.0  # seconds
+FAREWELL = 2.0  # seconds that `stop` gives a listener for what it was not told yet
+
+
+class Listening:
+    """One listener at work. `dropped` counts the events that it was too slow for, `failed` the batches it raised over.
+
+    Before the first event after such a loss it is told a `missed` one, with their number.
+    """
+
+    def __init__(self, listener: Listener, end: Callable[["Listening"], None]) -> None:
+        self._listener = listener
+        self._end = end
+        self.dropped = 0
+        self.failed = 0
+        self._complained = 0.0
+        self._begin()
+
+    def _begin(self) -> None:
+        self._pid = os.getpid()
+        self._notes: deque[Note] = deque()
+        self._waiting = 0
+        self._lost = 0
+        self._over = False
+        self._news = threading.Condition()
+        self._thread = threading.Thread(target=self._serve, name="mita-listener", daemon=True)
+        self._thread.start()
+
+    def put(self, note: Note) -> None:
+        """On the engine's loop. The newest are dropped: what waits is the oldest, and in its order."""
+        if not (count := size(note)):
+            return
+        if self._pid != os.getpid():  # threads do not come along when a process forks
+            self._begin()
+        with self._news:
+            if self._waiting + count > MOST and self._waiting:
+                self.dropped += count
+                self._lost += count
+                return
+            self._notes.append(note)
+            self._waiting += count
+            self._news.notify()
+
+    def stop(self) -> None:
+        """Tell it no more. What is on its way is still delivered, unless it hangs."""
+        self._end(self)
+        with self._news:
+            self._over = True
+            self._news.notify()
+        if threading.current_thread() is not self._thread:
+            self._thread.join(FAREWELL)
+
+    def _serve(self) -> None:
+        while (batch := self._next()) is not None:
+            if not batch:
+                continue
+            try:
+                self._listener(batch)
+            except Exception:  # noqa: BLE001 - whatever is wrong with it, it is not the job's fault
+                self.failed += 1
+                self._complain()
+
+    def _next(self) -> list[JobEvent] | None:
+        with self._news:
+            while not self._notes:
+                if self._over:
+                    return None
+                self._news.wait()
+            notes, self._notes = list(self._notes), deque()
+            lost, self._lost = self._lost, 0
+        batch = [event for note in notes for event in events(note)]
+        if lost:
+            batch.append(JobEvent(Kind.MISSED, count=lost))
+        with self._news:
+            self._waiting -= sum(size(note) for note in notes)
+        return batch
+
+    def _complain(self) -> None:
+        now = time.monotonic()
+        if not self._complained or now - self._complained > COMPLAIN_EVERY:
+            self._complained = now
+            log.exception("the listener %r raised; it goes on, and jobs are not touched by it", self._listener)

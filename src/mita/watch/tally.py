@@ -1,0 +1,178 @@
+"""Counting what happens: plain numbers and lists, changed once per batch, read whenever somebody looks."""
+
+import threading
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from mita.model.event import Kind, Reason
+from mita.model.job import Claim, State
+from mita.model.outcome import Counter as Counted
+from mita.model.outcome import Settlement
+from mita.model.time import SECOND
+from mita.rules.options import options_of
+
+from .notes import Amended, Began, Enqueued, Fired, Locked, Note, Settled, Turned, asked, meaning, waited
+
+Labels: TypeAlias = tuple[str, str]  # queue and task
+SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0)
+SIZES = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
+MOST_LABELS = 1000  # pairs of queue and task; whatever comes beyond is counted together
+OTHERS: Labels = ("(others)", "(others)")
+
+
+class Histogram:
+    """How many were no greater than each bound, and their sum. The last bucket is for those beyond every bound."""
+
+    __slots__ = ("bounds", "buckets", "total")
+
+    def __init__(self, bounds: Sequence[float] = SECONDS) -> None:
+        self.bounds = bounds
+        self.buckets = [0] * (len(bounds) + 1)
+        self.total = 0.0
+
+    def add(self, value: float) -> None:
+        self.buckets[bisect_left(self.bounds, value)] += 1
+        self.total += value
+
+    def copy(self) -> "Histogram":
+        twin = Histogram(self.bounds)
+        twin.buckets, twin.total = list(self.buckets), self.total
+        return twin
+
+
+class Counts:
+    """What happened to the jobs of one task in one queue."""
+
+    __slots__ = ("crashes", "enqueued", "exhausted", "finished", "lateness", "moved", "retries", "retry_latency", "run",
+                 "stale", "started", "wait")  # fmt: skip
+
+    def __init__(self) -> None:
+        self.enqueued = self.started = self.retries = self.exhausted = self.crashes = self.stale = 0
+        self.finished = {Kind.SUCCEEDED: 0, Kind.FAILED: 0, Kind.CANCELLED: 0}
+        self.moved = dict.fromkeys(Reason, 0)
+        self.run, self.wait, self.lateness, self.retry_latency = Histogram(), Histogram(), Histogram(), Histogram()
+
+    def copy(self) -> "Counts":
+        twin = Counts()
+        for name in ("enqueued", "started", "retries", "exhausted", "crashes", "stale"):
+            setattr(twin, name, getattr(self, name))
+        twin.finished, twin.moved = dict(self.finished), dict(self.moved)
+        for name in ("run", "wait", "lateness", "retry_latency"):
+            setattr(twin, name, getattr(self, name).copy())
+        return twin
+
+    def began(self, claim: Claim, here: float) -> None:
+        self.started += 1
+        wait = waited(claim, here)
+        self.wait.add(wait)
+        if claim.fire_time is not None:
+            self.lateness.add(max(0, claim.at - claim.fire_time) / SECOND + here)
+        elif claim.due > claim.created and not claim.busy:  # given a time, and never sent away from a busy key
+            self.lateness.add(wait)
+
+    def ended(self, settlement: Settlement) -> None:
+        """A run that ended in any way but well."""
+        means = meaning(settlement)
+        if means is None:
+            return
+        kind, reason = means
+        verdict, claim = settlement.verdict, settlement.claim
+        if verdict.counts is Counted.CRASHES:
+            self.crashes += 1
+        else:
+            self.run.add(settlement.seconds)
+        match kind:
+            case Kind.RETRIED:
+                self.retries += 1
+                self.retry_latency.add(0.0 if verdict.when is None else verdict.when.wait / SECOND)
+            case Kind.RESCHEDULED:
+                self.moved[Reason(reason)] += 1
+            case Kind.FAILED | Kind.CANCELLED | Kind.SUCCEEDED:
+                self.finished[kind] += 1
+                if kind is Kind.FAILED and verdict.counts is Counted.ATTEMPTS:
+                    self.exhausted += claim.attempts >= options_of(claim.options).retry.max_retries
+
+
+class Tally:
+    """A sink of notes. Every number only grows."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.jobs: dict[Labels, Counts] = {}
+        self.fires: Counter[tuple[str, str, str]] = Counter()  # queue, task, policy
+        self.locks: Counter[str] = Counter()
+        self.claim_sizes, self.settle_sizes = Histogram(SIZES), Histogram(SIZES)
+        self.claim_seconds, self.settle_seconds = Histogram(), Histogram()
+
+    def __call__(self, note: Note) -> None:
+        with self._lock:
+            match note:
+                case Settled():
+                    self._settled(note)
+                case Began():
+                    for claim, here in note.runs:
+                        self._of(claim.queue, claim.task).began(claim, here)
+                case Turned():
+                    self._turned(note)
+                case Enqueued():
+                    for job, receipt in zip(note.jobs, note.receipts, strict=True):
+                        self._of(job.queue, job.task).enqueued += receipt.created
+                case Amended():
+                    self._amended(note)
+                case Fired():
+                    self._fired(note)
+                case Locked():
+                    self.locks[note.outcome] += 1
+
+    def copy(self) -> "Tally":
+        """All numbers as they stand at one moment."""
+        with self._lock:
+            twin = Tally()
+            twin.jobs = {labels: counts.copy() for labels, counts in self.jobs.items()}
+            twin.fires, twin.locks = self.fires.copy(), self.locks.copy()
+            twin.claim_sizes, twin.settle_sizes = self.claim_sizes.copy(), self.settle_sizes.copy()
+            twin.claim_seconds, twin.settle_seconds = self.claim_seconds.copy(), self.settle_seconds.copy()
+        return twin
+
+    def _of(self, queue: str, task: str) -> Counts:
+        found = self.jobs.get((queue, task))
+        if found is None:
+            labels = (queue, task) if len(self.jobs) < MOST_LABELS else OTHERS
+            found = self.jobs.setdefault(labels, Counts())
+        return found
+
+    def _settled(self, note: Settled) -> None:
+        for settlement, took in zip(note.settlements, note.took, strict=True):
+            claim = settlement.claim
+            counts = self.jobs.get((claim.queue, claim.task)) or self._of(claim.queue, claim.task)
+            if not took:
+                counts.stale += 1
+            elif settlement.verdict.state is State.SUCCEEDED and not settlement.told:  # a million times a day
+                counts.finished[Kind.SUCCEEDED] += 1
+                counts.run.add(settlement.seconds)
+            else:
+                counts.ended(settlement)
+
+    def _turned(self, note: Turned) -> None:
+        if note.claimed is not None:
+            self.claim_sizes.add(note.claimed)
+            self.claim_seconds.add(note.seconds)
+        if note.settled:
+            self.settle_sizes.add(note.settled)
+            self.settle_seconds.add(note.seconds)
+
+    def _amended(self, note: Amended) -> None:
+        match asked(note):
+            case Kind.RESCHEDULED, _:
+                self._of(note.queue, note.task).moved[Reason.API] += 1
+            case Kind.CANCELLED, _:
+                self._of(note.queue, note.task).finished[Kind.CANCELLED] += 1
+
+    def _fired(self, note: Fired) -> None:
+        for firing, won in zip(note.firings, note.won, strict=True):
+            if won:
+                for job in firing.jobs:
+                    self._of(job.queue, job.task).enqueued += 1
+                    self.fires[job.queue, job.task, firing.missed] += 1
