@@ -21,7 +21,7 @@ async def app() -> Any:
 async def _effects() -> str:
     name = f"effects_{id(object())}"
     async with await psycopg.AsyncConnection.connect(server("pg18").url()) as connection:
-        await connection.execute(f"create table {name} (job text, token int)")
+        await connection.execute(f"create table {name} (job text, token bigint)")
     return name
 
 

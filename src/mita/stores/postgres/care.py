@@ -37,9 +37,10 @@ def hold(act: Act, queues: Sequence[str], key: str, until: When) -> Steps[None]:
 
 
 def beat(_: Act, worker: WorkerView, keep: Wait) -> Steps[Moment]:
-    [[(now,)]] = yield Step(ask("now"))
+    """One that is undone is missed once, and the next comes soon: nobody waits for the disk."""
+    [[(now,)]] = yield Step(ask("now"), last=True)
     seen = _pack(msgspec.structs.replace(worker, seen=now))
-    yield Step(ask("beat", id=worker.id, view=seen, keep=keep), ask("bury_workers"), last=True)
+    yield Step(ask("beat", id=worker.id, view=seen, keep=keep), ask("bury_workers"), last=True, synced=False)
     return int(now)
 
 

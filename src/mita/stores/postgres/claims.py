@@ -49,6 +49,12 @@ class Search:
             asks.append(ask("marks", **self._lines, marks=numbers(self._looked)))
         return asks
 
+    def look(self) -> Step:
+        """A claim by itself does not wait for the disk. A crash of the server may undo it: then the job waits again,
+        as before anybody had it, and is run again; who ran it has a token that no other run is given, and settles nothing.
+        Not so for jobs with a resource key, which `keys.admit` takes: undone, their key would be free while they run."""
+        return Step(*self.asks(), last=True, synced=False)
+
     def _claim(self, marks: Marks) -> Ask:
         return ask(
             "claim",
@@ -130,7 +136,7 @@ def claim(act: Act, queues: Sequence[str], limit: int, lease: Wait, worker: str)
     search = Search(act, queues, limit, lease, worker)
     if not search.queues:
         return Turn([], [], None)
-    yield from _search(search, search.hear((yield Step(*search.asks(), last=True))))
+    yield from _search(search, search.hear((yield search.look())))
     if not limit:
         [[(due,)]] = yield Step(search.any_due(), last=True)
         search.cut_short = due
@@ -139,13 +145,15 @@ def claim(act: Act, queues: Sequence[str], limit: int, lease: Wait, worker: str)
 
 def _search(search: Search, rows: Rows) -> Steps[None]:
     while (yield from search.go_on(rows)):
-        rows = search.hear((yield Step(*search.asks(), last=True)))
+        rows = search.hear((yield search.look()))
 
 
 # ---------------------------------------------------------------- leases
 
 
 def extend(_: Act, claims: Sequence[Claim], lease: Wait) -> Steps[list[Held]]:
+    """Synced, though the fence does not need it: an extension that is undone lets the lease end before its holder thinks so,
+    and a late verdict is refused all the same. But that is a second run beside the first, and nobody waits for this."""
     ordered = sorted({(claim.id, claim.token) for claim in claims})
     [rows] = yield Step(ask("extend", **_held(ordered), lease=lease), last=True)
     holding = {(id, token): asked for id, token, asked in rows}

@@ -96,12 +96,16 @@ def admit(act: Act, shown: list[Claim], lease: Wait, worker: str) -> Steps[tuple
         else:
             holders[key] = count + 1, on_hold
             admitted.append(claim)
-    yield Step(_take(admitted, lease, worker), *_turn_away(away), last=True)
-    return admitted, len(admitted) + len(away) < len(shown)
+    answers = yield Step(_take(admitted, lease, worker), *_turn_away(away), last=True)
+    taken = {id for (id,) in answers[0]} if admitted else set()
+    return [claim for claim in admitted if claim.id in taken], len(taken) + len(away) < len(shown)
 
 
 def _take(claims: list[Claim], lease: Wait, worker: str) -> Ask | None:
-    return ask("take", ids=texts([claim.id for claim in claims]), lease=lease, worker=worker) if claims else None
+    if not claims:
+        return None
+    ids, tokens = texts([claim.id for claim in claims]), numbers(claim.token for claim in claims)
+    return ask("take", ids=ids, tokens=tokens, lease=lease, worker=worker)
 
 
 def _turn_away(away: list[tuple[Claim, WhenBusy]]) -> list[Ask]:

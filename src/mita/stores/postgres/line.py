@@ -15,11 +15,12 @@ from mita.ports.clock import Clock
 from .connection import Connection, connect, translated, was_rolled_back
 from .marks import Marks
 from .statements import Statements
-from .steps import Act, Ask, Rows, Step, Steps
+from .steps import Act, Ask, Rows, Step, Steps, ask
 
 T = TypeVar("T")
 PAUSES = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)  # seconds before each new try, each with jitter
 PATIENCE = 5.0  # seconds that closing waits for calls that are under way
+UNSYNCED = ask("unsynced")
 _IDLE = pq.TransactionStatus.IDLE
 
 
@@ -146,7 +147,8 @@ async def drive(connection: Connection, place: Place, steps: Steps[T]) -> T:
 
 
 async def _run(connection: Connection, place: Place, step: Step, *, begin: bool, end: bool) -> list[Rows]:
-    texts = [place.bound(question) for question in step.asks]
+    asks = step.asks if step.synced else [UNSYNCED, *step.asks]
+    texts = [place.bound(question) for question in asks]
     alone = begin and end  # what a pipeline sends in one go is a transaction by itself
     if alone and len(texts) <= 1:
         cursors = [await connection.execute(text, values, binary=True) for text, values in texts]
@@ -157,4 +159,4 @@ async def _run(connection: Connection, place: Place, step: Step, *, begin: bool,
             cursors = [await connection.execute(text, values, binary=True) for text, values in texts]
             if end and not alone:
                 await connection.execute("commit")
-    return [await cursor.fetchall() if cursor.description else [] for cursor in cursors]
+    return [await cursor.fetchall() if cursor.description else [] for cursor in cursors[len(asks) - len(step.asks) :]]

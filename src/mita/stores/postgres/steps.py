@@ -30,13 +30,15 @@ def ask(name: str, /, **values: Any) -> Ask:
 
 class Step:
     """Statements that need not wait for each other's answers. `last`: the transaction ends with them; what is asked
-    afterwards is a transaction of its own."""
+    afterwards is a transaction of its own. Not `synced`: its commit does not wait for the disk, so a crash of the server may
+    undo it; whoever says so says what that would mean."""
 
-    __slots__ = ("asks", "last")
+    __slots__ = ("asks", "last", "synced")
 
-    def __init__(self, *asks: Ask | None, last: bool = False) -> None:
+    def __init__(self, *asks: Ask | None, last: bool = False, synced: bool = True) -> None:
         self.asks = [one for one in asks if one is not None]
         self.last = last
+        self.synced = synced
 
 
 Steps: TypeAlias = Generator[Step, list[Rows], T]

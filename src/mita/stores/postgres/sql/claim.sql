@@ -3,6 +3,8 @@
 -- In: one array entry for each queue and priority in their order: queues, priorities, marks (below which nothing waits);
 --     behind (what the sequence said when the marks were made), limit, lease, worker.
 -- Out: the fields of a Claim in their order.
+-- The token is the clock's, or one more than the last: a claim that nobody synced to disk can be lost in a crash of the server, and the
+-- job is claimed again from the state before. A plain count would then give the same token to two runs, and either could put down the other.
 -- No "order by" around it all: for each queue and priority the index is walked in (due, seq) order, and sorting would read the
 -- whole backlog.
 with clock as materialized (select {now} as now),
@@ -27,10 +29,10 @@ candidate as materialized (
 ),
 taken as (
   update mita._job as j
-  set state = 'running', token = j.token + 1, worker = %(worker)s, started = clock.now, lease_until = clock.now + %(lease)s::bigint
+  set state = 'running', token = greatest(j.token + 1, clock.now), worker = %(worker)s, started = clock.now, lease_until = clock.now + %(lease)s::bigint
   from candidate as c, clock
   where j.id = c.id and c.resource is null
 )
-select c.id, c.token + 1, clock.now, c.task, c.queue, c.payload, c.options, c.headers, c.priority, c.due, c.created, c.attempts,
+select c.id, greatest(c.token + 1, clock.now), clock.now, c.task, c.queue, c.payload, c.options, c.headers, c.priority, c.due, c.created, c.attempts,
        c.reschedules, c.busy, c.interruptions, c.crashes, c.resource, c.uniq, c.repeat, c.fire_time, c.progress, c.stranded
 from candidate as c, clock

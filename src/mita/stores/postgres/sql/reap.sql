@@ -1,4 +1,5 @@
 -- reap: take over jobs whose lease ran out, the longest expired first, under a new token.
+-- The token is made as in `claim`.
 -- In: mark (below which no lease ends), limit, lease, worker.  Out: the fields of a Claim in their order.
 with clock as materialized (select {now} as now),
 expired as materialized (
@@ -10,9 +11,9 @@ expired as materialized (
   for update skip locked
 ),
 inherited as (
-  update mita._job as j set token = j.token + 1, worker = %(worker)s, lease_until = clock.now + %(lease)s::bigint
+  update mita._job as j set token = greatest(j.token + 1, clock.now), worker = %(worker)s, lease_until = clock.now + %(lease)s::bigint
   from expired as e, clock where j.id = e.id
 )
-select e.id, e.token + 1, clock.now, e.task, e.queue, e.payload, e.options, e.headers, e.priority, e.due, e.created, e.attempts,
+select e.id, greatest(e.token + 1, clock.now), clock.now, e.task, e.queue, e.payload, e.options, e.headers, e.priority, e.due, e.created, e.attempts,
        e.reschedules, e.busy, e.interruptions, e.crashes, e.resource, e.uniq, e.repeat, e.fire_time, e.progress, e.stranded
 from expired as e, clock

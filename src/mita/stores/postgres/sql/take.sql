@@ -1,6 +1,7 @@
--- take: claim jobs with a resource key that may run.  In: ids, lease, worker.  Out: id, the moment.
+-- take: claim jobs with a resource key that may run, under the tokens that `claim` has shown; not if somebody had one meanwhile.
+-- In: ids, tokens, lease, worker.  Out: the ids of those that were taken.
 update mita._job as j
-set state = 'running', token = j.token + 1, worker = %(worker)s, started = clock.now, lease_until = clock.now + %(lease)s::bigint
-from unnest(%(ids)s::text::text[]) as v (id), (select {now} as now) as clock
-where j.id = v.id and j.state = {queued}
-returning j.id, clock.now
+set state = 'running', token = v.token, worker = %(worker)s, started = clock.now, lease_until = clock.now + %(lease)s::bigint
+from unnest(%(ids)s::text::text[], %(tokens)s::text::bigint[]) as v (id, token), (select {now} as now) as clock
+where j.id = v.id and j.state = {queued} and j.token < v.token
+returning j.id
