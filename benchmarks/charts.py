@@ -39,15 +39,16 @@ class Line(Struct, frozen=True):
 # ---------------------------------------------------------------- bars
 
 
-def bars(words: Words, groups: Mapping[str, Sequence[Bar]]) -> Board:
-    """One group under the other, each with its bars; the number stands at the end of each bar."""
+def bars(words: Words, groups: Mapping[str, Sequence[Bar]], *, named: bool = False) -> Board:
+    """One group under the other, each with its bars; the number stands at the end of each bar, with its name if `named`."""
     heights = [len(group) * (_BAR + _BETWEEN) + _APART for group in groups.values()]
     bottom = _TOP + sum(heights)
     said = "; ".join(
         f"{name}: " + ", ".join(f"{bar.name} {bar.value:,.0f}" for bar in group) for name, group in groups.items()
     )
     board = Board(words.title, said, bottom + _FOOT)
-    _legend(board, [(bar.name, bar.colour) for group in sorted(groups.values(), key=len, reverse=True) for bar in group])
+    if not named:
+        _legend(board, [(bar.name, bar.colour) for group in sorted(groups.values(), key=len, reverse=True) for bar in group])
     scale = steps(max(bar.value for group in groups.values() for bar in group))
     wide = (WIDTH - _LEFT - _RIGHT) / scale[-1]
     for step in scale:
@@ -57,16 +58,17 @@ def bars(words: Words, groups: Mapping[str, Sequence[Bar]]) -> Board:
     y = _TOP
     for (name, group), height in zip(groups.items(), heights, strict=True):
         board.text(_LEFT - 12, y + (height - _APART) / 2 + 4, name, anchor="end", bold=True)
-        _group(board, group, y, wide)
+        _group(board, group, y, wide, named)
         y += height
     _foot(board, words, bottom)
     return board
 
 
-def _group(board: Board, group: Sequence[Bar], y: float, wide: float) -> None:
+def _group(board: Board, group: Sequence[Bar], y: float, wide: float, named: bool) -> None:
     for bar in group:
         board.rect(_LEFT, y, max(1.0, bar.value * wide), _BAR, bar.colour, round=2)
-        board.text(_LEFT + bar.value * wide + 6, y + _BAR - 5, f"{bar.value:,.0f}", size=12)
+        said = f"{bar.value:,.0f}  {bar.name}" if named else f"{bar.value:,.0f}"
+        board.text(_LEFT + bar.value * wide + 6, y + _BAR - 5, said, size=12)
         y += _BAR + _BETWEEN
 
 

@@ -8,7 +8,7 @@ from .figures import Report
 from .svg import Board
 
 _COLOURS = {"memory": "grey", "sqlite": "blue", "redis": "red", "postgres": "green", "nats": "purple"}
-_NAMES = {"memory": "memory", "sqlite": "SQLite", "redis": "Redis", "postgres": "PostgreSQL", "nats": "NATS"}
+NAMES = {"memory": "memory", "sqlite": "SQLite", "redis": "Redis", "postgres": "PostgreSQL", "nats": "NATS"}
 _CREWS = {1: "sky", 2: "blue", 4: "navy"}
 _RATE = "jobs per second"
 _COST = "microseconds per job"
@@ -73,7 +73,7 @@ def crews(report: Report) -> Board | None:
 
 
 def _bars(report: Report, words: Words, group: Callable[[str], list[Bar]]) -> Board | None:
-    groups = {_NAMES[store]: found for store in report.stores if (found := group(store))}
+    groups = {NAMES[store]: found for store in report.stores if (found := group(store))}
     return bars(words, groups) if groups else None
 
 
@@ -109,7 +109,7 @@ def growth_scheduled(report: Report) -> Board | None:
 
 
 def _lines(report: Report, words: Words, points: Callable[[str], list[tuple[float, float]]]) -> Board | None:
-    drawn = [Line(_NAMES[store], _COLOURS[store], found) for store in report.stores if len(found := points(store)) > 1]
+    drawn = [Line(NAMES[store], _COLOURS[store], found) for store in report.stores if len(found := points(store)) > 1]
     return lines(words, drawn) if drawn else None
 
 

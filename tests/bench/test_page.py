@@ -1,0 +1,56 @@
+"""The tables in the docs are made from the documents of the runs."""
+
+from benchmarks import beside
+from benchmarks.figures import About, Figure, Report
+from benchmarks.markdown import filled
+from benchmarks.page import joined, our_table
+
+RUN = {
+    "meta": {
+        "cpu": "a CPU",
+        "cpus": 2,
+        "started": "2026-11-15T10:00:00",
+        "python": "3.11",
+        "servers": {"r": "Redis 7"},
+        "repeat": 3,
+    },
+    "peers": {
+        "slow": {"engine": "redis", "versions": ["slow==1"]},
+        "mita-redis": {"engine": "redis", "versions": []},
+        "broken": {"engine": "redis", "versions": []},
+    },
+    "summary": {
+        "slow": {"drain": {"rate": 1000.0, "ok": True, "cpu_per_1000": 0.5, "server_cpu_per_1000": 0.02}},
+        "mita-redis": {
+            "drain": {"rate": 2500.0, "ok": True, "cpu_per_1000": 0.012},
+            "pickup": {"p50": 1.25, "ok": False},
+        },
+    },
+}
+
+
+def test_a_part_goes_between_its_marks_and_nothing_else_is_touched() -> None:
+    page = "above\n<!-- a -->\nold\n<!-- /a -->\nbelow\n<!-- b -->\nkept\n"
+    assert filled(page, {"a": "new", "b": "without an end", "c": "not there"}) == page.replace("old", "new")
+
+
+def test_the_fastest_stands_first_and_a_failed_check_is_marked() -> None:
+    rows = beside.whole_table(RUN).splitlines()
+    assert rows[0] == "**Redis**"
+    assert rows[4] == "| **mita-redis** | 2,500/s | 1.25 ms (!) | 12 µs |"
+    assert rows[5] == "| slow | 1,000/s | - | 500 + 20 µs |"
+
+
+def test_the_short_table_names_the_best_other() -> None:
+    assert beside.drains([RUN]).splitlines()[-1] == "| Redis | 2,500/s | slow 1,000/s | 2.5 x |"
+    assert "2,500  mita-redis" in str(beside.plot([RUN]))
+
+
+def test_of_two_runs_the_later_figure_counts() -> None:
+    first, second = (
+        Report(
+            stores={"redis": About()}, figures=[Figure(store="redis", workload="drain", name="drain", value=value, share=50)]
+        )
+        for value in (1.0, 2.0)
+    )
+    assert our_table(joined([first, second])).splitlines()[-1] == "| drain | 2/s (50 %) |"
