@@ -11,7 +11,8 @@ from mita.model.job import Job, State
 from mita.model.outcome import Event
 from mita.model.time import MINUTE, SECOND
 from mita.model.view import Holder, QueueView, ResourceView, WorkerView
-from mita.rules.explain import Code, Evidence, Reason, explain
+from mita.rules.evidence import Code, Evidence, Reason
+from mita.rules.explain import explain
 from mita.rules.show import span
 
 from .conftest import eventually, working
@@ -24,7 +25,7 @@ WORKER = WorkerView(
     id="w1", name="blue", host="h", pid=7, queues=("mail",), tasks=("send",), slots=4, running=1, rate=2.6, seen=NOW
 )
 BUSY = replace(WORKER, running=4)
-ALL_WELL: dict[str, Any] = {"now": NOW, "workers": (WORKER,), "queue": QueueView(name="mail"), "ahead": 0}
+ALL_WELL: dict[str, Any] = {"now": NOW, "workers": (WORKER,), "queues": (QueueView(name="mail"),), "ahead": 0}
 
 
 def reasons(job: dict[str, Any], **evidence: Any) -> list[Reason]:
@@ -55,17 +56,22 @@ RUNNING = {"state": State.RUNNING, "worker": "w1", "started": NOW - 3 * SECOND, 
             {"events": (Event(1, "rescheduled", "from outside"), Event(2, "retried", "…"))},
             ["due in 4 m", "retry 2 of 3 after RuntimeError: no"],
         ),
-        (SCHEDULED, {"events": (Event(1, "rescheduled", "by its handler"),)}, ["rescheduled by its handler"]),
-        (SCHEDULED, {"events": (Event(1, "rescheduled", "rate limit"),)}, ["by its handler (rate limit)"]),
+        (SCHEDULED, {"events": (Event(1, "rescheduled", "by its handler", "w1"),)}, ["rescheduled by its handler"]),
+        (SCHEDULED, {"events": (Event(1, "rescheduled", "rate limit", "w1"),)}, ["by its handler (rate limit)"]),
+        (SCHEDULED, {"events": (Event(1, "rescheduled", "by ada on h"),)}, ["rescheduled from outside (by ada on h)"]),
         (SCHEDULED, {"events": (Event(1, "retried"), Event(2, "rescheduled", "from outside"))}, ["from outside"]),
         ({**SCHEDULED, "crashes": 1}, {"events": (Event(1, "crashed", "…"),)}, ["worker died", "1 crash so far"]),
         (SCHEDULED, {"events": (Event(1, "unavailable", "429"),)}, ["not available (429)"]),
         ({**SCHEDULED, "stranded": NOW - MINUTE}, {}, ["no worker that met it", "'send'"]),
         (BLOCKED, {"resource": HELD, "ahead": 12}, ["'account:42' is held by job j0", "blue", "for 3 m", "12 ahead"]),
         (BLOCKED, {"resource": HELD}, ["the next in line"]),
+        (BLOCKED, {"resource": replace(HELD, holders=HELD.holders * 3)}, ["job j0 on", "and 2 other jobs"]),
+        ({"resource": "account:42"}, {"resource": HELD}, ["'account:42' is held by job j0", "13 ahead"]),
+        ({"resource": "account:42", "limit": 2}, {"resource": HELD}, ["ready since"]),
+        ({**SCHEDULED, "resource": "k"}, {"resource": replace(HELD, held_until=NOW + 5 * MINUTE)}, ["due in", "on hold"]),
         (BLOCKED, {"resource": replace(HELD, holders=(), held_until=NOW + MINUTE)}, ["on hold until", "in 1 m", "unhold"]),
         (BLOCKED, {"resource": None}, ["free again"]),
-        ({}, {"queue": QueueView(name="mail", paused=NOW - MINUTE)}, ["paused since", "1 m ago", "resume mail"]),
+        ({}, {"queues": (QueueView(name="mail", paused=NOW - MINUTE),)}, ["paused since", "1 m ago", "resume mail"]),
         ({}, {"workers": ()}, ["no worker is alive", "start one"]),
         ({}, {"workers": (replace(WORKER, queues=("web",)),)}, ["no live worker serves queue 'mail'", "web"]),
         ({}, {"workers": (replace(WORKER, tasks=("other",)),)}, ["knows the task 'send'", "deploy"]),
@@ -85,6 +91,18 @@ RUNNING = {"state": State.RUNNING, "worker": "w1", "started": NOW - 3 * SECOND, 
         ({"state": State.FAILED, "crashes": 4, "attempts": 1}, {}, ["dead after 1 failed run and 4 crashes"]),
         ({"state": State.SUCCEEDED, "finished": NOW - SECOND}, {}, ["it succeeded at", "1 s ago"]),
         ({"state": State.CANCELLED}, {"events": (Event(1, "cancelled", "no need"),)}, ["cancelled (no need)", "retry"]),
+        ({"state": State.CANCELLED}, {"events": (Event(1, "skipped", "k is taken"),)}, ["cancelled: skipped (k is taken)"]),
+        (
+            {"state": State.CANCELLED},
+            {"events": (Event(1, "cancelled", "no need"), Event(2, "cancelled", "while it ran", "w1"))},
+            ["cancelled (no need; while it ran)"],
+        ),
+        (
+            {"state": State.SUCCEEDED, "unique": "u", "unique_for": MINUTE, "finished": NOW - SECOND},
+            {},
+            ["keeps the unique key 'u' until", "no new one"],
+        ),
+        ({"unique": "u"}, {}, ["next in line", "every enqueue with that key gives this job"]),
         ({"state": State.FAILED, "unique": "u"}, {"twin": "j9"}, ["'u' now belongs to job j9"]),
     ],
 )
@@ -95,11 +113,20 @@ def test_every_reason_has_its_words(job: dict[str, Any], evidence: dict[str, Any
 
 
 def test_what_the_job_waits_for_comes_before_what_waits_behind_it() -> None:
-    paused = QueueView(name="mail", paused=NOW)
-    assert codes(SCHEDULED, queue=paused, workers=()) == [Code.DUE, Code.PAUSED, Code.NO_WORKER]
-    assert codes(BLOCKED, resource=HELD, queue=paused) == [Code.KEY_HELD, Code.PAUSED]
-    assert codes({}, queue=paused, workers=(BUSY,)) == [Code.PAUSED]
+    paused = (QueueView(name="mail", paused=NOW),)
+    assert codes(SCHEDULED, queues=paused, workers=()) == [Code.DUE, Code.PAUSED, Code.NO_WORKER]
+    assert codes(BLOCKED, resource=HELD, queues=paused) == [Code.KEY_HELD, Code.PAUSED]
+    assert codes({}, queues=paused, workers=(BUSY,)) == [Code.PAUSED]
     assert codes({}, workers=(replace(BUSY, offset=-MINUTE),)) == [Code.BUSY, Code.CLOCK]
+    assert codes({"unique": "u"}, queues=paused) == [Code.PAUSED, Code.TWIN]
+
+
+def test_slots_that_filled_up_since_the_last_beat_count_as_busy() -> None:
+    others = QueueView(name="web", running=9)
+    assert codes({}, queues=(QueueView(name="mail", running=4), others)) == [Code.BUSY]
+    assert codes({}, queues=(QueueView(name="mail", running=3), others)) == [Code.NEXT]
+    both = (WORKER, replace(WORKER, id="w2", queues=("web",), slots=6))
+    assert codes({}, queues=(QueueView(name="mail", running=3), others), workers=both) == [Code.NEXT]
 
 
 @pytest.mark.parametrize(

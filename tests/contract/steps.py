@@ -78,7 +78,7 @@ VERDICTS: st.SearchStrategy[Verdict] = st.one_of(HAPPY, HAPPY, ENDED, BACK, BACK
 THREE_VERDICTS = st.lists(VERDICTS, min_size=3, max_size=3)
 
 CHANGES: st.SearchStrategy[Change] = st.one_of(
-    st.builds(Move, st.sampled_from([NOW, When(10), When(30), When(at=0)])),
+    st.builds(Move, st.sampled_from([NOW, When(10), When(30), When(at=0)]), st.sampled_from(["from outside", "by Ada"])),
     st.builds(Cancel, keep=KEEPS, reason=st.sampled_from(["", "enough"])),
     st.builds(Revive, st.sampled_from([NOW, When(20)])),
     st.builds(Rank, PRIORITIES),

@@ -1,6 +1,9 @@
 """Asking something of jobs: `reschedule`, `cancel`, `retry`."""
 
 import asyncio
+import getpass
+import os
+import socket
 from collections import Counter
 from collections.abc import Awaitable, Callable
 
@@ -32,6 +35,7 @@ def add(commands: Commands) -> None:
     reschedule = commands.add("reschedule", at_desk(move), "run jobs at another time, attempts unchanged", rest="ids")
     reschedule.add_argument("ids", metavar="ID", nargs="+", help="job ids, or their first digits")
     time_options(reschedule, required=True)
+    reschedule.add_argument("--reason", default="", help="kept in the job's timeline, beside who asked")
     cancel = commands.add("cancel", at_desk(stop), "do not run jobs any more; running ones are told", rest="ids")
     cancel.add_argument("ids", metavar="ID", nargs="+", help="job ids, or their first digits")
     cancel.add_argument("--reason", default="", help="kept in the job's timeline")
@@ -43,9 +47,18 @@ def add(commands: Commands) -> None:
     filters(retry, states=[Shown.FAILED.value, Shown.CANCELLED.value])
 
 
+def asker() -> str:
+    """Who sits at this terminal, for the timeline."""
+    try:
+        return f"by {getpass.getuser()} on {socket.gethostname()}"
+    except (OSError, KeyError, ImportError):  # a user without a name
+        return f"by user {os.getuid()} on {socket.gethostname()}"
+
+
 async def move(desk: Desk) -> Report:
     options = desk.options
-    return await _each(desk, lambda job: desk.app.reschedule(job, at=options.at, after=options.after))
+    reason = f"{options.reason}; {asker()}" if options.reason else asker()
+    return await _each(desk, lambda job: desk.app.reschedule(job, at=options.at, after=options.after, reason=reason))
 
 
 async def stop(desk: Desk) -> Report:

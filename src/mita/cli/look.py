@@ -138,11 +138,12 @@ def _arguments(job: JobRecord, *, shown: bool) -> str:
 
 
 def _timeline(job: JobRecord, now: datetime) -> Table:
-    rows = [
-        (f"{line.at:%H:%M:%S}.{line.at.microsecond // 1000:03}", relative(line.at, now), line.kind, line.note)
-        for line in job.timeline
-    ]
-    return Table(("time", "when", "event", "note"), rows)
+    rows = [(_time(line.at), relative(line.at, now), line.kind, line.note, line.worker or "") for line in job.timeline]
+    return Table(("time", "when", "event", Column("note", gives=1), Column("worker", gives=2)), rows)
+
+
+def _time(moment: datetime) -> str:
+    return f"{moment:%H:%M:%S}.{moment.microsecond // 1000:03}"
 
 
 def _error(job: JobRecord) -> list[str]:

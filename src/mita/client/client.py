@@ -8,14 +8,15 @@ from msgspec.structs import replace
 
 from mita.errors import UsageError
 from mita.model.job import PRIORITIES
-from mita.model.outcome import Answer, Cancel, Change, Move, Rank, Revive
+from mita.model.outcome import OUTSIDE, Answer, Cancel, Change, Move, Rank, Revive
 from mita.model.pattern import Pattern
 from mita.model.record import JobPage, JobRecord, RepeatRecord, Shown
 from mita.model.time import NOW
 from mita.model.view import QueueView
 from mita.ports.clock import wall_clock
 from mita.ports.store import Store
-from mita.rules.explain import Reason, explain
+from mita.rules.evidence import Reason
+from mita.rules.explain import explain
 from mita.rules.judge import Keep
 from mita.rules.names import check_key, check_name
 from mita.rules.pace import MOST
@@ -154,12 +155,17 @@ class Client:
 
     # ------------------------------------------------------------ ask something of a job
 
-    async def reschedule(self, id: str, *, at: datetime | None = None, after: float | timedelta | None = None) -> Answer:
-        """Run it at another time, in every state that is not terminal. It keeps its id, priority and counters."""
-        return await self._amend(id, Move(when(at=at, after=after)))
+    async def reschedule(
+        self, id: str, *, at: datetime | None = None, after: float | timedelta | None = None, reason: str = ""
+    ) -> Answer:
+        """Run it at another time, in every state that is not terminal. It keeps its id, priority and counters. The `reason`
+        (who wants it, and why) is kept in its timeline."""
+        return await self._amend(id, Move(when(at=at, after=after), reason or OUTSIDE))
 
-    def reschedule_sync(self, id: str, *, at: datetime | None = None, after: float | timedelta | None = None) -> Answer:
-        return self._run_sync(self.reschedule(id, at=at, after=after))
+    def reschedule_sync(
+        self, id: str, *, at: datetime | None = None, after: float | timedelta | None = None, reason: str = ""
+    ) -> Answer:
+        return self._run_sync(self.reschedule(id, at=at, after=after, reason=reason))
 
     async def cancel(self, id: str, reason: str = "") -> Answer:
         """Do not run it any more; one that runs is told."""

@@ -4,28 +4,44 @@ import msgspec
 
 from mita.model.job import Job, State
 from mita.model.policy import JobOptions, Retry
-from mita.model.view import JobFilter, QueueView, ResourceView
+from mita.model.view import JobFilter, ResourceView
 from mita.ports.store import Store
-from mita.rules.explain import Evidence
+from mita.rules.evidence import Evidence
 from mita.rules.states import TERMINAL
 
 from .intake import unknown_job
 
 _options = msgspec.msgpack.Decoder(JobOptions)
 _TWINS_LOOKED_AT = 100
+_TRIES = 3
 
 
 async def gather(store: Store, id: str) -> Evidence:
+    """What the store says, asked again if the job moved on between two questions: a picture of one moment makes sense."""
+    job = await _find(store, id)
+    for _ in range(_TRIES):
+        evidence = await _about(store, job)
+        before, job = job, await _find(store, id)
+        if (before.state, before.due, before.token) == (job.state, job.due, job.token):
+            break
+    return evidence
+
+
+async def _find(store: Store, id: str) -> Job:
     [job] = await store.find([id])
     if job is None:
         raise unknown_job(id)
+    return job
+
+
+async def _about(store: Store, job: Job) -> Evidence:
     return Evidence(
         job=job,
         now=await store.now(),
-        events=tuple(await store.timeline(id)),
+        events=tuple(await store.timeline(job.id)),
         retry=_retry(job),
-        queue=await _queue(store, job.queue),
-        ahead=await store.ahead(id),
+        queues=tuple(await store.queues()),
+        ahead=await store.ahead(job.id),
         resource=await _resource(store, job),
         workers=tuple(await store.workers()),
         twin=await _twin(store, job),
@@ -37,10 +53,6 @@ def _retry(job: Job) -> Retry:
         return _options.decode(job.options).retry if job.options else Retry()
     except msgspec.MsgspecError:
         return Retry()
-
-
-async def _queue(store: Store, name: str) -> QueueView | None:
-    return next((view for view in await store.queues() if view.name == name), None)
 
 
 async def _resource(store: Store, job: Job) -> ResourceView | None:

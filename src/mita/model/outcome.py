@@ -135,10 +135,17 @@ class Turn(Struct, frozen=True):
 # ---------------------------------------------------------------- changes: what a person may ask
 
 
+# who moved a job, when nobody gave a reason
+BY_HANDLER = "by its handler"
+OUTSIDE = "from outside"
+
+
 class Move(Struct, frozen=True, tag=True):
-    """Run at another time. A running job finishes its run first and then goes back to the queue."""
+    """Run at another time. A running job finishes its run first and then goes back to the queue. `note` says who or what
+    asked, for the timeline."""
 
     when: When
+    note: str = OUTSIDE
 
 
 class Cancel(Struct, frozen=True, tag=True):

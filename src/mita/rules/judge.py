@@ -4,6 +4,7 @@ from msgspec import Struct
 
 from mita.model.job import Claim, State
 from mita.model.outcome import (
+    BY_HANDLER,
     Counter,
     Ending,
     Interrupted,
@@ -45,7 +46,7 @@ def judge(claim: Claim, ending: Ending, retry: Retry, keep: Keep, roll: float, g
         case TimedOut(seconds):
             return _failure(claim, f"TimedOut: ran past its time-out of {seconds:g} s", retry, keep, roll)
         case Moved(when, reason):
-            return _back(when, Counter.RESCHEDULES, "rescheduled", reason or "by its handler")
+            return _back(when, Counter.RESCHEDULES, "rescheduled", reason or BY_HANDLER)
         case Refused(when, reason):
             return _refused(claim, when, reason or "its resource is not available")
         case Interrupted(started):

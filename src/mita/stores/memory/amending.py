@@ -39,7 +39,7 @@ def _apply(act: Act, record: Record, change: Change) -> Answer:
 
 
 def _move(act: Act, record: Record, change: Move) -> Answer:
-    act.note(record, "rescheduled", "from outside")
+    act.note(record, "rescheduled", change.note)
     due = change.when.moment(act.now)
     act.change(record, state=State.QUEUED, due=due, reschedules=record.job.reschedules + 1)
     return Answer.DONE
@@ -48,7 +48,7 @@ def _move(act: Act, record: Record, change: Move) -> Answer:
 def _ask_to_move(act: Act, record: Record, change: Move) -> Answer:
     if record.job.asked == "cancel":
         return Answer.TOO_LATE
-    act.note(record, "rescheduled", "from outside")
+    act.note(record, "rescheduled", change.note)
     record.asked_due = change.when.moment(act.now)
     act.change(record, asked="reschedule", reschedules=record.job.reschedules + 1)
     return Answer.ASKED

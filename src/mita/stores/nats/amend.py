@@ -60,7 +60,7 @@ async def _apply(tx: Tx, place: Place, record: Record, change: Change) -> Answer
             return await _ask_to_move(tx, place, record, change)
         case Move():
             moved: dict[str, Any] = {"due": change.when.moment(tx.now), "reschedules": record.reschedules + 1}
-            said = noted(record, tx.now, "rescheduled", "from outside")
+            said = noted(record, tx.now, "rescheduled", change.note)
             await indexes.change(tx, place, state=State.QUEUED, home=0, **moved, **said)
         case Cancel() if running:
             said = noted(record, tx.now, "cancelled", change.reason)
@@ -79,7 +79,7 @@ async def _apply(tx: Tx, place: Place, record: Record, change: Change) -> Answer
 async def _ask_to_move(tx: Tx, place: Place, record: Record, change: Move) -> Answer:
     if record.asked == "cancel":
         return Answer.TOO_LATE
-    said = noted(record, tx.now, "rescheduled", "from outside")
+    said = noted(record, tx.now, "rescheduled", change.note)
     due = change.when.moment(tx.now)
     await indexes.change(tx, place, asked="reschedule", asked_due=due, reschedules=record.reschedules + 1, **said)
     return Answer.ASKED

@@ -138,7 +138,8 @@ async def ahead(context: Context, id: str) -> int | None:
         async for other in records(context, record.queue)
         if _shown_as(other, now) == shown and (shown == "ready" or other.resource == record.resource)
     ]
-    return sorted(line).index((-record.priority, record.due, record.age, record.id))
+    own = (-record.priority, record.due, record.age, record.id)  # it may have left the line since it was read
+    return sum(other < own for other in line)
 
 
 async def workers(context: Context) -> list[WorkerView]:

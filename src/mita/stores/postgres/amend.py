@@ -38,8 +38,8 @@ def _without_repeats(ids: Sequence[str]) -> list[list[str]]:
 
 def _ask(ids: list[str], change: Move | Cancel | Rank) -> Ask:
     match change:
-        case Move(when):
-            return ask("move", ids=texts(ids), **_moment(when))
+        case Move(when, note):
+            return ask("move", ids=texts(ids), note=storable(note), **_moment(when))
         case Cancel(keep, reason):
             return ask("cancel", ids=texts(ids), keep=keep, reason=storable(reason))
         case Rank(priority):

@@ -22,11 +22,11 @@ async def _amend(room: Room, ids: Sequence[str], change: Change) -> list[Answer]
 
 def _words(change: Change) -> tuple[Any, ...]:
     match change:
-        case Move(when):
-            return ("move", *moment(when))
+        case Move(when, note):
+            return ("move", *moment(when), note)
         case Revive(when):
-            return ("revive", *moment(when))
+            return ("revive", *moment(when), "")
         case Cancel(keep, reason):
-            return ("cancel", keep, reason)
+            return ("cancel", keep, "", reason)
         case Rank(priority):
-            return ("rank", priority, "")
+            return ("rank", priority, "", "")

@@ -50,7 +50,7 @@ def _move(tx: Tx, job: _Row, change: Move) -> Answer:
     if job.asked == "cancel":
         return Answer.TOO_LATE
     due = change.when.moment(tx.now)
-    note(tx, job.seq, "rescheduled", "from outside")
+    note(tx, job.seq, "rescheduled", change.note)
     if job.state == State.RUNNING:
         return _ask(tx, job, "reschedule", due=due)
     tx.run("move", seq=job.seq, due=due)

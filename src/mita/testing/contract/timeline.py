@@ -62,6 +62,15 @@ async def test_a_line_says_which_worker_wrote_it_or_that_none_did(store: Store, 
     assert lines == [("rescheduled", None), ("crashed", "heir"), ("rescheduled", None)]
 
 
+async def test_who_moved_a_job_is_told_whether_it_waited_or_ran(store: Store) -> None:
+    waits, runs = await put(store, when=When(LONG)), await running(store)
+    await store.amend([waits], Move(When(LONG), "by Ada: not yet"))
+    await store.amend([runs.id], Move(When(LONG), "by Bo"))
+    for id, note in ((waits, "by Ada: not yet"), (runs.id, "by Bo")):
+        [event] = await store.timeline(id)
+        assert (event.kind, event.note, event.worker) == ("rescheduled", note, None)
+
+
 async def test_waiting_for_a_key_is_told(store: Store) -> None:
     holder = await running(store, resource="r")
     id = await put(store, resource="r")

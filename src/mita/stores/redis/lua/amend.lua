@@ -1,13 +1,13 @@
 -- amend: what a person asks of jobs by id.
 -- KEYS  1 root of the queue
 -- ARGV  1 now, '' to ask the server  2 channel of the bell  3 what: move, cancel, revive, rank
---       4 wait, keep or priority  5 moment (move, revive) or reason (cancel), '' for none  then ids
+--       4 wait, keep or priority  5 moment (move, revive), '' for none  6 note (move, cancel)  then ids
 -- gives done, asked, too late, taken or unknown for each
 -- include keys
 -- include record
 -- include places
 local now, q, what = clock(ARGV[1]), sound_lines(sound(queue_of(KEYS[1]))), ARGV[3]
-local amount, detail = tonumber(ARGV[4]), ARGV[5]
+local amount, at, why = tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6]
 local amends = {}
 
 local function ask(r, how)
@@ -19,9 +19,9 @@ end
 
 function amends.move(r)
   if ENDED[r.state] or r.asked == 'cancel' then return 'too late' end
-  note(q, r, now, 'rescheduled', 'from outside')
+  note(q, r, now, 'rescheduled', why)
   r.reschedules = r.reschedules + 1
-  local due = moment(amount, tonumber(detail), now)
+  local due = moment(amount, at, now)
   if r.state == 'running' then
     r.asked_due = due
     return ask(r, 'reschedule')
@@ -35,7 +35,7 @@ end
 
 function amends.cancel(r)
   if ENDED[r.state] then return 'too late' end
-  note(q, r, now, 'cancelled', detail)
+  note(q, r, now, 'cancelled', why)
   if r.state == 'running' then
     r.asked_keep = amount
     return ask(r, 'cancel')
@@ -57,7 +57,7 @@ function amends.revive(r)
   call('HDEL', q.result, r.id)
   for _, counter in ipairs({ 'attempts', 'reschedules', 'busy', 'interruptions', 'crashes' }) do r[counter] = 0 end
   for _, field in ipairs({ 'finished', 'expires', 'stranded', 'worker', 'started' }) do r[field] = false end
-  r.state, r.due = 'queued', moment(amount, tonumber(detail), now)
+  r.state, r.due = 'queued', moment(amount, at, now)
   stand(q, r)
   save(q, r)
   return 'done'
@@ -73,10 +73,10 @@ function amends.rank(r)
 end
 
 local said = {}
-for at = 6, #ARGV do
-  local r = load(q, ARGV[at])
-  said[at - 5] = r and amends[what](r) or 'unknown'
-  if said[at - 5] == 'done' then rung[q.name] = true end
+for i = 7, #ARGV do
+  local r = load(q, ARGV[i])
+  said[i - 6] = r and amends[what](r) or 'unknown'
+  if said[i - 6] == 'done' then rung[q.name] = true end
 end
 ring(ARGV[2])
 return said

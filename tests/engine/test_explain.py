@@ -1,0 +1,289 @@
+"""Why is this job not running: every reason, on every store, in the situation itself with real workers."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from mita import Job, Mita, Reschedule, Retry, Unavailable
+from mita.engine import keeper
+from mita.rules.evidence import Code, Reason
+from mita.tasks import Handle, Task
+
+from .conftest import PATIENCE, until, until_state, working
+
+QUICK = {"poll": 0.05, "schedule": False}
+SOON = Retry(max_retries=3, waits=(240.0,))
+
+
+async def told(app: Mita, job: Handle[Any], *codes: Code) -> list[Reason]:
+    """The reasons, once they are these: workers need a moment to get into a situation."""
+    reasons: list[Reason] = []
+
+    async def as_expected() -> bool:
+        reasons[:] = await app.explain(job.id)
+        return [reason.code for reason in reasons] == list(codes)
+
+    try:
+        await until(as_expected)
+    except TimeoutError:
+        pytest.fail(f"after {PATIENCE:g} s it says {[str(reason) for reason in reasons]}, not {codes}")
+    return reasons
+
+
+class Gate:
+    """Tasks that run until they are let go."""
+
+    def __init__(self, app: Mita) -> None:
+        self.open = asyncio.Event()
+
+        @app.task
+        async def wait() -> None:
+            await self.open.wait()
+
+        @app.task(resource="account:{account}")
+        async def charge(account: int) -> None:
+            await self.open.wait()
+
+        self.wait: Task[[], None] = wait
+        self.charge: Task[[int], None] = charge
+
+
+@pytest.fixture
+def gate(app: Mita) -> Gate:
+    return Gate(app)
+
+
+@asynccontextmanager
+async def running(app: Mita, gate: Gate, **settings: Any) -> AsyncIterator[None]:
+    async with working(app, **QUICK, **settings):
+        try:
+            yield
+        finally:
+            gate.open.set()
+
+
+async def test_it_runs_right_now(app: Mita, gate: Gate) -> None:
+    async with running(app, gate, name="blue"):
+        [reason] = await told(app, await gate.wait.enqueue(), Code.RUNNING)
+        await until(lambda: says(app, reason.evidence["worker"]))
+        assert "it runs right now on worker" in reason.text
+        assert "since" in reason.text
+        assert reason.evidence["attempt"] == 1
+
+
+async def says(app: Mita, worker: str) -> bool:
+    """Has this worker described itself?"""
+    store = await app._store_here()
+    return worker in {view.id for view in await store.workers()}
+
+
+async def test_it_was_asked_to_move_while_it_ran(app: Mita, gate: Gate) -> None:
+    async with running(app, gate):
+        job = await gate.wait.enqueue()
+        await told(app, job, Code.RUNNING)
+        await app.reschedule(job.id, after=240)
+        [_, asked] = await told(app, job, Code.RUNNING, Code.ASKED)
+        assert "asked to reschedule" in asked.text
+
+
+async def test_its_worker_died(app: Mita, gate: Gate) -> None:
+    job = await gate.wait.enqueue()
+    store = await app._store_here()
+    await store.claim(["default"], 1, 1, "gone")  # a lease of a millisecond, and nobody to extend it
+    [_, over] = await told(app, job, Code.RUNNING, Code.LEASE_OVER)
+    assert "its lease ran out" in over.text
+    assert "start one" in over.remedy
+
+
+async def test_it_is_scheduled(app: Mita, gate: Gate) -> None:
+    job = await gate.wait.after(240).enqueue()
+    async with running(app, gate):
+        [due] = await told(app, job, Code.DUE)
+    assert "it is due in" in due.text
+    assert "it was scheduled for then" in due.text
+    assert 0 < due.evidence["in_seconds"] <= 240
+    assert "reschedule" in due.remedy
+
+
+async def test_it_waits_for_a_retry(app: Mita) -> None:
+    @app.task(retry=SOON)
+    async def fail() -> None:
+        raise RuntimeError("no luck")
+
+    async with working(app, **QUICK):
+        [due] = await told(app, await fail.enqueue(), Code.DUE)
+    assert "retry 1 of 3 after RuntimeError: no luck" in due.text
+    assert due.evidence["because"] == "retried"
+
+
+async def test_its_handler_moved_it(app: Mita) -> None:
+    @app.task
+    async def later() -> None:
+        raise Reschedule(after=240, reason="the file is not there yet")
+
+    async with working(app, **QUICK):
+        [due] = await told(app, await later.enqueue(), Code.DUE)
+    assert "rescheduled by its handler (the file is not there yet)" in due.text
+
+
+async def test_somebody_moved_it(app: Mita, gate: Gate) -> None:
+    job = await gate.wait.enqueue()
+    await app.reschedule(job.id, after=240, reason="by Ada: the partner is closed")
+    async with running(app, gate):
+        [due] = await told(app, job, Code.DUE)
+    assert "rescheduled from outside (by Ada: the partner is closed)" in due.text
+
+
+async def test_its_key_is_held(app: Mita, gate: Gate) -> None:
+    async with running(app, gate, name="blue"):
+        holder = await gate.charge.enqueue(42)
+        [reason] = await told(
+            app,
+            holder,
+            Code.RUNNING,
+        )
+        await until(lambda: says(app, reason.evidence["worker"]))
+        waiting = [await gate.charge.enqueue(42) for _ in range(3)]
+        for job in waiting:
+            await told(app, job, Code.KEY_HELD)
+        [held] = await app.explain(waiting[-1].id)
+    assert f"key 'account:42' is held by job {holder.id} on worker blue" in held.text
+    assert "2 ahead of it" in held.text
+    assert held.evidence["holders"] == [holder.id]
+    assert held.remedy
+
+
+async def test_its_key_is_unavailable(app: Mita) -> None:
+    @app.task(resource="partner")
+    async def ask() -> None:
+        raise Unavailable(after=240, reason="429")
+
+    async with working(app, **QUICK):
+        [reason] = await told(app, await ask.enqueue(), Code.KEY_UNAVAILABLE)
+        [behind] = await told(app, await ask.enqueue(), Code.KEY_UNAVAILABLE)
+    assert "key 'partner' is on hold until" in reason.text
+    assert "1 ahead of it" in behind.text
+    assert "unhold partner" in reason.remedy
+
+
+async def test_its_queue_is_paused(app: Mita, gate: Gate) -> None:
+    job = await gate.wait.enqueue()
+    await app.pause("default")
+    async with running(app, gate):
+        [paused] = await told(app, job, Code.PAUSED)
+    assert "queue 'default' is paused since" in paused.text
+    assert "ago" in paused.text
+    assert paused.evidence["since"] is not None
+    assert paused.remedy == "`resume default`"
+
+
+async def test_nobody_serves_its_queue(app: Mita, gate: Gate) -> None:
+    job = await gate.wait.enqueue()
+    [alone] = await told(app, job, Code.NO_WORKER)
+    assert alone.text == "no worker is alive"
+    async with running(app, gate, queues=["mail"]):
+
+        async def other() -> bool:
+            return "no live worker serves queue 'default' (they serve mail)" in (await app.explain(job.id))[0].text
+
+        await until(other)
+        [reason] = await told(app, job, Code.NO_WORKER)
+    assert reason.remedy == "start one for 'default'"
+
+
+async def test_nobody_knows_its_task(app: Mita, gate: Gate) -> None:
+    @app.task
+    async def unheard_of() -> None: ...
+
+    job = await unheard_of.enqueue()
+    del app.task._registry.tasks["unheard_of"]  # from here on this is older code
+    async with running(app, gate):
+        [due, unknown] = await told(app, job, Code.DUE, Code.TASK_UNKNOWN)
+    assert "no worker that met it has known its task 'unheard_of'" in due.text
+    assert "no live worker of queue 'default' knows the task 'unheard_of'" in unknown.text
+    assert "deploy" in unknown.remedy
+
+
+async def test_all_slots_are_busy(app: Mita, gate: Gate) -> None:
+    async with running(app, gate, concurrency=1):
+        await told(app, await gate.wait.enqueue(), Code.RUNNING)
+        jobs = [await gate.wait.enqueue() for _ in range(8)]
+        [busy] = await told(app, jobs[-1], Code.BUSY)
+    assert "all 1 slots of its workers are busy" in busy.text
+    assert "ahead of it" in busy.text
+    assert busy.evidence["ahead"] >= 1
+    assert "concurrency" in busy.remedy
+
+
+async def test_a_rate_makes_an_estimate(app: Mita, gate: Gate) -> None:
+    @app.task
+    async def quick() -> None:
+        await asyncio.sleep(0.001)
+
+    async with running(app, gate, concurrency=1, lease=0.6):
+        await app.enqueue_many([quick.call() for _ in range(50)])
+        job = None
+
+        async def estimated() -> bool:
+            nonlocal job
+            await app.enqueue_many([quick.call() for _ in range(50)])
+            job = await gate.wait.options(priority=0).enqueue()
+            return any("at the present rate" in reason.text for reason in await app.explain(job.id))
+
+        await until(estimated)
+
+
+async def test_a_workers_clock_is_off(app: Mita, gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
+    fast = SimpleNamespace(time=lambda: time.time() + 70, monotonic=time.monotonic)
+    monkeypatch.setattr(keeper, "time", fast)
+    job = await gate.wait.after(240).enqueue()
+    async with running(app, gate, name="blue", lease=1):
+        [_, clock] = await told(app, job, Code.DUE, Code.CLOCK)
+    assert "the clock of worker blue is 1 m" in clock.text
+    assert "ahead of the store's" in clock.text
+    assert clock.evidence["offset_seconds"] == pytest.approx(70, abs=PATIENCE)
+    assert "synchronise" in clock.remedy
+
+
+async def test_it_is_dead(app: Mita) -> None:
+    @app.task(retry=Retry(max_retries=3, waits=(0.0,)))
+    async def fail(job: Job) -> None:
+        raise RuntimeError(f"no luck in run {job.attempt}")
+
+    async with working(app, **QUICK):
+        [dead] = await told(app, await fail.enqueue(), Code.FAILED)
+    assert "it is dead after 4 failed runs" in dead.text
+    assert "the last error was RuntimeError: no luck in run 4" in dead.text
+    assert "retry" in dead.remedy
+
+
+async def test_it_is_the_unique_twin_of_another(app: Mita, gate: Gate) -> None:
+    task = gate.wait.options(unique="one", unique_for=240)
+    first, second = await task.enqueue(), await task.enqueue()
+    assert (second.created, second.id) == (False, first.id)
+    await app.pause("default")
+    async with running(app, gate):
+        [_, twin] = await told(app, second, Code.PAUSED, Code.TWIN)
+        assert "every enqueue with that key gives this job" in twin.text
+        await app.resume("default")
+        gate.open.set()
+        await until_state(app, first.id, "succeeded")
+        third = await task.enqueue()
+        assert third.id == first.id
+        [_, kept] = await told(app, third, Code.SUCCEEDED, Code.TWIN)
+        assert "it keeps the unique key 'one' until" in kept.text
+
+
+async def test_another_job_took_its_unique_key(app: Mita, gate: Gate) -> None:
+    task = gate.wait.options(unique="one")
+    first = await task.enqueue()
+    await app.cancel(first.id, "not wanted")
+    second = await task.enqueue()
+    [cancelled, twin] = await told(app, first, Code.CANCELLED, Code.TWIN)
+    assert "(not wanted)" in cancelled.text
+    assert f"its unique key 'one' now belongs to job {second.id}" in twin.text
