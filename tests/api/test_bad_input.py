@@ -35,6 +35,7 @@ WRONG: dict[str, tuple[Callable[[Any], Any], list[str]]] = {
     "not a wait": (lambda t: t.after("soon").enqueue("a"), ["after='soon'", "timedelta"]),
     "not a number": (lambda t: t.after(float("nan")).enqueue("a"), ["after=nan"]),
     "endless wait": (lambda t: t.after(float("inf")).enqueue("a"), ["after=inf", "hundred years"]),
+    "secret job": (lambda t: t.options(secret=True).enqueue("a"), ["@app.task(secret=True)"]),
     "unknown option": (lambda t: t.options(prio=3).enqueue("a"), ["'prio'", "'priority'?", "queue", "unique_for"]),
     "time as option": (lambda t: t.options(delay=3).enqueue("a"), ["'delay'", ".after("]),
     "priority too high": (lambda t: t.options(priority=10).enqueue("a"), ["priority=10", "0 to 9"]),
@@ -280,6 +281,27 @@ async def test_a_wrong_wish_is_refused(app: Mita, any: Any, what: str) -> None:
     for part in says:
         assert part in str(caught.value)
     assert await app.repeats.all() == []
+
+
+@pytest.mark.parametrize(
+    ("choices", "says"),
+    [
+        ({"secret": "to"}, "secret='to': give True, or a list"),
+        ({"secret": 1}, "secret=1: give True, or a list"),
+        ({"secret": ["pin"]}, "secret names 'pin', which is not a parameter of the task (to, times)"),
+        ({"secret": True, "resource": "mail:{to}"}, "resource='mail:{to}' would show 'to', an argument that is secret"),
+        ({"secret": ["to"], "unique": "{to}/{times}"}, "secret=['password']"),
+    ],
+)
+def test_a_secret_that_could_not_be_kept_is_refused(app: Mita, choices: dict[str, Any], says: str) -> None:
+    async def send(to: str, times: int = 1) -> None: ...
+
+    with pytest.raises(UsageError) as caught:
+        app.task(**choices)(send)
+    assert says in str(caught.value)
+    app.task(secret=["to"], resource="times:{times}")(send)
+    with pytest.raises(UsageError, match="an argument that is secret"):
+        app.find_task("send").options(unique="{to}")
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any
 
-from mita.model.record import JobRecord, Shown
+from mita.model.record import WITHHELD, JobRecord, Shown
 
 from .desk import Desk, at_desk
 from .exits import NotFound
@@ -116,7 +116,7 @@ def _facts(job: JobRecord, now: datetime, *, arguments: bool) -> list[str]:
         "repeat": job.repeat and f"{job.repeat}, fire of {clock(job.fire_time, now)}",
         "worker": job.worker,
         "progress": _progress(job),
-        "result": None if job.result is None else repr(job.result),
+        "result": _result(job),
         "arguments": _arguments(job, shown=arguments),
     }
     return [f"{name:<10}  {value}" for name, value in facts.items() if value]
@@ -129,7 +129,15 @@ def _progress(job: JobRecord) -> str:
     return f"{job.progress.done:g}{total} {job.progress.message}".rstrip()
 
 
+def _result(job: JobRecord) -> str:
+    if job.secret:
+        return WITHHELD if job.state is Shown.SUCCEEDED else ""
+    return "" if job.result is None else repr(job.result)
+
+
 def _arguments(job: JobRecord, *, shown: bool) -> str:
+    if job.secret and job.arguments is None:
+        return WITHHELD
     if not shown:
         return "hidden (--args shows them)"
     if job.arguments is None:

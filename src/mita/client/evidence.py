@@ -1,17 +1,14 @@
 """Gathering what bears on one job, for `explain`."""
 
-import msgspec
-
 from mita.model.job import Job, State
-from mita.model.policy import JobOptions, Retry
 from mita.model.view import JobFilter, ResourceView
 from mita.ports.store import Store
 from mita.rules.evidence import Evidence
+from mita.rules.options import options_of
 from mita.rules.states import TERMINAL
 
 from .intake import unknown_job
 
-_options = msgspec.msgpack.Decoder(JobOptions)
 _TWINS_LOOKED_AT = 100
 _TRIES = 3
 
@@ -39,20 +36,13 @@ async def _about(store: Store, job: Job) -> Evidence:
         job=job,
         now=await store.now(),
         events=tuple(await store.timeline(job.id)),
-        retry=_retry(job),
+        retry=options_of(job.options).retry,
         queues=tuple(await store.queues()),
         ahead=await store.ahead(job.id),
         resource=await _resource(store, job),
         workers=tuple(await store.workers()),
         twin=await _twin(store, job),
     )
-
-
-def _retry(job: Job) -> Retry:
-    try:
-        return _options.decode(job.options).retry if job.options else Retry()
-    except msgspec.MsgspecError:
-        return Retry()
 
 
 async def _resource(store: Store, job: Job) -> ResourceView | None:

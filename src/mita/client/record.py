@@ -7,8 +7,9 @@ import msgspec
 
 from mita.model.job import Job, State
 from mita.model.outcome import Event
-from mita.model.record import Checkpoint, Happening, JobRecord
+from mita.model.record import WITHHELD, Checkpoint, Happening, JobRecord
 from mita.model.time import Moment
+from mita.rules.options import options_of
 from mita.rules.show import as_datetime, shown
 from mita.rules.states import TERMINAL
 from mita.tasks import Task
@@ -19,6 +20,7 @@ _checkpoint = msgspec.msgpack.Decoder(Checkpoint)
 
 
 def job_record(job: Job, events: Sequence[Event], now: Moment, tasks: Mapping[str, Task[Any, Any]]) -> JobRecord:
+    secret = secret_of(job, tasks)
     return JobRecord(
         id=job.id,
         task=job.task,
@@ -33,7 +35,7 @@ def job_record(job: Job, events: Sequence[Event], now: Moment, tasks: Mapping[st
         interruptions=job.interruptions,
         crashes=job.crashes,
         error=job.error,
-        result=result(job, tasks),
+        result=None if secret else result(job, tasks),
         resource=job.resource,
         unique=job.unique,
         repeat=job.repeat,
@@ -42,10 +44,30 @@ def job_record(job: Job, events: Sequence[Event], now: Moment, tasks: Mapping[st
         started=_datetime(job.started),
         finished=_datetime(job.finished),
         asked=job.asked,
-        progress=_read(_checkpoint, job.progress),
-        arguments=_read(_arguments, job.payload),
+        progress=_progress(job, secret),
+        arguments=_shown_arguments(job, secret),
+        secret=bool(secret),
         timeline=_timeline(job, events),
     )
+
+
+def secret_of(job: Job, tasks: Mapping[str, Task[Any, Any]]) -> bool | tuple[str, ...]:
+    """As it was marked when it was enqueued, or as its task is marked today."""
+    task = tasks.get(job.task)
+    return options_of(job.options).secret or (task is not None and task.secret)
+
+
+def _shown_arguments(job: Job, secret: bool | tuple[str, ...]) -> dict[str, Any] | None:
+    if secret is True:
+        return None
+    values: dict[str, Any] | None = _read(_arguments, job.payload)
+    return values and {name: WITHHELD if secret and name in secret else value for name, value in values.items()}
+
+
+def _progress(job: Job, secret: bool | tuple[str, ...]) -> Checkpoint | None:
+    """Its numbers are for everybody; its message may tell of what it works on."""
+    found: Checkpoint | None = _read(_checkpoint, job.progress)
+    return found._replace(message=WITHHELD) if found is not None and found.message and secret else found
 
 
 def result(job: Job, tasks: Mapping[str, Task[Any, Any]]) -> Any:

@@ -14,7 +14,6 @@ from msgspec.structs import replace
 
 from mita.model.job import Claim
 from mita.model.outcome import Ending, Moved, Raised, Refused
-from mita.model.policy import Retry
 from mita.model.time import SECOND
 from mita.rules.options import options_of
 from mita.tasks import Abort, Reschedule, Task, Unavailable
@@ -31,25 +30,41 @@ def ending_of(error: BaseException, task: Task[Any, Any], claim: Claim) -> Endin
     """How a run ended that raised this."""
     match error:
         case Reschedule():
-            return Moved(error.when, error.reason)
+            return moved(error, task, claim)
         case Unavailable():
-            return Refused(error.when, error.reason)
+            return Refused(error.when, "" if is_secret(task, claim) else error.reason)
         case Abort():
-            return Raised(describe(error), final=True)
+            return Raised(told(error, task, claim), final=True)
     if isinstance(error, task.final):
-        return Raised(describe(error), final=True)
-    return Raised(describe(error), wait=_own_wait(task.retry, claim, error))
+        return Raised(told(error, task, claim), final=True)
+    return Raised(told(error, task, claim), wait=_own_wait(task, claim, error))
 
 
-def _own_wait(retry: Retry, claim: Claim, error: BaseException) -> int | None:
+def moved(asked: Reschedule, task: Task[Any, Any], claim: Claim) -> Ending:
+    return Moved(asked.when, "" if is_secret(task, claim) else asked.reason)
+
+
+def told(error: BaseException, task: Task[Any, Any], claim: Claim) -> str:
+    """The error's text; of a secret task, only what kind of error it was and where."""
+    return withheld(error) if is_secret(task, claim) else describe(error)
+
+
+def is_secret(task: Task[Any, Any], claim: Claim) -> bool:
+    """By the code of today, or by that of the day when the job was enqueued."""
+    return bool(task.secret or options_of(claim.options).secret)
+
+
+def _own_wait(task: Task[Any, Any], claim: Claim, error: BaseException) -> int | None:
     """What the task's own backoff function says, unless the job has a retry of its own. Its mistakes must not cost the
     job more than the usual wait."""
+    retry = task.retry
     if isinstance(retry.wait, msgspec.UnsetType) or options_of(claim.options).retry != replace(retry, wait=msgspec.UNSET):
         return None
     try:
         return max(0, round(retry.wait(claim.attempts + 1, error) * SECOND))
     except Exception:
-        log.exception("the backoff function of task %s failed; the usual wait is taken", claim.task)
+        trace = not is_secret(task, claim)  # it would tell of the handler's error too
+        log.error("the backoff function of task %s failed; the usual wait is taken", claim.task, exc_info=trace)
         return None
 
 
@@ -57,6 +72,12 @@ def describe(error: BaseException) -> str:
     """Type and message on the first line, then where it happened, and what caused it. Never the values of variables."""
     told = [_told(each) for each in islice(_chain(error), CAUSES)]
     return "\ncaused by ".join(told)[:LONGEST_ERROR]
+
+
+def withheld(error: BaseException) -> str:
+    """Type and place. Not even the lines of the source: one that raises may have the text in it."""
+    head = f"{type(error).__qualname__} (text withheld: task is secret)"
+    return "\n".join([head, *_frames(error.__traceback__, source=False)])[:LONGEST_ERROR]
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
@@ -72,14 +93,14 @@ def _told(error: BaseException) -> str:
     return "\n".join([head[:LONGEST_HEAD], *_frames(error.__traceback__)])
 
 
-def _frames(trace: TracebackType | None) -> list[str]:
+def _frames(trace: TracebackType | None, *, source: bool = True) -> list[str]:
     """The innermost frames, without our own. The traceback module would look at every source file's age again, and cost ten
     times the job."""
     frames = []
     while trace is not None:
         code = trace.tb_frame.f_code
         if code.co_filename not in _OURS:
-            line = linecache.getline(code.co_filename, trace.tb_lineno).strip()
+            line = linecache.getline(code.co_filename, trace.tb_lineno).strip() if source else ""
             frames.append(f'  File "{code.co_filename}", line {trace.tb_lineno}, in {code.co_qualname}\n    {line}'.rstrip())
         trace = trace.tb_next
     return frames[-INNERMOST:]

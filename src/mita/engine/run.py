@@ -4,11 +4,11 @@ import asyncio
 from typing import Any
 
 from mita.errors import UsageError
-from mita.model.outcome import Ending, Interrupted, Lost, Moved, Raised, Returned, Stopped, TimedOut, Unreadable
+from mita.model.outcome import Ending, Interrupted, Lost, Raised, Returned, Stopped, TimedOut, Unreadable
 from mita.rules.options import options_of
-from mita.tasks import Job, Reschedule, Task
+from mita.tasks import Job, Reschedule
 
-from .endings import describe, ending_of
+from .endings import ending_of, moved, told
 from .execution import Execution, Stop
 
 _STOPPED: dict[Stop, Ending] = {
@@ -30,7 +30,7 @@ async def run_async(execution: Execution) -> Ending:
     try:
         args, kwargs = task.arguments.unpack(claim.payload)
     except UsageError as error:
-        return Unreadable(describe(error))
+        return Unreadable(told(error, task, claim))
     if task.wants_job:
         args = (Job(claim, execution), *args)
     timeout = options_of(claim.options).timeout
@@ -46,14 +46,14 @@ async def run_async(execution: Execution) -> Ending:
 
 async def _call(execution: Execution, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Ending:
     try:
-        return _returned(execution.task, await fn(*args, **kwargs))
+        return _returned(execution, await fn(*args, **kwargs))
     except asyncio.CancelledError as error:
         if (stopped := _stopped(execution)) is not None:
             return stopped
         current = asyncio.current_task()
         if current is not None and current.cancelling():
             raise  # the time-out, which the caller knows about
-        return Raised(describe(error))
+        return Raised(told(error, execution.task, execution.claim))
     except (Exception, SystemExit) as error:  # noqa: BLE001 - chaos becomes a value here, and only here
         return ending_of(error, execution.task, execution.claim)
 
@@ -66,21 +66,22 @@ def run_sync(execution: Execution) -> Ending:
     try:
         args, kwargs = task.arguments.unpack(claim.payload)
     except UsageError as error:
-        return Unreadable(describe(error))
+        return Unreadable(told(error, task, claim))
     if task.wants_job:
         args = (Job(claim, execution), *args)
     try:
-        return _returned(task, task.fn(*args, **kwargs))
+        return _returned(execution, task.fn(*args, **kwargs))
     except (Exception, SystemExit) as error:  # noqa: BLE001 - as above
         if (stopped := _stopped(execution)) is not None:
             return stopped  # it was told to stop, and stopping by an error is one way to obey
         return ending_of(error, task, claim)
 
 
-def _returned(task: Task[Any, Any], value: Any) -> Ending:
+def _returned(execution: Execution, value: Any) -> Ending:
+    task, claim = execution.task, execution.claim
     if isinstance(value, Reschedule):
-        return Moved(value.when, value.reason)
+        return moved(value, task, claim)
     try:
         return Returned(task.arguments.pack_result(value))
     except UsageError as error:
-        return Raised(describe(error), final=True)  # another run would give the same, and do its work again
+        return Raised(told(error, task, claim), final=True)  # another run would give the same, and do its work again

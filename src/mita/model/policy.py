@@ -49,7 +49,9 @@ class Retry(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class JobOptions(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What is stored with each job, so that any worker can judge it, even one that does not know its task."""
+    """What is stored with each job, so that any worker can judge it, even one that does not know its task, and any tool
+    knows what not to show: `secret` is True, or names the arguments that are."""
 
     retry: Retry = Retry()
     timeout: float | None = None
+    secret: bool | tuple[str, ...] = False

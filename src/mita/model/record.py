@@ -9,6 +9,8 @@ from msgspec import Struct
 from .pattern import Pattern
 from .repeat import RepeatState
 
+WITHHELD = "(withheld: task is secret)"
+
 
 class Shown(StrEnum):
     """A job's state as people see it: `queued` is split by its due time."""
@@ -44,6 +46,8 @@ class JobRecord(Struct, frozen=True, kw_only=True):
 
     `arguments` are plain values by parameter name, None when they cannot be read; parameters left at their default are
     not among them. `timeline` is whole in the answer to `get`; in a page it has only its first and last lines.
+    Of a `secret` task neither arguments nor result nor the message of its progress are here; `await handle.result()` still
+    gives the result to whoever asks for it in code.
     """
 
     id: str
@@ -70,6 +74,7 @@ class JobRecord(Struct, frozen=True, kw_only=True):
     asked: str | None = None
     progress: Checkpoint | None = None
     arguments: dict[str, Any] | None = None
+    secret: bool = False
     timeline: tuple[Happening, ...] = ()
 
 

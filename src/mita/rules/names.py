@@ -36,16 +36,22 @@ def check_key(what: str, key: str) -> str:
     return key
 
 
-def check_template(what: str, template: str, parameters: tuple[str, ...]) -> None:
-    """That `account:{account_id}` names only parameters of the task."""
+def check_template(what: str, template: str, parameters: tuple[str, ...], secret: tuple[str, ...] = ()) -> None:
+    """That `account:{account_id}` names only parameters of the task, and none that is secret: keys are shown."""
     try:
         fields = [field for _, field, _, _ in Formatter().parse(template) if field is not None]
     except ValueError as error:
         raise UsageError(f"{what}={template!r} cannot be read: {error}") from error
     for field in fields:
-        if re.split(r"[.\[]", field, maxsplit=1)[0] not in parameters:
+        parameter = re.split(r"[.\[]", field, maxsplit=1)[0]
+        if parameter not in parameters:
             known = ", ".join(parameters) or "none"
             raise UsageError(f"{what}={template!r} names {field!r}, which is not a parameter of the task ({known})")
+        if parameter in secret:
+            raise UsageError(
+                f"{what}={template!r} would show {parameter!r}, an argument that is secret: make the key of another one, "
+                "and if only some are secret name those, for example secret=['password']"
+            )
 
 
 def fill(what: str, template: str, arguments: dict[str, Any]) -> str:

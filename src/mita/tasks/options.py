@@ -35,17 +35,20 @@ class Choices(TypedDict, total=False):
 
 
 class TaskChoices(Choices, total=False):
-    """What `@app.task(…)` takes. `final` lists the errors after which trying again is pointless."""
+    """What `@app.task(…)` takes. `final` lists the errors after which trying again is pointless. `secret`: arguments,
+    results and the text of errors are shown nowhere; it may name the arguments that are secret."""
 
     name: str
     final: Sequence[type[BaseException]] | type[BaseException]
+    secret: bool | Sequence[str]
 
 
 @lru_cache(maxsize=1024)
-def pack_options(retry: Retry, timeout: float | None) -> bytes:
+def pack_options(retry: Retry, timeout: float | None, secret: bool | tuple[str, ...] = False) -> bytes:
     """What is stored with each job. A function cannot be: the worker takes it from its own task."""
     stored = replace(retry, wait=UNSET)
-    return _encode(JobOptions(timeout=timeout) if stored == Retry() else JobOptions(retry=stored, timeout=timeout))
+    kept = {} if stored == Retry() else {"retry": stored}
+    return _encode(JobOptions(timeout=timeout, secret=secret, **kept))
 
 
 class Options(Struct, frozen=True, kw_only=True):
@@ -61,6 +64,7 @@ class Options(Struct, frozen=True, kw_only=True):
     unique: str | None = None
     unique_for: Wait = 0
     when: When = NOW
+    secret: bool | tuple[str, ...] = False
     packed: bytes = pack_options(Retry(), None)
 
     @classmethod
@@ -74,16 +78,19 @@ def choose(options: Options, choices: Mapping[str, Any], parameters: tuple[str, 
     for name in choices:
         if name not in _CHECKS:
             raise UsageError(unknown_option(name, _CHECKS))
+        if per_job and name == "secret":
+            raise UsageError("secret marks a task, so that no job of it is ever shown: @app.task(secret=True)")
     changed = replace(options, **{name: _CHECKS[name](value) for name, value in choices.items()})
-    if "retry" in choices or "timeout" in choices:
+    if {"retry", "timeout", "secret"} & choices.keys():
         if per_job and changed.retry.wait is not UNSET and changed.retry != options.retry:
             raise UsageError("retry: a wait function cannot be stored with a job; give it to the task, or use waits=(…)")
-        changed = replace(changed, packed=pack_options(changed.retry, changed.timeout))
+        changed = replace(changed, packed=pack_options(changed.retry, changed.timeout, changed.secret))
     if "unique_for" in choices and changed.unique is None:
         raise UsageError("unique_for says how long a unique key outlives its job: give unique='…' as well")
+    check_secret(changed.secret, parameters)
     for what in ("resource", "unique"):
         if choices.get(what) is not None:
-            check_template(what, choices[what], parameters)
+            check_template(what, choices[what], parameters, secret_names(changed.secret, parameters))
     return changed
 
 
@@ -93,6 +100,26 @@ def unknown_option(name: str, known: Mapping[str, object]) -> str:
     near = get_close_matches(name, known, 1)
     meant = f", did you mean {near[0]!r}?" if near else ""
     return f"unknown option {name!r}{meant} The options are {', '.join(known)}"
+
+
+def secret_names(secret: bool | tuple[str, ...], parameters: tuple[str, ...]) -> tuple[str, ...]:
+    """Which arguments are never shown."""
+    return secret if isinstance(secret, tuple) else parameters if secret else ()
+
+
+def check_secret(secret: bool | tuple[str, ...], parameters: tuple[str, ...]) -> None:
+    known = ", ".join(parameters) or "none"
+    for name in secret_names(secret, parameters):
+        if name not in parameters:
+            raise UsageError(f"secret names {name!r}, which is not a parameter of the task ({known})")
+
+
+def _secret(value: Any) -> bool | tuple[str, ...]:
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str) or not isinstance(value, Sequence) or not all(isinstance(name, str) for name in value):
+        raise UsageError(f"secret={value!r}: give True, or a list with the names of the arguments that are secret")
+    return tuple(value)
 
 
 def _priority(value: Any) -> int:
@@ -139,4 +166,5 @@ _CHECKS: dict[str, Callable[[Any], Any]] = {
     "when_busy": _when_busy,
     "unique": lambda value: None if value is None else check_key("unique", value),
     "unique_for": lambda value: wait("unique_for", value),
+    "secret": _secret,
 }

@@ -90,6 +90,7 @@ class Task(Bound[P, R]):
         "queue",
         "resource",
         "retry",
+        "secret",
         "timeout",
         "unique",
         "wants_job",
@@ -121,6 +122,7 @@ class Task(Bound[P, R]):
         self.limit = options.limit
         self.when_busy = options.when_busy
         self.unique = options.unique
+        self.secret = options.secret
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The plain function. One that asks for its `Job` is given it as the first argument, by the caller."""
