@@ -39,6 +39,15 @@ async def scene(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
 
 
 @pytest.fixture
+async def nats_scene(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Scene]:
+    """For what lies between two steps of a verb on JetStream."""
+    with STORES["nats"](tmp_path) as url:
+        scene = Scene(tmp_path, url, request.node.user_properties, lease=4.0)
+        yield scene
+        await scene.close()
+
+
+@pytest.fixture
 async def file_scene(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Scene]:
     """For what can only be done to a file."""
     with STORES["sqlite"](tmp_path) as url:

@@ -1,7 +1,8 @@
 """Named points at which a process kills itself, as if the power had gone: between any two acts of a worker or a producer.
 
 `verb` points lie around the calls to the store and hold for every store. `sql` points lie inside a transaction of SQLite,
-after the statement of that name, before the commit.
+after the statement of that name, before the commit. `nats` points lie between two steps of one verb, where JetStream cannot
+do both in one act.
 """
 
 import sqlite3
@@ -13,6 +14,9 @@ from msgspec import Struct
 from mita.model.outcome import Counter
 from mita.place import Place
 from mita.ports.store import Store
+from mita.stores.nats import NatsStore
+from mita.stores.nats import repeats as nats_repeats
+from mita.stores.nats import tx as nats_tx
 from mita.stores.sqlite.tx import Tx
 
 from .jobs import Here, die
@@ -71,6 +75,12 @@ AROUND: dict[str, Point] = {
 IN_A_HANDLER = ("run.start", "run.effect")
 IN_A_TRANSACTION = ("take", "succeed", "settle", "inherit", "fire", "insert")  # statements, by name
 AT_THE_COMMIT = ("commit.before", "commit.after")  # of a transaction in which something was claimed or settled
+BETWEEN_TWO_STEPS = {
+    "nats.acknowledge": "between home and acknowledgement",
+    "nats.ticket": "between home and ticket",
+    "nats.cursor": "between jobs and cursor",
+    "nats.line": "between consumer and queue",
+}
 
 
 def arm(name: str) -> None:
@@ -83,6 +93,8 @@ def arm(name: str) -> None:
         _arm_commit(name)
     elif name.removeprefix("sql.") in IN_A_TRANSACTION:
         _arm_statement(name)
+    elif name in BETWEEN_TWO_STEPS:
+        _arm_steps(name, BETWEEN_TWO_STEPS[name])
     else:
         raise ValueError(f"no kill point {name!r}")
 
@@ -110,6 +122,23 @@ def _deadly(name: str, point: Point, act: Callable[..., Any]) -> Callable[..., A
         return answer
 
     return deadly
+
+
+def _arm_steps(name: str, where: str) -> None:
+    """Every JetStream store that is opened from now on dies there."""
+    nats_tx.SAFETY = 2000  # until the server makes good for a ticket that was never written: half a minute, but for this
+    nats_repeats.TOGETHER = 0  # as if no firing fitted into a batch
+    opened = NatsStore.open
+
+    async def point(reached: str) -> None:
+        if reached == where:
+            die(name)
+
+    async def open_deadly(self: NatsStore) -> None:
+        await opened(self)
+        self._in.fail_point = point
+
+    NatsStore.open = open_deadly  # type: ignore[method-assign]
 
 
 def _arm_statement(name: str) -> None:

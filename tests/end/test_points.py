@@ -9,7 +9,7 @@ from mita.model.job import State
 
 from . import menu
 from .checker import Expect
-from .harness import Asked, Scene, scaled, until
+from .harness import SOAK, Asked, Scene, scaled, until
 from .program import open_gate
 
 ANYWHERE = (
@@ -78,6 +78,37 @@ async def test_a_worker_may_die_inside_a_transaction(file_scene: Scene, point: s
         await one_death(file_scene, point)
     await recovered(file_scene)
     await each_fire_has_its_job(file_scene)
+
+
+@pytest.mark.parametrize("point", ["nats.acknowledge", "nats.ticket"])
+async def test_a_worker_may_die_between_two_steps_of_a_verb(nats_scene: Scene, point: str) -> None:
+    """I1 I2 I3 I4 I5 I6 I7 I8 I12 I13: the windows are written down in `stores/nats`, each beside its verb.
+
+    Each death is healed before the next: an heir that dies here before it has judged what it inherited leaves it to the next
+    heir, and so on for as long as there are deaths."""
+    await repeats_that_must_all_fire(nats_scene)
+    for _ in range(scaled(1, 10)):
+        await one_death(nats_scene, point)
+        await recovered(nats_scene)
+    await each_fire_has_its_job(nats_scene)
+
+
+@pytest.mark.skipif(not SOAK, reason="an aborted connection stands for it in every run: tests/stores/nats")
+async def test_a_worker_may_die_between_the_jobs_of_a_firing_and_its_cursor(nats_scene: Scene) -> None:
+    """I1 I2 I3 I4 I7 I12 I13"""
+    await repeats_that_must_all_fire(nats_scene)
+    for _ in range(10):
+        await one_death(nats_scene, "nats.cursor")
+    await recovered(nats_scene)
+    await each_fire_has_its_job(nats_scene)
+
+
+async def test_a_producer_may_die_before_its_queue_is_known(nats_scene: Scene) -> None:
+    """I1 I2 I13: the line is there and nobody knows of it; the next who enqueues there tells of it."""
+    await died_producing(nats_scene, "nats.line")
+    await nats_scene.enqueue([menu.nap(nats_scene)])
+    await recovered(nats_scene)
+    assert len((await nats_scene.history()).jobs) == 1
 
 
 @pytest.mark.parametrize("point", ["release.before", "release.after"])

@@ -162,6 +162,7 @@ async def _take_keyed(context: Context, batches: Batches, tickets: list[Ticket],
 
     written: list[Tx] = []
     taken = await transact(context, act)
+    await context.fail_point("between home and acknowledgement")
     acknowledge(context, tickets)
     seqs = written[0].written
     if taken:

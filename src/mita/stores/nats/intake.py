@@ -109,6 +109,7 @@ async def open_lines(context: Context, lines: Iterable[tuple[str, int]]) -> None
         if (queue, priority) in context.lines:
             continue
         await schema.ensure_line(context.wire, context.subjects, queue, priority)
+        await context.fail_point("between consumer and queue")
         await transact(context, lambda tx, line=(queue, priority): _name_line(tx, *line))  # type: ignore[misc]
         context.lines.add((queue, priority))
 

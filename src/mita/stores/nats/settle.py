@@ -71,8 +71,9 @@ async def _settle_plain(
             doubtful.append(at)
         elif record.state is State.QUEUED and soon(record, now):
             tickets.append(ticket_message(context, record, message.subject, ack.seq, now))
-    await context.fail_point("between home and ticket")
-    await context.wire.store(tickets)
+    if tickets:
+        await context.fail_point("between home and ticket")
+        await context.wire.store(tickets)
     if back := {record.queue for record in records if record.state is State.QUEUED}:
         context.ring(back)
     return doubtful

@@ -214,7 +214,6 @@ class Tx:
             return False
         first = ack.seq - len(messages) + 1
         self.written = {message.subject: first + at for at, message in enumerate(messages)}
-        await self.context.fail_point("between home and ticket")
         await self._queue_up()
         await self._ring()
         return True
@@ -224,6 +223,9 @@ class Tx:
         return 0 if seen is None else seen.seq
 
     async def _queue_up(self) -> None:
+        if not self._tickets:
+            return
+        await self.context.fail_point("between home and ticket")
         tickets = [
             ticket_message(self.context, record, home, self.written[home], self.now)
             for home, record in self._tickets.items()
