@@ -12,6 +12,8 @@ from types import CodeType
 from typing import Any
 
 import pytest
+from opentelemetry import trace
+from opentelemetry.util._once import Once
 
 from mita import Mita
 from mita.engine.worker import Worker
@@ -94,6 +96,8 @@ async def test_the_examples_of_a_page_run_as_typed(page: Path, tmp_path: Path, m
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("MITA_URL", raising=False)
     monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setattr(trace, "_TRACER_PROVIDER", None)  # what a page sets up is gone after it
+    monkeypatch.setattr(trace, "_TRACER_PROVIDER_SET_ONCE", Once())
     reader = Reader(page)
     try:
         for kind, text, line in blocks(page):

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from .words import printable
 
 LEVELS = ("debug", "info", "warning", "error")
-_EXTRAS = ("job", "task", "queue", "attempt", "seconds")
+_EXTRAS = ("event", "job", "task", "queue", "attempt", "seconds")
 
 
 class JsonLines(logging.Formatter):

@@ -22,6 +22,7 @@ from mita.rules.names import check_key, check_name
 from mita.rules.pace import MOST
 from mita.rules.when import when
 from mita.tasks import Call, Handle, Task
+from mita.traces import sending
 from mita.watch import Watch
 from mita.watch.notes import Amended, Enqueued, asked
 
@@ -75,25 +76,33 @@ class Client:
 
     async def enqueue_many(self, calls: Iterable[Call[R]]) -> list[Handle[R]]:
         """Put many jobs into the store, 1,000 at a time. All are checked before the first is stored."""
-        checked = check_calls(calls, self._tasks)
-        handles: list[Handle[R]] = []
-        for start in range(0, len(checked), MOST):
-            handles += await self.send(checked[start : start + MOST])
-        return handles
+        return await self.send(check_calls(calls, self._tasks))
 
     def enqueue_many_sync(self, calls: Iterable[Call[R]]) -> list[Handle[R]]:
-        return self._run_sync(self.enqueue_many(calls))
+        return self.send_sync(check_calls(calls, self._tasks))
 
     async def send(self, calls: Sequence[Call[Any]]) -> list[Handle[Any]]:
-        """One batch of calls of this app's own tasks."""
-        store = await self._store()
-        jobs = new_jobs(calls)
-        receipts = await store.enqueue(jobs)
-        self._watch.tell(Enqueued(jobs, receipts, wall_clock()))
-        return [Handle(receipt.id, receipt.created, self) for receipt in receipts]
+        """Calls of this app's own tasks, 1,000 at a time."""
+        with sending(calls) as trace:
+            handles = await self._send(calls, trace.headers)
+            trace.sent(handles)
+            return handles
 
     def send_sync(self, calls: Sequence[Call[Any]]) -> list[Handle[Any]]:
-        return self._run_sync(self.send(calls))
+        with sending(calls) as trace:  # here, for the loop's own thread knows nothing of the caller's trace
+            handles = self._run_sync(self._send(calls, trace.headers))
+            trace.sent(handles)
+            return handles
+
+    async def _send(self, calls: Sequence[Call[Any]], headers: bytes) -> list[Handle[Any]]:
+        store = await self._store()
+        handles: list[Handle[Any]] = []
+        for start in range(0, len(calls), MOST):
+            jobs = new_jobs(calls[start : start + MOST], headers)
+            receipts = await store.enqueue(jobs)
+            self._watch.tell(Enqueued(jobs, receipts, wall_clock()))
+            handles += [Handle(receipt.id, receipt.created, self) for receipt in receipts]
+        return handles
 
     def within(self, connection: Any) -> Within:
         """What `task.using(connection)` sends with."""

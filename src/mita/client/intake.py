@@ -11,7 +11,7 @@ from mita.ports.ids import new_ids
 from mita.tasks import Call
 
 
-def new_jobs(calls: Sequence[Call[Any]]) -> list[NewJob]:
+def new_jobs(calls: Sequence[Call[Any]], headers: bytes = b"") -> list[NewJob]:
     """Each with a fresh id. This is where a job gets its shape; 60,000 of them a second pass here."""
     return [
         NewJob(
@@ -20,6 +20,7 @@ def new_jobs(calls: Sequence[Call[Any]]) -> list[NewJob]:
             queue=call.options.queue,
             payload=call.payload,
             options=call.options.packed,
+            headers=headers,
             priority=call.options.priority,
             when=call.options.when,
             unique=call.unique,

@@ -9,6 +9,7 @@ from mita.ports.clock import wall_clock
 from mita.ports.store import Store, transactional
 from mita.tasks import Call, Handle
 from mita.tasks.handle import Sender, Tracker
+from mita.traces import Sending, sending
 from mita.watch import Tell
 from mita.watch.notes import Enqueued
 
@@ -32,18 +33,22 @@ class Within:
 
     async def send(self, calls: Sequence[Call[Any]]) -> list[Handle[Any]]:
         store = transactional(await self._open())
-        jobs = new_jobs(calls)
-        return self._handles(jobs, await store.enqueue_in(self._connection, jobs))
+        with sending(calls) as trace:
+            jobs = new_jobs(calls, trace.headers)
+            return self._handles(jobs, await store.enqueue_in(self._connection, jobs), trace)
 
     def send_sync(self, calls: Sequence[Call[Any]]) -> list[Handle[Any]]:
         """On the caller's own thread: that is where the connection may be used."""
         store = transactional(self._open_sync())
-        jobs = new_jobs(calls)
-        return self._handles(jobs, store.enqueue_in_sync(self._connection, jobs))
+        with sending(calls) as trace:
+            jobs = new_jobs(calls, trace.headers)
+            return self._handles(jobs, store.enqueue_in_sync(self._connection, jobs), trace)
 
     def within(self, connection: Any) -> Sender:  # noqa: ARG002
         raise UsageError("this call is part of a transaction already: say using(…) once")
 
-    def _handles(self, jobs: list[NewJob], receipts: list[Receipt]) -> list[Handle[Any]]:
+    def _handles(self, jobs: list[NewJob], receipts: list[Receipt], trace: Sending) -> list[Handle[Any]]:
         self._tell(Enqueued(jobs, receipts, wall_clock()))  # whether the user will commit, nobody can know
-        return [Handle(receipt.id, receipt.created, self._tracker) for receipt in receipts]
+        handles: list[Handle[Any]] = [Handle(receipt.id, receipt.created, self._tracker) for receipt in receipts]
+        trace.sent(handles)
+        return handles

@@ -47,6 +47,7 @@ class Crew:
         self.held: set[Execution] = set()  # running and waiting; read by the keeper's thread
         self._active = 0
         self._leaving = False
+        self._strangers: set[str] = set()
         self.finished = 0
         self.began: list[tuple[Claim, float]] = []  # runs that nobody was told of yet, and how long each waited here
 
@@ -65,7 +66,7 @@ class Crew:
         for claim in claims:
             task = self._tasks.get(claim.task)
             if task is None:
-                self._settle_as(claim, Unknown())
+                self._meet(claim)
                 continue
             execution = Execution(claim, task, self._home, deadline, now)
             self.held.add(execution)
@@ -73,6 +74,14 @@ class Crew:
         self._start_waiting()
         if self._leaving:  # these were on their way when we were asked to leave
             self.put_back()
+
+    def _meet(self, claim: Claim) -> None:
+        """A job whose task is unknown here is left for others. It comes back every two seconds: one line per task."""
+        if claim.task not in self._strangers:
+            self._strangers.add(claim.task)
+            text = "job %s is left for other workers: this one does not know the task %s"
+            log.warning(text, claim.id, claim.task, extra=extras(claim, "stranded"))
+        self._settle_as(claim, Unknown())
 
     def _start_waiting(self) -> None:
         while self._waiting and self._active < self._slots and not self._leaving:
@@ -128,6 +137,8 @@ class Crew:
     def _settle_as(self, claim: Claim, ending: Ending, seconds: float = 0.0, *, told: bool = False) -> None:
         if type(ending) is Returned:  # the happy path, a million times a day
             verdict = Verdict(state=State.SUCCEEDED, result=ending.result, keep=self._keep.succeeded)
+            if log.isEnabledFor(logging.DEBUG):
+                log.debug("job %s of %s succeeded", claim.id, claim.task, extra=extras(claim, "succeeded", seconds))
         else:
             verdict = judge(claim, ending, options_of(claim.options).retry, self._keep, random.random())
             report(claim, verdict, seconds)
@@ -140,7 +151,8 @@ class Crew:
         if execution.settled or execution.stop is Stop.LOST:
             return
         claim = execution.claim
-        log.warning("job %s of %s lost its lease", claim.id, claim.task, extra=extras(claim))
+        seconds = self._loop.time() - execution.since
+        log.warning("job %s of %s lost its lease", claim.id, claim.task, extra=extras(claim, "lease lost", seconds))
         execution.halt(Stop.LOST)
         execution.stop = Stop.LOST  # whatever it was told before, this comes first
 
@@ -175,9 +187,10 @@ class Crew:
         self._threads.close()
 
 
-def extras(claim: Claim) -> dict[str, object]:
+def extras(claim: Claim, event: str, seconds: float = 0.0) -> dict[str, object]:
     """What a log line says beside its text: never arguments or results."""
-    return {"job": claim.id, "task": claim.task, "queue": claim.queue, "attempt": claim.attempts + 1}
+    where = {"job": claim.id, "task": claim.task, "queue": claim.queue, "attempt": claim.attempts + 1}
+    return {**where, "event": event, "seconds": round(seconds, 6)}
 
 
 def report(claim: Claim, verdict: Verdict, seconds: float) -> None:
@@ -185,4 +198,4 @@ def report(claim: Claim, verdict: Verdict, seconds: float) -> None:
     level = logging.ERROR if verdict.state is State.FAILED else logging.INFO
     if verdict.event and log.isEnabledFor(level):
         what = f"{verdict.event}: {first_line(verdict.note)}" if verdict.note else verdict.event
-        log.log(level, "job %s of %s %s", claim.id, claim.task, what, extra={**extras(claim), "seconds": seconds})
+        log.log(level, "job %s of %s %s", claim.id, claim.task, what, extra=extras(claim, verdict.event, seconds))

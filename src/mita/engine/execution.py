@@ -13,6 +13,7 @@ from mita.model.time import Wait
 from mita.ports.store import Memo, Store, transactional
 from mita.rules.judge import Keep
 from mita.tasks import Task
+from mita.traces import tracer
 
 T = TypeVar("T")
 REPORT_EVERY = 0.25  # seconds between two writes of a run's progress
@@ -29,7 +30,7 @@ class Stop(Enum):
 class Home:
     """What all runs of one worker share. `completed` holds those that were settled in a transaction of the handler's own."""
 
-    __slots__ = ("completed", "keep", "loop", "store", "thread")
+    __slots__ = ("completed", "keep", "loop", "store", "thread", "tracer")
 
     def __init__(self, store: Store, keep: Keep) -> None:
         self.store = store
@@ -37,6 +38,7 @@ class Home:
         self.loop = asyncio.get_running_loop()
         self.thread = threading.get_ident()
         self.completed: set[tuple[str, int]] = set()
+        self.tracer = tracer()  # None, unless the program has set up tracing before the worker began
 
 
 class Execution:

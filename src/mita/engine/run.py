@@ -3,6 +3,7 @@
 import asyncio
 from typing import Any
 
+from mita import traces
 from mita.errors import UsageError
 from mita.model.outcome import Ending, Interrupted, Lost, Raised, Returned, Stopped, TimedOut, Unreadable
 from mita.rules.options import options_of
@@ -24,6 +25,26 @@ def _stopped(execution: Execution) -> Ending | None:
 
 async def run_async(execution: Execution) -> Ending:
     """A coroutine handler, in the task and context of its own that the caller made for it."""
+    if execution.home.tracer is None:
+        return await _run_async(execution)
+    with traces.running(execution.home.tracer, execution.claim) as span:
+        return _traced(span, execution, await _run_async(execution))
+
+
+def run_sync(execution: Execution) -> Ending:
+    """A plain function, on whatever thread this is called."""
+    if execution.home.tracer is None:
+        return _run_sync(execution)
+    with traces.running(execution.home.tracer, execution.claim) as span:
+        return _traced(span, execution, _run_sync(execution))
+
+
+def _traced(span: Any, execution: Execution, ending: Ending) -> Ending:
+    traces.too_late(span) if execution.settled else traces.ended(span, ending)
+    return ending
+
+
+async def _run_async(execution: Execution) -> Ending:
     task, claim = execution.task, execution.claim
     if (stopped := _stopped(execution)) is not None:
         return stopped
@@ -58,8 +79,7 @@ async def _call(execution: Execution, fn: Any, args: tuple[Any, ...], kwargs: di
         return ending_of(error, execution.task, execution.claim)
 
 
-def run_sync(execution: Execution) -> Ending:
-    """A plain function, on whatever thread this is called."""
+def _run_sync(execution: Execution) -> Ending:
     task, claim = execution.task, execution.claim
     if (stopped := _stopped(execution)) is not None:
         return stopped

@@ -149,7 +149,12 @@ class Turns:
         if crew.was_completed(claim):
             return True
         self.stale += 1
-        log.warning("job %s of %s was settled too late: it is not ours any more", claim.id, claim.task, extra=extras(claim))
+        log.warning(
+            "job %s of %s was settled too late: it is not ours any more",
+            claim.id,
+            claim.task,
+            extra=extras(claim, "stale", settlement.seconds),
+        )
         return False
 
     def _plan(self, turn: Turn) -> None:

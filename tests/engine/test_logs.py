@@ -1,0 +1,130 @@
+"""One log line per notable event of a job, with what programs look for beside its text; what a job was given, never."""
+
+import asyncio
+import json
+import logging
+from typing import Any
+
+import pytest
+
+from mita import Abort, Job, Mita, Reschedule, Retry, Unavailable
+from mita.cli.logs import JsonLines
+from mita.engine.keeper import Keeper
+from mita.ports.store import Store
+
+from .conftest import until, until_state, working
+
+PRECIOUS = "do-not-log-me"
+
+
+@pytest.fixture
+def here() -> Mita:
+    return Mita("memory://")
+
+
+def told(caplog: pytest.LogCaptureFixture, id: str) -> list[tuple[str, str]]:
+    return [(record.event, record.levelname) for record in caplog.records if getattr(record, "job", "") == id]  # type: ignore[attr-defined]
+
+
+def declare(app: Mita) -> dict[str, tuple[Any, str, list[tuple[str, str]]]]:
+    """Tasks, the state in which they leave their job, and what is logged of it."""
+
+    @app.task
+    async def succeed(text: str) -> str:
+        return text
+
+    @app.task(retry=Retry(max_retries=1, waits=(0.0,)))
+    async def fail(text: str) -> None:
+        raise RuntimeError("no luck")
+
+    @app.task
+    def abort(text: str) -> None:
+        raise Abort("hopeless")
+
+    @app.task
+    async def move(job: Job, text: str) -> Reschedule | None:
+        return None if job.reschedules else Reschedule(after=0, reason="not yet")
+
+    @app.task
+    async def refuse(text: str) -> None:
+        raise Unavailable(after=3600)
+
+    @app.task(timeout=0.01, retry=Retry(max_retries=0))
+    async def dawdle(text: str) -> None:
+        await asyncio.sleep(60)
+
+    return {
+        "succeed": (succeed, "succeeded", [("succeeded", "DEBUG")]),
+        "fail": (fail, "failed", [("retried", "INFO"), ("failed", "ERROR")]),
+        "abort": (abort, "failed", [("failed", "ERROR")]),
+        "move": (move, "succeeded", [("rescheduled", "INFO"), ("succeeded", "DEBUG")]),
+        "refuse": (refuse, "scheduled", [("unavailable", "INFO")]),
+        "dawdle": (dawdle, "failed", [("failed", "ERROR")]),
+    }
+
+
+async def test_each_notable_event_has_one_line_with_its_facts(here: Mita, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG, "mita")
+    tasks = declare(here)
+    async with working(here):
+        for name, (task, state, lines) in tasks.items():
+            job = await task.enqueue(PRECIOUS)
+            await until_state(here, job.id, state)
+            assert told(caplog, job.id) == lines, name
+    await here.close()
+    for record in (record for record in caplog.records if hasattr(record, "job")):
+        line = json.loads(JsonLines().format(record))
+        assert line["task"] in tasks
+        assert (line["queue"], line["event"], line["level"]) == ("default", record.event, record.levelname.lower())  # type: ignore[attr-defined]
+        assert line["attempt"] in (1, 2)
+        assert line["seconds"] >= 0
+    assert all(PRECIOUS not in str(record.__dict__) for record in caplog.records)
+
+
+async def test_a_shutdown_a_cancel_and_a_lost_lease_are_told(
+    here: Mita, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caplog.set_level(logging.INFO, "mita")
+
+    @here.task
+    async def hang() -> None:
+        await asyncio.sleep(60)
+
+    async with working(here, grace=0.01, queues=["default"]):
+        stopped, interrupted = await hang.enqueue(), await hang.enqueue()
+        for job in (stopped, interrupted):
+            await until_state(here, job.id, "running")
+        await here.cancel(stopped.id)
+        await until_state(here, stopped.id, "cancelled")
+    assert told(caplog, stopped.id) == [("cancelled", "INFO")]
+    assert told(caplog, interrupted.id) == [("interrupted", "INFO")]
+    await here.cancel(interrupted.id)
+
+    async def not_heard(self: Keeper, store: Store) -> None: ...
+
+    monkeypatch.setattr(Keeper, "_beat", not_heard)
+    async with working(here, lease=0.3, grace=0.01):
+        lost = await hang.enqueue()
+
+        async def heard() -> bool:
+            return {("lease lost", "WARNING"), ("crashed", "INFO")} <= set(told(caplog, lost.id))
+
+        await until(heard)
+    await here.close()
+
+
+async def test_a_task_that_is_unknown_here_is_told_once(here: Mita, caplog: pytest.LogCaptureFixture) -> None:
+    @here.task
+    async def known() -> None: ...
+
+    @here.task
+    async def unheard_of() -> None: ...
+
+    first, second = await unheard_of.enqueue(), await unheard_of.enqueue()
+    del here.task._registry.tasks["unheard_of"]
+    async with working(here):
+        for job in (first, second):
+            await until_state(here, job.id, "scheduled")
+    [line] = [record for record in caplog.records if getattr(record, "event", "") == "stranded"]
+    assert "does not know the task unheard_of" in line.getMessage()
+    await here.close()
