@@ -6,6 +6,7 @@ from mita.model.job import Job, State
 from mita.model.outcome import Event
 from mita.model.view import Holder, JobFilter, Page, QueueView, ResourceView, WorkerView
 from mita.ports.store import TIMELINE_LENGTH
+from mita.rules.matching import matches, shown_as
 
 from .index import Place, place
 from .keys import on_hold
@@ -20,16 +21,10 @@ def queues(act: Act) -> list[QueueView]:
 
 
 def _queue(act: Act, name: str, jobs: list[Job]) -> QueueView:
-    counts = Tally(_shown_as(act, job) for job in jobs)
-    due = min((job.due for job in jobs if _shown_as(act, job) == "ready"), default=None)
+    counts = Tally(shown_as(job.state, job.due, act.now) for job in jobs)
+    due = min((job.due for job in jobs if shown_as(job.state, job.due, act.now) == "ready"), default=None)
     oldest = None if due is None else act.now - due
     return QueueView(name=name, oldest=oldest, paused=act.state.queues[name], **counts)
-
-
-def _shown_as(act: Act, job: Job) -> str:
-    if job.state is not State.QUEUED:
-        return job.state.value
-    return "scheduled" if job.due > act.now else "ready"
 
 
 def page(act: Act, want: JobFilter, after: str | None, limit: int) -> Page:
@@ -37,25 +32,9 @@ def page(act: Act, want: JobFilter, after: str | None, limit: int) -> Page:
     found = [
         act.state.records[id].job
         for id in newest_first
-        if (after is None or id < after) and _matches(act, act.state.records[id].job, want)
+        if (after is None or id < after) and matches(act.state.records[id].job, want, act.now)
     ]
     return Page(found[:limit], found[limit - 1].id if len(found) > limit else None)
-
-
-def _matches(act: Act, job: Job, want: JobFilter) -> bool:
-    wishes = (
-        (want.queue, job.queue),
-        (want.task, job.task),
-        (want.state, job.state),
-        (want.resource, job.resource),
-        (want.unique, job.unique),
-        (want.repeat, job.repeat),
-    )
-    if any(wish is not None and wish != found for wish, found in wishes):
-        return False
-    if want.scheduled is not None and _shown_as(act, job) != ("scheduled" if want.scheduled else "ready"):
-        return False
-    return want.error is None or want.error in (job.error or "")
 
 
 def find(act: Act, id: str) -> Job | None:
@@ -80,7 +59,7 @@ def ahead(act: Act, id: str) -> int | None:
     where = place(job)
     if job.state is State.BLOCKED and where:
         return act.state.index.blocked(where).index(id)
-    return act.state.index.ready(job.queue, act.now).index(id) if _shown_as(act, job) == "ready" else None
+    return act.state.index.ready(job.queue, act.now).index(id) if shown_as(job.state, job.due, act.now) == "ready" else None
 
 
 def workers(act: Act) -> list[WorkerView]:

@@ -3,10 +3,11 @@
 from collections import Counter as Tally
 from collections.abc import AsyncIterator, Iterable, Sequence
 
-from mita.model.job import Job, State
+from mita.model.job import Job
 from mita.model.outcome import Event
 from mita.model.time import Moment
 from mita.model.view import Holder, JobFilter, Page, QueueView, ResourceView, WorkerView
+from mita.rules.matching import matches, shown_as
 
 from .context import Context
 from .reads import Found
@@ -44,12 +45,6 @@ async def records(context: Context, queue: str | None = None) -> AsyncIterator[R
             yield place.record
 
 
-def _shown_as(record: Record, now: Moment) -> str:
-    if record.state is not State.QUEUED:
-        return record.state.value
-    return "scheduled" if record.due > now else "ready"
-
-
 async def queue_names(context: Context) -> list[str]:
     return sorted(read_queue(message.body).name for message in await context.reader.all(context.subjects.all("q")))
 
@@ -60,7 +55,7 @@ async def queues(context: Context) -> list[QueueView]:
     oldest: dict[str, Moment] = {}
     now = context.clock.now()
     async for record in records(context):
-        shown = _shown_as(record, now)
+        shown = shown_as(record.state, record.due, now)
         counts.setdefault(record.queue, Tally())[shown] += 1
         if shown == "ready":
             oldest[record.queue] = min(record.due, oldest.get(record.queue, record.due))
@@ -81,7 +76,7 @@ async def page(context: Context, want: JobFilter, after: str | None, limit: int)
     jobs: list[Job] = []
     for at in range(0, len(ids), LOOK_AT):
         found = await find(context, ids[at : at + LOOK_AT])
-        jobs += [job for job in found if job is not None and _matches(job, want, now)]
+        jobs += [job for job in found if job is not None and matches(job, want, now)]
         if len(jobs) > limit:
             break
     return Page(jobs[:limit], jobs[limit - 1].id if len(jobs) > limit else None)
@@ -109,34 +104,18 @@ async def subjects_like(context: Context, subject: str) -> AsyncIterator[Iterabl
             return
 
 
-def _matches(job: Job, want: JobFilter, now: Moment) -> bool:
-    wishes = (
-        (want.queue, job.queue),
-        (want.task, job.task),
-        (want.state, job.state),
-        (want.resource, job.resource),
-        (want.unique, job.unique),
-        (want.repeat, job.repeat),
-    )
-    if any(wish is not None and wish != found for wish, found in wishes):
-        return False
-    if want.scheduled is not None and (job.state is not State.QUEUED or (job.due > now) is not want.scheduled):
-        return False
-    return want.error is None or want.error in (job.error or "")
-
-
 async def ahead(context: Context, id: str) -> int | None:
     record = (await Tx(context).job(id)).record
     now = context.clock.now()
     if record is None:
         return None
-    shown = _shown_as(record, now)
+    shown = shown_as(record.state, record.due, now)
     if shown not in ("ready", "blocked"):
         return None
     line = [
         (-other.priority, other.due, other.age, other.id)
         async for other in records(context, record.queue)
-        if _shown_as(other, now) == shown and (shown == "ready" or other.resource == record.resource)
+        if shown_as(other.state, other.due, now) == shown and (shown == "ready" or other.resource == record.resource)
     ]
     own = (-record.priority, record.due, record.age, record.id)  # it may have left the line since it was read
     return sum(other < own for other in line)

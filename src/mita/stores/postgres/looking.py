@@ -5,17 +5,18 @@ from typing import Any
 
 import msgspec
 
-from mita.model.job import Job, State, WhenBusy
+from mita.model.job import Job, State
 from mita.model.outcome import Event
 from mita.model.time import Moment
 from mita.model.view import Holder, JobFilter, Page, QueueView, ResourceView, WorkerView
 from mita.ports.store import TIMELINE_LENGTH
-from mita.rules.states import TERMINAL
+from mita.stores.shared import sql
 
 from .arrays import storable, texts
 from .statements import Statements
-from .steps import Act, Ask, Row, Step, Steps, ask
+from .steps import Act, Ask, Step, Steps, ask
 
+_DIALECT = sql.Dialect(bound="%({})s", now="{now}", contains="strpos")
 _read_worker = msgspec.msgpack.Decoder(WorkerView).decode
 _read_event = msgspec.json.Decoder(tuple[int, str, str, str | None]).decode
 
@@ -42,52 +43,15 @@ def queues(_: Act) -> Steps[list[QueueView]]:
 
 def find(_: Act, ids: Sequence[str]) -> Steps[list[Job | None]]:
     [rows] = yield Step(ask("find", ids=texts(list(ids))), last=True)
-    found = {job.id: job for job in map(_as_job, rows)}
+    found = {job.id: job for job in map(sql.as_job, rows)}
     return [found.get(id) for id in ids]
 
 
-def page(_: Act, sql: Statements, want: JobFilter, after: str | None, limit: int) -> Steps[Page]:
-    clauses = _clauses(want)
-    if after is not None:
-        clauses.append("id < %(after)s")
-    values: dict[str, Any] = {name: getattr(want, name) for name in JobFilter.__struct_fields__}
-    values.update(after=after, limit=limit + 1)
-    where = sql.fill(" and ".join(clauses) or "true")
-    text = sql["page"].replace("{where}", where)
-    used = {name: value for name, value in values.items() if f"%({name})s" in text}
+def page(_: Act, statements: Statements, want: JobFilter, after: str | None, limit: int) -> Steps[Page]:
+    text = statements["page"].replace("{where}", statements.fill(sql.where(want, after, _DIALECT)))
+    used = {name: value for name, value in sql.values(want, after, limit).items() if _DIALECT.bound.format(name) in text}
     [rows] = yield Step(Ask("page", used, text), last=True)
-    jobs = [_as_job(row) for row in rows]
-    return Page(jobs[:limit], jobs[limit - 1].id if len(jobs) > limit else None)
-
-
-def _clauses(want: JobFilter) -> list[str]:
-    """States are spelled out, not bound, so that the partial indexes can be used."""
-    clauses = [f"{column} = %({name})s" for name, column in _EQUAL.items() if getattr(want, name) is not None]
-    if want.error is not None:
-        clauses.append("strpos(error, %(error)s) > 0")
-    state = State.QUEUED if want.scheduled is not None else want.state
-    if state is not None:
-        clauses.append(f"state = '{state.value}'")
-    if state in TERMINAL:
-        clauses.append("finished is not null")
-    if want.scheduled is not None:
-        clauses.append("due > {now}" if want.scheduled else "due <= {now}")
-        if want.state not in (None, State.QUEUED):
-            clauses.append("false")
-    return clauses
-
-
-_EQUAL = {"queue": "queue", "task": "task", "resource": "resource", "unique": "uniq", "repeat": "repeat"}
-
-
-def _as_job(row: Row) -> Job:
-    values = dict(zip(_FIELDS, row, strict=True))
-    values["state"] = State(values["state"])
-    values["when_busy"] = WhenBusy(values["when_busy"])
-    return Job(**values)
-
-
-_FIELDS = Job.__struct_fields__
+    return sql.as_page(rows, limit)
 
 
 def timeline(_: Act, id: str) -> Steps[list[Event]]:

@@ -5,12 +5,13 @@ from typing import Any
 
 import msgspec
 
-from mita.model.job import Job, State, WhenBusy
+from mita.model.job import Job, State
 from mita.model.view import Holder, JobFilter, Page, QueueView, ResourceView, WorkerView
-from mita.rules.states import TERMINAL
+from mita.stores.shared import sql
 
 from .tx import Tx, as_json
 
+_DIALECT = sql.Dialect(bound=":{}", now=":now", contains="instr")
 _read_worker = msgspec.msgpack.Decoder(WorkerView).decode
 
 
@@ -27,50 +28,14 @@ def queues(tx: Tx) -> list[QueueView]:
 
 
 def find(tx: Tx, ids: Sequence[str]) -> list[Job | None]:
-    found = {job.id: job for job in map(_as_job, tx.rows("find", ids=as_json(ids)))}
+    found = {job.id: job for job in map(sql.as_job, tx.rows("find", ids=as_json(ids)))}
     return [found.get(id) for id in ids]
 
 
 def page(tx: Tx, want: JobFilter, after: str | None, limit: int) -> Page:
-    clauses = _clauses(want)
-    if after is not None:
-        clauses.append("id < :after")
-    where = " and ".join(clauses) or "true"
-    values = {name: getattr(want, name) for name in JobFilter.__struct_fields__}
-    values.update(after=after, now=tx.now, limit=limit + 1)
-    text = tx.sql["page"].replace("{where}", where)
-    jobs = [_as_job(row) for row in tx.connection.execute(text, values).fetchall()]
-    return Page(jobs[:limit], jobs[limit - 1].id if len(jobs) > limit else None)
-
-
-def _clauses(want: JobFilter) -> list[str]:
-    """States are spelled out, not bound, so that the partial indexes can be used."""
-    clauses = [f"{column} = :{name}" for name, column in _EQUAL.items() if getattr(want, name) is not None]
-    if want.error is not None:
-        clauses.append("instr(error, :error) > 0")
-    state = State.QUEUED if want.scheduled is not None else want.state
-    if state is not None:
-        clauses.append(f"state = '{state.value}'")
-    if state in TERMINAL:
-        clauses.append("finished is not null")
-    if want.scheduled is not None:
-        clauses.append("due > :now" if want.scheduled else "due <= :now")
-        if want.state not in (None, State.QUEUED):
-            clauses.append("false")
-    return clauses
-
-
-_EQUAL = {"queue": "queue", "task": "task", "resource": "resource", "unique": "uniq", "repeat": "repeat"}
-
-
-def _as_job(row: Any) -> Job:
-    values = dict(zip(_FIELDS, row, strict=True))
-    values["state"] = State(values["state"])
-    values["when_busy"] = WhenBusy(values["when_busy"])
-    return Job(**values)
-
-
-_FIELDS = Job.__struct_fields__
+    text = tx.sql["page"].replace("{where}", sql.where(want, after, _DIALECT))
+    rows = tx.connection.execute(text, {**sql.values(want, after, limit), "now": tx.now}).fetchall()
+    return sql.as_page(rows, limit)
 
 
 def ahead(tx: Tx, id: str) -> int | None:

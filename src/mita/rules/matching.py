@@ -1,0 +1,28 @@
+"""Which jobs people mean."""
+
+from mita.model.job import Job, State
+from mita.model.time import Moment
+from mita.model.view import JobFilter
+
+
+def shown_as(state: State, due: Moment, now: Moment) -> str:
+    """The name of a job's state for people: `queued` is `scheduled` until its time has come, and `ready` from then on."""
+    if state is not State.QUEUED:
+        return state.value
+    return "scheduled" if due > now else "ready"
+
+
+def matches(job: Job, want: JobFilter, now: Moment) -> bool:
+    wishes = (
+        (want.queue, job.queue),
+        (want.task, job.task),
+        (want.state, job.state),
+        (want.resource, job.resource),
+        (want.unique, job.unique),
+        (want.repeat, job.repeat),
+    )
+    if any(wish is not None and wish != found for wish, found in wishes):
+        return False
+    if want.scheduled is not None and shown_as(job.state, job.due, now) != ("scheduled" if want.scheduled else "ready"):
+        return False
+    return want.error is None or want.error in (job.error or "")
