@@ -10,7 +10,7 @@ pytest.register_assert_rewrite("mita.testing.contract")
 from mita.stores.redis import RedisStore  # noqa: E402
 from mita.testing.contract.clocks import FakeTicker  # noqa: E402
 
-from .servers import Server, bundled, fresh_namespace, shared, shared_cluster, system  # noqa: E402
+from .servers import Server, bundled, fresh_namespace, shared, shared_cluster, small_sizes, system  # noqa: E402
 
 Make = Callable[[], RedisStore]
 
@@ -25,14 +25,16 @@ KINDS = ["7", "cluster"] if "MITA_SOAK" in os.environ else ["cluster"]
 
 
 @pytest.fixture(params=KINDS)
-def make(request: pytest.FixtureRequest, clock: FakeTicker) -> Make:
-    """Each call makes another handle on the same data. Redis 6.2 is among the stores of `tests/contract`."""
+def make(request: pytest.FixtureRequest, clock: FakeTicker) -> Iterator[Make]:
+    """Each call makes another handle on the same data. Redis 6.2 is among the stores of `tests/contract`, with its usual
+    sizes; here they are small."""
     program = system()
     if request.param == "7" and program is None:
         pytest.skip("no redis-server on the path; `tests/contract` has run all of this on the bundled 6.2")
     url = shared(str(program)).url if request.param == "7" else shared_cluster(program or bundled()).url
     namespace = fresh_namespace()
-    return lambda: RedisStore(url, namespace=namespace, clock=clock)
+    with small_sizes():
+        yield lambda: RedisStore(url, namespace=namespace, clock=clock)
 
 
 @pytest.fixture

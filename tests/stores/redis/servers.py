@@ -6,7 +6,8 @@ import socket
 import subprocess
 import tempfile
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from functools import cache
 from importlib.util import find_spec
 from itertools import count
@@ -14,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import redis
+
+from mita.stores.redis import scripts
 
 FRESH = count(1)
 
@@ -157,6 +160,19 @@ def shared(program: str) -> Server:
 @cache
 def shared_cluster(program: str) -> ClusterOfThree:
     return ClusterOfThree(program).start()
+
+
+@contextmanager
+def small_sizes() -> Iterator[None]:
+    """Every claim is a batch and every list a long one: tests have few jobs, and must see what happens to many."""
+    usual = dict(scripts.SIZES)
+    try:
+        scripts.SIZES.update(SMALLEST_BATCH=1, SHORT_LIST=0)
+        scripts.script.cache_clear()
+        yield
+    finally:
+        scripts.SIZES.update(usual)
+        scripts.script.cache_clear()
 
 
 def fresh_namespace() -> str:

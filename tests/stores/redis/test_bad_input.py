@@ -76,7 +76,7 @@ async def test_a_server_that_stays_away_is_an_error_after_a_while(start: Callabl
     await store.close()
 
 
-@pytest.mark.parametrize("key", ["jobs", "ids", "meta", "unique", "unique_ends", "live", "result", "due:5"])
+@pytest.mark.parametrize("key", ["jobs", "ids", "meta", "unique", "unique_ends", "live", "result", "ready:5"])
 async def test_a_key_of_another_type_is_found_before_anything_is_written(
     server: Server, store: RedisStore, key: str
 ) -> None:
@@ -90,7 +90,7 @@ async def test_a_key_of_another_type_is_found_before_anything_is_written(
         assert sorted(client.keys("*")) == before
 
 
-@pytest.mark.parametrize("key", ["ids", "lease", "succeeded", "expiry", "result"])
+@pytest.mark.parametrize("key", ["ids", "lease", "succeeded", "expiry", "result", "runs", "left"])
 async def test_a_settlement_is_not_half_done_either(server: Server, store: RedisStore, key: str) -> None:
     await store.enqueue(jobs(2))
     claims = (await store.claim([QUEUE], 10, 60_000, "w1")).claims
@@ -105,7 +105,7 @@ async def test_a_settlement_is_not_half_done_either(server: Server, store: Redis
     assert {job.state for job in await store.find([claim.id for claim in claims]) if job} == {State.RUNNING}
 
 
-@pytest.mark.parametrize("key", ["live", "lease"])
+@pytest.mark.parametrize("key", ["live", "lease", "runs", "left"])
 async def test_a_claim_is_not_half_done_either(server: Server, store: RedisStore, key: str) -> None:
     await store.enqueue(jobs(2))
     with server.client() as client:
@@ -113,7 +113,7 @@ async def test_a_claim_is_not_half_done_either(server: Server, store: RedisStore
         client.set(f"mita:{{{QUEUE}}}:{key}", "not ours")
         with pytest.raises(StoreError, match="not ours"):
             await store.claim([QUEUE], 10, 1000, "w1")
-        assert client.zcard(f"mita:{{{QUEUE}}}:due:5") == 2
+        assert client.llen(f"mita:{{{QUEUE}}}:ready:5") == 2
 
 
 async def test_a_replica_is_refused(start: Callable[..., Server]) -> None:

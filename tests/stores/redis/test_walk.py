@@ -1,4 +1,4 @@
-"""The random walk over the Redis of this system. `tests/contract` walks over the bundled one."""
+"""The random walk over the Redis of this system, with small sizes. `tests/contract` walks over the bundled one as it is."""
 
 import pytest
 from hypothesis import seed, settings
@@ -10,7 +10,7 @@ from tests.contract.stores import Handles
 from tests.contract.test_walk import SEED, SETTINGS
 from tests.contract.walk import Walk
 
-from .servers import fresh_namespace, shared, system
+from .servers import fresh_namespace, shared, small_sizes, system
 
 WALKS = 60
 
@@ -25,4 +25,5 @@ def make(folder: object, clock: Clock) -> Handles:
 def test_the_redis_of_this_system_and_the_model_give_the_same_answers() -> None:
     """I3 I5 I6 I7 I8 I10 I13"""
     walk = seed(SEED)(type("WalkOverSystemRedis", (Walk,), {"make": staticmethod(make)}))
-    run_state_machine_as_test(walk, settings=settings(SETTINGS, max_examples=WALKS))
+    with small_sizes():
+        run_state_machine_as_test(walk, settings=settings(SETTINGS, max_examples=WALKS))

@@ -8,16 +8,17 @@ from mita.model.outcome import Held, Progress
 from mita.model.time import Wait
 from mita.ports.store import Memo
 
-from .packing import AGE, first_claim, handle, later_claim
+from .packing import AGE, first_claim, later_claim
 from .room import MOST, Room, parts
 
 
 async def extend(room: Room, claims: Sequence[Claim], lease: Wait) -> list[Held]:
     said: dict[int, Held] = {}
     for queue, positions in _by_queue(claims).items():
-        args = [part for position in positions for part in (handle(claims[position]), claims[position].token)]
-        answers = await room.in_queue("extend", queue, room.now(), lease, *args)
-        said.update(zip(positions, (Held(answer.decode()) for answer in answers), strict=True))
+        for some in parts(positions):
+            args = [part for position in some for part in (claims[position].id, claims[position].token)]
+            answers = await room.in_queue("extend", queue, room.now(), lease, *args)
+            said.update(zip(some, (Held(answer.decode()) for answer in answers), strict=True))
     return [said[position] for position in range(len(claims))]
 
 

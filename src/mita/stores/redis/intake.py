@@ -22,10 +22,10 @@ async def enqueue(room: Room, jobs: Sequence[NewJob]) -> list[Receipt]:
 
 async def _take_in(room: Room, jobs: Sequence[NewJob]) -> list[Receipt]:
     doubt = Doubt()
-    roots, args = as_args(room, jobs)
+    roots, kinds, items = _as_args(room, jobs)
     shared = "" if room.cluster else room.keys.shared
     refused, new = await room.link.run(
-        "enqueue", roots, room.now(), room.keys.bell, shared, *room.number(), len(jobs), *args, doubt=doubt
+        "enqueue", roots, room.now(), room.keys.bell, shared, *room.number(), len(kinds), *kinds, *items, doubt=doubt
     )
     if new and room.cluster:
         room.known -= {job.queue for job in jobs}
@@ -38,16 +38,30 @@ async def _take_in(room: Room, jobs: Sequence[NewJob]) -> list[Receipt]:
     return receipts
 
 
-def as_args(room: Room, jobs: Sequence[NewJob]) -> tuple[list[str], list[Any]]:
-    """The roots of the queues, and the items as `lua/include/intake.lua` reads them."""
+def _as_args(room: Room, jobs: Sequence[NewJob]) -> tuple[list[str], list[Any], list[Any]]:
+    """The roots of the queues, and kinds and items as `lua/include/intake.lua` reads them."""
     numbers: dict[str, int] = {}
-    args: list[Any] = []
+    kinds: list[Any] = []
+    items: list[Any] = []
+    last, many = None, 0
     for job in jobs:
         number = numbers.get(job.queue)
         if number is None:
             number = numbers[job.queue] = len(numbers) + 1
-        args += (meta(job, number), job.id, packed(job))
-    return [room.keys.queue(queue) for queue in numbers], args
+        kind = meta(job, number)
+        if kind != last:
+            kinds += (many, last) if many else ()
+            last, many = kind, 0
+        many += 1
+        items += (job.id, packed(job))
+    return [room.keys.queue(queue) for queue in numbers], [*kinds, many, last], items
+
+
+def one_by_one(room: Room, jobs: Sequence[NewJob]) -> tuple[list[str], list[Any]]:
+    """The roots of the queues, and the jobs as `lua/fire.lua` reads them."""
+    roots, kinds, items = _as_args(room, jobs)
+    metas = [kind for many, kind in zip(kinds[::2], kinds[1::2], strict=True) for _ in range(many)]
+    return roots, [part for row in zip(metas, items[::2], items[1::2], strict=False) for part in row]
 
 
 async def _over_nodes(room: Room, jobs: Sequence[NewJob]) -> list[Receipt]:

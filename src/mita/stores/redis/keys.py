@@ -2,19 +2,24 @@
 
 All keys of one queue share the hash tag `{queue}`, so that a cluster keeps them on one node and one script can act on them.
 What belongs to no queue has the tag `{@}`, which no queue can be called. Scripts are handed the root of a queue
-(`mita:{mail}`) and make the rest of a name as this table says. The lines of a queue, `due:0` to `due:9`, are sorted sets of
-the queued jobs of each priority, by their due time.
+(`mita:{mail}`) and make the rest of a name as this table says. The line of each priority has two halves: `ready:0` to
+`ready:9` are lists of the jobs that were due when they came, in that order; `due:0` to `due:9` are sorted sets of all other
+queued jobs, by their due time.
 """
 
 OF_A_QUEUE = {
-    "meta": "hash: age (of the newest job), paused (since when), lines (the priorities that were ever used)",
+    "meta": "hash: age (of the newest job), now (when it came), paused (since when), lines (the priorities that were ever "
+    "used), gone:0 to gone:9 (how many in a list of ready jobs are not there any more), batch (number of the newest), "
+    "index (until when ids are kept by name), scan (how far that is)",
     "jobs": "hash id -> what never changes",
     "live": "hash id -> what changes, for jobs that were ever touched",
     "error": "hash id -> text of the last error",
     "result": "hash id -> what it gave back",
     "progress": "hash id -> how far its run has come",
-    "ids": "sorted set of ids, by name: for pages",
-    "lease": "sorted set of running jobs, by the end of their lease",
+    "ids": "sorted set of ids, by name: for pages, while somebody looks at them",
+    "lease": "sorted set of running jobs and of batches, by the end of their lease",
+    "runs": "hash batch -> the live half of its jobs, + batch -> their ids",
+    "left": "hash batch -> how many of its jobs still run under its lease",
     "blocked": "sorted set of jobs that wait for a key",
     "succeeded": "sorted set, by the moment they ended",
     "failed": "sorted set, by the moment they ended",
@@ -100,13 +105,16 @@ local function named(root, tails, known)
 end
 
 local function queue_of(root)
-  local due = setmetatable({{}}, {{
-    __index = function(t, priority)
-      t[priority] = root .. ':due:' .. priority
-      return t[priority]
-    end,
-  }})
-  return named(root, OF_A_QUEUE, {{ name = root:match('{{(.*)}}$'), due = due }})
+  local function by_priority(half)
+    return setmetatable({{}}, {{
+      __index = function(t, priority)
+        t[priority] = root .. half .. priority
+        return t[priority]
+      end,
+    }})
+  end
+  local name = root:match('{{(.*)}}$')
+  return named(root, OF_A_QUEUE, {{ name = name, due = by_priority(':due:'), ready = by_priority(':ready:') }})
 end
 
 -- A key of another type is found out by these reads, before the first write.
@@ -117,7 +125,10 @@ local function sound(q)
 end
 
 local function sound_lines(q)
-  for priority = 0, 9 do redis.call('ZCARD', q.due[priority]) end
+  for priority = 0, 9 do
+    redis.call('ZCARD', q.due[priority])
+    redis.call('LLEN', q.ready[priority])
+  end
   return q
 end
 

@@ -51,7 +51,7 @@ class Single:
         return self._kind(**self._options, socket_timeout=None, retry=Retry(NoBackoff(), 0), protocol=2)
 
     async def close(self) -> None:
-        await self._wire.close()
+        self._wire.close()
 
 
 class Cluster:

@@ -1,4 +1,4 @@
-"""Reading. None of this changes anything."""
+"""Reading. None of this changes anything of a job."""
 
 import asyncio
 import heapq
@@ -62,10 +62,20 @@ async def _matching(room: Room, queue: str, wish: list[str], after: str, limit: 
     found: list[str] = []
     start: str | None = after
     while start is not None and len(found) < limit:
-        ids, following = await room.in_queue("page", queue, room.now(), start, min(limit - len(found), 1000), *wish)
+        said = await room.in_queue("page", queue, room.now(), start, min(limit - len(found), 1000), *wish)
+        if said is None:
+            await _index(room, queue)
+            continue
+        ids, following = said
         found += [id.decode() for id in ids]
         start = None if following is None else following.decode()
     return found
+
+
+async def _index(room: Room, queue: str) -> None:
+    """Ids are kept in order only while somebody looks: the first look brings them in order, a slice at a time."""
+    while not await room.in_queue("index", queue, room.now()):
+        pass
 
 
 async def _fetch(room: Room, ids: list[str], where: dict[str, str]) -> list[Job | None]:

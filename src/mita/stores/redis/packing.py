@@ -63,11 +63,6 @@ UNTOUCHED = Live()
 AGE, ID = slice(0, 8), slice(9, None)  # of a handle
 
 
-def handle(claim: Claim) -> bytes:
-    """A claim that no store gave out has none of ours; the id in this one is right, and its age is nobody's."""
-    return claim.ref if claim.ref is not None else b"\0" * 8 + b"0" + claim.id.encode()
-
-
 def packed(job: NewJob) -> bytes:
     """The part of the fixed half that the client makes: the elements of a list without its head."""
     return _pack(

@@ -8,7 +8,7 @@ import msgspec
 from mita.model.job import NewJob
 from mita.model.repeat import DueRepeats, Firing, Repeat, RepeatState
 
-from .intake import as_args, enqueue
+from .intake import enqueue, one_by_one
 from .packing import as_repeat
 from .room import MOST, Room, parts
 
@@ -85,7 +85,7 @@ async def fire(room: Room, firings: Sequence[Firing]) -> list[bool]:
 
 
 async def _fire_together(room: Room, firings: Sequence[Firing]) -> list[bool]:
-    roots, args = as_args(room, [job for firing in firings for job in firing.jobs])
+    roots, args = one_by_one(room, [job for firing in firings for job in firing.jobs])
     return await _compare_and_set(room, [(firing, b"", len(firing.jobs)) for firing in firings], roots, args)
 
 

@@ -9,6 +9,9 @@ from msgspec import Struct
 
 from .keys import as_lua
 
+# From how many on the jobs of one claim get a lease together, and up to which length a job is looked for in a list.
+SIZES = {"SMALLEST_BATCH": 8, "SHORT_LIST": 128}
+
 _INCLUDE = re.compile(r"^-- include (\w+)\n", re.MULTILINE)
 
 
@@ -31,7 +34,9 @@ def every() -> list[Script]:
 
 
 def _included(name: str) -> str:
-    return as_lua() if name == "keys" else _read("include", f"{name}.lua")
+    if name == "keys":
+        return as_lua() + "".join(f"local {size} = {number}\n" for size, number in SIZES.items())
+    return _read("include", f"{name}.lua")
 
 
 def _read(*path: str) -> str:

@@ -8,11 +8,10 @@ from mita.model.outcome import Settlement, Turn, Verdict
 from mita.model.time import Moment, Wait
 
 from .link import Doubt
-from .packing import as_job, first_claim, handle, later_claim, verdict
+from .packing import as_job, first_claim, later_claim, verdict
 from .room import MOST, Room, parts
 
 SUCCEEDED = State.SUCCEEDED
-TOKENS = [b"%d" % token for token in range(100)]  # numbers are slow to pack, and most jobs run once
 
 
 async def turn(
@@ -75,10 +74,10 @@ def _claims(queues: list[str], shares: list[int], fixed: list[bytes], touched: l
 class _Group:
     """Settlements that the script puts down in the same way: where they stood in the list, and their items."""
 
-    __slots__ = ("items", "positions", "verdict")
+    __slots__ = ("head", "items", "positions")
 
-    def __init__(self, verdict: bytes) -> None:
-        self.verdict = verdict
+    def __init__(self, *head: Any) -> None:
+        self.head = head
         self.positions: list[int] = []
         self.items: list[Any] = []
 
@@ -90,29 +89,33 @@ def _groups(settlements: Sequence[Settlement], numbers: dict[str, int]) -> tuple
     another or with the rest, so it does not matter that they come in another order; a claim that is put down twice does.
     """
     twice = len({settlement.claim.id for settlement in settlements}) < len(settlements)
-    groups: dict[tuple[str, Wait | None], _Group] = {}
+    groups: dict[tuple[str, int, Wait | None], _Group] = {}
     for position, settlement in enumerate(settlements):
         claim, said = settlement.claim, settlement.verdict
         plain = not twice and said.state is SUCCEEDED and _is_plain(claim, said)
-        key = (claim.queue, said.keep if plain else None)
+        key = (claim.queue, claim.token, said.keep) if plain else (claim.queue, 0, None)
         group = groups.get(key)
         if group is None:
-            group = groups[key] = _Group(verdict(said) if plain else b"")
+            group = groups[key] = _group(numbers, claim, said, plain)
         group.positions.append(position)
-        token = TOKENS[claim.token] if claim.token < len(TOKENS) else b"%d" % claim.token
         if not plain:
             result = b"" if said.result is None else b"+" + said.result
-            group.items += (handle(claim), token, verdict(said), result)
+            group.items += (claim.id, claim.token, verdict(said), result)
         elif said.keep:
-            group.items += (claim.ref, token, said.result)
+            group.items += (claim.ref, said.result)
         else:
-            group.items += (claim.ref, token)
-    args: list[Any] = [len(groups), sum(keep is None for _, keep in groups)]
-    for (queue, keep), group in groups.items():
-        number = numbers.setdefault(queue, len(numbers) + 1)
-        kind = "each" if keep is None else "kept" if keep else "forgotten"
-        args += (number, kind, group.verdict, keep or 0, len(group.positions), *group.items)
+            group.items.append(claim.id)
+    args: list[Any] = [len(groups), sum(keep is None for _, _, keep in groups)]
+    for group in groups.values():
+        args += (*group.head, len(group.positions), *group.items)
     return [position for group in groups.values() for position in group.positions], args
+
+
+def _group(numbers: dict[str, int], claim: Claim, said: Verdict, plain: bool) -> _Group:
+    number = numbers.setdefault(claim.queue, len(numbers) + 1)
+    if not plain:
+        return _Group(number, "each", "", "", 0)
+    return _Group(number, "kept" if said.keep else "forgotten", claim.token, verdict(said), said.keep)
 
 
 def _is_plain(claim: Claim, said: Verdict) -> bool:

@@ -2,7 +2,7 @@
 -- KEYS  1..n roots of queues
 -- ARGV  1 now, '' to ask the server  2 channel of the bell  3 root of what is shared, '' on a cluster
 --       4 name of the store that calls  5 number of this call
---       6 number of jobs, then of each: meta, id, the packed rest (see include/intake)
+--       6 how many arguments say the kinds, then those and the items (see include/intake)
 -- gives {position, id, …} of the jobs that were not taken in and those that are there instead, and 1 if a queue is new
 -- include keys
 -- include record
@@ -14,7 +14,8 @@ local store, number = ARGV[4], tonumber(ARGV[5])
 local before = done_before(queues[1], store, number)
 if before then return { before, 0 } end
 local registry = ARGV[3] ~= '' and shared_of(ARGV[3]) or nil
-local refused = take_in(queues, registry, 7, tonumber(ARGV[6]), now)
+local last = 6 + tonumber(ARGV[6])
+local refused = take_in(queues, registry, { unpack(ARGV, 7, last) }, { unpack(ARGV, last + 1) }, now)
 remember_call(queues[1], store, number, refused)
 ring(ARGV[2])
 local new = 0

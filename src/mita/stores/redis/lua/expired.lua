@@ -1,8 +1,26 @@
--- expired: whose time is over, the longest first.
+-- expired: whose time is over, the longest first. Jobs of a batch whose lease is over get leases of their own here.
 -- KEYS  1 root of the queue
 -- ARGV  1 now, '' to ask the server  2 lease or expiry  3 limit
 -- gives now, and {handle, moment, handle, moment, …}
 -- include keys
 -- include record
 local now, q = clock(ARGV[1]), queue_of(KEYS[1])
+
+local function take_apart(batch, ends)
+  local lives, leases, ids = {}, {}, members(q, batch)
+  for i, fixed in ipairs(call('HMGET', q.jobs, unpack(ids))) do
+    lives[i * 2 - 1], lives[i * 2] = ids[i], half_of(q, batch)
+    leases[i * 2 - 1], leases[i * 2] = ends, handle_in(fixed)
+  end
+  call('HSET', q.live, unpack(lives))
+  call('ZADD', q.lease, unpack(leases))
+  end_batch(q, batch)
+end
+
+if ARGV[2] == 'lease' then
+  for _, batch in ipairs(call('HKEYS', q.left)) do
+    local ends = call('ZSCORE', q.lease, batch)
+    if tonumber(ends) <= now then take_apart(batch, ends) end
+  end
+end
 return { now, call('ZRANGEBYSCORE', q[ARGV[2]], '-inf', now, 'WITHSCORES', 'LIMIT', 0, tonumber(ARGV[3])) }

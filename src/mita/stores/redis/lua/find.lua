@@ -7,9 +7,11 @@
 local q, said = queue_of(KEYS[1]), {}
 local fixed = call('HMGET', q.jobs, unpack(ARGV))
 for i, id in ipairs(ARGV) do
+  local live = fixed[i] and call('HGET', q.live, id)
+  local batch = live and is_batch(live) and live
   said[i] = fixed[i] and {
-    fixed[i], call('HGET', q.live, id), call('HGET', q.error, id), call('HGET', q.result, id), call('HGET', q.progress, id),
-    call('ZSCORE', q.lease, fixed[i]:sub(23, 22 + fixed[i]:byte(22))),
+    fixed[i], batch and half_of(q, batch) or live, call('HGET', q.error, id), call('HGET', q.result, id),
+    call('HGET', q.progress, id), call('ZSCORE', q.lease, batch or handle_in(fixed[i])),
   }
 end
 return said

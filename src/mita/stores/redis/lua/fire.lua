@@ -3,7 +3,7 @@
 -- ARGV  1 now, '' to ask the server  2 channel of the bell  3 number of firings
 --       then of each: key, cursor, revision, next ('' for none), fired, last ('' for none), state, reason,
 --       parcel (jobs that cannot be made in this act, '' for none), number of jobs that can
---       then of each of those: meta, id, the packed rest (see include/intake)
+--       then of each of those: meta, id, fixed half (see include/intake)
 -- gives for each firing 1 when it won, 0 when somebody else fired, edited or paused the repeat
 -- include keys
 -- include record
@@ -11,7 +11,7 @@
 -- include intake
 -- include repeating
 local now, s, n = clock(ARGV[1]), shared_of(KEYS[1]), tonumber(ARGV[3])
-local said, moved, parcels, items, from = {}, {}, {}, {}, 4 + n * 10
+local said, moved, parcels, kinds, items, from = {}, {}, {}, {}, {}, 4 + n * 10
 for i = 1, n do
   local at = i * 10 - 6
   local key, cursor, jobs = ARGV[at], ARGV[at + 1], tonumber(ARGV[at + 9])
@@ -24,13 +24,16 @@ for i = 1, n do
     r.state, r.reason = ARGV[at + 6], ARGV[at + 7]
     moved[key] = r
     if ARGV[at + 8] ~= '' then parcels[key .. ' ' .. cursor] = ARGV[at + 8] end
-    for j = from, from + jobs * 3 - 1 do items[#items + 1] = ARGV[j] end
+    for j = from, from + jobs * 3 - 1, 3 do
+      kinds[#kinds + 1], kinds[#kinds + 2] = 1, ARGV[j]
+      items[#items + 1], items[#items + 2] = ARGV[j + 1], ARGV[j + 2]
+    end
   end
   from = from + jobs * 3
 end
 local queues = {}
 for i = 2, #KEYS do queues[i - 1] = queue_of(KEYS[i]) end
-if #items > 0 then take_in(queues, s, 1, #items / 3, now, items) end
+if #items > 0 then take_in(queues, s, kinds, items, now) end
 for name, parcel in pairs(parcels) do
   call('HSET', s.parcels, name, parcel)
   call('ZADD', s.promised, now, name)

@@ -3,7 +3,8 @@
 -- ARGV  1 now, '' to ask the server  2 below this id, '' for the newest  3 limit  4 state, '' for any
 --       5 scheduled: '1' ahead, '0' ready, '' for any
 --       6 task  7 resource key  8 unique key  9 repeat  10 text of the error: '' for any
--- gives the ids, and where the next slice begins (false: that was the last)
+-- gives the ids, and where the next slice begins (false: that was the last); false when the ids are not in order yet: `index`
+--       does that, and is to be called until it says so
 -- include keys
 -- include record
 local now, q, found = clock(ARGV[1]), queue_of(KEYS[1]), {}
@@ -27,15 +28,25 @@ local function few()
   local set = ENDED[state] and q[state] or state == 'running' and q.lease or state == 'blocked' and q.blocked
   if not set or call('ZCARD', set) > FEW then return nil end
   local ids = {}
-  for _, handle in ipairs(call('ZRANGE', set, 0, -1)) do
-    local id = handle:sub(10)
+  local function add(id)
     if after == '' or id < after then ids[#ids + 1] = id end
+  end
+  for _, place in ipairs(call('ZRANGE', set, 0, -1)) do
+    if is_batch(place) then
+      for _, id in ipairs(members(q, place)) do add(id) end
+    else
+      add(place:sub(10))
+    end
   end
   table.sort(ids, function(a, b) return a > b end)
   return ids
 end
 
 local all = few()
+if not all then
+  if call('HGET', q.meta, 'scan') ~= 'done' then return false end
+  if tonumber(has_index(q)) < now + LOOKING / 2 then call('HSET', q.meta, 'index', plain(now + LOOKING)) end
+end
 local ids = all or call('ZREVRANGEBYLEX', q.ids, after == '' and '+' or '(' .. after, '-', 'LIMIT', 0, MOST)
 for i, id in ipairs(ids) do
   local r = load(q, id)

@@ -32,4 +32,8 @@ for _, key in ipairs(call('ZRANGEBYSCORE', q.unique_ends, '-inf', now, 'LIMIT', 
   call('HDEL', q.unique, key)
   call('ZREM', q.unique_ends, key)
 end
+if has_index(q) and tonumber(q.index) <= now then -- nobody has looked at pages for a while
+  call('UNLINK', q.ids)
+  call('HDEL', q.meta, 'index', 'scan')
+end
 return { named, surplus }

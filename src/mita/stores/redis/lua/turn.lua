@@ -4,8 +4,8 @@
 --       7 number of jobs that may still be looked at
 --       8 name of the store that calls  9 number of this call, '' when there is nothing to put down
 --       10 number of groups of settlements  11 how many of them are of the last kind
---       then of each group: number of its queue, kind, verdict, keep, number of items, items
---       kinds: forgotten (handle, token), kept (handle, token, result), each (handle, token, verdict, '+' result or '')
+--       then of each group: number of its queue, kind, token, verdict, keep, number of items, items
+--       kinds: forgotten (id), kept (handle, result), each (id, token, verdict, '+' result or '')
 -- gives now, positions of stale settlements, how many were claimed from each queue, the fixed halves of the claimed,
 --       {position, live half, progress} of those that were touched before, after which wait there may be more (false:
 --       never), how many were looked at
@@ -27,12 +27,12 @@ if before then return { now, before, {}, {}, {}, 0, 0 } end
 
 local stale, at, passed = {}, 12, 0
 for _ = 1, tonumber(ARGV[10]) do
-  local q, kind, verdict = queues[tonumber(ARGV[at])], ARGV[at + 1], ARGV[at + 2]
-  local keep, n, from, late, width = tonumber(ARGV[at + 3]), tonumber(ARGV[at + 4]), at + 5, nil, 2
+  local q, kind, token, verdict = queues[tonumber(ARGV[at])], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3]
+  local keep, n, from, late, width = tonumber(ARGV[at + 4]), tonumber(ARGV[at + 5]), at + 6, nil, 1
   if kind == 'forgotten' then
-    late = settle_forgotten(q, from, n, verdict, now)
+    late = settle_forgotten(q, from, n, token, verdict, now)
   elseif kind == 'kept' then
-    late, width = settle_kept(q, from, n, verdict, keep, now), 3
+    late, width = settle_kept(q, from, n, token, verdict, keep, now), 2
   else
     late, width = settle_each(q, from, n, now), 4
   end

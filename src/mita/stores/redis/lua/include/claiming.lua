@@ -15,49 +15,111 @@ local function run(q, t, r)
   return live
 end
 
--- These are the first of their line, and none of them stays in it.
-local function hand_over(q, t, priority, handles)
-  local ids, many, keyed, sub, byte = {}, #handles, false, string.sub, string.byte
-  for i = 1, many do
-    ids[i] = sub(handles[i], 10)
-    keyed = keyed or byte(handles[i], 9) % 2 == 1
+-- The first n of both halves of a line, in their order. Gives them, how many are of the list and which those are (nil: all
+-- or none), how many are of the sorted set, and the fixed halves if they had to be read.
+local function first_in_line(q, t, priority, n)
+  local listed = call('LRANGE', q.ready[priority], 0, n - 1)
+  if #listed == 0 then
+    local handles = call('ZRANGEBYSCORE', q.due[priority], '-inf', t.now, 'LIMIT', 0, n)
+    return handles, 0, nil, #handles
   end
-  call('ZCARD', q.lease) -- a key of another type must be found before the first write
-  if keyed and not q.sound then sound(q) end
+  local sorted = call('ZRANGEBYSCORE', q.due[priority], '-inf', t.now, 'WITHSCORES', 'LIMIT', 0, n)
+  if #sorted == 0 then return listed, #listed, nil, 0 end
+  local ids = {}
+  for i, handle in ipairs(listed) do ids[i] = handle:sub(10) end
   local fixed = call('HMGET', q.jobs, unpack(ids))
-  local lives = call('HMGET', q.live, unpack(ids))
-  call('ZREMRANGEBYRANK', q.due[priority], 0, many - 1)
-  local given, first, lease, writes, leases, n = t.fixed, t.first, t.lease, {}, {}, 0
-  for i = 1, many do
-    local live, handle = first, handles[i]
-    local taken = fixed[i]
-    if taken then
-      if lives[i] or byte(handle, 9) % 2 == 1 then
-        local r = as_record(ids[i], fixed[i], lives[i])
-        taken = not r.resource or may_run(q, r, t.now)
-        if taken then
-          live = run(q, t, r)
-        else
-          turn_away(q, r, t.now)
-        end
-      end
+  local handles, of_list, a, b, age = {}, {}, 0, 0, struct.unpack
+  while #handles < n and (listed[a + 1] or sorted[b * 2 + 1]) do
+    local mine, theirs = listed[a + 1], sorted[b * 2 + 1]
+    if mine and theirs and fixed[a + 1] then
+      local due, other = age('>I8', fixed[a + 1], 12), tonumber(sorted[b * 2 + 2])
+      if due > other or (due == other and age('>I8', mine) > age('>I8', theirs)) then mine = nil end
     end
-    if taken then
-      given[#given + 1] = fixed[i]
-      n = n + 2
-      writes[n - 1], writes[n] = ids[i], live
-      leases[n - 1], leases[n] = lease, handle
-    end
+    if mine then a = a + 1 else b = b + 1 end
+    handles[#handles + 1], of_list[#handles + 1] = mine or theirs, mine and true or false
   end
-  if n > 0 then
-    call('HSET', q.live, unpack(writes))
-    call('ZADD', q.lease, unpack(leases))
-    t.left = t.left - n / 2
-  end
+  return handles, a, of_list, b
 end
 
--- When the first of a line is due; nil for an empty line.
+-- Jobs on their first run, without a key: one batch with one lease, if they are enough for that.
+local function start_first(q, t, ids, handles)
+  local n, writes, live = #ids, {}, t.first
+  if n == 0 then return end
+  local batch = n >= SMALLEST_BATCH and 'r' .. call('HINCRBY', q.meta, 'batch', 1)
+  if batch then
+    call('HSET', q.runs, batch, live, '+' .. batch, cmsgpack.pack(ids))
+    call('HSET', q.left, batch, n)
+    call('ZADD', q.lease, t.lease, batch)
+    live = batch
+  end
+  for i = 1, n do writes[i * 2 - 1], writes[i * 2] = ids[i], live end
+  call('HSET', q.live, unpack(writes))
+  if batch then return end
+  for i = 1, n do writes[i * 2 - 1], writes[i * 2] = t.lease, handles[i] end
+  call('ZADD', q.lease, unpack(writes))
+end
+
+-- A list may hold what is not there any more, or not there: such a job was touched, or is another one of the same id.
+local function is_gone(handle, fixed, live) return not fixed or live or handle_in(fixed) ~= handle end
+
+local function skip_gone(q, priority, n)
+  if call('HINCRBY', q.meta, 'gone:' .. priority, -n) <= 0 then call('HDEL', q.meta, 'gone:' .. priority) end
+end
+
+-- The first of a line, and none of them stays in it. Gives how many there were.
+local function hand_over(q, t, priority, n)
+  local handles, a, of_list, b = first_in_line(q, t, priority, n)
+  local ids, many, keyed, sub, byte = {}, #handles, false, string.sub, string.byte
+  if many == 0 then return 0 end
+  for i = 1, many do
+    local handle = handles[i]
+    ids[i] = sub(handle, 10)
+    keyed = keyed or byte(handle, 9) % 2 == 1
+  end
+  call('ZCARD', q.lease) -- a key of another type must be found before the first write
+  call('HLEN', q.runs)
+  call('HLEN', q.left)
+  if keyed and not q.sound then sound(q) end
+  local fixed = call('HMGET', q.jobs, unpack(ids))
+  local missing = a > 0 and tonumber(call('HGET', q.meta, 'gone:' .. priority) or 0) or 0
+  local lives = (b > 0 or missing > 0) and call('HMGET', q.live, unpack(ids)) or call('HLEN', q.live) and {}
+  if a > 0 then call('LTRIM', q.ready[priority], a, -1) end
+  if b > 0 then call('ZREMRANGEBYRANK', q.due[priority], 0, b - 1) end
+  local given, before, firsts, places, gone = t.fixed, #t.fixed, {}, {}, 0
+  local own, leases, m = {}, {}, 0
+  for i = 1, many do
+    local id, half, live, handle = ids[i], fixed[i], lives[i], handles[i]
+    if missing > 0 and (b == 0 or of_list[i]) and is_gone(handle, half, live) then
+      gone = gone + 1
+    elseif half and (live or byte(handle, 9) % 2 == 1) then
+      local r = as_record(q, id, half, live)
+      if not r.resource or may_run(q, r, t.now) then
+        live = run(q, t, r)
+        given[#given + 1] = half
+        m = m + 2
+        own[m - 1], own[m] = id, live
+        leases[m - 1], leases[m] = t.lease, handle
+      else
+        turn_away(q, r, t.now)
+      end
+    elseif half then
+      given[#given + 1] = half
+      firsts[#firsts + 1], places[#places + 1] = id, handle
+    end
+  end
+  start_first(q, t, firsts, places)
+  if m > 0 then
+    call('HSET', q.live, unpack(own))
+    call('ZADD', q.lease, unpack(leases))
+  end
+  if gone > 0 then skip_gone(q, priority, gone) end
+  t.left = t.left - (#given - before)
+  return many
+end
+
+-- When the first of a line is due; nil for an empty line. What is in the list is due.
 local function head(q, priority)
+  if call('LLEN', q.ready[priority]) > 0 then return 0 end
   local first = call('ZRANGE', q.due[priority], 0, 0, 'WITHSCORES')
   return first[2] and tonumber(first[2])
 end
@@ -73,10 +135,9 @@ local function claim(q, t)
     local more = q.heads[priority] and q.heads[priority] <= t.now
     while more and t.left > 0 and t.looked < MOST do
       local n = math.min(t.left, MOST - t.looked)
-      local handles = call('ZRANGEBYSCORE', q.due[priority], '-inf', t.now, 'LIMIT', 0, n)
-      t.looked = t.looked + #handles
-      if #handles > 0 then hand_over(q, t, priority, handles) end
-      more = #handles == n
+      local met = hand_over(q, t, priority, n)
+      t.looked = t.looked + met
+      more = met == n
     end
     if q.heads[priority] and t.left > 0 then q.heads[priority] = head(q, priority) end
   end

@@ -1,5 +1,6 @@
--- Taking jobs in: items of (meta, id, fixed), where meta is '' for a plain job of the first queue that is due now, and
--- otherwise (queue number, priority, wait, at, flag, unique key) in MessagePack. All is looked at before the first write.
+-- Taking jobs in. `items` are ids, each followed by its fixed half; `kinds` says of which kind they are, as numbers of jobs,
+-- each followed by a meta: '' for plain jobs of the first queue that are due now, and otherwise (queue number, priority, wait,
+-- at, flag, unique key) in MessagePack. All is looked at before the first write.
 
 local PLAIN = { 1, 5, 0, false, '0' }
 local HEAD = string.char(0x9f, 0xcf)
@@ -37,28 +38,40 @@ local function prepare(q)
   for _, hash in ipairs(HASHES) do call('HSET', q[hash], '', PAD) end
 end
 
--- The age of the newest job is counted in microseconds of real time, so that ages can be compared across queues.
-local function begin(q)
-  local meta = call('HMGET', q.meta, 'age', 'lines')
-  q.new, q.used = not meta[1], meta[2] or ''
+-- The age of the newest job is counted in microseconds of real time, so that ages can be compared across queues. A list
+-- is in order as long as the clock does not go back; while it does, jobs go to the sorted set.
+local function begin(q, now)
+  local meta = call('HMGET', q.meta, 'age', 'lines', 'now', 'index')
+  q.new, q.used, q.index = not meta[1], meta[2] or '', meta[4]
   q.age = math.max(tonumber(meta[1] or 0), microseconds())
-  q.n, q.fixed, q.names, q.lines, q.uniques = 0, {}, {}, {}, {}
+  q.lists = tonumber(meta[3] or 0) <= now
+  q.n, q.fixed, q.lines, q.uniques = 0, {}, {}, {}
   call('ZCARD', q.ids) -- here and below: a key of another type must be found before the first write
   if q.new then
     for _, hash in ipairs(HASHES) do call('HLEN', q[hash]) end
   end
 end
 
-local function write_down(q, registry)
+local function add_to_index(q)
+  local names = {}
+  for i = 1, q.n, 2 do names[i], names[i + 1] = '0', q.fixed[i] end
+  call('ZADD', q.ids, unpack(names))
+end
+
+local function write_down(q, registry, now)
   if q.n == 0 then return end
   if q.new then prepare(q) end
-  call('HSET', q.meta, 'age', plain(q.age))
+  if q.lists then
+    call('HSET', q.meta, 'age', plain(q.age), 'now', plain(now))
+  else
+    call('HSET', q.meta, 'age', plain(q.age))
+  end
   call('HSET', q.jobs, unpack(q.fixed))
-  call('ZADD', q.ids, unpack(q.names))
-  for priority, line in pairs(q.lines) do
+  if q.index then add_to_index(q) end
+  for _, line in pairs(q.lines) do
     if line.n > 0 then
-      use_line(q, priority)
-      call('ZADD', q.due[priority], unpack(line))
+      use_line(q, line.priority)
+      call(line.command, line.key, unpack(line))
     end
   end
   for key, id in pairs(q.uniques) do take_unique(q, key, id) end
@@ -66,50 +79,68 @@ local function write_down(q, registry)
   rung[q.name] = true
 end
 
+-- The half of a line that jobs go to: the list when they are due, else the sorted set.
+local function line_of(q, priority, listed)
+  local name = listed and priority + 10 or priority
+  local line = q.lines[name]
+  if not line then
+    line = { n = 0, priority = priority, command = listed and 'RPUSH' or 'ZADD' }
+    line.key = listed and q.ready[priority] or q.due[priority]
+    call(listed and 'LLEN' or 'ZCARD', line.key)
+    q.lines[name] = line
+  end
+  return line
+end
+
 -- What all jobs of one meta have in common: queue, priority, due time, flag, and the beginning of their fixed half.
 local function kind_of(queues, meta, now)
   local m = meta == '' and PLAIN or cmsgpack.unpack(meta)
   local q, due = queues[m[1]], moment(m[3], m[4], now)
-  local line = q.lines[m[2]]
-  if not line then
-    line = { n = 0 }
-    call('ZCARD', q.due[m[2]])
-    q.lines[m[2]] = line
-  end
+  local listed = due == now and q.lists
   if m[6] then call('ZCARD', q.unique_ends) end
   local head = HEAD .. pack_struct('>I8', now) .. U64 .. pack_struct('>I8', due) .. char(m[2]) .. BIN8
-  return { q = q, line = line, due = plain(due), flag = m[5], unique = m[6], head = head }
+  return {
+    q = q, line = line_of(q, m[2], listed), listed = listed, due = plain(due), flag = m[5], unique = m[6], head = head,
+  }
 end
 
--- Gives the position of every job that was not taken in, and the id of the one that is there instead. The items are among
--- the arguments unless others are given.
-local function take_in(queues, registry, from, n, now, given)
-  local args, ids, kinds, refused = given or ARGV, {}, {}, {}
-  for i = 1, n do ids[i] = args[from + i * 3 - 2] end
+local function put(kind, id, rest)
+  local q, line = kind.q, kind.line
+  local age, m, l = q.age + 1, q.n, line.n
+  local handle = pack_struct('>I8', age) .. kind.flag .. id
+  q.fixed[m + 1], q.fixed[m + 2] = id, kind.head .. char(#handle) .. handle .. rest
+  if kind.listed then
+    line[l + 1], line.n = handle, l + 1
+  else
+    line[l + 1], line[l + 2], line.n = kind.due, handle, l + 2
+  end
+  q.age, q.n = age, m + 2
+  if kind.unique then q.uniques[kind.unique] = id end
+end
+
+-- Gives the position of every job that was not taken in, and the id of the one that is there instead.
+local function take_in(queues, registry, kinds, items, now)
+  local ids, known_kinds, refused, i = {}, {}, {}, 0
+  for at = 1, #items, 2 do ids[#ids + 1] = items[at] end
   local known = known_ids(queues, registry, ids)
-  for _, q in ipairs(queues) do begin(q) end
-  for i = 1, n do
-    local at, id = from + i * 3 - 3, ids[i]
-    local kind = kinds[args[at]]
-    if not kind then
-      kind = kind_of(queues, args[at], now)
-      kinds[args[at]] = kind
-    end
+  for _, q in ipairs(queues) do begin(q, now) end
+  for at = 1, #kinds, 2 do
+    local kind = known_kinds[kinds[at + 1]] or kind_of(queues, kinds[at + 1], now)
+    known_kinds[kinds[at + 1]] = kind
     local q, unique = kind.q, kind.unique
-    local there = known[id] and id or (unique and (q.uniques[unique] or unique_holder(q, unique, now)))
-    if there then
-      refused[#refused + 1] = i
-      refused[#refused + 1] = there
-    else
-      local age, fixed, line, names, m, l = q.age + 1, q.fixed, kind.line, q.names, q.n, kind.line.n
-      local handle = pack_struct('>I8', age) .. kind.flag .. id
-      fixed[m + 1], fixed[m + 2] = id, kind.head .. char(#handle) .. handle .. args[at + 2]
-      names[m + 1], names[m + 2] = '0', id
-      line[l + 1], line[l + 2] = kind.due, handle
-      known[id], q.age, q.n, line.n = true, age, m + 2, l + 2
-      if unique then q.uniques[unique] = id end
+    for _ = 1, tonumber(kinds[at]) do
+      i = i + 1
+      local id = ids[i]
+      local there = known[id] and id or (unique and (q.uniques[unique] or unique_holder(q, unique, now)))
+      if there then
+        refused[#refused + 1] = i
+        refused[#refused + 1] = there
+      else
+        put(kind, id, items[i * 2])
+        known[id] = true
+      end
     end
   end
-  for _, q in ipairs(queues) do write_down(q, registry) end
+  for _, q in ipairs(queues) do write_down(q, registry, now) end
   return refused
 end

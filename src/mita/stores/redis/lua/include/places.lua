@@ -8,16 +8,37 @@ local function let_go(q, r)
   if call('EXISTS', holders) == 0 then call('SREM', q.held, r.resource) end
 end
 
+-- Out of the middle of a short list a job is taken at once. In a long one it is only counted as gone, and skipped when its
+-- turn comes: it is not found there under a live half of its own, or not at all.
+local function leave_list(q, r)
+  local list, gone = q.ready[r.priority], 'gone:' .. r.priority
+  local length, missing = call('LLEN', list), tonumber(call('HGET', q.meta, gone) or 0)
+  if length <= SHORT_LIST then
+    length = length - call('LREM', list, 1, r.handle)
+  else
+    missing = call('HINCRBY', q.meta, gone, 1)
+  end
+  if missing > 0 and missing >= length then
+    call('DEL', list)
+    call('HDEL', q.meta, gone)
+  end
+end
+
 local function leave(q, r)
   if r.state == 'queued' then
-    call('ZREM', q.due[r.priority], r.handle)
+    if call('ZREM', q.due[r.priority], r.handle) == 0 then leave_list(q, r) end
   elseif r.state == 'blocked' then
     local waiting = q.waiting .. r.resource
     call('ZREM', q.blocked, r.handle)
     call('ZREM', waiting, r.handle)
     if call('EXISTS', waiting) == 0 then call('SREM', q.waited, r.resource) end
   elseif r.state == 'running' then
-    call('ZREM', q.lease, r.handle)
+    if r.batch then
+      leave_batch(q, r.batch, 1)
+      r.batch = false
+    else
+      call('ZREM', q.lease, r.handle)
+    end
     if r.resource then let_go(q, r) end
   else
     call('ZREM', q[r.state], r.handle)
@@ -69,7 +90,7 @@ end
 local function forget(q, r)
   call('HDEL', q.jobs, r.id)
   call('HDEL', q.live, r.id)
-  call('ZREM', q.ids, r.id)
+  if has_index(q) then call('ZREM', q.ids, r.id) end
   if r.extras then
     call('HDEL', q.error, r.id)
     call('HDEL', q.result, r.id)

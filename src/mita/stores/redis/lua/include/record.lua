@@ -3,7 +3,9 @@
 -- `jobs` holds what never changes, as one MessagePack array of 15, made here and read by the client:
 --   created (uint64), due (uint64), priority (fixint), handle (bin), and then what the client packed:
 --   task, resource, limit, when_busy, unique, unique_for, repeat, fire_time, payload, options, headers
--- `live` holds what changes. A job that was never touched has none: nothing is written twice on the common way.
+-- `live` holds what changes. A job that was never touched has none: nothing is written twice on the common way. Jobs that
+-- are on their first run and were claimed together have a batch there instead ('r' and a number): `runs` holds the live half
+-- that they share, and they have one lease. As soon as anything happens to one of them, it gets both of its own.
 --
 -- A handle is the job's place in every sorted set: its age (8 bytes, so that ties are broken by age), one digit that says
 -- whether it has a resource key (1), a unique key (2) or both (3), and its id.
@@ -11,6 +13,7 @@
 local call = redis.call
 local MOST = 1000 -- items in one call, and jobs looked at in one claim
 local TIMELINE = 50
+local LOOKING = 600000 -- milliseconds for which the ids are kept in order after somebody looked at a page
 local ENDED = { succeeded = true, failed = true, cancelled = true }
 
 local rung = {} -- topics to ring for when the script is done
@@ -67,6 +70,12 @@ local function use_line(q, priority)
   end
 end
 
+-- Whether the ids of a queue are kept by name: only while somebody looks at its pages, for every job would pay for it.
+local function has_index(q)
+  if q.index == nil then q.index = call('HGET', q.meta, 'index') end
+  return q.index
+end
+
 local function pack_live(r)
   return cmsgpack.pack({
     r.state, r.token, r.priority, r.due, r.attempts, r.reschedules, r.busy, r.interruptions, r.crashes, r.worker, r.started,
@@ -91,11 +100,45 @@ local function untouched()
   }
 end
 
+local BATCH = 114 -- 'r', with which no packed live half begins
+
+local function is_batch(live) return live:byte() == BATCH end
+
+-- The live half that the jobs of a batch share.
+local function half_of(q, batch)
+  q.halves = q.halves or {}
+  if not q.halves[batch] then q.halves[batch] = call('HGET', q.runs, batch) end
+  return q.halves[batch]
+end
+
+local function end_batch(q, batch)
+  call('HDEL', q.runs, batch, '+' .. batch)
+  call('HDEL', q.left, batch)
+  call('ZREM', q.lease, batch)
+end
+
+local function leave_batch(q, batch, n)
+  if call('HINCRBY', q.left, batch, -n) <= 0 then end_batch(q, batch) end
+end
+
+-- Those of a batch that still run under its lease.
+local function members(q, batch)
+  local ids, found = cmsgpack.unpack(call('HGET', q.runs, '+' .. batch)), {}
+  local lives = call('HMGET', q.live, unpack(ids))
+  for i, id in ipairs(ids) do
+    if lives[i] == batch then found[#found + 1] = id end
+  end
+  return found
+end
+
+local function handle_in(fixed) return fixed:sub(23, 22 + fixed:byte(22)) end
+
 -- One table of both halves. `extras` says that something lies outside of them: events, memos, error, result, progress.
-local function as_record(id, fixed, live)
-  local r = live and read_live(live) or untouched()
+local function as_record(q, id, fixed, live)
+  local batch = live and is_batch(live) and live
+  local r = live and read_live(batch and half_of(q, batch) or live) or untouched()
   local length = fixed:byte(22)
-  r.id, r.fixed, r.handle = id, fixed, fixed:sub(23, 22 + length)
+  r.id, r.fixed, r.handle, r.batch, r.touched = id, fixed, handle_in(fixed), batch, live
   if not r.priority then
     r.priority, r.due = fixed:byte(20), struct.unpack('>I8', fixed, 12)
   end
@@ -107,12 +150,20 @@ end
 
 local function load(q, id)
   local fixed = call('HGET', q.jobs, id)
-  return fixed and as_record(id, fixed, call('HGET', q.live, id)) or nil
+  return fixed and as_record(q, id, fixed, call('HGET', q.live, id)) or nil
 end
 
 local function load_handle(q, handle) return load(q, handle:sub(10)) end
 
-local function save(q, r) call('HSET', q.live, r.id, pack_live(r)) end
+-- A running job that was one of a batch is on its own from here.
+local function save(q, r)
+  if r.batch then
+    call('ZADD', q.lease, call('ZSCORE', q.lease, r.batch), r.handle)
+    leave_batch(q, r.batch, 1)
+    r.batch = false
+  end
+  call('HSET', q.live, r.id, pack_live(r))
+end
 
 local function keep_text(q, r, what, text)
   call('HSET', q[what], r.id, text)

@@ -1,4 +1,4 @@
--- Putting jobs down. Each of the three ways gives back which of its items (handle, token, …) were stale.
+-- Putting jobs down. Each of the three ways gives back which of its items were stale.
 
 -- What is taken out of `live` and `lease` goes at the end of the turn, when the next claims are in: a table that runs empty
 -- and is filled again is made anew each time.
@@ -9,30 +9,9 @@ local function end_turn()
   for _, act in ipairs(last) do call(act[1], act[2], unpack(act[3])) end
 end
 
--- Whether these claims hold and nobody asked anything: then what becomes of them is as plain as the verdict. Live halves are
--- alike for all first runs of one turn, so each text is read once.
-local function holding(q, from, n, width)
-  local args, ids, known, found, sub = ARGV, {}, {}, {}, string.sub
-  for i = 1, n do ids[i] = sub(args[from + (i - 1) * width], 10) end
-  local lives = call('HMGET', q.live, unpack(ids))
-  for i = 1, n do
-    local live = lives[i]
-    if live then
-      local r = known[live]
-      if not r then
-        r = read_live(live)
-        r.token_text = plain(r.token)
-        known[live] = r
-      end
-      if r.token_text == args[from + (i - 1) * width + 1] and r.state == 'running' then found[i] = r end
-    end
-  end
-  return ids, found
-end
-
 -- One job, whatever it is and whatever was asked of it.
-local function settle_one(q, handle, token, verdict, result, now)
-  local r = load_handle(q, handle)
+local function settle_one(q, id, token, verdict, result, now)
+  local r = load(q, id)
   if not r or r.state ~= 'running' or r.token ~= tonumber(token) then return false end
   local state, wait, at, counts, error, keep, hold_wait, hold_at, stranded, event, text =
     unpack(cmsgpack.unpack(verdict), 1, 11)
@@ -68,65 +47,72 @@ local function settle_one(q, handle, token, verdict, result, now)
   return true
 end
 
--- Jobs that simply succeeded, forgotten at once: handle, token.
-local function settle_forgotten(q, from, n, verdict, now)
+-- Jobs that simply succeeded, forgotten at once: ids. Those that run in a batch have no past, and nobody asked anything of
+-- them: nothing is left of them but two fields.
+local function settle_forgotten(q, from, n, token, verdict, now)
   if not q.sound then -- a key of another type must be found before the first write
     call('HLEN', q.jobs)
-    call('ZCARD', q.ids)
-    call('ZCARD', q.lease)
+    for _, key in ipairs({ q.ids, q.lease }) do call('ZCARD', key) end
+    for _, key in ipairs({ q.runs, q.left }) do call('HLEN', key) end
   end
-  local ids, found = holding(q, from, n, 2)
-  local args, gone, handles, stale, m = ARGV, {}, {}, {}, 0
+  local args, gone, of_batch, stale, m, byte = ARGV, {}, {}, {}, 0, string.byte
+  local lives = call('HMGET', q.live, unpack(args, from, from + n - 1))
   for i = 1, n do
-    local handle, r = args[from + i * 2 - 2], found[i]
-    if not r then
-      stale[#stale + 1] = i
-    elseif r.asked or r.extras then
-      if not q.sound then sound(q) end
-      settle_one(q, handle, r.token, verdict, '', now)
-    else
+    local live, id = lives[i], args[from + i - 1]
+    if live and token == '1' and byte(live) == BATCH then
       m = m + 1
-      gone[m], handles[m] = ids[i], handle
+      gone[m] = id
+      of_batch[live] = (of_batch[live] or 0) + 1
+    else
+      if live and not q.sound then sound_lines(sound(q)) end
+      if not live or not settle_one(q, id, token, verdict, '', now) then stale[#stale + 1] = i end
     end
   end
   if m > 0 then
     at_last('HDEL', q.live, gone)
-    at_last('ZREM', q.lease, handles)
     call('HDEL', q.jobs, unpack(gone))
-    call('ZREM', q.ids, unpack(gone))
+    if has_index(q) then call('ZREM', q.ids, unpack(gone)) end
+    for batch, many in pairs(of_batch) do leave_batch(q, batch, many) end
   end
   return stale
 end
 
--- The live half of a job that ended well. Many have the same, so it is packed once.
-local function succeeded(r, keep, now)
+-- What becomes of the runs that have this live half, if they hold under this token and nobody asked anything: many have the
+-- same, so it is read and packed once. Without `live` it is one for `settle_one`.
+local function success_of(q, half, token, keep, now)
+  local batch = is_batch(half) and half
+  local r = read_live(batch and half_of(q, batch) or half)
+  if r.state ~= 'running' or plain(r.token) ~= token then return { stale = true } end
+  if r.asked then return {} end
   r.state, r.finished, r.expires, r.stranded, r.extras = 'succeeded', now, now + keep, false, true
-  r.ended = pack_live(r)
-  return r.ended
+  return { batch = batch, live = pack_live(r), many = 0 }
 end
 
--- Jobs that simply succeeded and are kept for a while: handle, token, result.
-local function settle_kept(q, from, n, verdict, keep, now)
+-- Jobs that simply succeeded and are kept for a while: handle, result.
+local function settle_kept(q, from, n, token, verdict, keep, now)
   if not q.sound then
-    call('HLEN', q.result)
+    for _, key in ipairs({ q.result, q.runs, q.left }) do call('HLEN', key) end
     for _, key in ipairs({ q.lease, q.succeeded, q.expiry }) do call('ZCARD', key) end
   end
-  local ids, found = holding(q, from, n, 3)
+  local args, ids, successes, sub = ARGV, {}, {}, string.sub
+  for i = 1, n do ids[i] = sub(args[from + i * 2 - 2], 10) end
+  local halves = call('HMGET', q.live, unpack(ids))
   local lives, results, handles, ended, expiry, stale = {}, {}, {}, {}, {}, {}
-  local args, at_end, at_expiry, m = ARGV, plain(now), plain(now + keep), 0
+  local at_end, at_expiry, m = plain(now), plain(now + keep), 0
   for i = 1, n do
-    local at, r = from + i * 3 - 3, found[i]
-    if not r then
+    local handle, result, half, id = args[from + i * 2 - 2], args[from + i * 2 - 1], halves[i], ids[i]
+    local success = half and (successes[half] or success_of(q, half, token, keep, now))
+    if half then successes[half] = success end
+    if not half or success.stale then
       stale[#stale + 1] = i
-    elseif r.asked then
-      if not q.sound then sound(q) end
-      settle_one(q, args[at], r.token, verdict, '+' .. args[at + 2], now)
+    elseif not success.live then
+      if not q.sound then sound_lines(sound(q)) end
+      settle_one(q, id, token, verdict, '+' .. result, now)
     else
-      local handle, id = args[at], ids[i]
-      handles[m / 2 + 1] = handle
       m = m + 2
-      lives[m - 1], lives[m] = id, r.ended or succeeded(r, keep, now)
-      results[m - 1], results[m] = id, args[at + 2]
+      if success.batch then success.many = success.many + 1 else handles[#handles + 1] = handle end
+      lives[m - 1], lives[m] = id, success.live
+      results[m - 1], results[m] = id, result
       ended[m - 1], ended[m] = at_end, handle
       expiry[m - 1], expiry[m] = at_expiry, handle
     end
@@ -134,14 +120,17 @@ local function settle_kept(q, from, n, verdict, keep, now)
   if m > 0 then
     call('HSET', q.live, unpack(lives))
     call('HSET', q.result, unpack(results))
-    at_last('ZREM', q.lease, handles)
+    if #handles > 0 then at_last('ZREM', q.lease, handles) end
     call('ZADD', q.succeeded, unpack(ended))
     call('ZADD', q.expiry, unpack(expiry))
+    for half, success in pairs(successes) do
+      if success.batch and success.many > 0 then leave_batch(q, half, success.many) end
+    end
   end
   return stale
 end
 
--- Any jobs, one by one: handle, token, verdict, result ('+' before it, '' for none).
+-- Any jobs, one by one: id, token, verdict, result ('+' before it, '' for none).
 local function settle_each(q, from, n, now)
   local stale = {}
   for i = 1, n do

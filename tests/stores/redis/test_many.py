@@ -1,0 +1,180 @@
+"""What is done to many jobs at a time: batches with one lease, long lists, ids in order only while somebody looks."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from mita.model.job import Claim, NewJob, State
+from mita.model.outcome import Answer, Cancel, Held, Move, Rank, Settlement, Verdict
+from mita.model.time import HOUR, NOW, When
+from mita.model.view import JobFilter
+from mita.stores.redis import RedisStore
+from mita.testing.contract.clocks import FakeTicker
+
+from .load import DONE, QUEUE, jobs
+from .servers import Server
+
+LONG = 300  # more than a job is looked for in a list
+LOOKING = 600_000
+
+
+@pytest.fixture
+async def store(server: Server, clock: FakeTicker) -> AsyncIterator[RedisStore]:
+    store = RedisStore(server.url, clock=clock)
+    await store.open()
+    yield store
+    await store.close()
+
+
+async def claimed(store: RedisStore, many: int, lease: int = 1000) -> list[Claim]:
+    return (await store.claim([QUEUE], many, lease, "w1")).claims
+
+
+async def filled(store: RedisStore, many: int) -> list[NewJob]:
+    made = jobs(many)
+    await store.enqueue(made)
+    return made
+
+
+async def test_a_batch_has_one_lease_and_leaves_nothing(server: Server, store: RedisStore) -> None:
+    """I14"""
+    await filled(store, 20)
+    claims = await claimed(store, 20)
+    client: Any = server.client()
+    assert client.zcard(f"mita:{{{QUEUE}}}:lease") == 1
+    assert [view.running for view in await store.queues()] == [20]
+    assert all(await store.settle([Settlement(claim, DONE) for claim in claims[:19]]))
+    assert [view.running for view in await store.queues()] == [1]
+    assert await store.settle([Settlement(claim, DONE) for claim in claims]) == [False] * 19 + [True]
+    for key in ("lease", "runs", "left", "jobs"):
+        assert not client.exists(f"mita:{{{QUEUE}}}:{key}")
+    client.close()
+
+
+async def test_who_goes_on_for_longer_than_its_batch_has_a_lease_of_its_own(store: RedisStore, clock: FakeTicker) -> None:
+    """I3 I4"""
+    await filled(store, 20)
+    claims = await claimed(store, 20)
+    assert await store.extend(claims[:5], 5000) == [Held.HELD] * 5
+    await clock.tick(1000)
+    heirs = await store.reap(100, 1000, "w2")
+    assert {heir.id for heir in heirs} == {claim.id for claim in claims[5:]}
+    assert {heir.token for heir in heirs} == {2}
+    done = [Settlement(claim, DONE) for claim in claims]
+    assert await store.settle(done) == [True] * 5 + [False] * 15
+    assert all(await store.settle([Settlement(heir, DONE) for heir in heirs]))
+    assert [view.running for view in await store.queues()] == [0]
+
+
+async def test_a_whole_batch_is_extended_as_one(server: Server, store: RedisStore, clock: FakeTicker) -> None:
+    await filled(store, 20)
+    claims = await claimed(store, 20)
+    assert await store.extend(claims, 5000) == [Held.HELD] * 20
+    with server.client() as client:
+        assert client.zcard(f"mita:{{{QUEUE}}}:lease") == 1
+    await clock.tick(1000)
+    assert await store.reap(100, 1000, "w2") == []
+    found = await store.find([claims[0].id])
+    assert found[0] is not None
+    assert found[0].lease_until == await store.now() + 4000
+
+
+async def test_what_is_asked_of_one_of_a_batch_is_its_own_matter(store: RedisStore) -> None:
+    await filled(store, 20)
+    claims = await claimed(store, 20)
+    assert await store.amend([claims[0].id], Cancel(HOUR)) == [Answer.ASKED]
+    assert await store.amend([claims[1].id], Move(When(HOUR))) == [Answer.ASKED]
+    assert await store.extend(claims[:3], 1000) == [Held.CANCEL, Held.HELD, Held.HELD]
+    kept = Verdict(state=State.SUCCEEDED, result=b"\x01", keep=HOUR)
+    assert all(await store.settle([Settlement(claim, kept) for claim in claims]))
+    found = await store.find([claim.id for claim in claims])
+    states = [job.state for job in found if job is not None]
+    assert states == [State.CANCELLED, State.QUEUED, *[State.SUCCEEDED] * 18]
+
+
+async def test_jobs_leave_a_long_list_from_its_middle(store: RedisStore) -> None:
+    """I2 I13"""
+    made = [job.id for job in await filled(store, LONG)]
+    assert await store.amend(made[:3], Cancel(0)) == [Answer.DONE] * 3
+    assert await store.amend(made[3:5], Move(When(HOUR))) == [Answer.DONE] * 2
+    assert await store.amend(made[200:201], Rank(9)) == [Answer.DONE]
+    [view] = await store.queues()
+    assert (view.scheduled, view.ready) == (2, LONG - 5)
+    assert await store.ahead(made[6]) == 2, "the one of a higher priority, and the one before it"
+    assert [claim.id for claim in await claimed(store, 3)] == [made[200], made[5], made[6]]
+    rest = [claim.id for claim in await claimed(store, LONG)]
+    assert rest == [id for id in made[7:] if id != made[200]]
+    assert await claimed(store, 1) == []
+
+
+async def test_an_id_that_comes_again_is_not_taken_for_the_one_that_is_gone(store: RedisStore) -> None:
+    """I2 I4"""
+    made = await filled(store, LONG)
+    assert await store.amend([made[0].id], Cancel(0)) == [Answer.DONE]
+    assert [receipt.created for receipt in await store.enqueue(made[:1])] == [True]
+    order = [claim.id for claim in await claimed(store, LONG + 10)]
+    assert order == [job.id for job in made[1:]] + [made[0].id]
+
+
+async def test_a_list_of_which_everybody_is_gone_is_empty(server: Server, store: RedisStore) -> None:
+    made = [job.id for job in await filled(store, LONG)]
+    assert set(await store.amend(made, Cancel(0))) == {Answer.DONE}
+    assert [view.ready for view in await store.queues()] == [0]
+    assert (await store.claim([QUEUE], 0, 1000, "w1")).again is None
+    with server.client() as client:
+        assert not client.exists(f"mita:{{{QUEUE}}}:ready:5")
+
+
+async def test_those_who_were_due_before_go_before(store: RedisStore, clock: FakeTicker) -> None:
+    """The two halves of a line are one line."""
+    early = jobs(3, when=When(500))
+    await store.enqueue(early)
+    first = await filled(store, 3)
+    await clock.tick(1000)
+    late = await filled(store, 3)
+    expected = [job.id for job in (*first, *early, *late)]
+    assert [await store.ahead(id) for id in expected] == list(range(9))
+    assert [claim.id for claim in await claimed(store, 4)] == expected[:4]
+    assert [claim.id for claim in await claimed(store, 10)] == expected[4:]
+
+
+async def test_ids_are_in_order_only_while_somebody_looks(server: Server, store: RedisStore, clock: FakeTicker) -> None:
+    """I14"""
+    made = sorted(job.id for job in await filled(store, 2500))
+    client: Any = server.client()
+    ids = f"mita:{{{QUEUE}}}:ids"
+    assert not client.exists(ids)
+    page = await store.page(JobFilter(), None, 5)
+    assert [job.id for job in page.jobs] == made[:-6:-1]
+    assert client.zcard(ids) == 2500
+    [new] = await filled(store, 1)
+    assert all(await store.settle([Settlement(claim, DONE) for claim in await claimed(store, 100)]))
+    assert client.zcard(ids) == 2401
+    assert [job.id for job in (await store.page(JobFilter(), None, 1)).jobs] == [new.id]
+    await clock.tick(LOOKING + 1)
+    await store.prune(10, 10)
+    assert not client.exists(ids)
+    assert [job.id for job in (await store.page(JobFilter(), None, 1)).jobs] == [new.id]
+    client.close()
+
+
+async def test_a_clock_that_goes_back_does_not_bring_the_line_out_of_order(server: Server) -> None:
+    ahead, behind = FakeTicker(), FakeTicker()
+    await ahead.tick(1000)
+    first, second = (RedisStore(server.url, clock=each) for each in (ahead, behind))
+    await first.open()
+    await second.open()
+    [late], [early] = jobs(1), jobs(1)
+    await first.enqueue([late])
+    await second.enqueue([early])
+    assert [claim.id for claim in await claimed(first, 10)] == [early.id, late.id]
+    await first.close()
+    await second.close()
+
+
+async def test_moving_to_now_goes_behind_those_who_came_before(store: RedisStore, clock: FakeTicker) -> None:
+    made = [job.id for job in await filled(store, 3)]
+    await clock.tick(1)
+    assert await store.amend(made[:1], Move(NOW)) == [Answer.DONE]
+    assert [claim.id for claim in await claimed(store, 3)] == [made[1], made[2], made[0]]
