@@ -2,25 +2,30 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from datetime import timedelta
 from types import MappingProxyType, TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from mita.client import Client, unknown_task
 from mita.engine.alone import LoneScheduler
-from mita.engine.worker import Worker
+from mita.engine.worker import Serve, Worker
 from mita.errors import UsageError
 from mita.model.policy import Retry
 from mita.place import Place
 from mita.ports.clock import Clock
 from mita.ports.store import Store
 from mita.rules.judge import Keep
-from mita.settings import AppSettings, SchedulerSettings, StoreURL, WorkerSettings
+from mita.settings import Address, AppSettings, SchedulerSettings, StoreURL, WorkerSettings
 from mita.sync import Portal
 from mita.tasks import Declare, Options, Registry, Task
-from mita.watch import Listening, Watch
+from mita.watch import Listening, Tally, Watch
 from mita.watch.post import Listener
+
+if TYPE_CHECKING:  # an extra, imported when it is used
+    from prometheus_client import CollectorRegistry
+
+    from mita.metrics import Collector
 
 
 class Mita(Client):
@@ -60,6 +65,10 @@ class Mita(Client):
         self.task = Declare(registry, {})
         kept = Keep(succeeded=self._settings.keep, failed=self._settings.keep_failed)
         super().__init__(self._store_here, self.tasks, kept, self._portal, Watch())
+        self._listening: list[Listening] = []
+        self._lost = 0  # by listeners that have stopped
+        self._tally: Tally | None = None
+        self._registries: list[Any] = []  # of Prometheus, that have our metrics
 
     @property
     def kept(self) -> Keep:
@@ -89,8 +98,11 @@ class Mita(Client):
         schedule: bool = True,
         schedule_lock: float = 3.0,
         poll: float = 1.0,
+        metrics: str | None = None,
     ) -> Worker:
-        """A worker for these queues (None: all there are). `await worker.run()` until `worker.stop()`."""
+        """A worker for these queues (None: all there are). `await worker.run()` until `worker.stop()`.
+
+        `metrics` is an address (`127.0.0.1:9000`) at which Prometheus can read what it counts, while it runs."""
         if isinstance(queues, str):
             raise UsageError(f"queues={queues!r}: give a list, [{queues!r}]")
         settings = WorkerSettings(
@@ -114,12 +126,16 @@ class Mita(Client):
             self._settings.keep_most,
             self._watch.tell,
             self.repeats.put_declared,
+            self._served(metrics),
         )
 
-    def scheduler(self, *, lock: float = 3.0, poll: float = 1.0, name: str = "") -> LoneScheduler:
-        """What fires repeats in every worker, without a worker: `await scheduler.run()` until `scheduler.stop()`."""
+    def scheduler(
+        self, *, lock: float = 3.0, poll: float = 1.0, name: str = "", metrics: str | None = None
+    ) -> LoneScheduler:
+        """What fires repeats in every worker, without a worker: `await scheduler.run()` until `scheduler.stop()`.
+        `metrics` is as for a worker."""
         settings = SchedulerSettings(lock=lock, poll=poll, name=name)
-        return LoneScheduler(self._place.new, settings, self.repeats.put_declared, self._watch.tell)
+        return LoneScheduler(self._place.new, settings, self.repeats.put_declared, self._watch.tell, self._served(metrics))
 
     # ------------------------------------------------------------ watching
 
@@ -129,9 +145,53 @@ class Mita(Client):
         slow loses events (`.dropped` says how many); neither ever hurts a job."""
         if not callable(listener):
             raise UsageError(f"listen({listener!r}): give a function that takes a list of events")
-        listening = Listening(listener, lambda over: self._watch.remove(over.put))
+        listening = Listening(listener, self._stop_listening)
+        self._listening.append(listening)
         self._watch.add(listening.put)
         return listening
+
+    def _stop_listening(self, listening: Listening) -> None:
+        self._watch.remove(listening.put)
+        if listening in self._listening:
+            self._listening.remove(listening)
+            self._lost += listening.dropped
+
+    def _dropped(self) -> int:
+        return self._lost + sum(listening.dropped for listening in self._listening)
+
+    def metrics(self, registry: "CollectorRegistry | None" = None) -> None:
+        """Count what happens in this process from now on, for a Prometheus registry of yours (None: the usual one). A worker
+        that is given an address does this by itself. Needs the extra `metrics`."""
+        collector = self._collector()
+        import prometheus_client
+
+        chosen = prometheus_client.REGISTRY if registry is None else registry
+        if chosen not in self._registries:
+            chosen.register(collector)
+            self._registries.append(chosen)
+
+    def _served(self, address: str | None) -> Serve:
+        if address is None:
+            return nullcontext
+        where, collector = Address.parse(address), self._collector()
+        from prometheus_client import REGISTRY
+
+        from mita.metrics import serving
+
+        return lambda: serving(where, None if REGISTRY in self._registries else collector)
+
+    def _collector(self) -> "Collector":
+        try:
+            from mita.metrics import Collector
+            from mita.metrics.depths import Depths
+        except ModuleNotFoundError as error:
+            raise UsageError(
+                f"metrics need a package that is not installed ({error}): pip install 'mita[metrics]'"
+            ) from error
+        if self._tally is None:
+            self._tally = Tally()
+            self._watch.add(self._tally)
+        return Collector(self._tally, Depths(self._store_here, self._portal), self._dropped)
 
     # ------------------------------------------------------------ places
 

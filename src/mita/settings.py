@@ -99,6 +99,24 @@ def _hide(url: Any) -> Any:
     return re.sub(r"(//[^/@:]*):[^/]*@", r"\1:***@", url) if isinstance(url, str) else url
 
 
+class Address(Struct, frozen=True):
+    """Where something is served. Port 0 lets the system choose one."""
+
+    host: str
+    port: int
+
+    @classmethod
+    def parse(cls, text: str) -> "Address":
+        """`HOST:PORT`, `[::1]:PORT`, or `:PORT` for every address of this machine."""
+        host, colon, port = text.rpartition(":") if isinstance(text, str) else ("", "", "")
+        if not colon or not (port.isascii() and port.isdigit() and int(port) < 65536):
+            raise UsageError(f"address {text!r} cannot be read: give HOST:PORT, for example 127.0.0.1:9000")
+        return cls(host.strip("[]") or "0.0.0.0", int(port))  # noqa: S104 - a bare port asks for it
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
 class AppSettings(Struct, frozen=True, kw_only=True):
     """What holds for all jobs of an app: how long terminal ones are kept, how big arguments may be, the usual retries.
 

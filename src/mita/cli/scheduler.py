@@ -26,6 +26,7 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--lock", type=wait, default=3.0, metavar="WAIT", help="for how long one of many fires for all; 0: each its own (3s)"
     )
+    parser.add_argument("--metrics", metavar="HOST:PORT", help="serve metrics for Prometheus there")
     parser.add_argument("--name", default="", help="for the log (host and process id)")
     parser.add_argument("--log-level", choices=LEVELS, default="info")
     parser.add_argument("--log-json", action="store_true", help="write each log line as JSON; --json does so too")
@@ -39,7 +40,7 @@ def schedule(options: argparse.Namespace, screen: Screen) -> int:
 
 async def _serve(options: argparse.Namespace) -> None:
     async with placed(options, options.target) as app:
-        scheduler = app.scheduler(lock=options.lock, name=options.name)
+        scheduler = app.scheduler(lock=options.lock, name=options.name, metrics=options.metrics)
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, scheduler.stop)
         log.info("scheduler %s (%s) fires the repeats of %s", scheduler.name, scheduler.id, shown(app.url))

@@ -7,9 +7,12 @@ import os
 import signal
 from collections.abc import Callable
 
+from msgspec.structs import replace
+
 from mita import Mita
 from mita.engine.worker import Worker
 from mita.errors import UsageError
+from mita.settings import Address
 
 from .desk import placed, shown
 from .exits import Exit, kind
@@ -48,6 +51,9 @@ def add(commands: Commands) -> None:
     )
     parser.add_argument("--name", default="", help="shown by `mita workers` (host and process id)")
     parser.add_argument("--no-schedule", dest="schedule", action="store_false", help="leave repeats to others")
+    parser.add_argument(
+        "--metrics", metavar="HOST:PORT", help="serve metrics for Prometheus there; process N of --processes on PORT + N - 1"
+    )
     parser.add_argument("--log-level", choices=LEVELS, default="info")
     parser.add_argument("--log-json", action="store_true", help="write each log line as JSON; --json does so too")
 
@@ -90,6 +96,7 @@ async def serve(options: argparse.Namespace) -> Exit:
             grace=options.grace,
             name=_name(options),
             schedule=options.schedule,
+            metrics=_metrics(options),
         )
         _check_tasks(app, options.target)
         Stopper(worker, options.grace).listen(options.lifeline)
@@ -101,6 +108,14 @@ async def serve(options: argparse.Namespace) -> Exit:
 def _name(options: argparse.Namespace) -> str:
     numbered = options.name and options.number is not None
     return f"{options.name}-{options.number}" if numbered else str(options.name)
+
+
+def _metrics(options: argparse.Namespace) -> str | None:
+    """Each process counts for itself, so each has a port of its own."""
+    if options.metrics is None or options.number is None:
+        return options.metrics  # type: ignore[no-any-return]
+    address = Address.parse(options.metrics)
+    return str(replace(address, port=address.port + options.number - 1 if address.port else 0))
 
 
 def _check_tasks(app: Mita, target: str) -> None:

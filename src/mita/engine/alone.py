@@ -5,7 +5,7 @@ import logging
 import os
 import socket
 from collections.abc import Awaitable, Callable
-from contextlib import AsyncExitStack
+from contextlib import AbstractContextManager, AsyncExitStack, nullcontext
 
 from mita.errors import StoreError
 from mita.ports.ids import new_id
@@ -29,8 +29,10 @@ class LoneScheduler:
         settings: SchedulerSettings,
         repeats: Callable[[], Awaitable[None]] | None = None,
         tell: Tell = unheard,
+        serve: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
         self._open_store, self._settings, self._repeats, self._tell = open_store, settings, repeats, tell
+        self._serve = serve
         self._stopping = asyncio.Event()
         self._scheduler: Scheduler | None = None
         self.id = new_id()  # a fresh one for every incarnation, as a worker has
@@ -52,6 +54,7 @@ class LoneScheduler:
 
     async def run(self) -> None:
         async with AsyncExitStack() as stack:
+            stack.enter_context(self._serve())
             store = await reach(self._open_store, self._stopping)
             if store is None:
                 return

@@ -15,7 +15,7 @@ from mita.model.time import SECOND, Moment, Wait
 from mita.ports.store import ASKED, REPEATS, Store
 from mita.rules.pace import MOST, room, rotate, smooth
 from mita.watch import Tell
-from mita.watch.notes import Began, Settled, Turned
+from mita.watch.notes import Began, SentAway, Settled, Turned
 
 from .crew import TOO_LONG, Crew, extras
 from .patience import Patience
@@ -119,6 +119,8 @@ class Turns:
         self._tell(Turned(time.monotonic() - sent, len(batch), len(turn.claims) if limit else None))
         if batch:
             self._tell(Settled(batch, took, self._worker, self._now()))
+        if turn.busy:
+            self._tell(SentAway(turn.busy, self._now()))
         if limit:
             self._plan(turn)
         if turn.claims:
@@ -185,10 +187,10 @@ class Turns:
             crew.put_back(TOO_LONG)
 
     async def _hear(self) -> frozenset[str]:
-        """A worker of all queues finds out first which there are, and again when it hears of a new one."""
+        """A worker of all queues finds out first which there are, and again when it hears of a new one, or of nothing."""
         if self._queues is None and not self._names:
             self._names = await self._store.queue_names()
         heard = await self._store.wait(self._queues, self._poll)
-        if self._queues is None and not heard <= {ASKED, REPEATS, *self._names}:
+        if self._queues is None and (not heard or not heard <= {ASKED, REPEATS, *self._names}):
             self._names = await self._store.queue_names()
         return heard

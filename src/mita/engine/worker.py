@@ -5,8 +5,8 @@ import logging
 import os
 import socket
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from contextlib import AsyncExitStack
-from typing import Any
+from contextlib import AbstractContextManager, AsyncExitStack, nullcontext
+from typing import Any, TypeAlias
 
 from mita.model.time import SECOND, Moment
 from mita.model.view import WorkerView
@@ -28,6 +28,7 @@ from .turns import Turns
 log = logging.getLogger("mita.worker")
 
 LONGEST_SWEEP = 5.0
+Serve: TypeAlias = Callable[[], AbstractContextManager[None]]  # what is open to others while it runs: its metrics
 
 
 class Worker:
@@ -42,9 +43,10 @@ class Worker:
         most: int,
         tell: Tell,
         repeats: Callable[[], Awaitable[None]] | None = None,
+        serve: Serve = nullcontext,
     ) -> None:
         self._open_store, self._tasks, self._settings, self._keep = open_store, tasks, settings, keep
-        self._most, self._tell, self._repeats = most, tell, repeats
+        self._most, self._tell, self._repeats, self._serve = most, tell, repeats, serve
         self._lease = round(settings.lease * SECOND)
         self._stopping = asyncio.Event()
         self._hurry = asyncio.Event()
@@ -60,6 +62,7 @@ class Worker:
 
     async def run(self) -> None:
         async with AsyncExitStack() as stack:
+            stack.enter_context(self._serve())
             store = await reach(self._open_store, self._stopping)
             if store is None:
                 return

@@ -1,5 +1,6 @@
 """How a run ended, what becomes of its job, and what people may ask of a job from outside."""
 
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import TypeAlias
 
@@ -123,13 +124,24 @@ class Held(StrEnum):
     CANCEL = "cancel"
 
 
+class Busy(Struct, frozen=True):
+    """A job that found its resource key taken. `ended`: it did not wish to wait, and is cancelled."""
+
+    id: str
+    task: str
+    queue: str
+    ended: bool = False
+
+
 class Turn(Struct, frozen=True):
     """One turn of a worker: which settlements took (False: the token was stale), what it holds now, and `again`, the
-    wait after which there may be more. None: nothing is scheduled, a wake-up will tell."""
+    wait after which there may be more. None: nothing is scheduled, a wake-up will tell. `busy` are the jobs that were met
+    and sent away from their keys."""
 
     took: list[bool]
     claims: list[Claim]
     again: Wait | None = None
+    busy: Sequence[Busy] = ()
 
 
 # ---------------------------------------------------------------- changes: what a person may ask

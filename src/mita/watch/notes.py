@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from mita.model.event import JobEvent, Kind, Reason
 from mita.model.job import Claim, NewJob, Receipt, State
-from mita.model.outcome import Answer, Cancel, Change, Counter, Move, Revive, Settlement
+from mita.model.outcome import Answer, Busy, Cancel, Change, Counter, Move, Revive, Settlement
 from mita.model.repeat import Firing
 from mita.model.time import SECOND, Moment
 
@@ -35,6 +35,13 @@ class Settled(Struct, frozen=True):
     settlements: Sequence[Settlement]
     took: Sequence[bool]
     worker: str
+    at: Moment
+
+
+class SentAway(Struct, frozen=True):
+    """Jobs that a claim met and that found their resource key taken."""
+
+    jobs: Sequence[Busy]
     at: Moment
 
 
@@ -71,7 +78,7 @@ class Locked(Struct, frozen=True):
     outcome: str
 
 
-Note: TypeAlias = Enqueued | Began | Settled | Turned | Amended | Fired | Locked
+Note: TypeAlias = Enqueued | Began | Settled | SentAway | Turned | Amended | Fired | Locked
 Tell: TypeAlias = Callable[[Note], None]
 
 
@@ -82,7 +89,7 @@ def unheard(_: Note) -> None:
 def size(note: Note) -> int:
     """How many events it makes at most."""
     match note:
-        case Enqueued(jobs):
+        case Enqueued(jobs) | SentAway(jobs):
             return len(jobs)
         case Began(runs):
             return len(runs)
@@ -147,6 +154,8 @@ def events(note: Note) -> list[JobEvent]:
         case Settled(settlements, took, worker, at):
             made = [_settled(one, fine, worker, at) for one, fine in zip(settlements, took, strict=True)]
             return [event for event in made if event is not None]
+        case SentAway(away, at):
+            return [_sent_away(job, at) for job in away]
         case Fired(firings, won, at):
             return [_enqueued(job, at) for firing, mine in zip(firings, won, strict=True) if mine for job in firing.jobs]
         case Amended():
@@ -174,6 +183,12 @@ def _settled(settlement: Settlement, took: bool, worker: str, at: Moment) -> Job
     wait = when.wait / SECOND if when is not None and kind is Kind.RETRIED else 0.0
     attempt = claim.attempts + 1
     return JobEvent(kind, claim.id, claim.task, claim.queue, at, worker, attempt, settlement.seconds, wait, reason)
+
+
+def _sent_away(job: Busy, at: Moment) -> JobEvent:
+    if job.ended:
+        return JobEvent(Kind.CANCELLED, job.id, job.task, job.queue, at)
+    return JobEvent(Kind.RESCHEDULED, job.id, job.task, job.queue, at, reason=Reason.RESOURCE_BUSY)
 
 
 def _amended(note: Amended) -> list[JobEvent]:

@@ -8,12 +8,12 @@ from typing import TypeAlias
 
 from mita.model.event import Kind, Reason
 from mita.model.job import Claim, State
+from mita.model.outcome import Busy, Settlement
 from mita.model.outcome import Counter as Counted
-from mita.model.outcome import Settlement
 from mita.model.time import SECOND
 from mita.rules.options import options_of
 
-from .notes import Amended, Began, Enqueued, Fired, Locked, Note, Settled, Turned, asked, meaning, waited
+from .notes import Amended, Began, Enqueued, Fired, Locked, Note, SentAway, Settled, Turned, asked, meaning, waited
 
 Labels: TypeAlias = tuple[str, str]  # queue and task
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0)
@@ -119,6 +119,9 @@ class Tally:
                 case Enqueued():
                     for job, receipt in zip(note.jobs, note.receipts, strict=True):
                         self._of(job.queue, job.task).enqueued += receipt.created
+                case SentAway():
+                    for busy in note.jobs:
+                        self._sent_away(busy)
                 case Amended():
                     self._amended(note)
                 case Fired():
@@ -162,6 +165,12 @@ class Tally:
         if note.settled:
             self.settle_sizes.add(note.settled)
             self.settle_seconds.add(note.seconds)
+
+    def _sent_away(self, busy: Busy) -> None:
+        """One that does not wait has met a busy key as well, and ends."""
+        counts = self._of(busy.queue, busy.task)
+        counts.moved[Reason.RESOURCE_BUSY] += 1
+        counts.finished[Kind.CANCELLED] += busy.ended
 
     def _amended(self, note: Amended) -> None:
         match asked(note):

@@ -81,6 +81,17 @@ async def test_a_sleeper_is_woken_when_the_time_of_a_job_has_come(store: NatsSto
     assert QUEUE in await store.wait([QUEUE], 5)
 
 
+async def test_a_ring_between_two_waits_for_anything_is_not_slept_through(store: NatsStore, twin: NatsStore) -> None:
+    """The first ring ends the listening; what a second queue rings before it begins again must be looked for."""
+    while await store.wait(None, 0.05):
+        pass
+    await put(twin, queue="first")
+    await store.wait(None, 5)
+    await put(twin, queue="second")
+    await asyncio.sleep(0.1)  # in which the first ring has its echo
+    assert await store.wait(None, 5) - {"first"}
+
+
 async def test_a_keeper_on_its_own_thread_extends_what_another_store_claimed(store: NatsStore, namespace: str) -> None:
     claim = await running(store, lease=500)
     answers: list[Held] = []

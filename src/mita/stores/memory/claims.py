@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from mita.model.job import Claim, Job, State, WhenBusy
-from mita.model.outcome import Held, Turn
+from mita.model.outcome import Busy, Held, Turn
 from mita.model.time import HOUR, Moment, Wait
 
 from .index import place
@@ -27,7 +27,7 @@ def claim(act: Act, queues: Sequence[str], limit: int, lease: Wait, worker: str)
                 claims.append(_hand_over(act, record, lease, worker))
             else:
                 _turn_away(act, record)
-    return Turn([], claims, 0 if 0 < limit <= len(claims) else _again(act, going))
+    return Turn([], claims, 0 if 0 < limit <= len(claims) else _again(act, going), act.busy)
 
 
 def _hand_over(act: Act, record: Record, lease: Wait, worker: str) -> Claim:
@@ -45,6 +45,7 @@ def _hand_over(act: Act, record: Record, lease: Wait, worker: str) -> Claim:
 def _turn_away(act: Act, record: Record) -> None:
     """Its key is taken: what the job wished for that case."""
     job = record.job
+    act.busy.append(Busy(job.id, job.task, job.queue, job.when_busy is WhenBusy.SKIP))
     if job.when_busy is WhenBusy.SKIP:
         act.note(record, "skipped", f"{job.resource} is taken")
         finish(act, record, State.CANCELLED, HOUR, busy=job.busy + 1)

@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from mita.model.job import Claim, Job, State
-from mita.model.outcome import Event
+from mita.model.outcome import Busy, Event
 from mita.model.repeat import Repeat
 from mita.model.time import Moment, Wait
 from mita.model.view import WorkerView
@@ -93,6 +93,7 @@ class Act:
         self.state = state
         self.now = now
         self.rings: set[str] = set()
+        self.busy: list[Busy] = []
 
     def add(self, job: Job) -> None:
         self.state.arrivals += 1

@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager
 
+from msgspec.structs import replace
+
 from mita.model.job import Claim, Job, NewJob, Receipt
 from mita.model.outcome import Answer, Change, Event, Held, Progress, Settlement, Turn
 from mita.model.repeat import DueRepeats, Firing, Repeat, RepeatState
@@ -60,7 +62,7 @@ class MemoryStore:
         with await self._act() as act:
             took = [settling.settle(act, settlement) for settlement in settlements]
             turn = claims.claim(act, queues, limit, lease, worker)
-            return Turn(took, turn.claims, turn.again)
+            return replace(turn, took=took)
 
     async def extend(self, claims: Sequence[Claim], lease: Wait) -> list[Held]:
         with await self._act() as act:

@@ -89,9 +89,8 @@ class Bell:
             await self._wire.flush_now()
             if mine := self._mine(queues):
                 self._heard -= mine | {_ANY}
-                return frozenset(mine)
-            if fresh:  # nobody listened for these until now, so something may have happened unheard: look once
-                return frozenset(fresh)
+            if mine or fresh:  # nobody listened for the fresh ones until now: something may have happened unheard, look once
+                return frozenset(mine | fresh)
             if not await self._sleep(deadline):
                 return frozenset()
 

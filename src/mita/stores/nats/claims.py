@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from msgspec.structs import replace
 
 from mita.model.job import Claim, State, WhenBusy
+from mita.model.outcome import Busy
 from mita.model.time import HOUR, Moment, Wait
 
 from . import indexes
@@ -77,9 +78,10 @@ class Batches:
 
 
 async def take(
-    context: Context, batches: Batches, tickets: list[Ticket], now: Moment, lease: Wait, worker: str
+    context: Context, batches: Batches, tickets: list[Ticket], now: Moment, lease: Wait, worker: str, busy: list[Busy]
 ) -> list[Claim]:
-    """Claim these, as far as they are still what they were when they were put in the line."""
+    """Claim these, as far as they are still what they were when they were put in the line. Who is sent away from a key is
+    added to `busy`."""
     moving = [ticket for ticket in tickets if about_to_fire(ticket.record.fires, now) and ticket.record.home]
     if moving:  # their homes fire soon and make new tickets of them
         acknowledge(context, moving)
@@ -88,7 +90,7 @@ async def take(
     claims = await _take_plain(context, batches, plain, now, lease, worker) if plain else []
     keyed = [ticket for ticket in tickets if ticket.record.resource is not None]
     for at in range(0, len(keyed), TOGETHER):
-        claims += await _take_keyed(context, batches, keyed[at : at + TOGETHER], lease, worker)
+        claims += await _take_keyed(context, batches, keyed[at : at + TOGETHER], lease, worker, busy)
     return claims
 
 
@@ -148,21 +150,26 @@ def _stands(ticket: Ticket, place: Place, now: Moment) -> bool:
 # ---------------------------------------------------------------- jobs with a resource key
 
 
-async def _take_keyed(context: Context, batches: Batches, tickets: list[Ticket], lease: Wait, worker: str) -> list[Claim]:
+async def _take_keyed(
+    context: Context, batches: Batches, tickets: list[Ticket], lease: Wait, worker: str, busy: list[Busy]
+) -> list[Claim]:
     batch = batches.new()
 
     async def act(tx: Tx) -> list[tuple[Place, Moment]]:
-        taken = await _sort_out(tx, tickets, lease, worker)
+        taken, away = await _sort_out(tx, tickets, lease, worker)
         if taken:
             index = batches.message(batch, tx.now + lease, [place.home for place in taken])
             tx.put(index.subject, index.body)
         written.clear()
         written.append(tx)
+        turned_away[:] = away
         return [(place, tx.now) for place in taken]
 
     written: list[Tx] = []
+    turned_away: list[Busy] = []
     taken = await transact(context, act)
     await context.fail_point("between home and acknowledgement")
+    busy += turned_away
     acknowledge(context, tickets)
     seqs = written[0].written
     if taken:
@@ -175,8 +182,8 @@ async def _take_keyed(context: Context, batches: Batches, tickets: list[Ticket],
     ]
 
 
-async def _sort_out(tx: Tx, tickets: list[Ticket], lease: Wait, worker: str) -> list[Place]:
-    """Start those whose key is free, turn the others away; the started ones."""
+async def _sort_out(tx: Tx, tickets: list[Ticket], lease: Wait, worker: str) -> tuple[list[Place], list[Busy]]:
+    """Start those whose key is free, turn the others away; the started ones, and those."""
     subjects = tx.context.subjects
     places = await tx.jobs(ticket.record.id for ticket in tickets)
     await tx.see(
@@ -188,7 +195,8 @@ async def _sort_out(tx: Tx, tickets: list[Ticket], lease: Wait, worker: str) -> 
             subjects.waiter(ticket.record.queue, ticket.record.resource or "", ticket.record.priority, ticket.record.id),
         )
     )
-    taken = []
+    taken: list[Place] = []
+    away: list[Busy] = []
     for ticket, place in zip(tickets, places, strict=True):
         if place.record is None or not _stands(ticket, place, tx.now):
             continue
@@ -196,8 +204,13 @@ async def _sort_out(tx: Tx, tickets: list[Ticket], lease: Wait, worker: str) -> 
             await _start(tx, place, lease, worker)
             taken.append(place)
         else:
+            away.append(_as_busy(place.record))
             await _turn_away(tx, place, place.record)
-    return taken
+    return taken, away
+
+
+def _as_busy(record: Record) -> Busy:
+    return Busy(record.id, record.task, record.queue, record.when_busy is WhenBusy.SKIP)
 
 
 async def _start(tx: Tx, place: Place, lease: Wait, worker: str) -> None:

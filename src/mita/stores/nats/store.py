@@ -14,6 +14,8 @@ import asyncio
 from collections.abc import Collection, Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from mita.errors import StoreError, UsageError
 from mita.model.job import Claim, Job, NewJob, Receipt
 from mita.model.outcome import Answer, Change, Event, Held, Progress, Settlement, Turn
@@ -105,15 +107,14 @@ class NatsStore:
     ) -> Turn:
         if not all(settle.is_simple(settlement) for settlement in settlements):
             took = await self.settle(settlements)
-            claims, again = await self._walk.claim(queues, limit, lease, worker)
-            return Turn(took, claims, again)
+            return replace(await self._walk.claim(queues, limit, lease, worker), took=took)
         settling = asyncio.ensure_future(self.settle(settlements))
         await asyncio.sleep(0)  # what is put down is sent first; the claim does not wait for the answers
         try:
-            claims, again = await self._walk.claim(queues, limit, lease, worker)
+            turn = await self._walk.claim(queues, limit, lease, worker)
         finally:
             took = await settling
-        return Turn(took, claims, again)
+        return replace(turn, took=took)
 
     async def extend(self, claims: Sequence[Claim], lease: Wait) -> list[Held]:
         return await leases.extend(self._in, claims, lease) if claims else []

@@ -7,6 +7,7 @@ from typing import TypeAlias
 from msgspec.structs import replace
 
 from mita.model.job import Claim, State
+from mita.model.outcome import Busy, Turn
 from mita.model.time import SECOND, Moment, Wait
 
 from . import indexes, schema
@@ -38,11 +39,14 @@ class Walk:
         self._top: dict[str, Line] = {}  # the first line of each queue that was open when we last looked
         self._early: dict[str, Moment] = {}  # job and due time of what was given back because it came before its time
         self._early_queue: dict[str, str] = {}
+        self._busy: list[Busy] = []  # whom the claim that is under way sent away from a key
         self._next_due: dict[str, tuple[Moment, Moment | None]] = {}  # queue: believed until, and the next due time
 
-    async def claim(self, queues: Sequence[str], limit: int, lease: Wait, worker: str) -> tuple[list[Claim], Wait | None]:
+    async def claim(self, queues: Sequence[str], limit: int, lease: Wait, worker: str) -> Turn:
         async with self._lock:
-            return await self._claim(list(dict.fromkeys(queues)), limit, lease, worker)
+            self._busy = []
+            claims, again = await self._claim(list(dict.fromkeys(queues)), limit, lease, worker)
+            return Turn([], claims, again, self._busy)
 
     async def _claim(self, queues: list[str], limit: int, lease: Wait, worker: str) -> tuple[list[Claim], Wait | None]:
         if not queues:
@@ -130,7 +134,7 @@ class Walk:
             await asyncio.sleep((early + 1) / 1000)
             now = self._context.clock.now()
         due = self._due(tickets, now)
-        return await take(self._context, self._batches, due, now, lease, worker) if due else []
+        return await take(self._context, self._batches, due, now, lease, worker, self._busy) if due else []
 
     def _due(self, tickets: list[Ticket], now: Moment) -> list[Ticket]:
         """Those whose time has come; the others are given back to come again then."""

@@ -3,8 +3,10 @@
 import time
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from mita.model.job import Claim
-from mita.model.outcome import Held, Settlement, Turn
+from mita.model.outcome import Busy, Held, Settlement, Turn
 from mita.model.time import Wait
 
 from . import keys
@@ -26,6 +28,7 @@ class Search:
         names, priorities = lines(self.queues)
         self._lines = {"queues": texts(names), "priorities": numbers(priorities)}
         self.claims: list[Claim] = []
+        self.busy: list[Busy] = []
         self.looked_at = 0
         self.cut_short = False
         self._woke = False
@@ -94,8 +97,9 @@ class Search:
         shown = [Claim(*row) for row in rows]
         keyed = [claim for claim in shown if claim.resource is not None]
         if keyed:
-            admitted, skipped = yield from keys.admit(self._act, keyed, self.lease, self.worker)
-            self.cut_short = self.cut_short or skipped
+            admitted, busy = yield from keys.admit(self._act, keyed, self.lease, self.worker)
+            self.busy += busy
+            self.cut_short = self.cut_short or len(admitted) + len(busy) < len(keyed)
             may_run = {claim.id for claim in admitted}
             shown = [claim for claim in shown if claim.resource is None or claim.id in may_run]
             [[(self.now, self.next, _)]] = yield Step(self._again(), last=True)  # somebody may wait for a hold by now
@@ -107,8 +111,8 @@ class Search:
 
     def turn(self, took: list[bool]) -> Turn:
         if self.cut_short or (self.limit and len(self.claims) >= self.limit):
-            return Turn(took, self.claims, 0)
-        return Turn(took, self.claims, None if self.next is None else max(0, self.next - self.now))
+            return Turn(took, self.claims, 0, self.busy)
+        return Turn(took, self.claims, None if self.next is None else max(0, self.next - self.now), self.busy)
 
 
 def turn(
@@ -129,7 +133,7 @@ def turn(
         return search.turn(took)
     took = (yield from settle(act, settlements)) if settlements else []
     claimed = yield from claim(act, queues, limit, lease, worker)
-    return Turn(took, claimed.claims, claimed.again)
+    return replace(claimed, took=took)
 
 
 def claim(act: Act, queues: Sequence[str], limit: int, lease: Wait, worker: str) -> Steps[Turn]:

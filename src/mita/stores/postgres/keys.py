@@ -9,6 +9,7 @@ from hashlib import blake2b
 from typing import TypeAlias
 
 from mita.model.job import Claim, WhenBusy
+from mita.model.outcome import Busy
 from mita.model.time import HOUR, Wait
 
 from .arrays import numbers, texts
@@ -73,9 +74,9 @@ def wake_all(act: Act, places: Sequence[Row]) -> Steps[None]:
 # ---------------------------------------------------------------- admitting
 
 
-def admit(act: Act, shown: list[Claim], lease: Wait, worker: str) -> Steps[tuple[list[Claim], bool]]:
-    """Of jobs with a key that a claim has shown, those that may run, taken; the others are blocked, or end, as they wished.
-    Also, whether some were left as they are because somebody else has their key in hand."""
+def admit(act: Act, shown: list[Claim], lease: Wait, worker: str) -> Steps[tuple[list[Claim], list[Busy]]]:
+    """Of jobs with a key that a claim has shown, those that may run, taken; and the others, blocked or ended as they wished.
+    Whoever is in neither list was left as he is, because somebody else has his key in hand."""
     places: list[Key] = list(dict.fromkeys((claim.queue, claim.resource or "") for claim in shown))
     locked, waiting, standings = yield Step(
         try_lock(act, places), ask("candidates", ids=texts([claim.id for claim in shown])), standing(places)
@@ -98,7 +99,8 @@ def admit(act: Act, shown: list[Claim], lease: Wait, worker: str) -> Steps[tuple
             admitted.append(claim)
     answers = yield Step(_take(admitted, lease, worker), *_turn_away(away), last=True)
     taken = {id for (id,) in answers[0]} if admitted else set()
-    return [claim for claim in admitted if claim.id in taken], len(taken) + len(away) < len(shown)
+    busy = [Busy(claim.id, claim.task, claim.queue, wish is WhenBusy.SKIP) for claim, wish in away]
+    return [claim for claim in admitted if claim.id in taken], busy
 
 
 def _take(claims: list[Claim], lease: Wait, worker: str) -> Ask | None:

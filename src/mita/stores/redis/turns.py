@@ -3,8 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from mita.model.job import Claim, State
-from mita.model.outcome import Settlement, Turn, Verdict
+from mita.model.outcome import Busy, Settlement, Turn, Verdict
 from mita.model.time import Moment, Wait
 
 from .link import Doubt
@@ -27,7 +29,7 @@ async def turn(
         last = await _over_nodes(room, rest, names, limit, lease, worker)
     else:
         last = await _turn(room, rest, names, limit, lease, worker)
-    return Turn(took + last.took, last.claims, last.again)
+    return replace(last, took=took + last.took)
 
 
 async def _turn(
@@ -38,7 +40,7 @@ async def _turn(
     order, args = _groups(settlements, numbers)
     roots = [room.keys.queue(queue) for queue in numbers]
     number = room.number() if settlements else ("", "")
-    now, stale, shares, fixed, touched, again, _ = await room.link.run(
+    now, stale, shares, fixed, touched, again, _, away = await room.link.run(
         "turn",
         roots,
         room.now(),
@@ -57,7 +59,8 @@ async def _turn(
         took[order[position - 1]] = False
     if stale and doubt.justified:
         took = await _look_again(room, settlements, took)
-    return Turn(took, _claims(queues, shares, fixed, touched, now) if shares else [], again)
+    busy = [Busy(id.decode(), task.decode(), queue.decode(), ended == 1) for queue, id, task, ended in away]
+    return Turn(took, _claims(queues, shares, fixed, touched, now) if shares else [], again, busy)
 
 
 def _claims(queues: list[str], shares: list[int], fixed: list[bytes], touched: list[Any], now: Moment) -> list[Claim]:
@@ -159,11 +162,13 @@ async def _over_nodes(
         for position, one in zip(positions, said.took, strict=True):
             took[position] = one
     claims: list[Claim] = []
+    busy: list[Busy] = []
     again: Wait | None = None
     for queue in queues:
         said = await _turn(room, [], [queue], limit - len(claims), lease, worker, MOST - len(claims))
         claims += said.claims
+        busy += said.busy
         if limit and len(claims) >= limit:
-            return Turn(took, claims, 0)
+            return Turn(took, claims, 0, busy)
         again = said.again if again is None else min(again, again if said.again is None else said.again)
-    return Turn(took, claims, again)
+    return Turn(took, claims, again, busy)

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from mita.model.job import Claim
-from mita.model.outcome import Held, Turn
+from mita.model.outcome import Busy, Held, Turn
 from mita.model.time import Moment, Wait
 
 from . import keys
@@ -22,18 +22,19 @@ def claim(tx: Tx, queues: Sequence[str], limit: int, lease: Wait, worker: str) -
     open_queues = [queue for queue in queues if queue not in paused]
     keys.end_holds(tx, open_queues)
     claims: list[Claim] = []
+    busy: list[Busy] = []
     more = False
     for queue in open_queues:
-        found, unfinished = _claim_queue(tx, queue, limit - len(claims), lease, worker)
+        found, unfinished = _claim_queue(tx, queue, limit - len(claims), lease, worker, busy)
         claims += found
         more = more or unfinished
     if more or (limit and len(claims) >= limit):
-        return Turn([], claims, 0)
-    return Turn([], claims, _again(tx, open_queues, look_for_due=limit == 0))
+        return Turn([], claims, 0, busy)
+    return Turn([], claims, _again(tx, open_queues, look_for_due=limit == 0), busy)
 
 
-def _claim_queue(tx: Tx, queue: str, limit: int, lease: Wait, worker: str) -> tuple[list[Claim], bool]:
-    """The claims, and whether the search was cut short."""
+def _claim_queue(tx: Tx, queue: str, limit: int, lease: Wait, worker: str, busy: list[Busy]) -> tuple[list[Claim], bool]:
+    """The claims, and whether the search was cut short. Who was sent away from a key is added to `busy`."""
     claims: list[Claim] = []
     looked_at = 0
     while len(claims) < limit:
@@ -42,7 +43,7 @@ def _claim_queue(tx: Tx, queue: str, limit: int, lease: Wait, worker: str) -> tu
         want = min(limit - len(claims), SCAN)
         rows = _from_json(tx.one("claimable", queue=queue, now=tx.now, limit=want))
         looked_at += len(rows)
-        admitted = keys.admit(tx, queue, rows)
+        admitted = keys.admit(tx, queue, rows, busy)
         if admitted:
             seqs = as_json(row[0] for row in admitted)
             tx.run("take", seqs=seqs, now=tx.now, until=tx.now + lease, worker=worker)

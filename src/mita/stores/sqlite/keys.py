@@ -3,6 +3,7 @@
 from typing import Any
 
 from mita.model.job import WhenBusy
+from mita.model.outcome import Busy
 from mita.model.time import HOUR, Moment
 
 from .timeline import note
@@ -12,8 +13,8 @@ ALL = 1_000_000
 GIVEN_UP_KEEP = HOUR  # how long a job that was skipped or replaced can still be looked at
 
 
-def admit(tx: Tx, queue: str, rows: list[Any]) -> list[Any]:
-    """Of these claimable rows, those that may run; the others are blocked, or end, as they asked for."""
+def admit(tx: Tx, queue: str, rows: list[Any], busy: list[Busy]) -> list[Any]:
+    """Of these claimable rows, those that may run; the others are blocked, or end, as they asked for, and go to `busy`."""
     holders: dict[str, tuple[int, bool]] = {}
     admitted = []
     for row in rows:
@@ -28,6 +29,7 @@ def admit(tx: Tx, queue: str, rows: list[Any]) -> list[Any]:
         count, held = holders[key]
         if held or count >= most:
             _turn_away(tx, queue, key, row[0], row[1], when_busy)
+            busy.append(Busy(row[1], row[3], queue, when_busy == WhenBusy.SKIP))
         else:
             holders[key] = count + 1, held
             admitted.append(row)

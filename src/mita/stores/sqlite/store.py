@@ -4,6 +4,8 @@ from collections.abc import Collection, Sequence
 from functools import partial
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from mita.model.job import Claim, Job, NewJob, Receipt
 from mita.model.outcome import Answer, Change, Event, Held, Progress, Settlement, Turn
 from mita.model.repeat import DueRepeats, Firing, Repeat, RepeatState
@@ -63,7 +65,7 @@ class SqliteStore:
         def both(tx: Tx) -> Turn:
             took = settle.settle(tx, settlements)
             claimed = claims.claim(tx, queues, limit, lease, worker)
-            return Turn(took, claimed.claims, claimed.again)
+            return replace(claimed, took=took)
 
         return await self._write.do(both, durable=bool(settlements))
 

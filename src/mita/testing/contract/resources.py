@@ -44,6 +44,18 @@ async def blocked(store: Store, **more: object) -> str:
     return id
 
 
+async def test_a_claim_tells_whom_it_sent_away_from_a_busy_key(store: Store) -> None:
+    await running(store, resource=KEY)
+    waits = await put(store, resource=KEY)
+    skips = await put(store, resource=KEY, when_busy=WhenBusy.SKIP)
+    turn = await store.claim([QUEUE], 10, LONG, "w1")
+    assert sorted((busy.id, busy.queue, busy.ended) for busy in turn.busy) == sorted(
+        [(waits, QUEUE, False), (skips, QUEUE, True)]
+    )
+    assert {busy.task for busy in turn.busy} == {jobs(1)[0].task}
+    assert not (await store.claim([QUEUE], 10, LONG, "w1")).busy
+
+
 async def test_a_job_whose_key_is_taken_waits_and_counts_no_attempt(store: Store) -> None:
     """I5 I6"""
     await running(store, resource=KEY)

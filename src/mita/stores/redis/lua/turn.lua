@@ -8,7 +8,7 @@
 --       kinds: forgotten (id), kept (handle, result), each (id, token, verdict, '+' result or '')
 -- gives now, positions of stale settlements, how many were claimed from each queue, the fixed halves of the claimed,
 --       {position, live half, progress} of those that were touched before, after which wait there may be more (false:
---       never), how many were looked at
+--       never), how many were looked at, {queue, id, task, ended} of those that found their key taken
 -- include keys
 -- include record
 -- include places
@@ -23,7 +23,7 @@ end
 
 local store, number = ARGV[8], tonumber(ARGV[9])
 local before = number and done_before(queues[1], store, number)
-if before then return { now, before, {}, {}, {}, 0, 0 } end
+if before then return { now, before, {}, {}, {}, 0, 0, {} } end
 
 local stale, at, passed = {}, 12, 0
 for _ = 1, tonumber(ARGV[10]) do
@@ -79,4 +79,4 @@ end
 end_turn()
 if number then remember_call(queues[1], store, number, stale) end
 ring(ARGV[2])
-return { now, stale, shares, t.fixed, t.touched, again, t.looked }
+return { now, stale, shares, t.fixed, t.touched, again, t.looked, busy }

@@ -2,6 +2,8 @@
 
 local HOUR = 3600000
 
+local busy = {} -- {queue, id, task, whether it ended} of the jobs that found their key taken
+
 local function on_hold(q, key, now)
   local ends = call('ZSCORE', q.holds, key)
   return ends and tonumber(ends) > now
@@ -51,6 +53,7 @@ end
 local function turn_away(q, r, now)
   local why = r.resource .. ' is taken'
   r.busy = r.busy + 1
+  busy[#busy + 1] = { q.name, r.id, r.task, r.when_busy == 'skip' and 1 or 0 }
   if r.when_busy == 'skip' then
     note(q, r, now, 'skipped', why)
     return finish(q, r, 'cancelled', HOUR, now)

@@ -1,0 +1,107 @@
+"""From the tally's numbers to what Prometheus reads."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, UnknownMetricFamily
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector as Base
+
+from mita.model.record import Shown
+from mita.model.time import SECOND
+from mita.watch.tally import Counts, Histogram, Tally
+
+from .depths import Depth, Depths
+from .table import BY_NAME
+
+_PLAIN = {
+    "mita_enqueued_total": "enqueued",
+    "mita_started_total": "started",
+    "mita_retries_total": "retries",
+    "mita_retry_exhausted_total": "exhausted",
+    "mita_crashes_total": "crashes",
+    "mita_stale_writes_total": "stale",
+}
+_SPREAD = {
+    "mita_run_seconds": "run",
+    "mita_wait_seconds": "wait",
+    "mita_lateness_seconds": "lateness",
+    "mita_retry_latency_seconds": "retry_latency",
+}
+_FAMILIES: dict[str, type[Any]] = {
+    "counter": CounterMetricFamily,
+    "gauge": GaugeMetricFamily,
+    "unknown": UnknownMetricFamily,
+}
+
+
+class Collector(Base):
+    """For `registry.register(…)`. `dropped` gives how many events listeners have lost."""
+
+    def __init__(self, tally: Tally, depths: Depths, dropped: Callable[[], int]) -> None:
+        self._tally, self._depths, self._dropped = tally, depths, dropped
+
+    def describe(self) -> Iterable[Metric]:
+        """Nothing: a registry that wants to know the names would otherwise ask the store for them."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        tally = self._tally.copy()
+        yield from _of_jobs(tally)
+        yield _made("mita_repeat_fires_total", tally.fires.items())
+        yield _made("mita_scheduler_lock", (((outcome,), count) for outcome, count in tally.locks.items()))
+        yield _spread("mita_claim_batch_size", [((), tally.claim_sizes)])
+        yield _spread("mita_claim_seconds", [((), tally.claim_seconds)])
+        yield _spread("mita_settle_batch_size", [((), tally.settle_sizes)])
+        yield _spread("mita_settle_seconds", [((), tally.settle_seconds)])
+        yield _made("mita_events_dropped_total", [((), self._dropped())])
+        yield from _of_store(self._depths.look())
+
+
+def _of_jobs(tally: Tally) -> Iterator[Metric]:
+    jobs = sorted(tally.jobs.items())
+    for name, field in _PLAIN.items():
+        yield _made(name, ((labels, getattr(counts, field)) for labels, counts in jobs))
+    yield _made("mita_finished_total", _each(jobs, "finished"))
+    yield _made("mita_rescheduled_total", _each(jobs, "moved"))
+    for name, field in _SPREAD.items():
+        yield _spread(name, ((labels, getattr(counts, field)) for labels, counts in jobs))
+
+
+def _each(jobs: list[tuple[tuple[str, str], Counts]], field: str) -> Iterator[tuple[tuple[str, ...], int]]:
+    for labels, counts in jobs:
+        for what, count in getattr(counts, field).items():
+            yield (*labels, what.value), count
+
+
+def _of_store(depth: Depth | None) -> Iterator[Metric]:
+    queues = depth.queues if depth is not None else []
+    yield _made("mita_jobs", (((view.name, state.value), getattr(view, state)) for view in queues for state in Shown))
+    yield _made("mita_oldest_ready_seconds", (((view.name,), (view.oldest or 0) / SECOND) for view in queues))
+    yield _made("mita_workers", [((), depth.workers)] if depth is not None else [])
+
+
+def _made(name: str, values: Iterable[tuple[tuple[str, ...], float]]) -> Metric:
+    described = BY_NAME[name]
+    family: Metric = _FAMILIES[described.kind](name, described.help, labels=described.labels)
+    for labels, value in values:
+        family.add_metric(labels, value)  # type: ignore[attr-defined]
+    return family
+
+
+def _spread(name: str, values: Iterable[tuple[tuple[str, ...], Histogram]]) -> Metric:
+    described = BY_NAME[name]
+    family = HistogramMetricFamily(name, described.help, labels=described.labels)
+    for labels, histogram in values:
+        family.add_metric(labels, _cumulative(histogram), histogram.total)
+    return family
+
+
+def _cumulative(histogram: Histogram) -> list[tuple[str, float]]:
+    """Prometheus wants of each bound how many were no greater, and of infinity all."""
+    so_far = 0
+    buckets: list[tuple[str, float]] = []
+    for bound, count in zip([*map(float, histogram.bounds), float("inf")], histogram.buckets, strict=True):
+        so_far += count
+        buckets.append(("+Inf" if bound == float("inf") else str(bound), so_far))
+    return buckets

@@ -1,0 +1,54 @@
+"""How deep the queues are: asked of the store when somebody looks, never more than once a second, never for long."""
+
+import asyncio
+import logging
+import threading
+import time
+from collections.abc import Awaitable, Callable
+
+from msgspec import Struct
+
+from mita.client.client import RunSync
+from mita.errors import MitaError
+from mita.model.view import QueueView
+from mita.ports.store import Store
+
+log = logging.getLogger("mita.metrics")
+
+FRESH = 1.0  # seconds for which an answer is good
+LONGEST = 2.0  # seconds that a scrape waits for the store
+
+
+class Depth(Struct, frozen=True):
+    queues: list[QueueView]
+    workers: int
+
+
+class Depths:
+    """`run_sync` runs on a loop of its own; `open_store` gives that loop's store."""
+
+    def __init__(self, open_store: Callable[[], Awaitable[Store]], run_sync: RunSync) -> None:
+        self._open_store, self._run_sync = open_store, run_sync
+        self._one_at_a_time = threading.Lock()
+        self._known: Depth | None = None
+        self._asked = float("-inf")
+
+    def look(self) -> Depth | None:
+        """None: the store does not answer. Then there are no such figures, rather than old ones."""
+        with self._one_at_a_time:
+            if time.monotonic() - self._asked >= FRESH:
+                self._known = self._ask()
+                self._asked = time.monotonic()
+            return self._known
+
+    def _ask(self) -> Depth | None:
+        try:
+            return self._run_sync(self._within_limits())
+        except (MitaError, TimeoutError, OSError) as error:
+            log.warning("the store did not tell how deep its queues are: %s", str(error) or type(error).__name__)
+            return None
+
+    async def _within_limits(self) -> Depth:
+        async with asyncio.timeout(LONGEST):
+            store = await self._open_store()
+            return Depth(await store.queues(), len(await store.workers()))

@@ -1,0 +1,52 @@
+"""The counters equal what a random workload really did, on every store: the log of effects is the judge."""
+
+import logging
+import os
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from mita import Mita
+
+from .workload import RETRIES, Workload, sums
+
+MANY, SOME = 10_000, 2_000
+QUICK = ("memory", "redis")
+
+
+@pytest.mark.timeout(300)
+async def test_the_counters_equal_what_really_happened(
+    app: Mita, request: pytest.FixtureRequest, caplog: pytest.LogCaptureFixture
+) -> None:
+    quick = request.node.callspec.params["app"] in QUICK or "MITA_SOAK" in os.environ
+    jobs = MANY if quick else SOME
+    caplog.set_level(logging.CRITICAL, logger="mita.worker")  # thousands of failures, as planned
+    registry = CollectorRegistry()
+    app.metrics(registry)
+    work = Workload(app, jobs, seed=7)
+    await work.run()
+    told, log = sums(registry), work.log
+
+    runs_of = {step: log.count(step) for step in "mrusfa"}
+    dead, retried_to_the_end = divmod(runs_of["f"], RETRIES + 1)
+    assert retried_to_the_end == 0, "a job that fails for good runs once and then as often as it is retried"
+    assert told["mita_enqueued_total"] == jobs
+    assert told["mita_started_total"] == len(log)
+    assert told["mita_finished_total:succeeded"] == runs_of["s"]
+    assert told["mita_finished_total:failed"] == dead + runs_of["a"]
+    assert told["mita_finished_total:cancelled"] == work.cancelled
+    assert told["mita_retries_total"] == runs_of["r"] + dead * RETRIES
+    assert told["mita_retry_exhausted_total"] >= dead
+    assert told["mita_rescheduled_total:handler"] == runs_of["m"]
+    assert told["mita_rescheduled_total:unavailable"] == runs_of["u"]
+    assert told["mita_rescheduled_total:api"] == work.asked_to_move
+    assert told["mita_rescheduled_total:resource_busy"] == await work.busy()
+    assert told["mita_rescheduled_total:shutdown"] == told["mita_crashes_total"] == told["mita_stale_writes_total"] == 0
+    assert told["mita_run_seconds_count"] == told["mita_wait_seconds_count"] == len(log)
+    assert told["mita_retry_latency_seconds_count"] == told["mita_retries_total"]
+    assert told["mita_lateness_seconds_count"] >= work.timers
+    assert told["mita_settle_batch_size_sum"] == len(log)
+    assert told["mita_claim_batch_size_sum"] == len(log)
+    assert told["mita_jobs:succeeded"] == runs_of["s"]
+    assert told["mita_jobs:failed"] == dead + runs_of["a"]
+    assert told["mita_jobs:cancelled"] == work.cancelled
