@@ -1,7 +1,6 @@
 """A leader that is stopped for longer than its lock, in a process of its own, and comes back: on every store."""
 
 import asyncio
-import os
 import signal
 import subprocess
 import sys
@@ -76,12 +75,8 @@ async def freeze(scene: Scene, process: Process) -> None:
             await asyncio.sleep(0.013)
 
 
-async def test_a_leader_that_comes_back_late_fires_nothing_twice(
-    shared: tuple[Scene, list[str]], tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
+async def test_a_leader_that_comes_back_late_fires_nothing_twice(shared: tuple[Scene, list[str]], tmp_path: Path) -> None:
     """I7"""
-    if "postgres" in request.node.name and "MITA_SOAK" not in os.environ:
-        pytest.skip("PostgreSQL ends the transaction of a frozen leader after 10 s, which is long for the daily run")
     scene, arguments = shared
     for n in range(KEYS):
         await scene.app.repeat(f"k{n}", scene.digest.call(), Every(0.02), missed=All(10_000))

@@ -96,6 +96,18 @@ class Server:
         self._end(self._process.pid, signal.SIGKILL)
         self._process.wait()
 
+    def freeze(self) -> None:
+        """It keeps all connections and says nothing any more, until `thaw`."""
+        self._tell_all(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        self._tell_all(signal.SIGCONT)
+
+    def _tell_all(self, what: signal.Signals) -> None:
+        assert self._process is not None
+        for pid in (self._process.pid, *self._children(self._process.pid)):
+            self._end(pid, what)
+
     @staticmethod
     def _children(parent: int) -> list[int]:
         children = Path(f"/proc/{parent}/task/{parent}/children")

@@ -195,3 +195,30 @@ async def test_something_asked_in_the_very_moment_of_settling_is_not_lost(own: S
         assert found is not None
         assert found.state is State.CANCELLED
     await store.close()
+
+
+async def test_a_server_that_hangs_is_not_waited_for_for_ever(own: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """I12: it was stopped, or its disk is full; the connections stay as they are."""
+    monkeypatch.setattr("mita.stores.postgres.bell.PATIENCE", 0.5)
+    store = PostgresStore(own.url(connect_timeout="2"))
+    await store.open()
+    await put(store)
+    for line in (store._work, store._side, store._read):
+        await line.connection()
+        line._answer = 0.5
+    await asyncio.to_thread(own.freeze)
+    try:
+        for act in (store.claim([QUEUE], 1, LEASE, "w"), store.enqueue([job()]), store.queues()):
+            with pytest.raises(StoreError, match=r"no answer for 0\.5 s") as caught:
+                await act
+            assert caught.value.transient
+        store.ring([QUEUE])
+        async with asyncio.timeout(30):
+            await store.close()
+    finally:
+        await asyncio.to_thread(own.thaw)
+    again = PostgresStore(own.url())
+    await again.open()
+    await put(again)  # what it was asked meanwhile is done, or not
+    assert await claims(again, 10)
+    await again.close()

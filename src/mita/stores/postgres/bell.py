@@ -13,13 +13,14 @@ import psycopg
 
 from mita.errors import MitaError
 
-from .connection import Connection, connect
+from .connection import Connection, answered_within, connect
 from .line import Place
 from .steps import ask
 
 ANY = "*"  # too many topics for one message, or some were missed: wake everybody
 LONGEST = 7900  # bytes; PostgreSQL allows 8000
 QUIET = 0.005  # seconds between two rings
+PATIENCE = 2.0  # seconds that a ring may take
 RETRY = 1.0  # seconds before listening is tried again
 # A ring that is lost in a crash costs a second's sleep at most: it need not wait for the disk.
 _SETTINGS = {"synchronous_commit": "off"}
@@ -62,7 +63,8 @@ class Bell:
         if self._voice is None or self._voice.closed:
             self._voice = await connect(self._place.told, _SETTINGS)
         text, values = self._place.bound(ask("notify", channel=self._channel, topics=message))
-        await self._voice.execute(text, values)
+        with answered_within(PATIENCE, self._voice):
+            await self._voice.execute(text, values)
 
     # ------------------------------------------------------------ hearing
 
@@ -115,7 +117,7 @@ class Bell:
 
     async def close(self) -> None:
         if self._sender is not None:
-            await asyncio.wait([self._sender], timeout=2)
+            await asyncio.wait([self._sender], timeout=PATIENCE)
         await _end(self._listener)
         await _end(self._sender)
         if self._voice is not None:

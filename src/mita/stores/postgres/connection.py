@@ -1,5 +1,10 @@
 """Connecting, and turning the driver's errors into ours."""
 
+import asyncio
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 from urllib.parse import unquote
 
@@ -9,6 +14,8 @@ from psycopg import AsyncConnection, conninfo, errors
 from mita.errors import MitaError, StoreError, UsageError
 
 OLDEST = 140000
+ANSWER = 60.0  # seconds that the server may take over one call
+ANSWER_SLOWLY = 300.0  # where all jobs may have to be looked at
 Connection = AsyncConnection[tuple[Any, ...]]
 
 # What we ask is always answered by an index, walked in order: a planner that has not seen the table's present size must not
@@ -20,9 +27,13 @@ TUNED = {
     "enable_bitmapscan": "off",
     "enable_hashjoin": "off",
     "enable_mergejoin": "off",
-    # A process that is stopped in the middle of a transaction must not keep its rows from everybody else.
+    # A process that is stopped in the middle of a transaction must not keep its rows from everybody else, and nobody waits
+    # for ever for rows that somebody keeps.
     "idle_in_transaction_session_timeout": "10s",
+    "lock_timeout": "5s",
 }
+# Also in the middle of sending one, where the server does not count it as idle; older servers know no limit for that.
+TUNED_SINCE_17 = {"transaction_timeout": "60s"}
 UNTUNED = {"jit": "off"}
 
 _DEFAULTS = {"application_name": "mita", "connect_timeout": "10", "keepalives_idle": "15", "keepalives_interval": "5"}
@@ -50,13 +61,48 @@ def place(told: dict[str, Any]) -> str:
     return f"{host}:{told.get('port') or 5432}/{told.get('dbname') or told.get('user') or ''}"
 
 
+# ---------------------------------------------------------------- a server that hangs
+
+
+class NoAnswer(psycopg.OperationalError):
+    """The server keeps the connection and says nothing. What was asked may have been done, or may still be."""
+
+
+@contextmanager
+def answered_within(seconds: float, connection: Connection) -> Iterator[None]:
+    """After that many seconds the connection is lost."""
+    loop = asyncio.get_running_loop()
+    limit = loop.call_later(seconds, _hang_up, connection)
+    try:
+        yield
+    except psycopg.OperationalError as error:
+        if loop.time() < limit.when():
+            raise
+        raise NoAnswer(
+            f"no answer for {seconds:g} s: is the server stopped, or its disk full, or is it far too busy?"
+        ) from error
+    finally:
+        limit.cancel()
+
+
+def _hang_up(connection: Connection) -> None:
+    """Whoever waits hears that no answer will come. Cancelling the wait would not do: the driver would then ask the server
+    to stop, and wait for that."""
+    with suppress(psycopg.Error, OSError), socket.socket(fileno=os.dup(connection.fileno())) as line:
+        line.shutdown(socket.SHUT_RDWR)
+
+
+# ---------------------------------------------------------------- connecting
+
+
 async def connect(told: dict[str, Any], settings: dict[str, str]) -> Connection:
     try:
         connection = await AsyncConnection.connect(**told, autocommit=True, prepare_threshold=0)
     except psycopg.Error as error:
         raise _cannot_connect(error, told) from error
     try:
-        await _examine(connection, told, settings)
+        with answered_within(ANSWER, connection):
+            await _examine(connection, told, settings)
     except psycopg.Error as error:
         await connection.close()
         raise translated(error, told) from error
@@ -85,6 +131,8 @@ async def _examine(connection: Connection, told: dict[str, Any], settings: dict[
         # relied on: no prepared statements, and no settings that others would inherit.
         connection.prepare_threshold = None
         return
+    if settings is TUNED and version >= 170000:
+        settings = TUNED | TUNED_SINCE_17
     wanted = ", ".join(f"set_config('{name}', '{value}', false)" for name, value in settings.items())
     await connection.execute(f"select {wanted}".encode(), prepare=False)
 

@@ -61,7 +61,13 @@ def _unique_holders(jobs: list[NewJob]) -> Ask:
 
 
 def _insert(jobs: list[NewJob]) -> Ask:
-    values: dict[str, Any] = {
+    if all(_is_plain(job) for job in jobs):
+        return Ask("insert_plain", _essentials(jobs))
+    return ask("insert", **columns(jobs), uniques=texts([job.unique for job in jobs]))
+
+
+def _essentials(jobs: list[NewJob]) -> dict[str, Any]:
+    return {
         "ids": texts([job.id for job in jobs]),
         "tasks": texts([job.task for job in jobs]),
         "queues": texts([job.queue for job in jobs]),
@@ -71,19 +77,19 @@ def _insert(jobs: list[NewJob]) -> Ask:
         "options": blobs([job.options for job in jobs]),
         "headers": blobs([job.headers for job in jobs]),
     }
-    if all(_is_plain(job) for job in jobs):
-        return Ask("insert_plain", values)
-    values |= {
+
+
+def columns(jobs: list[NewJob]) -> dict[str, Any]:
+    """All of a job but its unique key."""
+    return _essentials(jobs) | {
         "ats": numbers([job.when.at for job in jobs]),
         "resources": texts([job.resource for job in jobs]),
         "mosts": numbers([job.limit for job in jobs]),
         "whens_busy": texts([job.when_busy.value for job in jobs]),
-        "uniques": texts([job.unique for job in jobs]),
         "unique_fors": numbers([job.unique_for for job in jobs]),
         "repeats": texts([job.repeat for job in jobs]),
         "fire_times": numbers([job.fire_time for job in jobs]),
     }
-    return Ask("insert", values)
 
 
 def _is_plain(job: NewJob) -> bool:

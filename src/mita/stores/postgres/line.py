@@ -12,7 +12,7 @@ from psycopg import pq
 from mita.errors import MitaError, StoreError
 from mita.ports.clock import Clock
 
-from .connection import Connection, connect, translated, was_rolled_back
+from .connection import ANSWER, Connection, NoAnswer, answered_within, connect, translated, was_rolled_back
 from .marks import Marks
 from .statements import Statements
 from .steps import Act, Ask, Rows, Step, Steps, ask
@@ -47,9 +47,10 @@ class Place:
 class Line:
     """Calls are served one after the other. The connection is made at the first, and again after it was lost."""
 
-    def __init__(self, place: Place, settings: dict[str, str]) -> None:
+    def __init__(self, place: Place, settings: dict[str, str], answer: float = ANSWER) -> None:
         self._place = place
         self._settings = settings
+        self._answer = answer
         self._turn = asyncio.Lock()
         self._connection: Connection | None = None
         self._calls: set[asyncio.Task[Any]] = set()
@@ -77,7 +78,12 @@ class Line:
                 except (psycopg.Error, MitaError) as error:
                     ours = self._ours(error)
                     sent = isinstance(error, psycopg.Error) and not was_rolled_back(error)
-                    if pause is None or not getattr(ours, "transient", False) or (sent and not again):
+                    if (
+                        pause is None
+                        or not getattr(ours, "transient", False)
+                        or (sent and not again)
+                        or isinstance(error, NoAnswer)
+                    ):
                         raise ours from (error if ours is not error else error.__cause__)
                     tried = tried or sent
                 else:
@@ -90,7 +96,8 @@ class Line:
     async def _attempt(self, steps: Steps[T]) -> T:
         connection = await self.connection()
         try:
-            return await drive(connection, self._place, steps)
+            with answered_within(self._answer, connection):
+                return await drive(connection, self._place, steps)
         except BaseException:
             await self._tidy(connection)
             raise

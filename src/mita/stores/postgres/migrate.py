@@ -24,6 +24,7 @@ async def migrate(connection: Connection, place: Place, *, removing: bool) -> li
         if not missing(await steps_done(connection, space), removing=removing):
             return []
         async with connection.transaction():
+            await _take_your_time(connection)
             await connection.execute("select pg_advisory_xact_lock(%s)", [lock_number(space, "migrate")])
             return await _run(connection, place, removing=removing)
     except psycopg.Error as error:
@@ -58,6 +59,12 @@ async def _run(connection: Connection, place: Place, *, removing: bool) -> list[
             await connection.execute(statement.encode(), prepare=False)
         await connection.execute(f'insert into "{space}"._step (name) values (%s)'.encode(), [name])  # noqa: S608
     return names
+
+
+async def _take_your_time(connection: Connection) -> None:
+    """The limits that hold for our short transactions are not for this one."""
+    for name in ("lock_timeout", "transaction_timeout"):
+        await connection.execute("select set_config(name, '0', true) from pg_settings where name = %s", [name])
 
 
 async def _make_schema(connection: Connection, space: str) -> None:

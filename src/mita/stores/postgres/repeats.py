@@ -9,8 +9,8 @@ from mita.ports.store import REPEATS
 from mita.rules.spec import edited
 
 from .arrays import numbers, storable, texts
-from .enqueue import enqueue
-from .steps import Act, Ask, Row, Step, Steps, ask
+from .enqueue import columns, enqueue
+from .steps import Act, Row, Step, Steps, ask
 
 
 def put(act: Act, repeat: Repeat) -> Steps[Repeat]:
@@ -80,7 +80,7 @@ def due(_: Act, limit: int) -> Steps[DueRepeats]:
 
 
 def fire(act: Act, firings: Sequence[Firing]) -> Steps[tuple[list[bool], set[str]]]:
-    """Many in one transaction, which is one sync to disk for all of them. Who names a repeat twice takes two.
+    """Many in one transaction: one round trip and one sync to disk for all of them. Who names a repeat twice takes two.
 
     Also gives the queues that the database knows now."""
     won = [False] * len(firings)
@@ -95,32 +95,46 @@ def fire(act: Act, firings: Sequence[Firing]) -> Steps[tuple[list[bool], set[str
 
 def _fire(act: Act, firings: dict[int, Firing], part: dict[str, int], won: list[bool]) -> Steps[set[str]]:
     together = [firings[at] for at in sorted(part.values())]
-    makes = any(firing.jobs for firing in together)
-    [rows] = yield Step(_moves_on(together), last=not makes)
-    took = {key for (key,) in rows}
+    keyed = any(job.unique is not None for firing in together for job in firing.jobs)
+    took, queues = yield from (_in_two_steps(act, together) if keyed else _in_one_step(together))
     for key in took:
         won[part[key]] = True
-    jobs = [job for firing in together if firing.key in took for job in firing.jobs]
-    if jobs:
-        receipts = yield from enqueue(act, jobs)
-        return {job.queue for job, receipt in zip(jobs, receipts, strict=True) if receipt.created}
-    if makes:
-        yield Step(last=True)
-    return set()
+    act.topics |= queues
+    return queues
 
 
-def _moves_on(firings: list[Firing]) -> Ask:
-    return ask(
-        "fire",
-        keys=texts([firing.key for firing in firings]),
-        cursors=numbers([firing.cursor for firing in firings]),
-        revisions=numbers([firing.revision for firing in firings]),
-        nexts=numbers([firing.next for firing in firings]),
-        fireds=numbers([firing.fired for firing in firings]),
-        lasts=numbers([firing.last for firing in firings]),
-        states=texts([firing.state.value for firing in firings]),
-        reasons=texts([firing.reason for firing in firings]),
+def _in_one_step(firings: list[Firing]) -> Steps[tuple[set[str], set[str]]]:
+    """The keys of those that won, and the queues of their jobs."""
+    jobs = [job for firing in firings for job in firing.jobs]
+    makers = texts([firing.key for firing in firings for _ in firing.jobs])
+    question = (
+        ask("fire_jobs", **_moves(firings), makers=makers, **columns(jobs)) if jobs else ask("fire", **_moves(firings))
     )
+    [rows] = yield Step(question, last=True)
+    return {row[0] for row in rows if row[0] is not None}, {row[1] for row in rows if row[0] is None}
+
+
+def _in_two_steps(act: Act, firings: list[Firing]) -> Steps[tuple[set[str], set[str]]]:
+    """Whoever takes a unique key must have won first."""
+    [rows] = yield Step(ask("fire", **_moves(firings)))
+    took = {key for (key,) in rows}
+    jobs = [job for firing in firings if firing.key in took for job in firing.jobs]
+    receipts = yield from enqueue(act, jobs, last=False)
+    yield Step(last=True)
+    return took, {job.queue for job, receipt in zip(jobs, receipts, strict=True) if receipt.created}
+
+
+def _moves(firings: list[Firing]) -> dict[str, str]:
+    return {
+        "keys": texts([firing.key for firing in firings]),
+        "cursors": numbers([firing.cursor for firing in firings]),
+        "revisions": numbers([firing.revision for firing in firings]),
+        "nexts": numbers([firing.next for firing in firings]),
+        "fireds": numbers([firing.fired for firing in firings]),
+        "lasts": numbers([firing.last for firing in firings]),
+        "states": texts([firing.state.value for firing in firings]),
+        "reasons": texts([firing.reason for firing in firings]),
+    }
 
 
 def find(_: Act, keys: Sequence[str]) -> Steps[list[Repeat | None]]:
@@ -130,8 +144,7 @@ def find(_: Act, keys: Sequence[str]) -> Steps[list[Repeat | None]]:
 
 
 def lock(_: Act, name: str, holder: str, keep: Wait) -> Steps[bool]:
-    """One that is undone spares less work, which is all a lock does: nobody waits for the disk."""
-    [rows] = yield Step(ask("lock", name=name, holder=holder, keep=keep), last=True, synced=False)
+    [rows] = yield Step(ask("lock", name=name, holder=holder, keep=keep), last=True)
     return bool(rows)
 
 

@@ -20,7 +20,7 @@ from mita.rules.names import check_namespace
 
 from . import amend, care, claims, doctor, enqueue, looking, memos, migrate, repeats, settle
 from .bell import Bell
-from .connection import TUNED, UNTUNED, is_pooled, parse
+from .connection import ANSWER_SLOWLY, TUNED, UNTUNED, is_pooled, parse
 from .gather import Gather
 from .line import Line, Place
 from .statements import Statements
@@ -41,7 +41,7 @@ class PostgresStore:
     async def open(self) -> None:
         self._work = Line(self._place, TUNED)
         self._side = Line(self._place, TUNED)
-        self._read = Line(self._place, UNTUNED)
+        self._read = Line(self._place, UNTUNED, ANSWER_SLOWLY)
         self._gather = Gather(self._enqueue)
         self._bell = Bell(self._place)
         self._place.ring = self._bell.ring
