@@ -1,4 +1,4 @@
-"""Putting jobs down: a short way for those that simply ended well, a careful one for all others."""
+"""Putting jobs down: together where nothing but the job itself is touched, one by one where keys or wishes are about."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,6 +8,7 @@ import msgspec
 from mita.model.job import Claim, State
 from mita.model.outcome import Settlement, Verdict
 from mita.model.time import Moment
+from mita.ports.store import TIMELINE_LENGTH
 from mita.rules.states import TERMINAL
 
 from . import keys
@@ -20,20 +21,26 @@ _from_json = msgspec.json.Decoder(list[tuple[int, int]]).decode
 def settle(tx: Tx, settlements: Sequence[Settlement]) -> list[bool]:
     if len({settlement.claim.ref for settlement in settlements}) < len(settlements):
         return [_settle_one(tx, settlement) for settlement in settlements]  # of two for one job, the first one counts
-    plain = [settlement for settlement in settlements if _is_plain(settlement)]
-    fresh = _fresh(tx, plain)
-    settled = [settlement for settlement in plain if fresh.get(settlement.claim.ref) == settlement.claim.token]
-    _settle_plain(tx, settled)
+    simple = [settlement for settlement in settlements if _is_simple(settlement)]
+    fresh = _fresh(tx, simple)
+    settled = [settlement for settlement in simple if fresh.get(settlement.claim.ref) == settlement.claim.token]
+    _settle_plain(tx, [settlement for settlement in settled if _is_plain(settlement.verdict)])
+    _settle_others(tx, [settlement for settlement in settled if not _is_plain(settlement.verdict)])
     done = {settlement.claim.ref for settlement in settled}
     return [settlement.claim.ref in done or _settle_one(tx, settlement) for settlement in settlements]
 
 
-def _is_plain(settlement: Settlement) -> bool:
-    """Nothing but a success, of a job that holds no key."""
+def _is_simple(settlement: Settlement) -> bool:
+    """A job that holds no key, and that is still there afterwards unless it just succeeded."""
     claim, verdict = settlement.claim, settlement.verdict
-    if verdict.state is not State.SUCCEEDED or claim.resource is not None or claim.unique is not None:
+    if claim.resource is not None or claim.unique is not None:
         return False
-    return not verdict.event and verdict.error is None and verdict.counts is None
+    return _is_plain(verdict) or verdict.state not in TERMINAL or verdict.keep > 0
+
+
+def _is_plain(verdict: Verdict) -> bool:
+    """Nothing but a success."""
+    return verdict.state is State.SUCCEEDED and not verdict.event and verdict.error is None and verdict.counts is None
 
 
 def _fresh(tx: Tx, settlements: list[Settlement]) -> dict[int, int]:
@@ -56,6 +63,32 @@ def _settle_plain(tx: Tx, settlements: list[Settlement]) -> None:
     tx.run_over("succeed", kept)
     if forgotten:
         forget(tx, forgotten)
+
+
+def _settle_others(tx: Tx, settlements: list[Settlement]) -> None:
+    """Retries, moves, failures: a statement for each step, for all of them together."""
+    noted = [(s.claim.ref, tx.now, s.verdict.event, s.verdict.note) for s in settlements if s.verdict.event]
+    if noted:
+        tx.run_over("note_many", noted)
+        tx.run("fold_many", seqs=as_json(seq for seq, *_ in noted), keep=TIMELINE_LENGTH)
+    tx.run_over("settle_many", [_others_row(tx, settlement) for settlement in settlements])
+    tx.topics |= {settlement.claim.queue for settlement in settlements if settlement.verdict.state is State.QUEUED}
+
+
+def _others_row(tx: Tx, settlement: Settlement) -> tuple[Any, ...]:
+    verdict = settlement.verdict
+    ended = verdict.state in TERMINAL
+    return (
+        settlement.claim.ref,
+        verdict.state.value,
+        None if verdict.when is None else verdict.when.moment(tx.now),
+        verdict.error,
+        verdict.result if verdict.state is State.SUCCEEDED else None,
+        verdict.counts.value if verdict.counts else "",
+        tx.now if verdict.stranded else None,
+        tx.now if ended else None,
+        tx.now + verdict.keep if ended else None,
+    )
 
 
 def forget(tx: Tx, seqs: list[int]) -> None:
