@@ -429,11 +429,13 @@ async def test_a_lost_lease_stops_the_run_and_its_verdict_counts_for_nothing(
     app: Mita, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """I3: as if the worker's heartbeats no longer reached the store."""
-    ended = []
+    ended: list[str] = []
+    runs: list[int] = []
 
     @app.task(retry=QUICK)
     async def work(job: Job) -> str:
-        if job.token > 1:
+        runs.append(job.token)
+        if len(runs) > 1:
             return "the heir's"
         try:
             await asyncio.sleep(60)
@@ -451,3 +453,61 @@ async def test_a_lost_lease_stops_the_run_and_its_verdict_counts_for_nothing(
     assert ended == ["told"]
     assert record is not None
     assert (record.crashes, record.attempts) == (1, 0)
+
+
+async def test_progress_is_written_seldom_but_the_last_word_is_kept(app: Mita, monkeypatch: pytest.MonkeyPatch) -> None:
+    """I14: and a run that failed is gone on with from where it really was."""
+    store = await app._store_here()
+    written: list[int] = []
+    write = type(store).progress
+
+    async def counted(self: Any, reports: Any) -> Any:
+        written.append(len(reports))
+        return await write(self, reports)
+
+    monkeypatch.setattr(type(store), "progress", counted)
+    went_on: list[float | None] = []
+
+    @app.task(retry=QUICK)
+    async def crawl(job: Job) -> None:
+        went_on.append(job.checkpoint.done if job.checkpoint else None)
+        for page in range(1, 101):
+            await job.progress(page, 100, f"page {page}")
+        if job.attempt == 1:
+            raise RuntimeError("cut off")
+
+    @app.task(retry=QUICK)
+    def crawl_sync(job: Job) -> None:
+        went_on.append(job.checkpoint.done if job.checkpoint else None)
+        for page in range(1, 101):
+            job.progress_sync(page, 100, f"page {page}")
+        if job.attempt == 1:
+            raise RuntimeError("cut off")
+
+    async with working(app):
+        for task in (crawl, crawl_sync):
+            handle = await task.enqueue()
+            record = await until_state(app, handle.id, "succeeded")
+            assert record.progress == (100, 100, "page 100")
+    assert went_on == [None, 100, None, 100]
+    assert len(written) < 200, "four runs of a hundred reports each"
+
+
+async def test_progress_of_a_long_step_reaches_its_readers(app: Mita) -> None:
+    seen = asyncio.Event()
+
+    @app.task
+    async def crawl(job: Job) -> None:
+        for page in range(1, 4):
+            await job.progress(page, 4)
+        await seen.wait()
+
+    async with working(app):
+        handle = await crawl.enqueue()
+
+        async def shown() -> bool:
+            record = await app.get(handle.id)
+            return record is not None and record.progress is not None and record.progress.done == 3
+
+        await until(shown)
+        seen.set()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from mita.errors import MitaError
 
-from . import amend, care, demo, enqueue, look, queues, repeats, scheduler, work
+from . import amend, care, demo, enqueue, look, queues, repeats, scheduler, top, work
 from .exits import Exit, exit_of
 from .parser import Commands, Parser, read, root
 from .screen import Screen
@@ -38,7 +38,7 @@ def grammar() -> Parser:
     """Every command there is."""
     parser = root()
     commands = Commands(parser)
-    for group in (work, scheduler, demo, enqueue, look, amend, queues, repeats, care):
+    for group in (work, scheduler, demo, enqueue, look, top, amend, queues, repeats, care):
         group.add(commands)
     return parser
 

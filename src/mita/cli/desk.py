@@ -73,13 +73,13 @@ def at_desk(
     """A command that works on an opened app. `makes`: it may be the first to use a new store."""
 
     def run(options: argparse.Namespace, screen: Screen) -> int:
-        return screen.show(asyncio.run(_sit(command, options, screen, makes)))
+        return screen.show(asyncio.run(sit(command, options, screen, makes)))
 
     return run
 
 
-async def _sit(
-    command: Callable[[Desk], Awaitable[Report]], options: argparse.Namespace, screen: Screen, makes: bool
+async def sit(
+    command: Callable[[Desk], Awaitable[Report]], options: argparse.Namespace, screen: Screen, makes: bool = False
 ) -> Report:
     async with AsyncExitStack() as stack:
         app = await stack.enter_async_context(placed(options, options.app))

@@ -11,7 +11,7 @@ from .parser import Commands, Parser
 from .screen import Report, listed, plain
 from .table import Column, Table
 from .values import count
-from .words import clock, first_line, relative, when
+from .words import clock, first_line, progress, relative, when
 
 FILTERS = ("queue", "task", "state", "resource", "unique", "repeat", "error")
 COUNTERS = ("attempts", "reschedules", "busy", "interruptions", "crashes")
@@ -115,18 +115,11 @@ def _facts(job: JobRecord, now: datetime, *, arguments: bool) -> list[str]:
         "unique": job.unique,
         "repeat": job.repeat and f"{job.repeat}, fire of {clock(job.fire_time, now)}",
         "worker": job.worker,
-        "progress": _progress(job),
+        "progress": progress(job),
         "result": _result(job),
         "arguments": _arguments(job, shown=arguments),
     }
     return [f"{name:<10}  {value}" for name, value in facts.items() if value]
-
-
-def _progress(job: JobRecord) -> str:
-    if job.progress is None:
-        return ""
-    total = "" if job.progress.total is None else f" of {job.progress.total:g}"
-    return f"{job.progress.done:g}{total} {job.progress.message}".rstrip()
 
 
 def _result(job: JobRecord) -> str:

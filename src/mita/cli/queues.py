@@ -40,7 +40,7 @@ def add(commands: Commands) -> None:
 
 async def show_queues(desk: Desk) -> Report:
     views = await desk.app.queues()
-    data = {"queues": [_queue_data(view) for view in views]}
+    data = {"queues": [queue_data(view) for view in views]}
     if not views:
         return Report(data, "no queues yet: the first job of a queue makes it")
     counts = [Column(name, right=True, gives=_GIVES.get(name, 0)) for name in _COUNTS]
@@ -60,7 +60,7 @@ def _paused(view: QueueView) -> str:
     return "" if view.paused is None else "paused"
 
 
-def _queue_data(view: QueueView) -> dict[str, Any]:
+def queue_data(view: QueueView) -> dict[str, Any]:
     return {
         "name": view.name,
         **{name: getattr(view, name) for name in _COUNTS},
@@ -125,7 +125,7 @@ async def _queues(desk: Desk) -> list[str]:
 
 async def show_workers(desk: Desk) -> Report:
     views = await (await desk.store()).workers()
-    data = {"workers": [_worker_data(view) for view in views]}
+    data = {"workers": [worker_data(view) for view in views]}
     if not views:
         return Report(data, "no worker is alive: start one with `mita worker module:app`")
     now = await desk.now()
@@ -157,7 +157,7 @@ async def show_workers(desk: Desk) -> Report:
     return Report(data, Table(columns, rows))
 
 
-def _worker_data(view: WorkerView) -> dict[str, Any]:
+def worker_data(view: WorkerView) -> dict[str, Any]:
     return {
         "id": view.id,
         "name": view.name,
@@ -168,7 +168,9 @@ def _worker_data(view: WorkerView) -> dict[str, Any]:
         "slots": view.slots,
         "running": view.running,
         "rate": view.rate,
+        "rates": view.rates,
         "started": as_datetime(view.started),
         "seen": as_datetime(view.seen),
         "clock_offset_seconds": view.offset / SECOND,
+        "version": view.version,
     }

@@ -48,6 +48,23 @@ def clock(moment: datetime | None, now: datetime) -> str:
     return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC, {from_now}"
 
 
+def progress(job: JobRecord) -> str:
+    """`3 of 10 page 3`; empty for a job that never told."""
+    if job.progress is None:
+        return ""
+    total = "" if job.progress.total is None else f" of {job.progress.total:g}"
+    return f"{job.progress.done:g}{total} {job.progress.message}".rstrip()
+
+
+def bar(job: JobRecord, width: int) -> str:
+    """`[######----]  60%`; empty where nobody knows how far it has to go."""
+    if job.progress is None or not job.progress.total or job.progress.total < 0:
+        return ""
+    share = min(max(job.progress.done / job.progress.total, 0.0), 1.0)
+    filled = int(share * width)
+    return f"[{'#' * filled}{'-' * (width - filled)}] {share:>4.0%}"
+
+
 def counted(n: int, one: str, many: str = "") -> str:
     return f"{n:,} {one if n == 1 else many or one + 's'}"
 

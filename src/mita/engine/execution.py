@@ -8,15 +8,15 @@ from typing import Any, TypeVar
 
 from mita.errors import LeaseLost
 from mita.model.job import Claim
-from mita.model.outcome import Progress
 from mita.model.time import Wait
 from mita.ports.store import Memo, Store, transactional
 from mita.rules.judge import Keep
 from mita.tasks import Task
 from mita.traces import tracer
 
+from .reports import Reports
+
 T = TypeVar("T")
-REPORT_EVERY = 0.25  # seconds between two writes of a run's progress
 
 
 class Stop(Enum):
@@ -45,7 +45,7 @@ class Execution:
     """Lent to the handler as its `Run`. `deadline` is when its lease ends on this machine's monotonic clock, counted from
     the moment the request was sent, so it is never too late."""
 
-    __slots__ = ("_reported", "claim", "deadline", "handler", "home", "settled", "since", "started", "stop", "task")
+    __slots__ = ("_reports", "claim", "deadline", "handler", "home", "settled", "since", "started", "stop", "task")
 
     def __init__(self, claim: Claim, task: Task[Any, Any], home: Home, deadline: float, since: float) -> None:
         self.claim = claim
@@ -57,7 +57,7 @@ class Execution:
         self.stop: Stop | None = None
         self.started = False
         self.settled = False  # its ending is known; what the handler may still do does not count
-        self._reported = 0.0
+        self._reports: Reports | None = None  # few runs tell how far they have come
 
     @property
     def cancelled(self) -> bool:
@@ -76,13 +76,19 @@ class Execution:
     async def report(self, packed: bytes) -> None:
         """Write progress down, but not more often than is of use to a reader."""
         self._owned()
-        now = self.home.loop.time()
-        if now - self._reported < REPORT_EVERY:
-            return
-        self._reported = now
-        [took] = await self.home.store.progress([Progress(self.claim, packed)])
-        if not took:
+        if self._reports is None:
+            self._reports = Reports(self.claim, self.home.store)
+        if not await self._reports.add(packed):
             self._lose()
+
+    @property
+    def reports(self) -> bool:
+        return self._reports is not None
+
+    async def close_reports(self) -> None:
+        """Before the run is put down: after that they would be stale."""
+        if self._reports is not None and not self.settled and self.stop is not Stop.LOST:
+            await self._reports.close()
 
     async def recall(self, name: str, shared: bool) -> bytes | None:
         self._owned()

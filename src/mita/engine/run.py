@@ -1,6 +1,7 @@
 """The only place that calls user code, and therefore the only one that catches everything."""
 
 import asyncio
+from contextlib import suppress
 from typing import Any
 
 from mita import traces
@@ -26,17 +27,26 @@ def _stopped(execution: Execution) -> Ending | None:
 async def run_async(execution: Execution) -> Ending:
     """A coroutine handler, in the task and context of its own that the caller made for it."""
     if execution.home.tracer is None:
-        return await _run_async(execution)
-    with traces.running(execution.home.tracer, execution.claim) as span:
-        return _traced(span, execution, await _run_async(execution))
+        ending = await _run_async(execution)
+    else:
+        with traces.running(execution.home.tracer, execution.claim) as span:
+            ending = _traced(span, execution, await _run_async(execution))
+    if execution.reports:
+        await execution.close_reports()
+    return ending
 
 
 def run_sync(execution: Execution) -> Ending:
     """A plain function, on whatever thread this is called."""
     if execution.home.tracer is None:
-        return _run_sync(execution)
-    with traces.running(execution.home.tracer, execution.claim) as span:
-        return _traced(span, execution, _run_sync(execution))
+        ending = _run_sync(execution)
+    else:
+        with traces.running(execution.home.tracer, execution.claim) as span:
+            ending = _traced(span, execution, _run_sync(execution))
+    if execution.reports:
+        with suppress(RuntimeError):  # the loop is closed: the worker is gone, and its job somebody else's
+            execution.call(execution.close_reports())
+    return ending
 
 
 def _traced(span: Any, execution: Execution, ending: Ending) -> Ending:

@@ -7,6 +7,7 @@ the batches grow by themselves.
 import asyncio
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable
 
 from mita.errors import StoreError
@@ -58,6 +59,7 @@ class Turns:
         self._counted = 0
         self._patience = Patience("take turns")
         self.rate = 0.0
+        self.ended: Counter[str] = Counter()  # runs by queue; read by the keeper's thread
         self.leaving = False
         self.stale = 0
 
@@ -118,6 +120,7 @@ class Turns:
         took = self._note_stale(crew, batch, turn)
         self._tell(Turned(time.monotonic() - sent, len(batch), len(turn.claims) if limit else None))
         if batch:
+            self.ended.update([settlement.claim.queue for settlement in batch])
             self._tell(Settled(batch, took, self._worker, self._now()))
         if turn.busy:
             self._tell(SentAway(turn.busy, self._now()))

@@ -4,8 +4,10 @@ import asyncio
 import logging
 import os
 import socket
+import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import AbstractContextManager, AsyncExitStack, nullcontext
+from importlib.metadata import version
 from typing import Any, TypeAlias
 
 from mita.model.time import SECOND, Moment
@@ -51,6 +53,8 @@ class Worker:
         self._stopping = asyncio.Event()
         self._hurry = asyncio.Event()
         self._started = 0
+        self._counted: tuple[dict[str, int], float] = {}, time.monotonic()
+        self._version = version("mita")
         self.id = new_id()  # a fresh one for every incarnation: a heartbeat never belongs to a name
         self.name = settings.name or f"{socket.gethostname()}-{os.getpid()}"
 
@@ -165,6 +169,14 @@ class Worker:
             slots=self._settings.concurrency,
             running=len(self._crew.held),
             rate=round(self._turns.rate, 1),
+            rates=self._rates(),
             started=self._started,
             offset=self._keeper.offset,
+            version=self._version,
         )
+
+    def _rates(self) -> dict[str, float]:
+        """How many runs of each queue ended per second since the last beat."""
+        before, since = self._counted
+        self._counted = ended, now = dict(self._turns.ended), time.monotonic()
+        return {queue: round((n - before.get(queue, 0)) / max(now - since, 0.001), 1) for queue, n in ended.items()}

@@ -47,7 +47,8 @@ class Page(Struct, frozen=True):
 
 
 class WorkerView(Struct, frozen=True, kw_only=True):
-    """One incarnation of a worker, as it last described itself. `offset` is its clock less the store's."""
+    """One incarnation of a worker, as it last described itself. `rate` is how many runs end per second, `rates` the same by
+    queue, since it described itself before; `offset` is its clock less the store's, `version` that of its code."""
 
     id: str
     name: str
@@ -58,9 +59,11 @@ class WorkerView(Struct, frozen=True, kw_only=True):
     slots: int
     running: int = 0
     rate: float = 0.0
+    rates: dict[str, float] = {}
     started: Moment = 0
     seen: Moment = 0
     offset: Wait = 0
+    version: str = ""
 
 
 class Holder(Struct, frozen=True):

@@ -1,0 +1,112 @@
+"""`top`: a live screen of queues, workers, rates, and the jobs that run."""
+
+import argparse
+import asyncio
+import io
+import shutil
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager, suppress
+
+from mita.errors import StoreError
+
+from . import frame
+from .desk import Desk, sit
+from .exits import Exit, in_words
+from .frame import Frame
+from .parser import Commands
+from .screen import Report, Screen
+from .table import Table, draw
+from .values import count, wait
+from .words import printable
+
+ENTER, LEAVE = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"  # a screen of its own, without a cursor
+HOME, REST_OF_LINE, REST_OF_SCREEN = "\x1b[H", "\x1b[K", "\x1b[J"
+LEAST_INTERVAL = 0.1
+LONGEST_LOOK = 5.0  # seconds after which a store counts as away that does not even say no
+
+
+def add(commands: Commands) -> None:
+    about = "Without a terminal, with --once or with --json it shows one picture and ends. Ctrl-C leaves."
+    top = commands.add("top", run, "watch queues, workers, rates and running jobs", about=about)
+    top.add_argument("--once", action="store_true", help="show one picture and end")
+    top.add_argument(
+        "--interval", type=interval, default=2.0, metavar="WAIT", help="between two pictures (2s; at least 0.1s)"
+    )
+    top.add_argument("--jobs", type=count, default=50, help="how many running jobs to ask for (50; at most 1000)")
+
+
+def interval(text: str) -> float:
+    length = wait(text)
+    if length < LEAST_INTERVAL:
+        raise argparse.ArgumentTypeError(f"{text!r} is too short: a look at the store takes a moment, give 0.1s or more")
+    return length
+
+
+def run(options: argparse.Namespace, screen: Screen) -> int:
+    if options.once or screen.json or not screen.terminal:
+        return screen.show(asyncio.run(sit(once, options, screen)))
+    with suppress(KeyboardInterrupt):  # the way out
+        asyncio.run(sit(live, options, screen))
+    return Exit.OK
+
+
+async def once(desk: Desk) -> Report:
+    return frame.report(await frame.look(desk))
+
+
+async def live(desk: Desk) -> Report:
+    """Until it is interrupted. A store that goes away is said so, above what was last known, until it is back."""
+    last = await frame.look(desk)
+    with own_screen(desk.screen):
+        paint(desk.screen, last)
+        async for known, trouble in looks(desk):
+            last = known or last
+            paint(desk.screen, last, trouble)
+    return Report({})
+
+
+async def looks(desk: Desk) -> AsyncIterator[tuple[Frame | None, str]]:
+    """A picture each interval, or what is in the way of one."""
+    while True:
+        await asyncio.sleep(desk.options.interval)
+        try:
+            async with asyncio.timeout(LONGEST_LOOK):
+                found = await frame.look(desk)
+        except TimeoutError:
+            yield None, f"the store does not answer (for {LONGEST_LOOK:g} s)"
+        except StoreError as error:
+            yield None, f"the store cannot be reached: {in_words(error)}"
+        else:
+            yield found, ""
+
+
+@contextmanager
+def own_screen(screen: Screen) -> Iterator[None]:
+    """What was on the terminal before is there again afterwards."""
+    screen.out.write(ENTER)
+    try:
+        yield
+    finally:
+        screen.out.write(LEAVE)
+        screen.out.flush()
+
+
+def paint(screen: Screen, shown: Frame, trouble: str = "") -> None:
+    size = shutil.get_terminal_size()
+    lines = drawn(screen, shown, size.columns, size.lines - bool(trouble))
+    if trouble:
+        told = printable(f"as of {shown.now:%H:%M:%S} UTC: {trouble}")
+        lines.insert(0, screen.paint(told[: size.columns], "bold red"))
+    screen.out.write(HOME + (REST_OF_LINE + "\n").join(lines[: size.lines]) + REST_OF_LINE + REST_OF_SCREEN)
+    screen.out.flush()
+
+
+def drawn(screen: Screen, shown: Frame, width: int, height: int) -> list[str]:
+    """As lines that fit the terminal."""
+    out = io.StringIO()
+    for part in frame.report(shown, height).parts:
+        if isinstance(part, Table):
+            draw(part, out, width, colours=screen.colours)
+        else:
+            print(screen.paint(printable(part)[:width], "bold" if part.startswith("mita top") else ""), file=out)
+    return out.getvalue().splitlines()

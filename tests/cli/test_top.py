@@ -1,0 +1,170 @@
+"""`mita top`: one picture for programs and pipes, a live one on a terminal."""
+
+import fcntl
+import os
+import pty
+import re
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from mita.cli.top import ENTER, LEAVE
+
+from .conftest import Run
+from .processes import PATIENCE, Running, wait_until
+
+Put = Callable[..., str]
+
+CRAWL = """
+from shop import *
+
+@app.task(queue="web")
+async def crawl(job: Job, pages: int) -> None:
+    await job.progress(pages // 2, pages, "half of it")
+    await asyncio.sleep(60)
+"""
+
+
+@pytest.fixture
+def crawling(project: Path, mita: Run) -> Iterator[str]:
+    """A worker with a job that is half done; its id."""
+    (project / "crawler.py").write_text(CRAWL)
+    said = mita("enqueue", "crawl", "10", "--app", "crawler:app", "--json")
+    worker = Running("crawler:app", "--lease", "1", "--grace", "0.1", "--concurrency", "7", "--name", "box")
+    wait_until(lambda: bool(mita("show", said.data["id"], "--json").data["job"]["progress"]))
+    yield str(said.data["id"])
+    worker.signal(signal.SIGTERM)
+    assert worker.ended() == 0
+    worker.close()
+
+
+def test_one_picture_has_queues_workers_and_running_jobs(mita: Run, crawling: str, enqueue: Put) -> None:
+    enqueue("greet", "Ada", "--after", "1h")
+    wait_until(lambda: " box " in mita("top", "--once").out.replace("\nbox", "\n box"))
+    said = mita("top", "--once")
+    assert said.code == 0
+    assert "\x1b" not in said.out
+    assert re.search(r"^mita top · sqlite file jobs\.db · .* · 1 job waiting, 1 running, 1 worker with 7 slots", said.out)
+    assert re.search(r"^QUEUE +DEPTH +READY +SCHEDULED +BLOCKED +RUNNING +FAILED +RATE +OLDEST", said.out, re.MULTILINE)
+    assert re.search(r"^default +1 +0 +1 ", said.out, re.MULTILINE)
+    assert re.search(r"^web +0 +0 +0 +0 +1 ", said.out, re.MULTILINE)
+    assert re.search(r"^box +\d+ +\d +7 +[\d.]+/s +ok +\d+\.\d+", said.out, re.MULTILINE)
+    assert re.search(rf"^{crawling} +crawl +web .*\[##########----------\]  50%  5 of 10 half of it", said.out, re.MULTILINE)
+
+
+def test_one_picture_as_data(mita: Run, crawling: str) -> None:
+    wait_until(lambda: bool(mita("top", "--json").data["workers"]))
+    data = mita("top", "--json").data
+    [queue] = data["queues"]
+    assert (queue["name"], queue["depth"], queue["running"], queue["rate"]) == ("web", 0, 1, 0.0)
+    [worker] = data["workers"]
+    assert (worker["name"], worker["slots"], abs(worker["clock_offset_seconds"]) < 5) == ("box", 7, True)
+    assert worker["version"]
+    [job] = data["jobs"]
+    assert (job["id"], job["progress"]) == (crawling, [5, 10, "half of it"])
+
+
+def test_an_empty_store_says_so(mita: Run) -> None:
+    mita("migrate")
+    out = mita("top", "--once").out
+    assert "no queues yet" in out
+    assert "no worker is alive" in out
+
+
+@pytest.mark.parametrize(("wrong", "says"), [("0", "too short"), ("soon", "is not a wait"), ("-1", "negative")])
+def test_a_wrong_interval_is_refused(mita: Run, wrong: str, says: str) -> None:
+    said = mita("top", f"--interval={wrong}")
+    assert said.code == 2
+    assert says in said.err
+
+
+class Terminal:
+    """`mita top` on a terminal of 120 by 30."""
+
+    def __init__(self, *arguments: str) -> None:
+        self._ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 120, 0, 0))
+        environment = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
+        command = [sys.executable, "-m", "mita.cli", "top", *arguments]
+        self.process = subprocess.Popen(
+            command, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True, env=environment
+        )
+        os.close(theirs)
+        os.set_blocking(self._ours, False)
+        self.said = ""
+
+    def heard(self, pattern: str) -> str:
+        """What was said since this was asked last, up to the first place that looks so."""
+        end = time.monotonic() + PATIENCE
+        while not (found := re.search(pattern, self.said, re.DOTALL)):
+            assert time.monotonic() < end, f"never saw {pattern!r} in {self.said[-2000:]!r}"
+            self._read()
+            time.sleep(0.02)
+        before, self.said = self.said[: found.end()], self.said[found.end() :]
+        return before
+
+    def _read(self) -> None:
+        try:
+            self.said += os.read(self._ours, 1_000_000).decode(errors="replace")
+        except (BlockingIOError, OSError):  # nothing yet, or nobody there any more
+            return
+
+    def interrupt(self) -> int:
+        os.killpg(self.process.pid, signal.SIGINT)
+        code = self.process.wait(PATIENCE)
+        self._read()
+        return code
+
+    def close(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait(PATIENCE)
+        os.close(self._ours)
+
+
+@pytest.fixture
+def terminal(project: Path) -> Iterator[Callable[..., Terminal]]:
+    opened: list[Terminal] = []
+
+    def open(*arguments: str) -> Terminal:
+        opened.append(Terminal(*arguments))
+        return opened[-1]
+
+    yield open
+    for one in opened:
+        one.close()
+
+
+def test_a_live_screen_follows_what_happens_and_ctrl_c_leaves_it(
+    mita: Run, enqueue: Put, terminal: Callable[..., Terminal]
+) -> None:
+    enqueue("greet", "Ada", "--after", "1h")
+    top = terminal("--interval", "0.1")
+    assert ENTER in top.heard("1 job waiting")
+    enqueue("greet", "Bo", "--after", "1h")
+    top.heard("2 jobs waiting")
+    assert top.interrupt() == 0
+    assert top.said.endswith(LEAVE)
+    assert "Traceback" not in top.said
+
+
+def test_a_store_that_goes_away_is_said_and_it_comes_back(
+    mita: Run, enqueue: Put, terminal: Callable[..., Terminal], project: Path
+) -> None:
+    enqueue("greet", "Ada", "--after", "1h")
+    top = terminal("--interval", "0.1")
+    top.heard("1 job waiting")
+    (project / "jobs.db").rename(project / "away.db")
+    told = top.heard(r"as of \d\d:\d\d:\d\d UTC: the store cannot be reached.*1 job waiting")
+    assert "deleted or replaced" in told
+    (project / "away.db").rename(project / "jobs.db")
+    enqueue("greet", "Bo", "--after", "1h")
+    assert "cannot be reached" not in top.heard("2 jobs waiting").rsplit("mita top", 1)[1]
+    assert top.interrupt() == 0
