@@ -1,0 +1,100 @@
+"""The dashboard: every query over metrics that exist, every metric somewhere on it, and all of it on a real scrape."""
+
+import asyncio
+
+import pytest
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import generate_latest
+from prometheus_client.parser import text_string_to_metric_families
+
+from mita import Every, Mita
+from mita.metrics import TABLE
+from tests.engine.conftest import until, working
+from tests.watch.workload import Workload
+
+from .dashboard import FILE, PANELS, text
+from .metrics import known, unknown
+from .promql import NAME, Data, Series
+from .rules import firing, rules
+
+QUERIES = {f"{panel.title}: {legend}": query for panel in PANELS for legend, query in panel.queries.items()}
+STEP = 60.0
+
+
+def as_prometheus_sees(query: str) -> str:
+    """With Grafana's own variables filled in."""
+    return query.replace("$__rate_interval", "5m").replace("$queue", ".*").replace("$task", ".*")
+
+
+def test_the_file_is_what_the_panels_say() -> None:
+    assert FILE.read_text() == text(), "run: python -m tests.ops.dashboard"
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_a_query_names_only_what_there_is(name: str) -> None:
+    assert unknown(as_prometheus_sees(QUERIES[name])) == []
+
+
+def test_every_metric_is_on_it() -> None:
+    shown = " ".join(QUERIES.values())
+    assert [metric.name for metric in TABLE if metric.name not in shown] == []
+
+
+def test_a_name_that_is_wrong_would_be_noticed() -> None:
+    assert unknown("rate(mita_retried_total[5m])") == ["mita_retried_total"]
+    assert unknown('mita_jobs{queue="a", task="b"}') == ["mita_jobs{task}"]
+    assert unknown("sum by (reason) (mita_started_total)") == ["by (reason)"]
+
+
+async def scraped(registry: CollectorRegistry) -> str:
+    return (await asyncio.to_thread(generate_latest, registry)).decode()
+
+
+async def recorded() -> list[str]:
+    """Two scrapes of a process that runs jobs of every kind: before, and when all is done but one that waits."""
+    app, registry = Mita("memory://"), CollectorRegistry()
+    app.metrics(registry)
+    work = Workload(app, 200, seed=7)
+
+    @app.task(name="tick", queue="free")
+    async def tick() -> None: ...
+
+    async with app:
+        await work._walk.enqueue("s")
+        await app.repeat("tick", tick.call(), Every(0.05))
+        async with working(app, name="box"):
+            await until(lambda: _has(registry, 'mita_repeat_fires_total{policy="skip"'))
+            pages = [await scraped(registry)]
+            await work._enqueue()
+            await until(lambda: _has(registry, 'mita_finished_total{outcome="failed",queue="free",task="walk"}'))
+            await until(lambda: _has(registry, "mita_retry_exhausted_total"))
+            await app.repeats.remove("tick")
+            pages.append(await scraped(registry))
+    return pages
+
+
+async def _has(registry: CollectorRegistry, start: str) -> bool:
+    """A series that begins so and is not zero."""
+    return any(line.startswith(start) and not line.endswith(" 0.0") for line in (await scraped(registry)).splitlines())
+
+
+def series_of(pages: list[str]) -> list[Series]:
+    found: dict[str, Series] = {}
+    for n, page in enumerate(pages):
+        for family in text_string_to_metric_families(page):
+            for sample in family.samples:
+                labels = {NAME: sample.name, **sample.labels}
+                series = found.setdefault(str(sorted(labels.items())), Series(labels, []))
+                series.samples.append((n * STEP, float(sample.value)))
+    return list(found.values())
+
+
+async def test_every_query_has_an_answer_in_a_real_scrape() -> None:
+    series = series_of(await recorded())
+    assert {one.labels[NAME] for one in series} == set(known())
+    for one in series:
+        assert set(one.labels) - {NAME} <= known()[one.labels[NAME]]
+    data = Data(series)
+    empty = [name for name, query in QUERIES.items() if not data.ask(as_prometheus_sees(query), STEP)]
+    assert empty == []
+    assert [rule.name for rule in rules() if firing(rule, data, STEP, STEP)] == [], "all is well in that minute"
