@@ -48,6 +48,7 @@ class Crew:
         self._active = 0
         self._leaving = False
         self._strangers: set[str] = set()
+        self._success = Verdict(state=State.SUCCEEDED, keep=keep.succeeded)  # the latest
         self.finished = 0
         self.began: list[tuple[Claim, float]] = []  # runs that nobody was told of yet, and how long each waited here
 
@@ -136,7 +137,9 @@ class Crew:
 
     def _settle_as(self, claim: Claim, ending: Ending, seconds: float = 0.0, *, told: bool = False) -> None:
         if type(ending) is Returned:  # the happy path, a million times a day
-            verdict = Verdict(state=State.SUCCEEDED, result=ending.result, keep=self._keep.succeeded)
+            verdict = self._success
+            if verdict.result != ending.result:  # most give back what the one before them gave: nothing
+                verdict = self._success = Verdict(state=State.SUCCEEDED, result=ending.result, keep=verdict.keep)
             if log.isEnabledFor(logging.DEBUG):
                 log.debug("job %s of %s succeeded", claim.id, claim.task, extra=extras(claim, "succeeded", seconds))
         else:

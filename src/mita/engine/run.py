@@ -1,6 +1,7 @@
 """The only place that calls user code, and therefore the only one that catches everything."""
 
 import asyncio
+from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Any
 
@@ -27,10 +28,10 @@ def _stopped(execution: Execution) -> Ending | None:
 async def run_async(execution: Execution) -> Ending:
     """A coroutine handler, in the task and context of its own that the caller made for it."""
     if execution.home.tracer is None:
-        ending = await _run_async(execution)
+        ending = await _prepared(execution)
     else:
         with traces.running(execution.home.tracer, execution.claim) as span:
-            ending = _traced(span, execution, await _run_async(execution))
+            ending = _traced(span, execution, await _prepared(execution))
     if execution.reports:
         await execution.close_reports()
     return ending
@@ -54,23 +55,31 @@ def _traced(span: Any, execution: Execution, ending: Ending) -> Ending:
     return ending
 
 
-async def _run_async(execution: Execution) -> Ending:
+def _prepared(execution: Execution) -> Coroutine[Any, Any, Ending]:
+    """No more coroutines around the handler than it needs: each costs as much as a whole step of the way here."""
     task, claim = execution.task, execution.claim
     if (stopped := _stopped(execution)) is not None:
-        return stopped
+        return _over(stopped)
     try:
         args, kwargs = task.arguments.unpack(claim.payload)
     except UsageError as error:
-        return Unreadable(told(error, task, claim))
+        return _over(Unreadable(told(error, task, claim)))
     if task.wants_job:
         args = (Job(claim, execution), *args)
     timeout = options_of(claim.options).timeout
     if timeout is None:
-        return await _call(execution, task.fn, args, kwargs)
-    bound = asyncio.timeout(timeout)
+        return _call(execution, task.fn, args, kwargs)
+    return _within(timeout, _call(execution, task.fn, args, kwargs))
+
+
+async def _over(ending: Ending) -> Ending:
+    return ending
+
+
+async def _within(timeout: float, run: Coroutine[Any, Any, Ending]) -> Ending:
     try:
-        async with bound:
-            return await _call(execution, task.fn, args, kwargs)
+        async with asyncio.timeout(timeout):
+            return await run
     except TimeoutError:
         return TimedOut(timeout)
 

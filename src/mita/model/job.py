@@ -1,4 +1,8 @@
-"""A job, from the moment somebody asks for it to the record of what became of it."""
+"""A job, from the moment somebody asks for it to the record of what became of it.
+
+`gc=False`: many of these are made at a time, they hold nothing that could hold them, and a collector that looks at each of
+them again and again takes a quarter of the time of a bulk enqueue.
+"""
 
 from enum import StrEnum
 from typing import Any
@@ -30,7 +34,7 @@ class WhenBusy(StrEnum):
     REPLACE = "replace"
 
 
-class NewJob(Struct, frozen=True, kw_only=True):
+class NewJob(Struct, frozen=True, kw_only=True, gc=False):
     """A job to be. `payload`, `options` and `headers` are packed by the client; a store never looks inside them."""
 
     id: str
@@ -50,14 +54,14 @@ class NewJob(Struct, frozen=True, kw_only=True):
     fire_time: Moment | None = None
 
 
-class Receipt(Struct, frozen=True):
+class Receipt(Struct, frozen=True, gc=False):
     """The answer to a `NewJob`: the job's id, or that of the earlier job that holds its unique key."""
 
     id: str
     created: bool = True
 
 
-class Claim(Struct, frozen=True):
+class Claim(Struct, frozen=True, gc=False):
     """A worker's hold on a job: what a run needs to know, and the token that lets it put the job down again.
 
     `at` is the store's clock at the claim. `ref` is the store's own handle; nobody else looks inside.

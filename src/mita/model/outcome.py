@@ -12,7 +12,7 @@ from .time import Moment, Wait, When
 # ---------------------------------------------------------------- endings: what a run says of itself
 
 
-class Returned(Struct, frozen=True, tag=True):
+class Returned(Struct, frozen=True, tag=True, gc=False):
     """The handler gave back a value (packed)."""
 
     result: bytes
@@ -85,7 +85,7 @@ class Counter(StrEnum):
     CRASHES = "crashes"
 
 
-class Verdict(Struct, frozen=True, kw_only=True):
+class Verdict(Struct, frozen=True, kw_only=True, gc=False):
     """What becomes of a job, ready to be applied as it stands: a store adds nothing to it but the moment.
 
     `when`: the new due time of a job that goes back to the queue; None keeps the old one.
@@ -106,7 +106,7 @@ class Verdict(Struct, frozen=True, kw_only=True):
     note: str = ""
 
 
-class Settlement(Struct, frozen=True):
+class Settlement(Struct, frozen=True, gc=False):
     """One claim put down. Stores look no further than the verdict; the rest is for whoever watches: how many `seconds` the
     run took, and whether it had been `told` to stop (then it ends as cancelled, whatever it came to)."""
 

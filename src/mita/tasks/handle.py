@@ -12,7 +12,7 @@ from .options import Options
 R_co = TypeVar("R_co", covariant=True)
 
 
-class Call(Struct, Generic[R_co], frozen=True):
+class Call(Struct, Generic[R_co], frozen=True, gc=False):
     """A task with its arguments, checked and packed: ready to be enqueued, alone, with many or by a repeat."""
 
     task: str
@@ -34,15 +34,12 @@ class Tracker(Protocol):
     def result_sync(self, id: str, timeout: float | None = None) -> Any: ...
 
 
-class Handle(Generic[R_co]):
+class Handle(Struct, Generic[R_co], eq=False, gc=False):
     """An enqueued job. `created` is False when its unique key belonged to an earlier job, whose handle this then is."""
 
-    __slots__ = ("_tracker", "created", "id")
-
-    def __init__(self, id: str, created: bool, tracker: Tracker) -> None:
-        self.id = id
-        self.created = created
-        self._tracker = tracker
+    id: str
+    created: bool
+    _tracker: Tracker
 
     async def result(self, timeout: float | None = None) -> R_co:
         """Wait for the job to end and give what its task returned.
