@@ -120,6 +120,19 @@ class Bench:
             figure.failed(f"{answer['passed_over']:,} times a repeat came so late that windows were passed over")
         return figure
 
+    def bloat(self, figure: Figure, jobs: int, task: str, beside: str = "") -> Figure:
+        """What a claimed job costs as more and more have gone before it."""
+        with self.scene() as scene, Window() as window:
+            scene.calm()
+            answer = scene.ask("bloat", total=jobs, core=self.lab.core, most=jobs, task=task, beside=beside)
+        curve = answer["curve"]
+        figure.jobs, figure.noise = jobs, noise(window)
+        figure.slices = [Slice(waiting=moved, cost=cost) for moved, cost in curve]
+        figure.values = [round(1e6 / cost) for _, cost in curve]
+        figure.value = figure.values[-1]
+        figure.against = round(figure.values[-1] / figure.values[0], 3)
+        return figure
+
     def raw(self, jobs: int) -> list[Figure]:
         """The raw loop of the engine, in a process of its own as a worker would be."""
         runs = [self._raw_once(jobs) for _ in range(self.sizes.repeat)] if self.store in RAW else []

@@ -108,6 +108,22 @@ def growth_scheduled(report: Report) -> Board | None:
     return _lines(report, words, points)
 
 
+def bloat(report: Report) -> Board | None:
+    words = Words(
+        title="Cost of a claim after so many jobs (PostgreSQL)",
+        across="jobs moved through the queue",
+        up=_COST,
+        source=_source(report),
+    )
+    names = ("nothing beside it", "an old snapshot", "the same, keys")
+    drawn = [
+        Line(name, colour, [(part.waiting, part.cost) for part in figure.slices])
+        for name, colour, figure in zip(names, ("green", "orange", "red"), report.find("postgres", "bloat"), strict=False)
+        if len(figure.slices) > 1
+    ]
+    return lines(words, drawn) if drawn else None
+
+
 def _lines(report: Report, words: Words, points: Callable[[str], list[tuple[float, float]]]) -> Board | None:
     drawn = [Line(NAMES[store], _COLOURS[store], found) for store in report.stores if len(found := points(store)) > 1]
     return lines(words, drawn) if drawn else None
@@ -118,4 +134,5 @@ PLOTS: dict[str, Callable[[Report], Board | None]] = {
     "processes.svg": crews,
     "growth-ready.svg": growth_ready,
     "growth-scheduled.svg": growth_scheduled,
+    "bloat.svg": bloat,
 }

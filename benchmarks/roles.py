@@ -46,6 +46,7 @@ class Brief(Struct, frozen=True, kw_only=True):
     keep: float = 0.0
     loads: list[Load] = []
     beside: str = ""  # a producer that runs in the worker's own process
+    task: str = "noop"
     number: int = 0
     concurrency: int = 100
     threads: int = 16
@@ -184,6 +185,15 @@ async def repeats(stage: Stage) -> object:
     return await fire_many(stage.app, stage.tasks["noop"].call(0, TEXT), brief.most, brief.seconds, brief.seed)
 
 
+async def bloat(stage: Stage) -> object:
+    """`most` jobs of one task moved through few that wait; `beside` says that somebody keeps an old snapshot open."""
+    from .bloat import move_through  # it needs the driver
+
+    brief = stage.brief
+    make = maker(stage.tasks, brief.task)
+    return await move_through(stage.app, make, stage.record, brief.most, brief.url if brief.beside else None)
+
+
 ROLES: dict[str, Role] = {
     "load": load,
     "work": work,
@@ -193,6 +203,7 @@ ROLES: dict[str, Role] = {
     "pickup": pickup,
     "timer": timer,
     "repeats": repeats,
+    "bloat": bloat,
 }
 
 

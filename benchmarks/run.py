@@ -130,6 +130,9 @@ def _trouble(bench: Bench) -> str | None:
 
 
 def _one(bench: Bench, name: str, json: Path, progress: Progress) -> None:
+    if WORKLOADS[name].only not in ("", bench.store):
+        progress.skip(f"{bench.store} {name}: is about {WORKLOADS[name].only}")
+        return
     if WORKLOADS[name].processes and not bench.engine.shared:
         progress.skip(f"{bench.store} {name}: needs a store that processes can share")
         return

@@ -119,9 +119,12 @@ class Scene:
             self._lab.watch(what, now, total)
             time.sleep(_LOOK_EVERY)
 
-    def ask(self, role: str, **brief: Any) -> Any:
-        """Run a role to its end, and give its answer."""
-        return msgspec.json.decode(self._answer(role, self._start(role, replace(self._brief, **brief))))
+    def ask(self, role: str, *, total: int = 0, **brief: Any) -> Any:
+        """Run a role to its end, and give its answer. One that takes long notes how many of a `total` are done."""
+        process = self._start(role, replace(self._brief, **brief))
+        if total:
+            self._until(role, total, lambda: total if process.code is not None else self.record.head[LOADED], [])
+        return msgspec.json.decode(self._answer(role, process))
 
     def run(self, name: str, argv: list[str]) -> str:
         """Run a program to its end, and give what it said."""

@@ -11,19 +11,22 @@ BULK_MOST = 400_000
 HOUR = 3600.0
 _FIRING = 10.0  # seconds
 _FEWER_REPEATS = {"memory": 1000, "nats": 500}  # these look through all of them for those that are due
+_RAW_MOST = 400_000
 _RAW = 3  # times the jobs of a plain drain, or the raw loop would be over before it can be timed
 
 
 class Workload(Struct, frozen=True):
-    """`about` is for `--list`; `processes`: whether it needs a store that processes can share."""
+    """`about` is for `--list`; `processes`: whether it needs a store that processes can share; `only`: the
+    one store that it is about."""
 
     about: str
     run: Callable[[Bench], Iterator[Figure]]
     processes: bool = False
+    only: str = ""
 
 
 def raw(bench: Bench) -> Iterator[Figure]:
-    yield from bench.raw(_RAW * bench.sizes.drain)
+    yield from bench.raw(min(_RAW * bench.sizes.drain, _RAW_MOST))
 
 
 def enqueue(bench: Bench) -> Iterator[Figure]:
@@ -120,6 +123,17 @@ def memory(bench: Bench) -> Iterator[Figure]:
     yield figure.failed(*measured[-1].problems)
 
 
+def bloat(bench: Bench) -> Iterator[Figure]:
+    """Claims alone are timed; the figure is their rate at the end, beside that of the beginning."""
+    jobs = bench.sizes.drain
+    for name, part, task, beside in (
+        ("claims after {:,} jobs", jobs, "noop", ""),
+        ("the same beside an old snapshot, {:,}", jobs // 4, "noop", "snapshot"),
+        ("the same with keys, {:,}", jobs // 4, "keyed", "snapshot"),
+    ):
+        yield bench.bloat(bench.figure("bloat", name.format(part)), part, task, beside)
+
+
 WORKLOADS: dict[str, Workload] = {
     "enqueue": Workload("enqueue one by one, each call awaited", enqueue),
     "bulk": Workload("enqueue in bulk, 1,000 jobs per call", bulk),
@@ -136,5 +150,6 @@ WORKLOADS: dict[str, Workload] = {
     "keys": Workload("1,000 resource keys, one job at a time for each", keys),
     "processes": Workload("1, 2 and 4 worker processes", processes, processes=True),
     "kept": Workload("drain with results kept for an hour", kept),
+    "bloat": Workload("claims after many jobs, and beside an old snapshot (PostgreSQL)", bloat, only="postgres"),
     "memory": Workload("memory of the worker at the first job, half way and at the end", memory),
 }

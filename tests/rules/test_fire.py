@@ -10,7 +10,7 @@ from mita.errors import UsageError
 from mita.model.pattern import MOST_IN_ONE_GO, All, Cron, Every, JobTemplate, RepeatSpec
 from mita.model.repeat import Firing, Repeat, RepeatState
 from mita.model.time import DAY, HOUR, MINUTE, SECOND, Moment, When
-from mita.rules import fire
+from mita.rules import cron, fire
 from mita.rules.fire import fire_id, fires, first, plan, preview
 from tests.counting import calls_counted
 
@@ -65,12 +65,29 @@ def test_a_firing_names_what_it_compares() -> None:
 # ---------------------------------------------------------------- missed windows
 
 
-def test_skip_makes_nothing_of_windows_that_are_long_over() -> None:
-    now = NOON + 10 * MINUTE + 5
-    firing = turn(spec(missed="skip"), now)
-    assert set(times(firing)) <= {NOON + 10 * MINUTE}
-    assert firing.next == NOON + 11 * MINUTE
-    assert firing.fired == len(firing.jobs)
+@pytest.mark.parametrize("late", [0, 5, MINUTE - 1])
+@pytest.mark.parametrize("pattern", [MINUTELY, Cron("* * * * *")])
+def test_skip_drops_what_is_over_and_makes_the_one_that_is_merely_late(pattern: Every | Cron, late: int) -> None:
+    firing = turn(spec(pattern, missed="skip"), NOON + 10 * MINUTE + late)
+    assert times(firing) == [NOON + 10 * MINUTE]
+    assert (firing.next, firing.fired, firing.last) == (NOON + 11 * MINUTE, 1, NOON + 10 * MINUTE)
+
+
+@pytest.mark.parametrize("line", ["* * * * *", "0 9 1 1 *", "*/7 2,14 * * MON", "0 0 29 2 *", "* * * * * *"])
+def test_the_one_that_is_merely_late_is_found_after_years(line: str) -> None:
+    """I14: from near its end, however many windows were missed."""
+    now = NOON + 6 * 366 * DAY + 12_345
+    firing = turn(spec(Cron(line), missed="skip"), now)
+    [latest] = times(firing)
+    assert latest <= now
+    assert next(cron.after(Cron(line), latest)) == firing.next
+    assert firing.next is not None
+    assert now < firing.next
+
+
+def test_skip_makes_the_last_window_before_its_end() -> None:
+    firing = turn(spec(missed="skip", end_before=NOON + 3 * MINUTE), NOON + HOUR)
+    assert (times(firing), firing.state) == ([NOON + 2 * MINUTE], RepeatState.FINISHED)
 
 
 def test_once_makes_one_job_dated_at_the_first_missed_fire() -> None:
@@ -178,8 +195,8 @@ def test_a_limit_that_is_already_reached_makes_nothing() -> None:
 
 
 def test_windows_that_were_passed_over_do_not_use_up_the_limit() -> None:
-    firing = turn(spec(limit=1, missed="skip"), NOON + HOUR - 1)
-    assert (firing.state is RepeatState.ACTIVE) == (firing.fired == 0)
+    firing = turn(spec(limit=2, missed="skip"), NOON + HOUR - 1)
+    assert (firing.state, firing.fired) == (RepeatState.ACTIVE, 1)
 
 
 def test_nothing_fires_at_or_after_the_end() -> None:

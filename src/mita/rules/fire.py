@@ -7,7 +7,7 @@ from itertools import islice, takewhile
 from mita.model.job import NewJob
 from mita.model.pattern import MOST_IN_ONE_GO, All, Cron, Every, Pattern, RepeatSpec
 from mita.model.repeat import Firing, Repeat, RepeatState
-from mita.model.time import SECOND, Moment, When
+from mita.model.time import MINUTE, SECOND, Moment, When
 
 from . import cron
 
@@ -74,15 +74,27 @@ def plan(repeat: Repeat, spec: RepeatSpec, now: Moment) -> Firing:
 
 
 def _missed(spec: RepeatSpec, cursor: Moment, now: Moment) -> list[Moment]:
-    """The windows to make jobs for, of those that have passed."""
+    """The windows to make jobs for, of those that have come. The last of them is merely late: it is not dropped."""
     match spec.missed:
         case "skip":
-            return []
+            return [_latest(spec, cursor, now)]
         case "once":
             return [cursor]
         case All(most):
             missed = takewhile(lambda time: time <= now, fires(spec, cursor, cursor))
             return [cursor, *islice(missed, min(most, MOST_IN_ONE_GO) - 1)]
+
+
+def _latest(spec: RepeatSpec, cursor: Moment, now: Moment) -> Moment:
+    """The last window that has come. It is looked for near now first, so that a long outage is not walked through."""
+    span = spec.pattern.interval if isinstance(spec.pattern, Every) else MINUTE
+    while True:
+        after = max(cursor, now - span)
+        come = takewhile(lambda time: time <= now, fires(spec, after, cursor))
+        latest = max(come, default=cursor)
+        if latest > cursor or after == cursor:
+            return latest
+        span *= 4
 
 
 def _ending(spec: RepeatSpec, count: int, future: Moment | None) -> str:

@@ -1,0 +1,67 @@
+"""Many jobs moved through few that wait: whether claims stay as cheap as they were, also beside a session that keeps an old
+snapshot open, so that no dead row can be swept away."""
+
+import statistics
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import psycopg
+
+from mita import Mita
+from mita.model.job import State
+from mita.model.outcome import Settlement, Verdict
+from mita.ports.store import Store
+from mita.stores.postgres.connection import parse
+
+from .record import LOADED, Record
+from .worker_app import QUEUE, Make
+
+LIVE = 10_000
+BATCH = 500
+POINTS = 20  # of the curve
+_LEASE = 600_000  # ms
+_DONE = Verdict(state=State.SUCCEEDED, keep=0)
+
+
+async def move_through(app: Mita, make: Make, record: Record, jobs: int, pin: str | None) -> dict[str, Any]:
+    """The curve: how many were moved, and the median of what a claimed job cost since the last point, in microseconds."""
+    live = min(LIVE, jobs // 10)
+    store = await app.open_store()
+    try:
+        for start in range(0, live, BATCH):
+            await app.enqueue_many([make(i) for i in range(start, start + BATCH)])
+        async with _pinned(pin):
+            return {"curve": [point async for point in _points(app, store, make, record, jobs)]}
+    finally:
+        await store.close()
+
+
+async def _points(app: Mita, store: Store, make: Make, record: Record, jobs: int) -> AsyncIterator[tuple[int, float]]:
+    costs: list[float] = []
+    moved, due = 0, jobs // POINTS
+    while moved < jobs:
+        began = time.perf_counter()
+        claims = (await store.claim([QUEUE], BATCH, _LEASE, "bench")).claims
+        costs.append((time.perf_counter() - began) * 1e6 / max(1, len(claims)))
+        await store.settle([Settlement(claim, _DONE) for claim in claims])
+        await app.enqueue_many([make(moved + n) for n in range(len(claims))])
+        moved += len(claims)
+        record.head[LOADED] = moved
+        if moved >= due:
+            yield moved, round(statistics.median(costs), 2)
+            costs, due = [], due + jobs // POINTS
+
+
+@asynccontextmanager
+async def _pinned(url: str | None) -> AsyncIterator[None]:
+    """Somebody's long report."""
+    if url is None:
+        yield
+        return
+    told, _ = parse(url)
+    async with await psycopg.AsyncConnection.connect(**told) as holder:
+        await holder.execute("set transaction isolation level repeatable read")
+        await holder.execute("select txid_current()")
+        yield
