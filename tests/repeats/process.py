@@ -20,6 +20,7 @@ async def main(kind: str, url: str, namespace: str, lock: float) -> None:
 
     scheduler = LoneScheduler(opened, SchedulerSettings(lock=lock, poll=0.05))
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, scheduler.stop)
+    logging.info("it can be told to stop")
     await scheduler.run()
 
 

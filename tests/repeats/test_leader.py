@@ -89,6 +89,10 @@ async def test_a_leader_that_comes_back_late_fires_nothing_twice(shared: tuple[S
 
             await eventually(enough, f"{least} fires; {[process.said for process in three]}", 90)
 
+        async def all_there() -> bool:
+            return all("told to stop" in process.said for process in three)
+
+        await eventually(all_there, "three processes have started", 90)
         await fires(20)
         [leader] = [process for process in three if process.took]
         await freeze(scene, leader)
