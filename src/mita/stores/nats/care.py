@@ -16,7 +16,7 @@ from .reads import Found
 from .records import Presence, Record, pack, read_record
 from .tx import TTL, Tx, seconds, transact
 
-LOOK_AT = 5000  # the oldest homes that a prune looks at: the server itself forgets the others in time
+LOOK_AT = 2000  # homes that a prune looks at, at the least: the server itself forgets what has expired, in time
 
 
 async def pause(context: Context, queues: Sequence[str]) -> None:
@@ -61,30 +61,39 @@ async def leave(context: Context, worker: str) -> None:
 async def prune(context: Context, limit: int, most: int) -> int:
     """What has expired, the oldest first; then what a queue keeps of succeeded jobs beyond the newest `most`.
 
-    Homes come in the order in which they were written, so of ended jobs the oldest come first."""
+    Homes come in the order in which they were written, so of ended jobs the oldest come first. What is met before the first
+    of them (scheduled jobs, most of all) is not looked at again: whatever becomes of it is written further on."""
+    ended = await _ended(context, limit, most)
     now = context.clock.now()
-    expired: list[tuple[Record, Found]] = []
-    succeeded: dict[str, list[tuple[Record, Found]]] = {}
-    looked_at = 0
-    async for slice in context.reader.scan(context.subjects.homes()):
-        for message in slice:
-            record = read_record(message.body)
-            if record.gone or record.state not in TERMINAL:
-                continue
-            if record.expires is not None and record.expires <= now:
-                expired.append((record, message))
-            elif record.state is State.SUCCEEDED:
-                succeeded.setdefault(record.queue, []).append((record, message))
-        looked_at += len(slice)
-        if looked_at >= max(LOOK_AT, most + limit):
-            break
+    expired = [one for one in ended if one[0].expires is not None and one[0].expires <= now]
     expired.sort(key=lambda one: (one[0].expires or 0, one[0].age))
     going = expired[:limit]
+    succeeded: dict[str, list[tuple[Record, Found]]] = {}
+    for record, home in ended:
+        if record.state is State.SUCCEEDED and (record.expires is None or record.expires > now):
+            succeeded.setdefault(record.queue, []).append((record, home))
     for queue in sorted(succeeded):
         done = sorted(succeeded[queue], key=lambda one: (one[0].finished or 0, one[0].age))
         surplus = done[: max(0, len(done) - most)]
         going += surplus[: limit - len(going)]
-    return await _forget(context, [message for _, message in going])
+    return await _forget(context, [home for _, home in going])
+
+
+async def _ended(context: Context, limit: int, most: int) -> list[tuple[Record, Found]]:
+    """The oldest homes of jobs that have ended: so many that a surplus shows, if there can be one."""
+    ended: list[tuple[Record, Found]] = []
+    start, looked_at, left = context.nothing_ended_before, 0, 1
+    while left and (looked_at < LOOK_AT or (ended and looked_at < most + limit and looked_at + left > most)):
+        homes, left = await context.reader.slice(context.subjects.homes(), start, LOOK_AT)
+        for home in homes:
+            record = read_record(home.body)
+            if not record.gone and record.state in TERMINAL:
+                ended.append((record, home))
+        looked_at += len(homes)
+        start = homes[-1].seq + 1 if homes else start
+        if not ended:
+            context.nothing_ended_before = start
+    return ended
 
 
 async def _forget(context: Context, homes: list[Found]) -> int:

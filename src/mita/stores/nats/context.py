@@ -25,6 +25,7 @@ class Context:
         self.bell = Bell(wire, subjects)
         self.fail_point: Callable[[str], Awaitable[None]] = _nothing  # tests die here, between two steps of a verb
         self.lines: set[Line] = set()  # those for which there is a consumer
+        self.nothing_ended_before = 1  # the sequence before which no home is one of a job that has ended
         self.leaderless: set[Line] = set()  # those for which nobody answered when they were last asked
 
     def ring(self, topics: Collection[str]) -> None:

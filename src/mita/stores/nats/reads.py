@@ -18,7 +18,7 @@ from mita.errors import StoreError
 from .wire import PATIENCE, RECONNECT_PATIENCE, Wire
 
 ASK_FOR = 400  # subjects in one question; the server gives at most 1,024 answers to one
-BATCH = 500
+BATCH = 5000  # the server counts what is left once for each answer, which takes it longer the more there is
 SCAN_BYTES = 4_000_000
 TRIES = 400
 A_MOMENT = 0.005

@@ -196,7 +196,7 @@ class Walk:
 
         Nobody depends on it: the server rings when it puts a job in the line."""
         believed = self._next_due.get(queue)
-        if believed is not None and queue not in self._context.bell.changed and believed[0] > now:
+        if believed is not None and believed[0] > now and not self._may_have_changed(queue, believed[0] - now):
             return now + SOON if believed[1] is not None and believed[1] <= now else believed[1]
         self._context.bell.changed.discard(queue)
         found, left = await self._context.reader.slice(self._context.subjects.homes(queue), 1, LOOK_AHEAD)
@@ -206,6 +206,10 @@ class Walk:
             due = now + SOON if due is None else min(due, now + SOON)
         self._next_due[queue] = (now + (SAME if left else SOON), due)
         return due
+
+    def _may_have_changed(self, queue: str, believed_for: Wait) -> bool:
+        """Of a queue with many homes we only say: soon. To hear that there is one more changes nothing."""
+        return queue in self._context.bell.changed and believed_for <= SOON
 
     async def _anything_ready(self, names: set[str], now: Moment) -> bool:
         for name in names:
