@@ -1,6 +1,7 @@
 """Real NATS servers on this machine: on free ports, in folders of their own, ended by their process id."""
 
 import atexit
+import os
 import shutil
 import signal
 import socket
@@ -16,6 +17,9 @@ FRESH = count(1)
 
 
 def program() -> str:
+    """The server of the test requirements, or another that MITA_NATS_SERVER names."""
+    if chosen := os.environ.get("MITA_NATS_SERVER"):
+        return chosen
     beside = Path(sys.executable).parent / "nats-server"
     found = str(beside) if beside.exists() else shutil.which("nats-server")
     assert found, "pip install -r requirements/dev.txt"
@@ -43,6 +47,10 @@ class Server:
     @property
     def url(self) -> str:
         return f"nats://127.0.0.1:{self.port}"
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.port}"
 
     @property
     def pid(self) -> int:

@@ -1,6 +1,7 @@
 """What can be wrong with a server, an address or a name: a clear error, and never an injected subject."""
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -193,12 +194,13 @@ async def test_an_id_with_wildcards_finds_nobody(store: NatsStore, id: str) -> N
 # ---------------------------------------------------------------- addresses
 
 
-def test_an_address_in_full() -> None:
-    store = parse("nats://user:p%40ss@one:4223,two?namespace=shop&replicas=3&creds=/tmp/me.creds")
+def test_an_address_in_full(tmp_path: Path) -> None:
+    (tmp_path / "me.creds").touch()
+    store = parse(f"nats://user:p%40ss@one:4223,two?namespace=shop&replicas=3&creds={tmp_path}/me.creds")
     assert store._servers == ["nats://one:4223", "nats://two:4222"]
     assert store._subjects.stream == "mita_shop"
     assert store._replicas == 3
-    assert store._options == {"user": "user", "password": "p@ss", "user_credentials": "/tmp/me.creds"}
+    assert store._options == {"user": "user", "password": "p@ss", "user_credentials": f"{tmp_path}/me.creds"}
 
 
 def test_tls() -> None:

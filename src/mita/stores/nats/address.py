@@ -1,5 +1,12 @@
-"""From a URL to a store: `nats://user:password@one:4222,two:4222?namespace=shop&replicas=3&creds=/path`."""
+"""From a URL to a store: `nats://user:password@one:4222,two:4222?namespace=shop&replicas=3&creds=/path`.
 
+Files are named by their paths: `creds` and `nkey` say who we are, `ca` who must vouch for a `tls://` server (else the
+authorities of this system), `cert` and `key` are shown to a server that asks for ours.
+"""
+
+import ssl
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
@@ -9,7 +16,8 @@ from mita.ports.clock import Clock
 from .store import NatsStore
 
 SCHEMES = ("nats", "tls")
-OPTIONS = ("namespace", "replicas", "creds", "token", "name")
+FILES = ("creds", "nkey", "ca", "cert", "key")
+OPTIONS = ("namespace", "replicas", "token", "name", *FILES)
 
 
 def parse(url: str, namespace: str = "mita", clock: Clock | None = None) -> NatsStore:
@@ -23,9 +31,9 @@ def parse(url: str, namespace: str = "mita", clock: Clock | None = None) -> Nats
     servers = [f"{scheme}://{_host(host)}" for host in hosts.split(",")]
     options = _credentials(unquote(who), given)
     if scheme == "tls":
-        import ssl
-
-        options["tls"] = ssl.create_default_context()
+        options["tls"] = _tls(given)
+    elif wrong := [name for name in ("ca", "cert", "key") if name in given]:
+        raise UsageError(f"?{wrong[0]}= is for tls:// and this is a nats:// URL")
     replicas = _number(given.get("replicas", "1"))
     return NatsStore(servers, namespace=given.get("namespace", namespace), replicas=replicas, options=options, clock=clock)
 
@@ -38,7 +46,22 @@ def _options(query: str) -> dict[str, str]:
     for name in given:
         if name not in OPTIONS:
             raise UsageError(f"?{name}= is not known to a nats:// URL: use {', '.join(OPTIONS)}")
+        if name in FILES and not Path(given[name]).is_file():
+            raise UsageError(f"?{name}={given[name]}: there is no such file")
     return given
+
+
+def _tls(given: dict[str, str]) -> ssl.SSLContext:
+    if ("cert" in given) != ("key" in given):
+        raise UsageError("?cert= and ?key= go together: a certificate is shown with the key it was made for")
+    try:
+        context = ssl.create_default_context(cafile=given.get("ca"))
+        if "cert" in given:
+            context.load_cert_chain(given["cert"], given["key"])
+    except ssl.SSLError as error:
+        named = ", ".join(f"?{name}={given[name]}" for name in ("ca", "cert", "key") if name in given)
+        raise UsageError(f"{named}: cannot be read: {error}") from error
+    return context
 
 
 def _host(host: str) -> str:
@@ -63,6 +86,10 @@ def _credentials(who: str, given: dict[str, str]) -> dict[str, Any]:
         options["token"] = given["token"]
     if "creds" in given:
         options["user_credentials"] = given["creds"]
+    if "nkey" in given:
+        options["nkeys_seed"] = given["nkey"]
+    if ("creds" in given or "nkey" in given) and find_spec("nkeys") is None:
+        raise UsageError("?creds= and ?nkey= need the package that signs with them: pip install 'mita[nats-keys]'")
     if "name" in given:
         options["name"] = given["name"]
     return options

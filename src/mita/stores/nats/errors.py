@@ -5,6 +5,7 @@ from nats.errors import (
     ConnectionClosedError,
     MaxPayloadError,
     NoServersError,
+    SecureConnWantedError,
 )
 from nats.errors import (
     TimeoutError as NatsTimeout,
@@ -30,6 +31,8 @@ def translated(error: BaseException, what: str = "NATS") -> StoreError:
     text = str(error) or type(error).__name__
     if isinstance(error, AuthorizationError) or "authorization" in text.lower() or "permissions violation" in text.lower():
         return StoreError(f"{what}: this user may not do that: {text}", transient=False)
+    if isinstance(error, SecureConnWantedError):
+        return StoreError(f"{what}: the URL says tls:// and the server does not ask for TLS", transient=False)
     if isinstance(error, MaxPayloadError | ValueError):
         return StoreError(f"{what}: {text}", transient=False)
     passing = isinstance(error, NoServersError | NatsTimeout | ConnectionClosedError | OSError | TimeoutError)

@@ -39,12 +39,14 @@ class Ack(msgspec.Struct):
 _read = msgspec.json.Decoder(Ack).decode
 
 
-def nobody_heard(answer: bytes) -> bool:
+def nobody_heard(answer: bytes | int) -> bool:
     """No server stood ready to take it: an answer of headers alone."""
-    return answer[:8] == b"NATS/1.0"
+    return not isinstance(answer, int) and answer[:8] == b"NATS/1.0"
 
 
-def read_ack(answer: bytes) -> Ack:
+def read_ack(answer: bytes | int) -> Ack:
+    if isinstance(answer, int):
+        return Ack(answer)
     if nobody_heard(answer):
         raise StoreError("no JetStream answers: it is not enabled, or its stream has no leader now", transient=True)
     return _read(answer)
@@ -65,9 +67,8 @@ def batched(message: Out, batch: bytes, at: int, *, last: bool) -> Out:
     return message._replace(headers=message.headers + part + commit)
 
 
-def check_size(message: Out, most: int) -> None:
-    if len(message.body) > most:
-        raise StoreError(
-            f"a message of {len(message.body)} bytes is more than this server takes ({most}): "
-            "raise its max_payload, or make the job's arguments, result or notes smaller"
-        )
+def too_big(message: Out, most: int) -> StoreError:
+    return StoreError(
+        f"a message of {len(message.body)} bytes is more than this server takes ({most}): "
+        "raise its max_payload, or make the job's arguments, result or notes smaller"
+    )

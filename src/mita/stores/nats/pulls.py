@@ -12,7 +12,6 @@ from .context import Context, Line
 from .records import Record, read_record
 from .wire import PATIENCE, Hear, Wire
 
-ACK = b"+ACK"
 EMPTY = (b"404", b"408", b"000")  # nothing there, nothing came in time, and a connection that was lost
 ELECTION = 0.5  # seconds for which a line without a leader is asked again, before the claim goes on without it
 A_MOMENT = 0.005
@@ -82,7 +81,7 @@ class Hand:
         self.delivered += 1
         record = read_record(data) if data else None
         if record is None:  # a job that was taken out of the line
-            self._wire.say(reply, ACK)
+            self._wire.say(reply, b"")
         elif not record.gone:  # and what is not ours is not ours to remove
             self._wire.seen = max(self._wire.seen, sequence)
             self.tickets.append(Ticket(subject.decode(), reply, sequence, record))
@@ -113,9 +112,8 @@ def _origin(reply: bytes) -> tuple[bytes, int]:
 
 
 def acknowledge(context: Context, tickets: list[Ticket]) -> None:
-    """Sent with the next flush. One that is lost comes again, and meets a home record that is newer than it."""
-    for ticket in tickets:
-        context.wire.say(ticket.reply, ACK)
+    """Empty answers, sent with the next flush. One that is lost lets its ticket come again, to meet a home that is newer."""
+    context.wire.send(b"".join([b"PUB %b 0\r\n\r\n" % ticket.reply for ticket in tickets]))
 
 
 def give_back(context: Context, ticket: Ticket, wait_ns: int) -> None:

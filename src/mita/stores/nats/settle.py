@@ -20,7 +20,7 @@ from . import indexes
 from .context import Context
 from .messages import Out
 from .records import Record, Ref, noted
-from .tx import EXPECT, Place, Tx, home_message, soon, ticket_message, transact
+from .tx import EXPECT, Place, Tx, forgotten, home_message, soon, ticket_message, transact
 
 TOGETHER = 100  # jobs with keys in one batch
 
@@ -59,7 +59,10 @@ async def _settle_plain(
     messages, records = [], []
     for at in plain:
         ref, verdict = settlements[at].claim.ref, settlements[at].verdict
-        record = replace(ref.record, **put_down(ref.record, verdict, now))
+        if _is_forgotten(ref.record, verdict):
+            record = forgotten(ref.record, verdict.state)
+        else:
+            record = replace(ref.record, **put_down(ref.record, verdict, now))
         body, headers = home_message(context, record, now)
         messages.append(Out(ref.home, body, headers + EXPECT % ref.seq))
         records.append(record)
@@ -77,6 +80,11 @@ async def _settle_plain(
     if back := {record.queue for record in records if record.state is State.QUEUED}:
         context.ring(back)
     return doubtful
+
+
+def _is_forgotten(record: Record, verdict: Verdict) -> bool:
+    """Nothing is kept of it, so nothing has to be written of how it went."""
+    return verdict.keep == 0 and verdict.state in TERMINAL and record.asked is None
 
 
 async def _settle_some(tx: Tx, settlements: Sequence[Settlement]) -> list[bool]:

@@ -88,8 +88,10 @@ def home_message(context: Context, record: Record, now: Moment) -> tuple[bytes, 
         at = fires(record, now)
         return pack(replace(record, fires=at)), SCHEDULE % (as_stamp(at), ready)
     if record.state in TERMINAL:
+        if record.gone and not record.task:
+            return pack(record), TTL % FORGET
         if record.gone or record.expires is None or record.expires <= now:
-            return pack(forgotten(record)), TTL % FORGET
+            return pack(forgotten(record, record.state)), TTL % FORGET
         return pack(record), TTL % (seconds(record.expires - now) + SLACK)
     return pack(record), b""
 
@@ -112,8 +114,8 @@ def seconds(wait: Wait) -> int:
     return max(1, -(-wait // SECOND))
 
 
-def forgotten(record: Record) -> Record:
-    return Record(record.id, "", record.queue, record.state, record.priority, 0, 0, b"", token=record.token, gone=True)
+def forgotten(record: Record, state: State) -> Record:
+    return Record(record.id, "", record.queue, state, record.priority, 0, 0, b"", token=record.token, gone=True)
 
 
 def ticket_message(context: Context, record: Record, home: str, seq: int, now: Moment) -> Out:

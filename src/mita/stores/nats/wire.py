@@ -12,11 +12,12 @@ from typing import Any, TypeAlias
 
 import msgspec
 from nats.aio.client import Client
+from nats.errors import SecureConnWantedError
 
 from mita.errors import StoreError
 
 from .errors import CutOff, refused, translated
-from .messages import Ack, Out, batched, check_size, framed, nobody_heard, read_ack
+from .messages import Ack, Out, batched, framed, nobody_heard, read_ack, too_big
 from .parser import QuickParser
 
 Hear: TypeAlias = Callable[[bytes, bytes, bytes, bytes | None], None]
@@ -32,7 +33,8 @@ class Wire(Client):  # type: ignore[misc, unused-ignore]
 
     def __init__(self) -> None:
         super().__init__()
-        self._ps = QuickParser(self)
+        self._quick = QuickParser(self)
+        self._ps = self._quick
         self.hears: dict[int, Hear] = {}
         self._groups: dict[bytes, _Group] = {}
         self._left: dict[bytes, int] = {}
@@ -58,7 +60,14 @@ class Wire(Client):  # type: ignore[misc, unused-ignore]
         await self._first_connect(settings)
         self._inbox = self.new_inbox()
         self._inbox_bytes = self._inbox.encode()
+        self._quick.expect_answers_at(self._inbox_bytes)
         await self.hear(f"{self._inbox}.*.*", self._answer)
+
+    async def _process_info(self, info: dict[str, Any], initial_connection: bool = False) -> None:
+        """Before anything is said to a server. The driver would speak in the clear to one that does not ask for TLS."""
+        if initial_connection and self.options.get("tls") is not None and not info.get("tls_required"):
+            raise SecureConnWantedError
+        await super()._process_info(info, initial_connection)
 
     async def _on_loss(self) -> None:
         self._fail_all(StoreError("the connection to NATS was lost before the answer came", transient=True))
@@ -137,10 +146,17 @@ class Wire(Client):  # type: ignore[misc, unused-ignore]
             if stream := self._streams.get(group):
                 stream(subject, reply, data, headers)
             return
+        self._answered(group, place, headers if headers and not data else data)
+
+    def is_stored(self, group: bytes, place: bytes, seq: bytes) -> None:
+        """The stream's answer to a publish: the most frequent message of all."""
+        self._answered(group, place, int(seq))
+
+    def _answered(self, group: bytes, place: bytes, answer: bytes | int) -> None:
         found = self._groups.get(group)
         if found is None:
             return
-        found[0][int(place)] = headers if headers and not data else data
+        found[0][int(place)] = answer
         self._left[group] -= 1
         if not self._left[group]:
             self._drop(group)
@@ -178,11 +194,13 @@ class Wire(Client):  # type: ignore[misc, unused-ignore]
         self.send(b"PUB %b %b %d\r\n%b\r\n" % (target, reply, len(body), body))
 
     async def ask(self, messages: Sequence[Out]) -> list[Any]:
-        """Publish all, and give the answers in the same order."""
+        """Publish all, and give the answers in the same order: their bytes, or the sequence under which it was stored."""
         if not messages:
             return []
+        most = self.max_payload
         for message in messages:
-            check_size(message, self.max_payload)
+            if len(message.body) > most:
+                raise too_big(message, most)
         await self.ready()
         group = self.new_group()
         answers: asyncio.Future[list[Any]] = asyncio.get_running_loop().create_future()
@@ -203,10 +221,9 @@ class Wire(Client):  # type: ignore[misc, unused-ignore]
         """Publish into the stream, all at once, and give what became of each. A refusal that is no conflict is raised."""
         acks = [read_ack(answer) for answer in await self._heard(messages)]
         for ack in acks:
-            if ack.error is None:
-                self.seen = max(self.seen, ack.seq)
-            elif not ack.conflict:
+            if ack.error is not None and not ack.conflict:
                 raise refused(ack.error.err_code, ack.error.description)
+        self.seen = max(self.seen, *(ack.seq for ack in acks)) if acks else self.seen
         return acks
 
     async def _heard(self, messages: Sequence[Out]) -> list[Any]:
@@ -228,7 +245,8 @@ class Wire(Client):  # type: ignore[misc, unused-ignore]
         batch = b"%b-%d" % (self._inbox_bytes[-22:], self._count)
         parts = [batched(message, batch, at, last=at == len(messages)) for at, message in enumerate(messages, 1)]
         for part in parts:
-            check_size(part, self.max_payload)
+            if len(part.body) > self.max_payload:
+                raise too_big(part, self.max_payload)
         self.send(b"".join([framed(part, b"") for part in parts[:-1]]))
         [ack] = await self.store(parts[-1:])
         return ack
