@@ -265,6 +265,14 @@ ASKED: dict[str, tuple[Callable[[Any, Any], Any], list[str]]] = {
     "naive start": (lambda a, t: a.repeat("k", t.call("x"), Every(1), start_after=NAIVE), ["start_after=", "time zone"]),
     "unknown repeat": (lambda a, _: a.repeats.trigger("k"), ["'k'", "repeats.all()"]),
     "preview of an unknown repeat": (lambda a, _: a.repeats.preview("k"), ["'k'"]),
+    "filter by a queue that cannot be": (lambda a, _: a.jobs(queue="a b"), ["queue 'a b'", "A-Z"]),
+    "filter by a task that cannot be": (lambda a, _: a.jobs(task=""), ["task ''"]),
+    "filter by no key": (lambda a, _: a.jobs(resource=""), ["resource key ''"]),
+    "filter by a key that is none": (lambda a, _: a.jobs(unique=7), ["unique key 7"]),
+    "filter by a strange repeat": (lambda a, _: a.jobs(repeat="a\nb"), ["repeat key 'a\\nb'"]),
+    "filter by no error": (lambda a, _: a.jobs(error=""), ["error=''", "part of the error's text"]),
+    "filter by an unknown state": (lambda a, _: a.jobs(state="done"), ["state='done'", "succeeded"]),
+    "page behind nothing": (lambda a, _: a.jobs(after="the last one"), ["after='the last one'", "page.after"]),
     "nothing to wait for": (lambda a, t: _result(t, -1), ["timeout=-1"]),
 }
 

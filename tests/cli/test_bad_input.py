@@ -65,6 +65,40 @@ def test_a_module_that_fails_says_where_and_why(mita: Run, project: Path) -> Non
     assert (wrong.code, "wrong.py, line 2: store URL 'mysql://x': unknown scheme" in wrong.err) == (2, True)
 
 
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        (["--queue", "a b"], "queue 'a b' is not a usable name"),
+        (["--task", ""], "task '' is not a usable name"),
+        (["--state", "done"], "argument --state: invalid choice: 'done'"),
+        (["--resource", ""], "resource key '' is not usable"),
+        (["--error", ""], "error=''"),
+        (["--after", "the end"], "after='the end' is no place in the list"),
+        (["--limit", "0"], "argument --limit: '0'"),
+        (["--colour", "red"], "unknown argument '--colour'"),
+    ],
+)
+def test_a_malformed_filter_says_where(mita: Run, wrong: list[str], says: str) -> None:
+    mita("migrate")
+    said = mita("jobs", *wrong)
+    assert said.code == 2
+    assert says in said.err
+    assert mita("jobs", *wrong, "--json").data["kind"] == "usage"
+
+
+@pytest.mark.parametrize("command", ["why", "show"])
+def test_a_job_that_is_not_there_has_exit_code_1_and_one_that_cannot_be_has_2(mita: Run, command: str) -> None:
+    mita("migrate")
+    for id in ("0" * 32, "abc"):
+        said = mita(command, id)
+        assert (said.code, said.out) == (1, "")
+        assert f"no job {id} is in the store: it never was, or it ended and was forgotten" in said.err
+        assert mita(command, id, "--json").data["kind"] == "failed"
+    said = mita(command, "greet")
+    assert said.code == 2
+    assert "'greet' is not a job id" in said.err
+
+
 def test_looking_does_not_make_a_store(mita: Run, project: Path) -> None:
     for command in (["jobs"], ["queues"], ["doctor"], ["cancel", "0" * 32], ["pause", "mail"]):
         said = mita(*command)

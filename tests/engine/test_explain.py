@@ -1,6 +1,7 @@
 """Why is this job not running: every reason, on every store, in the situation itself with real workers."""
 
 import asyncio
+import threading
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -218,6 +219,24 @@ async def test_all_slots_are_busy(app: Mita, gate: Gate) -> None:
     assert "ahead of it" in busy.text
     assert busy.evidence["ahead"] >= 1
     assert "concurrency" in busy.remedy
+
+
+async def test_all_threads_are_busy(app: Mita) -> None:
+    let_go = threading.Event()
+
+    @app.task
+    def block() -> None:
+        let_go.wait(60)
+
+    async with working(app, **QUICK, threads=1, lease=1):
+        try:
+            await told(app, await block.enqueue(), Code.RUNNING)
+            jobs = [await block.enqueue() for _ in range(3)]
+            [busy] = await told(app, jobs[-1], Code.BUSY)
+        finally:
+            let_go.set()
+    assert "plain functions take all their threads" in busy.text
+    assert "2 jobs ahead of it" in busy.text
 
 
 async def test_a_rate_makes_an_estimate(app: Mita, gate: Gate) -> None:

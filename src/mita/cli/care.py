@@ -2,7 +2,7 @@
 
 from mita.model.repeat import RepeatState
 from mita.model.view import Finding, Health, WorkerView
-from mita.rules.explain import CLOCK_TOLERANCE
+from mita.rules.obstacles import CLOCK_TOLERANCE
 from mita.rules.show import span
 
 from .desk import Desk, at_desk, shown

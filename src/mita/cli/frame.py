@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from mita.model.record import JobRecord, Shown
 from mita.model.view import QueueView, WorkerView
-from mita.rules.explain import CLOCK_TOLERANCE
+from mita.rules.obstacles import CLOCK_TOLERANCE
 from mita.rules.show import as_datetime, span
 
 from .desk import Desk, shown

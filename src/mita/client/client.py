@@ -27,7 +27,7 @@ from mita.watch import Watch
 from mita.watch.notes import Amended, Enqueued, asked
 
 from .evidence import gather
-from .filters import job_filter, page_size
+from .filters import cursor, job_filter, page_size
 from .intake import check_calls, new_jobs, unknown_job
 from .patterns import RepeatChoices
 from .record import job_record, result
@@ -145,7 +145,7 @@ class Client:
         """A page of jobs, newest first. `error` is looked for inside the error's text; `after` is the last page's."""
         want = job_filter(state, queue=queue, task=task, resource=resource, unique=unique, repeat=repeat, error=error)
         store = await self._store()
-        page = await store.page(want, after, page_size(limit))
+        page = await store.page(want, cursor(after), page_size(limit))
         now = await store.now()
         return JobPage(tuple(job_record(job, (), now, self._tasks) for job in page.jobs), page.after)
 

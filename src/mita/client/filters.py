@@ -1,16 +1,27 @@
 """Which jobs to show."""
 
+import re
 from typing import Any
 
 from mita.errors import UsageError
 from mita.model.job import State
 from mita.model.record import Shown
 from mita.model.view import JobFilter
+from mita.rules.names import check_key, check_name
 from mita.rules.pace import MOST
+
+_CHECKS = {"queue": check_name, "task": check_name, "resource": check_key, "unique": check_key, "repeat": check_key}
+_CURSOR = re.compile(r"[0-9a-f]{1,32}")
 
 
 def job_filter(state: Shown | str | None, **fields: Any) -> JobFilter:
-    """By the state that people see: `scheduled` and `ready` are both queued."""
+    """By the state that people see: `scheduled` and `ready` are both queued. What no job can have is refused by the name of
+    its field: an empty page would say that there is no such job, and the filter was at fault."""
+    for name, check in _CHECKS.items():
+        if fields[name] is not None:
+            check(name, fields[name])
+    if fields["error"] is not None and (not isinstance(fields["error"], str) or not fields["error"]):
+        raise UsageError(f"error={fields['error']!r}: give a part of the error's text to look for")
     if state is None:
         return JobFilter(**fields)
     if state not in tuple(Shown):
@@ -19,6 +30,12 @@ def job_filter(state: Shown | str | None, **fields: Any) -> JobFilter:
     if shown in (Shown.SCHEDULED, Shown.READY):
         return JobFilter(state=State.QUEUED, scheduled=shown is Shown.SCHEDULED, **fields)
     return JobFilter(state=State(shown.value), **fields)
+
+
+def cursor(after: str | None) -> str | None:
+    if after is not None and (not isinstance(after, str) or not _CURSOR.fullmatch(after)):
+        raise UsageError(f"after={after!r} is no place in the list: give what the page before ended with, page.after")
+    return after
 
 
 def page_size(limit: int) -> int:

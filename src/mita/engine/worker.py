@@ -16,6 +16,7 @@ from mita.ports.clock import wall_clock
 from mita.ports.ids import new_id
 from mita.ports.store import Store
 from mita.rules.judge import Keep
+from mita.rules.pace import room
 from mita.settings import WorkerSettings
 from mita.tasks import Task
 from mita.watch import Tell
@@ -168,6 +169,7 @@ class Worker:
             tasks=tuple(sorted(self._tasks)),
             slots=self._settings.concurrency,
             running=len(self._crew.held),
+            full=room(self._crew.load(0.0)) == 0,
             rate=round(self._turns.rate, 1),
             rates=self._rates(),
             started=self._started,

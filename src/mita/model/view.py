@@ -48,7 +48,8 @@ class Page(Struct, frozen=True):
 
 class WorkerView(Struct, frozen=True, kw_only=True):
     """One incarnation of a worker, as it last described itself. `rate` is how many runs end per second, `rates` the same by
-    queue, since it described itself before; `offset` is its clock less the store's, `version` that of its code."""
+    queue, since it described itself before; `full`: it has no room for another job, for want of slots or threads; `offset`
+    is its clock less the store's, `version` that of its code."""
 
     id: str
     name: str
@@ -58,6 +59,7 @@ class WorkerView(Struct, frozen=True, kw_only=True):
     tasks: tuple[str, ...]
     slots: int
     running: int = 0
+    full: bool = False
     rate: float = 0.0
     rates: dict[str, float] = {}
     started: Moment = 0

@@ -73,9 +73,9 @@ class Evidence(Struct, frozen=True, kw_only=True):
 
     @property
     def full(self) -> bool:
-        """No worker of this queue has a slot free: they said so in their last beat, or everything that could run beside it
-        does. The store's own count is the fresher of the two."""
-        if sum(worker.running for worker in self.serving) >= sum(worker.slots for worker in self.serving):
+        """No worker of this queue has room: they said so in their last beat, or as much runs as there are slots. The store's
+        own count is the fresher of the two, but knows nothing of threads."""
+        if all(worker.full or worker.running >= worker.slots for worker in self.serving):
             return True
         shared = [view for view in self.queues if any(_serves(worker, view.name) for worker in self.serving)]
         beside = [worker for worker in self.workers if any(_serves(worker, view.name) for view in shared)]

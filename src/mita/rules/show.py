@@ -35,3 +35,7 @@ def span(length: Wait) -> str:
             whole, rest = divmod(length, unit)
             return f"{whole} {name} {rest // smaller} {smaller_name}" if rest >= smaller else f"{whole} {name}"
     return f"{length} ms"
+
+
+def times(n: int, one: str, many: str = "") -> str:
+    return f"{n} {one if n == 1 else many or one + 's'}"
