@@ -140,6 +140,26 @@ async def test_somebody_moved_it(app: Mita, gate: Gate) -> None:
     assert "rescheduled from outside (by Ada: the partner is closed)" in due.text
 
 
+async def test_its_worker_crashed_and_it_waits_to_be_tried_again(app: Mita) -> None:
+    @app.task(retry=SOON)
+    async def work() -> None: ...
+
+    job = await work.enqueue()
+    store = await app._store_here()
+    await store.claim(["default"], 1, 1, "gone")
+    async with working(app, **QUICK, lease=0.4):
+        [due] = await told(app, job, Code.DUE)
+    assert "its worker died or was cut off (1 crash so far)" in due.text
+
+
+async def test_its_key_was_busy_and_it_would_not_wait(app: Mita, gate: Gate) -> None:
+    async with running(app, gate):
+        await told(app, await gate.charge.enqueue(42), Code.RUNNING)
+        [skipped] = await told(app, await gate.charge.options(when_busy="skip").enqueue(42), Code.CANCELLED)
+    assert "cancelled" in skipped.text
+    assert ": skipped (account:42 is taken)" in skipped.text
+
+
 async def test_its_key_is_held(app: Mita, gate: Gate) -> None:
     async with running(app, gate, name="blue"):
         holder = await gate.charge.enqueue(42)

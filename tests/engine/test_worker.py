@@ -11,6 +11,7 @@ import pytest
 
 from mita import Abort, Job, Mita, Reschedule, Retry, Unavailable
 from mita.engine.keeper import Keeper
+from mita.engine.reports import Reports
 from mita.model.job import NewJob, State
 from mita.ports.ids import new_id
 from mita.ports.store import Store
@@ -491,6 +492,33 @@ async def test_progress_is_written_seldom_but_the_last_word_is_kept(app: Mita, m
             assert record.progress == (100, 100, "page 100")
     assert went_on == [None, 100, None, 100]
     assert len(written) < 200, "four runs of a hundred reports each"
+
+
+@pytest.mark.parametrize("how", ["cancel", "time"])
+async def test_a_last_word_that_cannot_be_written_does_not_hold_up_the_ending(
+    how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app, stuck = Mita("memory://"), asyncio.Event()
+
+    async def hang(self: Reports) -> None:
+        stuck.set()
+        await asyncio.sleep(60)
+
+    monkeypatch.setattr(Reports, "close", hang)
+    if how == "time":
+        monkeypatch.setattr("mita.engine.execution.LONGEST_LAST_WORD", 0.01)
+
+    @app.task
+    async def crawl(job: Job) -> str:
+        await job.progress(1, 1)
+        return "done"
+
+    async with app, working(app):
+        handle = await crawl.enqueue()
+        await stuck.wait()
+        if how == "cancel":
+            await app.cancel(handle.id)
+        await until_state(app, handle.id, "cancelled" if how == "cancel" else "succeeded")
 
 
 async def test_progress_of_a_long_step_reaches_its_readers(app: Mita) -> None:

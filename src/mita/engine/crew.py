@@ -48,6 +48,7 @@ class Crew:
         self._active = 0
         self._leaving = False
         self._strangers: set[str] = set()
+        self._tells_all = log.isEnabledFor(logging.DEBUG)
         self._success = Verdict(state=State.SUCCEEDED, keep=keep.succeeded)  # the latest
         self.finished = 0
         self.began: list[tuple[Claim, float]] = []  # runs that nobody was told of yet, and how long each waited here
@@ -140,7 +141,7 @@ class Crew:
             verdict = self._success
             if verdict.result != ending.result:  # most give back what the one before them gave: nothing
                 verdict = self._success = Verdict(state=State.SUCCEEDED, result=ending.result, keep=verdict.keep)
-            if log.isEnabledFor(logging.DEBUG):
+            if self._tells_all:
                 log.debug("job %s of %s succeeded", claim.id, claim.task, extra=extras(claim, "succeeded", seconds))
         else:
             verdict = judge(claim, ending, options_of(claim.options).retry, self._keep, random.random())

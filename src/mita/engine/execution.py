@@ -19,6 +19,9 @@ from .reports import Reports
 T = TypeVar("T")
 
 
+LONGEST_LAST_WORD = 2.0  # seconds that a run waits for its last progress to be written
+
+
 class Stop(Enum):
     """Why a run is being stopped from outside."""
 
@@ -45,7 +48,7 @@ class Execution:
     """Lent to the handler as its `Run`. `deadline` is when its lease ends on this machine's monotonic clock, counted from
     the moment the request was sent, so it is never too late."""
 
-    __slots__ = ("_reports", "claim", "deadline", "handler", "home", "settled", "since", "started", "stop", "task")
+    __slots__ = ("claim", "deadline", "handler", "home", "reports", "settled", "since", "started", "stop", "task")
 
     def __init__(self, claim: Claim, task: Task[Any, Any], home: Home, deadline: float, since: float) -> None:
         self.claim = claim
@@ -57,7 +60,7 @@ class Execution:
         self.stop: Stop | None = None
         self.started = False
         self.settled = False  # its ending is known; what the handler may still do does not count
-        self._reports: Reports | None = None  # few runs tell how far they have come
+        self.reports: Reports | None = None  # few runs tell how far they have come
 
     @property
     def cancelled(self) -> bool:
@@ -76,19 +79,24 @@ class Execution:
     async def report(self, packed: bytes) -> None:
         """Write progress down, but not more often than is of use to a reader."""
         self._owned()
-        if self._reports is None:
-            self._reports = Reports(self.claim, self.home.store)
-        if not await self._reports.add(packed):
+        if self.reports is None:
+            self.reports = Reports(self.claim, self.home.store)
+        if not await self.reports.add(packed):
             self._lose()
 
-    @property
-    def reports(self) -> bool:
-        return self._reports is not None
-
     async def close_reports(self) -> None:
-        """Before the run is put down: after that they would be stale."""
-        if self._reports is not None and not self.settled and self.stop is not Stop.LOST:
-            await self._reports.close()
+        """Before the run is put down: after that they would be stale. Its ending is known by now, so neither a store that
+        hangs nor being told to stop may keep it from being put down."""
+        if self.reports is None or self.settled or self.stop is Stop.LOST:
+            return
+        try:
+            async with asyncio.timeout(LONGEST_LAST_WORD):
+                await self.reports.close()
+        except TimeoutError:
+            return
+        except asyncio.CancelledError:
+            if self.stop is None:  # not one of ours
+                raise
 
     async def recall(self, name: str, shared: bool) -> bytes | None:
         self._owned()

@@ -32,7 +32,7 @@ async def run_async(execution: Execution) -> Ending:
     else:
         with traces.running(execution.home.tracer, execution.claim) as span:
             ending = _traced(span, execution, await _prepared(execution))
-    if execution.reports:
+    if execution.reports is not None:
         await execution.close_reports()
     return ending
 
@@ -44,7 +44,7 @@ def run_sync(execution: Execution) -> Ending:
     else:
         with traces.running(execution.home.tracer, execution.claim) as span:
             ending = _traced(span, execution, _run_sync(execution))
-    if execution.reports:
+    if execution.reports is not None:
         with suppress(RuntimeError):  # the loop is closed: the worker is gone, and its job somebody else's
             execution.call(execution.close_reports())
     return ending
