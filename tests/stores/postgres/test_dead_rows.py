@@ -1,14 +1,17 @@
 """Dead rows: claims stay fast beside a session that keeps them from being swept away."""
 
 import asyncio
+from typing import Any
 
 import psycopg
 
 from mita.model.time import SECOND
 from mita.stores.postgres import PostgresStore
 from mita.stores.postgres.claims import Search
+from mita.stores.postgres.keys import standing
 from mita.stores.postgres.marks import SLACK, Marks
-from mita.testing.contract.given import LONG, QUEUE, claims, jobs, put, release, settled, succeed
+from mita.stores.postgres.steps import Ask
+from mita.testing.contract.given import LONG, QUEUE, claims, job, jobs, put, release, settled, succeed
 
 NOW = 1_700_000_000_000
 
@@ -29,21 +32,31 @@ async def walked_on(store: PostgresStore) -> None:
             await asyncio.sleep(0.1)
 
 
-async def pages_read(store: PostgresStore, marks: Marks) -> int:
-    """By the claim statement, with the store's own values, until it has found the one job that waits. Nothing is claimed."""
-    await put(store)
-    search = Search(store._place.act(tried=False), [QUEUE], 1, LONG, "w")
-    search.asks()  # settles how much is asked for
-    text, values = store._place.bound(search._claim(marks))
+async def explained(store: PostgresStore, question: Ask) -> dict[str, Any]:
+    """What the server did for this statement of ours. Nothing of it stays."""
+    text, values = store._place.bound(question)
     connection = await store._side.connection()
     async with connection.transaction(force_rollback=True):
         cursor = await connection.execute(f"explain (analyze, buffers, format json) {text}".encode(), values, prepare=False)
-        [([explained],)] = await cursor.fetchall()
-    [found] = [part for part in explained["Plan"]["Plans"] if part.get("Subplan Name") == "CTE candidate"]
+        [([answer],)] = await cursor.fetchall()
+    return answer["Plan"]  # type: ignore[no-any-return]
+
+
+def pages(part: dict[str, Any]) -> int:
+    return int(part["Shared Hit Blocks"]) + int(part["Shared Read Blocks"])
+
+
+async def pages_read(store: PostgresStore, marks: Marks) -> int:
+    """By the claim statement, with the store's own values, until it has found the one job that waits."""
+    await put(store)
+    search = Search(store._place.act(tried=False), [QUEUE], 1, LONG, "w")
+    search.asks()  # settles how much is asked for
+    plan = await explained(store, search._claim(marks))
+    [found] = [part for part in plan["Plans"] if part.get("Subplan Name") == "CTE candidate"]
     assert found["Actual Rows"] == 1
     [claim] = await claims(store, 1)
     await settled(store, succeed(claim, keep=0))
-    return int(found["Shared Hit Blocks"]) + int(found["Shared Read Blocks"])
+    return pages(found)
 
 
 async def test_a_pinned_snapshot_makes_claims_read_less_than_three_times_as_much(
@@ -62,6 +75,22 @@ async def test_a_pinned_snapshot_makes_claims_read_less_than_three_times_as_much
         without_marks = await pages_read(store, Marks())
     assert after < 3 * before
     assert without_marks > 10 * after, "there was something to be spared"
+
+
+async def test_nor_does_it_make_looking_at_a_key_dear(store: PostgresStore, plain_url: str) -> None:
+    """I14: whoever held the key before is a dead row that cannot be swept away."""
+    keys = [f"account:{n}" for n in range(20)]
+    async with await psycopg.AsyncConnection.connect(plain_url) as holder:
+        await holder.execute("set transaction isolation level repeatable read")
+        await holder.execute("select txid_current()")
+        for _ in range(60):
+            await store.enqueue([job(resource=key) for key in keys])
+            await settled(store, *(succeed(claim, keep=0) for claim in await claims(store, 20)))
+        act = store._place.act(tried=False)
+        read = pages(await explained(store, standing(act, [(QUEUE, key) for key in keys])))
+        act.marks = Marks()
+        without_marks = pages(await explained(store, standing(act, [(QUEUE, key) for key in keys])))
+    assert without_marks > 5 * read
 
 
 async def test_a_job_that_goes_back_is_found_before_all_that_came_after_it(store: PostgresStore) -> None:

@@ -29,7 +29,7 @@ def hold(act: Act, queues: Sequence[str], key: str, until: When) -> Steps[None]:
         keys.lock(act, places),
         ask("hold", queues=texts([queue for queue, _ in places]), key=key, wait=until.wait, at=until.at),
         keys.unhold(places),  # a moment that has come lifts the hold
-        keys.wake(places, [None] * len(places)),
+        keys.wake(act, places, [None] * len(places)),
         last=True,
     )
     keys.note_woken(act, answers[-1])

@@ -6,16 +6,15 @@ its own after that: so it sees all that others have done to it. Jobs without a k
 
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
-from typing import TypeAlias
 
 from mita.model.job import Claim, WhenBusy
 from mita.model.outcome import Busy
 from mita.model.time import HOUR, Wait
 
 from .arrays import numbers, texts
+from .marks import Key
 from .steps import Act, Ask, Row, Rows, Step, Steps, ask
 
-Key: TypeAlias = tuple[str, str]  # queue, name
 TOGETHER = 200  # keys locked in one transaction at most: a server has a few thousand locks for all
 GIVEN_UP_KEEP = HOUR  # how long a job that was skipped or replaced can still be looked at
 
@@ -35,12 +34,12 @@ def try_lock(act: Act, keys: Sequence[Key]) -> Ask:
     return ask("try_keys", locks=numbers(lock_number(act.namespace, *key) for key in keys))
 
 
-def standing(keys: Sequence[Key]) -> Ask:
-    return ask("keys", **_columns(keys))
+def standing(act: Act, keys: Sequence[Key]) -> Ask:
+    return ask("keys", **_columns(keys), marks=numbers(act.marks.of_keys(keys)))
 
 
-def wake(keys: Sequence[Key], mosts: Sequence[int | None]) -> Ask:
-    return ask("wake", **_columns(keys), mosts=numbers(mosts))
+def wake(act: Act, keys: Sequence[Key], mosts: Sequence[int | None]) -> Ask:
+    return ask("wake", **_columns(keys), mosts=numbers(mosts), marks=numbers(act.marks.of_keys(keys)))
 
 
 def unhold(keys: Sequence[Key]) -> Ask:
@@ -66,7 +65,7 @@ def wake_all(act: Act, places: Sequence[Row]) -> Steps[None]:
         [locked] = yield Step(try_lock(act, some))
         had = [key for key, (got,) in zip(some, locked, strict=True) if got]
         if had:
-            answers = yield Step(unhold(had), wake(had, [None] * len(had)))
+            answers = yield Step(unhold(had), wake(act, had, [None] * len(had)))
             note_woken(act, answers[1])
         yield Step(last=True)
 
@@ -79,10 +78,13 @@ def admit(act: Act, shown: list[Claim], lease: Wait, worker: str) -> Steps[tuple
     Whoever is in neither list was left as he is, because somebody else has his key in hand."""
     places: list[Key] = list(dict.fromkeys((claim.queue, claim.resource or "") for claim in shown))
     locked, waiting, standings = yield Step(
-        try_lock(act, places), ask("candidates", ids=texts([claim.id for claim in shown])), standing(places)
+        try_lock(act, places), ask("candidates", ids=texts([claim.id for claim in shown])), standing(act, places)
     )
     had = {key for key, (got,) in zip(places, locked, strict=True) if got}
-    holders = {key: (count, on_hold) for key, (count, on_hold) in zip(places, standings, strict=True)}
+    holders = {key: (count, on_hold) for key, (count, on_hold, _, _) in zip(places, standings, strict=True)}
+    act.marks.found_keys(
+        {key: (first, now) for key, (_, _, first, now) in zip(places, standings, strict=True) if key in had}
+    )
     wishes = {id: (most, WhenBusy(when_busy)) for id, most, when_busy in waiting}
     admitted: list[Claim] = []
     away: list[tuple[Claim, WhenBusy]] = []

@@ -9,6 +9,8 @@ that keeps an old snapshot open, a million of them. A mark only spares that walk
 """
 
 import time
+from collections.abc import Iterable, Mapping
+from typing import TypeAlias
 
 from mita.model.job import PRIORITIES
 from mita.model.time import SECOND, Moment
@@ -18,6 +20,8 @@ REFRESH = 0.1  # seconds between two looks from the marks on
 LOOK_AT_ALL = 1.0  # seconds between two looks at the whole line …
 AT_MOST_A_SHARE = 20  # … or longer, if that look is slow: it may take a twentieth of the time
 LOOK_AT_ALL_LEASES = 60.0
+MOST_KEYS = 10_000  # whose marks are remembered
+Key: TypeAlias = tuple[str, str]  # queue, name
 _FALLING = tuple(reversed(PRIORITIES))
 
 
@@ -31,6 +35,7 @@ class Marks:
         self._now: Moment = 0
         self._refresh_at = self._all_at = self._all_leases_at = 0.0
         self._lease: Moment = 0
+        self._keys: dict[Key, Moment] = {}
 
     def of(self, queues: list[str]) -> list[Moment]:
         """One for each queue and priority, in the order of `lines`."""
@@ -62,9 +67,22 @@ class Marks:
         if not holds:
             self.behind = behind
             self._marks.clear()
+            if now < self._now:
+                self._keys.clear()
             self._trusted_from = now + SLACK
         self._now = now
         return holds
+
+    def of_keys(self, keys: Iterable[Key]) -> list[Moment]:
+        """For each resource key a moment before which none of its holders has begun."""
+        return [self._keys.get(key, 0) for key in keys]
+
+    def found_keys(self, found: Mapping[Key, tuple[Moment | None, Moment]]) -> None:
+        """When the first holder of each key began, and the clock, read by one who had the key's lock. Whoever takes the key
+        must have that lock and begins later, so this needs neither slack nor sequence."""
+        if len(self._keys) + len(found) > MOST_KEYS:
+            self._keys.clear()
+        self._keys |= {key: now if first is None else min(first, now) for key, (first, now) in found.items()}
 
     @property
     def lease(self) -> Moment:

@@ -8,7 +8,7 @@ from mita.model.time import When
 
 from . import keys
 from .arrays import blobs, flags, numbers, texts
-from .keys import Key
+from .marks import Key
 from .steps import Act, Ask, Rows, Step, Steps, ask
 
 
@@ -126,7 +126,8 @@ def _with_care(act: Act, batch: Batch) -> Steps[None]:
             # A hold that is over as soon as it is set is gone, and then all may go on; without one, the first may.
             over = [key for key, hold in freed if hold is not None]
             answers = yield Step(
-                keys.unhold(over) if over else None, keys.wake(places, [1 if hold is None else None for _, hold in freed])
+                keys.unhold(over) if over else None,
+                keys.wake(act, places, [1 if hold is None else None for _, hold in freed]),
             )
             keys.note_woken(act, answers[-1])
 

@@ -72,7 +72,7 @@ alter table mita._job alter column payload set storage external, alter column re
 create index _ready   on mita._job (queue, priority, due, seq) where state = 'queued';
 create index _leased  on mita._job (lease_until, seq) where state = 'running';
 create index _waiters on mita._job (queue, resource, priority desc, due, seq) where state = 'blocked';
-create index _holders on mita._job (queue, resource) where state = 'running' and resource is not null;
+create index _holders on mita._job (queue, resource, started) where state = 'running' and resource is not null;
 create index _asked   on mita._job (id) where asked is not null;
 create index _done    on mita._job (queue, state, finished, seq) where finished is not null;
 create index _expires on mita._job (expires, seq) where expires is not null;

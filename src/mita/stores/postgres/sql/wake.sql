@@ -1,5 +1,5 @@
 -- wake: the first who wait for keys go back to their places in the queue, as many as may run by what the first of them allows.
--- In: queues, keys, mosts (how many at most, null for all).  Out: queue.
+-- In: queues, keys, mosts (how many at most, null for all), marks (no holder began before).  Out: queue.
 with clock as materialized (select {now} as now),
 room as (
   select v.queue, v.key,
@@ -7,8 +7,10 @@ room as (
                (select w.most from mita._job as w where w.state = 'blocked' and w.queue = v.queue and w.resource = v.key
                 order by w.priority desc, w.due, w.seq limit 1)
                - (select count(*) from mita._job as h
-                  where h.state = 'running' and h.resource is not null and h.queue = v.queue and h.resource = v.key)) as places
-  from unnest(%(queues)s::text::text[], %(keys)s::text::text[], %(mosts)s::text::int[]) as v (queue, key, most), clock
+                  where h.state = 'running' and h.resource is not null and h.queue = v.queue and h.resource = v.key
+                    and h.started >= v.mark)) as places
+  from unnest(%(queues)s::text::text[], %(keys)s::text::text[], %(mosts)s::text::int[], %(marks)s::text::bigint[])
+    as v (queue, key, most, mark), clock
   where not exists (select 1 from mita._hold as h where h.queue = v.queue and h.key = v.key and h.until > clock.now)
 ),
 first as materialized (
