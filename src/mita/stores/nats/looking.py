@@ -11,9 +11,9 @@ from mita.rules.matching import matches, shown_as
 
 from .context import Context
 from .reads import Found
-from .records import KeyRecord, Record, as_job, read_key, read_presence, read_queue, timeline
+from .records import KeyRecord, Record, as_job, read_key, read_presence, read_queue, read_record, timeline
 from .subjects import name
-from .tx import Place, Tx, locate, placed
+from .tx import Place, Tx, locate
 
 LOOK_AT = 200  # jobs read at once for a page
 
@@ -33,16 +33,18 @@ async def events(context: Context, id: str) -> list[Event]:
 
 
 async def records(context: Context, queue: str | None = None) -> AsyncIterator[Record]:
-    """Every job of a queue, or of all."""
-    by_id: dict[str, list[Found]] = {}
+    """Every job of a queue, or of all. Of a home and a ticket the newer one is true, so only that one is read."""
+    newest: dict[str, Found] = {}
     for subject in (context.subjects.homes(queue), context.subjects.lines(queue)):
         async for found in context.reader.scan(subject):
             for message in found:
-                by_id.setdefault(message.subject.rsplit(".", 1)[1], []).append(message)
-    for messages in by_id.values():
-        place = placed(messages)
-        if place.record is not None:
-            yield place.record
+                id = message.subject.rsplit(".", 1)[1]
+                if message.body and (id not in newest or newest[id].seq < message.seq):
+                    newest[id] = message
+    for message in newest.values():
+        record = read_record(message.body)
+        if not record.gone:
+            yield record
 
 
 async def queue_names(context: Context) -> list[str]:

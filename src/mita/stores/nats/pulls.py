@@ -83,7 +83,8 @@ class Hand:
         if record is None:  # a job that was taken out of the line
             self._wire.say(reply, b"")
         elif not record.gone:  # and what is not ours is not ours to remove
-            self._wire.seen = max(self._wire.seen, sequence)
+            if sequence > self._wire.seen:
+                self._wire.seen = sequence
             self.tickets.append(Ticket(subject.decode(), reply, sequence, record))
         left = self._room.get(consumer, 0) - 1
         if left > 0:
