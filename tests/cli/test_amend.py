@@ -1,5 +1,6 @@
 """`reschedule`, `cancel`, `retry`: one job, some, or all that match."""
 
+import re
 from collections.abc import Callable
 from io import StringIO
 
@@ -31,6 +32,22 @@ def test_reschedule_moves_jobs_in_time(mita: Run, enqueue: Put) -> None:
     assert (job["state"], job["reschedules"], job["attempts"]) == ("scheduled", 1, 0)
     mita("reschedule", ids[0], "--at", "2040-01-01T00:00:00Z")
     assert mita("show", ids[0], "--json").data["job"]["due"] == "2040-01-01T00:00:00Z"
+
+
+def test_who_asked_and_why_is_kept(mita: Run, enqueue: Put, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("getpass.getuser", lambda: "ada")
+    id = enqueue("greet", "Ada")
+    mita("reschedule", id, "--after", "2d")
+    assert re.search(r"rescheduled from outside \(by ada on \S+\)", mita("why", id).out)
+    mita("reschedule", id, "--after", "2d", "--reason", "the partner is closed")
+    assert "rescheduled from outside (the partner is closed; by ada on " in mita("why", id).out
+
+    def nameless() -> str:
+        raise OSError("no such user")
+
+    monkeypatch.setattr("getpass.getuser", nameless)
+    mita("cancel", id)
+    assert re.search(r"it was cancelled .* \(by user \d+ on \S+\)", mita("why", id).out)
 
 
 def test_reschedule_needs_a_time(mita: Run, enqueue: Put) -> None:

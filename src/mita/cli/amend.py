@@ -1,5 +1,6 @@
 """Asking something of jobs: `reschedule`, `cancel`, `retry`."""
 
+import argparse
 import asyncio
 import getpass
 import os
@@ -38,7 +39,7 @@ def add(commands: Commands) -> None:
     reschedule.add_argument("--reason", default="", help="kept in the job's timeline, beside who asked")
     cancel = commands.add("cancel", at_desk(stop), "do not run jobs any more; running ones are told", rest="ids")
     cancel.add_argument("ids", metavar="ID", nargs="+", help="job ids, or their first digits")
-    cancel.add_argument("--reason", default="", help="kept in the job's timeline")
+    cancel.add_argument("--reason", default="", help="kept in the job's timeline, beside who asked")
     retry = commands.add("retry", at_desk(revive), "run failed or cancelled jobs again, counters at zero", rest="ids")
     retry.add_argument("ids", metavar="ID", nargs="*", help="job ids, or their first digits")
     retry.add_argument("--all", action="store_true", help="all that match; failed ones unless --state says otherwise")
@@ -47,8 +48,12 @@ def add(commands: Commands) -> None:
     filters(retry, states=[Shown.FAILED.value, Shown.CANCELLED.value])
 
 
-def asker() -> str:
-    """Who sits at this terminal, for the timeline."""
+def asked(options: argparse.Namespace) -> str:
+    """For the timeline: why, if that was said, and who sits at this terminal."""
+    return f"{options.reason}; {_asker()}" if options.reason else _asker()
+
+
+def _asker() -> str:
     try:
         return f"by {getpass.getuser()} on {socket.gethostname()}"
     except (OSError, KeyError, ImportError):  # a user without a name
@@ -57,12 +62,11 @@ def asker() -> str:
 
 async def move(desk: Desk) -> Report:
     options = desk.options
-    reason = f"{options.reason}; {asker()}" if options.reason else asker()
-    return await _each(desk, lambda job: desk.app.reschedule(job, at=options.at, after=options.after, reason=reason))
+    return await _each(desk, lambda job: desk.app.reschedule(job, at=options.at, after=options.after, reason=asked(options)))
 
 
 async def stop(desk: Desk) -> Report:
-    return await _each(desk, lambda job: desk.app.cancel(job, desk.options.reason))
+    return await _each(desk, lambda job: desk.app.cancel(job, asked(desk.options)))
 
 
 async def revive(desk: Desk) -> Report:
