@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from mita.model.job import Claim, NewJob, State
+from mita.model.job import Claim, NewJob, State, WhenBusy
 from mita.model.outcome import Answer, Cancel, Held, Move, Rank, Settlement, Verdict
 from mita.model.time import HOUR, NOW, When
 from mita.model.view import JobFilter
@@ -106,6 +106,19 @@ async def test_jobs_leave_a_long_list_from_its_middle(store: RedisStore) -> None
     rest = [claim.id for claim in await claimed(store, LONG)]
     assert rest == [id for id in made[7:] if id != made[200]]
     assert await claimed(store, 1) == []
+
+
+async def test_who_is_turned_away_takes_nobody_else_out_of_a_long_list(server: Server, store: RedisStore) -> None:
+    """I1"""
+    keyed = jobs(3, resource="r", when_busy=WhenBusy.SKIP)
+    await store.enqueue([*keyed, *jobs(LONG)])
+    assert [claim.id for claim in await claimed(store, 1)] == [keyed[0].id]
+    assert len(await claimed(store, 10)) == 10
+    with server.client() as client:
+        assert not client.hexists(f"mita:{{{QUEUE}}}:meta", "gone:5"), "they have left it, and are not in it any more"
+    assert len(await claimed(store, LONG)) == LONG - 10
+    [view] = await store.queues()
+    assert (view.ready, view.running, view.cancelled) == (0, LONG + 1, 2)
 
 
 async def test_an_id_that_comes_again_is_not_taken_for_the_one_that_is_gone(store: RedisStore) -> None:

@@ -16,6 +16,7 @@ _MEANINGS: tuple[tuple[str, str, bool], ...] = (
     ("invalid password", "the server refused the password", False),
     ("AUTH <password> called without any password configured", "the address has a password, and the server has none", False),
     ("NOPERM", "this user may not do that: it needs the keys of the namespace, its channel, and scripts", False),
+    ("CERTIFICATE_VERIFY_FAILED", "the server's certificate is none that we trust: say ?ssl_ca_certs=<file>", False),
     ("WRONGTYPE", "a key of this namespace holds something that is not ours: use another namespace or database", False),
     ("READONLY", "the server has become a read-only replica", True),
     ("OOM ", "the server is out of memory (maxmemory)", True),

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from itertools import groupby
 from typing import Any
 
 from mita.model.job import NewJob, Receipt
@@ -41,27 +42,24 @@ async def _take_in(room: Room, jobs: Sequence[NewJob]) -> list[Receipt]:
 def _as_args(room: Room, jobs: Sequence[NewJob]) -> tuple[list[str], list[Any], list[Any]]:
     """The roots of the queues, and kinds and items as `lua/include/intake.lua` reads them."""
     numbers: dict[str, int] = {}
-    kinds: list[Any] = []
-    items: list[Any] = []
-    last, many = None, 0
     for job in jobs:
-        number = numbers.get(job.queue)
-        if number is None:
-            number = numbers[job.queue] = len(numbers) + 1
-        kind = meta(job, number)
-        if kind != last:
-            kinds += (many, last) if many else ()
-            last, many = kind, 0
-        many += 1
-        items += (job.id, packed(job))
-    return [room.keys.queue(queue) for queue in numbers], [*kinds, many, last], items
+        if job.queue not in numbers:
+            numbers[job.queue] = len(numbers) + 1
+    metas = [meta(job, numbers[job.queue]) for job in jobs]
+    kinds: list[Any] = [len(jobs), b""]
+    if any(metas):
+        kinds = [part for kind, alike in groupby(metas) for part in (len(list(alike)), kind)]
+    items: list[Any] = [None] * (2 * len(jobs))
+    items[::2] = [job.id for job in jobs]
+    items[1::2] = map(packed, jobs)
+    return [room.keys.queue(queue) for queue in numbers], kinds, items
 
 
 def one_by_one(room: Room, jobs: Sequence[NewJob]) -> tuple[list[str], list[Any]]:
     """The roots of the queues, and the jobs as `lua/fire.lua` reads them."""
     roots, kinds, items = _as_args(room, jobs)
     metas = [kind for many, kind in zip(kinds[::2], kinds[1::2], strict=True) for _ in range(many)]
-    return roots, [part for row in zip(metas, items[::2], items[1::2], strict=False) for part in row]
+    return roots, [part for row in zip(metas, items[::2], items[1::2], strict=True) for part in row]
 
 
 async def _over_nodes(room: Room, jobs: Sequence[NewJob]) -> list[Receipt]:

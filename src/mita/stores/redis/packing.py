@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from mita.model.job import Claim, Job, NewJob, State, WhenBusy
+from mita.model.job import DEFAULT_PRIORITY, Claim, Job, NewJob, State, WhenBusy
 from mita.model.outcome import Event, Verdict
 from mita.model.repeat import Repeat, RepeatState
 from mita.model.time import NOW, Moment, When
@@ -82,9 +82,14 @@ def packed(job: NewJob) -> bytes:
     )[1:]
 
 
+def is_plain(job: NewJob) -> bool:
+    """Due now, of the usual priority, without a key: what most jobs are."""
+    return job.when is NOW and job.priority == DEFAULT_PRIORITY and job.resource is None and job.unique is None
+
+
 def meta(job: NewJob, queue: int) -> bytes:
-    """What the script must know to put the job in its place; nothing for the plainest kind."""
-    if queue == 1 and job.when is NOW and job.priority == 5 and job.resource is None and job.unique is None:
+    """What the script must know to put the job in its place; nothing for a plain one of the first queue."""
+    if queue == 1 and is_plain(job):
         return b""
     flag = (job.resource is not None) + 2 * (job.unique is not None)
     return _pack((queue, job.priority, job.when.wait, job.when.at, str(flag), job.unique))

@@ -93,9 +93,12 @@ def _groups(settlements: Sequence[Settlement], numbers: dict[str, int]) -> tuple
     """
     twice = len({settlement.claim.id for settlement in settlements}) < len(settlements)
     groups: dict[tuple[str, int, Wait | None], _Group] = {}
+    last, simple = None, False
     for position, settlement in enumerate(settlements):
         claim, said = settlement.claim, settlement.verdict
-        plain = not twice and said.state is SUCCEEDED and _is_plain(claim, said)
+        if said is not last:  # runs that ended alike share their verdict
+            last, simple = said, not twice and _is_simple(said)
+        plain = simple and claim.resource is None and claim.unique is None and claim.ref is not None
         key = (claim.queue, claim.token, said.keep) if plain else (claim.queue, 0, None)
         group = groups.get(key)
         if group is None:
@@ -121,12 +124,10 @@ def _group(numbers: dict[str, int], claim: Claim, said: Verdict, plain: bool) ->
     return _Group(number, "kept" if said.keep else "forgotten", claim.token, verdict(said), said.keep)
 
 
-def _is_plain(claim: Claim, said: Verdict) -> bool:
-    """Nothing but a result to write, and no key to free."""
+def _is_simple(said: Verdict) -> bool:
+    """Nothing but a result to write."""
     return (
-        claim.resource is None
-        and claim.unique is None
-        and claim.ref is not None
+        said.state is SUCCEEDED
         and said.result is not None
         and said.error is None
         and said.counts is None

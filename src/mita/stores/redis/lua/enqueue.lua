@@ -15,7 +15,9 @@ local before = done_before(queues[1], store, number)
 if before then return { before, 0 } end
 local registry = ARGV[3] ~= '' and shared_of(ARGV[3]) or nil
 local last = 6 + tonumber(ARGV[6])
-local refused = take_in(queues, registry, { unpack(ARGV, 7, last) }, { unpack(ARGV, last + 1) }, now)
+local kinds = { first = 1, last = last - 6, unpack(ARGV, 7, last) }
+ARGV.first = last + 1
+local refused = take_in(queues, registry, kinds, ARGV, now)
 remember_call(queues[1], store, number, refused)
 ring(ARGV[2])
 local new = 0

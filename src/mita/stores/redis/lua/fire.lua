@@ -33,7 +33,10 @@ for i = 1, n do
 end
 local queues = {}
 for i = 2, #KEYS do queues[i - 1] = queue_of(KEYS[i]) end
-if #items > 0 then take_in(queues, s, kinds, items, now) end
+if #items > 0 then
+  kinds.first, kinds.last, items.first = 1, #kinds, 1
+  take_in(queues, s, kinds, items, now)
+end
 for name, parcel in pairs(parcels) do
   call('HSET', s.parcels, name, parcel)
   call('ZADD', s.promised, now, name)

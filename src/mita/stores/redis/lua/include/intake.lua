@@ -20,9 +20,8 @@ local function known_ids(queues, registry, ids)
     end
   end
   for jobs in pairs(roots) do
-    local found = call('HMGET', jobs, unpack(ids))
-    for i = 1, #ids do
-      if found[i] then known[ids[i]] = true end
+    for i, found in ipairs(call('HMGET', jobs, unpack(ids))) do
+      if found then known[ids[i]] = true end
     end
   end
   return known
@@ -38,18 +37,20 @@ local function prepare(q)
   for _, hash in ipairs(HASHES) do call('HSET', q[hash], '', PAD) end
 end
 
--- The age of the newest job is counted in microseconds of real time, so that ages can be compared across queues. A list
--- is in order as long as the clock does not go back; while it does, jobs go to the sorted set.
+-- Gives the age of the newest job. Ages are counted in microseconds of real time and on from the newest of all queues of a
+-- call, so that they can be compared across queues. A list is in order as long as the clock does not go back; while it does,
+-- jobs go to the sorted set.
 local function begin(q, now)
   local meta = call('HMGET', q.meta, 'age', 'lines', 'now', 'index')
   q.new, q.used, q.index = not meta[1], meta[2] or '', meta[4]
-  q.age = math.max(tonumber(meta[1] or 0), microseconds())
+  q.age = tonumber(meta[1] or 0)
   q.lists = tonumber(meta[3] or 0) <= now
   q.n, q.fixed, q.lines, q.uniques = 0, {}, {}, {}
-  call('ZCARD', q.ids) -- here and below: a key of another type must be found before the first write
+  if q.index then call('ZCARD', q.ids) end -- here and below: a key of another type must be found before the first write
   if q.new then
     for _, hash in ipairs(HASHES) do call('HLEN', q[hash]) end
   end
+  return q.age
 end
 
 local function add_to_index(q)
@@ -104,42 +105,49 @@ local function kind_of(queues, meta, now)
   }
 end
 
-local function put(kind, id, rest)
-  local q, line = kind.q, kind.line
-  local age, m, l = q.age + 1, q.n, line.n
-  local handle = pack_struct('>I8', age) .. kind.flag .. id
-  q.fixed[m + 1], q.fixed[m + 2] = id, kind.head .. char(#handle) .. handle .. rest
-  if kind.listed then
-    line[l + 1], line.n = handle, l + 1
-  else
-    line[l + 1], line[l + 2], line.n = kind.due, handle, l + 2
+-- Takes in what stands among `items` from `at` on, `n` jobs of one kind, and gives the age of the newest: here a script that
+-- takes in many spends its time.
+local function put(kind, items, at, n, known, refused, age, now)
+  local q, line, unique, head, flag = kind.q, kind.line, kind.unique, kind.head, kind.flag
+  local fixed, m, l, due = q.fixed, q.n, line.n, not kind.listed and kind.due
+  for i = at, at + n * 2 - 2, 2 do
+    local id = items[i]
+    local there = known[id] and id or (unique and (q.uniques[unique] or unique_holder(q, unique, now)))
+    if there then
+      refused[#refused + 1] = (i - items.first) / 2 + 1
+      refused[#refused + 1] = there
+    else
+      age = age + 1
+      local handle = pack_struct('>I8', age) .. flag .. id
+      fixed[m + 1], fixed[m + 2] = id, head .. char(#handle) .. handle .. items[i + 1]
+      m = m + 2
+      if due then
+        l = l + 1
+        line[l] = due
+      end
+      l = l + 1
+      line[l] = handle
+      known[id] = true
+      if unique then q.uniques[unique] = id end
+    end
   end
-  q.age, q.n = age, m + 2
-  if kind.unique then q.uniques[kind.unique] = id end
+  q.age, q.n, line.n = age, m, l
+  return age
 end
 
--- Gives the position of every job that was not taken in, and the id of the one that is there instead.
+-- Gives the position of every job that was not taken in, and the id of the one that is there instead. Kinds and items are
+-- tables with the place of their `first`.
 local function take_in(queues, registry, kinds, items, now)
-  local ids, known_kinds, refused, i = {}, {}, {}, 0
-  for at = 1, #items, 2 do ids[#ids + 1] = items[at] end
+  local ids, known_kinds, refused, at = {}, {}, {}, items.first
+  for i = at, #items, 2 do ids[#ids + 1] = items[i] end
   local known = known_ids(queues, registry, ids)
-  for _, q in ipairs(queues) do begin(q, now) end
-  for at = 1, #kinds, 2 do
-    local kind = known_kinds[kinds[at + 1]] or kind_of(queues, kinds[at + 1], now)
-    known_kinds[kinds[at + 1]] = kind
-    local q, unique = kind.q, kind.unique
-    for _ = 1, tonumber(kinds[at]) do
-      i = i + 1
-      local id = ids[i]
-      local there = known[id] and id or (unique and (q.uniques[unique] or unique_holder(q, unique, now)))
-      if there then
-        refused[#refused + 1] = i
-        refused[#refused + 1] = there
-      else
-        put(kind, id, items[i * 2])
-        known[id] = true
-      end
-    end
+  local age = microseconds()
+  for _, q in ipairs(queues) do age = math.max(age, begin(q, now)) end
+  for i = kinds.first, kinds.last, 2 do
+    local n, meta = tonumber(kinds[i]), kinds[i + 1]
+    known_kinds[meta] = known_kinds[meta] or kind_of(queues, meta, now)
+    age = put(known_kinds[meta], items, at, n, known, refused, age, now)
+    at = at + n * 2
   end
   for _, q in ipairs(queues) do write_down(q, registry, now) end
   return refused

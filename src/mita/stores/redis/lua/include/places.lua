@@ -25,7 +25,9 @@ local function leave_list(q, r)
 end
 
 local function leave(q, r)
-  if r.state == 'queued' then
+  if r.nowhere then -- a claim has taken it out of its line, and has not put it anywhere else
+    r.nowhere = false
+  elseif r.state == 'queued' then
     if call('ZREM', q.due[r.priority], r.handle) == 0 then leave_list(q, r) end
   elseif r.state == 'blocked' then
     local waiting = q.waiting .. r.resource

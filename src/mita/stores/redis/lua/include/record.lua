@@ -18,9 +18,13 @@ local ENDED = { succeeded = true, failed = true, cancelled = true }
 
 local rung = {} -- topics to ring for when the script is done
 
+local read_at -- the clock stands still while a script runs
 local function microseconds()
-  local time = call('TIME')
-  return tonumber(time[1]) * 1000000 + tonumber(time[2])
+  if not read_at then
+    local time = call('TIME')
+    read_at = tonumber(time[1]) * 1000000 + tonumber(time[2])
+  end
+  return read_at
 end
 
 local function clock(given) return given ~= '' and tonumber(given) or math.floor(microseconds() / 1000) end

@@ -53,6 +53,7 @@ end
 local function turn_away(q, r, now)
   local why = r.resource .. ' is taken'
   r.busy = r.busy + 1
+  r.nowhere = true
   busy[#busy + 1] = { q.name, r.id, r.task, r.when_busy == 'skip' and 1 or 0 }
   if r.when_busy == 'skip' then
     note(q, r, now, 'skipped', why)

@@ -51,9 +51,9 @@ end
 -- them: nothing is left of them but two fields.
 local function settle_forgotten(q, from, n, token, verdict, now)
   if not q.sound then -- a key of another type must be found before the first write
-    call('HLEN', q.jobs)
-    for _, key in ipairs({ q.ids, q.lease }) do call('ZCARD', key) end
-    for _, key in ipairs({ q.runs, q.left }) do call('HLEN', key) end
+    for _, key in ipairs({ q.jobs, q.runs, q.left }) do call('HLEN', key) end
+    call('ZCARD', q.lease)
+    if has_index(q) then call('ZCARD', q.ids) end
   end
   local args, gone, of_batch, stale, m, byte = ARGV, {}, {}, {}, 0, string.byte
   local lives = call('HMGET', q.live, unpack(args, from, from + n - 1))
