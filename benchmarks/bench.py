@@ -21,7 +21,7 @@ RAW_NAMES = {"one": "raw loop: enqueue one by one", "bulk": "raw loop: enqueue i
 
 class Drain(Struct, frozen=True, kw_only=True):
     """What to drain: each job runs `runs` times, beside `scheduled` others that must not run. `like_raw`: the raw loop does
-    the same work, so that a share of it means something."""
+    the same work, so that a share of it means something. `watched`: what watches the worker meanwhile (`roles.WATCHED`)."""
 
     jobs: int
     task: str = "noop"
@@ -30,6 +30,7 @@ class Drain(Struct, frozen=True, kw_only=True):
     scheduled: int = 0
     repeat: int = 1
     like_raw: bool = True
+    watched: str = ""
 
 
 class Bench:
@@ -74,7 +75,7 @@ class Bench:
                 scene.load(want.scheduled, want.task, scheduled=True)
                 for first in range(0, want.jobs * waves, want.jobs):
                     scene.load(want.jobs, want.task, first=first)
-                    yield scene.drain(first, first + want.jobs, runs=want.runs, processes=processes)
+                    yield scene.drain(first, first + want.jobs, runs=want.runs, processes=processes, watched=want.watched)
 
     # ------------------------------------------------------------ other kinds
 

@@ -18,6 +18,7 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
+from prometheus_client import CollectorRegistry
 
 from mita import Mita, MitaError
 
@@ -47,6 +48,7 @@ class Brief(Struct, frozen=True, kw_only=True):
     loads: list[Load] = []
     beside: str = ""  # a producer that runs in the worker's own process
     task: str = "noop"
+    watched: str = ""  # what watches the worker: some of WATCHED
     number: int = 0
     concurrency: int = 100
     threads: int = 16
@@ -63,6 +65,7 @@ class Stage:
         self.brief = brief
         self.record = Record(Path(brief.record), brief.jobs)
         self.app, self.tasks = build(brief.url, brief.keep, self.record)
+        self.hearing: asyncio.Task[None] | None = None
 
 
 Role = Callable[[Stage], Coroutine[Any, Any, object]]
@@ -86,6 +89,7 @@ async def work(stage: Stage) -> object:
     """A worker, until SIGTERM. With `loads` and `beside` it is alone with its store, and says what is left of it."""
     brief, record = stage.brief, stage.record
     await load(stage)
+    watch(stage)
     worker = stage.app.worker([QUEUE], concurrency=brief.concurrency, threads=brief.threads)
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, worker.stop)
     record.ready(brief.number)
@@ -96,6 +100,25 @@ async def work(stage: Stage) -> object:
     if producer is not None:
         await producer
     return await left(stage.app) if brief.loads or brief.beside else None
+
+
+WATCHED = ("metrics", "listener", "events")
+
+
+def watch(stage: Stage) -> None:
+    """Switch on what is asked for. Whoever hears events is a process of his own, or a task where there can be only one."""
+    if "metrics" in stage.brief.watched:
+        stage.app.metrics(CollectorRegistry())
+    if "listener" in stage.brief.watched:
+        stage.app.listen(len)
+    if "events" in stage.brief.watched and stage.brief.loads:
+        stage.hearing = asyncio.create_task(hear(stage))
+
+
+async def hear(stage: Stage) -> None:
+    """Read what happens until told to leave."""
+    async for _ in stage.app.events():
+        pass
 
 
 async def left(app: Mita) -> dict[str, int]:
@@ -198,6 +221,7 @@ ROLES: dict[str, Role] = {
     "load": load,
     "work": work,
     "count": count,
+    "hear": hear,
     "one": one,
     "bulk": bulk,
     "pickup": pickup,

@@ -168,11 +168,13 @@ class Scene:
 
     # ------------------------------------------------------------ draining
 
-    def drain(self, first: int, last: int, *, runs: int = 1, processes: int = 1) -> Drained:
+    def drain(self, first: int, last: int, *, runs: int = 1, processes: int = 1, watched: str = "") -> Drained:
         """Let workers run these jobs, each `runs` times. Nothing else may be ready."""
         if self._engine.shared:
             self.place.settle()
-        workers = self._workers(processes)
+        if "events" in watched and self._engine.shared:
+            self._start("hear", self._brief)
+        workers = self._workers(processes, watched=watched)
         pids = [worker.pid for worker in workers]
         self.calm()
         full, server = self.place.size(), self._server_cpu()
@@ -202,12 +204,14 @@ class Scene:
     def _server_cpu(self) -> float:
         return cpu(self.place.pid) if self.place.pid else 0.0
 
-    def _workers(self, processes: int, beside: str = "") -> list[Process]:
+    def _workers(self, processes: int, beside: str = "", watched: str = "") -> list[Process]:
         """Ready, and waiting at the gate. One alone is pinned to a core; several share what there is."""
         self.record.close_gate()
         core = self._lab.core if processes == 1 else None
         alone = not self._engine.shared
-        brief = replace(self._brief, core=core, loads=self._loads if alone else [], beside=beside if alone else "")
+        brief = replace(
+            self._brief, core=core, loads=self._loads if alone else [], beside=beside if alone else "", watched=watched
+        )
         workers = [self._start("work", replace(brief, number=number)) for number in range(processes)]
         loading = sum(load.jobs for load in brief.loads)
         self._until("starting", 1, lambda: self._gathered(processes, loading), workers)

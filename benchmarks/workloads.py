@@ -113,6 +113,17 @@ def kept(bench: Bench) -> Iterator[Figure]:
     yield bench.drain(bench.figure("kept", "drain, results kept an hour"), want)
 
 
+def watched(bench: Bench) -> Iterator[Figure]:
+    """The first one is not watched: what the others are compared with."""
+    plain = 0.0
+    for names in ((), ("metrics",), ("metrics", "listener"), ("metrics", "listener", "events")):
+        figure = bench.figure("watched", f"drain, watched: {', '.join(names) or 'not at all'}")
+        bench.drain(figure, Drain(jobs=bench.sizes.drain, repeat=bench.sizes.repeat, watched=" ".join(names)))
+        plain = plain or figure.value or 0.0
+        figure.against = round(figure.value / plain, 3) if figure.value and plain else None
+        yield figure
+
+
 def memory(bench: Bench) -> Iterator[Figure]:
     """Of the drain of all those ready jobs, if it was measured already; else it is measured now."""
     measured = bench.report.find(bench.store, "ready") or list(ready(bench))
@@ -151,5 +162,6 @@ WORKLOADS: dict[str, Workload] = {
     "processes": Workload("1, 2 and 4 worker processes", processes, processes=True),
     "kept": Workload("drain with results kept for an hour", kept),
     "bloat": Workload("claims after many jobs, and beside an old snapshot (PostgreSQL)", bloat, only="postgres"),
+    "watched": Workload("drain with metrics, a listener and events to another process, beside one without", watched),
     "memory": Workload("memory of the worker at the first job, half way and at the end", memory),
 }

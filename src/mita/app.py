@@ -6,8 +6,9 @@ from contextlib import asynccontextmanager, nullcontext
 from datetime import timedelta
 from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Any, Self
+from weakref import WeakSet
 
-from mita.client import Client, unknown_task
+from mita.client import Client, Events, unknown_task
 from mita.engine.alone import LoneScheduler
 from mita.engine.worker import Serve, Worker
 from mita.errors import UsageError
@@ -16,6 +17,7 @@ from mita.place import Place
 from mita.ports.clock import Clock
 from mita.ports.store import Store
 from mita.rules.judge import Keep
+from mita.rules.names import check_name
 from mita.settings import Address, AppSettings, SchedulerSettings, StoreURL, WorkerSettings
 from mita.sync import Portal
 from mita.tasks import Declare, Options, Registry, Task
@@ -64,9 +66,9 @@ class Mita(Client):
         self.tasks: Mapping[str, Task[Any, Any]] = MappingProxyType(registry.tasks)
         self.task = Declare(registry, {})
         kept = Keep(succeeded=self._settings.keep, failed=self._settings.keep_failed)
-        super().__init__(self._store_here, self.tasks, kept, self._portal, Watch())
-        self._listening: list[Listening] = []
-        self._lost = 0  # by listeners that have stopped
+        self._watch = Watch()
+        super().__init__(self._store_here, self.tasks, kept, self._portal, self._watch)
+        self._events: WeakSet[Events] = WeakSet()
         self._tally: Tally | None = None
         self._registries: list[Any] = []  # of Prometheus, that have our metrics
 
@@ -145,19 +147,14 @@ class Mita(Client):
         slow loses events (`.dropped` says how many); neither ever hurts a job."""
         if not callable(listener):
             raise UsageError(f"listen({listener!r}): give a function that takes a list of events")
-        listening = Listening(listener, self._stop_listening)
-        self._listening.append(listening)
-        self._watch.add(listening.put)
-        return listening
+        return self._watch.listen(listener)
 
-    def _stop_listening(self, listening: Listening) -> None:
-        self._watch.remove(listening.put)
-        if listening in self._listening:
-            self._listening.remove(listening)
-            self._lost += listening.dropped
-
-    def _dropped(self) -> int:
-        return self._lost + sum(listening.dropped for listening in self._listening)
+    def events(self, queue: str | None = None) -> Events:
+        """What happens to the jobs of a queue (None: of all), in whatever process, from now on:
+        `async for event in app.events(): …`. Whoever reads too slowly loses the oldest, and gets a `missed` event."""
+        events = Events(self._place.new, None if queue is None else check_name("queue", queue))
+        self._events.add(events)
+        return events
 
     def metrics(self, registry: "CollectorRegistry | None" = None) -> None:
         """Count what happens in this process from now on, for a Prometheus registry of yours (None: the usual one). A worker
@@ -191,7 +188,7 @@ class Mita(Client):
         if self._tally is None:
             self._tally = Tally()
             self._watch.add(self._tally)
-        return Collector(self._tally, Depths(self._store_here, self._portal), self._dropped)
+        return Collector(self._tally, Depths(self._store_here, self._portal), self._watch.dropped)
 
     # ------------------------------------------------------------ places
 
@@ -212,7 +209,10 @@ class Mita(Client):
 
     async def close(self) -> None:
         """Close what was opened for the running loop and for the `_sync` methods. The next use opens it again."""
-        await self._place.close()
+        for events in list(self._events):
+            if events.loop is asyncio.get_running_loop():
+                await events.aclose()
+        await self._close_here()
         if self._portal.open:
             await asyncio.to_thread(self._portal.close)
 
@@ -233,9 +233,11 @@ class Mita(Client):
         return await self._place.store()
 
     async def _close_here(self) -> None:
+        await self._reports.close()
         await self._place.close()
 
     async def _leave(self, place: Place) -> None:
+        await self._reports.close()
         await place.close()
         if self._portal.open:
             await asyncio.to_thread(self._portal, place.close())

@@ -10,6 +10,7 @@ from mita.model.job import Claim, Job, State
 from mita.model.outcome import Counter, Settlement, Turn, Verdict
 from mita.model.repeat import Firing
 from mita.model.time import Moment, Wait, When
+from mita.ports.ear import Ear
 from mita.ports.store import Memo
 from mita.stores.memory import amending, care, claims, intake, keys, memos, repeats, settling
 from mita.stores.memory.bell import Bell
@@ -226,6 +227,17 @@ def fire_without_looking(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(repeats, "fire", fire)
 
 
+def hear_every_queue(patch: pytest.MonkeyPatch) -> None:
+    whole = Ear.put
+    patch.setattr(Ear, "put", lambda self, told: whole(self, [replace(one, queue=self.queue or "") for one in told]))
+
+
+def stay_open(patch: pytest.MonkeyPatch) -> None:
+    async def nothing(self: Ear) -> None: ...
+
+    patch.setattr(Ear, "close", nothing)
+
+
 def ring_for_nobody(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Bell, "ring", lambda self, topics: None)
     patch.setattr(waking, "ENOUGH", 0.2)
@@ -299,6 +311,8 @@ IN_MEMORY = [
         fire_without_looking,
         ("test_of_many_schedulers_one_fires", "test_nothing_of_an_old_definition_fires_after_the_edit"),
     ),
+    Fault("an ear for every queue", hear_every_queue, ("test_who_listens_to_one_queue_hears_of_no_other",)),
+    Fault("an ear that stays open", stay_open, ("test_it_is_known_to_what_somebody_listens",)),
     Fault("a bell that does not ring", ring_for_nobody, ("test_what_rang_before_the_wait_is_not_lost",)),
 ]
 

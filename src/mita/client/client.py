@@ -4,8 +4,6 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, S
 from datetime import datetime, timedelta
 from typing import Any, Protocol, TypeVar, Unpack
 
-from msgspec.structs import replace
-
 from mita.errors import UsageError
 from mita.model.job import PRIORITIES
 from mita.model.outcome import OUTSIDE, Answer, Cancel, Change, Move, Rank, Revive
@@ -23,8 +21,8 @@ from mita.rules.pace import MOST
 from mita.rules.when import when
 from mita.tasks import Call, Handle, Task
 from mita.traces import sending
-from mita.watch import Watch
-from mita.watch.notes import Amended, Enqueued, asked
+from mita.watch import Reports, Watch
+from mita.watch.notes import Amended, Enqueued
 
 from .evidence import gather
 from .filters import cursor, job_filter, page_size
@@ -65,8 +63,8 @@ class Client:
         self._tasks = tasks
         self._keep = keep
         self._run_sync = run_sync
-        self._watch = watch
-        self.repeats = Repeats(open_store, tasks, self, watch.tell)
+        self._reports = Reports(watch)
+        self.repeats = Repeats(open_store, tasks, self, self._reports)
 
     # ------------------------------------------------------------ enqueue
 
@@ -100,13 +98,13 @@ class Client:
         for start in range(0, len(calls), MOST):
             jobs = new_jobs(calls[start : start + MOST], headers)
             receipts = await store.enqueue(jobs)
-            self._watch.tell(Enqueued(jobs, receipts, wall_clock()))
+            self._reports.tell(store, Enqueued(jobs, receipts, wall_clock()))
             handles += [Handle(receipt.id, receipt.created, self) for receipt in receipts]
         return handles
 
     def within(self, connection: Any) -> Within:
         """What `task.using(connection)` sends with."""
-        return Within(connection, self._store, lambda: self._run_sync(self._opened()), self, self._watch.tell)
+        return Within(connection, self._store, lambda: self._run_sync(self._opened()), self, self._reports.tell_here)
 
     async def _opened(self) -> Store:
         return await self._store()
@@ -201,14 +199,8 @@ class Client:
         [answer] = await store.amend([id], change)
         if answer is Answer.UNKNOWN:
             raise unknown_job(id)
-        await self._tell_amended(store, Amended(id, change, answer, wall_clock()))
+        await self._reports.amended(store, Amended(id, change, answer, wall_clock()))
         return answer
-
-    async def _tell_amended(self, store: Store, note: Amended) -> None:
-        """An amend knows only the id: whoever watches gets the task and the queue as well."""
-        if self._watch.sinks and asked(note) is not None:
-            [job] = await store.find([note.id])
-            self._watch.tell(note if job is None else replace(note, task=job.task, queue=job.queue))
 
     # ------------------------------------------------------------ ask something of queues and keys
 

@@ -18,7 +18,7 @@ from mita.rules import fire, spec
 from mita.rules.show import as_datetime
 from mita.tasks import Call, Handle, Task
 from mita.tasks.handle import Tracker
-from mita.watch import Tell
+from mita.watch import Reports
 from mita.watch.notes import Enqueued
 
 from .intake import check_call
@@ -42,10 +42,14 @@ class Repeats:
     """`app.repeats`: what is done with repeats, and the decorator `@app.repeats(Cron("0 9 * * *"))` above `@app.task`."""
 
     def __init__(
-        self, open_store: Callable[[], Awaitable[Store]], tasks: Mapping[str, Task[Any, Any]], tracker: Tracker, tell: Tell
+        self,
+        open_store: Callable[[], Awaitable[Store]],
+        tasks: Mapping[str, Task[Any, Any]],
+        tracker: Tracker,
+        reports: Reports,
     ) -> None:
         self._store = open_store
-        self._tell = tell
+        self._reports = reports
         self._tasks = tasks
         self._tracker = tracker
         self._declared: dict[str, Declared] = {}
@@ -127,7 +131,7 @@ class Repeats:
         now = await store.now()
         job = fire.job(key, wanted, now, new_id())
         [receipt] = receipts = await store.enqueue([job])
-        self._tell(Enqueued([job], receipts, now))
+        self._reports.tell(store, Enqueued([job], receipts, now))
         return Handle(receipt.id, receipt.created, self._tracker)
 
     async def preview(self, what: str | Pattern, n: int = 10) -> list[datetime]:

@@ -11,7 +11,7 @@ from mita.errors import StoreError
 from mita.ports.ids import new_id
 from mita.ports.store import REPEATS, Store
 from mita.settings import SchedulerSettings
-from mita.watch import Tell
+from mita.watch import Herald, Note, Tell
 from mita.watch.notes import unheard
 
 from .patience import Patience, reach
@@ -31,7 +31,7 @@ class LoneScheduler:
         tell: Tell = unheard,
         serve: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
-        self._open_store, self._settings, self._repeats, self._tell = open_store, settings, repeats, tell
+        self._open_store, self._settings, self._repeats, self._tell_here = open_store, settings, repeats, tell
         self._serve = serve
         self._stopping = asyncio.Event()
         self._scheduler: Scheduler | None = None
@@ -59,11 +59,18 @@ class LoneScheduler:
             if store is None:
                 return
             stack.push_async_callback(store.close)
+            self._herald = Herald(store)
+            stack.push_async_callback(self._herald.close)
             if self._repeats is not None:
                 await self._repeats()
             self._scheduler = Scheduler(store, self._settings.poll, self._settings.lock, self.id, self._tell)
             await self._work(store, self._scheduler)
         log.info("scheduler %s is gone", self.name)
+
+    def _tell(self, note: Note) -> None:
+        """To whoever watches in this process, and in others."""
+        self._tell_here(note)
+        self._herald.put(note)
 
     async def _work(self, store: Store, scheduler: Scheduler) -> None:
         parts = [asyncio.create_task(part) for part in (scheduler.run(), self._listen(store, scheduler))]

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from mita.errors import StoreError
 from mita.model.outcome import Settlement, Turn
 from mita.model.time import SECOND, Moment, Wait
-from mita.ports.store import ASKED, REPEATS, Store
+from mita.ports.store import ASKED, REPEATS, TOLD, Store
 from mita.rules.pace import MOST, room, rotate, smooth
 from mita.watch import Tell
 from mita.watch.notes import Began, SentAway, Settled, Turned
@@ -185,7 +185,7 @@ class Turns:
                 self._asked()
             if REPEATS in heard:
                 self._repeats()
-            if not heard or heard - {ASKED, REPEATS}:
+            if not heard or heard - {ASKED, REPEATS, TOLD}:
                 self.wake()
             crew.put_back(TOO_LONG)
 
@@ -194,6 +194,6 @@ class Turns:
         if self._queues is None and not self._names:
             self._names = await self._store.queue_names()
         heard = await self._store.wait(self._queues, self._poll)
-        if self._queues is None and (not heard or not heard <= {ASKED, REPEATS, *self._names}):
+        if self._queues is None and (not heard or not heard <= {ASKED, REPEATS, TOLD, *self._names}):
             self._names = await self._store.queue_names()
         return heard

@@ -19,7 +19,7 @@ from mita.rules.judge import Keep
 from mita.rules.pace import room
 from mita.settings import WorkerSettings
 from mita.tasks import Task
-from mita.watch import Tell
+from mita.watch import Herald, Note, Tell
 
 from .crew import Crew
 from .keeper import Keeper
@@ -49,7 +49,7 @@ class Worker:
         serve: Serve = nullcontext,
     ) -> None:
         self._open_store, self._tasks, self._settings, self._keep = open_store, tasks, settings, keep
-        self._most, self._tell, self._repeats, self._serve = most, tell, repeats, serve
+        self._most, self._tell_here, self._repeats, self._serve = most, tell, repeats, serve
         self._lease = round(settings.lease * SECOND)
         self._stopping = asyncio.Event()
         self._hurry = asyncio.Event()
@@ -72,6 +72,8 @@ class Worker:
             if store is None:
                 return
             stack.push_async_callback(store.close)
+            self._herald = Herald(store)
+            stack.push_async_callback(self._herald.close)
             self._started = await store.now()
             if self._repeats is not None:
                 await self._repeats()
@@ -108,6 +110,11 @@ class Worker:
 
     def _poke(self) -> None:
         self._keeper.poke()
+
+    def _tell(self, note: Note) -> None:
+        """To whoever watches in this process, and in others."""
+        self._tell_here(note)
+        self._herald.put(note)
 
     def _now(self) -> Moment:
         """The store's clock, as well as the heartbeats know it."""

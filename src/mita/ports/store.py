@@ -20,8 +20,11 @@ from mita.model.repeat import DueRepeats, Firing, Repeat
 from mita.model.time import Moment, Wait, When
 from mita.model.view import Finding, JobFilter, Page, QueueView, ResourceView, WorkerView
 
+from .ear import Ear, Told
+
 ASKED = "!"  # the wake-up topic that says: somebody asked something of a running job
 REPEATS = "@"  # and the one that says: a repeat may fire earlier than you thought, or nobody holds a lock any more
+TOLD = "?"  # and the one that says: something was told to those who listen, which is no work for anybody
 TIMELINE_LENGTH = 50  # the newest events a store keeps of one job
 
 
@@ -185,6 +188,22 @@ class Waking(Protocol):
         sleeping through is not."""
 
 
+class Telling(Protocol):
+    """What happens, told to whoever listens, in whatever process. Nothing depends on it: what is told may be lost, and
+    where nobody listens nobody pays for it."""
+
+    async def tell(self, told: Sequence[Told]) -> None:
+        """Pass these on, in this order, to those who listen now. Nothing is kept for those who come later."""
+
+    async def listened(self) -> frozenset[str]:
+        """Which queues somebody listens to, `EVERY` among them if somebody listens to all; asked often, so it is cheap. It
+        may name too many, but never too few. Whoever died without a word is forgotten after `EAR_KEEP`."""
+
+    async def listen(self, queue: str | None) -> Ear:
+        """Listen to one queue, or to all (None): when this returns, whatever is told from now on is heard. A store that
+        was away goes on listening by itself, and says that something may have been missed."""
+
+
 class Transactional(Protocol):
     """What a store also promises that says `Can.ENQUEUE_IN_YOUR_TRANSACTION`. `connection` is the user's own, inside a
     transaction that only the user ends."""
@@ -200,7 +219,7 @@ class Transactional(Protocol):
     def complete_in_sync(self, connection: Any, claim: Claim, result: bytes, keep: Wait) -> None: ...
 
 
-class Store(Jobs, Repeats, Looking, Care, Waking, Protocol):
+class Store(Jobs, Repeats, Looking, Care, Waking, Telling, Protocol):
     """The whole contract."""
 
     can: Can

@@ -2,7 +2,7 @@
 nothing. Whoever wants single events makes them of a note later, on a thread of his own."""
 
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from msgspec import Struct
 
@@ -11,6 +11,8 @@ from mita.model.job import Claim, NewJob, Receipt, State
 from mita.model.outcome import Answer, Busy, Cancel, Change, Counter, Move, Revive, Settlement
 from mita.model.repeat import Firing
 from mita.model.time import SECOND, Moment
+
+WAITING = 1000  # events that may wait as notes, with arguments and results hanging on them
 
 
 class Enqueued(Struct, frozen=True):
@@ -78,8 +80,20 @@ class Locked(Struct, frozen=True):
     outcome: str
 
 
-Note: TypeAlias = Enqueued | Began | Settled | SentAway | Turned | Amended | Fired | Locked
+class Made(Struct, frozen=True):
+    """Events that were made already."""
+
+    rows: "list[Row]"
+
+
+Note: TypeAlias = Made | Enqueued | Began | Settled | SentAway | Turned | Amended | Fired | Locked
 Tell: TypeAlias = Callable[[Note], None]
+Row: TypeAlias = tuple[Any, ...]  # the fields of a `JobEvent`, as many as say something: half the price of the event itself
+
+
+def light(note: Note, behind: int) -> Note:
+    """A note as it may wait: one that waits long, behind many others, is made into its rows, which hold no arguments."""
+    return note if behind < WAITING else Made(rows(note))
 
 
 def unheard(_: Note) -> None:
@@ -89,6 +103,8 @@ def unheard(_: Note) -> None:
 def size(note: Note) -> int:
     """How many events it makes at most."""
     match note:
+        case Made(made):
+            return len(made)
         case Enqueued(jobs) | SentAway(jobs):
             return len(jobs)
         case Began(runs):
@@ -144,16 +160,23 @@ def waited(claim: Claim, here: float) -> float:
 
 # ---------------------------------------------------------------- events
 
+SUCCEEDED = State.SUCCEEDED
+
 
 def events(note: Note) -> list[JobEvent]:
+    return [JobEvent(*row) for row in rows(note)]
+
+
+def rows(note: Note) -> list[Row]:
     match note:
+        case Made(made):
+            return made
         case Enqueued(jobs, receipts, at):
             return [_enqueued(job, at) for job, receipt in zip(jobs, receipts, strict=True) if receipt.created]
-        case Began(runs, worker, at):
-            return [_began(claim, here, worker, at) for claim, here in runs]
-        case Settled(settlements, took, worker, at):
-            made = [_settled(one, fine, worker, at) for one, fine in zip(settlements, took, strict=True)]
-            return [event for event in made if event is not None]
+        case Began():
+            return _began(note)
+        case Settled():
+            return _settled(note)
         case SentAway(away, at):
             return [_sent_away(job, at) for job in away]
         case Fired(firings, won, at):
@@ -164,33 +187,44 @@ def events(note: Note) -> list[JobEvent]:
             return []
 
 
-def _enqueued(job: NewJob, at: Moment) -> JobEvent:
-    return JobEvent(Kind.ENQUEUED, job.id, job.task, job.queue, at)
+def _enqueued(job: NewJob, at: Moment) -> Row:
+    return (Kind.ENQUEUED, job.id, job.task, job.queue, at)
 
 
-def _began(claim: Claim, here: float, worker: str, at: Moment) -> JobEvent:
-    return JobEvent(
-        Kind.STARTED, claim.id, claim.task, claim.queue, at, worker, claim.attempts + 1, 0.0, waited(claim, here)
-    )
+def _began(note: Began) -> list[Row]:
+    """Nearly all events come from here and from the next: so these two are written for speed."""
+    at, worker, kind = note.at, note.worker, Kind.STARTED
+    return [
+        (kind, claim.id, claim.task, claim.queue, at, worker, claim.attempts + 1, 0.0, waited(claim, here))
+        for claim, here in note.runs
+    ]
 
 
-def _settled(settlement: Settlement, took: bool, worker: str, at: Moment) -> JobEvent | None:
+def _settled(note: Settled) -> list[Row]:
+    made: list[Row] = []
+    at, worker, kind = note.at, note.worker, Kind.SUCCEEDED
+    for settlement, took in zip(note.settlements, note.took, strict=True):
+        if took and settlement.verdict.state is SUCCEEDED and not settlement.told:
+            claim, seconds = settlement.claim, settlement.seconds
+            made.append((kind, claim.id, claim.task, claim.queue, at, worker, claim.attempts + 1, seconds))
+        elif (means := meaning(settlement) if took else (Kind.STALE, "")) is not None:
+            made.append(_ended(settlement, means, worker, at))
+    return made
+
+
+def _ended(settlement: Settlement, means: tuple[Kind, str], worker: str, at: Moment) -> Row:
     claim, when = settlement.claim, settlement.verdict.when
-    means = meaning(settlement) if took else (Kind.STALE, "")
-    if means is None:
-        return None
     kind, reason = means
     wait = when.wait / SECOND if when is not None and kind is Kind.RETRIED else 0.0
-    attempt = claim.attempts + 1
-    return JobEvent(kind, claim.id, claim.task, claim.queue, at, worker, attempt, settlement.seconds, wait, reason)
+    return (kind, claim.id, claim.task, claim.queue, at, worker, claim.attempts + 1, settlement.seconds, wait, reason)
 
 
-def _sent_away(job: Busy, at: Moment) -> JobEvent:
+def _sent_away(job: Busy, at: Moment) -> Row:
     if job.ended:
-        return JobEvent(Kind.CANCELLED, job.id, job.task, job.queue, at)
-    return JobEvent(Kind.RESCHEDULED, job.id, job.task, job.queue, at, reason=Reason.RESOURCE_BUSY)
+        return (Kind.CANCELLED, job.id, job.task, job.queue, at)
+    return (Kind.RESCHEDULED, job.id, job.task, job.queue, at, "", 0, 0.0, 0.0, Reason.RESOURCE_BUSY)
 
 
-def _amended(note: Amended) -> list[JobEvent]:
+def _amended(note: Amended) -> list[Row]:
     means = asked(note)
-    return [] if means is None else [JobEvent(means[0], note.id, note.task, note.queue, note.at, reason=means[1])]
+    return [] if means is None else [(means[0], note.id, note.task, note.queue, note.at, "", 0, 0.0, 0.0, means[1])]

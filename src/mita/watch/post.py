@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from mita.model.event import JobEvent, Kind
 
-from .notes import Note, events, size
+from .notes import Note, events, light, size
 
 log = logging.getLogger("mita.events")
 
@@ -55,7 +55,7 @@ class Listening:
                 self.dropped += count
                 self._lost += count
                 return
-            self._notes.append(note)
+            self._notes.append(light(note, self._waiting))
             self._waiting += count
             self._news.notify()
 
@@ -85,12 +85,11 @@ class Listening:
                     return None
                 self._news.wait()
             notes, self._notes = list(self._notes), deque()
+            self._waiting = 0
             lost, self._lost = self._lost, 0
         batch = [event for note in notes for event in events(note)]
         if lost:
             batch.append(JobEvent(Kind.MISSED, count=lost))
-        with self._news:
-            self._waiting -= sum(size(note) for note in notes)
         return batch
 
     def _complain(self) -> None:

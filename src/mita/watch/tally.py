@@ -1,7 +1,7 @@
 """Counting what happens: plain numbers and lists, changed once per batch, read whenever somebody looks."""
 
 import threading
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Sequence
 from typing import TypeAlias
@@ -19,6 +19,8 @@ Labels: TypeAlias = tuple[str, str]  # queue and task
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0)
 SIZES = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 MOST_LABELS = 1000  # pairs of queue and task; whatever comes beyond is counted together
+SUCCEEDED = State.SUCCEEDED
+FEW = 10  # values that are not worth sorting
 OTHERS: Labels = ("(others)", "(others)")
 
 
@@ -35,6 +37,21 @@ class Histogram:
     def add(self, value: float) -> None:
         self.buckets[bisect_left(self.bounds, value)] += 1
         self.total += value
+
+    def add_all(self, values: list[float]) -> None:
+        """Many at once: sorted, they need one search for each bound instead of one for each value."""
+        if len(values) < FEW:
+            for value in values:
+                self.add(value)
+            return
+        values.sort()
+        below = 0
+        for at, bound in enumerate(self.bounds):
+            upto = bisect_right(values, bound, below)
+            self.buckets[at] += upto - below
+            below = upto
+        self.buckets[-1] += len(values) - below
+        self.total += sum(values)
 
     def copy(self) -> "Histogram":
         twin = Histogram(self.bounds)
@@ -63,14 +80,12 @@ class Counts:
             setattr(twin, name, getattr(self, name).copy())
         return twin
 
-    def began(self, claim: Claim, here: float) -> None:
-        self.started += 1
-        wait = waited(claim, here)
-        self.wait.add(wait)
+    def timed(self, claim: Claim, here: float) -> None:
+        """A run of a job that was given a time, or of a repeat. One sent away from a busy key is not counted."""
         if claim.fire_time is not None:
             self.lateness.add(max(0, claim.at - claim.fire_time) / SECOND + here)
-        elif claim.due > claim.created and not claim.busy:  # given a time, and never sent away from a busy key
-            self.lateness.add(wait)
+        elif not claim.busy:
+            self.lateness.add(waited(claim, here))
 
     def ended(self, settlement: Settlement) -> None:
         """A run that ended in any way but well."""
@@ -112,8 +127,7 @@ class Tally:
                 case Settled():
                     self._settled(note)
                 case Began():
-                    for claim, here in note.runs:
-                        self._of(claim.queue, claim.task).began(claim, here)
+                    self._began(note)
                 case Turned():
                     self._turned(note)
                 case Enqueued():
@@ -146,17 +160,44 @@ class Tally:
             found = self.jobs.setdefault(labels, Counts())
         return found
 
+    def _began(self, note: Began) -> None:
+        """Neighbours are mostly of one task: what is looked up for one serves the next."""
+        waits: dict[Labels, list[float]] = {}
+        mine: list[float] = []
+        queue = task = None
+        for claim, here in note.runs:
+            if claim.task != task or claim.queue != queue:
+                queue, task = claim.queue, claim.task
+                mine = waits.setdefault((queue, task), [])
+            wait = claim.at - claim.due
+            mine.append(wait / SECOND + here if wait > 0 else here)
+            if claim.due > claim.created or claim.fire_time is not None:
+                self._of(claim.queue, claim.task).timed(claim, here)
+        for labels, values in waits.items():
+            counts = self._of(*labels)
+            counts.started += len(values)
+            counts.wait.add_all(values)
+
     def _settled(self, note: Settled) -> None:
+        """As above; a run that ended well is nothing but its seconds."""
+        seconds: dict[Labels, list[float]] = {}
+        mine: list[float] = []
+        queue = task = None
         for settlement, took in zip(note.settlements, note.took, strict=True):
             claim = settlement.claim
-            counts = self.jobs.get((claim.queue, claim.task)) or self._of(claim.queue, claim.task)
-            if not took:
-                counts.stale += 1
-            elif settlement.verdict.state is State.SUCCEEDED and not settlement.told:  # a million times a day
-                counts.finished[Kind.SUCCEEDED] += 1
-                counts.run.add(settlement.seconds)
+            if claim.task != task or claim.queue != queue:
+                queue, task = claim.queue, claim.task
+                mine = seconds.setdefault((queue, task), [])
+            if took and settlement.verdict.state is SUCCEEDED and not settlement.told:
+                mine.append(settlement.seconds)
+            elif took:
+                self._of(queue, task).ended(settlement)
             else:
-                counts.ended(settlement)
+                self._of(queue, task).stale += 1
+        for labels, values in seconds.items():
+            counts = self._of(*labels)
+            counts.finished[Kind.SUCCEEDED] += len(values)
+            counts.run.add_all(values)
 
     def _turned(self, note: Turned) -> None:
         if note.claimed is not None:

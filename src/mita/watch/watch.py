@@ -3,6 +3,7 @@
 import threading
 
 from .notes import Note, Tell
+from .post import Listener, Listening
 
 
 class Watch:
@@ -10,7 +11,27 @@ class Watch:
 
     def __init__(self) -> None:
         self._changing = threading.Lock()
+        self._listening: list[Listening] = []
+        self._lost = 0
         self.sinks: tuple[Tell, ...] = ()  # replaced, never changed: engines on other threads are reading it
+
+    def listen(self, listener: Listener) -> Listening:
+        listening = Listening(listener, self._leave)
+        self._listening.append(listening)
+        self.add(listening.put)
+        return listening
+
+    def _leave(self, listening: Listening) -> None:
+        self.remove(listening.put)
+        with self._changing:
+            if listening in self._listening:
+                self._listening.remove(listening)
+                self._lost += listening.dropped
+
+    def dropped(self) -> int:
+        """Events that listeners were too slow for, those that have stopped included."""
+        with self._changing:
+            return self._lost + sum(listening.dropped for listening in self._listening)
 
     def add(self, sink: Tell) -> None:
         with self._changing:

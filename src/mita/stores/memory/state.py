@@ -1,5 +1,6 @@
 """All that a memory store knows, and one act upon it."""
 
+import asyncio
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ from mita.model.repeat import Repeat
 from mita.model.time import Moment, Wait
 from mita.model.view import WorkerView
 from mita.ports.clock import Clock
+from mita.ports.ear import Ear
 from mita.ports.store import TIMELINE_LENGTH
 
 from .bell import Bell
@@ -74,6 +76,7 @@ class MemoryState:
         self.workers: dict[str, Presence] = {}
         self.locks: dict[str, LockHeld] = {}
         self.bells: set[Bell] = set()
+        self.ears: dict[Ear, asyncio.AbstractEventLoop] = {}
 
     @contextmanager
     def act(self, clock: Clock) -> Iterator["Act"]:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Collection, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 
 from msgspec.structs import replace
 
@@ -12,6 +12,7 @@ from mita.model.repeat import DueRepeats, Firing, Repeat, RepeatState
 from mita.model.time import Moment, Wait, When
 from mita.model.view import Finding, JobFilter, Page, QueueView, ResourceView, WorkerView
 from mita.ports.clock import Clock, SystemClock
+from mita.ports.ear import EVERY, Ear, Told
 from mita.ports.store import Can, Memo
 
 from . import amending, care, claims, intake, keys, looking, memos, repeats, settling
@@ -29,12 +30,15 @@ class MemoryStore:
         self._state = state or MemoryState()
         self._clock = clock or SystemClock()
         self._bell = Bell(self._state.lock)
+        self._ears: set[Ear] = set()
 
     async def open(self) -> None:
         with self._state.lock:
             self._state.bells.add(self._bell)
 
     async def close(self) -> None:
+        for ear in list(self._ears):
+            await ear.close()
         with self._state.lock:
             self._state.bells.discard(self._bell)
 
@@ -208,3 +212,27 @@ class MemoryStore:
 
     async def wait(self, queues: Collection[str] | None, timeout: float) -> frozenset[str]:
         return await self._bell.wait(queues, timeout)
+
+    # ------------------------------------------------------------ telling
+
+    async def tell(self, told: Sequence[Told]) -> None:
+        with await self._act() as act:
+            for ear, loop in act.state.ears.items():
+                with suppress(RuntimeError):  # its loop was closed under it: nobody is left to hear
+                    loop.call_soon_threadsafe(ear.put, told)
+
+    async def listened(self) -> frozenset[str]:
+        with await self._act() as act:
+            return frozenset(EVERY if ear.queue is None else ear.queue for ear in act.state.ears)
+
+    async def listen(self, queue: str | None) -> Ear:
+        ear = Ear(queue, self._deafen)
+        with await self._act() as act:
+            act.state.ears[ear] = asyncio.get_running_loop()
+        self._ears.add(ear)
+        return ear
+
+    async def _deafen(self, ear: Ear) -> None:
+        self._ears.discard(ear)
+        with await self._act() as act:
+            act.state.ears.pop(ear, None)

@@ -41,11 +41,7 @@ class Bell:
         self.changed.update(topics)
         self._hear(topics)
         self._wire.say(self._subjects.wake, _pack(sorted(topics)))
-        self._flush()
-
-    def _flush(self) -> None:
-        task = asyncio.ensure_future(self._wire.flush_now())
-        task.add_done_callback(lambda done: done.cancelled() or done.exception())
+        self._wire.flush_soon()
 
     def arm(self, queues: Collection[str]) -> set[str]:
         """Listen for these; gives those that nobody listened for until now. Sent with the next flush."""

@@ -23,10 +23,11 @@ from mita.model.repeat import DueRepeats, Firing, Repeat, RepeatState
 from mita.model.time import Moment, Wait, When
 from mita.model.view import Finding, JobFilter, Page, QueueView, ResourceView, WorkerView
 from mita.ports.clock import Clock
+from mita.ports.ear import Ear, Told
 from mita.ports.store import Can, Memo
 from mita.rules.names import check_namespace
 
-from . import amend, care, intake, leases, looking, repeats, schema, settle
+from . import amend, care, intake, leases, looking, repeats, schema, settle, telling
 from .claims import Batches
 from .clock import ServerClock
 from .context import Context
@@ -59,6 +60,7 @@ class NatsStore:
         self._replicas = replicas
         self._options = options or {}
         self._wire: Wire | None = None
+        self._ears: set[Ear] = set()
 
     async def open(self) -> None:
         self._wire = Wire()
@@ -77,6 +79,8 @@ class NatsStore:
             raise
 
     async def close(self) -> None:
+        for ear in list(self._ears):
+            await ear.close()
         if self._wire is not None:
             await self._wire.end()
             self._wire = None
@@ -227,3 +231,22 @@ class NatsStore:
 
     async def wait(self, queues: Collection[str] | None, timeout: float) -> frozenset[str]:
         return await self._in.bell.wait(queues, timeout)
+
+    # ------------------------------------------------------------ telling
+
+    async def tell(self, told: Sequence[Told]) -> None:
+        await telling.tell(self._in, told)
+
+    async def listened(self) -> frozenset[str]:
+        return await telling.listened(self._in)
+
+    async def listen(self, queue: str | None) -> Ear:
+        async def close(ear: Ear) -> None:
+            self._ears.discard(ear)
+            await listener.stop()
+
+        ear = Ear(queue, close)
+        listener = telling.Listener(self._in, ear)
+        await listener.start()
+        self._ears.add(ear)
+        return ear

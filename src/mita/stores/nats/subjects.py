@@ -44,6 +44,7 @@ class Subjects:
         self.stored = [f"{self.root}.{letter}.>" for letter in CLASSES]
         self.wake = f"{self.root}.wake"
         self.bell = f"{self.root}.bell"
+        self.ears = f"{self.root}.ears"
         self.anchor = f"{self.root}.m.anchor"
         self._home = f"{self.root}.h"
         self._ready = f"{self.root}.r"
@@ -72,6 +73,9 @@ class Subjects:
 
     def bells(self, queue: str) -> str:
         return f"{self.bell}.{token(queue)}.>"
+
+    def told(self, queue: str | None) -> str:
+        return f"{self.root}.told.{'*' if queue is None else token(queue)}"
 
     def waiter(self, queue: str, key: str, priority: int, id: str) -> str:
         return f"{self.root}.b.{token(queue)}.{hashed(key)}.{priority}.{token(id)}"

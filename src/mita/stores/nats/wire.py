@@ -119,10 +119,16 @@ class Wire(Client):  # type: ignore[misc, unused-ignore]
         """A message for the driver itself."""
         await self._process_msg(sid, subject, reply, data, headers)  # type: ignore[arg-type, unused-ignore]
 
-    async def hear(self, subject: str, hear: Hear) -> None:
-        """Have every message on this subject handed over as it comes, also after a reconnect."""
+    async def hear(self, subject: str, hear: Hear) -> Any:
+        """Have every message on this subject handed over as it comes, also after a reconnect, until `hush`."""
         subscription = await self.subscribe(subject)
         self.hears[subscription._id] = hear  # noqa: SLF001
+        return subscription
+
+    async def hush(self, subscription: Any) -> None:
+        with suppress(Exception):  # a connection that is gone has forgotten it already
+            await subscription.unsubscribe()
+        self.hears.pop(subscription._id, None)  # noqa: SLF001
 
     def hear_once(self, subject: str, hear: Hear) -> None:
         """The server itself ends this after one message, so that a flood costs nothing. Gone after a reconnect."""
@@ -184,6 +190,11 @@ class Wire(Client):  # type: ignore[misc, unused-ignore]
 
     async def flush_now(self) -> None:
         await self._flush_pending()
+
+    def flush_soon(self) -> None:
+        """For those who cannot wait."""
+        task = asyncio.ensure_future(self.flush_now())
+        task.add_done_callback(lambda done: done.cancelled() or done.exception())
 
     def new_group(self) -> bytes:
         self._count += 1

@@ -7,7 +7,7 @@ import msgspec
 from mita.model.time import Moment, Wait, When
 from mita.model.view import WorkerView
 
-from . import keys
+from . import keys, telling
 from .arrays import texts
 from .steps import Act, Step, Steps, ask
 
@@ -55,5 +55,5 @@ def prune(_: Act, limit: int, most: int) -> Steps[int]:
             break
         [[(more,)]] = yield Step(ask("prune_surplus", queue=queue, most=most, limit=limit - gone), last=True)
         gone += more
-    yield Step(ask("prune_rest"), last=True)
+    yield Step(ask("prune_rest"), *telling.forget(), last=True)
     return int(gone)

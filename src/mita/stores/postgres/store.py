@@ -6,20 +6,23 @@ long. So a page of a million jobs holds up no heartbeat. Each is made when it is
 
 import asyncio
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from typing import Any
 
-from mita.errors import LeaseLost
+from mita.errors import LeaseLost, StoreError
 from mita.model.job import Claim, Job, NewJob, Receipt, State
 from mita.model.outcome import Answer, Change, Event, Held, Progress, Settlement, Turn, Verdict
 from mita.model.repeat import DueRepeats, Firing, Repeat, RepeatState
 from mita.model.time import Moment, Wait, When
 from mita.model.view import Finding, JobFilter, Page, QueueView, ResourceView, WorkerView
 from mita.ports.clock import Clock
+from mita.ports.ear import EVERY, Ear, Told, Trail, follow, stop
+from mita.ports.ids import new_id
 from mita.ports.store import Can, Memo
 from mita.rules.names import check_namespace
 
-from . import amend, care, claims, doctor, enqueue, looking, memos, migrate, repeats, settle
-from .bell import Bell
+from . import amend, care, claims, doctor, enqueue, looking, memos, migrate, repeats, settle, telling
+from .bell import ANY, Bell
 from .connection import ANSWER_SLOWLY, TUNED, UNTUNED, is_pooled, parse
 from .gather import Gather
 from .line import Line, Place
@@ -37,6 +40,7 @@ class PostgresStore:
         told, named = parse(url)
         space = check_namespace(named if named is not None and namespace == "mita" else namespace)
         self._place = Place(told, Statements(space, given_clock=clock is not None), clock)
+        self._ears: set[Ear] = set()
 
     async def open(self) -> None:
         self._work = Line(self._place, TUNED)
@@ -52,6 +56,8 @@ class PostgresStore:
             raise
 
     async def close(self) -> None:
+        for ear in list(self._ears):
+            await ear.close()
         await asyncio.gather(self._work.close(), self._side.close(), self._read.close())
         await self._bell.close()
 
@@ -226,6 +232,41 @@ class PostgresStore:
 
     async def wait(self, queues: Collection[str] | None, timeout: float) -> frozenset[str]:
         return await self._bell.wait(queues, timeout)
+
+    # ------------------------------------------------------------ telling
+
+    async def tell(self, told: Sequence[Told]) -> None:
+        if told:
+            await self._side.do(lambda act: telling.tell(act, told))
+
+    async def listened(self) -> frozenset[str]:
+        return await self._side.do(telling.listened, again=True)
+
+    async def listen(self, queue: str | None) -> Ear:
+        id, named = new_id(), EVERY if queue is None else queue
+        bell = Bell(self._place)
+        await bell.wait((), 0.0)  # begins to hear
+        follower = telling.Follower(await self._side.do(lambda act: telling.listen(act, id, named), again=True))
+
+        async def renew() -> None:
+            if follower.starts_anew(await self._side.do(lambda act: telling.listen(act, id, named), again=True)):
+                ear.cut()
+
+        async def close(ear: Ear) -> None:
+            self._ears.discard(ear)
+            await stop(following)
+            await bell.close()
+            with suppress(StoreError):
+                await self._side.do(lambda act: telling.deafen(act, id), again=True)
+
+        async def nap(seconds: float) -> bool:
+            return ANY in await bell.wait((), seconds)
+
+        ear = Ear(queue, close)
+        trail = Trail(renew, lambda: self._read.do(follower.news, again=True), nap)
+        following = asyncio.get_running_loop().create_task(follow(ear, trail))
+        self._ears.add(ear)
+        return ear
 
 
 def _must_hold(claim: Claim, took: list[bool]) -> None:

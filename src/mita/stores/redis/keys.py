@@ -51,6 +51,7 @@ SHARED = {
     "workers": "hash id -> how a worker described itself",
     "beats": "sorted set of workers, by the end of their last beat",
     "seen": "hash id -> moment of a worker's last beat",
+    "ears": "sorted set of those who listen to what happens, by the end of their listening: queue and id",
     "shared": "hash name -> a memo for all jobs",
     "shared_ends": "sorted set of those, by their end",
 }
@@ -65,6 +66,7 @@ class Keys:
         self.queues = f"{self.shared}:queues"
         self.places = f"{self.shared}:places"
         self.bell = f"{namespace}:bell"
+        self.told = f"{namespace}:told:"
 
     def queue(self, name: str) -> str:
         return f"{self._namespace}:{{{name}}}"

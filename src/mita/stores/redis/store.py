@@ -10,9 +10,10 @@ from mita.model.repeat import DueRepeats, Firing, Repeat, RepeatState
 from mita.model.time import Moment, Wait, When
 from mita.model.view import Finding, JobFilter, Page, QueueView, ResourceView, WorkerView
 from mita.ports.clock import Clock
+from mita.ports.ear import Ear, Told
 from mita.ports.store import Can, Memo
 
-from . import address, amending, care, claims, doctor, intake, looking, repeats, turns
+from . import address, amending, care, claims, doctor, intake, looking, repeats, telling, turns
 from .bell import Bell
 from .keys import Keys
 from .link import Link
@@ -29,6 +30,7 @@ class RedisStore:
         self._address = address.read(url, namespace)
         self._link = Link(self._address)
         self._room = Room(self._link, Keys(self._address.namespace), clock, self._address.cluster)
+        self._ears: set[Ear] = set()
         self._bell = Bell(self._room.keys.bell, self._connection)
 
     def _connection(self) -> AbstractConnection:
@@ -45,6 +47,8 @@ class RedisStore:
             raise
 
     async def close(self) -> None:
+        for ear in list(self._ears):
+            await ear.close()
         await self._bell.close()
         await self._link.close()
 
@@ -174,3 +178,22 @@ class RedisStore:
 
     async def wait(self, queues: Collection[str] | None, timeout: float) -> frozenset[str]:
         return await self._bell.wait(queues, timeout)
+
+    # ------------------------------------------------------------ telling
+
+    async def tell(self, told: Sequence[Told]) -> None:
+        await telling.tell(self._room, told)
+
+    async def listened(self) -> frozenset[str]:
+        return await telling.listened(self._room)
+
+    async def listen(self, queue: str | None) -> Ear:
+        async def close(ear: Ear) -> None:
+            self._ears.discard(ear)
+            await listener.stop()
+
+        ear = Ear(queue, close)
+        listener = telling.Listener(self._room, self._connection, ear)
+        await listener.start()
+        self._ears.add(ear)
+        return ear

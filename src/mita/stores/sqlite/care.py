@@ -12,7 +12,7 @@ from mita.errors import UsageError
 from mita.model.time import SECOND, Moment, Wait, When
 from mita.model.view import Finding, Health, WorkerView
 
-from . import keys
+from . import keys, telling
 from .settle import forget
 from .statements import for_namespace, migrations, read
 from .tx import Tx, as_json
@@ -49,6 +49,7 @@ def prune(tx: Tx, limit: int, most: int) -> int:
         gone += _forget(tx, tx.rows("surplus", queue=name, most=most, limit=limit - gone))
     tx.run("forget_shared_memos", now=tx.now)
     tx.run("forget_uniques", now=tx.now)
+    telling.forget(tx)
     return gone
 
 

@@ -1,21 +1,26 @@
 """The store: every verb of the contract, handed to the thread that does it."""
 
+import asyncio
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
 from msgspec.structs import replace
 
+from mita.errors import StoreError
 from mita.model.job import Claim, Job, NewJob, Receipt
 from mita.model.outcome import Answer, Change, Event, Held, Progress, Settlement, Turn
 from mita.model.repeat import DueRepeats, Firing, Repeat, RepeatState
 from mita.model.time import Moment, Wait, When
 from mita.model.view import Finding, JobFilter, Page, QueueView, ResourceView, WorkerView
 from mita.ports.clock import Clock, SystemClock
+from mita.ports.ear import EVERY, Ear, Told, Trail, follow, stop
+from mita.ports.ids import new_id
 from mita.ports.store import Can, Memo
 from mita.rules.names import check_namespace
 
-from . import amend, care, claims, enqueue, looking, memos, repeats, settle, timeline
+from . import amend, care, claims, enqueue, looking, memos, repeats, settle, telling, timeline
 from .bell import Bell
 from .line import Line
 from .statements import Statements
@@ -31,6 +36,7 @@ class SqliteStore:
         self._path = path
         self._namespace = check_namespace(namespace)
         self._clock = clock or SystemClock()
+        self._ears: set[Ear] = set()
 
     async def open(self) -> None:
         sql = Statements(self._namespace)
@@ -44,6 +50,8 @@ class SqliteStore:
             raise
 
     async def close(self) -> None:
+        for ear in list(self._ears):
+            await ear.close()
         self._bell.close()
         await self._read.close()
         await self._write.close()
@@ -178,3 +186,37 @@ class SqliteStore:
 
     async def wait(self, queues: Collection[str] | None, timeout: float) -> frozenset[str]:
         return await self._bell.wait(queues, timeout)
+
+    # ------------------------------------------------------------ telling
+
+    async def tell(self, told: Sequence[Told]) -> None:
+        if told:
+            await self._write.do(lambda tx: telling.tell(tx, told), durable=False)
+
+    async def listened(self) -> frozenset[str]:
+        return await self._read.do(telling.listened)
+
+    async def listen(self, queue: str | None) -> Ear:
+        id, named = new_id(), EVERY if queue is None else queue
+        follower = telling.Follower(await self._write.do(lambda tx: telling.listen(tx, id, named), durable=False))
+        bell = Bell(self._path)
+
+        async def renew() -> None:
+            await self._write.do(lambda tx: telling.listen(tx, id, named), durable=False)
+
+        async def close(ear: Ear) -> None:
+            self._ears.discard(ear)
+            await stop(following)
+            bell.close()
+            with suppress(StoreError):
+                await self._write.do(lambda tx: telling.deafen(tx, id), durable=False)
+
+        async def nap(seconds: float) -> bool:
+            await bell.wait((), seconds)
+            return False
+
+        ear = Ear(queue, close)
+        trail = Trail(renew, lambda: self._read.do(follower.news), nap)
+        following = asyncio.get_running_loop().create_task(follow(ear, trail))
+        self._ears.add(ear)
+        return ear

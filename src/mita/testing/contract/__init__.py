@@ -52,6 +52,7 @@ from . import (
     resources,
     retention,
     settle,
+    telling,
     timeline,
     unique,
     waking,
@@ -76,6 +77,7 @@ PROMISES: tuple[ModuleType, ...] = (
     locks,
     memos,
     waking,
+    telling,
 )
 
 TESTS: dict[str, Callable[..., Awaitable[None]]] = {

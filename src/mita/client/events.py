@@ -1,0 +1,81 @@
+"""What happens, in whatever process, as it happens."""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable
+from types import TracebackType
+from typing import Self
+
+import msgspec
+
+from mita.model.event import JobEvent, Kind
+from mita.ports.ear import Ear, Heard
+from mita.ports.store import Store
+
+_read = msgspec.msgpack.Decoder(list[JobEvent]).decode
+
+
+class Events:
+    """`async for event in app.events()`. Listening begins with the first step of the loop; `async with app.events() as told`
+    begins before the block, so that what is started inside is surely heard. `missed` counts what was lost."""
+
+    def __init__(self, open_store: Callable[[], Awaitable[Store]], queue: str | None) -> None:
+        self._open_store, self._queue = open_store, queue
+        self._store: Store | None = None
+        self._ear: Ear | None = None
+        self.loop: asyncio.AbstractEventLoop | None = None  # on which it listens
+        self.missed = 0
+
+    async def __aenter__(self) -> Self:
+        await self._opened()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def __aiter__(self) -> AsyncIterator[JobEvent]:
+        """One that began here ends here: a loop that is left takes the listening along."""
+        began = self._ear is None
+        ear = await self._opened()
+        try:
+            while (heard := await ear.hear()) is not None:
+                for event in self._read(heard):
+                    yield event
+        finally:
+            if began:
+                await self.aclose()
+
+    async def aclose(self) -> None:
+        """Listen no more; a loop over this ends."""
+        ear, store, self._ear, self._store = self._ear, self._store, None, None
+        if ear is not None:
+            await ear.close()
+        if store is not None:
+            await store.close()
+
+    async def _opened(self) -> Ear:
+        """A store of its own: whoever listens must not take the rings of a worker."""
+        if self._ear is None:
+            self.loop = asyncio.get_running_loop()
+            self._store = await self._open_store()
+            try:
+                self._ear = await self._store.listen(self._queue)
+            except BaseException:
+                await self.aclose()
+                raise
+        return self._ear
+
+    def _read(self, heard: Heard) -> deque[JobEvent]:
+        found: deque[JobEvent] = deque()
+        if heard.missed or heard.cut:
+            self.missed += heard.missed
+            found.append(JobEvent(Kind.MISSED, queue=self._queue or "", count=heard.missed))
+        for told in heard.told:
+            try:
+                found.extend(_read(told.events))
+            except (msgspec.MsgspecError, ValueError):  # of a newer Mita, perhaps: one batch is lost, not the loop
+                self.missed += told.count
+                found.append(JobEvent(Kind.MISSED, queue=told.queue, count=told.count))
+        return found

@@ -1,0 +1,2 @@
+-- bury_ears: forget those who fell silent.
+delete from mita._ear where until <= {now}

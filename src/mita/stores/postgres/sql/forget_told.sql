@@ -1,0 +1,2 @@
+-- forget_told: what everybody has heard by now.  In: keep.
+delete from mita._told where at < {now} - %(keep)s::bigint

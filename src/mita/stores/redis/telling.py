@@ -1,0 +1,101 @@
+"""Telling what happens: one channel for each queue, heard on a connection of its own."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import suppress
+
+import msgspec
+from redis.asyncio.connection import AbstractConnection
+
+from mita.errors import StoreError
+from mita.model.time import SECOND
+from mita.ports.ear import EAR_KEEP, EVERY, Ear, Told, stop
+from mita.ports.ids import new_id
+
+from .errors import DRIVER_ERRORS
+from .link import BACKOFF
+from .room import Room
+
+_pack = msgspec.msgpack.Encoder().encode
+_read = msgspec.msgpack.Decoder(Told).decode
+
+
+async def tell(room: Room, told: Sequence[Told]) -> None:
+    if told:
+        messages = [part for one in told for part in (room.keys.told + one.queue, _pack(one))]
+        await room.shared("tell", *messages, again=False)
+
+
+async def listened(room: Room) -> frozenset[str]:
+    """An ear's name ends in its id, which has no blank."""
+    return frozenset(ear.decode().rpartition(" ")[0] for ear in await room.shared("listened", room.now()))
+
+
+class Listener:
+    """Feeds an ear: subscribes, says so in the store, and does both again when the connection was cut."""
+
+    def __init__(self, room: Room, connect: Callable[[], AbstractConnection], ear: Ear) -> None:
+        self._room, self._connect, self._ear = room, connect, ear
+        self._name = f"{EVERY if ear.queue is None else ear.queue} {new_id()}"
+        self._began = asyncio.Event()
+
+    async def start(self) -> None:
+        """When this returns, whatever is told is heard."""
+        loop = asyncio.get_running_loop()
+        self._tasks = [loop.create_task(self._listen()), loop.create_task(self._renew())]
+        try:
+            await self._say_so()
+            async with asyncio.timeout(EAR_KEEP / SECOND):
+                await self._began.wait()
+        except TimeoutError:
+            await self.stop()
+            raise StoreError("the server does not let us listen", transient=True) from None
+        except BaseException:
+            await self.stop()
+            raise
+
+    async def stop(self) -> None:
+        for task in self._tasks:
+            await stop(task)
+        with suppress(StoreError):
+            await self._room.shared("deafen", self._name)
+
+    async def _say_so(self) -> None:
+        await self._room.shared("listen", self._room.now(), self._name, EAR_KEEP)
+
+    async def _renew(self) -> None:
+        while True:
+            await asyncio.sleep(EAR_KEEP / SECOND / 3)
+            with suppress(StoreError):
+                await self._say_so()
+
+    async def _listen(self) -> None:
+        failures = 0
+        while True:
+            try:
+                async for told in self._messages():
+                    failures = 0
+                    self._ear.put([told])
+            except (*DRIVER_ERRORS, StoreError):
+                self._ear.cut()
+                await asyncio.sleep(BACKOFF[min(failures, len(BACKOFF) - 1)] * random.uniform(0.5, 1.0))
+                failures += 1
+
+    async def _messages(self) -> AsyncIterator[Told]:
+        connection = self._connect()
+        verb, queue = ("PSUBSCRIBE", EVERY) if self._ear.queue is None else ("SUBSCRIBE", self._ear.queue)
+        try:
+            await connection.connect()  # type: ignore[no-untyped-call]
+            await connection.send_command(verb, self._room.keys.told + queue)
+            await connection.read_response()
+            if self._began.is_set():  # the server may have forgotten that we listen
+                await self._say_so()
+            self._began.set()
+            while True:
+                message = await connection.read_response(disable_decoding=True)
+                with suppress(msgspec.MsgspecError):  # whoever else publishes there
+                    yield _read(message[-1])
+        finally:
+            with suppress(*DRIVER_ERRORS):
+                await connection.disconnect(nowait=True)

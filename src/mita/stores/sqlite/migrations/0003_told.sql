@@ -1,0 +1,13 @@
+-- Who listens to what happens, and what they were told a moment ago. Nothing depends on either.
+create table _mita_ear (
+  id    text primary key,
+  queue text    not null,
+  until integer not null
+) without rowid;
+create table _mita_told (
+  seq    integer primary key autoincrement,
+  at     integer not null,
+  queue  text    not null,
+  count  integer not null,
+  events blob    not null
+);

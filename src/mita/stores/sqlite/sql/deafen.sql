@@ -1,0 +1,2 @@
+-- deafen: he listens no more.  In: id.
+delete from _mita_ear where id = :id

@@ -1,0 +1,2 @@
+-- forget_told: what everybody has heard by now.  In: before.
+delete from _mita_told where at < :before

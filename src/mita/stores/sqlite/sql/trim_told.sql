@@ -1,0 +1,2 @@
+-- trim_told: keep the newest.  In: most.
+delete from _mita_told where seq <= (select max(seq) from _mita_told) - :most

@@ -1,0 +1,51 @@
+"""What callers do is reported as well: to whoever watches in this process, and through the store to those who listen."""
+
+import asyncio
+from weakref import WeakKeyDictionary
+
+from msgspec.structs import replace
+
+from mita.ports.store import Store
+
+from .herald import Herald
+from .notes import Amended, Note, asked
+from .watch import Watch
+
+
+class Reports:
+    """One herald for each store, on that store's loop."""
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+        self._heralds: WeakKeyDictionary[Store, Herald] = WeakKeyDictionary()
+
+    def tell(self, store: Store, note: Note) -> None:
+        """On the store's own loop."""
+        self._watch.tell(note)
+        self._herald(store).put(note)
+
+    def tell_here(self, note: Note) -> None:
+        """On any thread; what is done in another's transaction may be undone, and nobody elsewhere should hear of it."""
+        self._watch.tell(note)
+
+    async def amended(self, store: Store, note: Amended) -> None:
+        """An amend knows only the id: whoever watches here gets the task and the queue as well, at the price of a look."""
+        if asked(note) is None:
+            return
+        if self._watch.sinks:
+            [job] = await store.find([note.id])
+            note = note if job is None else replace(note, task=job.task, queue=job.queue)
+        self.tell(store, note)
+
+    async def close(self) -> None:
+        """Pass on what is left, of the running loop."""
+        for store, herald in list(self._heralds.items()):
+            if herald.loop is asyncio.get_running_loop():
+                del self._heralds[store]
+                await herald.close()
+
+    def _herald(self, store: Store) -> Herald:
+        herald = self._heralds.get(store)
+        if herald is None:
+            herald = self._heralds[store] = Herald(store)
+        return herald
