@@ -24,6 +24,17 @@ def fires(spec: RepeatSpec, after: Moment, origin: Moment) -> Iterator[Moment]:
     return times if spec.end_before is None else takewhile(lambda time: time < (spec.end_before or 0), times)
 
 
+def following(spec: RepeatSpec, after: Moment, origin: Moment) -> Moment | None:
+    """The first of them. Thousands of repeats a second are planned: an interval's is a sum, and needs no generator."""
+    if not isinstance(spec.pattern, Every):
+        return next(fires(spec, after, origin), None)
+    interval = spec.pattern.interval
+    if spec.start_after is not None:
+        after = max(after, spec.start_after - 1)
+    time = origin + interval * max(0, (after - origin) // interval + 1)
+    return None if spec.end_before is not None and time >= spec.end_before else time
+
+
 def _times(spec: RepeatSpec, after: Moment, origin: Moment) -> Iterator[Moment]:
     match spec.pattern:
         case Cron() as line:
@@ -40,7 +51,7 @@ def first(spec: RepeatSpec, now: Moment) -> Moment | None:
     origin = now
     if isinstance(spec.pattern, Every):
         origin = spec.start_after if spec.start_after is not None else now + spec.pattern.interval
-    return next(fires(spec, now - 1 if spec.start_after == now else now, origin), None)
+    return following(spec, now - 1 if spec.start_after == now else now, origin)
 
 
 def preview(spec: RepeatSpec, cursor: Moment | None, n: int) -> list[Moment]:
@@ -51,11 +62,11 @@ def preview(spec: RepeatSpec, cursor: Moment | None, n: int) -> list[Moment]:
 def plan(repeat: Repeat, spec: RepeatSpec, now: Moment) -> Firing:
     """What a repeat whose cursor has come does now."""
     assert repeat.cursor is not None, "a repeat without a cursor is never due"  # noqa: S101
-    future = next(fires(spec, repeat.cursor, repeat.cursor), None)
+    future = following(spec, repeat.cursor, repeat.cursor)
     due = [repeat.cursor]
     if future is not None and future <= now:  # a fire is merely late, not missed, while its next window has not come
         due = _missed(spec, repeat.cursor, now)
-        future = next(fires(spec, now, repeat.cursor), None)
+        future = following(spec, now, repeat.cursor)
     if spec.limit is not None:
         due = due[: max(0, spec.limit - repeat.count)]
     ended = _ending(spec, repeat.count + len(due), future)
@@ -87,7 +98,9 @@ def _missed(spec: RepeatSpec, cursor: Moment, now: Moment) -> list[Moment]:
 
 def _latest(spec: RepeatSpec, cursor: Moment, now: Moment) -> Moment:
     """The last window that has come. It is looked for near now first, so that a long outage is not walked through."""
-    span = spec.pattern.interval if isinstance(spec.pattern, Every) else MINUTE
+    if isinstance(spec.pattern, Every) and spec.end_before is None:
+        return now - (now - cursor) % spec.pattern.interval
+    span = MINUTE
     while True:
         after = max(cursor, now - span)
         come = takewhile(lambda time: time <= now, fires(spec, after, cursor))

@@ -8,7 +8,7 @@ from mita.model.pattern import RepeatSpec
 from mita.model.repeat import Repeat, RepeatState
 from mita.model.time import Moment
 
-from .fire import check, fires, first
+from .fire import check, first, following
 
 _REVISIONS = 2**30  # leaves as many again for edits in a store that counts in 32 bits
 
@@ -52,7 +52,7 @@ def put(key: str, spec: RepeatSpec, stored: Repeat | None, now: Moment) -> Repea
 def _cursor(spec: RepeatSpec, stored: Repeat | None, now: Moment) -> Moment | None:
     if stored is None or stored.last is None or not _same_times(spec, stored.spec):
         return first(spec, now)
-    return next(fires(spec, now, stored.last), None)
+    return following(spec, now, stored.last)
 
 
 def _same_times(spec: RepeatSpec, packed: bytes) -> bool:
