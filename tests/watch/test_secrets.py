@@ -15,6 +15,8 @@ from mita.cli.logs import JsonLines
 from mita.model.event import JobEvent
 from tests.engine.conftest import until_state, working
 
+from .test_events import listening
+
 SECRET = "hunter2"
 ENDS = {"give": "succeeded", "give_later": "succeeded", "fail": "failed", "fail_sync": "failed"}
 
@@ -48,15 +50,17 @@ async def test_nobody_who_watches_is_told_a_secret(
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     monkeypatch.setattr(trace, "_TRACER_PROVIDER", provider)
     app.metrics(registry)
-    listening = app.listen(heard.extend)
+    here = app.listen(heard.extend)
     declare(app)
-    async with working(app):
+    async with listening(app) as elsewhere, working(app):
         jobs = {name: await app.find_task(name).enqueue(SECRET) for name in ENDS}
         records = [await until_state(app, jobs[name].id, state) for name, state in ENDS.items()]
+        for name, state in ENDS.items():
+            await elsewhere.until(jobs[name].id, state)
         assert await jobs["give"].result(timeout=10) == SECRET
         with pytest.raises(JobFailed) as failed:
             await jobs["fail"].result(timeout=10)
-    listening.stop()
+    here.stop()
     told = {
         "records": str(records),
         "pages": str(await app.jobs()),
@@ -64,11 +68,12 @@ async def test_nobody_who_watches_is_told_a_secret(
         "error": str(failed.value),
         "logs": "".join(JsonLines().format(record) + str(record.__dict__) for record in caplog.records),
         "events": str(heard),
+        "events across processes": str(elsewhere.heard),
         "metrics": (await asyncio.to_thread(generate_latest, registry)).decode(),
         "spans": "".join(span.to_json() for span in exporter.get_finished_spans()),
     }
     assert [where for where, text in told.items() if SECRET in text] == []
     for where in ("error", "logs", "reasons", "records"):
         assert "ValueError (text withheld: task is secret)" in told[where]
-    for where in ("events", "metrics", "spans"):
+    for where in ("events", "events across processes", "metrics", "spans"):
         assert "fail_sync" in told[where]
