@@ -13,6 +13,7 @@ from mita.rules.judge import Keep, first_line, judge
 from mita.rules.options import options_of
 from mita.rules.pace import Load
 from mita.tasks import Task
+from mita.watch.notes import Begun
 
 from .execution import Execution, Home, Stop
 from .run import run_async
@@ -51,7 +52,7 @@ class Crew:
         self._tells_all = log.isEnabledFor(logging.DEBUG)
         self._success = Verdict(state=State.SUCCEEDED, keep=keep.succeeded)  # the latest
         self.finished = 0
-        self.began: list[tuple[Claim, float]] = []  # runs that nobody was told of yet, and how long each waited here
+        self.began: list[Begun] = []  # runs that nobody was told of yet, and how long each waited here
 
     # ------------------------------------------------------------ taking on
 
@@ -92,7 +93,7 @@ class Crew:
     def _start(self, execution: Execution) -> None:
         self._active += 1
         now = self._loop.time()
-        self.began.append((execution.claim, now - execution.since))
+        self.began.append(Begun(execution.claim, now - execution.since))
         execution.since = now
         if execution.task.is_async:
             execution.handler = self._loop.create_task(self._run(execution))

@@ -33,7 +33,7 @@ class Reason(StrEnum):
     SHUTDOWN = "shutdown"
 
 
-class JobEvent(Struct, frozen=True, array_like=True):
+class JobEvent(Struct, frozen=True, array_like=True, gc=False):
     """One thing that happened to one job. Never arguments, results or the text of an error.
 
     `at` is the moment by the store's clock, as well as whoever tells it knows that clock. `attempt` counts from 1. `seconds`

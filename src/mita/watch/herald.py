@@ -9,11 +9,11 @@ import msgspec
 from msgspec.structs import replace
 
 from mita.errors import MitaError
-from mita.model.event import Kind
+from mita.model.event import JobEvent, Kind
 from mita.ports.ear import EVERY, Told
 from mita.ports.store import Store
 
-from .notes import Amended, Note, Row, light, rows, size
+from .notes import Amended, Note, events, light, size
 
 log = logging.getLogger("mita.events")
 
@@ -81,36 +81,36 @@ class Herald:
             self._lost = True
             log.debug("what happened could not be told: %s", error)
 
-    async def _whole(self, notes: list[Note]) -> list[Row]:
+    async def _whole(self, notes: list[Note]) -> list[JobEvent]:
         """A note of an amend may only know the id."""
-        made: list[Row] = []
+        made: list[JobEvent] = []
         for note in notes:
             if isinstance(note, Amended) and not note.queue:
                 [job] = await self._store.find([note.id])
-                made += [] if job is None else rows(replace(note, task=job.task, queue=job.queue))
+                made += [] if job is None else events(replace(note, task=job.task, queue=job.queue))
             else:
-                made += rows(note)
+                made += events(note)
         return made
 
-    def _told(self, made: Sequence[Row], listened: frozenset[str]) -> Iterator[Told]:
+    def _told(self, made: Sequence[JobEvent], listened: frozenset[str]) -> Iterator[Told]:
         for queue, mine in _by_queue(made).items():
             if not listened & {queue, EVERY}:
                 continue
             if self._lost:
-                mine.insert(0, (Kind.MISSED, "", "", queue))
+                mine.insert(0, JobEvent(Kind.MISSED, queue=queue))
             for start in range(0, len(mine), TOGETHER):
                 part = mine[start : start + TOGETHER]
                 yield Told(queue, len(part), _pack(part))
 
 
-def _by_queue(made: Sequence[Row]) -> dict[str, list[Row]]:
+def _by_queue(made: Sequence[JobEvent]) -> dict[str, list[JobEvent]]:
     """Neighbours are mostly of one queue."""
-    queues: dict[str, list[Row]] = {}
+    queues: dict[str, list[JobEvent]] = {}
     queue: str | None = None
-    mine: list[Row] = []
-    for row in made:
-        if row[3] != queue:
-            queue = str(row[3])
+    mine: list[JobEvent] = []
+    for event in made:
+        if event.queue != queue:
+            queue = event.queue
             mine = queues.setdefault(queue, [])
-        mine.append(row)
+        mine.append(event)
     return queues

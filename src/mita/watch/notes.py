@@ -2,7 +2,7 @@
 nothing. Whoever wants single events makes them of a note later, on a thread of his own."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from msgspec import Struct
 
@@ -23,10 +23,18 @@ class Enqueued(Struct, frozen=True):
     at: Moment
 
 
-class Began(Struct, frozen=True):
-    """Runs that began; with each, how many seconds its claim waited for a slot."""
+class Begun(Struct, frozen=True, gc=False):
+    """A run that began, and how many seconds its claim waited for a slot. There is one for each job, whether anybody watches
+    or not: nothing that the garbage collector would have to look through."""
 
-    runs: Sequence[tuple[Claim, float]]
+    claim: Claim
+    waited: float
+
+
+class Began(Struct, frozen=True):
+    """Runs that began."""
+
+    runs: Sequence[Begun]
     worker: str
     at: Moment
 
@@ -83,17 +91,16 @@ class Locked(Struct, frozen=True):
 class Made(Struct, frozen=True):
     """Events that were made already."""
 
-    rows: "list[Row]"
+    events: list[JobEvent]
 
 
 Note: TypeAlias = Made | Enqueued | Began | Settled | SentAway | Turned | Amended | Fired | Locked
 Tell: TypeAlias = Callable[[Note], None]
-Row: TypeAlias = tuple[Any, ...]  # the fields of a `JobEvent`, as many as say something: half the price of the event itself
 
 
 def light(note: Note, behind: int) -> Note:
-    """A note as it may wait: one that waits long, behind many others, is made into its rows, which hold no arguments."""
-    return note if behind < WAITING else Made(rows(note))
+    """A note as it may wait: one that waits long, behind many others, is made into its events, which hold no arguments."""
+    return note if behind < WAITING else Made(events(note))
 
 
 def unheard(_: Note) -> None:
@@ -164,10 +171,6 @@ SUCCEEDED = State.SUCCEEDED
 
 
 def events(note: Note) -> list[JobEvent]:
-    return [JobEvent(*row) for row in rows(note)]
-
-
-def rows(note: Note) -> list[Row]:
     match note:
         case Made(made):
             return made
@@ -187,46 +190,48 @@ def rows(note: Note) -> list[Row]:
             return []
 
 
-def _enqueued(job: NewJob, at: Moment) -> Row:
-    return (Kind.ENQUEUED, job.id, job.task, job.queue, at)
+def _enqueued(job: NewJob, at: Moment) -> JobEvent:
+    return JobEvent(Kind.ENQUEUED, job.id, job.task, job.queue, at)
 
 
-def _began(note: Began) -> list[Row]:
+def _began(note: Began) -> list[JobEvent]:
     """Nearly all events come from here and from the next: so these two are written for speed."""
-    made: list[Row] = []
+    made: list[JobEvent] = []
     at, worker, kind = note.at, note.worker, Kind.STARTED
-    for claim, here in note.runs:
+    for run in note.runs:
+        claim, here = run.claim, run.waited
         due, claimed = claim.due, claim.at
         wait = (claimed - due) / SECOND + here if claimed > due else here
-        made.append((kind, claim.id, claim.task, claim.queue, at, worker, claim.attempts + 1, 0.0, wait))
+        made.append(JobEvent(kind, claim.id, claim.task, claim.queue, at, worker, claim.attempts + 1, 0.0, wait))
     return made
 
 
-def _settled(note: Settled) -> list[Row]:
-    made: list[Row] = []
+def _settled(note: Settled) -> list[JobEvent]:
+    made: list[JobEvent] = []
     at, worker, kind = note.at, note.worker, Kind.SUCCEEDED
     for settlement, took in zip(note.settlements, note.took, strict=True):
         if took and settlement.verdict.state is SUCCEEDED and not settlement.told:
             claim, seconds = settlement.claim, settlement.seconds
-            made.append((kind, claim.id, claim.task, claim.queue, at, worker, claim.attempts + 1, seconds))
+            made.append(JobEvent(kind, claim.id, claim.task, claim.queue, at, worker, claim.attempts + 1, seconds))
         elif (means := meaning(settlement) if took else (Kind.STALE, "")) is not None:
             made.append(_ended(settlement, means, worker, at))
     return made
 
 
-def _ended(settlement: Settlement, means: tuple[Kind, str], worker: str, at: Moment) -> Row:
+def _ended(settlement: Settlement, means: tuple[Kind, str], worker: str, at: Moment) -> JobEvent:
     claim, when = settlement.claim, settlement.verdict.when
     kind, reason = means
     wait = when.wait / SECOND if when is not None and kind is Kind.RETRIED else 0.0
-    return (kind, claim.id, claim.task, claim.queue, at, worker, claim.attempts + 1, settlement.seconds, wait, reason)
+    attempt = claim.attempts + 1
+    return JobEvent(kind, claim.id, claim.task, claim.queue, at, worker, attempt, settlement.seconds, wait, reason)
 
 
-def _sent_away(job: Busy, at: Moment) -> Row:
+def _sent_away(job: Busy, at: Moment) -> JobEvent:
     if job.ended:
-        return (Kind.CANCELLED, job.id, job.task, job.queue, at)
-    return (Kind.RESCHEDULED, job.id, job.task, job.queue, at, "", 0, 0.0, 0.0, Reason.RESOURCE_BUSY)
+        return JobEvent(Kind.CANCELLED, job.id, job.task, job.queue, at)
+    return JobEvent(Kind.RESCHEDULED, job.id, job.task, job.queue, at, "", 0, 0.0, 0.0, Reason.RESOURCE_BUSY)
 
 
-def _amended(note: Amended) -> list[Row]:
+def _amended(note: Amended) -> list[JobEvent]:
     means = asked(note)
-    return [] if means is None else [(means[0], note.id, note.task, note.queue, note.at, "", 0, 0.0, 0.0, means[1])]
+    return [] if means is None else [JobEvent(means[0], note.id, note.task, note.queue, note.at, reason=means[1])]

@@ -165,7 +165,8 @@ class Tally:
         waits: dict[Labels, list[float]] = {}
         mine: list[float] = []
         queue = task = None
-        for claim, here in note.runs:
+        for run in note.runs:
+            claim, here = run.claim, run.waited
             if claim.task != task or claim.queue != queue:
                 queue, task = claim.queue, claim.task
                 mine = waits.setdefault((queue, task), [])
