@@ -12,7 +12,7 @@ from mita.model.outcome import Answer, Busy, Cancel, Change, Counter, Move, Revi
 from mita.model.repeat import Firing
 from mita.model.time import SECOND, Moment
 
-WAITING = 1000  # events that may wait as notes, with arguments and results hanging on them
+WAITING = 2000  # events that may wait as notes, with arguments and results hanging on them
 
 
 class Enqueued(Struct, frozen=True):
