@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from mita.errors import StoreError
-from mita.stores.sqlite import SqliteStore, connection
+from mita.stores.sqlite import SqliteStore
 from mita.stores.sqlite.lock import FairLock
 from mita.testing.contract.given import LONG, QUEUE, claims, jobs, put, settled, succeed
 
@@ -48,7 +48,7 @@ async def test_the_disk_is_waited_for_again_after_a_claim(tmp_path: Path) -> Non
 async def test_a_process_that_stops_with_the_lock_is_named_and_what_was_asked_meanwhile_is_not_done_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connection, "BUSY_TIMEOUT", 0.2)
+    monkeypatch.setattr(FairLock, "patience", 0.2)
     path = tmp_path / "jobs.db"
     store = SqliteStore(path)
     await store.open()

@@ -38,7 +38,7 @@ class Line:
         self._calls: queue.SimpleQueue[Call | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._serve, name=f"mita-sqlite-{'write' if writes else 'read'}", daemon=True)
         self._closed = False
-        self._patience = connection.BUSY_TIMEOUT
+        self._patience = FairLock.patience
         self._lock: FairLock | None = None
         self._syncs = True
         self._last: Call

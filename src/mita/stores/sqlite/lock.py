@@ -13,6 +13,8 @@ except ImportError:  # Windows: SQLite's own lock has to do
 class FairLock:
     """The kernel's file lock on a file beside the database, taken around every write."""
 
+    patience = 30.0  # seconds after which somebody who waits for it asks whether it will ever be free
+
     def __init__(self, path: Path) -> None:
         self.waiting = False  # read by other threads: somebody has kept it since we asked
         self._fd = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
