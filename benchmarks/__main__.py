@@ -1,6 +1,7 @@
 """python -m benchmarks: measure stores and workloads, and write down what was found."""
 
 import argparse
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,6 +17,7 @@ _JSON = Path("build/bench.json")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell that starts a run in the background has it ignored
     parser = _parser()
     options = parser.parse_args(argv)
     if options.list:

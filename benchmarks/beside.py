@@ -66,7 +66,7 @@ def _cpu(drain: dict[str, Any] | None) -> str:
 
 def conditions(run: Peers) -> str:
     meta = run["meta"]
-    servers = "; ".join(meta["servers"].values())
+    servers = "; ".join(server.split(" sha=")[0] for server in meta["servers"].values())
     versions = ", ".join(
         sorted({version for peer in run["peers"].values() for version in peer["versions"] if "==" in version})
     )

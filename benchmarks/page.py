@@ -63,7 +63,8 @@ def joined(reports: Iterable[Report]) -> Report:
 
 def our_table(report: Report) -> str:
     """One line for each thing that was measured, one column for each store."""
-    names = list(dict.fromkeys(figure.name for figure in report.figures))
+    figures = sorted(report.figures, key=lambda figure: figure.workload != "raw")  # what the engine gives comes first
+    names = list(dict.fromkeys(figure.name for figure in figures))
     found = {(figure.name, figure.store): figure for figure in report.figures}
     stores = list(report.stores)
     rows = [[name, *(_cell(found.get((name, store))) for store in stores)] for name in names]

@@ -22,7 +22,7 @@ from .crew import QUEUE, RUNS, Book, all_ended, check, insist, plan, sweep, work
 from .servers import Cluster, fresh_namespace
 
 JOBS = int(os.environ.get("MITA_CLUSTER_JOBS", "20000"))
-SHORT_FORM = 600
+SHORT_FORM = 300
 
 pytestmark = pytest.mark.timeout(900)
 soak = pytest.mark.skipif("MITA_SOAK" not in os.environ, reason="three servers under load want more than two cores")
