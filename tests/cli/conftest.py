@@ -105,7 +105,7 @@ def shell(project: Path) -> Run:
 
     def run(*arguments: str, within: float = 60, **environment: str) -> Said:
         done = subprocess.run(
-            [sys.executable, "-m", "mita.cli", *arguments],
+            [sys.executable, "-m", "mita", *arguments],
             check=False,
             capture_output=True,
             text=True,

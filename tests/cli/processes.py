@@ -18,7 +18,7 @@ class Running:
 
     def __init__(self, *arguments: str, **environment: str) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "mita.cli", "worker", *arguments],
+            [sys.executable, "-m", "mita", "worker", *arguments],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

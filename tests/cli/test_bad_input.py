@@ -199,7 +199,7 @@ def test_a_reader_that_has_read_enough_is_no_failure(mita: Run) -> None:
     reads, writes = os.pipe()
     os.close(reads)
     done = subprocess.run(
-        [sys.executable, "-m", "mita.cli", "jobs"], check=False, stdout=writes, stderr=subprocess.PIPE, timeout=60
+        [sys.executable, "-m", "mita", "jobs"], check=False, stdout=writes, stderr=subprocess.PIPE, timeout=60
     )
     os.close(writes)
     assert (done.returncode, done.stderr) == (0, b"")

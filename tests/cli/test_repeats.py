@@ -90,7 +90,7 @@ def test_a_repeat_is_explained_and_its_fires_shown_elsewhere(mita: Run) -> None:
 
 def test_a_scheduler_fires_and_leaves(mita: Run, project: Path) -> None:
     mita(*ADD, "tick", "greet", "Ada", "--every", "0.1", "--limit", "3")
-    command = [sys.executable, "-m", "mita.cli", "scheduler", "shop:app", "--lock", "1s", "--log-json"]
+    command = [sys.executable, "-m", "mita", "scheduler", "shop:app", "--lock", "1s", "--log-json"]
     process = subprocess.Popen(command, cwd=project, stderr=subprocess.PIPE, text=True)
     try:
         deadline = time.monotonic() + 20

@@ -94,7 +94,7 @@ def on_a_terminal(*arguments: str, **environment: str) -> str:
     """What `mita` writes when its stdout is a terminal."""
     ours, theirs = pty.openpty()
     env = {**os.environ, "TERM": "xterm", "COLUMNS": "80", **environment}
-    child = subprocess.Popen([sys.executable, "-m", "mita.cli", *arguments], stdout=theirs, stderr=theirs, env=env)
+    child = subprocess.Popen([sys.executable, "-m", "mita", *arguments], stdout=theirs, stderr=theirs, env=env)
     os.close(theirs)
     written = b""
     while True:

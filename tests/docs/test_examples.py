@@ -64,7 +64,7 @@ class Reader:
     def _console(self, text: str) -> None:
         for command in re.findall(r"^\$ (mita .*?)(?:\s+#.*)?$", text, re.MULTILINE):
             run = subprocess.run(
-                [sys.executable, "-m", "mita.cli", *shlex.split(command)[1:]],
+                [sys.executable, "-m", "mita", *shlex.split(command)[1:]],
                 capture_output=True,
                 text=True,
                 timeout=60,

@@ -45,7 +45,7 @@ class Child:
         """Start a process and wait for its end; gives its exit code, below 0 for a signal."""
         reads, self._lifeline = os.pipe()
         self.born = time.monotonic()
-        command = [sys.executable, "-m", "mita.cli", f"--lifeline={reads}", f"--number={self.number}", *self._arguments]
+        command = [sys.executable, "-m", "mita", f"--lifeline={reads}", f"--number={self.number}", *self._arguments]
         try:
             self._process = await asyncio.create_subprocess_exec(*command, pass_fds=(reads,), start_new_session=True)
         finally:

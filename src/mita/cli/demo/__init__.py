@@ -117,4 +117,4 @@ def _command() -> str:
     if shutil.which("mita"):
         return "mita"
     called = Path(sys.argv[0])
-    return os.path.relpath(called) if called.name == "mita" else f"{Path(sys.executable).name} -m mita.cli"
+    return os.path.relpath(called) if called.name == "mita" else f"{Path(sys.executable).name} -m mita"
