@@ -10,7 +10,7 @@ pytest.register_assert_rewrite("mita.testing.contract")
 from mita.stores.redis import RedisStore  # noqa: E402
 from mita.testing.contract.clocks import FakeTicker  # noqa: E402
 
-from .servers import Server, bundled, fresh_namespace, shared, shared_cluster, small_sizes, system  # noqa: E402
+from .servers import Server, bundled, fresh_namespace, shared, shared_cluster, small_sizes, system, valkey  # noqa: E402
 
 Make = Callable[[], RedisStore]
 
@@ -21,18 +21,23 @@ def clock() -> FakeTicker:
 
 
 # The system's own Redis goes through the random walk every day, and through the whole contract under `make soak`.
-KINDS = ["7", "cluster"] if "MITA_SOAK" in os.environ else ["cluster"]
+KINDS = ["7", "cluster", "valkey"] if "MITA_SOAK" in os.environ else ["cluster", "valkey"]
+
+
+def url_of(kind: str) -> str:
+    if kind == "cluster":
+        return shared_cluster(system() or bundled()).url
+    program = valkey() if kind == "valkey" else system()
+    if program is None:
+        pytest.skip("no redis-server on the path; `tests/contract` has run all of this on the bundled 6.2")
+    return shared(program).url
 
 
 @pytest.fixture(params=KINDS)
 def make(request: pytest.FixtureRequest, clock: FakeTicker) -> Iterator[Make]:
     """Each call makes another handle on the same data. Redis 6.2 is among the stores of `tests/contract`, with its usual
     sizes; here they are small."""
-    program = system()
-    if request.param == "7" and program is None:
-        pytest.skip("no redis-server on the path; `tests/contract` has run all of this on the bundled 6.2")
-    url = shared(str(program)).url if request.param == "7" else shared_cluster(program or bundled()).url
-    namespace = fresh_namespace()
+    url, namespace = url_of(request.param), fresh_namespace()
     with small_sizes():
         yield lambda: RedisStore(url, namespace=namespace, clock=clock)
 

