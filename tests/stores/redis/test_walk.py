@@ -1,4 +1,4 @@
-"""The random walk over a Valkey and the Redis of this system, with small sizes. `tests/contract` walks over the bundled Redis as it is."""
+"""The random walk over a Valkey and the Redis of this system, with small sizes. `tests/contract` has the bundled one."""
 
 from functools import partial
 
