@@ -57,7 +57,18 @@ class Bench:
 
     def drain(self, figure: Figure, want: Drain) -> Figure:
         """Fill in a figure: jobs preloaded, then from the first start to the last end; the median of the repeats."""
-        drains = list(self._drains(want, figure.processes))
+        return self._filled(figure, want, list(self._drains(want, figure.processes)))
+
+    def side_by_side(self, wants: Sequence[tuple[Figure, Drain]], repeat: int) -> Iterator[Figure]:
+        """One after the other, and all of them again: what slows the machine down for a while slows all of them. Each is
+        set against the first."""
+        drains = [[*self._drains(want, figure.processes)] for _ in range(repeat) for figure, want in wants]
+        for at, (figure, want) in enumerate(wants):
+            self._filled(figure, want, [drained for each in drains[at :: len(wants)] for drained in each])
+            figure.set_against(wants[0][0])
+            yield figure
+
+    def _filled(self, figure: Figure, want: Drain, drains: list[Drained]) -> Figure:
         figure.values = [drained.rate for drained in drains]
         figure.value = statistics.median_low(figure.values)
         figure.waiting = want.scheduled

@@ -6,8 +6,8 @@ from pathlib import Path
 from time import time_ns
 from typing import Any
 
-GATE, LOADED = 0, 1  # places in the head: 1 when the workers may begin; jobs that are in the store
-_READY = 8  # from here on, one place for each worker process that is ready
+GATE, LOADED, MISSED = 0, 1, 2  # in the head: 1 when the workers may begin; jobs in the store; events that were lost
+_READY = 8  # from here on, one place for each process that is ready: the workers, then who hears them
 _HEAD = 64
 SPARE = 16  # places past the jobs: the first must stay untouched, the others are for warming up
 _WIDTH = 8

@@ -20,10 +20,10 @@ import msgspec
 from msgspec import Struct
 from prometheus_client import CollectorRegistry
 
-from mita import Mita, MitaError
+from mita import JobEvent, Mita, MitaError
 
 from .firing import fire_many
-from .record import GATE, LOADED, Record
+from .record import GATE, LOADED, MISSED, Record
 from .worker_app import QUEUE, TEXT, build, maker
 
 BULK = 1000
@@ -110,15 +110,29 @@ def watch(stage: Stage) -> None:
     if "metrics" in stage.brief.watched:
         stage.app.metrics(CollectorRegistry())
     if "listener" in stage.brief.watched:
-        stage.app.listen(len)
+        stage.app.listen(looker(stage))
     if "events" in stage.brief.watched and stage.brief.loads:
         stage.hearing = asyncio.create_task(hear(stage))
 
 
+def looker(stage: Stage) -> Callable[[list[JobEvent]], None]:
+    """A listener that looks at each event. Whoever loses some has it too easy, and must say so."""
+
+    def look(events: list[JobEvent]) -> None:
+        for event in events:
+            if event.kind == "missed":
+                stage.record.head[MISSED] += event.count
+
+    return look
+
+
 async def hear(stage: Stage) -> None:
-    """Read what happens until told to leave."""
-    async for _ in stage.app.events():
-        pass
+    """The same in a process of its own, until it is ended."""
+    look = looker(stage)
+    async with stage.app.events() as events:
+        stage.record.ready(stage.brief.number)
+        async for event in events:
+            look([event])
 
 
 async def left(app: Mita) -> dict[str, int]:

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from .figures import Cost, Noise
 from .processes import Process, Window, cpu, rss
-from .record import LOADED, Record
+from .record import LOADED, MISSED, Record
 from .roles import Brief, Load
 from .servers import Engine, NoServer
 
@@ -172,8 +172,6 @@ class Scene:
         """Let workers run these jobs, each `runs` times. Nothing else may be ready."""
         if self._engine.shared:
             self.place.settle()
-        if "events" in watched and self._engine.shared:
-            self._start("hear", self._brief)
         workers = self._workers(processes, watched=watched)
         pids = [worker.pid for worker in workers]
         self.calm()
@@ -213,8 +211,11 @@ class Scene:
             self._brief, core=core, loads=self._loads if alone else [], beside=beside if alone else "", watched=watched
         )
         workers = [self._start("work", replace(brief, number=number)) for number in range(processes)]
+        heard = "events" in watched and not alone
+        if heard:
+            self._start("hear", replace(self._brief, number=processes))
         loading = sum(load.jobs for load in brief.loads)
-        self._until("starting", 1, lambda: self._gathered(processes, loading), workers)
+        self._until("starting", 1, lambda: self._gathered(processes + heard, loading), workers)
         return workers
 
     def _gathered(self, processes: int, loading: int) -> int:
@@ -241,6 +242,8 @@ class Scene:
         if wrong := self.record.not_exactly(first, last, runs):
             often = "once" if runs == 1 else f"{runs} times"
             problems.append(f"{wrong:,} of {last - first:,} jobs did not run exactly {often}")
+        if lost := self.record.head[MISSED]:
+            problems.append(f"{lost:,} events were lost")
         if self.record.strays:
             problems.append("a job ran long before its time")
         problems += [f"{left[state]:,} jobs are still {state}" for state in _UNDONE if left.get(state)]

@@ -115,13 +115,14 @@ def kept(bench: Bench) -> Iterator[Figure]:
 
 def watched(bench: Bench) -> Iterator[Figure]:
     """The first one is not watched: what the others are compared with."""
-    plain = 0.0
-    for names in ((), ("metrics",), ("metrics", "listener"), ("metrics", "listener", "events")):
-        figure = bench.figure("watched", f"drain, watched: {', '.join(names) or 'not at all'}")
-        bench.drain(figure, Drain(jobs=bench.sizes.drain, repeat=bench.sizes.repeat, watched=" ".join(names)))
-        plain = plain or figure.value or 0.0
-        figure.against = round(figure.value / plain, 3) if figure.value and plain else None
-        yield figure
+    wants = [
+        (
+            bench.figure("watched", f"drain, watched: {', '.join(names) or 'not at all'}"),
+            Drain(jobs=bench.sizes.drain, watched=" ".join(names)),
+        )
+        for names in ((), ("metrics",), ("metrics", "listener"), ("metrics", "listener", "events"))
+    ]
+    yield from bench.side_by_side(wants, bench.sizes.repeat)
 
 
 def memory(bench: Bench) -> Iterator[Figure]:

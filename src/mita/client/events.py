@@ -1,18 +1,17 @@
 """What happens, in whatever process, as it happens."""
 
 import asyncio
-from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from types import TracebackType
 from typing import Self
 
 import msgspec
 
-from mita.model.event import JobEvent, Kind
+from mita.model.event import Bunch, JobEvent, Kind
 from mita.ports.ear import Ear, Heard
 from mita.ports.store import Store
 
-_read = msgspec.msgpack.Decoder(list[JobEvent]).decode
+_read = msgspec.msgpack.Decoder(list[Bunch]).decode
 
 
 class Events:
@@ -67,15 +66,17 @@ class Events:
                 raise
         return self._ear
 
-    def _read(self, heard: Heard) -> deque[JobEvent]:
-        found: deque[JobEvent] = deque()
+    def _read(self, heard: Heard) -> Iterator[JobEvent]:
+        """Each is made when it is read."""
         if heard.missed or heard.cut:
             self.missed += heard.missed
-            found.append(JobEvent(Kind.MISSED, queue=self._queue or "", count=heard.missed))
+            yield JobEvent(Kind.MISSED, queue=self._queue or "", count=heard.missed)
         for told in heard.told:
             try:
-                found.extend(_read(told.events))
+                made = _read(told.events)
             except (msgspec.MsgspecError, ValueError):  # of a newer Mita, perhaps: one batch is lost, not the loop
                 self.missed += told.count
-                found.append(JobEvent(Kind.MISSED, queue=told.queue, count=told.count))
-        return found
+                yield JobEvent(Kind.MISSED, queue=told.queue, count=told.count)
+                continue
+            for bunch in made:
+                yield from bunch.events()

@@ -1,8 +1,11 @@
 """What happened to a job, told to whoever listens. (An `Event` is a line of a job's own timeline, in the store.)"""
 
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
+from itertools import repeat
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from .time import Moment
 
@@ -54,3 +57,43 @@ class JobEvent(Struct, frozen=True, array_like=True, gc=False):
     wait: float = 0.0
     reason: str = ""
     count: int = 0
+
+
+class Bunch(Struct, frozen=True, array_like=True, gc=False):
+    """Events that have most things in common, as they travel: what they share once, the rest in columns. A column that is
+    empty says 0 of all."""
+
+    kind: Kind
+    task: str = ""
+    queue: str = ""
+    at: Moment = 0
+    worker: str = ""
+    attempt: int = 0
+    reason: str = ""
+    ids: list[str] = []
+    seconds: list[float] = []
+    waits: list[float] = []
+
+    def events(self) -> Iterator[JobEvent]:
+        return map(
+            JobEvent,
+            repeat(self.kind),
+            self.ids,
+            repeat(self.task),
+            repeat(self.queue),
+            repeat(self.at),
+            repeat(self.worker),
+            repeat(self.attempt),
+            self.seconds or repeat(0.0),
+            self.waits or repeat(0.0),
+            repeat(self.reason),
+        )
+
+    def parts(self, most: int) -> "Iterable[Bunch]":
+        """The same in bunches of so many events at most."""
+        if len(self.ids) <= most:
+            return (self,)
+        return (self._part(slice(start, start + most)) for start in range(0, len(self.ids), most))
+
+    def _part(self, part: slice) -> "Bunch":
+        return replace(self, ids=self.ids[part], seconds=self.seconds[part], waits=self.waits[part])

@@ -9,17 +9,20 @@ import msgspec
 from msgspec.structs import replace
 
 from mita.errors import MitaError
-from mita.model.event import JobEvent, Kind
+from mita.model.event import Bunch, Kind
 from mita.ports.ear import EVERY, Told
 from mita.ports.store import Store
 
-from .notes import WAITING, Amended, Note, events, light, size
+from .bunches import bunches
+from .notes import Amended, Made, Note, size
 
 log = logging.getLogger("mita.events")
 
 MOST = 10_000  # events that wait to be told
+RAW = 2_000  # events that may wait as notes, with arguments and results hanging on them
+TOGETHER = 5_000  # events in one message, and for which it is sent at once
 QUIET = 0.05  # seconds in which things gather after something was told
-TOGETHER = 500  # events in one message
+BELIEVED = 1.0  # seconds for which whoever listened is believed to listen on
 FAREWELL = 2.0  # seconds that leaving may take
 
 _pack = msgspec.msgpack.Encoder().encode
@@ -27,8 +30,9 @@ _pack = msgspec.msgpack.Encoder().encode
 
 class Herald:
     """One for each store that things happen through, on that store's loop. The first note is passed on at once, and what
-    comes in the moment after goes together: the store is asked whether anybody listens twenty times a second, and once more
-    for every two thousand events. Where nobody does, that question is all that a job costs."""
+    comes in the moment after goes together. Where nobody is known to listen the store is asked twenty times a second, and
+    once more for every two thousand events, and that question is all that a job costs. Where somebody is, a note is made
+    into bunches as it comes, while it is warm."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -36,6 +40,8 @@ class Herald:
         self._notes: list[Note] = []
         self._waiting = 0
         self._lost = False
+        self._listened: frozenset[str] = frozenset()
+        self._asked = 0.0
         self._many = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -46,9 +52,10 @@ class Herald:
         if self._waiting and self._waiting + count > MOST:
             self._lost = True
             return
-        self._notes.append(note if isinstance(note, Amended) else light(note, self._waiting))
+        raw = isinstance(note, Amended) or not (self._listened or self._waiting > RAW)
+        self._notes.append(note if raw else Made(bunches(note)))
         self._waiting += count
-        if self._waiting >= WAITING:
+        if self._waiting >= (TOGETHER if self._listened else RAW):
             self._many.set()
         if self._task is None:
             self._task = self.loop.create_task(self._run())
@@ -78,46 +85,50 @@ class Herald:
         if not notes:
             return
         try:
-            listened = await self._store.listened()
-            if not listened:
-                self._lost = False
-                return
-            await self._store.tell(list(self._told(await self._whole(notes), listened)))
+            if listened := await self._who_listens():
+                await self._store.tell(list(self._told(await self._whole(notes), listened)))
             self._lost = False
         except MitaError as error:
             self._lost = True
             log.debug("what happened could not be told: %s", error)
 
-    async def _whole(self, notes: list[Note]) -> list[JobEvent]:
+    async def _who_listens(self) -> frozenset[str]:
+        """Asked each time while nobody does. A queue that somebody begins to listen to is asked for again, however soon."""
+        now = self.loop.time()
+        if EVERY not in self._listened or now - self._asked > BELIEVED:
+            self._listened = await self._store.listened()
+            self._asked = now
+        return self._listened
+
+    async def _whole(self, notes: list[Note]) -> list[Bunch]:
         """A note of an amend may only know the id."""
-        made: list[JobEvent] = []
+        made: list[Bunch] = []
         for note in notes:
             if isinstance(note, Amended) and not note.queue:
                 [job] = await self._store.find([note.id])
-                made += [] if job is None else events(replace(note, task=job.task, queue=job.queue))
+                made += [] if job is None else bunches(replace(note, task=job.task, queue=job.queue))
             else:
-                made += events(note)
+                made += bunches(note)
         return made
 
-    def _told(self, made: Sequence[JobEvent], listened: frozenset[str]) -> Iterator[Told]:
-        for queue, mine in _by_queue(made).items():
-            if not listened & {queue, EVERY}:
-                continue
-            if self._lost:
-                mine.insert(0, JobEvent(Kind.MISSED, queue=queue))
-            for start in range(0, len(mine), TOGETHER):
-                part = mine[start : start + TOGETHER]
-                yield Told(queue, len(part), _pack(part))
+    def _told(self, made: Sequence[Bunch], listened: frozenset[str]) -> Iterator[Told]:
+        queues: dict[str, list[Bunch]] = {}
+        for bunch in made:
+            queues.setdefault(bunch.queue, []).append(bunch)
+        for queue, mine in queues.items():
+            if listened & {queue, EVERY}:
+                yield from _messages(queue, [Bunch(Kind.MISSED, queue=queue, ids=[""]), *mine] if self._lost else mine)
 
 
-def _by_queue(made: Sequence[JobEvent]) -> dict[str, list[JobEvent]]:
-    """Neighbours are mostly of one queue."""
-    queues: dict[str, list[JobEvent]] = {}
-    queue: str | None = None
-    mine: list[JobEvent] = []
-    for event in made:
-        if event.queue != queue:
-            queue = event.queue
-            mine = queues.setdefault(queue, [])
-        mine.append(event)
-    return queues
+def _messages(queue: str, made: Sequence[Bunch]) -> Iterator[Told]:
+    """As few as may be, each of a size that every store carries."""
+    part: list[Bunch] = []
+    count = 0
+    for bunch in (small for big in made for small in big.parts(TOGETHER)):
+        if count + len(bunch.ids) > TOGETHER:
+            yield Told(queue, count, _pack(part))
+            part, count = [], 0
+        part.append(bunch)
+        count += len(bunch.ids)
+    if part:
+        yield Told(queue, count, _pack(part))

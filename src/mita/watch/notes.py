@@ -1,18 +1,16 @@
 """What engine and client note down, as they have it at hand: one note for a whole batch, so that a job costs next to
-nothing. Whoever wants single events makes them of a note later, on a thread of his own."""
+nothing. Whoever wants events makes bunches of a note (`bunches`), and single ones of those when somebody reads them."""
 
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from msgspec import Struct
 
-from mita.model.event import JobEvent, Kind, Reason
+from mita.model.event import Bunch, Kind, Reason
 from mita.model.job import Claim, NewJob, Receipt, State
 from mita.model.outcome import Answer, Busy, Cancel, Change, Counter, Move, Revive, Settlement
 from mita.model.repeat import Firing
 from mita.model.time import SECOND, Moment
-
-WAITING = 2000  # events that may wait as notes, with arguments and results hanging on them
 
 
 class Enqueued(Struct, frozen=True):
@@ -31,21 +29,23 @@ class Begun(Struct, frozen=True, gc=False):
     waited: float
 
 
-class Began(Struct, frozen=True):
-    """Runs that began."""
+class Began(Struct):
+    """Runs that began. Not frozen: whoever first makes bunches of it leaves them here for the others."""
 
     runs: Sequence[Begun]
     worker: str
     at: Moment
+    bunched: list[Bunch] | None = None
 
 
-class Settled(Struct, frozen=True):
-    """Claims that were put down; False: too late."""
+class Settled(Struct):
+    """Claims that were put down; False: too late. As above."""
 
     settlements: Sequence[Settlement]
     took: Sequence[bool]
     worker: str
     at: Moment
+    bunched: list[Bunch] | None = None
 
 
 class SentAway(Struct, frozen=True):
@@ -89,18 +89,13 @@ class Locked(Struct, frozen=True):
 
 
 class Made(Struct, frozen=True):
-    """Events that were made already."""
+    """What a note came to, with no arguments and results hanging on it any more: so it may wait."""
 
-    events: list[JobEvent]
+    bunches: list[Bunch]
 
 
 Note: TypeAlias = Made | Enqueued | Began | Settled | SentAway | Turned | Amended | Fired | Locked
 Tell: TypeAlias = Callable[[Note], None]
-
-
-def light(note: Note, behind: int) -> Note:
-    """A note as it may wait: one that waits long, behind many others, is made into its events, which hold no arguments."""
-    return note if behind < WAITING else Made(events(note))
 
 
 def unheard(_: Note) -> None:
@@ -111,7 +106,7 @@ def size(note: Note) -> int:
     """How many events it makes at most."""
     match note:
         case Made(made):
-            return len(made)
+            return sum(len(bunch.ids) for bunch in made)
         case Enqueued(jobs) | SentAway(jobs):
             return len(jobs)
         case Began(runs):
@@ -163,75 +158,3 @@ def asked(note: Amended) -> tuple[Kind, str] | None:
 def waited(claim: Claim, here: float) -> float:
     """Seconds from its due time to its start, `here` of them in the worker."""
     return max(0, claim.at - claim.due) / SECOND + here
-
-
-# ---------------------------------------------------------------- events
-
-SUCCEEDED = State.SUCCEEDED
-
-
-def events(note: Note) -> list[JobEvent]:
-    match note:
-        case Made(made):
-            return made
-        case Enqueued(jobs, receipts, at):
-            return [_enqueued(job, at) for job, receipt in zip(jobs, receipts, strict=True) if receipt.created]
-        case Began():
-            return _began(note)
-        case Settled():
-            return _settled(note)
-        case SentAway(away, at):
-            return [_sent_away(job, at) for job in away]
-        case Fired(firings, won, at):
-            return [_enqueued(job, at) for firing, mine in zip(firings, won, strict=True) if mine for job in firing.jobs]
-        case Amended():
-            return _amended(note)
-        case Turned() | Locked():
-            return []
-
-
-def _enqueued(job: NewJob, at: Moment) -> JobEvent:
-    return JobEvent(Kind.ENQUEUED, job.id, job.task, job.queue, at)
-
-
-def _began(note: Began) -> list[JobEvent]:
-    """Nearly all events come from here and from the next: so these two are written for speed."""
-    made: list[JobEvent] = []
-    at, worker, kind = note.at, note.worker, Kind.STARTED
-    for run in note.runs:
-        claim, here = run.claim, run.waited
-        due, claimed = claim.due, claim.at
-        wait = (claimed - due) / SECOND + here if claimed > due else here
-        made.append(JobEvent(kind, claim.id, claim.task, claim.queue, at, worker, claim.attempts + 1, 0.0, wait))
-    return made
-
-
-def _settled(note: Settled) -> list[JobEvent]:
-    made: list[JobEvent] = []
-    at, worker, kind = note.at, note.worker, Kind.SUCCEEDED
-    for settlement, took in zip(note.settlements, note.took, strict=True):
-        if took and settlement.verdict.state is SUCCEEDED and not settlement.told:
-            claim, seconds = settlement.claim, settlement.seconds
-            made.append(JobEvent(kind, claim.id, claim.task, claim.queue, at, worker, claim.attempts + 1, seconds))
-        elif (means := meaning(settlement) if took else (Kind.STALE, "")) is not None:
-            made.append(_ended(settlement, means, worker, at))
-    return made
-
-
-def _ended(settlement: Settlement, means: tuple[Kind, str], worker: str, at: Moment) -> JobEvent:
-    claim, when = settlement.claim, settlement.verdict.when
-    kind, reason = means
-    wait = when.wait / SECOND if when is not None and kind is Kind.RETRIED else 0.0
-    attempt = claim.attempts + 1
-    return JobEvent(kind, claim.id, claim.task, claim.queue, at, worker, attempt, settlement.seconds, wait, reason)
-
-
-def _sent_away(job: Busy, at: Moment) -> JobEvent:
-    if job.ended:
-        return JobEvent(Kind.CANCELLED, job.id, job.task, job.queue, at)
-    return JobEvent(Kind.RESCHEDULED, job.id, job.task, job.queue, at, "", 0, 0.0, 0.0, Reason.RESOURCE_BUSY)
-
-
-def _amended(note: Amended) -> list[JobEvent]:
-    means = asked(note)
-    return [] if means is None else [JobEvent(means[0], note.id, note.task, note.queue, note.at, reason=means[1])]

@@ -8,14 +8,17 @@ from collections import deque
 from collections.abc import Callable
 from typing import TypeAlias
 
-from mita.model.event import JobEvent, Kind
+from mita.model.event import Bunch, JobEvent, Kind
 
-from .notes import Note, events, light, size
+from .bunches import bunches
+from .notes import Note, size
 
 log = logging.getLogger("mita.events")
 
 Listener: TypeAlias = Callable[[list[JobEvent]], object]
 MOST = 10_000  # events that wait for a listener
+MANY = 2_000  # events for which it is woken from its rest
+QUIET = 0.02  # seconds in which things gather after something was delivered: a thread that is woken costs the jobs
 COMPLAIN_EVERY = 60.0  # seconds
 FAREWELL = 2.0  # seconds that `stop` gives a listener for what it was not told yet
 
@@ -36,10 +39,10 @@ class Listening:
 
     def _begin(self) -> None:
         self._pid = os.getpid()
-        self._notes: deque[Note] = deque()
+        self._bunches: deque[Bunch] = deque()
         self._waiting = 0
         self._lost = 0
-        self._over = False
+        self._over = self._idle = False
         self._news = threading.Condition()
         self._thread = threading.Thread(target=self._serve, name="mita-listener", daemon=True)
         self._thread.start()
@@ -55,9 +58,10 @@ class Listening:
                 self.dropped += count
                 self._lost += count
                 return
-            self._notes.append(light(note, self._waiting))
+            self._bunches += bunches(note)
             self._waiting += count
-            self._news.notify()
+            if self._idle or self._waiting >= MANY:
+                self._news.notify()
 
     def stop(self) -> None:
         """Tell it no more. What is on its way is still delivered, unless it hangs."""
@@ -70,24 +74,28 @@ class Listening:
 
     def _serve(self) -> None:
         while (batch := self._next()) is not None:
-            if not batch:
-                continue
-            try:
-                self._listener(batch)
-            except Exception:  # noqa: BLE001 - whatever is wrong with it, it is not the job's fault
-                self.failed += 1
-                self._complain()
+            if batch:
+                self._deliver(batch)
+            with self._news:
+                self._news.wait_for(lambda: self._over or self._waiting >= MANY, QUIET)
+
+    def _deliver(self, batch: list[JobEvent]) -> None:
+        try:
+            self._listener(batch)
+        except Exception:  # noqa: BLE001 - whatever is wrong with it, it is not the job's fault
+            self.failed += 1
+            self._complain()
 
     def _next(self) -> list[JobEvent] | None:
         with self._news:
-            while not self._notes:
-                if self._over:
-                    return None
-                self._news.wait()
-            notes, self._notes = list(self._notes), deque()
-            self._waiting = 0
+            self._idle = True
+            self._news.wait_for(lambda: self._over or self._bunches)
+            self._idle = False
+            if not self._bunches:
+                return None
+            told, self._bunches, self._waiting = self._bunches, deque(), 0
             lost, self._lost = self._lost, 0
-        batch = [event for note in notes for event in events(note)]
+        batch = [event for bunch in told for event in bunch.events()]
         if lost:
             batch.append(JobEvent(Kind.MISSED, count=lost))
         return batch

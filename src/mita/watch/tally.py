@@ -13,6 +13,7 @@ from mita.model.outcome import Counter as Counted
 from mita.model.time import SECOND
 from mita.rules.options import options_of
 
+from .bunches import bunches
 from .notes import Amended, Began, Enqueued, Fired, Locked, Note, SentAway, Settled, Turned, asked, meaning, waited
 
 Labels: TypeAlias = tuple[str, str]  # queue and task
@@ -44,7 +45,7 @@ class Histogram:
             for value in values:
                 self.add(value)
             return
-        values.sort()
+        values = sorted(values)
         below = 0
         for at, bound in enumerate(self.bounds):
             upto = bisect_right(values, bound, below)
@@ -161,44 +162,35 @@ class Tally:
         return found
 
     def _began(self, note: Began) -> None:
-        """Neighbours are mostly of one task: what is looked up for one serves the next."""
-        waits: dict[Labels, list[float]] = {}
-        mine: list[float] = []
-        queue = task = None
+        for bunch in bunches(note):
+            counts = self._of(bunch.queue, bunch.task)
+            counts.started += len(bunch.ids)
+            counts.wait.add_all(bunch.waits)
         for run in note.runs:
-            claim, here = run.claim, run.waited
-            if claim.task != task or claim.queue != queue:
-                queue, task = claim.queue, claim.task
-                mine = waits.setdefault((queue, task), [])
-            wait = claim.at - claim.due
-            mine.append(wait / SECOND + here if wait > 0 else here)
+            claim = run.claim
             if claim.due > claim.created or claim.fire_time is not None:
-                self._of(claim.queue, claim.task).timed(claim, here)
-        for labels, values in waits.items():
-            counts = self._of(*labels)
-            counts.started += len(values)
-            counts.wait.add_all(values)
+                self._of(claim.queue, claim.task).timed(claim, run.waited)
 
     def _settled(self, note: Settled) -> None:
-        """As above; a run that ended well is nothing but its seconds."""
-        seconds: dict[Labels, list[float]] = {}
-        mine: list[float] = []
-        queue = task = None
+        """A run that ended well is nothing but its seconds; only where some did not is each of them looked at."""
+        odd = False
+        for bunch in bunches(note):
+            if bunch.kind is not Kind.SUCCEEDED:
+                odd = True
+                continue
+            counts = self._of(bunch.queue, bunch.task)
+            counts.finished[Kind.SUCCEEDED] += len(bunch.ids)
+            counts.run.add_all(bunch.seconds)
+        if odd:
+            self._odd(note)
+
+    def _odd(self, note: Settled) -> None:
         for settlement, took in zip(note.settlements, note.took, strict=True):
-            claim = settlement.claim
-            if claim.task != task or claim.queue != queue:
-                queue, task = claim.queue, claim.task
-                mine = seconds.setdefault((queue, task), [])
-            if took and settlement.verdict.state is SUCCEEDED and not settlement.told:
-                mine.append(settlement.seconds)
-            elif took:
-                self._of(queue, task).ended(settlement)
-            else:
-                self._of(queue, task).stale += 1
-        for labels, values in seconds.items():
-            counts = self._of(*labels)
-            counts.finished[Kind.SUCCEEDED] += len(values)
-            counts.run.add_all(values)
+            counts = self._of(settlement.claim.queue, settlement.claim.task)
+            if not took:
+                counts.stale += 1
+            elif settlement.verdict.state is not SUCCEEDED or settlement.told:
+                counts.ended(settlement)
 
     def _turned(self, note: Turned) -> None:
         if note.claimed is not None:

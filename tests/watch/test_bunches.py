@@ -1,0 +1,81 @@
+"""What a note comes to: bunches of events that have most in common, and the single ones again at the other end."""
+
+import asyncio
+
+import msgspec
+import pytest
+
+from mita import JobEvent, Mita
+from mita.model.event import Bunch, Kind
+from mita.model.job import Claim, State
+from mita.model.outcome import Counter, Settlement, Verdict
+from mita.model.time import SECOND, When
+from mita.watch import herald
+from mita.watch.bunches import bunches
+from mita.watch.notes import Began, Begun, Made, Settled, size
+from tests.engine.conftest import PATIENCE
+
+SUCCESS = Verdict(state=State.SUCCEEDED)
+RETRY = Verdict(state=State.QUEUED, counts=Counter.ATTEMPTS, when=When(wait=2 * SECOND))
+
+
+def claim(id: str, task: str = "t", queue: str = "q", attempts: int = 0) -> Claim:
+    return Claim(id, 1, 5000, task, queue, b"", b"", b"", 5, 4000, 4000, attempts)
+
+
+def events(made: list[Bunch]) -> list[JobEvent]:
+    return [event for bunch in made for event in bunch.events()]
+
+
+def test_runs_of_several_tasks_that_alternate_make_one_bunch_for_each() -> None:
+    note = Began([Begun(claim(str(n), f"t{n % 2}"), n / 10) for n in range(6)], "w", 7)
+    assert [(bunch.task, bunch.ids) for bunch in bunches(note)] == [("t0", ["0", "2", "4"]), ("t1", ["1", "3", "5"])]
+    assert events(bunches(note))[1] == JobEvent(Kind.STARTED, "2", "t0", "q", 7, "w", 1, 0.0, 1.2)
+
+
+def test_each_ending_keeps_what_is_its_own() -> None:
+    endings = [
+        Settlement(claim("a"), SUCCESS, 0.5),
+        Settlement(claim("b", attempts=1), RETRY, 0.25),
+        Settlement(claim("c"), SUCCESS, 0.1, told=True),
+        Settlement(claim("d"), SUCCESS, 0.2),
+        Settlement(claim("e"), Verdict(state=State.QUEUED)),
+    ]
+    note = Settled(endings, [True, True, True, False, True], "w", 7)
+    told = {event.id: event for event in events(bunches(note))}
+    assert told == {
+        "a": JobEvent(Kind.SUCCEEDED, "a", "t", "q", 7, "w", 1, 0.5),
+        "b": JobEvent(Kind.RETRIED, "b", "t", "q", 7, "w", 2, 0.25, 2.0),
+        "c": JobEvent(Kind.CANCELLED, "c", "t", "q", 7, "w", 1, 0.1),
+        "d": JobEvent(Kind.STALE, "d", "t", "q", 7, "w", 1, 0.2),
+    }, "one that was given back untouched is not worth a word"
+    assert bunches(note) is bunches(note), "made once, for all who want them"
+
+
+def test_a_bunch_travels_and_can_be_cut_in_parts() -> None:
+    bunch = Bunch(Kind.SUCCEEDED, "t", "q", 7, "w", 1, ids=list("abcde"), seconds=[1.0, 2.0, 3.0, 4.0, 5.0])
+    parts = [*bunch.parts(2)]
+    assert [len(part.ids) for part in parts] == [2, 2, 1]
+    assert events(parts) == [*bunch.events()]
+    assert [*bunch.parts(5)] == [bunch]
+    assert size(Made(parts)) == 5
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(parts), type=list[Bunch]) == parts
+
+
+async def test_a_great_enqueue_is_told_in_several_messages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(herald, "TOGETHER", 7)
+    app = Mita("memory://")
+
+    @app.task
+    async def work() -> None: ...
+
+    heard = []
+    async with app, app.events() as told:
+        jobs = await app.enqueue_many([work.call() for _ in range(40)])
+        async with asyncio.timeout(PATIENCE):
+            async for event in told:
+                heard.append(event)
+                if len(heard) == 40:
+                    break
+    assert [event.id for event in heard] == [job.id for job in jobs]
+    assert {event.kind for event in heard} == {Kind.ENQUEUED}
