@@ -77,7 +77,7 @@ authorization {{ users: [
 """
 
 
-@pytest.mark.parametrize("denied", ["mita.mita.r.>", "$JS.API.STREAM.INFO.>", "$JS.API.>"])
+@pytest.mark.parametrize("denied", ["mita.mita.j.r.>", "$JS.API.STREAM.INFO.>", "$JS.API.>"])
 async def test_no_rights_on_a_subject(serve: Callable[..., Server], denied: str) -> None:
     server = serve(RIGHTS.format(denied=denied))
     boss = NatsStore(server.url, options={"user": "all", "password": "p"})
@@ -128,7 +128,7 @@ async def test_a_stream_of_that_name_that_is_not_ours(store: NatsStore) -> None:
 
 async def test_another_stream_has_our_subjects(store: NatsStore) -> None:
     wire = store._in.wire
-    await wire.api("STREAM.CREATE.other", {"name": "other", "subjects": ["mita.overlap.h.*.*"]})
+    await wire.api("STREAM.CREATE.other", {"name": "other", "subjects": ["mita.overlap.j.h.*.*.*"]})
     error = await refusal(NatsStore(store._servers, namespace="overlap"))
     assert isinstance(error, StoreError)
     assert not error.transient

@@ -111,6 +111,16 @@ async def claimed(store: NatsStore) -> list[Claim]:
     raise AssertionError("it never came")
 
 
+async def test_an_id_that_several_send_at_once_is_one_job(stores: list[NatsStore]) -> None:
+    for store in stores:
+        await store.enqueue([job()])  # the line is known to all: the next go out without a look
+    for _ in range(20):
+        new = job()
+        receipts = await asyncio.gather(*(store.enqueue([new]) for store in stores for _ in range(2)))
+        assert sum(receipt.created for [receipt] in receipts) == 1
+    assert (await stores[0].queues())[0].ready == len(stores) + 20
+
+
 async def test_a_line_that_chooses_its_leader_is_not_an_empty_one(stores: list[NatsStore]) -> None:
     """I9: nobody answers for the line then, and a worker that took this for an empty line would go to sleep."""
     store = stores[0]

@@ -4,13 +4,16 @@ import asyncio
 import threading
 from statistics import median
 
+import pytest
+
 from mita.model.job import State
-from mita.model.outcome import Held, Rank
+from mita.model.outcome import Answer, Cancel, Held, Rank
 from mita.model.time import NOW, When
 from mita.model.view import Health
 from mita.ports.store import Can
 from mita.stores.nats import NatsStore
 from mita.stores.nats.clock import as_stamp, nanoseconds
+from mita.stores.nats.reads import Found
 from mita.stores.nats.walk import LOOK_AHEAD
 from mita.testing.contract.given import (
     LONG,
@@ -176,6 +179,27 @@ async def test_a_forgotten_id_may_be_used_again(store: NatsStore) -> None:
     assert await store.find([claim.id]) == [None]
     await put(store, id=claim.id)
     assert (await claim_one(store)).id == claim.id
+
+
+async def test_an_id_that_was_cancelled_in_the_line_and_forgotten_may_be_used_again(store: NatsStore) -> None:
+    """What is left in the line for it stands for nothing."""
+    [new] = jobs(1)
+    await store.enqueue([new])
+    assert await store.amend([new.id], Cancel(keep=0)) == [Answer.DONE]
+    assert [receipt.created for receipt in await store.enqueue([new])] == [True]
+    assert await claimed_ids(store) == [new.id]
+
+
+async def test_a_plain_job_is_taken_in_without_a_question(store: NatsStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One round trip, from the second job of a line on."""
+    await put(store)
+
+    async def asked(*_: object, **__: object) -> list[Found]:
+        raise AssertionError("nothing has to be looked up")
+
+    monkeypatch.setattr(store._in.reader, "last", asked)
+    batch = [*jobs(3), *jobs(3, when=When(LONG))]
+    assert all(receipt.created for receipt in await store.enqueue(batch))
 
 
 async def test_the_doctor(store: NatsStore) -> None:

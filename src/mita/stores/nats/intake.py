@@ -1,11 +1,12 @@
 """Taking jobs in.
 
-A plain job is one message: a ticket in the ready line, or a schedule at its home. It is refused if there is one, so sending
-it twice makes one job. A job with a unique key is written together with the key's reservation, in one atomic batch.
-No step is left to a crash: what was not acknowledged is whole or not there.
+A plain job is one message: a ticket in the ready line, or a schedule at its home. The server itself refuses it if there is
+anything of that id already, so sending it twice makes one job. A job with a unique key is written together with the key's
+reservation, in one atomic batch. No step is left to a crash: what was not acknowledged is whole or not there.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 from msgspec.structs import replace
 
@@ -15,7 +16,7 @@ from . import indexes, schema
 from .context import Context
 from .messages import Out
 from .records import Record, as_record, pack
-from .tx import EXPECT, Place, Tx, home_message, locate, soon, transact
+from .tx import EXPECT_AT, Place, Tx, home_message, locate, soon, transact
 
 CHUNK = 1000
 TOGETHER = 200  # jobs with unique keys in one batch: each is two or three messages of the thousand a batch may have
@@ -29,23 +30,37 @@ async def enqueue(context: Context, jobs: Sequence[NewJob]) -> list[Receipt]:
 
 
 async def _take_in(context: Context, jobs: Sequence[NewJob]) -> list[Receipt]:
+    """Ids are new but for those of a call that is made again: so a plain job is sent at once, and looked for if refused."""
     first: dict[str, NewJob] = {}
     for job in jobs:
         first.setdefault(job.id, job)
-    places = await locate(context, first)
-    fresh = [job for job in first.values() if places[job.id].record is None]
-    await open_lines(context, {(job.queue, job.priority) for job in fresh})
     now = context.clock.now()
-    records = {job.id: as_record(job, now, age) for job, age in zip(fresh, context.clock.age(len(fresh)), strict=True)}
-    created = await _put_plain(context, [record for record in records.values() if record.unique is None], places)
-    unique = [record for record in records.values() if record.unique is not None]
+    records = [as_record(job, now, age) for job, age in zip(first.values(), context.clock.age(len(first)), strict=True)]
+    created = await _put_plain(context, [record for record in records if _needs_no_look(context, record)])
     earlier: dict[str, str] = {}
-    for at in range(0, len(unique), TOGETHER):
-        earlier |= await transact(context, lambda tx, some=unique[at : at + TOGETHER]: _put_unique(tx, some))  # type: ignore[misc]
-    created |= {id for id, holder in earlier.items() if id == holder}
-    if later := {record.queue for record in records.values() if not soon(record, now)}:
+    if doubtful := [record for record in records if record.id not in created]:
+        earlier = await _take_in_with_care(context, doubtful)
+        created |= {id for id, holder in earlier.items() if id == holder}
+    if later := {record.queue for record in records if record.id in created and not soon(record, now)}:
         context.ring(later)
     return _receipts(jobs, created, earlier)
+
+
+def _needs_no_look(context: Context, record: Record) -> bool:
+    return record.unique is None and (record.queue, record.priority) in context.lines
+
+
+async def _take_in_with_care(context: Context, records: Sequence[Record]) -> dict[str, str]:
+    """For the id of each that was let in its own, or that of the job that has its unique key."""
+    places = await locate(context, [record.id for record in records])
+    fresh = [record for record in records if places[record.id].record is None]
+    await open_lines(context, {(record.queue, record.priority) for record in fresh})
+    plain = await _put_plain(context, [record for record in fresh if record.unique is None], places)
+    unique = [record for record in fresh if record.unique is not None]
+    holders = {id: id for id in plain}
+    for at in range(0, len(unique), TOGETHER):
+        holders |= await transact(context, lambda tx, some=unique[at : at + TOGETHER]: _put_unique(tx, some))  # type: ignore[misc]
+    return holders
 
 
 def _receipts(jobs: Sequence[NewJob], created: set[str], earlier: dict[str, str]) -> list[Receipt]:
@@ -56,17 +71,21 @@ def _receipts(jobs: Sequence[NewJob], created: set[str], earlier: dict[str, str]
     return receipts
 
 
-async def _put_plain(context: Context, records: Sequence[Record], places: dict[str, Place]) -> set[str]:
-    acks = await context.wire.store([_message(context, record, places[record.id]) for record in records])
+async def _put_plain(
+    context: Context, records: Sequence[Record], places: Mapping[str, Place] = MappingProxyType({})
+) -> set[str]:
+    """The ids of those that were let in: of which there is nothing, or only what was found by whoever looked."""
+    messages = [_message(context, record, places[record.id].last if places else 0) for record in records]
+    acks = await context.wire.store(messages)
     return {record.id for record, ack in zip(records, acks, strict=True) if not ack.conflict}
 
 
-def _message(context: Context, record: Record, place: Place) -> Out:
+def _message(context: Context, record: Record, last: int) -> Out:
+    expected = EXPECT_AT % (last, context.subjects.anywhere(record.id).encode())
     if soon(record, record.created):
-        return Out(context.subjects.ready(record.queue, record.priority, record.id), pack(record), EXPECT % 0)
-    home = context.subjects.home(record.queue, record.id)
+        return Out(context.subjects.ready(record.queue, record.priority, record.id), pack(record), expected)
     body, headers = home_message(context, record, record.created)
-    return Out(home, body, headers + EXPECT % (place.home_seq if place.home == home else 0))
+    return Out(context.subjects.home(record.queue, record.id), body, headers + expected)
 
 
 async def _put_unique(tx: Tx, records: Sequence[Record]) -> dict[str, str]:

@@ -35,12 +35,11 @@ async def events(context: Context, id: str) -> list[Event]:
 async def records(context: Context, queue: str | None = None) -> AsyncIterator[Record]:
     """Every job of a queue, or of all. Of a home and a ticket the newer one is true, so only that one is read."""
     newest: dict[str, Found] = {}
-    for subject in (context.subjects.homes(queue), context.subjects.lines(queue)):
-        async for found in context.reader.scan(subject):
-            for message in found:
-                id = message.subject.rsplit(".", 1)[1]
-                if message.body and (id not in newest or newest[id].seq < message.seq):
-                    newest[id] = message
+    async for found in context.reader.scan(context.subjects.jobs(queue)):
+        for message in found:
+            id = message.subject.rsplit(".", 1)[1]
+            if message.body and (id not in newest or newest[id].seq < message.seq):
+                newest[id] = message
     for message in newest.values():
         record = read_record(message.body)
         if not record.gone:
@@ -87,9 +86,8 @@ async def page(context: Context, want: JobFilter, after: str | None, limit: int)
 async def _ids(context: Context, queue: str | None) -> set[str]:
     """The ids of all jobs there may be, from the subjects alone."""
     ids: set[str] = set()
-    for subject in (context.subjects.homes(queue), context.subjects.lines(queue)):
-        async for found in subjects_like(context, subject):
-            ids.update(name(one.rsplit(".", 1)[1]) for one in found)
+    async for found in subjects_like(context, context.subjects.jobs(queue)):
+        ids.update(name(one.rsplit(".", 1)[1]) for one in found)
     return ids
 
 

@@ -15,7 +15,7 @@ from .wire import Wire
 
 OLDEST = (2, 12, 1)
 ADVISED = "2.12.12, or 2.14.3 and later"
-SCHEMA = "1"
+SCHEMA = "2"
 ACK_WAIT = 5  # seconds; a ticket is in a worker's hands for milliseconds, so one that takes longer lost its worker
 NEEDED = ("allow_msg_schedules", "allow_msg_ttl", "allow_atomic", "allow_direct")
 
@@ -37,7 +37,7 @@ def stream(subjects: Subjects, replicas: int) -> dict[str, Any]:
         "allow_direct": True,
         "allow_rollup_hdrs": True,
         # Rings for whatever becomes ready, also for what the server itself moves there when its time has come.
-        "republish": {"src": f"{subjects.root}.r.>", "dest": f"{subjects.bell}.>", "headers_only": True},
+        "republish": {"src": f"{subjects.root}.j.r.>", "dest": f"{subjects.bell}.>", "headers_only": True},
         "metadata": {"mita": SCHEMA},
     }
 

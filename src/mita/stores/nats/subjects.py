@@ -1,8 +1,10 @@
 """Every subject and name we own, made in one place.
 
-The subject is where a message stands. `h` is a job's home, `r` the line of the ready ones (one consumer for each queue and
-priority), `b` the line at a resource key; the others are small records. What people named is never a raw token: names are
-escaped, keys are hashed, so no dot, star or blank of theirs is ever read as one of ours.
+The subject is where a message stands. `j.h` is a job's home, `j.r` the line of the ready ones (one consumer for each queue
+and priority), `b` the line at a resource key; the others are small records. A home has a dash where a ticket has its
+priority: so one pattern covers all there can be of an id, and the server itself can refuse a second job of that id. What
+people named is never a raw token: names are escaped, keys are hashed, so no dot, star or blank of theirs is ever read as one
+of ours.
 """
 
 import re
@@ -10,7 +12,7 @@ from hashlib import sha256
 
 _PLAIN = re.compile(r"[A-Za-z0-9_-]+")
 _ESCAPED = re.compile(r"=([0-9a-f]{2})")
-CLASSES = "hrbkqugewcml"
+CLASSES = "jbkqugewcml"
 
 
 def token(name: str) -> str:
@@ -46,14 +48,14 @@ class Subjects:
         self.bell = f"{self.root}.bell"
         self.ears = f"{self.root}.ears"
         self.anchor = f"{self.root}.m.anchor"
-        self._home = f"{self.root}.h"
-        self._ready = f"{self.root}.r"
+        self._home = f"{self.root}.j.h"
+        self._ready = f"{self.root}.j.r"
 
     def home(self, queue: str, id: str) -> str:
-        return f"{self._home}.{token(queue)}.{token(id)}"
+        return f"{self._home}.{token(queue)}.-.{token(id)}"
 
     def homes(self, queue: str | None = None) -> str:
-        return f"{self._home}.{'*' if queue is None else token(queue)}.*"
+        return f"{self._home}.{'*' if queue is None else token(queue)}.-.*"
 
     def ready(self, queue: str, priority: int, id: str) -> str:
         return f"{self._ready}.{token(queue)}.{priority}.{token(id)}"
@@ -61,12 +63,19 @@ class Subjects:
     def line(self, queue: str, priority: int) -> str:
         return f"{self._ready}.{token(queue)}.{priority}.*"
 
-    def lines(self, queue: str | None = None) -> str:
-        return f"{self._ready}.{'*' if queue is None else token(queue)}.*.*"
+    def lines(self, queue: str) -> str:
+        return f"{self._ready}.{token(queue)}.*.*"
 
-    def anywhere(self, id: str) -> tuple[str, str]:
+    def jobs(self, queue: str | None = None) -> str:
+        """All homes and tickets."""
+        return f"{self.root}.j.*.{'*' if queue is None else token(queue)}.*.*"
+
+    def anywhere(self, id: str) -> str:
         """Where a job of this id may stand, whatever its queue."""
-        return f"{self._home}.*.{token(id)}", f"{self._ready}.*.*.{token(id)}"
+        return f"{self.root}.j.*.*.*.{token(id)}"
+
+    def is_home(self, subject: str) -> bool:
+        return subject.startswith(self._home)
 
     def consumer(self, queue: str, priority: int) -> str:
         return f"r-{token(queue)}-{priority}"

@@ -35,6 +35,7 @@ from .context import Context
 from .messages import Out
 from .reads import Found
 from .records import Record, pack, read_record
+from .subjects import Subjects, token
 
 LEAD: Wait = 300  # the server's timer is up to 250 ms late, so it is set so much earlier, and claims wait out the rest
 SAFETY: Wait = 30 * SECOND
@@ -54,7 +55,8 @@ T = TypeVar("T")
 class Place(Struct):
     """Where a job stands: the record that is true (None: no such job), its home, and its ticket if it has one.
 
-    `fires` is when the server moves the home; 0 when it is no schedule."""
+    `fires` is when the server moves the home; 0 when it is no schedule. `last` is the highest sequence of all that there is
+    of its id, also of what stands for nothing any more."""
 
     record: Record | None = None
     home: str = ""
@@ -62,23 +64,25 @@ class Place(Struct):
     fires: Moment = 0
     ticket: str = ""
     ticket_seq: int = 0
+    last: int = 0
 
 
-def placed(found: Iterable[Found]) -> Place:
+def placed(subjects: Subjects, found: Iterable[Found]) -> Place:
     """What the messages found under one id say together: the highest sequence is true."""
-    place, newest = Place(), 0
+    place = Place()
     for message in sorted(found, key=lambda message: message.seq):
-        if message.subject.split(".")[2] != "h" and not message.body:
+        place.last = message.seq
+        is_home = subjects.is_home(message.subject)
+        if not is_home and not message.body:
             continue
         record = read_record(message.body)
-        newest = message.seq
-        if message.subject.split(".")[2] == "h":
+        if is_home:
             place.home, place.home_seq = message.subject, message.seq
             place.fires = record.fires if record.state is State.QUEUED else 0
         else:
             place.ticket, place.ticket_seq = message.subject, message.seq
         place.record = None if record.gone else record
-    return place if newest else Place()
+    return place
 
 
 def home_message(context: Context, record: Record, now: Moment) -> tuple[bytes, bytes]:
@@ -241,12 +245,11 @@ class Tx:
 
 async def locate(context: Context, ids: Iterable[str]) -> dict[str, Place]:
     """Where jobs of these ids stand, found by their id alone."""
-    by_token = {context.subjects.anywhere(id)[0].rsplit(".", 1)[1]: id for id in ids}
-    patterns = [pattern for id in by_token.values() for pattern in context.subjects.anywhere(id)]
+    by_token = {token(id): id for id in ids}
     found: dict[str, list[Found]] = {id: [] for id in by_token.values()}
-    for message in await context.reader.last(patterns):
+    for message in await context.reader.last(context.subjects.anywhere(id) for id in by_token.values()):
         found[by_token[message.subject.rsplit(".", 1)[1]]].append(message)
-    return {id: placed(messages) for id, messages in found.items()}
+    return {id: placed(context.subjects, messages) for id, messages in found.items()}
 
 
 async def transact(context: Context, act: Callable[[Tx], Awaitable[T]]) -> T:
