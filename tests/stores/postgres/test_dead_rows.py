@@ -50,8 +50,7 @@ async def pages_read(store: PostgresStore, marks: Marks) -> int:
     """By the claim statement, with the store's own values, until it has found the one job that waits."""
     await put(store)
     search = Search(store._place.act(tried=False), [QUEUE], 1, LONG, "w")
-    search.asks()  # settles how much is asked for
-    plan = await explained(store, search._claim(marks))
+    plan = await explained(store, search._claim(marks, 1, synced=True))
     [found] = [part for part in plan["Plans"] if part.get("Subplan Name") == "CTE candidate"]
     assert found["Actual Rows"] == 1
     [claim] = await claims(store, 1)
@@ -126,8 +125,8 @@ async def test_another_process_finds_it_too(store: PostgresStore, url: str) -> N
 
 def test_a_mark_stays_behind_the_clock_and_behind_the_first_who_waits() -> None:
     marks = Marks()
-    marks.heard(NOW, 7)
-    marks.heard(NOW + SLACK, 7)
+    marks.heard(NOW, 7, 0)
+    marks.heard(NOW + SLACK, 7, 0)
     looked = marks.wanted([QUEUE])
     assert looked == [0] * 10, "the first look is at everything"
     marks.found([QUEUE], NOW + SLACK, [None] * 9 + [NOW - 5 * SLACK], looked, 0.001)
@@ -137,9 +136,9 @@ def test_a_mark_stays_behind_the_clock_and_behind_the_first_who_waits() -> None:
 def test_no_mark_is_trusted_after_something_went_back_or_the_clock_did() -> None:
     for now, behind in ((NOW + 1, 8), (NOW - 1, 7)):
         marks = Marks()
-        marks.heard(NOW, 7)
+        marks.heard(NOW, 7, 0)
         marks.found([QUEUE], NOW, [None] * 10, [0] * 10, 0.001)
         assert any(marks.of([QUEUE]))
-        assert not marks.heard(now, behind)
+        assert not marks.heard(now, behind, 0)
         assert not any(marks.of([QUEUE]))
         assert marks.wanted([QUEUE]) is None, "not before the slack is over"

@@ -13,7 +13,7 @@ from . import keys
 from .arrays import numbers, texts
 from .marks import Marks, lines
 from .settle import Batch, after_a_lost_answer, settle
-from .steps import Act, Ask, Rows, Step, Steps, ask
+from .steps import Act, Ask, Row, Rows, Step, Steps, ask
 
 SCAN = 1000  # jobs looked at in one call at most: a hot key's thousands are blocked a slice at a time
 
@@ -26,7 +26,7 @@ class Search:
         self.queues = list(dict.fromkeys(queues))
         self.limit, self.lease, self.worker = limit, lease, worker
         names, priorities = lines(self.queues)
-        self._lines = {"queues": texts(names), "priorities": numbers(priorities)}
+        self._lines = {"queues": texts(names), "priorities": numbers(priorities), "names": texts(self.queues)}
         self.claims: list[Claim] = []
         self.busy: list[Busy] = []
         self.looked_at = 0
@@ -37,17 +37,13 @@ class Search:
     def room(self) -> int:
         return min(self.limit - len(self.claims), SCAN)
 
-    def asks(self) -> list[Ask]:
-        """Three statements always, and now and then a look at where each line begins."""
+    def asks(self, *, synced: bool) -> list[Ask]:
+        """The claim, and now and then a look at where each line begins."""
         marks = self._act.marks
         self._room = self.room
         self._looked = marks.wanted(self.queues)
         self._started = time.monotonic()
-        asks = [
-            ask("ended_holds", queues=texts(self.queues)),
-            self._claim(marks),
-            self._again(),
-        ]
+        asks = [self._claim(marks, self._room, synced=synced)]
         if self._looked is not None:
             asks.append(ask("marks", **self._lines, marks=numbers(self._looked)))
         return asks
@@ -56,42 +52,46 @@ class Search:
         """A claim by itself does not wait for the disk. A crash of the server may undo it: then the job waits again,
         as before anybody had it, and is run again; who ran it has a token that no other run is given, and settles nothing.
         Not so for jobs with a resource key, which `keys.admit` takes: undone, their key would be free while they run."""
-        return Step(*self.asks(), last=True, synced=False)
+        return Step(*self.asks(synced=False), last=True)
 
-    def _claim(self, marks: Marks) -> Ask:
+    def _claim(self, marks: Marks, limit: int, *, synced: bool) -> Ask:
         return ask(
             "claim",
             **self._lines,
             marks=numbers(marks.of(self.queues)),
             behind=marks.behind,
             holds_first=not self._woke,
-            limit=self._room,
+            limit=limit,
             lease=self.lease,
             worker=self.worker,
+            unsynced=not synced,
         )
-
-    def _again(self) -> Ask:
-        return ask("again", **self._lines, names=texts(self.queues))
 
     def any_due(self) -> Ask:
         return ask("any_due", **self._lines)
 
     def hear(self, answers: list[Rows]) -> Rows:
         """What the statements said; gives the rows that were claimed or shown."""
-        self.over = answers[0]
-        [(self.now, self.next, behind)] = answers[2]
+        rows = answers[0]
+        behind = self._hear_of_all(rows.pop(0))
         marks = self._act.marks
-        if marks.heard(self.now, behind) and self._looked is not None:
-            firsts = [due for _, due in answers[3]]
+        if marks.heard(self.now, behind, len(rows)) and self._looked is not None:
+            firsts = [due for _, due in answers[1]]
             marks.found(self.queues, self.now, firsts, self._looked, time.monotonic() - self._started)
-        self.looked_at += len(answers[1])
-        return answers[1]
+        self.looked_at += len(rows)
+        return rows
+
+    def _hear_of_all(self, row: Row) -> int:
+        """Of the row that comes before those of the jobs. Gives what the sequence says."""
+        _, self.next, self.now, _, _, _, _, _, _, behind, _, self._over, *_ = row
+        return int(behind)
 
     def go_on(self, rows: Rows) -> Steps[bool]:
         """Deal with what a look has shown. True: look again."""
-        if self.over and not self._woke:
+        if self._over and not self._woke:
             self._woke = True
-            yield from keys.wake_all(self._act, self.over)
+            [over] = yield Step(ask("ended_holds", queues=self._lines["names"]))
+            yield from keys.wake_all(self._act, over)
             return True
         found_all = len(rows) < self._room
         shown = [Claim(*row) for row in rows]
@@ -102,7 +102,9 @@ class Search:
             self.cut_short = self.cut_short or len(admitted) + len(busy) < len(keyed)
             may_run = {claim.id for claim in admitted}
             shown = [claim for claim in shown if claim.resource is None or claim.id in may_run]
-            [[(self.now, self.next, _)]] = yield Step(self._again(), last=True)  # somebody may wait for a hold by now
+            # Nothing is claimed by this one: somebody may wait for a hold by now.
+            [[row]] = yield Step(self._claim(self._act.marks, 0, synced=False), last=True)
+            self._hear_of_all(row)
         self.claims += shown
         if found_all or self.room <= 0 or self.cut_short:
             return False
@@ -124,7 +126,7 @@ def turn(
     if batch.is_simple and limit and search.queues:
         [round] = batch.rounds
         asks = round.asks()
-        answers = yield Step(*asks, *search.asks(), last=True)
+        answers = yield Step(*asks, *search.asks(synced=True), last=True)
         round.hear(act, answers[: len(asks)])
         rows = search.hear(answers[len(asks) :])
         yield from round.second_look(act, last=True)

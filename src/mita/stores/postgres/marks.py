@@ -16,7 +16,9 @@ from mita.model.job import PRIORITIES
 from mita.model.time import SECOND, Moment
 
 SLACK = SECOND
-REFRESH = 0.1  # seconds between two looks from the marks on
+REFRESH = 0.1  # seconds between two looks from the marks on …
+FEW = 100  # … if that many jobs were shown since the last …
+REFRESH_IDLE = 1.0  # … or else: a worker that was asleep should not look when it is woken, but when it wakes by itself
 LOOK_AT_ALL = 1.0  # seconds between two looks at the whole line …
 AT_MOST_A_SHARE = 20  # … or longer, if that look is slow: it may take a twentieth of the time
 LOOK_AT_ALL_LEASES = 60.0
@@ -33,7 +35,8 @@ class Marks:
         self._marks: dict[str, list[Moment]] = {}
         self._trusted_from: Moment = 0
         self._now: Moment = 0
-        self._refresh_at = self._all_at = self._all_leases_at = 0.0
+        self._refreshed = self._all_at = self._all_leases_at = 0.0
+        self._shown = 0
         self._lease: Moment = 0
         self._keys: dict[Key, Moment] = {}
 
@@ -44,7 +47,8 @@ class Marks:
     def wanted(self, queues: list[str]) -> list[Moment] | None:
         """From where to look, if it is time to look again."""
         at = time.monotonic()
-        if at < self._refresh_at or self._now < self._trusted_from:
+        pause = REFRESH if self._shown >= FEW else REFRESH_IDLE
+        if at < self._refreshed + pause or self._now < self._trusted_from:
             return None
         if at >= self._all_at:
             return [0] * (len(queues) * len(_FALLING))
@@ -52,7 +56,7 @@ class Marks:
 
     def found(self, queues: list[str], now: Moment, firsts: list[Moment | None], looked: list[Moment], took: float) -> None:
         """What waits first in each line, by a look that took so many seconds."""
-        self._refresh_at = time.monotonic() + REFRESH
+        self._refreshed, self._shown = time.monotonic(), 0
         if not any(looked):
             self._all_at = time.monotonic() + max(LOOK_AT_ALL, took * AT_MOST_A_SHARE)
         safe = now - SLACK
@@ -61,8 +65,10 @@ class Marks:
         for n, queue in enumerate(queues):
             self._marks[queue] = marks[n * width : (n + 1) * width]
 
-    def heard(self, now: Moment, behind: int) -> bool:
-        """What the sequence said in a claim; whether the marks hold. A clock that was set back makes them worthless too."""
+    def heard(self, now: Moment, behind: int, shown: int) -> bool:
+        """What the sequence said in a claim that has shown so many jobs; whether the marks hold. A clock that was set back
+        makes them worthless too."""
+        self._shown += shown
         holds = behind == self.behind and now >= self._now
         if not holds:
             self.behind = behind
