@@ -20,9 +20,10 @@ from mita.ports.ear import EVERY, Ear, Told, Trail, follow, stop
 from mita.ports.ids import new_id
 from mita.ports.store import Can, Memo
 from mita.rules.names import check_namespace
+from mita.stores.shared.hearing import ANY
 
 from . import amend, care, claims, doctor, enqueue, looking, memos, migrate, repeats, settle, telling
-from .bell import ANY, Bell
+from .bell import Bell
 from .connection import ANSWER_SLOWLY, TUNED, UNTUNED, is_pooled, parse
 from .gather import Gather
 from .line import Line, Place

@@ -15,8 +15,9 @@ from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 
+from mita.stores.shared.hearing import ANY, Hearing
+
 _numbers = itertools.count()
-_ANY = "*"  # too many topics for one datagram: wake everybody
 _LONGEST = 4096
 
 
@@ -27,15 +28,14 @@ class Bell:
         self._folder = _folder(path)
         self._address: Path | None = None
         self._socket: socket.socket | None = None
-        self._heard: set[str] = set()
-        self._someone = asyncio.Event()
+        self._hearing = Hearing()
 
     def ring(self, topics: Collection[str]) -> None:
         """Tell every listener. Called from the writing thread, after the commit."""
         if self._folder is None:
             return
         message = "\n".join(topics).encode()
-        message = message if len(message) <= _LONGEST else _ANY.encode()
+        message = message if len(message) <= _LONGEST else ANY.encode()
         with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
             sender.setblocking(False)
             for address in self._folder.iterdir():
@@ -53,23 +53,8 @@ class Bell:
 
     async def wait(self, queues: Collection[str] | None, timeout: float) -> frozenset[str]:
         if self._socket is None and self._listen():
-            return frozenset(queues or {_ANY})  # what happened before we listened was not heard: look once
-        deadline = asyncio.get_running_loop().time() + timeout
-        while not (mine := self._mine(queues)):
-            self._someone.clear()
-            left = deadline - asyncio.get_running_loop().time()
-            if left <= 0:
-                return frozenset()
-            with suppress(TimeoutError):
-                async with asyncio.timeout(left):
-                    await self._someone.wait()
-        self._heard -= mine
-        return frozenset(mine)
-
-    def _mine(self, queues: Collection[str] | None) -> set[str]:
-        if queues is None or _ANY in self._heard:
-            return set(self._heard)
-        return {topic for topic in self._heard if topic in queues or not topic[0].isalnum()}
+            return frozenset(queues or {ANY})  # what happened before we listened was not heard: look once
+        return await self._hearing.wait(queues, timeout)
 
     def _listen(self) -> bool:
         if self._folder is None:
@@ -88,8 +73,7 @@ class Bell:
     def _hear(self) -> None:
         with suppress(BlockingIOError):
             while self._socket is not None:
-                self._heard.update(self._socket.recv(_LONGEST).decode().split("\n"))
-        self._someone.set()
+                self._hearing.hear(self._socket.recv(_LONGEST).decode().split("\n"))
 
     def close(self) -> None:
         if self._socket is not None:

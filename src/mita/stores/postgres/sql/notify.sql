@@ -1,2 +1,0 @@
--- notify: ring.  In: channel, topics.
-select pg_notify(%(channel)s, %(topics)s)
