@@ -25,7 +25,6 @@ from .ear import Ear, Told
 ASKED = "!"  # the wake-up topic that says: somebody asked something of a running job
 REPEATS = "@"  # and the one that says: a repeat may fire earlier than you thought, or nobody holds a lock any more
 TOLD = "?"  # and the one that says: something was told to those who listen, which is no work for anybody
-TIMELINE_LENGTH = 50  # the newest events a store keeps of one job
 
 
 class Can(Flag):
@@ -140,7 +139,7 @@ class Looking(Protocol):
 
     async def timeline(self, id: str) -> list[Event]:
         """What happened to a job beyond the happy path, oldest first; at most `TIMELINE_LENGTH` events, the first of them
-        a `folded` one that says how many came before."""
+        a `folded` one that counts what came before by kind (`rules.timeline`)."""
 
     async def ahead(self, id: str) -> int | None:
         """How many jobs go first: of the queue's ready ones for a ready job, of its key's blocked ones for a blocked

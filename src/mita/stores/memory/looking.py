@@ -5,8 +5,8 @@ from collections import Counter as Tally
 from mita.model.job import Job, State
 from mita.model.outcome import Event
 from mita.model.view import Holder, JobFilter, Page, QueueView, ResourceView, WorkerView
-from mita.ports.store import TIMELINE_LENGTH
 from mita.rules.matching import matches, shown_as
+from mita.rules.timeline import told
 
 from .index import Place, place
 from .keys import on_hold
@@ -44,12 +44,7 @@ def find(act: Act, id: str) -> Job | None:
 
 def timeline(act: Act, id: str) -> list[Event]:
     record = act.state.records.get(id)
-    if record is None:
-        return []
-    if record.happened <= TIMELINE_LENGTH:
-        return list(record.events)
-    kept = list(record.events)[1:]
-    return [Event(kept[0].at, "folded", f"{record.happened - len(kept)} earlier events"), *kept]
+    return [] if record is None else told(record.events)
 
 
 def ahead(act: Act, id: str) -> int | None:

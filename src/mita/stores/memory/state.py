@@ -1,7 +1,6 @@
 """All that a memory store knows, and one act upon it."""
 
 import asyncio
-from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Lock
@@ -17,7 +16,7 @@ from mita.model.time import Moment, Wait
 from mita.model.view import WorkerView
 from mita.ports.clock import Clock
 from mita.ports.ear import Ear
-from mita.ports.store import TIMELINE_LENGTH
+from mita.rules.timeline import lengthened
 
 from .bell import Bell
 from .index import Index, Place
@@ -30,8 +29,7 @@ class Record(Struct):
     age: int
     asked_due: Moment = 0
     asked_keep: Wait = 0
-    happened: int = 0
-    events: deque[Event] = field(default_factory=lambda: deque(maxlen=TIMELINE_LENGTH))
+    events: tuple[Event, ...] = ()
     memos: dict[str, bytes] = field(default_factory=dict)
 
 
@@ -116,8 +114,7 @@ class Act:
 
     def note(self, record: Record, kind: str, note: str = "", worker: str | None = None) -> None:
         """A line in the job's timeline."""
-        record.happened += 1
-        record.events.append(Event(self.now, kind, note, worker))
+        record.events = lengthened(record.events, Event(self.now, kind, note, worker))
 
     def held_by(self, claim: Claim) -> Record | None:
         """The job this claim still holds: the fence before everything that a run may write."""

@@ -10,7 +10,7 @@ from mita.model.outcome import Event
 from mita.model.repeat import Repeat
 from mita.model.time import Moment, Wait
 from mita.model.view import WorkerView
-from mita.ports.store import TIMELINE_LENGTH
+from mita.rules.timeline import lengthened, told
 
 
 class Record(Struct, array_like=True):
@@ -58,7 +58,6 @@ class Record(Struct, array_like=True):
     age: int = 0
     asked_due: Moment = 0
     asked_keep: Wait = 0
-    happened: int = 0
     events: tuple[Event, ...] = ()
     memos: dict[str, bytes] = {}
     home: int = 0
@@ -214,13 +213,9 @@ def as_claim(record: Record, at: Moment, ref: Ref) -> Claim:
 
 
 def noted(record: Record, now: Moment, kind: str, note: str = "", worker: str | None = None) -> dict[str, Any]:
-    """The changes that add a line to a job's timeline, of which only the newest lines are kept."""
-    events = (*record.events, Event(now, kind, note, worker))
-    return {"happened": record.happened + 1, "events": events[-TIMELINE_LENGTH:]}
+    """The changes that add a line to a job's timeline, whose oldest lines fold into counts."""
+    return {"events": lengthened(record.events, Event(now, kind, note, worker))}
 
 
 def timeline(record: Record) -> list[Event]:
-    if record.happened <= TIMELINE_LENGTH:
-        return list(record.events)
-    kept = list(record.events)[1:]
-    return [Event(kept[0].at, "folded", f"{record.happened - len(kept)} earlier events"), *kept]
+    return told(record.events)

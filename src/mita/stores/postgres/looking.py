@@ -9,7 +9,7 @@ from mita.model.job import Job, State
 from mita.model.outcome import Event
 from mita.model.time import Moment
 from mita.model.view import Holder, JobFilter, Page, QueueView, ResourceView, WorkerView
-from mita.ports.store import TIMELINE_LENGTH
+from mita.rules.timeline import told
 from mita.stores.shared import sql
 
 from .arrays import storable, texts
@@ -56,14 +56,7 @@ def page(_: Act, statements: Statements, want: JobFilter, after: str | None, lim
 
 def timeline(_: Act, id: str) -> Steps[list[Event]]:
     [rows] = yield Step(ask("timeline", id=storable(id)), last=True)
-    if not rows or not rows[0][1]:
-        return []
-    [(happened, lines)] = rows
-    events = [Event(*_read_event(line)) for line in lines]
-    if happened <= TIMELINE_LENGTH:
-        return events
-    newest = events[-(TIMELINE_LENGTH - 1) :]
-    return [Event(newest[0].at, "folded", f"{happened - len(newest)} earlier events"), *newest]
+    return told([Event(*_read_event(line)) for (lines,) in rows for line in lines or ()])
 
 
 def ahead(_: Act, id: str) -> Steps[int | None]:

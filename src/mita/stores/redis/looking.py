@@ -92,7 +92,7 @@ async def _fetch(room: Room, ids: list[str], where: dict[str, str]) -> list[Job 
 
 async def timeline(room: Room, id: str) -> list[Event]:
     for said in await _about(room, "timeline", id):
-        return as_timeline(*said)
+        return as_timeline(said)
     return []
 
 

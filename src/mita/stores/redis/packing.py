@@ -8,7 +8,7 @@ from mita.model.job import DEFAULT_PRIORITY, Claim, Job, NewJob, State, WhenBusy
 from mita.model.outcome import Event, Verdict
 from mita.model.repeat import Repeat, RepeatState
 from mita.model.time import NOW, Moment, When
-from mita.ports.store import TIMELINE_LENGTH
+from mita.rules.timeline import told
 
 
 class Fixed(msgspec.Struct, array_like=True):
@@ -51,7 +51,6 @@ class Live(msgspec.Struct, array_like=True):
     stranded: Any = False
     finished: Any = False
     expires: Any = False
-    happened: int = 0
     extras: bool = False
 
 
@@ -222,12 +221,8 @@ def as_job(row: list[Any], queue: str) -> Job:
     )
 
 
-def as_timeline(happened: int, raw: list[bytes]) -> list[Event]:
-    events = [Event(at, kind, text, _or_none(worker)) for at, kind, text, worker in map(_any, raw)]
-    if happened <= TIMELINE_LENGTH:
-        return events
-    newest = events[-(TIMELINE_LENGTH - 1) :]
-    return [Event(newest[0].at, "folded", f"{happened - len(newest)} earlier events"), *newest]
+def as_timeline(raw: list[bytes]) -> list[Event]:
+    return told([Event(at, kind, text, _or_none(worker)) for at, kind, text, worker in map(_any, raw)])
 
 
 def as_repeat(row: list[bytes]) -> Repeat:

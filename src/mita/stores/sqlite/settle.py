@@ -8,11 +8,10 @@ import msgspec
 from mita.model.job import Claim, State
 from mita.model.outcome import Settlement, Verdict
 from mita.model.time import Moment
-from mita.ports.store import TIMELINE_LENGTH
 from mita.rules.states import TERMINAL
 
 from . import keys
-from .timeline import note
+from .timeline import fold, note
 from .tx import Tx, as_json
 
 _from_json = msgspec.json.Decoder(list[tuple[int, int]]).decode
@@ -70,7 +69,7 @@ def _settle_others(tx: Tx, settlements: list[Settlement]) -> None:
     noted = [(s.claim.ref, tx.now, s.verdict.event, s.verdict.note) for s in settlements if s.verdict.event]
     if noted:
         tx.run_over("note_many", noted)
-        tx.run("fold_many", seqs=as_json(seq for seq, *_ in noted), keep=TIMELINE_LENGTH)
+        fold(tx, (seq for seq, *_ in noted))
     tx.run_over("settle_many", [_others_row(tx, settlement) for settlement in settlements])
     tx.topics |= {settlement.claim.queue for settlement in settlements if settlement.verdict.state is State.QUEUED}
 

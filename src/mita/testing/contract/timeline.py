@@ -2,7 +2,8 @@
 
 from mita.model.outcome import Cancel, Move, Revive
 from mita.model.time import HOUR, NOW, When
-from mita.ports.store import TIMELINE_LENGTH, Store
+from mita.ports.store import Store
+from mita.rules.timeline import TIMELINE_LENGTH
 
 from .clocks import Ticker
 from .given import (
@@ -89,17 +90,37 @@ async def test_when_something_was_asked_the_ending_is_told_even_if_it_was_a_happ
     assert await kinds(store, stopped.id) == ["cancelled", "succeeded"]
 
 
-async def test_a_long_story_is_folded(store: Store) -> None:
-    """I14"""
-    id = await put(store, when=When(LONG))
-    for n in range(TIMELINE_LENGTH):
-        await store.amend([id], Move(When(LONG + n)))
-    assert await kinds(store, id) == ["rescheduled"] * TIMELINE_LENGTH
+async def test_a_long_story_is_folded_into_counts(store: Store) -> None:
+    """I14. What came before is counted by kind, most often first."""
+    claim = await running(store)
+    await store.amend([claim.id], Cancel(keep=HOUR, reason="at first"))
+    await settled(store, retry(claim, 0))
+    await store.amend([claim.id], Revive(When(LONG)))
+    id = claim.id
+    for _ in range(TIMELINE_LENGTH - 3):
+        await store.amend([id], Move(When(LONG)))
+    whole = ["cancelled", "retried", "revived", *["rescheduled"] * (TIMELINE_LENGTH - 3)]
+    assert await kinds(store, id) == whole, "so much is told in full"
     for _ in range(3):
         await store.amend([id], Move(When(LONG)))
     await store.amend([id], Cancel(keep=HOUR, reason="the newest"))
     events = await store.timeline(id)
     assert len(events) == TIMELINE_LENGTH
-    assert (events[0].kind, events[0].note, events[0].worker) == ("folded", "5 earlier events", None)
+    told = "5 earlier: 2 rescheduled, 1 cancelled, 1 retried, 1 revived"
+    assert (events[0].kind, events[0].note, events[0].worker) == ("folded", told, None)
     assert events[0].at <= events[1].at
     assert events[-1].note == "the newest"
+
+
+async def test_a_story_of_many_runs_is_folded_too(store: Store) -> None:
+    """Several jobs of one settle, of which one has a long story."""
+    old = await put(store)
+    for n in range(TIMELINE_LENGTH + 2):
+        young = await put(store)
+        held = {claim.id: claim for claim in await claims(store)}
+        await settled(store, retry(held[old], 0), fail(held[young]))
+        if n == 0:
+            assert await kinds(store, young) == ["failed"]
+    events = await store.timeline(old)
+    assert len(events) == TIMELINE_LENGTH
+    assert events[0].note == "3 earlier: 3 retried"

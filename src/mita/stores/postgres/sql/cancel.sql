@@ -11,14 +11,14 @@ forgotten as (
 ),
 ended as (
   update mita._job as j
-  set state = 'cancelled', finished = clock.now, expires = clock.now + %(keep)s::bigint, happened = j.happened + 1,
+  set state = 'cancelled', finished = clock.now, expires = clock.now + %(keep)s::bigint,
       timeline = mita._noted(j.timeline, clock.now, 'cancelled', %(reason)s, null)
   from found as f, clock
   where j.id = f.id and f.state in ('queued', 'blocked') and %(keep)s::bigint > 0
 ),
 asked as (
   update mita._job as j
-  set asked = 'cancel', asked_due = null, asked_keep = %(keep)s::bigint, happened = j.happened + 1,
+  set asked = 'cancel', asked_due = null, asked_keep = %(keep)s::bigint,
       timeline = mita._noted(j.timeline, clock.now, 'cancelled', %(reason)s, null)
   from found as f, clock
   where j.id = f.id and f.state = 'running'

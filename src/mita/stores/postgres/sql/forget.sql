@@ -11,7 +11,7 @@ written as (
       finished = case when j.asked = 'cancel' then clock.now end,
       expires = case when j.asked = 'cancel' then clock.now + j.asked_keep end,
       worker = case when j.asked = 'cancel' then j.worker end,
-      happened = j.happened + 1, timeline = mita._noted(j.timeline, clock.now, 'succeeded', '', j.worker),
+      timeline = mita._noted(j.timeline, clock.now, 'succeeded', '', j.worker),
       stranded = null, result = null, lease_until = null, asked = null, asked_due = null, asked_keep = null
   from v, asked as a, clock
   where a.id = v.id and j.id = a.id and j.token = v.token and j.state = {running} and j.asked is not null

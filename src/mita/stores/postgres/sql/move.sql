@@ -10,14 +10,14 @@ found as materialized (
 ),
 moved as (
   update mita._job as j
-  set state = 'queued', due = m.due, reschedules = j.reschedules + 1, happened = j.happened + 1,
+  set state = 'queued', due = m.due, reschedules = j.reschedules + 1,
       timeline = mita._noted(j.timeline, m.now, 'rescheduled', %(note)s::text, null)
   from found as f, moment as m
   where j.id = f.id and f.state in ('queued', 'blocked')
 ),
 asked as (
   update mita._job as j
-  set asked = 'reschedule', asked_due = m.due, asked_keep = null, reschedules = j.reschedules + 1, happened = j.happened + 1,
+  set asked = 'reschedule', asked_due = m.due, asked_keep = null, reschedules = j.reschedules + 1,
       timeline = mita._noted(j.timeline, m.now, 'rescheduled', %(note)s::text, null)
   from found as f, moment as m
   where j.id = f.id and f.state = 'running' and f.asked is distinct from 'cancel'

@@ -2,7 +2,7 @@
 with clock as materialized (select {now} as now),
 ended as (
   update mita._job as j
-  set state = 'cancelled', finished = clock.now, expires = clock.now + %(keep)s::bigint, happened = j.happened + 1,
+  set state = 'cancelled', finished = clock.now, expires = clock.now + %(keep)s::bigint,
       timeline = mita._noted(j.timeline, clock.now, 'replaced', 'by ' || %(id)s::text, null)
   from clock
   where j.state = 'blocked' and j.queue = %(queue)s and j.resource = %(key)s and j.id <> %(id)s

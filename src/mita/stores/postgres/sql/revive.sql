@@ -15,7 +15,7 @@ revived as (
   update mita._job as j
   set state = 'queued', due = m.due, attempts = 0, reschedules = 0, busy = 0, interruptions = 0, crashes = 0,
       error = null, result = null, finished = null, expires = null, stranded = null, worker = null, started = null,
-      happened = j.happened + 1, timeline = mita._noted(j.timeline, m.now, 'revived', '', null)
+      timeline = mita._noted(j.timeline, m.now, 'revived', '', null)
   from found as f, moment as m
   where j.id = f.id and f.state in ('failed', 'cancelled') and (f.uniq is null or exists (select 1 from got))
   returning j.id

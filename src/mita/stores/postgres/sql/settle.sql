@@ -31,7 +31,6 @@ written as (
       busy = j.busy + (h.counts = 'busy')::int, interruptions = j.interruptions + (h.counts = 'interruptions')::int,
       crashes = j.crashes + (h.counts = 'crashes')::int,
       stranded = case when h.stranded then coalesce(j.stranded, clock.now) end,
-      happened = j.happened + (h.event is not null)::int,
       timeline = case when h.event is null then j.timeline else mita._noted(j.timeline, clock.now, h.event, h.note, j.worker) end,
       worker = case when h.state in ('queued', 'blocked') then null else j.worker end,
       finished = case when h.state in ('queued', 'blocked') then null else clock.now end,

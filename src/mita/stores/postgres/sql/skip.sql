@@ -2,7 +2,7 @@
 with clock as materialized (select {now} as now),
 ended as (
   update mita._job as j
-  set state = 'cancelled', busy = j.busy + 1, finished = clock.now, expires = clock.now + %(keep)s::bigint, happened = j.happened + 1,
+  set state = 'cancelled', busy = j.busy + 1, finished = clock.now, expires = clock.now + %(keep)s::bigint,
       timeline = mita._noted(j.timeline, clock.now, 'skipped', j.resource || ' is taken', null)
   from unnest(%(ids)s::text::text[]) as v (id), clock
   where j.id = v.id and j.state = {queued}

@@ -20,7 +20,6 @@ written as (
       finished = case when j.asked is distinct from 'reschedule' then clock.now end,
       expires = case j.asked when 'reschedule' then null when 'cancel' then clock.now + j.asked_keep else clock.now + v.keep end,
       worker = case when j.asked is distinct from 'reschedule' then j.worker end,
-      happened = j.happened + (j.asked is not null)::int,
       timeline = case when j.asked is null then j.timeline else mita._noted(j.timeline, clock.now, 'succeeded', '', j.worker) end,
       stranded = null, lease_until = null, asked = null, asked_due = null, asked_keep = null
   from v, clock

@@ -1,2 +1,2 @@
--- timeline: In: id.  Out: how much ever happened, and the newest lines.
-select happened, timeline from mita._job where id = %(id)s
+-- timeline: In: id.  Out: its lines, or null.
+select timeline from mita._job where id = %(id)s

@@ -1,2 +1,18 @@
--- fold: of a job's timeline only the newest lines stay.  In: job, keep.
-delete from _mita_event where job = :job and n <= (select max(n) from _mita_event where job = :job) - :keep
+-- fold: of each story that got a line too long the second line takes the first one in, and counts both by kind.
+-- In: seqs (a JSON list), keep.  Behind it: fold_away.
+with long as (
+  select e.job, max(e.n) - :keep as n
+  from _mita_event as e where e.job in (select value from json_each(:seqs)) group by e.job having count(*) > :keep
+), pair as (
+  select second.job, second.n, second.kind,
+         case first.kind when 'folded' then first.note else json_object(first.kind, 1) end as counts
+  from long
+  join _mita_event as first on first.job = long.job and first.n = long.n
+  join _mita_event as second on second.job = long.job and second.n = long.n + 1
+)
+update _mita_event as e
+set (kind, note, worker) = (
+  select 'folded', json_set(p.counts, '$.' || p.kind, coalesce(json_extract(p.counts, '$.' || p.kind), 0) + 1), null
+  from pair as p where p.job = e.job and p.n = e.n
+)
+where (e.job, e.n) in (select job, n from pair)

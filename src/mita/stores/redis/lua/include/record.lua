@@ -83,7 +83,7 @@ end
 local function pack_live(r)
   return cmsgpack.pack({
     r.state, r.token, r.priority, r.due, r.attempts, r.reschedules, r.busy, r.interruptions, r.crashes, r.worker, r.started,
-    r.asked, r.asked_due, r.asked_keep, r.stranded, r.finished, r.expires, r.happened, r.extras,
+    r.asked, r.asked_due, r.asked_keep, r.stranded, r.finished, r.expires, r.extras,
   })
 end
 
@@ -92,7 +92,7 @@ local function read_live(text)
   return {
     state = t[1], token = t[2], priority = t[3], due = t[4], attempts = t[5], reschedules = t[6], busy = t[7],
     interruptions = t[8], crashes = t[9], worker = t[10], started = t[11], asked = t[12], asked_due = t[13],
-    asked_keep = t[14], stranded = t[15], finished = t[16], expires = t[17], happened = t[18], extras = t[19],
+    asked_keep = t[14], stranded = t[15], finished = t[16], expires = t[17], extras = t[18],
   }
 end
 
@@ -100,7 +100,7 @@ local function untouched()
   return {
     state = 'queued', token = 0, priority = false, due = false, attempts = 0, reschedules = 0, busy = 0, interruptions = 0,
     crashes = 0, worker = false, started = false, asked = false, asked_due = false, asked_keep = false, stranded = false,
-    finished = false, expires = false, happened = 0, extras = false,
+    finished = false, expires = false, extras = false,
   }
 end
 
@@ -174,10 +174,16 @@ local function keep_text(q, r, what, text)
   r.extras = true
 end
 
+-- the two oldest lines become one that counts them by kind, as rules.timeline has it
+local function fold(events)
+  local first, second = cmsgpack.unpack(call('LPOP', events)), cmsgpack.unpack(call('LPOP', events))
+  local counts = first[2] == 'folded' and cjson.decode(first[3]) or { [first[2]] = 1 }
+  counts[second[2]] = (counts[second[2]] or 0) + 1
+  call('LPUSH', events, cmsgpack.pack({ second[1], 'folded', cjson.encode(counts), false }))
+end
+
 local function note(q, r, now, kind, text, worker)
   local events = q.events .. r.id
-  call('RPUSH', events, cmsgpack.pack({ now, kind, text, worker or false }))
-  call('LTRIM', events, -TIMELINE, -1)
-  r.happened = r.happened + 1
+  if call('RPUSH', events, cmsgpack.pack({ now, kind, text, worker or false })) > TIMELINE then fold(events) end
   r.extras = true
 end

@@ -1,0 +1,43 @@
+"""The story of a job is told line by line until it gets too long; from then on its oldest lines are counted by kind.
+
+The two oldest lines become one, whose note holds the counts as JSON. Stores that note lines in a language of their own do
+the same there.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+
+import msgspec
+from msgspec.structs import replace
+
+from mita.model.outcome import Event
+
+TIMELINE_LENGTH = 50  # lines that a store keeps of one job
+FOLDED = "folded"
+
+_counts = msgspec.json.Decoder(dict[str, int]).decode
+
+
+def lengthened(events: Sequence[Event], event: Event) -> tuple[Event, ...]:
+    """The story with one more line."""
+    longer = (*events, event)
+    if len(longer) <= TIMELINE_LENGTH:
+        return longer
+    first, second, *rest = longer
+    return _folded(first, second), *rest
+
+
+def _folded(first: Event, second: Event) -> Event:
+    counts = Counter(_counts(first.note) if first.kind == FOLDED else {first.kind: 1})
+    counts[second.kind] += 1
+    return Event(second.at, FOLDED, msgspec.json.encode(counts).decode())
+
+
+def told(events: Sequence[Event]) -> list[Event]:
+    """The story for people: what happened most often of the earlier things comes first."""
+    if not events or events[0].kind != FOLDED:
+        return list(events)
+    first, *kept = events
+    counts = sorted(_counts(first.note).items(), key=lambda each: (-each[1], each[0]))
+    what = ", ".join(f"{number} {kind}" for kind, number in counts)
+    return [replace(first, note=f"{sum(number for _, number in counts)} earlier: {what}"), *kept]

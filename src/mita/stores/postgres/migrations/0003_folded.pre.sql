@@ -1,0 +1,19 @@
+-- The column `happened` is not written any more: the timeline itself counts. (It stays until a step that removes things is due.)
+
+-- Two lines of a timeline as one that counts them by kind, as rules.timeline has it.
+create function mita._folded(first json, second json) returns text
+language sql immutable parallel safe as $$
+  select json_build_array(
+    second -> 0, 'folded', (counts || jsonb_build_object(second ->> 1, coalesce((counts ->> (second ->> 1))::int, 0) + 1))::text, null
+  )::text
+  from (select case first ->> 1 when 'folded' then (first ->> 2)::jsonb else jsonb_build_object(first ->> 1, 1) end as counts) as gone
+$$;
+
+-- A timeline with one more line: of 50 the two oldest become one.
+create or replace function mita._noted(timeline text[], at bigint, kind text, note text, worker text) returns text[]
+language sql immutable parallel safe as $$
+  select case
+    when coalesce(cardinality(timeline), 0) < 50 then coalesce(timeline, '{}')
+    else mita._folded(timeline[1]::json, timeline[2]::json) || timeline[3:]
+  end || json_build_array(at, kind, note, worker)::text
+$$;
