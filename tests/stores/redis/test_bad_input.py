@@ -90,6 +90,18 @@ async def test_a_key_of_another_type_is_found_before_anything_is_written(
         assert sorted(client.keys("*")) == before
 
 
+@pytest.mark.parametrize("key", ["jobs", "meta", "ready:5"])
+async def test_so_it_is_in_a_queue_that_has_had_jobs(server: Server, store: RedisStore, key: str) -> None:
+    await store.enqueue(jobs(1))
+    with server.client() as client:
+        client.delete(f"mita:{{{QUEUE}}}:{key}")
+        client.set(f"mita:{{{QUEUE}}}:{key}", "not ours")
+        before = {name: client.dump(name) for name in client.keys("*")}
+        with pytest.raises(StoreError, match="not ours"):
+            await store.enqueue(jobs(2))
+        assert {name: client.dump(name) for name in client.keys("*")} == before
+
+
 @pytest.mark.parametrize("key", ["lease", "succeeded", "expiry", "result", "runs", "left"])
 async def test_a_settlement_is_not_half_done_either(server: Server, store: RedisStore, key: str) -> None:
     await store.enqueue(jobs(2))

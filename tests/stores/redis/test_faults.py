@@ -107,6 +107,29 @@ async def _cut_after(store: RedisStore, name: str) -> None:
     store._link.driver.ask = cut  # type: ignore[method-assign]
 
 
+@pytest.mark.parametrize("many", [1, 20])
+async def test_a_claim_that_a_dead_server_forgot_is_not_given_out_again(
+    server: Server, pair: tuple[RedisStore, RedisStore], many: int
+) -> None:
+    """I3 I4: with `appendfsync everysec` a claim can be lost, and its job handed out again from the state before."""
+    late, next_one = pair
+    await late.enqueue(jobs(many))
+    with server.client() as client:
+        before = {key: client.dump(key) for key in client.keys("*")}
+        forgotten = (await late.claim([QUEUE], many, LEASE, "w1")).claims
+        client.flushdb()
+        for key, value in before.items():
+            client.restore(key, 0, value)
+    while await late.now() <= forgotten[0].at:  # a server does not come back within a millisecond
+        pass
+    claims = (await next_one.claim([QUEUE], many, LEASE, "w2")).claims
+    assert {claim.id for claim in claims} == {claim.id for claim in forgotten}
+    assert not {claim.token for claim in claims} & {claim.token for claim in forgotten}
+    assert await late.settle([Settlement(claim, DONE) for claim in forgotten]) == [False] * many
+    assert await late.extend(forgotten, LEASE) == [Held.LOST] * many
+    assert await next_one.settle([Settlement(claim, DONE) for claim in claims]) == [True] * many
+
+
 async def test_whoever_sleeps_is_woken_after_the_server_came_back(durable: Server) -> None:
     """I9"""
     store = RedisStore(durable.url)

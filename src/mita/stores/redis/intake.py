@@ -25,9 +25,12 @@ async def _take_in(room: Room, jobs: Sequence[NewJob]) -> list[Receipt]:
     doubt = Doubt()
     roots, kinds, items = _as_args(room, jobs)
     shared = "" if room.cluster else room.keys.shared
-    refused, new = await room.link.run(
+    said = await room.link.run(
         "enqueue", roots, room.now(), room.keys.bell, shared, *room.number(), len(kinds), *kinds, *items, doubt=doubt
     )
+    if said == 0:
+        return [Receipt(job.id) for job in jobs]
+    refused, new = said
     if new and room.cluster:
         room.known -= {job.queue for job in jobs}
         await room.register({job.queue for job in jobs})

@@ -75,11 +75,18 @@ class Keys:
         return f"{self._namespace}:{{*"
 
 
+_TAILS = {name: f":{name}" for name in (*OF_A_QUEUE, *SHARED)} | {name: f":{name}:" for name in (*BY_NAME, "ready", "due")}
+
+
 def as_lua() -> str:
     """The same table for the scripts: from a root to its names, each made when it is first asked for."""
-    queue = {name: f":{name}" for name in OF_A_QUEUE} | {name: f":{name}:" for name in BY_NAME}
-    shared = {name: f":{name}" for name in SHARED}
+    queue, shared = ({name: _TAILS[name] for name in table} for table in (OF_A_QUEUE | BY_NAME, SHARED))
     return _LUA.format(queue=_table(queue), shared=_table(shared), sound="\n".join(_probes()))
+
+
+def tails(names: list[str]) -> str:
+    """What follows a root in these names, for a script that has no time for the whole table."""
+    return "".join(f"local {name.upper()} = '{_TAILS[name]}'\n" for name in names)
 
 
 def _table(tails: dict[str, str]) -> str:

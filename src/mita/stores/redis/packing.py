@@ -119,7 +119,7 @@ def moment(when: When) -> tuple[int, int | str]:
 
 
 def first_claim(raw: bytes, queue: str, at: Moment) -> Claim:
-    """The claim of a job that was never touched. Positions, not names: this runs once for every job."""
+    """The claim of a job that was never touched; its token is the moment. By position, not by name: it runs for each job."""
     (
         created,
         due,
@@ -139,7 +139,7 @@ def first_claim(raw: bytes, queue: str, at: Moment) -> Claim:
     ) = _any(raw)
     return Claim(
         handle[9:].decode(),
-        1,
+        at,
         at,
         task,
         queue,

@@ -7,12 +7,13 @@ from importlib.resources import files
 
 from msgspec import Struct
 
-from .keys import as_lua
+from .keys import as_lua, tails
 
 # From how many on the jobs of one claim get a lease together, and up to which length a job is looked for in a list.
 SIZES = {"SMALLEST_BATCH": 8, "SHORT_LIST": 128}
 
 _INCLUDE = re.compile(r"^-- include (\w+)\n", re.MULTILINE)
+_TAILS = re.compile(r"^-- tails (.+)\n", re.MULTILINE)
 
 
 class Script(Struct, frozen=True):
@@ -23,7 +24,7 @@ class Script(Struct, frozen=True):
 
 @cache
 def script(name: str) -> Script:
-    text = _INCLUDE.sub(lambda found: _included(found[1]), _read(f"{name}.lua"))
+    text = _TAILS.sub(lambda found: tails(found[1].split()), _whole(_read(f"{name}.lua"), set()))
     text = "\n".join(line for line in text.splitlines() if not line.lstrip().startswith("--"))
     return Script(name, text, sha1(text.encode(), usedforsecurity=False).hexdigest())
 
@@ -31,6 +32,18 @@ def script(name: str) -> Script:
 def every() -> list[Script]:
     names = sorted(entry.name.removesuffix(".lua") for entry in files(__package__).joinpath("lua").iterdir())
     return [script(name) for name in names if name != "include"]
+
+
+def _whole(text: str, seen: set[str]) -> str:
+    """With everything that it includes, and that includes, each put in once, where it is first asked for."""
+
+    def put_in(found: re.Match[str]) -> str:
+        if found[1] in seen:
+            return ""
+        seen.add(found[1])
+        return _whole(_included(found[1]), seen)
+
+    return _INCLUDE.sub(put_in, text)
 
 
 def _included(name: str) -> str:

@@ -75,14 +75,25 @@ def _claims(queues: list[str], shares: list[int], fixed: list[bytes], touched: l
 
 
 class _Group:
-    """Settlements that the script puts down in the same way: where they stood in the list, and their items."""
+    """Settlements that the script puts down in the same way: by token, where they stood in the list, and their items."""
 
     __slots__ = ("head", "items", "positions")
 
     def __init__(self, *head: Any) -> None:
         self.head = head
-        self.positions: list[int] = []
-        self.items: list[Any] = []
+        self.positions: dict[int, list[int]] = {}
+        self.items: dict[int, list[Any]] = {}
+
+    def under(self, token: int) -> tuple[list[int], list[Any]]:
+        """Where to put those that are put down under this token."""
+        place: tuple[list[int], list[Any]] = [], []
+        self.positions[token], self.items[token] = place
+        return place
+
+    def args(self) -> list[Any]:
+        tokens = [part for token, mine in self.positions.items() for part in (token, len(mine))]
+        items = [item for mine in self.items.values() for item in mine]
+        return [*self.head, len(self.items), *tokens, sum(map(len, self.positions.values())), *items]
 
 
 def _groups(settlements: Sequence[Settlement], numbers: dict[str, int]) -> tuple[list[int], list[Any]]:
@@ -92,36 +103,41 @@ def _groups(settlements: Sequence[Settlement], numbers: dict[str, int]) -> tuple
     another or with the rest, so it does not matter that they come in another order; a claim that is put down twice does.
     """
     twice = len({settlement.claim.id for settlement in settlements}) < len(settlements)
-    groups: dict[tuple[str, int, Wait | None], _Group] = {}
+    groups: dict[tuple[str, Wait | None], _Group] = {}
+    places: dict[tuple[str, Wait | None, int], tuple[list[int], list[Any]]] = {}
     last, simple = None, False
     for position, settlement in enumerate(settlements):
         claim, said = settlement.claim, settlement.verdict
         if said is not last:  # runs that ended alike share their verdict
             last, simple = said, not twice and _is_simple(said)
         plain = simple and claim.resource is None and claim.unique is None and claim.ref is not None
-        key = (claim.queue, claim.token, said.keep) if plain else (claim.queue, 0, None)
-        group = groups.get(key)
-        if group is None:
-            group = groups[key] = _group(numbers, claim, said, plain)
-        group.positions.append(position)
+        key = (claim.queue, said.keep, claim.token) if plain else (claim.queue, None, 0)
+        place = places.get(key)
+        if place is None:
+            if key[:2] not in groups:
+                groups[key[:2]] = _group(numbers, claim, said, plain)
+            place = places[key] = groups[key[:2]].under(key[2])
+        positions, items = place
+        positions.append(position)
         if not plain:
             result = b"" if said.result is None else b"+" + said.result
-            group.items += (claim.id, claim.token, verdict(said), result)
+            items += (claim.id, claim.token, verdict(said), result)
         elif said.keep:
-            group.items += (claim.ref, said.result)
+            items += (claim.ref, said.result)
         else:
-            group.items.append(claim.id)
-    args: list[Any] = [len(groups), sum(keep is None for _, _, keep in groups)]
+            items.append(claim.id)
+    args: list[Any] = [len(groups), sum(keep is None for _, keep in groups)]
     for group in groups.values():
-        args += (*group.head, len(group.positions), *group.items)
-    return [position for group in groups.values() for position in group.positions], args
+        args += group.args()
+    order = [position for group in groups.values() for mine in group.positions.values() for position in mine]
+    return order, args
 
 
 def _group(numbers: dict[str, int], claim: Claim, said: Verdict, plain: bool) -> _Group:
     number = numbers.setdefault(claim.queue, len(numbers) + 1)
     if not plain:
-        return _Group(number, "each", "", "", 0)
-    return _Group(number, "kept" if said.keep else "forgotten", claim.token, verdict(said), said.keep)
+        return _Group(number, "each", "", 0)
+    return _Group(number, "kept" if said.keep else "forgotten", verdict(said), said.keep)
 
 
 def _is_simple(said: Verdict) -> bool:

@@ -3,22 +3,25 @@
 -- ARGV  1 now, '' to ask the server  2 channel of the bell  3 root of what is shared, '' on a cluster
 --       4 name of the store that calls  5 number of this call
 --       6 how many arguments say the kinds, then those and the items (see include/intake)
--- gives {position, id, …} of the jobs that were not taken in and those that are there instead, and 1 if a queue is new
+-- gives {position, id, …} of the jobs that were not taken in and those that are there instead, and 1 if a queue is new;
+--       0 when there is neither
+-- include calls
+local now, calls, number = clock(ARGV[1]), calls_of(KEYS[1], ARGV[4]), ARGV[5]
+local before = done_before(calls, number)
+if before then return { before, 0 } end
+-- include plain
 -- include keys
 -- include record
 -- include places
 -- include intake
-local now, queues = clock(ARGV[1]), {}
+local queues = {}
 for i, root in ipairs(KEYS) do queues[i] = queue_of(root) end
-local store, number = ARGV[4], tonumber(ARGV[5])
-local before = done_before(queues[1], store, number)
-if before then return { before, 0 } end
 local registry = ARGV[3] ~= '' and shared_of(ARGV[3]) or nil
 local last = 6 + tonumber(ARGV[6])
 local kinds = { first = 1, last = last - 6, unpack(ARGV, 7, last) }
 ARGV.first = last + 1
 local refused = take_in(queues, registry, kinds, ARGV, now)
-remember_call(queues[1], store, number, refused)
+remember_call(calls, number, refused)
 ring(ARGV[2])
 local new = 0
 for _, q in ipairs(queues) do new = q.new and 1 or new end

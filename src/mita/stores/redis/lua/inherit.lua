@@ -10,7 +10,7 @@ for at = 4, #ARGV do
   local ends = call('ZSCORE', q.lease, handle)
   local r = ends and tonumber(ends) <= now and load_handle(q, handle)
   if r then
-    r.token, r.worker = r.token + 1, ARGV[3]
+    r.token, r.worker = next_token(r.token, now), ARGV[3]
     save(q, r)
     call('ZADD', q.lease, now + tonumber(ARGV[2]), handle)
     said[at - 3] = { r.fixed, pack_live(r), call('HGET', q.progress, r.id) }

@@ -4,13 +4,15 @@
 --       7 number of jobs that may still be looked at
 --       8 name of the store that calls  9 number of this call, '' when there is nothing to put down
 --       10 number of groups of settlements  11 how many of them are of the last kind
---       then of each group: number of its queue, kind, token, verdict, keep, number of items, items
+--       then of each group: number of its queue, kind, verdict, keep, number of tokens, each token and how many items are under
+--       it, number of items, items
 --       kinds: forgotten (id), kept (handle, result), each (id, token, verdict, '+' result or '')
 -- gives now, positions of stale settlements, how many were claimed from each queue, the fixed halves of the claimed,
 --       {position, live half, progress} of those that were touched before, after which wait there may be more (false:
 --       never), how many were looked at, {queue, id, task, ended} of those that found their key taken
 -- include keys
 -- include record
+-- include calls
 -- include places
 -- include resources
 -- include claiming
@@ -21,18 +23,20 @@ for i, root in ipairs(KEYS) do
   if ARGV[11] ~= '0' then sound_lines(sound(queues[i])) end
 end
 
-local store, number = ARGV[8], tonumber(ARGV[9])
-local before = number and done_before(queues[1], store, number)
+local number = ARGV[9] ~= '' and ARGV[9]
+local calls = number and queues[1].calls .. ARGV[8]
+local before = number and done_before(calls, number)
 if before then return { now, before, {}, {}, {}, 0, 0, {} } end
 
 local stale, at, passed = {}, 12, 0
 for _ = 1, tonumber(ARGV[10]) do
-  local q, kind, token, verdict = queues[tonumber(ARGV[at])], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3]
-  local keep, n, from, late, width = tonumber(ARGV[at + 4]), tonumber(ARGV[at + 5]), at + 6, nil, 1
+  local q, kind, verdict, keep = queues[tonumber(ARGV[at])], ARGV[at + 1], ARGV[at + 2], tonumber(ARGV[at + 3])
+  local tokens, from, late, width = at + 5, at + 6 + 2 * ARGV[at + 4], nil, 1
+  local n = tonumber(ARGV[from - 1])
   if kind == 'forgotten' then
-    late = settle_forgotten(q, from, n, token, verdict, now)
+    late = settle_forgotten(q, tokens, from, n, verdict, now)
   elseif kind == 'kept' then
-    late, width = settle_kept(q, from, n, token, verdict, keep, now), 2
+    late, width = settle_kept(q, tokens, from, n, verdict, keep, now), 2
   else
     late, width = settle_each(q, from, n, now), 4
   end
@@ -43,10 +47,10 @@ end
 local limit = tonumber(ARGV[5])
 local t = {
   now = now, worker = ARGV[3], lease = plain(now + tonumber(ARGV[4])), left = limit, looked = MOST - tonumber(ARGV[7]),
-  fixed = {}, touched = {},
+  fixed = {}, touched = {}, token = plain(now),
 }
 local first = untouched()
-first.state, first.token, first.worker, first.started = 'running', 1, t.worker, now
+first.state, first.token, first.worker, first.started = 'running', now, t.worker, now
 t.first = pack_live(first)
 
 local going, shares = {}, {}
@@ -77,6 +81,6 @@ else
   end
 end
 end_turn()
-if number then remember_call(queues[1], store, number, stale) end
+if number then remember_call(calls, number, stale) end
 ring(ARGV[2])
 return { now, stale, shares, t.fixed, t.touched, again, t.looked, busy }

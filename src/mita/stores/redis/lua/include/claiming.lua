@@ -1,11 +1,11 @@
 -- Handing due jobs over.
 --
--- `t` is the turn: now, lease (until when, as text: numbers are slow to hand to a command), worker, left (how many are still
--- wanted), looked (how many were met), first (the live half of every first run) and the answer so far: fixed (halves),
--- touched (position, live half and progress of those that are not on their first run).
+-- `t` is the turn: now, lease (until when, as text: numbers are slow to hand to a command), worker, token (of every first run,
+-- as text), left (how many are still wanted), looked (how many were met), first (the live half of every first run) and the
+-- answer so far: fixed (halves), touched (position, live half and progress of those that are not on their first run).
 
 local function run(q, t, r)
-  r.state, r.token, r.worker, r.started = 'running', r.token + 1, t.worker, t.now
+  r.state, r.token, r.worker, r.started = 'running', next_token(r.token, t.now), t.worker, t.now
   if r.resource then
     call('SADD', q.holders .. r.resource, r.handle)
     call('SADD', q.held, r.resource)
@@ -45,7 +45,7 @@ end
 local function start_first(q, t, ids, handles)
   local n, writes, live = #ids, {}, t.first
   if n == 0 then return end
-  local batch = n >= SMALLEST_BATCH and 'r' .. call('HINCRBY', q.meta, 'batch', 1)
+  local batch = n >= SMALLEST_BATCH and 'r' .. t.token .. ':' .. call('HINCRBY', q.meta, 'batch', 1)
   if batch then
     call('HSET', q.runs, batch, live, '+' .. batch, cmsgpack.pack(ids))
     call('HSET', q.left, batch, n)

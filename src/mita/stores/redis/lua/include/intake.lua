@@ -2,11 +2,8 @@
 -- each followed by a meta: '' for plain jobs of the first queue that are due now, and otherwise (queue number, priority, wait,
 -- at, flag, unique key) in MessagePack. All is looked at before the first write.
 
+-- include putting
 local PLAIN = { 1, 5, 0, false, '0' }
-local HEAD = string.char(0x9f, 0xcf)
-local U64 = string.char(0xcf)
-local BIN8 = string.char(0xc4)
-local char, pack_struct = string.char, struct.pack
 
 -- Which of these ids exist, in any queue of this server.
 local function known_ids(queues, registry, ids)
@@ -45,7 +42,7 @@ local function begin(q, now)
   q.new, q.used, q.index = not meta[1], meta[2] or '', meta[4]
   q.age = tonumber(meta[1] or 0)
   q.lists = tonumber(meta[3] or 0) <= now
-  q.n, q.fixed, q.lines, q.uniques = 0, {}, {}, {}
+  q.n, q.fixed, q.lines, q.uniques, q.taken = 0, {}, {}, {}, {}
   if q.index then call('ZCARD', q.ids) end -- here and below: a key of another type must be found before the first write
   if q.new then
     for _, hash in ipairs(HASHES) do call('HLEN', q[hash]) end
@@ -98,41 +95,15 @@ local function kind_of(queues, meta, now)
   local m = meta == '' and PLAIN or cmsgpack.unpack(meta)
   local q, due = queues[m[1]], moment(m[3], m[4], now)
   local listed = due == now and q.lists
-  if m[6] then call('ZCARD', q.unique_ends) end
-  local head = HEAD .. pack_struct('>I8', now) .. U64 .. pack_struct('>I8', due) .. char(m[2]) .. BIN8
-  return {
-    q = q, line = line_of(q, m[2], listed), listed = listed, due = plain(due), flag = m[5], unique = m[6], head = head,
-  }
-end
-
--- Takes in what stands among `items` from `at` on, `n` jobs of one kind, and gives the age of the newest: here a script that
--- takes in many spends its time.
-local function put(kind, items, at, n, known, refused, age, now)
-  local q, line, unique, head, flag = kind.q, kind.line, kind.unique, kind.head, kind.flag
-  local fixed, m, l, due = q.fixed, q.n, line.n, not kind.listed and kind.due
-  for i = at, at + n * 2 - 2, 2 do
-    local id = items[i]
-    local there = known[id] and id or (unique and (q.uniques[unique] or unique_holder(q, unique, now)))
-    if there then
-      refused[#refused + 1] = (i - items.first) / 2 + 1
-      refused[#refused + 1] = there
-    else
-      age = age + 1
-      local handle = pack_struct('>I8', age) .. flag .. id
-      fixed[m + 1], fixed[m + 2] = id, head .. char(#handle) .. handle .. items[i + 1]
-      m = m + 2
-      if due then
-        l = l + 1
-        line[l] = due
-      end
-      l = l + 1
-      line[l] = handle
-      known[id] = true
-      if unique then q.uniques[unique] = id end
-    end
+  local unique = m[6]
+  if unique then
+    call('ZCARD', q.unique_ends)
+    q.taken[unique] = q.taken[unique] or unique_holder(q, unique, now)
   end
-  q.age, q.n, line.n = age, m, l
-  return age
+  return {
+    q = q, line = line_of(q, m[2], listed), listed = listed, due = plain(due), flag = m[5], unique = unique,
+    head = head_of(now, due, m[2]),
+  }
 end
 
 -- Gives the position of every job that was not taken in, and the id of the one that is there instead. Kinds and items are
@@ -146,7 +117,8 @@ local function take_in(queues, registry, kinds, items, now)
   for i = kinds.first, kinds.last, 2 do
     local n, meta = tonumber(kinds[i]), kinds[i + 1]
     known_kinds[meta] = known_kinds[meta] or kind_of(queues, meta, now)
-    age = put(known_kinds[meta], items, at, n, known, refused, age, now)
+    age = put(known_kinds[meta], items, at, n, known, refused, age)
+    known_kinds[meta].q.age = age
     at = at + n * 2
   end
   for _, q in ipairs(queues) do write_down(q, registry, now) end

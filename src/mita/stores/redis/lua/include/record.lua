@@ -4,33 +4,19 @@
 --   created (uint64), due (uint64), priority (fixint), handle (bin), and then what the client packed:
 --   task, resource, limit, when_busy, unique, unique_for, repeat, fire_time, payload, options, headers
 -- `live` holds what changes. A job that was never touched has none: nothing is written twice on the common way. Jobs that
--- are on their first run and were claimed together have a batch there instead ('r' and a number): `runs` holds the live half
--- that they share, and they have one lease. As soon as anything happens to one of them, it gets both of its own.
+-- are on their first run and were claimed together have a batch there instead ('r', their token, and a number): `runs` holds
+-- the live half that they share, and they have one lease. As soon as anything happens to one of them, it gets both of its own.
 --
 -- A handle is the job's place in every sorted set: its age (8 bytes, so that ties are broken by age), one digit that says
 -- whether it has a resource key (1), a unique key (2) or both (3), and its id.
 
-local call = redis.call
+-- include clock
 local MOST = 1000 -- items in one call, and jobs looked at in one claim
 local TIMELINE = 50
 local LOOKING = 600000 -- milliseconds for which the ids are kept in order after somebody looked at a page
 local ENDED = { succeeded = true, failed = true, cancelled = true }
 
 local rung = {} -- topics to ring for when the script is done
-
-local read_at -- the clock stands still while a script runs
-local function microseconds()
-  if not read_at then
-    local time = call('TIME')
-    read_at = tonumber(time[1]) * 1000000 + tonumber(time[2])
-  end
-  return read_at
-end
-
-local function clock(given) return given ~= '' and tonumber(given) or math.floor(microseconds() / 1000) end
-
--- A moment as text. Redis would write a number out with 17 digits each time.
-local function plain(number) return string.format('%.0f', number) end
 
 local function moment(wait, at, now)
   if at then return math.max(now, at) end
@@ -44,20 +30,6 @@ local function ring(channel)
     local topics = {}
     for topic in pairs(rung) do topics[#topics + 1] = topic end
     call('PUBLISH', channel, table.concat(topics, '\n'))
-  end
-end
-
--- The answer to a call can be lost on its way. Made again under its number, it is not done again: a job that was run and
--- forgotten in between would be taken in a second time. A store's latest 256 calls are remembered for ten minutes.
-local function done_before(q, store, number)
-  local found = call('HGET', q.calls .. store, number % 256)
-  local record = found and cmsgpack.unpack(found)
-  return record and record[1] == number and record[2] or nil
-end
-
-local function remember_call(q, store, number, answer)
-  if call('HSET', q.calls .. store, number % 256, cmsgpack.pack({ number, answer })) == 1 then
-    call('PEXPIRE', q.calls .. store, 600000)
   end
 end
 
@@ -107,6 +79,15 @@ end
 local BATCH = 114 -- 'r', with which no packed live half begins
 
 local function is_batch(live) return live:byte() == BATCH end
+
+local function is_batch_of(live, token)
+  local beginning = 'r' .. token .. ':'
+  return live:sub(1, #beginning) == beginning
+end
+
+-- The clock, or one more than the last: a server that dies may forget a claim that was not on disk yet, and hand the job out
+-- again from the state before. A plain count would then give the same token to two runs, and either could put down the other.
+local function next_token(last, now) return math.max(last + 1, now) end
 
 -- The live half that the jobs of a batch share.
 local function half_of(q, batch)

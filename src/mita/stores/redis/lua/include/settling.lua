@@ -48,25 +48,31 @@ local function settle_one(q, id, token, verdict, result, now)
 end
 
 -- Jobs that simply succeeded, forgotten at once: ids. Those that run in a batch have no past, and nobody asked anything of
--- them: nothing is left of them but two fields.
-local function settle_forgotten(q, from, n, token, verdict, now)
+-- them: nothing is left of them but two fields. `tokens` is the place of the first token, each followed by how many items
+-- are under it.
+local function settle_forgotten(q, tokens, from, n, verdict, now)
   if not q.sound then -- a key of another type must be found before the first write
     for _, key in ipairs({ q.jobs, q.runs, q.left }) do call('HLEN', key) end
     call('ZCARD', q.lease)
     if has_index(q) then call('ZCARD', q.ids) end
   end
-  local args, gone, of_batch, stale, m, byte = ARGV, {}, {}, {}, 0, string.byte
+  local args, gone, of_batch, stale, m, i = ARGV, {}, {}, {}, 0, 0
   local lives = call('HMGET', q.live, unpack(args, from, from + n - 1))
-  for i = 1, n do
-    local live, id = lives[i], args[from + i - 1]
-    if live and token == '1' and byte(live) == BATCH then
-      m = m + 1
-      gone[m] = id
-      of_batch[live] = (of_batch[live] or 0) + 1
-    else
-      if live and not q.sound then sound_lines(sound(q)) end
-      if not live or not settle_one(q, id, token, verdict, '', now) then stale[#stale + 1] = i end
+  while i < n do
+    local token, last, batches = args[tokens], i + args[tokens + 1], {}
+    for at = i + 1, last do
+      local live, id = lives[at], args[from + at - 1]
+      if live and batches[live] == nil then batches[live] = is_batch_of(live, token) end
+      if live and batches[live] then
+        m = m + 1
+        gone[m] = id
+        of_batch[live] = (of_batch[live] or 0) + 1
+      else
+        if live and not q.sound then sound_lines(sound(q)) end
+        if not live or not settle_one(q, id, token, verdict, '', now) then stale[#stale + 1] = at end
+      end
     end
+    i, tokens = last, tokens + 2
   end
   if m > 0 then
     at_last('HDEL', q.live, gone)
@@ -85,37 +91,41 @@ local function success_of(q, half, token, keep, now)
   if r.state ~= 'running' or plain(r.token) ~= token then return { stale = true } end
   if r.asked then return {} end
   r.state, r.finished, r.expires, r.stranded, r.extras = 'succeeded', now, now + keep, false, true
-  return { batch = batch, live = pack_live(r), many = 0 }
+  return { batch = batch, live = pack_live(r) }
 end
 
--- Jobs that simply succeeded and are kept for a while: handle, result.
-local function settle_kept(q, from, n, token, verdict, keep, now)
+-- Jobs that simply succeeded and are kept for a while: handle, result; `tokens` as above.
+local function settle_kept(q, tokens, from, n, verdict, keep, now)
   if not q.sound then
     for _, key in ipairs({ q.result, q.runs, q.left }) do call('HLEN', key) end
     for _, key in ipairs({ q.lease, q.succeeded, q.expiry }) do call('ZCARD', key) end
   end
-  local args, ids, successes, sub = ARGV, {}, {}, string.sub
-  for i = 1, n do ids[i] = sub(args[from + i * 2 - 2], 10) end
+  local args, ids, sub, i = ARGV, {}, string.sub, 0
+  for at = 1, n do ids[at] = sub(args[from + at * 2 - 2], 10) end
   local halves = call('HMGET', q.live, unpack(ids))
-  local lives, results, handles, ended, expiry, stale = {}, {}, {}, {}, {}, {}
+  local lives, results, handles, ended, expiry, stale, of_batch = {}, {}, {}, {}, {}, {}, {}
   local at_end, at_expiry, m = plain(now), plain(now + keep), 0
-  for i = 1, n do
-    local handle, result, half, id = args[from + i * 2 - 2], args[from + i * 2 - 1], halves[i], ids[i]
-    local success = half and (successes[half] or success_of(q, half, token, keep, now))
-    if half then successes[half] = success end
-    if not half or success.stale then
-      stale[#stale + 1] = i
-    elseif not success.live then
-      if not q.sound then sound_lines(sound(q)) end
-      settle_one(q, id, token, verdict, '+' .. result, now)
-    else
-      m = m + 2
-      if success.batch then success.many = success.many + 1 else handles[#handles + 1] = handle end
-      lives[m - 1], lives[m] = id, success.live
-      results[m - 1], results[m] = id, result
-      ended[m - 1], ended[m] = at_end, handle
-      expiry[m - 1], expiry[m] = at_expiry, handle
+  while i < n do
+    local token, last, successes = args[tokens], i + args[tokens + 1], {}
+    for at = i + 1, last do
+      local handle, result, half, id = args[from + at * 2 - 2], args[from + at * 2 - 1], halves[at], ids[at]
+      local success = half and (successes[half] or success_of(q, half, token, keep, now))
+      if half then successes[half] = success end
+      if not half or success.stale then
+        stale[#stale + 1] = at
+      elseif not success.live then
+        if not q.sound then sound_lines(sound(q)) end
+        settle_one(q, id, token, verdict, '+' .. result, now)
+      else
+        m = m + 2
+        if success.batch then of_batch[half] = (of_batch[half] or 0) + 1 else handles[#handles + 1] = handle end
+        lives[m - 1], lives[m] = id, success.live
+        results[m - 1], results[m] = id, result
+        ended[m - 1], ended[m] = at_end, handle
+        expiry[m - 1], expiry[m] = at_expiry, handle
+      end
     end
+    i, tokens = last, tokens + 2
   end
   if m > 0 then
     call('HSET', q.live, unpack(lives))
@@ -123,9 +133,7 @@ local function settle_kept(q, from, n, token, verdict, keep, now)
     if #handles > 0 then at_last('ZREM', q.lease, handles) end
     call('ZADD', q.succeeded, unpack(ended))
     call('ZADD', q.expiry, unpack(expiry))
-    for half, success in pairs(successes) do
-      if success.batch and success.many > 0 then leave_batch(q, half, success.many) end
-    end
+    for batch, many in pairs(of_batch) do leave_batch(q, batch, many) end
   end
   return stale
 end
