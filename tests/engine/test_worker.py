@@ -141,6 +141,30 @@ async def test_a_time_out_error_of_the_handlers_own_is_its_own(app: Mita) -> Non
     assert "the partner did not answer" in record.error
 
 
+@pytest.mark.parametrize("timeout", [None, 30.0], ids=["without a time-out", "with a time-out"])
+async def test_a_handler_that_cancels_its_own_task_fails_and_leaves_its_slot(app: Mita, timeout: float | None) -> None:
+    @app.task(timeout=timeout, retry=Retry(max_retries=0))
+    async def giving_up() -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        await asyncio.sleep(30)
+
+    @app.task
+    async def own_task() -> str:
+        async with asyncio.timeout(30):
+            await asyncio.sleep(0)
+        task = asyncio.current_task()
+        assert task is not None
+        return task.get_name()
+
+    async with working(app, concurrency=1):
+        record = await until_state(app, (await giving_up.enqueue()).id, "failed")
+        handle = await own_task.enqueue()
+        assert await handle.result(timeout=10) == handle.id
+    assert record.error.startswith("CancelledError")
+
+
 async def test_a_running_job_is_told_at_once_when_somebody_cancels_it(app: Mita) -> None:
     started, told = asyncio.Event(), []
 

@@ -1,7 +1,8 @@
-"""Who is running what: starts claims as slots are free, and hands each ending on as a settlement."""
+"""Who is running what: starts claims as slots are free, and turns each ending into a settlement."""
 
 import logging
 import random
+import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -26,7 +27,7 @@ TOO_LONG = 1.0  # seconds that a claimed job may wait here for a slot before oth
 
 
 class Crew:
-    """`settle` is called with each settlement, and `freed` when a run ended without one; both on the loop."""
+    """What ended waits in `done`. `news` is called on the loop when there is something in it, or a slot is free without."""
 
     def __init__(
         self,
@@ -35,11 +36,9 @@ class Crew:
         keep: Keep,
         slots: int,
         threads: int,
-        settle: Callable[[Settlement], None],
-        freed: Callable[[], None],
+        news: Callable[[], None],
     ) -> None:
-        self._tasks, self._keep, self._slots = tasks, keep, slots
-        self._settle, self._freed = settle, freed
+        self._tasks, self._keep, self._slots, self._news = tasks, keep, slots, news
         self._home = Home(store, keep)
         self._loop = self._home.loop
         self._threads = Threads(threads, self._thread_done)
@@ -47,11 +46,13 @@ class Crew:
         self._waiting: deque[Execution] = deque()
         self.held: set[Execution] = set()  # running and waiting; read by the keeper's thread
         self._active = 0
+        self._starting = False  # a start of those that wait is on its way
         self._leaving = False
         self._strangers: set[str] = set()
         self._tells_all = log.isEnabledFor(logging.DEBUG)
         self._success = Verdict(state=State.SUCCEEDED, keep=keep.succeeded)  # the latest
         self.finished = 0
+        self.done: list[Settlement] = []  # put down here, and not in the store yet
         self.began: list[Begun] = []  # runs that nobody was told of yet, and how long each waited here
 
     # ------------------------------------------------------------ taking on
@@ -65,15 +66,15 @@ class Crew:
 
     def take(self, claims: list[Claim], deadline: float) -> None:
         """Start these as slots allow; `deadline` is when their leases end on this machine's clock."""
-        now = self._loop.time()
+        now, fresh = time.monotonic(), []
         for claim in claims:
             task = self._tasks.get(claim.task)
             if task is None:
                 self._meet(claim)
-                continue
-            execution = Execution(claim, task, self._home, deadline, now)
-            self.held.add(execution)
-            self._waiting.append(execution)
+            else:
+                fresh.append(Execution(claim, task, self._home, deadline, now))
+        self.held.update(fresh)
+        self._waiting.extend(fresh)
         self._start_waiting()
         if self._leaving:  # these were on their way when we were asked to leave
             self.put_back()
@@ -84,35 +85,39 @@ class Crew:
             self._strangers.add(claim.task)
             text = "job %s is left for other workers: this one does not know the task %s"
             log.warning(text, claim.id, claim.task, extra=extras(claim, "stranded"))
-        self._settle_as(claim, Unknown())
+        self._put_down(claim, Unknown())
 
     def _start_waiting(self) -> None:
-        while self._waiting and self._active < self._slots and not self._leaving:
-            self._start(self._waiting.popleft())
+        """As many as there are slots for, with one look at the clock for all of them."""
+        self._starting = False
+        count = 0 if self._leaving else max(0, min(self._slots - self._active, len(self._waiting)))
+        self._active += count
+        now = time.monotonic()
+        for _ in range(count):
+            execution = self._waiting.popleft()
+            self.began.append(Begun(execution.claim, now - execution.since))
+            execution.since = now
+            if execution.task.is_async:
+                execution.handler = self._loop.create_task(run_async(execution, self._task_done), name=execution.claim.id)
+            else:
+                self._start_on_thread(execution)
 
-    def _start(self, execution: Execution) -> None:
-        self._active += 1
-        now = self._loop.time()
-        self.began.append(Begun(execution.claim, now - execution.since))
-        execution.since = now
-        if execution.task.is_async:
-            execution.handler = self._loop.create_task(self._run(execution))
-            return
+    def _start_on_thread(self, execution: Execution) -> None:
         execution.started = True
         timeout = options_of(execution.claim.options).timeout
         if timeout is not None:
             self._loop.call_later(timeout, self._expire, execution, timeout)
         self._threads.give(execution)
 
-    async def _run(self, execution: Execution) -> None:
-        execution.started = True
-        ending = await run_async(execution)
+    # ------------------------------------------------------------ putting down
+
+    def _task_done(self, execution: Execution, ending: Ending) -> None:
+        """Those that end in one round of the loop make room together."""
         self._active -= 1
         self._end(execution, ending)
-        if self._waiting:
-            self._start_waiting()
-
-    # ------------------------------------------------------------ putting down
+        if self._waiting and not self._starting:
+            self._starting = True
+            self._loop.call_soon(self._start_waiting)
 
     def _thread_done(self, execution: Execution, ending: Ending) -> None:
         """The slot is free only now: a thread that outlived its time-out was still in it."""
@@ -120,7 +125,7 @@ class Crew:
         if not execution.settled:
             self._end(execution, ending)
         else:
-            self._freed()
+            self._news()
         self._start_waiting()
 
     def _expire(self, execution: Execution, timeout: float) -> None:
@@ -132,12 +137,12 @@ class Crew:
         self.held.discard(execution)
         self.finished += 1
         if execution.stop is Stop.LOST:  # somebody else has the job: whatever we say would be stale
-            self._freed()
+            self._news()
             return
-        seconds = self._loop.time() - execution.since
-        self._settle_as(execution.claim, ending, seconds, told=execution.stop is Stop.CANCELLED)
+        seconds = time.monotonic() - execution.since
+        self._put_down(execution.claim, ending, seconds, told=execution.stop is Stop.CANCELLED)
 
-    def _settle_as(self, claim: Claim, ending: Ending, seconds: float = 0.0, *, told: bool = False) -> None:
+    def _put_down(self, claim: Claim, ending: Ending, seconds: float = 0.0, *, told: bool = False) -> None:
         if type(ending) is Returned:  # the happy path, a million times a day
             verdict = self._success
             if verdict.result != ending.result:  # most give back what the one before them gave: nothing
@@ -147,7 +152,9 @@ class Crew:
         else:
             verdict = judge(claim, ending, options_of(claim.options).retry, self._keep, random.random())
             report(claim, verdict, seconds)
-        self._settle(Settlement(claim, verdict, seconds, told))
+        if not self.done:
+            self._news()
+        self.done.append(Settlement(claim, verdict, seconds, told))
 
     # ------------------------------------------------------------ being told
 
@@ -156,14 +163,14 @@ class Crew:
         if execution.settled or execution.stop is Stop.LOST:
             return
         claim = execution.claim
-        seconds = self._loop.time() - execution.since
+        seconds = time.monotonic() - execution.since
         log.warning("job %s of %s lost its lease", claim.id, claim.task, extra=extras(claim, "lease lost", seconds))
         execution.halt(Stop.LOST)
         execution.stop = Stop.LOST  # whatever it was told before, this comes first
 
     def put_back(self, waited: float = 0.0) -> None:
         """What has waited so long without a start goes back to the queue as if it had never been touched."""
-        before = self._loop.time() - waited
+        before = time.monotonic() - waited
         while self._waiting and self._waiting[0].since <= before:
             execution = self._waiting.popleft()
             self._end(execution, Interrupted(started=False))

@@ -2,6 +2,7 @@
 
 import asyncio
 import math
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -41,8 +42,9 @@ class Inline:
         task = self._tasks.get(claim.task)
         if task is None:
             return Unknown()
-        home = Home(self._store, self._keep)
-        execution = Execution(claim, task, home, math.inf, home.loop.time())
-        if task.is_async:  # in a task of its own, for the context of its own that it would have in a worker
-            return await asyncio.create_task(run_async(execution))
-        return await asyncio.to_thread(run_sync, execution)
+        execution = Execution(claim, task, Home(self._store, self._keep), math.inf, time.monotonic())
+        if not task.is_async:
+            return await asyncio.to_thread(run_sync, execution)
+        endings: list[Ending] = []  # in a task of its own, for the context of its own that it would have in a worker
+        await asyncio.create_task(run_async(execution, lambda _, ending: endings.append(ending)))
+        return endings[0]

@@ -1,9 +1,10 @@
 """The only place that calls user code, and therefore the only one that catches everything."""
 
 import asyncio
-from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Any
+
+import msgspec
 
 from mita import traces
 from mita.errors import UsageError
@@ -12,7 +13,7 @@ from mita.rules.options import options_of
 from mita.tasks import Job, Reschedule
 
 from .endings import ending_of, moved, told
-from .execution import Execution, Stop
+from .execution import Done, Execution, Stop
 
 _STOPPED: dict[Stop, Ending] = {
     Stop.CANCELLED: Stopped(),
@@ -21,20 +22,30 @@ _STOPPED: dict[Stop, Ending] = {
 }
 
 
-def _stopped(execution: Execution) -> Ending | None:
-    return None if execution.stop is None else _STOPPED[execution.stop]
+_NOTHING = Returned(msgspec.msgpack.encode(None))  # what most handlers give back
 
 
-async def run_async(execution: Execution) -> Ending:
-    """A coroutine handler, in the task and context of its own that the caller made for it."""
+class _NotRunError(Exception):
+    """The handler was not called, and its run ended like this."""
+
+    def __init__(self, ending: Ending) -> None:
+        self.ending = ending
+
+
+async def run_async(execution: Execution, done: Done) -> None:
+    """A coroutine handler, in the task and context of its own that the caller made for it. No more coroutines around it than
+    it needs, and no more calls: every job pays for each of them."""
+    execution.started = True
+    timeout = options_of(execution.claim.options).timeout
+    run = _run_async(execution) if timeout is None else _within(timeout, execution)
     if execution.home.tracer is None:
-        ending = await _prepared(execution)
+        ending = await run
     else:
         with traces.running(execution.home.tracer, execution.claim) as span:
-            ending = _traced(span, execution, await _prepared(execution))
+            ending = _traced(span, execution, await run)
     if execution.reports is not None:
         await execution.close_reports()
-    return ending
+    done(execution, ending)
 
 
 def run_sync(execution: Execution) -> Ending:
@@ -55,68 +66,64 @@ def _traced(span: Any, execution: Execution, ending: Ending) -> Ending:
     return ending
 
 
-def _prepared(execution: Execution) -> Coroutine[Any, Any, Ending]:
-    """No more coroutines around the handler than it needs: each costs as much as a whole step of the way here."""
-    task, claim = execution.task, execution.claim
-    if (stopped := _stopped(execution)) is not None:
-        return _over(stopped)
-    try:
-        args, kwargs = task.arguments.unpack(claim.payload)
-    except UsageError as error:
-        return _over(Unreadable(told(error, task, claim)))
-    if task.wants_job:
-        args = (Job(claim, execution), *args)
-    timeout = options_of(claim.options).timeout
-    if timeout is None:
-        return _call(execution, task.fn, args, kwargs)
-    return _within(timeout, _call(execution, task.fn, args, kwargs))
-
-
-async def _over(ending: Ending) -> Ending:
-    return ending
-
-
-async def _within(timeout: float, run: Coroutine[Any, Any, Ending]) -> Ending:
+async def _within(timeout: float, execution: Execution) -> Ending:
     try:
         async with asyncio.timeout(timeout):
-            return await run
+            return await _run_async(execution, timed=True)
     except TimeoutError:
         return TimedOut(timeout)
-
-
-async def _call(execution: Execution, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Ending:
-    try:
-        return _returned(execution, await fn(*args, **kwargs))
     except asyncio.CancelledError as error:
-        if (stopped := _stopped(execution)) is not None:
-            return stopped
-        current = asyncio.current_task()
-        if current is not None and current.cancelling():
-            raise  # the time-out, which the caller knows about
-        return Raised(told(error, execution.task, execution.claim))
+        return _cancelled(execution, error)
+
+
+async def _run_async(execution: Execution, *, timed: bool = False) -> Ending:
+    try:
+        return _returned(execution, await _call(execution))
+    except asyncio.CancelledError as error:
+        if timed and execution.stop is None:
+            raise  # it may be the time-out, which the caller knows about
+        return _cancelled(execution, error)
+    except _NotRunError as error:
+        return error.ending
     except (Exception, SystemExit) as error:  # noqa: BLE001 - chaos becomes a value here, and only here
         return ending_of(error, execution.task, execution.claim)
 
 
 def _run_sync(execution: Execution) -> Ending:
+    try:
+        return _returned(execution, _call(execution))
+    except _NotRunError as error:
+        return error.ending
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - as above
+        if execution.stop is not None:
+            return _STOPPED[execution.stop]  # it was told to stop, and stopping by an error is one way to obey
+        return ending_of(error, execution.task, execution.claim)
+
+
+def _call(execution: Execution) -> Any:
+    """What a plain function gives back, and what is to be awaited of another."""
     task, claim = execution.task, execution.claim
-    if (stopped := _stopped(execution)) is not None:
-        return stopped
+    if execution.stop is not None:
+        raise _NotRunError(_STOPPED[execution.stop])
     try:
         args, kwargs = task.arguments.unpack(claim.payload)
     except UsageError as error:
-        return Unreadable(told(error, task, claim))
+        raise _NotRunError(Unreadable(told(error, task, claim))) from error
     if task.wants_job:
         args = (Job(claim, execution), *args)
-    try:
-        return _returned(execution, task.fn(*args, **kwargs))
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - as above
-        if (stopped := _stopped(execution)) is not None:
-            return stopped  # it was told to stop, and stopping by an error is one way to obey
-        return ending_of(error, task, claim)
+    return task.fn(*args, **kwargs) if kwargs else task.fn(*args)
+
+
+def _cancelled(execution: Execution, error: asyncio.CancelledError) -> Ending:
+    """We told it to stop; or else somebody cancelled what it waited for, or the handler's own task: that is its error."""
+    if execution.stop is not None:
+        return _STOPPED[execution.stop]
+    return Raised(told(error, execution.task, execution.claim))
 
 
 def _returned(execution: Execution, value: Any) -> Ending:
+    if value is None:
+        return _NOTHING
     task, claim = execution.task, execution.claim
     if isinstance(value, Reschedule):
         return moved(value, task, claim)

@@ -8,14 +8,11 @@ import contextvars
 import queue
 import threading
 from collections import deque
-from collections.abc import Callable
 
 from mita.model.outcome import Ending
 
-from .execution import Execution
+from .execution import Done, Execution
 from .run import run_sync
-
-Done = Callable[[Execution, Ending], None]
 
 
 class Threads:

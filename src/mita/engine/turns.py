@@ -50,7 +50,6 @@ class Turns:
             asked,
         )
         self._names: list[str] = list(queues or ())
-        self._done: list[Settlement] = []
         self._news = asyncio.Event()
         self._hungry = True
         self._alarm: asyncio.TimerHandle | None = None
@@ -63,28 +62,20 @@ class Turns:
         self.leaving = False
         self.stale = 0
 
-    def add(self, settlement: Settlement) -> None:
-        self._done.append(settlement)
-        self._news.set()
-
-    def freed(self) -> None:
-        """A slot is free, with nothing to settle."""
+    def news(self) -> None:
+        """Something ended: it is to be put down, or its slot is free."""
         self._news.set()
 
     @property
     def names(self) -> list[str]:
         return self._names
 
-    @property
-    def settled(self) -> bool:
-        return not self._done
-
     async def run(self, crew: Crew) -> None:
         """Until `leaving`, and then until everything is settled."""
-        while not (self.leaving and self.settled and crew.idle):
+        while not (self.leaving and not crew.done and crew.idle):
             self._news.clear()
             limit = self._limit(crew)
-            if not self._done and not limit:
+            if not crew.done and not limit:
                 await self._news.wait()
                 continue
             await self._turn(crew, limit)
@@ -104,7 +95,7 @@ class Turns:
         self._since, self._counted = now, crew.finished
 
     async def _turn(self, crew: Crew, limit: int) -> None:
-        batch, self._done = self._done[:MOST], self._done[MOST:]
+        batch, crew.done = crew.done[:MOST], crew.done[MOST:]
         self._tell_began(crew)
         sent = time.monotonic()
         if limit:
@@ -112,7 +103,7 @@ class Turns:
         try:
             turn = await self._ask(batch, limit)
         except StoreError as error:
-            self._done = batch + self._done  # its answer may be lost: a token settles at most once, so say it again
+            crew.done = batch + crew.done  # its answer may be lost: a token settles at most once, so say it again
             self._hungry = True
             await self._patience.after(error)
             return

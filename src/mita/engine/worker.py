@@ -103,8 +103,7 @@ class Worker:
             self._keep,
             settings.concurrency,
             settings.threads,
-            settle=self._turns.add,
-            freed=self._turns.freed,
+            news=self._turns.news,
         )
         self._keeper = Keeper(self._open_store, self._crew, self._lease, self._describe)
 

@@ -25,6 +25,7 @@ from .signature import read
 PAYLOAD_LIMIT = 256 * 1024
 
 _encode = msgspec.msgpack.Encoder().encode
+_NO_NAMES: dict[str, Any] = {}  # nobody writes to it
 _ROOT = re.compile(r"\$\.(\w+)")
 
 
@@ -83,7 +84,7 @@ class Arguments:
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:
             raise UsageError(f"the stored arguments do not fit task {self._task!r}: {_which(error)}") from error
         if len(values) == codec.by_position:
-            return values, {}
+            return values, _NO_NAMES
         names = codec.shape.__struct_fields__[codec.by_position :]
         return values[: codec.by_position], dict(zip(names, values[codec.by_position :], strict=True))
 
