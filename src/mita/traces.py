@@ -1,7 +1,7 @@
 """Traces, by OpenTelemetry's conventions for messaging: a span for each enqueue, and one for each run that is linked to it.
 
 Nothing of OpenTelemetry is imported here unless the program itself has done so, and nothing is done per job unless it has
-set a tracer provider: who does not trace pays for a look into `sys.modules` per enqueue and per worker.
+set a tracer provider: who does not trace pays for a look into `sys.modules` per enqueue and per batch of claimed jobs.
 """
 
 import sys

@@ -87,6 +87,16 @@ def test_a_record_has_everything_but_the_arguments(mita: Run, enqueue: Put, work
     assert "card='4111'" in mita("show", id, "--args").out
 
 
+def test_a_long_story_ends_with_the_newest_and_counts_the_rest(mita: Run, enqueue: Put) -> None:
+    id = enqueue("greet", "Ada", "--after", "1h")
+    for n in range(52):
+        assert mita("reschedule", id, "--after", f"{n + 1}h", "--reason", f"move {n}").code == 0
+    said = mita("show", id).out
+    assert "3 earlier: 3 rescheduled" in said
+    assert "move 51" in said
+    assert "move 2 " not in said
+
+
 def test_a_record_as_json(mita: Run, enqueue: Put, work_off: Work) -> None:
     id = enqueue("greet", "Ada", "times=2")
     work_off()

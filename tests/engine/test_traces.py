@@ -256,6 +256,28 @@ async def test_headers_that_cannot_be_read_cost_only_the_link(here: Mita, spans:
     assert linked(run) == []
 
 
+async def test_a_provider_that_is_set_while_a_worker_runs_is_seen(
+    here: Mita, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trace, "_TRACER_PROVIDER", None)
+
+    @here.task
+    async def work() -> None: ...
+
+    @here.task
+    def plain() -> None: ...
+
+    async with working(here):
+        for task in (work, plain):
+            await (await task.enqueue()).result(timeout=20)
+        spans: Spans = request.getfixturevalue("spans")
+        for task in (work, plain):
+            await (await task.enqueue()).result(timeout=20)
+        runs = await spans.runs(2)
+    assert [facts(run)["mita.task"] for run in runs] == [work.name, plain.name]
+    assert [linked(run) for run in runs] == [[id_of(enqueue)] for enqueue in spans.enqueues]
+
+
 async def test_without_a_provider_nothing_is_done(here: Mita, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trace, "_TRACER_PROVIDER", None)
 

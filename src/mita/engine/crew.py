@@ -67,6 +67,7 @@ class Crew:
     def take(self, claims: list[Claim], deadline: float) -> None:
         """Start these as slots allow; `deadline` is when their leases end on this machine's clock."""
         now, fresh = time.monotonic(), []
+        self._home.look_for_tracer()
         for claim in claims:
             task = self._tasks.get(claim.task)
             if task is None:

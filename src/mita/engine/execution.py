@@ -44,7 +44,11 @@ class Home:
         self.loop = asyncio.get_running_loop()
         self.thread = threading.get_ident()
         self.completed: set[tuple[str, int]] = set()
-        self.tracer = tracer()  # None, unless the program has set up tracing before the worker began
+        self.look_for_tracer()
+
+    def look_for_tracer(self) -> None:
+        """None, unless the program has set up tracing by now. Asked once for each batch of jobs, never for a job."""
+        self.tracer = tracer()
 
 
 class Execution(Struct, eq=False):
