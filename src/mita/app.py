@@ -27,7 +27,7 @@ from mita.watch.post import Listener
 if TYPE_CHECKING:  # an extra, imported when it is used
     from prometheus_client import CollectorRegistry
 
-    from mita.metrics import Collector
+    from mita.metrics import Source
 
 
 class Mita(Client):
@@ -69,7 +69,7 @@ class Mita(Client):
         self._watch = Watch()
         super().__init__(self._store_here, self.tasks, kept, self._portal, self._watch)
         self._events: WeakSet[Events] = WeakSet()
-        self._tally: Tally | None = None
+        self._source: Source | None = None
         self._registries: list[Any] = []  # of Prometheus, that have our metrics
 
     @property
@@ -158,37 +158,39 @@ class Mita(Client):
 
     def metrics(self, registry: "CollectorRegistry | None" = None) -> None:
         """Count what happens in this process from now on, for a Prometheus registry of yours (None: the usual one). A worker
-        that is given an address does this by itself. Needs the extra `metrics`."""
-        collector = self._collector()
-        import prometheus_client
+        that is given an address does this by itself. Several apps may use one registry: it shows their sums. Needs the extra
+        `metrics`."""
+        source = self._counted()
+        from prometheus_client import REGISTRY
 
-        chosen = prometheus_client.REGISTRY if registry is None else registry
+        from mita.metrics import join
+
+        chosen = REGISTRY if registry is None else registry
         if chosen not in self._registries:
-            chosen.register(collector)
+            join(chosen, source)
             self._registries.append(chosen)
 
     def _served(self, address: str | None) -> Serve:
         if address is None:
             return nullcontext
-        where, collector = Address.parse(address), self._collector()
-        from prometheus_client import REGISTRY
-
+        where, source = Address.parse(address), self._counted()
         from mita.metrics import serving
 
-        return lambda: serving(where, None if REGISTRY in self._registries else collector)
+        return lambda: serving(where, source)
 
-    def _collector(self) -> "Collector":
+    def _counted(self) -> "Source":
+        """What this app counts, from the first time on that somebody wants to know."""
         try:
-            from mita.metrics import Collector
-            from mita.metrics.depths import Depths
+            from mita.metrics import Depths, Source
         except ModuleNotFoundError as error:
             raise UsageError(
                 f"metrics need a package that is not installed ({error}): pip install 'mita[metrics]'"
             ) from error
-        if self._tally is None:
-            self._tally = Tally()
-            self._watch.add(self._tally)
-        return Collector(self._tally, Depths(self._store_here, self._portal), self._watch.dropped)
+        if self._source is None:
+            tally = Tally()
+            self._watch.add(tally)
+            self._source = Source(tally, Depths(self._place.identity, self._store_here, self._portal), self._watch.dropped)
+        return self._source
 
     # ------------------------------------------------------------ places
 

@@ -20,6 +20,11 @@ class Place:
         self._make: Callable[[], Store] | None = None
         self._forget()
 
+    @property
+    def identity(self) -> object:
+        """The same for all who see the same jobs, as far as their addresses tell. A store in memory is its owner's alone."""
+        return self if self.url.scheme == "memory" else self.url
+
     def _forget(self) -> None:
         self._pid = os.getpid()
         self._opened: WeakKeyDictionary[asyncio.AbstractEventLoop, _Opened] = WeakKeyDictionary()

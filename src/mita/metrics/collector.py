@@ -11,7 +11,7 @@ from mita.model.record import Shown
 from mita.model.time import SECOND
 from mita.watch.tally import Counts, Histogram, Tally
 
-from .depths import Depth, Depths
+from .depths import Depth
 from .table import BY_NAME
 
 _PLAIN = {
@@ -36,17 +36,18 @@ _FAMILIES: dict[str, type[Any]] = {
 
 
 class Collector(Base):
-    """For `registry.register(…)`. `dropped` gives how many events listeners have lost."""
+    """For `registry.register(…)`. What it is given is asked at each scrape: for the counters, for the depths of the queues,
+    and for how many events listeners have lost."""
 
-    def __init__(self, tally: Tally, depths: Depths, dropped: Callable[[], int]) -> None:
-        self._tally, self._depths, self._dropped = tally, depths, dropped
+    def __init__(self, tally: Callable[[], Tally], depth: Callable[[], Depth | None], dropped: Callable[[], int]) -> None:
+        self._tally, self._depth, self._dropped = tally, depth, dropped
 
     def describe(self) -> Iterable[Metric]:
         """Nothing: a registry that wants to know the names would otherwise ask the store for them."""
         return []
 
     def collect(self) -> Iterator[Metric]:
-        tally = self._tally.copy()
+        tally = self._tally()
         yield from _of_jobs(tally)
         yield _made("mita_repeat_fires_total", tally.fires.items())
         yield _made("mita_scheduler_lock", (((outcome,), count) for outcome, count in tally.locks.items()))
@@ -55,7 +56,7 @@ class Collector(Base):
         yield _spread("mita_settle_batch_size", [((), tally.settle_sizes)])
         yield _spread("mita_settle_seconds", [((), tally.settle_seconds)])
         yield _made("mita_events_dropped_total", [((), self._dropped())])
-        yield from _of_store(self._depths.look())
+        yield from _of_store(self._depth())
 
 
 def _of_jobs(tally: Tally) -> Iterator[Metric]:

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Hashable
 
 from msgspec import Struct
 
@@ -25,9 +25,10 @@ class Depth(Struct, frozen=True):
 
 
 class Depths:
-    """`run_sync` runs on a loop of its own; `open_store` gives that loop's store."""
+    """`run_sync` runs on a loop of its own; `open_store` gives that loop's store. `place` tells stores apart."""
 
-    def __init__(self, open_store: Callable[[], Awaitable[Store]], run_sync: RunSync) -> None:
+    def __init__(self, place: Hashable, open_store: Callable[[], Awaitable[Store]], run_sync: RunSync) -> None:
+        self.place = place
         self._open_store, self._run_sync = open_store, run_sync
         self._one_at_a_time = threading.Lock()
         self._known: Depth | None = None

@@ -9,15 +9,14 @@ from prometheus_client import REGISTRY, start_http_server
 from mita.errors import UsageError
 from mita.settings import Address
 
-from .collector import Collector
+from .sharing import Source, join, leave
 
 log = logging.getLogger("mita.metrics")
 
 
 @contextmanager
-def serving(address: Address, collector: Collector | None) -> Iterator[None]:
-    """Until the end of the block, on a thread of its own: all that is in the usual registry, and our own metrics. None:
-    they are there already."""
+def serving(address: Address, source: Source) -> Iterator[None]:
+    """Until the end of the block, on a thread of its own: all that is in the usual registry, and our own metrics."""
     try:
         server, thread = start_http_server(address.port, address.host, REGISTRY)
     except OSError as error:
@@ -26,13 +25,11 @@ def serving(address: Address, collector: Collector | None) -> Iterator[None]:
             f"{address.port}? Choose another, for example --metrics {address.host}:{address.port + 1}"
         ) from error
     log.info("metrics are served at http://%s/metrics", Address(address.host, server.server_port))
+    join(REGISTRY, source)
     try:
-        if collector is not None:
-            REGISTRY.register(collector)
         yield
     finally:
-        if collector is not None:
-            REGISTRY.unregister(collector)
+        leave(REGISTRY, source)
         server.shutdown()
         server.server_close()
         thread.join()

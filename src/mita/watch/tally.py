@@ -54,10 +54,9 @@ class Histogram:
         self.buckets[-1] += len(values) - below
         self.total += sum(values)
 
-    def copy(self) -> "Histogram":
-        twin = Histogram(self.bounds)
-        twin.buckets, twin.total = list(self.buckets), self.total
-        return twin
+    def merge(self, other: "Histogram") -> None:
+        self.buckets = [mine + theirs for mine, theirs in zip(self.buckets, other.buckets, strict=True)]
+        self.total += other.total
 
 
 class Counts:
@@ -72,14 +71,15 @@ class Counts:
         self.moved = dict.fromkeys(Reason, 0)
         self.run, self.wait, self.lateness, self.retry_latency = Histogram(), Histogram(), Histogram(), Histogram()
 
-    def copy(self) -> "Counts":
-        twin = Counts()
+    def merge(self, other: "Counts") -> None:
         for name in ("enqueued", "started", "retries", "exhausted", "crashes", "stale"):
-            setattr(twin, name, getattr(self, name))
-        twin.finished, twin.moved = dict(self.finished), dict(self.moved)
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        for kind, count in other.finished.items():
+            self.finished[kind] += count
+        for reason, count in other.moved.items():
+            self.moved[reason] += count
         for name in ("run", "wait", "lateness", "retry_latency"):
-            setattr(twin, name, getattr(self, name).copy())
-        return twin
+            getattr(self, name).merge(getattr(other, name))
 
     def timed(self, claim: Claim, here: float) -> None:
         """A run of a job that was given a time, or of a repeat. One sent away from a busy key is not counted."""
@@ -133,7 +133,7 @@ class Tally:
                     self._turned(note)
                 case Enqueued():
                     for job, receipt in zip(note.jobs, note.receipts, strict=True):
-                        self._of(job.queue, job.task).enqueued += receipt.created
+                        self.of(job.queue, job.task).enqueued += receipt.created
                 case SentAway():
                     for busy in note.jobs:
                         self._sent_away(busy)
@@ -144,17 +144,17 @@ class Tally:
                 case Locked():
                     self.locks[note.outcome] += 1
 
-    def copy(self) -> "Tally":
-        """All numbers as they stand at one moment."""
+    def add_to(self, total: "Tally") -> None:
+        """All numbers, as they stand at one moment."""
         with self._lock:
-            twin = Tally()
-            twin.jobs = {labels: counts.copy() for labels, counts in self.jobs.items()}
-            twin.fires, twin.locks = self.fires.copy(), self.locks.copy()
-            twin.claim_sizes, twin.settle_sizes = self.claim_sizes.copy(), self.settle_sizes.copy()
-            twin.claim_seconds, twin.settle_seconds = self.claim_seconds.copy(), self.settle_seconds.copy()
-        return twin
+            for (queue, task), counts in self.jobs.items():
+                total.of(queue, task).merge(counts)
+            total.fires.update(self.fires)
+            total.locks.update(self.locks)
+            for name in ("claim_sizes", "settle_sizes", "claim_seconds", "settle_seconds"):
+                getattr(total, name).merge(getattr(self, name))
 
-    def _of(self, queue: str, task: str) -> Counts:
+    def of(self, queue: str, task: str) -> Counts:
         found = self.jobs.get((queue, task))
         if found is None:
             labels = (queue, task) if len(self.jobs) < MOST_LABELS else OTHERS
@@ -163,13 +163,13 @@ class Tally:
 
     def _began(self, note: Began) -> None:
         for bunch in bunches(note):
-            counts = self._of(bunch.queue, bunch.task)
+            counts = self.of(bunch.queue, bunch.task)
             counts.started += len(bunch.ids)
             counts.wait.add_all(bunch.waits)
         for run in note.runs:
             claim = run.claim
             if claim.due > claim.created or claim.fire_time is not None:
-                self._of(claim.queue, claim.task).timed(claim, run.waited)
+                self.of(claim.queue, claim.task).timed(claim, run.waited)
 
     def _settled(self, note: Settled) -> None:
         """A run that ended well is nothing but its seconds; only where some did not is each of them looked at."""
@@ -178,7 +178,7 @@ class Tally:
             if bunch.kind is not Kind.SUCCEEDED:
                 odd = True
                 continue
-            counts = self._of(bunch.queue, bunch.task)
+            counts = self.of(bunch.queue, bunch.task)
             counts.finished[Kind.SUCCEEDED] += len(bunch.ids)
             counts.run.add_all(bunch.seconds)
         if odd:
@@ -186,7 +186,7 @@ class Tally:
 
     def _odd(self, note: Settled) -> None:
         for settlement, took in zip(note.settlements, note.took, strict=True):
-            counts = self._of(settlement.claim.queue, settlement.claim.task)
+            counts = self.of(settlement.claim.queue, settlement.claim.task)
             if not took:
                 counts.stale += 1
             elif settlement.verdict.state is not SUCCEEDED or settlement.told:
@@ -202,20 +202,20 @@ class Tally:
 
     def _sent_away(self, busy: Busy) -> None:
         """One that does not wait has met a busy key as well, and ends."""
-        counts = self._of(busy.queue, busy.task)
+        counts = self.of(busy.queue, busy.task)
         counts.moved[Reason.RESOURCE_BUSY] += 1
         counts.finished[Kind.CANCELLED] += busy.ended
 
     def _amended(self, note: Amended) -> None:
         match asked(note):
             case Kind.RESCHEDULED, _:
-                self._of(note.queue, note.task).moved[Reason.API] += 1
+                self.of(note.queue, note.task).moved[Reason.API] += 1
             case Kind.CANCELLED, _:
-                self._of(note.queue, note.task).finished[Kind.CANCELLED] += 1
+                self.of(note.queue, note.task).finished[Kind.CANCELLED] += 1
 
     def _fired(self, note: Fired) -> None:
         for firing, won in zip(note.firings, note.won, strict=True):
             if won:
                 for job in firing.jobs:
-                    self._of(job.queue, job.task).enqueued += 1
+                    self.of(job.queue, job.task).enqueued += 1
                     self.fires[job.queue, job.task, firing.missed] += 1

@@ -1,0 +1,94 @@
+"""One registry, however many apps and workers of one process are in it: every name is there once, and their numbers are
+added up. Prometheus refuses a page that has the same line twice."""
+
+import threading
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from weakref import WeakKeyDictionary
+
+from msgspec import Struct
+from msgspec.structs import asdict
+from prometheus_client.registry import CollectorRegistry
+
+from mita.model.record import Shown
+from mita.model.view import QueueView
+from mita.watch.tally import Tally
+
+from .collector import Collector
+from .depths import Depth, Depths
+
+
+class Source(Struct, frozen=True, eq=False):
+    """What one app gives: its counters, how deep the queues of its store are, and how many events its listeners lost."""
+
+    tally: Tally
+    depths: Depths
+    dropped: Callable[[], int]
+
+
+class _Shared:
+    """The sources of one registry. One that joined twice is read once, and stays until it has left twice."""
+
+    def __init__(self) -> None:
+        self.sources: tuple[Source, ...] = ()
+
+    def tally(self) -> Tally:
+        total = Tally()
+        for source in set(self.sources):
+            source.tally.add_to(total)
+        return total
+
+    def dropped(self) -> int:
+        return sum(source.dropped() for source in set(self.sources))
+
+    def depth(self) -> Depth | None:
+        """Apps of one store see the same queues: one of them is asked."""
+        stores = {source.depths.place: source.depths for source in self.sources}
+        return together([known for depths in stores.values() if (known := depths.look()) is not None])
+
+
+def together(depths: list[Depth]) -> Depth | None:
+    """Queues of one name in several stores count as one. None: no store answers."""
+    queues: dict[str, QueueView] = {}
+    for view in (view for depth in depths for view in depth.queues):
+        queues[view.name] = _added(queues[view.name], view) if view.name in queues else view
+    return Depth([*queues.values()], sum(depth.workers for depth in depths)) if depths else None
+
+
+def _added(one: QueueView, other: QueueView) -> QueueView:
+    counts = {state.value: getattr(one, state) + getattr(other, state) for state in Shown}
+    ages = [age for age in (one.oldest, other.oldest) if age is not None]
+    return QueueView(**{**asdict(one), **counts, "oldest": max(ages, default=None)})
+
+
+# ---------------------------------------------------------------- who is in which registry
+
+_changing = threading.Lock()
+_shared: WeakKeyDictionary[CollectorRegistry, tuple[_Shared, Collector]] = WeakKeyDictionary()
+
+
+def join(registry: CollectorRegistry, source: Source) -> None:
+    with _changing:
+        if registry not in _shared:
+            shared = _Shared()
+            collector = Collector(shared.tally, shared.depth, shared.dropped)
+            registry.register(collector)
+            _shared[registry] = shared, collector
+        shared, _ = _shared[registry]
+        shared.sources += (source,)
+
+
+def leave(registry: CollectorRegistry, source: Source) -> None:
+    with _changing:
+        shared, collector = _shared[registry]
+        shared.sources = _without(shared.sources, source)
+        if not shared.sources:
+            del _shared[registry]
+            with suppress(KeyError):  # somebody else took it out
+                registry.unregister(collector)
+
+
+def _without(sources: Iterable[Source], one: Source) -> tuple[Source, ...]:
+    left = list(sources)
+    left.remove(one)
+    return tuple(left)
