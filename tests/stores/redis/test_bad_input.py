@@ -119,13 +119,13 @@ async def test_a_settlement_is_not_half_done_either(server: Server, store: Redis
 
 @pytest.mark.parametrize("key", ["live", "lease", "runs", "left"])
 async def test_a_claim_is_not_half_done_either(server: Server, store: RedisStore, key: str) -> None:
-    await store.enqueue(jobs(2))
+    await store.enqueue(jobs(10))  # enough for a lease together
     with server.client() as client:
         client.delete(f"mita:{{{QUEUE}}}:{key}")
         client.set(f"mita:{{{QUEUE}}}:{key}", "not ours")
         with pytest.raises(StoreError, match="not ours"):
             await store.claim([QUEUE], 10, 1000, "w1")
-        assert client.llen(f"mita:{{{QUEUE}}}:ready:5") == 2
+        assert client.llen(f"mita:{{{QUEUE}}}:ready:5") == 10
 
 
 async def test_a_replica_is_refused(start: Callable[..., Server]) -> None:

@@ -2,8 +2,9 @@
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Callable, Collection
+from collections.abc import Callable, Collection
 from contextlib import suppress
+from typing import Any
 
 from redis.asyncio.connection import AbstractConnection
 
@@ -11,6 +12,7 @@ from mita.ports.store import ASKED, REPEATS
 
 from .errors import DRIVER_ERRORS
 from .link import BACKOFF
+from .wire import Line
 
 LONGEST_START = 1.0  # seconds
 ANYTHING = "*"  # while nobody listened, anything may have rung
@@ -59,29 +61,33 @@ class Bell:
     async def _listen(self) -> None:
         failures = 0
         while True:
-            try:
-                async for topics in self._messages():
-                    failures = 0
-                    self._heard |= topics
-                    self._awake.set()
-            except DRIVER_ERRORS:
-                await asyncio.sleep(BACKOFF[min(failures, len(BACKOFF) - 1)] * random.uniform(0.5, 1.0))
-                failures += 1
+            with suppress(*DRIVER_ERRORS):
+                failures = 0 if await self._heard_something() else failures
+            await asyncio.sleep(BACKOFF[min(failures, len(BACKOFF) - 1)] * random.uniform(0.5, 1.0))
+            failures += 1
 
-    async def _messages(self) -> AsyncIterator[set[str]]:
-        connection = self._connect()
+    async def _heard_something(self) -> bool:
+        """Listens until the connection is cut, and says whether there was one."""
+        connection, cut = self._connect(), asyncio.Event()
         try:
             await connection.connect()  # type: ignore[no-untyped-call]
-            await connection.send_command("SUBSCRIBE", self._channel)
-            await connection.read_response()
+            line = Line(connection, lambda _: cut.set(), self._hear)
+            await line.ask(("SUBSCRIBE", self._channel), asyncio.get_running_loop())
             self._listening.set()
-            yield {ANYTHING}
-            while True:
-                _, _, message = await connection.read_response(disable_decoding=True)
-                yield set(message.decode().split("\n"))
+            self._ring({ANYTHING})
+            await cut.wait()
+            return True
         finally:
             with suppress(*DRIVER_ERRORS):
                 await connection.disconnect(nowait=True)
+
+    def _hear(self, message: list[Any]) -> None:
+        """The reader of the connection calls this itself: a task between would be one more step to a job's start."""
+        self._ring(set(message[2].decode().split("\n")))
+
+    def _ring(self, topics: set[str]) -> None:
+        self._heard |= topics
+        self._awake.set()
 
     async def close(self) -> None:
         task, self._task = self._task, None

@@ -102,29 +102,27 @@ _LUA = """\
 local OF_A_QUEUE = {{ {queue} }}
 local SHARED = {{ {shared} }}
 
-local function named(root, tails, known)
-  return setmetatable(known, {{
-    __index = function(t, name)
-      local tail = tails[name]
-      if not tail then return nil end
-      t[name] = root .. tail
-      return t[name]
-    end,
-  }})
+local of_a_queue, shared = {{}}, {{}}
+function of_a_queue.__index(q, name)
+  local tail = OF_A_QUEUE[name]
+  if tail then q[name] = q.root .. tail end
+  return rawget(q, name)
+end
+function shared.__index(s, name)
+  s[name] = s.root .. SHARED[name]
+  return s[name]
 end
 
-local function queue_of(root)
-  local function by_priority(half)
-    return setmetatable({{}}, {{
-      __index = function(t, priority)
-        t[priority] = root .. half .. priority
-        return t[priority]
-      end,
-    }})
-  end
-  local name = root:match('{{(.*)}}$')
-  return named(root, OF_A_QUEUE, {{ name = name, due = by_priority(':due:'), ready = by_priority(':ready:') }})
-end
+local function queue_of(root) return setmetatable({{ root = root, name = root:match('{{(.*)}}$') }}, of_a_queue) end
+
+local function shared_of(root) return setmetatable({{ root = root }}, shared) end
+
+local function ready_of(q, priority) return q.root .. ':ready:' .. priority end
+
+local function due_of(q, priority) return q.root .. ':due:' .. priority end
+
+-- The jobs of another queue on the same server.
+local function jobs_of(s, queue) return s.root:gsub('@}}$', '') .. queue .. '}}' .. OF_A_QUEUE.jobs end
 
 -- A key of another type is found out by these reads, before the first write.
 local function sound(q)
@@ -135,15 +133,9 @@ end
 
 local function sound_lines(q)
   for priority = 0, 9 do
-    redis.call('ZCARD', q.due[priority])
-    redis.call('LLEN', q.ready[priority])
+    redis.call('ZCARD', due_of(q, priority))
+    redis.call('LLEN', ready_of(q, priority))
   end
   return q
-end
-
-local function shared_of(root)
-  return named(root, SHARED, {{
-    jobs_of = function(queue) return root:gsub('@}}$', '') .. queue .. '}}:jobs' end,
-  }})
 end
 """

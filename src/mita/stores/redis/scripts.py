@@ -1,6 +1,7 @@
 """The Lua scripts, one to a verb in `lua/`, with what they include put in."""
 
 import re
+from collections import Counter
 from functools import cache
 from hashlib import sha1
 from importlib.resources import files
@@ -14,6 +15,7 @@ SIZES = {"SMALLEST_BATCH": 8, "SHORT_LIST": 128}
 
 _INCLUDE = re.compile(r"^-- include (\w+)\n", re.MULTILINE)
 _TAILS = re.compile(r"^-- tails (.+)\n", re.MULTILINE)
+_FUNCTION = re.compile(r"^local function (\w+)\((?:[^\n]* end\n|.*?^end\n)", re.MULTILINE | re.DOTALL)
 
 
 class Script(Struct, frozen=True):
@@ -25,7 +27,7 @@ class Script(Struct, frozen=True):
 @cache
 def script(name: str) -> Script:
     text = _TAILS.sub(lambda found: tails(found[1].split()), _whole(_read(f"{name}.lua"), set()))
-    text = "\n".join(line for line in text.splitlines() if not line.lstrip().startswith("--"))
+    text = _without_unused("".join(line for line in text.splitlines(True) if not line.lstrip().startswith("--")))
     return Script(name, text, sha1(text.encode(), usedforsecurity=False).hexdigest())
 
 
@@ -44,6 +46,13 @@ def _whole(text: str, seen: set[str]) -> str:
         return _whole(_included(found[1]), seen)
 
     return _INCLUDE.sub(put_in, text)
+
+
+def _without_unused(text: str) -> str:
+    """A script makes each of its functions at every call: it has only those of its includes that it names."""
+    names = Counter(re.findall(r"\w+", text))
+    lean = _FUNCTION.sub(lambda found: found[0] if names[found[1]] > 1 else "", text)
+    return lean if lean == text else _without_unused(lean)
 
 
 def _included(name: str) -> str:

@@ -21,7 +21,7 @@ end
 
 local function is_older(handle) return struct.unpack('>I8', handle) < struct.unpack('>I8', r.handle) end
 
-local due, ready = q.due[r.priority], q.ready[r.priority]
+local due, ready = due_of(q, r.priority), ready_of(q, r.priority)
 local sorted = call('ZRANK', due, r.handle)
 local ahead = sorted or place(call('ZCOUNT', due, '-inf', '(' .. plain(r.due)), call('ZCOUNT', due, '-inf', plain(r.due)),
   function(i) return is_older(call('ZRANGE', due, i, i)[1]) end)
@@ -47,6 +47,6 @@ ahead = ahead + listed_ahead
 if call('HEXISTS', q.meta, 'gone:' .. r.priority) == 1 then ahead = ahead - gone_before(listed_ahead) end
 for priority = r.priority + 1, 9 do
   local gone = tonumber(call('HGET', q.meta, 'gone:' .. priority) or 0)
-  ahead = ahead + call('ZCOUNT', q.due[priority], '-inf', now) + call('LLEN', q.ready[priority]) - gone
+  ahead = ahead + call('ZCOUNT', due_of(q, priority), '-inf', now) + call('LLEN', ready_of(q, priority)) - gone
 end
 return ahead

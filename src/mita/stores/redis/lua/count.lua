@@ -11,7 +11,7 @@ local ready, all, first = 0, 0, now + 1
 local function oldest_listed(priority)
   local start, handles = 0, nil
   repeat
-    handles = call('LRANGE', q.ready[priority], start, start + 99)
+    handles = call('LRANGE', ready_of(q, priority), start, start + 99)
     for _, handle in ipairs(handles) do
       local r = load_handle(q, handle)
       if r and not r.touched and r.handle == handle then return r.due end
@@ -22,8 +22,8 @@ local function oldest_listed(priority)
 end
 
 for priority = 0, 9 do
-  local due = q.due[priority]
-  local listed = call('LLEN', q.ready[priority])
+  local due = due_of(q, priority)
+  local listed = call('LLEN', ready_of(q, priority))
   if listed > 0 then
     listed = listed - tonumber(call('HGET', q.meta, 'gone:' .. priority) or 0)
     first = math.min(first, oldest_listed(priority))

@@ -2,7 +2,6 @@
 -- KEYS  1 root of what is shared
 -- ARGV  1 now, '' to ask the server
 -- gives queue and id of each
--- include keys
--- include record
-local now, s = clock(ARGV[1]), shared_of(KEYS[1])
-return call('ZRANGEBYSCORE', s.ears, '(' .. now, '+inf')
+-- include clock
+-- tails ears
+return call('ZRANGEBYSCORE', KEYS[1] .. EARS, '(' .. clock(ARGV[1]), '+inf')

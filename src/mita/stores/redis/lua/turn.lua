@@ -19,7 +19,9 @@
 -- include settling
 local now, queues = clock(ARGV[1]), {}
 for i, root in ipairs(KEYS) do
-  queues[i] = queue_of(root)
+  local q = queue_of(root)
+  queues[i], q.paused, q.used, q.index = q, unpack(call('HMGET', q.meta, 'paused', 'lines', 'index'))
+  q.used = q.used or ''
   if ARGV[11] ~= '0' then sound_lines(sound(queues[i])) end
 end
 
@@ -47,7 +49,7 @@ end
 local limit = tonumber(ARGV[5])
 local t = {
   now = now, worker = ARGV[3], lease = plain(now + tonumber(ARGV[4])), left = limit, looked = MOST - tonumber(ARGV[7]),
-  fixed = {}, touched = {}, token = plain(now),
+  fixed = {}, touched = {}, token = plain(now), limit = limit,
 }
 local first = untouched()
 first.state, first.token, first.worker, first.started = 'running', now, t.worker, now
@@ -56,11 +58,10 @@ t.first = pack_live(first)
 local going, shares = {}, {}
 for i = 1, tonumber(ARGV[6]) do
   local q = queues[i]
-  local meta = call('HMGET', q.meta, 'paused', 'lines')
-  if not meta[1] then
+  if not q.paused then
     going[#going + 1] = i
-    q.used = meta[2] or ''
-    end_holds(q, now)
+    q.has_holds = call('ZCARD', q.holds) > 0
+    if q.has_holds then end_holds(q, now) end
     look_at_lines(q)
   end
   shares[i] = 0

@@ -1,7 +1,7 @@
 -- Handing due jobs over.
 --
 -- `t` is the turn: now, lease (until when, as text: numbers are slow to hand to a command), worker, token (of every first run,
--- as text), left (how many are still wanted), looked (how many were met), first (the live half of every first run) and the
+-- as text), limit, left (how many are still wanted), looked (how many were met), first (the live half of every first run) and the
 -- answer so far: fixed (halves), touched (position, live half and progress of those that are not on their first run).
 
 local function run(q, t, r)
@@ -15,16 +15,21 @@ local function run(q, t, r)
   return live
 end
 
+-- When the first of a sorted half is due; never, if it is empty.
+local function first_due(q, priority)
+  return tonumber(call('ZRANGE', due_of(q, priority), 0, 0, 'WITHSCORES')[2] or math.huge)
+end
+
 -- The first n of both halves of a line, in their order. Gives them, how many are of the list and which those are (nil: all
 -- or none), how many are of the sorted set, and the fixed halves if they had to be read.
 local function first_in_line(q, t, priority, n)
-  local listed = call('LRANGE', q.ready[priority], 0, n - 1)
+  local listed = call('LRANGE', ready_of(q, priority), 0, n - 1)
+  if q.later[priority] > t.now then return listed, #listed, nil, 0 end
   if #listed == 0 then
-    local handles = call('ZRANGEBYSCORE', q.due[priority], '-inf', t.now, 'LIMIT', 0, n)
+    local handles = call('ZRANGEBYSCORE', due_of(q, priority), '-inf', t.now, 'LIMIT', 0, n)
     return handles, 0, nil, #handles
   end
-  local sorted = call('ZRANGEBYSCORE', q.due[priority], '-inf', t.now, 'WITHSCORES', 'LIMIT', 0, n)
-  if #sorted == 0 then return listed, #listed, nil, 0 end
+  local sorted = call('ZRANGEBYSCORE', due_of(q, priority), '-inf', t.now, 'WITHSCORES', 'LIMIT', 0, n)
   local ids = {}
   for i, handle in ipairs(listed) do ids[i] = handle:sub(10) end
   local fixed = call('HMGET', q.jobs, unpack(ids))
@@ -77,14 +82,19 @@ local function hand_over(q, t, priority, n)
     keyed = keyed or byte(handle, 9) % 2 == 1
   end
   call('ZCARD', q.lease) -- a key of another type must be found before the first write
-  call('HLEN', q.runs)
-  call('HLEN', q.left)
+  if many >= SMALLEST_BATCH then
+    call('HLEN', q.runs)
+    call('HLEN', q.left)
+  end
   if keyed and not q.sound then sound(q) end
   local fixed = call('HMGET', q.jobs, unpack(ids))
   local missing = a > 0 and tonumber(call('HGET', q.meta, 'gone:' .. priority) or 0) or 0
   local lives = (b > 0 or missing > 0) and call('HMGET', q.live, unpack(ids)) or call('HLEN', q.live) and {}
-  if a > 0 then call('LTRIM', q.ready[priority], a, -1) end
-  if b > 0 then call('ZREMRANGEBYRANK', q.due[priority], 0, b - 1) end
+  if a > 0 then call('LTRIM', ready_of(q, priority), a, -1) end
+  if b > 0 then
+    call('ZREMRANGEBYRANK', due_of(q, priority), 0, b - 1)
+    q.later[priority] = first_due(q, priority)
+  end
   local given, before, firsts, places, gone = t.fixed, #t.fixed, {}, {}, 0
   local own, leases, m = {}, {}, 0
   for i = 1, many do
@@ -117,29 +127,25 @@ local function hand_over(q, t, priority, n)
   return many
 end
 
--- When the first of a line is due; nil for an empty line. What is in the list is due.
-local function head(q, priority)
-  if call('LLEN', q.ready[priority]) > 0 then return 0 end
-  local first = call('ZRANGE', q.due[priority], 0, 0, 'WITHSCORES')
-  return first[2] and tonumber(first[2])
-end
-
--- The lines of a queue that are not empty, and when the first of each is due.
+-- The lines of a queue that were ever used, and when the first of each sorted half is due.
 local function look_at_lines(q)
-  q.heads = {}
-  for digit in lines(q):gmatch('%d') do q.heads[tonumber(digit)] = head(q, digit) end
+  q.heads, q.later = {}, {}
+  for digit in lines(q):gmatch('%d') do q.later[tonumber(digit)] = first_due(q, digit) end
 end
 
+-- What can be had of each line, and when the first of the rest is due: what is in a list is due.
 local function claim(q, t)
   for priority = 9, 0, -1 do
-    local more = q.heads[priority] and q.heads[priority] <= t.now
-    while more and t.left > 0 and t.looked < MOST do
+    local dry = not q.later[priority]
+    while not dry and t.left > 0 and t.looked < MOST do
       local n = math.min(t.left, MOST - t.looked)
       local met = hand_over(q, t, priority, n)
       t.looked = t.looked + met
-      more = met == n
+      dry = met < n
     end
-    if q.heads[priority] and t.left > 0 then q.heads[priority] = head(q, priority) end
+    q.heads[priority] = q.later[priority]
+    local asked = t.left > 0 or t.limit == 0 -- who got all he wanted comes again anyway
+    if not dry and asked and call('LLEN', ready_of(q, priority)) > 0 then q.heads[priority] = 0 end
   end
 end
 
@@ -147,7 +153,7 @@ end
 local function next_moment(q)
   local soonest = math.huge
   for _, due in pairs(q.heads) do soonest = math.min(soonest, due) end
-  local holds = call('ZRANGE', q.holds, 0, MOST - 1, 'WITHSCORES')
+  local holds = q.has_holds and call('ZRANGE', q.holds, 0, MOST - 1, 'WITHSCORES') or {}
   for i = 1, #holds, 2 do
     if call('EXISTS', q.waiting .. holds[i]) == 1 then return math.min(soonest, tonumber(holds[i + 1])) end
   end

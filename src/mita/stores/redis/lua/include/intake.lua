@@ -13,7 +13,7 @@ local function known_ids(queues, registry, ids)
     registry.names = {}
     for _, name in ipairs(call('SMEMBERS', registry.queues)) do
       registry.names[name] = true
-      roots[registry.jobs_of(name)] = true
+      roots[jobs_of(registry, name)] = true
     end
   end
   for jobs in pairs(roots) do
@@ -83,7 +83,7 @@ local function line_of(q, priority, listed)
   local line = q.lines[name]
   if not line then
     line = { n = 0, priority = priority, command = listed and 'RPUSH' or 'ZADD' }
-    line.key = listed and q.ready[priority] or q.due[priority]
+    line.key = listed and ready_of(q, priority) or due_of(q, priority)
     call(listed and 'LLEN' or 'ZCARD', line.key)
     q.lines[name] = line
   end

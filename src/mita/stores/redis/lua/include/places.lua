@@ -11,7 +11,7 @@ end
 -- Out of the middle of a short list a job is taken at once. In a long one it is only counted as gone, and skipped when its
 -- turn comes: it is not found there under a live half of its own, or not at all.
 local function leave_list(q, r)
-  local list, gone = q.ready[r.priority], 'gone:' .. r.priority
+  local list, gone = ready_of(q, r.priority), 'gone:' .. r.priority
   local length, missing = call('LLEN', list), tonumber(call('HGET', q.meta, gone) or 0)
   if length <= SHORT_LIST then
     length = length - call('LREM', list, 1, r.handle)
@@ -28,7 +28,7 @@ local function leave(q, r)
   if r.nowhere then -- a claim has taken it out of its line, and has not put it anywhere else
     r.nowhere = false
   elseif r.state == 'queued' then
-    if call('ZREM', q.due[r.priority], r.handle) == 0 then leave_list(q, r) end
+    if call('ZREM', due_of(q, r.priority), r.handle) == 0 then leave_list(q, r) end
   elseif r.state == 'blocked' then
     local waiting = q.waiting .. r.resource
     call('ZREM', q.blocked, r.handle)
@@ -51,7 +51,7 @@ end
 local function stand(q, r)
   if r.state == 'queued' then
     use_line(q, r.priority)
-    call('ZADD', q.due[r.priority], r.due, r.handle)
+    call('ZADD', due_of(q, r.priority), r.due, r.handle)
     rung[q.name] = true
   elseif r.state == 'blocked' then
     call('ZADD', q.blocked, 0, r.handle)

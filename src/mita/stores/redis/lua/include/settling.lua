@@ -47,8 +47,16 @@ local function settle_one(q, id, token, verdict, result, now)
   return true
 end
 
--- Jobs that simply succeeded, forgotten at once: ids. Those that run in a batch have no past, and nobody asked anything of
--- them: nothing is left of them but two fields. `tokens` is the place of the first token, each followed by how many items
+-- How a run that has this live half is forgotten when it succeeds: with its batch, alone, or by `settle_one`. One without a
+-- past, of which nobody asked anything, leaves nothing but two fields and a lease.
+local function way_out(live, token)
+  if is_batch(live) then return is_batch_of(live, token) and 'batch' or 'unlike' end
+  local r = read_live(live)
+  local simple = r.state == 'running' and plain(r.token) == token and not r.asked and not r.extras
+  return simple and 'alone' or 'unlike'
+end
+
+-- Jobs that simply succeeded, forgotten at once: ids. `tokens` is the place of the first token, each followed by how many items
 -- are under it.
 local function settle_forgotten(q, tokens, from, n, verdict, now)
   if not q.sound then -- a key of another type must be found before the first write
@@ -56,23 +64,32 @@ local function settle_forgotten(q, tokens, from, n, verdict, now)
     call('ZCARD', q.lease)
     if has_index(q) then call('ZCARD', q.ids) end
   end
-  local args, gone, of_batch, stale, m, i = ARGV, {}, {}, {}, 0, 0
+  local args, gone, alone, of_batch, stale, m, i = ARGV, {}, {}, {}, {}, 0, 0
   local lives = call('HMGET', q.live, unpack(args, from, from + n - 1))
   while i < n do
-    local token, last, batches = args[tokens], i + args[tokens + 1], {}
+    local token, last, ways = args[tokens], i + args[tokens + 1], {}
     for at = i + 1, last do
       local live, id = lives[at], args[from + at - 1]
-      if live and batches[live] == nil then batches[live] = is_batch_of(live, token) end
-      if live and batches[live] then
+      local way = live and (ways[live] or way_out(live, token))
+      if live then ways[live] = way end
+      if way == 'batch' then
         m = m + 1
         gone[m] = id
         of_batch[live] = (of_batch[live] or 0) + 1
+      elseif way == 'alone' then
+        m = m + 1
+        gone[m] = id
+        alone[#alone + 1] = id
       else
         if live and not q.sound then sound_lines(sound(q)) end
         if not live or not settle_one(q, id, token, verdict, '', now) then stale[#stale + 1] = at end
       end
     end
     i, tokens = last, tokens + 2
+  end
+  if #alone > 0 then
+    for j, fixed in ipairs(call('HMGET', q.jobs, unpack(alone))) do alone[j] = handle_in(fixed) end
+    at_last('ZREM', q.lease, alone)
   end
   if m > 0 then
     at_last('HDEL', q.live, gone)
