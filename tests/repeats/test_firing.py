@@ -12,6 +12,7 @@ from mita.model.repeat import Firing, Repeat, RepeatState
 from mita.model.time import DAY, HOUR, MINUTE, SECOND, Moment
 from mita.rules.show import as_datetime
 from mita.testing.contract.clocks import Ticker
+from mita.testing.contract.given import claim_one
 from tests.rules.test_cron import utc
 
 from .given import KEY, Scene
@@ -37,8 +38,9 @@ async def test_fires_keep_their_cadence_when_the_scheduler_is_late(scene: Scene,
         await scene.fire()
         await clock.tick(SECOND - late)
     fired = await scene.fired()
+    assert fired
     assert all((time - first) % SECOND == 0 for time in fired)
-    assert fired == [first + n * SECOND for n in range(4)]
+    assert not clock.fake or fired == [first + n * SECOND for n in range(4)], "on a real clock a test may miss one"
 
 
 @pytest.mark.parametrize("missed", POLICIES)
@@ -110,20 +112,22 @@ async def test_new_york_has_the_hour_that_comes_twice_once(scene: Scene) -> None
 
 
 async def test_an_overlapping_fire_makes_no_second_job(scene: Scene, clock: Ticker) -> None:
-    """A job that takes longer than the interval."""
+    """A job that takes longer than the interval. On a clock of its own a test may miss windows, which make no job either."""
     first = await scene.store.now()
     await scene.stands(Every(1), first, overlap="skip")
     await scene.fire()
-    [claim] = (await scene.store.claim(["mail"], 10, MINUTE, "w")).claims
+    claim = await claim_one(scene.store, queue="mail")
     for _ in range(2):
         await clock.tick(SECOND)
         await scene.fire()
-    assert await scene.fired() == [first]
+    assert await scene.fired() == [claim.fire_time]
     assert await scene.store.settle([Settlement(claim, Verdict(state=State.SUCCEEDED, keep=HOUR))]) == [True]
     await clock.tick(SECOND)
     await scene.fire()
-    assert await scene.fired() == [first, first + 3 * SECOND]
-    assert (await scene.repeat()).count == 4
+    assert len(await scene.fired()) == 2
+    if clock.fake:
+        assert await scene.fired() == [first, first + 3 * SECOND]
+        assert (await scene.repeat()).count == 4
 
 
 async def test_nothing_fires_at_its_end(scene: Scene) -> None:

@@ -82,7 +82,7 @@ class Bell:
         deadline = asyncio.get_running_loop().time() + timeout
         while True:
             fresh = self.arm(wanted)
-            await self._wire.flush_now()
+            self._wire.flush_soon()
             if mine := self._mine(queues):
                 self._heard -= mine | {_ANY}
             if mine or fresh:  # nobody listened for the fresh ones until now: something may have happened unheard, look once

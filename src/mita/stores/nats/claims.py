@@ -105,9 +105,8 @@ async def _take_plain(
         Out(home, pack(record), EXPECT % ticket.record.home)
         for home, record, ticket in zip(homes, records, tickets, strict=True)
     ]
-    index, *acks = await context.wire.store(messages)
+    index, *seqs = await context.wire.store(messages)
     await context.fail_point("between home and acknowledgement")
-    seqs = [0 if ack.conflict else ack.seq for ack in acks]
     left = set()
     if doubtful := [at for at, seq in enumerate(seqs) if not seq]:
         left = await _look_again(context, tickets, homes, records, seqs, doubtful)
@@ -117,7 +116,7 @@ async def _take_plain(
         for home, record, seq in zip(homes, records, seqs, strict=True)
         if seq
     ]
-    batches.opened(batch, index.seq, len(claims))
+    batches.opened(batch, index, len(claims))
     await context.wire.flush_now()
     return claims
 
@@ -132,8 +131,8 @@ async def _look_again(
     now = context.clock.now()
     valid = [at for at in doubtful if _stands(tickets[at], places[tickets[at].record.id], now)]
     messages = [Out(homes[at], pack(records[at]), EXPECT % places[tickets[at].record.id].home_seq) for at in valid]
-    for at, ack in zip(valid, await context.wire.store(messages), strict=True):
-        seqs[at] = 0 if ack.conflict else ack.seq
+    for at, seq in zip(valid, await context.wire.store(messages), strict=True):
+        seqs[at] = seq
     return {at for at in valid if not seqs[at]}
 
 

@@ -76,8 +76,8 @@ async def _put_plain(
 ) -> set[str]:
     """The ids of those that were let in: of which there is nothing, or only what was found by whoever looked."""
     messages = [_message(context, record, places[record.id].last if places else 0) for record in records]
-    acks = await context.wire.store(messages)
-    return {record.id for record, ack in zip(records, acks, strict=True) if not ack.conflict}
+    seqs = await context.wire.store(messages)
+    return {record.id for record, seq in zip(records, seqs, strict=True) if seq}
 
 
 def _message(context: Context, record: Record, last: int) -> Out:

@@ -99,8 +99,8 @@ async def _try_rewrite(
         results[at] = edit(record)
         messages.append(Out(message.subject, pack(results[at]), EXPECT % message.seq))
         places.append(at)
-    for at, ack in zip(places, await context.wire.store(messages), strict=True):
-        if ack.conflict:
+    for at, seq in zip(places, await context.wire.store(messages), strict=True):
+        if not seq:
             results[at] = None
             again.append(at)
     return again
@@ -160,13 +160,13 @@ async def _inherit(
     heirs = [replace(record, token=record.token + 1, worker=worker, lease_until=now + lease) for record, _ in overdue]
     messages = [batches.message(batch, now + lease, [home.subject for _, home in overdue])]
     messages += [Out(home.subject, pack(heir), EXPECT % home.seq) for heir, (_, home) in zip(heirs, overdue, strict=True)]
-    index, *acks = await context.wire.store(messages)
+    index, *seqs = await context.wire.store(messages)
     claims = [
-        as_claim(heir, now, Ref(home.subject, ack.seq, batch, heir))
-        for heir, (_, home), ack in zip(heirs, overdue, acks, strict=True)
-        if not ack.conflict
+        as_claim(heir, now, Ref(home.subject, seq, batch, heir))
+        for heir, (_, home), seq in zip(heirs, overdue, seqs, strict=True)
+        if seq
     ]
-    batches.opened(batch, index.seq, len(claims))
+    batches.opened(batch, index, len(claims))
     return claims
 
 

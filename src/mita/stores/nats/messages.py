@@ -6,6 +6,8 @@ import msgspec
 
 from mita.errors import StoreError
 
+from .errors import refused
+
 _HEAD = b"NATS/1.0\r\n"
 _CONFLICTS = (10071, 10164, 10176)  # another sequence, the same within a batch, a batch that was given up
 
@@ -25,15 +27,10 @@ class Problem(msgspec.Struct):
 
 
 class Ack(msgspec.Struct):
-    """The server's answer to a publish."""
+    """The server's answer to a publish, when there is more to it than the sequence."""
 
     seq: int = 0
     error: Problem | None = None
-
-    @property
-    def conflict(self) -> bool:
-        """Somebody else wrote to that subject since we looked."""
-        return self.error is not None and self.error.err_code in _CONFLICTS
 
 
 _read = msgspec.json.Decoder(Ack).decode
@@ -44,12 +41,17 @@ def nobody_heard(answer: bytes | int) -> bool:
     return not isinstance(answer, int) and answer[:8] == b"NATS/1.0"
 
 
-def read_ack(answer: bytes | int) -> Ack:
+def stored_at(answer: bytes | int) -> int:
+    """The sequence under which it was stored; 0 when somebody else wrote to that subject since we looked. Any other refusal
+    is raised."""
     if isinstance(answer, int):
-        return Ack(answer)
+        return answer
     if nobody_heard(answer):
         raise StoreError("no JetStream answers: it is not enabled, or its stream has no leader now", transient=True)
-    return _read(answer)
+    ack = _read(answer)
+    if ack.error is not None and ack.error.err_code not in _CONFLICTS:
+        raise refused(ack.error.err_code, ack.error.description)
+    return ack.seq if ack.error is None else 0
 
 
 def framed(message: Out, reply: bytes) -> bytes:

@@ -9,8 +9,9 @@ from msgspec import Struct
 from mita.model.time import Wait
 
 from .context import Context, Line
+from .link import Hear
 from .records import Record, read_record
-from .wire import PATIENCE, Hear, Wire
+from .wire import PATIENCE, Wire
 
 EMPTY = (b"404", b"408", b"000")  # nothing there, nothing came in time, and a connection that was lost
 ELECTION = 0.5  # seconds for which a line without a leader is asked again, before the claim goes on without it
@@ -20,7 +21,6 @@ A_MOMENT = 0.005
 class Ticket(Struct):
     """A job in a worker's hands: not claimed yet, and given to another in a few seconds if nothing is done about it."""
 
-    subject: str
     reply: bytes
     seq: int
     record: Record
@@ -76,7 +76,7 @@ class Hand:
         self._wire = wire
         self._room = room
 
-    def deliver(self, subject: bytes, reply: bytes, data: bytes, _: bytes | None) -> None:
+    def deliver(self, _: bytes, reply: bytes, data: bytes, __: bytes | None) -> None:
         consumer, sequence = _origin(reply)
         self.delivered += 1
         record = read_record(data) if data else None
@@ -85,7 +85,7 @@ class Hand:
         elif not record.gone:  # and what is not ours is not ours to remove
             if sequence > self._wire.seen:
                 self._wire.seen = sequence
-            self.tickets.append(Ticket(subject.decode(), reply, sequence, record))
+            self.tickets.append(Ticket(reply, sequence, record))
         left = self._room.get(consumer, 0) - 1
         if left > 0:
             self._room[consumer] = left
@@ -108,8 +108,11 @@ class Hand:
 
 def _origin(reply: bytes) -> tuple[bytes, int]:
     """Consumer and sequence: `$JS.ACK.stream.CONSUMER.delivered.SEQUENCE…`, two tokens later when there are domains."""
-    parts = reply.split(b".")
-    return (parts[3], int(parts[5])) if len(parts) == 9 else (parts[5], int(parts[7]))
+    if reply.count(b".") == 8:
+        _, _, _, consumer, _, sequence, _ = reply.split(b".", 6)
+    else:
+        _, _, _, _, _, consumer, _, sequence, _ = reply.split(b".", 8)
+    return consumer, int(sequence)
 
 
 def acknowledge(context: Context, tickets: list[Ticket]) -> None:

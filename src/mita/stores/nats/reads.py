@@ -15,7 +15,8 @@ from msgspec import Struct
 
 from mita.errors import StoreError
 
-from .wire import PATIENCE, RECONNECT_PATIENCE, Wire
+from .link import RECONNECT_PATIENCE
+from .wire import PATIENCE, Wire
 
 ASK_FOR = 400  # subjects in one question; the server gives at most 1,024 answers to one
 BATCH = 5000  # the server counts what is left once for each answer, which takes it longer the more there is

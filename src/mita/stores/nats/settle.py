@@ -20,7 +20,7 @@ from . import indexes
 from .context import Context
 from .messages import Out
 from .records import Record, Ref, noted
-from .tx import EXPECT, Place, Tx, forgotten, home_message, soon, ticket_message, transact
+from .tx import EXPECT, GONE, Place, Tx, home_message, soon, ticket_message, transact
 
 TOGETHER = 100  # jobs with keys in one batch
 
@@ -40,7 +40,8 @@ async def settle(context: Context, settlements: Sequence[Settlement]) -> list[bo
 
 def is_simple(settlement: Settlement) -> bool:
     """It ends a job without keys, so that no claim can depend on it."""
-    return settlement.verdict.state in TERMINAL and settlement.verdict.hold is None and _is_plain(settlement)
+    claim, verdict = settlement.claim, settlement.verdict
+    return claim.resource is None and claim.unique is None and verdict.hold is None and verdict.state in TERMINAL
 
 
 def _is_plain(settlement: Settlement) -> bool:
@@ -56,30 +57,32 @@ async def _settle_plain(
 ) -> list[int]:
     """Those whose home is as it was when they were claimed, all at once; gives the others."""
     now = context.clock.now()
-    messages, records = [], []
+    messages = []
+    back: dict[int, Record] = {}  # those that go back to the queue
     for at in plain:
         ref, verdict = settlements[at].claim.ref, settlements[at].verdict
         if _is_forgotten(ref.record, verdict):
-            record = forgotten(ref.record, verdict.state)
+            body, headers = GONE
         else:
             record = replace(ref.record, **put_down(ref.record, verdict, now))
-        body, headers = home_message(context, record, now)
+            body, headers = home_message(context, record, now)
+            if record.state is State.QUEUED:
+                back[at] = record
         messages.append(Out(ref.home, body, headers + EXPECT % ref.seq))
-        records.append(record)
-    acks = await context.wire.store(messages)
-    tickets, doubtful = [], []
-    for at, message, record, ack in zip(plain, messages, records, acks, strict=True):
-        took[at] = not ack.conflict
-        if ack.conflict:
-            doubtful.append(at)
-        elif record.state is State.QUEUED and soon(record, now):
-            tickets.append(ticket_message(context, record, message.subject, ack.seq, now))
+    seqs = dict(zip(plain, await context.wire.store(messages), strict=True))
+    for at, seq in seqs.items():
+        took[at] = seq > 0
+    await _queue_up(context, [(record, settlements[at].claim.ref.home, seqs[at]) for at, record in back.items()], now)
+    return [at for at, seq in seqs.items() if not seq]
+
+
+async def _queue_up(context: Context, back: Sequence[tuple[Record, str, int]], now: Moment) -> None:
+    tickets = [ticket_message(context, record, home, seq, now) for record, home, seq in back if seq and soon(record, now)]
     if tickets:
         await context.fail_point("between home and ticket")
         await context.wire.store(tickets)
-    if back := {record.queue for record in records if record.state is State.QUEUED}:
-        context.ring(back)
-    return doubtful
+    if back:
+        context.ring({record.queue for record, _, _ in back})
 
 
 def _is_forgotten(record: Record, verdict: Verdict) -> bool:

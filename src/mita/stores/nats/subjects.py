@@ -50,9 +50,13 @@ class Subjects:
         self.anchor = f"{self.root}.m.anchor"
         self._home = f"{self.root}.j.h"
         self._ready = f"{self.root}.j.r"
+        self._homes: dict[str, str] = {}  # by queue: asked for once for every job
 
     def home(self, queue: str, id: str) -> str:
-        return f"{self._home}.{token(queue)}.-.{token(id)}"
+        prefix = self._homes.get(queue)
+        if prefix is None:
+            prefix = self._homes[queue] = f"{self._home}.{token(queue)}.-."
+        return prefix + token(id)
 
     def homes(self, queue: str | None = None) -> str:
         return f"{self._home}.{'*' if queue is None else token(queue)}.-.*"

@@ -48,6 +48,7 @@ EXPECT = b"Nats-Expected-Last-Subject-Sequence: %d\r\n"
 EXPECT_AT = EXPECT + b"Nats-Expected-Last-Subject-Sequence-Subject: %b\r\n"
 SCHEDULE = b"Nats-Schedule: @at %b\r\nNats-Schedule-Target: %b\r\nNats-Rollup: sub\r\n"
 TTL = b"Nats-TTL: %ds\r\n"
+GONE = pack(Record("", "", "", State.CANCELLED, 0, 0, 0, b"", gone=True)), TTL % FORGET  # the home of a forgotten job
 
 T = TypeVar("T")
 
@@ -92,10 +93,8 @@ def home_message(context: Context, record: Record, now: Moment) -> tuple[bytes, 
         at = fires(record, now)
         return pack(replace(record, fires=at)), SCHEDULE % (as_stamp(at), ready)
     if record.state in TERMINAL:
-        if record.gone and not record.task:
-            return pack(record), TTL % FORGET
         if record.gone or record.expires is None or record.expires <= now:
-            return pack(forgotten(record, record.state)), TTL % FORGET
+            return GONE
         return pack(record), TTL % (seconds(record.expires - now) + SLACK)
     return pack(record), b""
 
@@ -116,10 +115,6 @@ def soon(record: Record, now: Moment) -> bool:
 
 def seconds(wait: Wait) -> int:
     return max(1, -(-wait // SECOND))
-
-
-def forgotten(record: Record, state: State) -> Record:
-    return Record(record.id, "", record.queue, state, record.priority, 0, 0, b"", token=record.token, gone=True)
 
 
 def ticket_message(context: Context, record: Record, home: str, seq: int, now: Moment) -> Out:
@@ -213,12 +208,12 @@ class Tx:
             Out(subject, body, headers + EXPECT % self._expected(subject)) for subject, (body, headers) in self._put.items()
         ]
         if len(messages) == 1:
-            [ack] = await self.context.wire.store(messages)
+            [last] = await self.context.wire.store(messages)
         else:
-            ack = await self.context.wire.store_together(messages)
-        if ack.conflict:
+            last = await self.context.wire.store_together(messages)
+        if not last:
             return False
-        first = ack.seq - len(messages) + 1
+        first = last - len(messages) + 1
         self.written = {message.subject: first + at for at, message in enumerate(messages)}
         await self._queue_up()
         await self._ring()
