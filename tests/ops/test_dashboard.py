@@ -1,6 +1,12 @@
 """The dashboard: every query over metrics that exist, every metric somewhere on it, and all of it on a real scrape."""
 
 import asyncio
+import itertools
+import json
+import re
+import shutil
+import string
+import subprocess
 
 import pytest
 from prometheus_client import CollectorRegistry
@@ -44,6 +50,43 @@ def test_a_name_that_is_wrong_would_be_noticed() -> None:
     assert unknown("rate(mita_retried_total[5m])") == ["mita_retried_total"]
     assert unknown('mita_jobs{queue="a", task="b"}') == ["mita_jobs{task}"]
     assert unknown("sum by (reason) (mita_started_total)") == ["by (reason)"]
+
+
+def test_grafana_has_what_it_needs_to_draw_it() -> None:
+    """By the documentation of its JSON model: no Grafana is at hand to open it."""
+    board = json.loads(FILE.read_text())
+    assert re.fullmatch(r"[a-zA-Z0-9_-]{1,40}", board["uid"])
+    assert isinstance(board["schemaVersion"], int)
+    variables = {one["name"]: one["type"] for one in board["templating"]["list"]}
+    assert variables == {"datasource": "datasource", "queue": "query", "task": "query"}
+    panels = board["panels"]
+    assert len({panel["id"] for panel in panels}) == len(panels) == len(PANELS)
+    for panel in panels:
+        assert panel["type"] in ("stat", "timeseries")
+        assert panel["datasource"] == {"type": "prometheus", "uid": "${datasource}"}
+        assert panel["fieldConfig"]["defaults"]["unit"] in ("short", "ops", "s", "percentunit")
+        refs = [target["refId"] for target in panel["targets"]]
+        assert refs == [*string.ascii_uppercase[: len(refs)]]
+        used = {name for target in panel["targets"] for name in re.findall(r"\$(\w+)", target["expr"])}
+        assert used <= {*variables, "__rate_interval"}
+
+
+def test_no_panel_lies_on_another() -> None:
+    taken: dict[tuple[int, int], str] = {}
+    for panel in json.loads(FILE.read_text())["panels"]:
+        place = panel["gridPos"]
+        assert place["x"] + place["w"] <= 24
+        for cell in itertools.product(
+            range(place["x"], place["x"] + place["w"]), range(place["y"], place["y"] + place["h"])
+        ):
+            assert cell not in taken, f"{panel['title']} lies on {taken[cell]}"
+            taken[cell] = panel["title"]
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_a_legend_names_what_its_query_keeps(name: str) -> None:
+    kept = re.search(r"by \(([^)]*)\)", QUERIES[name])
+    assert set(re.findall(r"{{(\w+)}}", name)) <= set(kept[1].split(", ") if kept else [])
 
 
 async def scraped(registry: CollectorRegistry) -> str:
@@ -90,7 +133,8 @@ def series_of(pages: list[str]) -> list[Series]:
 
 
 async def test_every_query_has_an_answer_in_a_real_scrape() -> None:
-    series = series_of(await recorded())
+    pages = await recorded()
+    series = series_of(pages)
     assert {one.labels[NAME] for one in series} == set(known())
     for one in series:
         assert set(one.labels) - {NAME} <= known()[one.labels[NAME]]
@@ -98,3 +142,8 @@ async def test_every_query_has_an_answer_in_a_real_scrape() -> None:
     empty = [name for name, query in QUERIES.items() if not data.ask(as_prometheus_sees(query), STEP)]
     assert empty == []
     assert [rule.name for rule in rules() if firing(rule, data, STEP, STEP)] == [], "all is well in that minute"
+    if (promtool := shutil.which("promtool")) is not None:
+        told = await asyncio.to_thread(
+            subprocess.run, [promtool, "check", "metrics"], input=pages[-1], capture_output=True, text=True, check=False
+        )
+        assert told.returncode == 0, told.stdout + told.stderr
