@@ -21,6 +21,7 @@ T = TypeVar("T")
 PAUSES = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)  # seconds before each new try, each with jitter
 PATIENCE = 5.0  # seconds that closing waits for calls that are under way
 UNSYNCED = ask("unsynced")
+STILL = "begin isolation level repeatable read, read only"
 _IDLE = pq.TransactionStatus.IDLE
 
 
@@ -156,13 +157,13 @@ async def drive(connection: Connection, place: Place, steps: Steps[T]) -> T:
 async def _run(connection: Connection, place: Place, step: Step, *, begin: bool, end: bool) -> list[Rows]:
     asks = step.asks if step.synced else [UNSYNCED, *step.asks]
     texts = [place.bound(question) for question in asks]
-    alone = begin and end  # what a pipeline sends in one go is a transaction by itself
+    alone = begin and end and not step.still  # what a pipeline sends in one go is a transaction by itself
     if alone and len(texts) <= 1:
         cursors = [await connection.execute(text, values, binary=True) for text, values in texts]
     else:
         async with connection.pipeline():
             if begin and not alone:
-                await connection.execute("begin")
+                await connection.execute(STILL if step.still else "begin")
             cursors = [await connection.execute(text, values, binary=True) for text, values in texts]
             if end and not alone:
                 await connection.execute("commit")

@@ -32,7 +32,8 @@ def queue_names(_: Act) -> Steps[list[str]]:
 
 
 def queues(_: Act) -> Steps[list[QueueView]]:
-    names, counts, ready = yield Step(ask("queues"), ask("counts"), ask("ready"), last=True)
+    """A job that starts between two of these questions would be counted as one that is not due."""
+    names, counts, ready = yield Step(ask("queues"), ask("counts"), ask("ready"), last=True, still=True)
     views: dict[str, dict[str, Any]] = {name: {"scheduled": 0, "paused": paused} for name, paused in names}
     for name, state, count in counts:
         views.setdefault(name, {"scheduled": 0})["scheduled" if state == State.QUEUED else state] = count
@@ -72,7 +73,7 @@ def workers(_: Act) -> Steps[list[WorkerView]]:
 def resources(_: Act, queue: str | None, key: str | None) -> Steps[list[ResourceView]]:
     which = {"queue": queue, "key": key}
     held_by, waited_for, on_hold = yield Step(
-        ask("holders", **which), ask("waiting", **which), ask("holds", **which), last=True
+        ask("holders", **which), ask("waiting", **which), ask("holds", **which), last=True, still=True
     )
     holders: dict[tuple[str, str], list[Holder]] = {}
     for where, name, id, worker, since in held_by:

@@ -31,14 +31,15 @@ def ask(name: str, /, **values: Any) -> Ask:
 class Step:
     """Statements that need not wait for each other's answers. `last`: the transaction ends with them; what is asked
     afterwards is a transaction of its own. Not `synced`: its commit does not wait for the disk, so a crash of the server may
-    undo it; whoever says so says what that would mean."""
+    undo it; whoever says so says what that would mean. `still`: they only look, and all see the same moment."""
 
-    __slots__ = ("asks", "last", "synced")
+    __slots__ = ("asks", "last", "still", "synced")
 
-    def __init__(self, *asks: Ask | None, last: bool = False, synced: bool = True) -> None:
+    def __init__(self, *asks: Ask | None, last: bool = False, synced: bool = True, still: bool = False) -> None:
         self.asks = [one for one in asks if one is not None]
         self.last = last
         self.synced = synced
+        self.still = still
 
 
 Steps: TypeAlias = Generator[Step, list[Rows], T]

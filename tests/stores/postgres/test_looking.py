@@ -1,0 +1,30 @@
+"""Looking: what belongs together is seen at one moment."""
+
+from typing import Any
+
+import psycopg
+import pytest
+
+from mita.stores.postgres import PostgresStore
+from mita.stores.postgres.connection import Connection
+from mita.testing.contract.given import QUEUE, claims, put
+
+
+async def test_a_job_that_starts_while_queues_are_counted_is_counted_as_it_was(
+    store: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """I13. It starts after the first statement that has counted it, and before the one that says how many are due."""
+    await put(store)
+    execute, counts = psycopg.AsyncConnection.execute, store._place.sql["counts"]
+
+    async def and_then_it_starts(connection: Connection, text: Any, *rest: Any, **how: Any) -> Any:
+        cursor = await execute(connection, text, *rest, **how)
+        if text == counts:
+            assert await cursor.fetchone() is not None, "the server has counted"
+            await cursor.scroll(0, mode="absolute")
+            assert len(await claims(store, 1)) == 1
+        return cursor
+
+    monkeypatch.setattr(psycopg.AsyncConnection, "execute", and_then_it_starts)
+    [view] = await store.queues()
+    assert (view.name, view.scheduled, view.ready, view.running) == (QUEUE, 0, 1, 0)
