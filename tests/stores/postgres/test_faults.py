@@ -16,9 +16,11 @@ from mita.model.outcome import Settlement
 from mita.model.view import JobFilter
 from mita.ports.ids import new_ids
 from mita.stores.postgres import PostgresStore
+from mita.stores.postgres.steps import ask
 from mita.testing.contract.given import LONG, QUEUE, claims, crash, job, put, succeed
 
 from .server import Server
+from .shared import fresh_url
 
 T = TypeVar("T")
 LEASE = 1500  # ms
@@ -222,3 +224,30 @@ async def test_a_server_that_hangs_is_not_waited_for_for_ever(own: Server, monke
     await put(again)  # what it was asked meanwhile is done, or not
     assert await claims(again, 10)
     await again.close()
+
+
+async def test_who_is_stopped_in_the_middle_of_a_transaction_is_ended_by_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """I12. Servers before 17 take a transaction that is half sent for one that is at work, and never end it."""
+    monkeypatch.setattr("mita.stores.postgres.claims.LONGEST", 0)
+    url = fresh_url("pg16")
+    stopped, other = PostgresStore(url), PostgresStore(url)
+    await stopped.open()
+    await other.open()
+    id = await put(stopped)
+    [held] = (await stopped.claim([QUEUE], 1, 0, "w")).claims
+    connection = await stopped._work.connection()
+    forget = ask("forget", ids=f"{{{id}}}", tokens=f"{{{held.token}}}")
+    pipeline = connection.pipeline()
+    await pipeline.__aenter__()
+    cursor = await connection.execute(*stopped._place.bound(forget))
+    assert await cursor.fetchone() is not None, "its row is locked, and the end of the transaction not yet sent"
+    heirs: list[Claim] = []
+    async with asyncio.timeout(30):
+        while not heirs:
+            heirs = await other.reap(1, LEASE, "heir")
+    with pytest.raises(psycopg.OperationalError):
+        await pipeline.__aexit__(None, None, None)
+    assert [heir.id for heir in heirs] == [id]
+    assert await stopped.settle([succeed(held)]) == [False], "on a new connection"
+    await other.close()
+    await stopped.close()

@@ -11,6 +11,7 @@ from mita.model.time import Wait
 
 from . import keys
 from .arrays import numbers, texts
+from .connection import LONGEST, OURS
 from .marks import Marks, lines
 from .settle import Batch, after_a_lost_answer, settle
 from .steps import Act, Ask, Row, Rows, Step, Steps, ask
@@ -178,7 +179,7 @@ def _answer(holding: dict[tuple[str, int], str | None], claim: Claim) -> Held:
 
 
 def reap(act: Act, limit: int, lease: Wait, worker: str) -> Steps[list[Claim]]:
-    [over] = yield Step(ask("ended_holds", queues=None))
+    _, over = yield Step(ask("end_stopped", ours=OURS, seconds=LONGEST), ask("ended_holds", queues=None))
     yield from keys.wake_all(act, over)
     [free] = yield Step(ask("waited_keys"))
     yield from keys.wake_all(act, free)

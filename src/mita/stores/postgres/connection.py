@@ -32,8 +32,11 @@ TUNED = {
     "idle_in_transaction_session_timeout": "10s",
     "lock_timeout": "5s",
 }
-# Also in the middle of sending one, where the server does not count it as idle; older servers know no limit for that.
-TUNED_SINCE_17 = {"transaction_timeout": "60s"}
+# Also in the middle of sending one, where the server does not count it as idle. Older servers know no limit for that: there
+# a lock that many can have marks the session as ours, and the workers that still run end it (`end_stopped`).
+LONGEST = 60  # seconds
+TUNED_SINCE_17 = {"transaction_timeout": f"{LONGEST}s"}
+OURS = 0x6D697461
 UNTUNED = {"jit": "off"}
 
 _DEFAULTS = {"application_name": "mita", "connect_timeout": "10", "keepalives_idle": "15", "keepalives_interval": "5"}
@@ -133,8 +136,10 @@ async def _examine(connection: Connection, told: dict[str, Any], settings: dict[
         return
     if settings is TUNED and version >= 170000:
         settings = TUNED | TUNED_SINCE_17
-    wanted = ", ".join(f"set_config('{name}', '{value}', false)" for name, value in settings.items())
-    await connection.execute(f"select {wanted}".encode(), prepare=False)
+    wanted = [f"set_config('{name}', '{value}', false)" for name, value in settings.items()]
+    if settings is TUNED:
+        wanted.append(f"pg_advisory_lock_shared({OURS})")
+    await connection.execute(f"select {', '.join(wanted)}".encode(), prepare=False)
 
 
 def is_pooled(connection: Connection) -> bool:
