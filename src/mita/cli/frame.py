@@ -8,14 +8,14 @@ from msgspec import Struct
 from mita.model.record import JobRecord, Shown
 from mita.model.view import QueueView, WorkerView
 from mita.rules.obstacles import CLOCK_TOLERANCE
-from mita.rules.show import as_datetime, span
+from mita.rules.show import span
 
 from .desk import Desk, shown
 from .look import job_data
-from .queues import queue_data, worker_data
-from .screen import Report, listed
+from .queues import NO_QUEUES, NO_WORKERS, oldest, paused, queue_data, rate, seen, served, worker_data
+from .screen import Report
 from .table import Column, Table
-from .words import bar, brief, counted, progress, relative
+from .words import bar, brief, counted, progress
 
 BAR = 20
 WAITING = (Shown.READY, Shown.SCHEDULED, Shown.BLOCKED)
@@ -51,8 +51,8 @@ async def look(desk: Desk) -> Frame:
 def report(frame: Frame, height: int | None = None) -> Report:
     """`height`: as many lines as there is room for; jobs give way first."""
     parts: list[str | Table] = [_head(frame), ""]
-    parts.append(_queues(frame) if frame.queues else "no queues yet: the first job of a queue makes it")
-    parts += ["", _workers(frame) if frame.workers else "no worker is alive: start one with `mita worker module:app`"]
+    parts.append(_queues(frame) if frame.queues else NO_QUEUES)
+    parts += ["", _workers(frame) if frame.workers else NO_WORKERS]
     used = 6 + len(frame.queues) + len(frame.workers)
     room = len(frame.jobs) if height is None else max(height - used - 2, 0)
     if frame.jobs and room:
@@ -64,12 +64,12 @@ def report(frame: Frame, height: int | None = None) -> Report:
 
 
 def _head(frame: Frame) -> str:
-    slots, rate = sum(worker.slots for worker in frame.workers), sum(worker.rate for worker in frame.workers)
+    slots, runs = sum(worker.slots for worker in frame.workers), sum(worker.rate for worker in frame.workers)
     waiting = sum(_depth(view) for view in frame.queues)
     return (
         f"mita top · {frame.place} · {frame.now:%H:%M:%S} UTC · {counted(waiting, 'job')} waiting, "
         f"{frame.running:,} running, {counted(len(frame.workers), 'worker')} with {counted(slots, 'slot')}, "
-        f"{rate:,.1f} runs/s"
+        f"{runs:,.1f} runs/s"
     )
 
 
@@ -86,8 +86,8 @@ def _queues(frame: Frame) -> Table:
             _depth(view),
             *(getattr(view, state) for state in states),
             f"{frame.rate(view.name):,.1f}/s",
-            "" if view.oldest is None else span(view.oldest),
-            "" if view.paused is None else "paused",
+            oldest(view),
+            paused(view),
         )
         for view in frame.queues
     ]
@@ -112,11 +112,11 @@ def _workers(frame: Frame) -> Table:
             str(worker.pid),
             worker.running,
             worker.slots,
-            f"{worker.rate:,.1f}/s",
+            rate(worker),
             _clock(worker),
             worker.version,
-            relative(as_datetime(worker.seen), frame.now),
-            listed(worker.queues) or "all",
+            seen(worker, frame.now),
+            served(worker),
         )
         for worker in frame.workers
     ]

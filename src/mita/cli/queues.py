@@ -1,5 +1,6 @@
 """Queues, keys and workers: `queues`, `pause`, `resume`, `hold`, `unhold`, `workers`."""
 
+from datetime import datetime
 from typing import Any
 
 from mita.errors import UsageError
@@ -13,6 +14,8 @@ from .screen import Report, listed
 from .table import Column, Table
 from .words import clock, relative
 
+NO_QUEUES = "no queues yet: the first job of a queue makes it"
+NO_WORKERS = "no worker is alive: start one with `mita worker module:app`"
 _COUNTS = ("ready", "scheduled", "blocked", "running", "succeeded", "failed", "cancelled")
 _GIVES = {"cancelled": 3, "succeeded": 2}
 
@@ -42,21 +45,17 @@ async def show_queues(desk: Desk) -> Report:
     views = await desk.app.queues()
     data = {"queues": [queue_data(view) for view in views]}
     if not views:
-        return Report(data, "no queues yet: the first job of a queue makes it")
+        return Report(data, NO_QUEUES)
     counts = [Column(name, right=True, gives=_GIVES.get(name, 0)) for name in _COUNTS]
-    rows = [
-        (
-            view.name,
-            *(getattr(view, name) for name in _COUNTS),
-            "" if view.oldest is None else span(view.oldest),
-            _paused(view),
-        )
-        for view in views
-    ]
+    rows = [(view.name, *(getattr(view, name) for name in _COUNTS), oldest(view), paused(view)) for view in views]
     return Report(data, Table((Column("queue", gives=1), *counts, Column("oldest", right=True), "paused"), rows))
 
 
-def _paused(view: QueueView) -> str:
+def oldest(view: QueueView) -> str:
+    return "" if view.oldest is None else span(view.oldest)
+
+
+def paused(view: QueueView) -> str:
     return "" if view.paused is None else "paused"
 
 
@@ -127,7 +126,7 @@ async def show_workers(desk: Desk) -> Report:
     views = await (await desk.store()).workers()
     data = {"workers": [worker_data(view) for view in views]}
     if not views:
-        return Report(data, "no worker is alive: start one with `mita worker module:app`")
+        return Report(data, NO_WORKERS)
     now = await desk.now()
     columns = (
         Column("name", gives=1),
@@ -146,15 +145,28 @@ async def show_workers(desk: Desk) -> Report:
             str(view.pid),
             view.running,
             view.slots,
-            f"{view.rate:g}/s",
+            rate(view),
             relative(as_datetime(view.started), now),
-            relative(as_datetime(view.seen), now),
-            listed(view.queues) or "all",
+            seen(view, now),
+            served(view),
             listed(view.tasks),
         )
         for view in views
     ]
     return Report(data, Table(columns, rows))
+
+
+def rate(view: WorkerView) -> str:
+    return f"{view.rate:,.1f}/s"
+
+
+def seen(view: WorkerView, now: datetime) -> str:
+    return relative(as_datetime(view.seen), now)
+
+
+def served(view: WorkerView) -> str:
+    """Its queues."""
+    return listed(view.queues) or "all"
 
 
 def worker_data(view: WorkerView) -> dict[str, Any]:
