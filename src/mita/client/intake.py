@@ -17,17 +17,17 @@ def new_jobs(calls: Sequence[Call[Any]], headers: bytes = b"") -> list[NewJob]:
         NewJob(
             id=id,
             task=call.task,
-            queue=call.options.queue,
+            queue=(options := call.options).queue,
             payload=call.payload,
-            options=call.options.packed,
+            options=options.packed,
             headers=headers,
-            priority=call.options.priority,
-            when=call.options.when,
+            priority=options.priority,
+            when=options.when,
             unique=call.unique,
-            unique_for=call.options.unique_for,
+            unique_for=options.unique_for,
             resource=call.resource,
-            limit=call.options.limit,
-            when_busy=call.options.when_busy,
+            limit=options.limit,
+            when_busy=options.when_busy,
         )
         for id, call in zip(new_ids(len(calls)), calls, strict=True)
     ]

@@ -62,12 +62,13 @@ class Bell:
         failures = 0
         while True:
             with suppress(*DRIVER_ERRORS):
-                failures = 0 if await self._heard_something() else failures
+                await self._listen_once()
+                failures = 0
             await asyncio.sleep(BACKOFF[min(failures, len(BACKOFF) - 1)] * random.uniform(0.5, 1.0))
             failures += 1
 
-    async def _heard_something(self) -> bool:
-        """Listens until the connection is cut, and says whether there was one."""
+    async def _listen_once(self) -> None:
+        """Until the connection is cut; raises if there was none."""
         connection, cut = self._connect(), asyncio.Event()
         try:
             await connection.connect()  # type: ignore[no-untyped-call]
@@ -76,7 +77,6 @@ class Bell:
             self._listening.set()
             self._ring({ANYTHING})
             await cut.wait()
-            return True
         finally:
             with suppress(*DRIVER_ERRORS):
                 await connection.disconnect(nowait=True)

@@ -8,7 +8,7 @@ from typing import Any
 from mita.model.job import NewJob, Receipt
 
 from .link import Doubt
-from .packing import meta, packed
+from .packing import is_plain, meta, packed
 from .room import Room, parts
 
 
@@ -44,18 +44,16 @@ async def _take_in(room: Room, jobs: Sequence[NewJob]) -> list[Receipt]:
 
 def _as_args(room: Room, jobs: Sequence[NewJob]) -> tuple[list[str], list[Any], list[Any]]:
     """The roots of the queues, and kinds and items as `lua/include/intake.lua` reads them."""
-    numbers: dict[str, int] = {}
-    for job in jobs:
-        if job.queue not in numbers:
-            numbers[job.queue] = len(numbers) + 1
-    metas = [meta(job, numbers[job.queue]) for job in jobs]
+    queues = list(dict.fromkeys([job.queue for job in jobs]))
     kinds: list[Any] = [len(jobs), b""]
-    if any(metas):
+    if len(queues) > 1 or not all(map(is_plain, jobs)):
+        numbers = {queue: number for number, queue in enumerate(queues, 1)}
+        metas = [meta(job, numbers[job.queue]) for job in jobs]
         kinds = [part for kind, alike in groupby(metas) for part in (len(list(alike)), kind)]
     items: list[Any] = [None] * (2 * len(jobs))
     items[::2] = [job.id for job in jobs]
     items[1::2] = map(packed, jobs)
-    return [room.keys.queue(queue) for queue in numbers], kinds, items
+    return list(map(room.keys.queue, queues)), kinds, items
 
 
 def one_by_one(room: Room, jobs: Sequence[NewJob]) -> tuple[list[str], list[Any]]:

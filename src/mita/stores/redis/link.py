@@ -2,8 +2,8 @@
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Protocol, TypeVar
+from collections.abc import Sequence
+from typing import Any, Protocol
 
 from redis.asyncio.cluster import RedisCluster
 from redis.asyncio.connection import AbstractConnection, Connection
@@ -18,7 +18,6 @@ from .errors import DRIVER_ERRORS, explained, is_cut
 from .scripts import script
 from .wire import NotSent, Wire
 
-T = TypeVar("T")
 BACKOFF = (0.05, 0.1, 0.2, 0.4, 0.8)  # seconds before each new try
 
 
@@ -100,17 +99,10 @@ class Link:
     async def run(self, name: str, roots: Sequence[str], *args: Any, doubt: Doubt | None = None, again: bool = True) -> Any:
         """Run a script. `again`: twice is as good as once, so it may be tried again when nobody knows what became of it."""
         known = script(name)
-
-        async def once() -> Any:
-            try:
-                return await self.driver.ask("EVALSHA", known.sha, len(roots), *roots, *args)
-            except NoScriptError:  # it was not run: the server has forgotten it, and is told it again in the same breath
-                return await self.driver.ask("EVAL", known.text, len(roots), *roots, *args)
-
-        return await self._patiently(once, doubt or Doubt(), again)
+        return await self._patiently(("EVALSHA", known.sha, len(roots), *roots, *args), doubt, again, known.text)
 
     async def command(self, *parts: Any) -> Any:
-        return await self._patiently(lambda: self.driver.ask(*parts), Doubt(), again=True)
+        return await self._patiently(parts, None, again=True)
 
     async def once(self, *parts: Any) -> Any:
         """A command without patience: for whoever must know at once."""
@@ -119,15 +111,19 @@ class Link:
         except DRIVER_ERRORS as error:
             raise explained(error, self._where) from error
 
-    async def _patiently(self, act: Callable[[], Awaitable[T]], doubt: Doubt, again: bool) -> T:
+    async def _patiently(self, parts: tuple[Any, ...], doubt: Doubt | None, again: bool, text: str = "") -> Any:
         tries = 0
         while True:
             try:
-                return await act()
+                return await self.driver.ask(*parts)
+            except NoScriptError:  # it was not run: the server has forgotten it, and is told it again in the same breath
+                parts = ("EVAL", text, *parts[2:])
+                continue
             except DRIVER_ERRORS as error:
                 sent = not isinstance(error, NotSent)
                 if tries == len(BACKOFF) or not is_cut(error) or (sent and not again):
                     raise explained(error, self._where) from error
-                doubt.justified = doubt.justified or sent
+                if doubt is not None:
+                    doubt.justified = doubt.justified or sent
             await asyncio.sleep(BACKOFF[tries] * random.uniform(0.5, 1.0))
             tries += 1

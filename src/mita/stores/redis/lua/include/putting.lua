@@ -10,6 +10,7 @@ local function head_of(now, due, priority) return pack_struct('>BBI8BI8BB', 0x9f
 local function put(kind, items, at, n, known, refused, age)
   local q, line, unique, head, flag = kind.q, kind.line, kind.unique, kind.head, kind.flag
   local fixed, m, l, due = q.fixed, q.n, line.n, not kind.listed and kind.due
+  local high, length, beginning -- ages follow one another: all but the last byte is mostly that of the job before
   for i = at, at + n * 2 - 2, 2 do
     local id = items[i]
     local there = known[id] and id or (unique and q.taken[unique])
@@ -18,8 +19,14 @@ local function put(kind, items, at, n, known, refused, age)
       refused[#refused + 1] = there
     else
       age = age + 1
-      local handle = pack_struct('>I8', age) .. flag .. id
-      fixed[m + 1], fixed[m + 2] = id, head .. char(#handle) .. handle .. items[i + 1]
+      local low = age % 256
+      if not high or low == 0 then high = pack_struct('>I8', age):sub(1, 7) end
+      local handle = high .. char(low) .. flag .. id
+      if length ~= #handle then
+        length = #handle
+        beginning = head .. char(length)
+      end
+      fixed[m + 1], fixed[m + 2] = id, beginning .. handle .. items[i + 1]
       m = m + 2
       if due then
         l = l + 1
