@@ -73,6 +73,7 @@ class Bunch(Struct, frozen=True, array_like=True, gc=False):
     ids: list[str] = []
     seconds: list[float] = []
     waits: list[float] = []
+    count: int = 0
 
     def events(self) -> Iterator[JobEvent]:
         return map(
@@ -87,6 +88,7 @@ class Bunch(Struct, frozen=True, array_like=True, gc=False):
             self.seconds or repeat(0.0),
             self.waits or repeat(0.0),
             repeat(self.reason),
+            repeat(self.count),
         )
 
     def parts(self, most: int) -> "Iterable[Bunch]":

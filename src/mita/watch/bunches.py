@@ -8,7 +8,7 @@ from mita.model.job import NewJob, State
 from mita.model.outcome import Settlement
 from mita.model.time import SECOND, Moment
 
-from .notes import Amended, Began, Enqueued, Fired, Locked, Made, Note, SentAway, Settled, Turned, asked, meaning
+from .notes import Amended, Began, Begun, Enqueued, Fired, Locked, Made, Note, SentAway, Settled, Turned, asked, meaning
 
 SUCCEEDED = State.SUCCEEDED
 _Alike: TypeAlias = tuple[Kind, str, str, int, str]  # kind, task, queue, runs that failed before, reason
@@ -41,6 +41,7 @@ def _began(note: Began) -> list[Bunch]:
     """Nearly all events come from here and from the next, so these two are written for speed. Neighbours are mostly alike:
     what is looked up for one serves the next."""
     groups: dict[_Alike, _Columns] = {}
+    timed: list[Begun] = []
     task = queue = None
     attempts = 0
     for run in note.runs:
@@ -49,8 +50,12 @@ def _began(note: Began) -> list[Bunch]:
             task, queue, attempts = claim.task, claim.queue, claim.attempts
             ids, _, waits = groups.setdefault((Kind.STARTED, task, queue, attempts, ""), ([], [], []))
         ids.append(claim.id)
-        wait = claim.at - claim.due
+        due = claim.due
+        wait = claim.at - due
         waits.append(wait / SECOND + run.waited if wait > 0 else run.waited)
+        if due > claim.created or claim.fire_time is not None:
+            timed.append(run)
+    note.timed = timed
     return _made(groups, note.at, note.worker)
 
 

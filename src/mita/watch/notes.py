@@ -30,12 +30,14 @@ class Begun(Struct, frozen=True, gc=False):
 
 
 class Began(Struct):
-    """Runs that began. Not frozen: whoever first makes bunches of it leaves them here for the others."""
+    """Runs that began. Not frozen: whoever first makes bunches of it leaves them here for the others, and beside them the
+    runs of jobs that were given a time."""
 
     runs: Sequence[Begun]
     worker: str
     at: Moment
     bunched: list[Bunch] | None = None
+    timed: Sequence[Begun] = ()
 
 
 class Settled(Struct):

@@ -5,7 +5,7 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TypeAlias
 
 from mita.model.event import Bunch, JobEvent, Kind
@@ -18,6 +18,7 @@ log = logging.getLogger("mita.events")
 Listener: TypeAlias = Callable[[list[JobEvent]], object]
 MOST = 10_000  # events that wait for a listener
 MANY = 2_000  # events for which it is woken from its rest
+BATCH = 500  # events in one call, about: few enough that making the next ones reuses memory that is still warm
 QUIET = 0.02  # seconds in which things gather after something was delivered: a thread that is woken costs the jobs
 COMPLAIN_EVERY = 60.0  # seconds
 FAREWELL = 2.0  # seconds that `stop` gives a listener for what it was not told yet
@@ -73,8 +74,8 @@ class Listening:
             self._thread.join(FAREWELL)
 
     def _serve(self) -> None:
-        while (batch := self._next()) is not None:
-            if batch:
+        while (told := self._next()) is not None:
+            for batch in _batches(told):
                 self._deliver(batch)
             with self._news:
                 self._news.wait_for(lambda: self._over or self._waiting >= MANY, QUIET)
@@ -86,7 +87,7 @@ class Listening:
             self.failed += 1
             self._complain()
 
-    def _next(self) -> list[JobEvent] | None:
+    def _next(self) -> Iterable[Bunch] | None:
         with self._news:
             self._idle = True
             self._news.wait_for(lambda: self._over or self._bunches)
@@ -95,13 +96,23 @@ class Listening:
                 return None
             told, self._bunches, self._waiting = self._bunches, deque(), 0
             lost, self._lost = self._lost, 0
-        batch = [event for bunch in told for event in bunch.events()]
         if lost:
-            batch.append(JobEvent(Kind.MISSED, count=lost))
-        return batch
+            told.append(Bunch(Kind.MISSED, ids=[""], count=lost))
+        return told
 
     def _complain(self) -> None:
         now = time.monotonic()
         if not self._complained or now - self._complained > COMPLAIN_EVERY:
             self._complained = now
             log.exception("the listener %r raised; it goes on, and jobs are not touched by it", self._listener)
+
+
+def _batches(told: Iterable[Bunch]) -> Iterator[list[JobEvent]]:
+    batch: list[JobEvent] = []
+    for bunch in (small for big in told for small in big.parts(BATCH)):
+        batch += bunch.events()
+        if len(batch) >= BATCH:
+            yield batch
+            batch = []
+    if batch:
+        yield batch

@@ -40,18 +40,18 @@ class Histogram:
         self.total += value
 
     def add_all(self, values: list[float]) -> None:
-        """Many at once: sorted, they need one search for each bound instead of one for each value."""
+        """Many at once: sorted, they need one search for each bound among them instead of one for each value."""
         if len(values) < FEW:
             for value in values:
                 self.add(value)
             return
         values = sorted(values)
-        below = 0
-        for at, bound in enumerate(self.bounds):
-            upto = bisect_right(values, bound, below)
+        below, last = 0, bisect_left(self.bounds, values[-1])
+        for at in range(bisect_left(self.bounds, values[0]), last):
+            upto = bisect_right(values, self.bounds[at], below)
             self.buckets[at] += upto - below
             below = upto
-        self.buckets[-1] += len(values) - below
+        self.buckets[last] += len(values) - below
         self.total += sum(values)
 
     def merge(self, other: "Histogram") -> None:
@@ -166,10 +166,8 @@ class Tally:
             counts = self.of(bunch.queue, bunch.task)
             counts.started += len(bunch.ids)
             counts.wait.add_all(bunch.waits)
-        for run in note.runs:
-            claim = run.claim
-            if claim.due > claim.created or claim.fire_time is not None:
-                self.of(claim.queue, claim.task).timed(claim, run.waited)
+        for run in note.timed:
+            self.of(run.claim.queue, run.claim.task).timed(run.claim, run.waited)
 
     def _settled(self, note: Settled) -> None:
         """A run that ended well is nothing but its seconds; only where some did not is each of them looked at."""
