@@ -9,7 +9,7 @@ from mita.model.time import Moment, Wait, When
 from mita.model.view import WorkerView
 from mita.rules.states import TERMINAL
 
-from . import indexes
+from . import indexes, waiters
 from .context import Context
 from .messages import Out
 from .reads import Found
@@ -42,7 +42,7 @@ async def resume(context: Context, queues: Sequence[str]) -> None:
 
 async def hold(context: Context, queues: Sequence[str], key: str, until: When) -> None:
     for queue in queues:
-        await transact(context, lambda tx, queue=queue: indexes.hold(tx, queue, key, until.moment(tx.now)))  # type: ignore[misc]
+        await transact(context, lambda tx, queue=queue: waiters.hold(tx, queue, key, until.moment(tx.now)))  # type: ignore[misc]
 
 
 async def beat(context: Context, worker: WorkerView, keep: Wait) -> Moment:

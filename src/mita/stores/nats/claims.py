@@ -16,9 +16,10 @@ from mita.model.job import Claim, State, WhenBusy
 from mita.model.outcome import Busy
 from mita.model.time import HOUR, Moment, Wait
 
-from . import indexes
+from . import indexes, waiters
 from .context import Context
 from .messages import Out
+from .portions import side_by_side
 from .pulls import Ticket, acknowledge
 from .records import Claimed, Record, Ref, as_claim, noted, pack
 from .tx import EXPECT, Place, Tx, about_to_fire, locate, transact
@@ -89,9 +90,14 @@ async def take(
     plain = [ticket for ticket in tickets if ticket.record.resource is None]
     claims = await _take_plain(context, batches, plain, now, lease, worker) if plain else []
     keyed = [ticket for ticket in tickets if ticket.record.resource is not None]
-    for at in range(0, len(keyed), TOGETHER):
-        claims += await _take_keyed(context, batches, keyed[at : at + TOGETHER], lease, worker, busy)
-    return claims
+    taken = await side_by_side(
+        keyed, _key_of, TOGETHER, lambda some: _take_keyed(context, batches, some, lease, worker, busy)
+    )
+    return claims + [claim for some in taken for claim in some]
+
+
+def _key_of(ticket: Ticket) -> tuple[str, str | None]:
+    return ticket.record.queue, ticket.record.resource
 
 
 async def _take_plain(
@@ -243,7 +249,7 @@ async def _turn_away(tx: Tx, place: Place, record: Record) -> None:
 
 
 async def _replace_others(tx: Tx, record: Record) -> None:
-    line = await indexes.line_of(tx, record.queue, record.resource or "")
+    line = await waiters.line_of(tx, record.queue, record.resource or "")
     for place in await tx.jobs(waiter.id for waiter in line):
         older = place.record
         if older is not None and older.state is State.BLOCKED:

@@ -5,10 +5,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from mita.model.job import State
-from mita.model.time import Moment, Wait
+from mita.model.time import Wait
 from mita.rules.states import TERMINAL
 
-from .reads import Found, TooMany
 from .records import (
     KeyRecord,
     QueueRecord,
@@ -19,11 +18,8 @@ from .records import (
     read_key,
     read_queue,
     read_reservation,
-    read_waiter,
 )
 from .tx import TTL, Place, Tx, seconds
-
-SOME_WAITERS = 20
 
 
 async def change(tx: Tx, place: Place, **changes: Any) -> Record:
@@ -98,30 +94,6 @@ async def _change_waiter(tx: Tx, old: Record, new: Record) -> None:
         tx.put(there, pack(Waiter(new.id, new.queue, new.priority, new.due, new.age)))
 
 
-async def line_of(tx: Tx, queue: str, key: str) -> list[Waiter]:
-    """Who waits for a key, first in line first. Of a very long line only the head of its highest priority."""
-    subjects = tx.context.subjects
-    try:
-        found = await tx.context.reader.last([subjects.waiters(queue, key)])
-        exact = True
-    except TooMany:
-        found, exact = await _head_of_line(tx, queue, key), False
-    bodies = {message.subject: message.body for message in found}
-    bodies.update(tx.puts(subjects.waiters(queue, key).removesuffix("*.*")))
-    waiters = [read_waiter(body) for body in bodies.values() if body]
-    waiters.sort(key=lambda one: (-one.priority, one.due, one.age) if exact else (-one.priority, 0, 0))
-    return waiters
-
-
-async def _head_of_line(tx: Tx, queue: str, key: str) -> list[Found]:
-    """In the order in which they came to the line, which is that of due time and age but for moved jobs."""
-    for priority in range(9, -1, -1):
-        found, _ = await tx.context.reader.slice(tx.context.subjects.waiters(queue, key, priority), 1, SOME_WAITERS)
-        if any(message.body for message in found):
-            return found
-    return []
-
-
 async def on_hold(tx: Tx, queue: str, key: str) -> bool:
     return (await queue_of(tx, queue)).holds.get(key, tx.now) > tx.now
 
@@ -132,38 +104,6 @@ async def may_run(tx: Tx, record: Record) -> bool:
     if await on_hold(tx, record.queue, record.resource):
         return False
     return len((await key_of(tx, record.queue, record.resource)).holders) < record.limit
-
-
-async def wake(tx: Tx, queue: str, key: str, most: int | None = None) -> None:
-    """Put the first who wait for a key back in the queue, as many as may run by what the first of them allows."""
-    record = await key_of(tx, queue, key)
-    if record.waiting == 0 or await on_hold(tx, queue, key):
-        return
-    line = await line_of(tx, queue, key)
-    places = [place for place in await tx.jobs(waiter.id for waiter in line[:SOME_WAITERS]) if _waits(place)]
-    if not places or places[0].record is None:
-        return
-    room = max(0, places[0].record.limit - len(record.holders))
-    for place in places[: room if most is None else min(room, most)]:
-        await change(tx, place, state=State.QUEUED)
-        tx.rings.add(queue)
-
-
-def _waits(place: Place) -> bool:
-    return place.record is not None and place.record.state is State.BLOCKED
-
-
-async def hold(tx: Tx, queue: str, key: str, until: Moment) -> None:
-    """Nobody with this key starts before `until`; a moment that has come lifts the hold."""
-    tx.rings.add(queue)
-    record = await queue_of(tx, queue)
-    holds = {name: moment for name, moment in record.holds.items() if name != key}
-    if until > tx.now:
-        put_queue(tx, replace(record, holds={**holds, key: until}))
-        return
-    if key in record.holds:
-        put_queue(tx, replace(record, holds=holds))
-    await wake(tx, queue, key)
 
 
 # ---------------------------------------------------------------- unique keys

@@ -16,7 +16,7 @@ from mita.model.outcome import Held, Progress
 from mita.model.time import Moment, Wait
 from mita.ports.store import Memo
 
-from . import indexes
+from . import indexes, waiters
 from .claims import Batches
 from .context import Context
 from .messages import Out
@@ -183,7 +183,7 @@ async def _wake_free_keys(context: Context) -> None:
     for message in await context.reader.all(context.subjects.all("k")):
         key = read_key(message.body) if message.body else None
         if key is not None and key.waiting:
-            await transact(context, lambda tx, key=key: indexes.wake(tx, key.queue, key.key))  # type: ignore[misc]
+            await transact(context, lambda tx, key=key: waiters.wake(tx, key.queue, key.key))  # type: ignore[misc]
 
 
 # ---------------------------------------------------------------- memos

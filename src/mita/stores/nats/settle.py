@@ -16,13 +16,14 @@ from mita.model.outcome import Settlement, Verdict
 from mita.model.time import Moment
 from mita.rules.states import TERMINAL
 
-from . import indexes
+from . import indexes, waiters
 from .context import Context
 from .messages import Out
+from .portions import side_by_side
 from .records import Record, Ref, noted
 from .tx import EXPECT, GONE, Place, Tx, home_message, soon, ticket_message, transact
 
-TOGETHER = 100  # jobs with keys in one batch
+TOGETHER = 150  # jobs with keys in one batch: each is up to six messages of the thousand a batch may have
 
 
 async def settle(context: Context, settlements: Sequence[Settlement]) -> list[bool]:
@@ -30,12 +31,20 @@ async def settle(context: Context, settlements: Sequence[Settlement]) -> list[bo
     plain = [at for at, settlement in enumerate(settlements) if _is_plain(settlement)]
     doubtful = await _settle_plain(context, settlements, plain, took) if plain else []
     careful = sorted({*doubtful, *(set(range(len(settlements))) - set(plain))})
-    for start in range(0, len(careful), TOGETHER):
-        part = careful[start : start + TOGETHER]
-        answers = await transact(context, lambda tx, part=part: _settle_some(tx, [settlements[at] for at in part]))  # type: ignore[misc]
+
+    async def with_care(part: list[int]) -> None:
+        answers = await transact(context, lambda tx: _settle_some(tx, [settlements[at] for at in part]))
         for at, answer in zip(part, answers, strict=True):
             took[at] = answer
+
+    await side_by_side(careful, lambda at: _meets(settlements[at]), TOGETHER, with_care)
     return took
+
+
+def _meets(settlement: Settlement) -> tuple[str, ...]:
+    """Settlements that may write to the same records have this in common."""
+    claim = settlement.claim
+    return (claim.id,) if claim.resource is None else (claim.queue, claim.resource)
 
 
 def is_simple(settlement: Settlement) -> bool:
@@ -93,8 +102,9 @@ def _is_forgotten(record: Record, verdict: Verdict) -> bool:
 async def _settle_some(tx: Tx, settlements: Sequence[Settlement]) -> list[bool]:
     subjects = tx.context.subjects
     await tx.jobs(settlement.claim.id for settlement in settlements)
-    keys = [(settlement.claim.queue, settlement.claim.resource) for settlement in settlements if settlement.claim.resource]
-    await tx.see(subject for queue, key in keys for subject in (subjects.queue(queue), subjects.key(queue, key)))
+    claims = [settlement.claim for settlement in settlements]
+    await tx.see(subjects.unique(claim.queue, claim.unique) for claim in claims if claim.unique is not None)
+    await waiters.look_ahead(tx, [(claim.queue, claim.resource) for claim in claims if claim.resource is not None])
     return [await _settle_one(tx, settlement) for settlement in settlements]
 
 
@@ -108,9 +118,9 @@ async def _settle_one(tx: Tx, settlement: Settlement) -> bool:
     if after.state is State.QUEUED:
         tx.rings.add(record.queue)
     if record.resource is not None and verdict.hold is not None:
-        await indexes.hold(tx, record.queue, record.resource, verdict.hold.moment(tx.now))
+        await waiters.hold(tx, record.queue, record.resource, verdict.hold.moment(tx.now))
     elif record.resource is not None:
-        await indexes.wake(tx, record.queue, record.resource, most=1)
+        await waiters.wake(tx, record.queue, record.resource, most=1)
     return True
 
 

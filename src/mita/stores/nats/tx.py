@@ -133,6 +133,7 @@ class Tx:
         self.now = context.clock.now()
         self.rings: set[str] = set()
         self.written: dict[str, int] = {}  # after the commit: the sequence of each subject
+        self.lines: dict[str, list[Found]] = {}  # those at keys that were read ahead
         self._seen: dict[str, Found] = {}
         self._put: dict[str, tuple[bytes, bytes]] = {}
         self._places: dict[str, Place] = {}
@@ -145,10 +146,14 @@ class Tx:
         missing = [subject for subject in dict.fromkeys(subjects) if subject not in self._seen]
         if not missing:
             return
-        for found in await self.context.reader.last(missing):
-            self._seen[found.subject] = found
+        self.know(await self.context.reader.last(missing))
         for subject in missing:
             self._seen.setdefault(subject, Found(subject, 0, b""))
+
+    def know(self, found: Iterable[Found]) -> None:
+        """These were read, in whatever way: what is written there depends on it."""
+        for message in found:
+            self._seen.setdefault(message.subject, message)
 
     async def body(self, subject: str) -> bytes:
         """What stands there, or will when this commits."""

@@ -10,7 +10,7 @@ from mita.model.job import Claim, State
 from mita.model.outcome import Busy, Turn
 from mita.model.time import SECOND, Moment, Wait
 
-from . import indexes, schema
+from . import indexes, schema, waiters
 from .claims import Batches, take
 from .context import Context, Line
 from .pulls import Ticket, give_back, pull
@@ -233,6 +233,6 @@ async def end_holds(context: Context, queue: str) -> None:
         left = {key: until for key, until in record.holds.items() if key not in over}
         indexes.put_queue(tx, replace(record, holds=left))
         for key in over:
-            await indexes.wake(tx, queue, key)
+            await waiters.wake(tx, queue, key)
 
     await transact(context, act)
