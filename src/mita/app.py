@@ -1,7 +1,7 @@
 """The app: tasks, a place for their jobs, workers to run them. The only module that has met both engine and stores."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from datetime import timedelta
 from types import MappingProxyType, TracebackType
@@ -231,8 +231,8 @@ class Mita(Client):
     ) -> None:
         await self.close()
 
-    async def _store_here(self) -> Store:
-        return await self._place.store()
+    def _store_here(self) -> Coroutine[Any, Any, Store]:
+        return self._place.store()
 
     async def _close_here(self) -> None:
         await self._reports.close()

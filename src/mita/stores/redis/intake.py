@@ -44,6 +44,9 @@ async def _take_in(room: Room, jobs: Sequence[NewJob]) -> list[Receipt]:
 
 def _as_args(room: Room, jobs: Sequence[NewJob]) -> tuple[list[str], list[Any], list[Any]]:
     """The roots of the queues, and kinds and items as `lua/include/intake.lua` reads them."""
+    if len(jobs) == 1:  # the same as below, without the lists
+        [job] = jobs
+        return [room.keys.queue(job.queue)], [1, meta(job, 1)], [job.id, packed(job)]
     queues = list(dict.fromkeys([job.queue for job in jobs]))
     kinds: list[Any] = [len(jobs), b""]
     if len(queues) > 1 or not all(map(is_plain, jobs)):

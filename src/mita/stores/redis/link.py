@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from typing import Any, Protocol
 
 from redis.asyncio.cluster import RedisCluster
@@ -96,10 +96,12 @@ class Link:
         if driver is not None:
             await driver.close()
 
-    async def run(self, name: str, roots: Sequence[str], *args: Any, doubt: Doubt | None = None, again: bool = True) -> Any:
+    def run(
+        self, name: str, roots: Sequence[str], *args: Any, doubt: Doubt | None = None, again: bool = True
+    ) -> Coroutine[Any, Any, Any]:
         """Run a script. `again`: twice is as good as once, so it may be tried again when nobody knows what became of it."""
         known = script(name)
-        return await self._patiently(("EVALSHA", known.sha, len(roots), *roots, *args), doubt, again, known.text)
+        return self._patiently(("EVALSHA", known.sha, len(roots), *roots, *args), doubt, again, known.text)
 
     async def command(self, *parts: Any) -> Any:
         return await self._patiently(parts, None, again=True)

@@ -26,14 +26,13 @@ if #KEYS == 1 and ARGV[3] ~= '' and ARGV[6] == '2' and ARGV[8] == '' then
   local usual = meta[1] and (meta[2] or ''):find('5', 1, true) and tonumber(meta[3] or 0) <= now and not meta[4]
   for i = 9, #ARGV, 2 do ids[#ids + 1] = ARGV[i] end
   if usual and not is_known(root, ARGV[3], ids) then
-    call('LLEN', list) -- a key of another type must be found before the first write
     local q, line, refused = { fixed = {}, n = 0 }, { n = 0 }, {}
     local kind = { q = q, line = line, listed = true, flag = '0', head = head_of(now, now, 5) }
     ARGV.first = 9
     local age = put(kind, ARGV, 9, #ids, {}, refused, math.max(microseconds(), tonumber(meta[1])))
+    call('RPUSH', list, unpack(line)) -- first, for it alone has not been looked at, and may be a key of another type
     call('HSET', root .. META, 'age', plain(age), 'now', plain(now))
     call('HSET', root .. JOBS, unpack(q.fixed))
-    call('RPUSH', list, unpack(line))
     remember_call(calls, number, refused)
     call('PUBLISH', ARGV[2], root:match('{(.*)}$'))
     return #refused > 0 and { refused, 0 } or 0
