@@ -109,9 +109,12 @@ class Address(Struct, frozen=True):
     def parse(cls, text: str) -> "Address":
         """`HOST:PORT`, `[::1]:PORT`, or `:PORT` for every address of this machine."""
         host, colon, port = text.rpartition(":") if isinstance(text, str) else ("", "", "")
-        if not colon or not (port.isascii() and port.isdigit() and int(port) < 65536):
-            raise UsageError(f"address {text!r} cannot be read: give HOST:PORT, for example 127.0.0.1:9000")
-        return cls(host.strip("[]") or "0.0.0.0", int(port))  # noqa: S104 - a bare port asks for it
+        named = re.fullmatch(r"\[([^\[\]]+)\]|([^:\[\]]*)", host)
+        if not colon or named is None or not (port.isascii() and port.isdigit() and int(port) < 65536):
+            raise UsageError(
+                f"address {text!r} cannot be read: give HOST:PORT, for example 127.0.0.1:9000, or [::1]:9000 for IPv6"
+            )
+        return cls(named[1] or named[2] or "0.0.0.0", int(port))  # noqa: S104 - a bare port asks for it
 
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"

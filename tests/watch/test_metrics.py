@@ -109,7 +109,13 @@ async def test_a_port_in_use_is_named_with_the_remedy() -> None:
             await app_at().worker(metrics=f"127.0.0.1:{port}").run()
 
 
-@pytest.mark.parametrize("wrong", ["", "9000", "host", "host:", "host:port", "host:99999", "host:-1"])
+@pytest.mark.parametrize("host", ["no.such.host.invalid", "192.0.2.1"])
+async def test_a_host_that_is_not_this_machine_is_named_with_the_remedy(host: str) -> None:
+    with pytest.raises(UsageError, match=rf"{host}:9000: .*address of this machine: --metrics 127\.0\.0\.1:9000"):
+        await app_at().worker(metrics=f"{host}:9000").run()
+
+
+@pytest.mark.parametrize("wrong", ["[::1", "::1]:9000", "", "9000", "host", "host:", "host:port", "host:99999", "host:-1"])
 def test_an_address_that_cannot_be_read_is_refused(wrong: str) -> None:
     with pytest.raises(UsageError, match="HOST:PORT"):
         app_at().worker(metrics=wrong)

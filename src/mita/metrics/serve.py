@@ -1,6 +1,8 @@
 """The page that Prometheus reads, at an address of the worker's."""
 
+import errno
 import logging
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -21,8 +23,7 @@ def serving(address: Address, source: Source) -> Iterator[None]:
         server, thread = start_http_server(address.port, address.host, REGISTRY)
     except OSError as error:
         raise UsageError(
-            f"metrics cannot be served at {address}: {error.strerror or error}. Does another process here have port "
-            f"{address.port}? Choose another, for example --metrics {address.host}:{address.port + 1}"
+            f"metrics cannot be served at {address}: {error.strerror or error}. {_remedy(address, error)}"
         ) from error
     log.info("metrics are served at http://%s/metrics", Address(address.host, server.server_port))
     join(REGISTRY, source)
@@ -33,3 +34,13 @@ def serving(address: Address, source: Source) -> Iterator[None]:
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+def _remedy(address: Address, error: OSError) -> str:
+    if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
+        here = Address("127.0.0.1", address.port)
+        return f"The host is an address of this machine: --metrics {here} for itself alone, 0.0.0.0 for all it has"
+    if error.errno == errno.EACCES:
+        return f"Ports below 1024 are the system's: choose another, for example --metrics {Address(address.host, 9000)}"
+    other = Address(address.host, address.port + 1)
+    return f"Does another process here have port {address.port}? Choose another, for example --metrics {other}"
