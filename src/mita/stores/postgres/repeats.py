@@ -10,7 +10,7 @@ from mita.rules.spec import edited
 
 from .arrays import numbers, storable, texts
 from .enqueue import columns, enqueue
-from .steps import Act, Row, Step, Steps, ask
+from .steps import Act, Ask, Row, Step, Steps, ask
 
 
 def put(act: Act, repeat: Repeat) -> Steps[Repeat]:
@@ -105,23 +105,23 @@ def _fire(act: Act, firings: dict[int, Firing], part: dict[str, int], won: list[
 
 def _in_one_step(firings: list[Firing]) -> Steps[tuple[set[str], set[str]]]:
     """The keys of those that won, and the queues of their jobs."""
-    jobs = [job for firing in firings for job in firing.jobs]
-    makers = texts([firing.key for firing in firings for _ in firing.jobs])
-    question = (
-        ask("fire_jobs", **_moves(firings), makers=makers, **columns(jobs)) if jobs else ask("fire", **_moves(firings))
-    )
-    [rows] = yield Step(question, last=True)
+    [rows] = yield Step(_move(firings, with_jobs=True), last=True)
     return {row[0] for row in rows if row[0] is not None}, {row[1] for row in rows if row[0] is None}
 
 
 def _in_two_steps(act: Act, firings: list[Firing]) -> Steps[tuple[set[str], set[str]]]:
     """Whoever takes a unique key must have won first."""
-    [rows] = yield Step(ask("fire", **_moves(firings)))
-    took = {key for (key,) in rows}
+    [rows] = yield Step(_move(firings, with_jobs=False))
+    took = {key for key, _ in rows}
     jobs = [job for firing in firings if firing.key in took for job in firing.jobs]
     receipts = yield from enqueue(act, jobs, last=False)
     yield Step(last=True)
     return took, {job.queue for job, receipt in zip(jobs, receipts, strict=True) if receipt.created}
+
+
+def _move(firings: list[Firing], *, with_jobs: bool) -> Ask:
+    made = [(firing.key, job) for firing in firings for job in firing.jobs] if with_jobs else []
+    return ask("fire", **_moves(firings), makers=texts([key for key, _ in made]), **columns([job for _, job in made]))
 
 
 def _moves(firings: list[Firing]) -> dict[str, str]:

@@ -28,7 +28,7 @@ class Round:
         if claim.id in self._met or (key is not None and key in self._met):
             return False
         self._met |= {claim.id, key}
-        if not _is_plain(settlement):
+        if not is_plain(settlement):
             self.careful.append(settlement)
         elif settlement.verdict.keep:
             self.kept.append(settlement)
@@ -146,7 +146,8 @@ def after_a_lost_answer(batch: Batch) -> Steps[list[bool]]:
 # ---------------------------------------------------------------- the statements
 
 
-def _is_plain(settlement: Settlement) -> bool:
+def is_plain(settlement: Settlement) -> bool:
+    """Whether it simply ended well and has no keys."""
     claim, verdict = settlement.claim, settlement.verdict
     return (
         verdict.state is State.SUCCEEDED

@@ -1,38 +1,34 @@
-"""The store: every verb of the contract, handed to one of three connections.
+"""The store: every verb of the contract, handed to one of a few connections.
 
-The first works (turns, leases), the second does what is short (enqueuing, amending, memos), the third reads what may take
-long. So a page of a million jobs holds up no heartbeat. Each is made when it is first needed.
+The first works (turns, leases), one beside it claims while it settles, another does what is short (enqueuing, amending,
+memos), the last reads what may take long. So a page of a million jobs holds up no heartbeat. Each is made when first needed.
 """
 
 import asyncio
 from collections.abc import Collection, Sequence
-from contextlib import suppress
-from typing import Any
 
-from mita.errors import LeaseLost, StoreError
-from mita.model.job import Claim, Job, NewJob, Receipt, State
-from mita.model.outcome import Answer, Change, Event, Held, Progress, Settlement, Turn, Verdict
+from mita.model.job import Claim, Job, NewJob, Receipt
+from mita.model.outcome import Answer, Change, Event, Held, Progress, Settlement, Turn
 from mita.model.repeat import DueRepeats, Firing, Repeat, RepeatState
 from mita.model.time import Moment, Wait, When
 from mita.model.view import Finding, JobFilter, Page, QueueView, ResourceView, WorkerView
 from mita.ports.clock import Clock
-from mita.ports.ear import EVERY, Ear, Told, Trail, follow, stop
-from mita.ports.ids import new_id
+from mita.ports.ear import Ear, Told
 from mita.ports.store import Can, Memo
 from mita.rules.names import check_namespace
-from mita.stores.shared.hearing import ANY
 
 from . import amend, care, claims, doctor, enqueue, looking, memos, migrate, repeats, settle, telling
 from .bell import Bell
 from .connection import ANSWER_SLOWLY, TUNED, UNTUNED, is_pooled, parse
+from .ears import Ears
 from .gather import Gather
+from .joining import Joining
 from .line import Line, Place
 from .statements import Statements
-from .steps import Act, Steps
-from .yours import adrive_yours, drive_yours
+from .turning import Turning
 
 
-class PostgresStore:
+class PostgresStore(Joining):
     """`url` is what libpq understands; the namespace is a schema. A clock is for tests: otherwise the server's decides."""
 
     can = Can.OBEY_A_FAKE_CLOCK | Can.KEEP_EXACT_ORDER | Can.ENQUEUE_IN_YOUR_TRANSACTION
@@ -41,13 +37,15 @@ class PostgresStore:
         told, named = parse(url)
         space = check_namespace(named if named is not None and namespace == "mita" else namespace)
         self._place = Place(told, Statements(space, given_clock=clock is not None), clock)
-        self._ears: set[Ear] = set()
 
     async def open(self) -> None:
         self._work = Line(self._place, TUNED)
+        self._beside = Line(self._place, TUNED)
         self._side = Line(self._place, TUNED)
         self._read = Line(self._place, UNTUNED, ANSWER_SLOWLY)
+        self._turning = Turning(self._work, self._beside)
         self._gather = Gather(self._enqueue)
+        self._ears = Ears(self._place, self._side, self._read)
         self._bell = Bell(self._place)
         self._place.ring = self._bell.ring
         try:
@@ -57,9 +55,8 @@ class PostgresStore:
             raise
 
     async def close(self) -> None:
-        for ear in list(self._ears):
-            await ear.close()
-        await asyncio.gather(self._work.close(), self._side.close(), self._read.close())
+        await self._ears.close()
+        await asyncio.gather(*(line.close() for line in (self._work, self._beside, self._side, self._read)))
         await self._bell.close()
 
     # ------------------------------------------------------------ jobs
@@ -81,7 +78,7 @@ class PostgresStore:
     async def turn(
         self, settlements: Sequence[Settlement], queues: Sequence[str], limit: int, lease: Wait, worker: str
     ) -> Turn:
-        return await self._work.do(lambda act: claims.turn(act, settlements, queues, limit, lease, worker), again=True)
+        return await self._turning.turn(settlements, queues, limit, lease, worker)
 
     async def extend(self, claimed: Sequence[Claim], lease: Wait) -> list[Held]:
         return await self._work.do(lambda act: claims.extend(act, claimed, lease), again=True) if claimed else []
@@ -100,39 +97,6 @@ class PostgresStore:
 
     async def remember(self, memo: Memo) -> bytes | None:
         return await self._side.do(lambda act: memos.remember(act, memo), again=True)
-
-    # ------------------------------------------------------------ in your own transaction
-
-    async def enqueue_in(self, connection: Any, jobs: Sequence[NewJob]) -> list[Receipt]:
-        """Enqueue as part of the transaction that is open on `connection`: the jobs exist exactly if it commits.
-
-        Nobody is rung for them before you call `ring` after the commit; a worker that sleeps finds them within a second."""
-        return await adrive_yours(connection, self._place, enqueue.enqueue(self._stranger(), jobs)) if jobs else []
-
-    def enqueue_in_sync(self, connection: Any, jobs: Sequence[NewJob]) -> list[Receipt]:
-        """The same from code that is not async, which needs no open store."""
-        return drive_yours(connection, self._place, enqueue.enqueue(self._stranger(), jobs)) if jobs else []
-
-    async def complete_in(self, connection: Any, claim: Claim, result: bytes, keep: Wait) -> None:
-        """Let the run's success be part of the transaction that is open on `connection`. Raises `LeaseLost` when the run has
-        lost its job: then roll back. The verdict that follows when the run ends is stale, and changes nothing."""
-        _must_hold(claim, await adrive_yours(connection, self._place, self._success(claim, result, keep)))
-
-    def complete_in_sync(self, connection: Any, claim: Claim, result: bytes, keep: Wait) -> None:
-        """The same from code that is not async."""
-        _must_hold(claim, drive_yours(connection, self._place, self._success(claim, result, keep)))
-
-    def ring(self, queues: Collection[str]) -> None:
-        """Wake whoever sleeps for these queues: after the commit of a transaction that enqueued."""
-        self._bell.ring(set(queues))
-
-    def _success(self, claim: Claim, result: bytes, keep: Wait) -> Steps[list[bool]]:
-        verdict = Verdict(state=State.SUCCEEDED, result=result, keep=keep)
-        return settle.settle(self._stranger(), [Settlement(claim, verdict)])
-
-    def _stranger(self) -> Act:
-        """What is done in another's transaction may be undone: nothing of it is remembered here."""
-        return Act(self._place.sql.namespace, self._place.marks, set())
 
     # ------------------------------------------------------------ repeats
 
@@ -244,32 +208,4 @@ class PostgresStore:
         return await self._side.do(telling.listened, again=True)
 
     async def listen(self, queue: str | None) -> Ear:
-        id, named = new_id(), EVERY if queue is None else queue
-        bell = Bell(self._place)
-        await bell.wait((), 0.0)  # begins to hear
-        follower = telling.Follower(await self._side.do(lambda act: telling.listen(act, id, named), again=True))
-
-        async def renew() -> None:
-            if follower.starts_anew(await self._side.do(lambda act: telling.listen(act, id, named), again=True)):
-                ear.cut()
-
-        async def close(ear: Ear) -> None:
-            self._ears.discard(ear)
-            await stop(following)
-            await bell.close()
-            with suppress(StoreError):
-                await self._side.do(lambda act: telling.deafen(act, id), again=True)
-
-        async def nap(seconds: float) -> bool:
-            return ANY in await bell.wait((), seconds)
-
-        ear = Ear(queue, close)
-        trail = Trail(renew, lambda: self._read.do(follower.news, again=True), nap)
-        following = asyncio.get_running_loop().create_task(follow(ear, trail))
-        self._ears.add(ear)
-        return ear
-
-
-def _must_hold(claim: Claim, took: list[bool]) -> None:
-    if took != [True]:
-        raise LeaseLost(f"job {claim.id} belongs to another run by now: roll your transaction back")
+        return await self._ears.listen(queue)

@@ -1,0 +1,71 @@
+"""Turns of many jobs, which settle on one connection and claim on another."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from mita.errors import StoreError
+from mita.model.job import Claim
+from mita.model.outcome import Answer, Move, Turn
+from mita.model.time import When
+from mita.stores.postgres import PostgresStore
+from mita.stores.postgres.turning import AT_ONCE, Turning
+from mita.testing.contract.given import LONG, QUEUE, claims, jobs, succeed
+
+
+class Fails:
+    """A line on which nothing works, or all that is asked gives one answer."""
+
+    def __init__(self, answer: Any = None) -> None:
+        self.answer, self.calls = answer, 0
+
+    async def do(self, verb: Callable[..., Any], *, again: bool) -> Any:
+        self.calls += 1
+        if self.answer is None:
+            raise StoreError("gone", transient=True)
+        return self.answer
+
+
+def turning(work: Fails, beside: Fails) -> Turning:
+    return Turning(work, beside)  # type: ignore[arg-type]
+
+
+async def many(store: PostgresStore) -> list[Claim]:
+    await store.enqueue(jobs(AT_ONCE))
+    return await claims(store, AT_ONCE)
+
+
+async def test_many_are_put_down_and_the_next_taken_up(store: PostgresStore) -> None:
+    held = await many(store)
+    waiting = [receipt.id for receipt in await store.enqueue(jobs(3))]
+    turn = await store.turn([succeed(claim) for claim in held], [QUEUE], 10, LONG, "w")
+    assert store._beside._connection is not None
+    assert (turn.took, [claim.id for claim in turn.claims], turn.again) == ([True] * AT_ONCE, waiting, None)
+    again = await store.turn([succeed(claim) for claim in held], [QUEUE], 10, LONG, "w")
+    assert (again.took, again.claims) == ([False] * AT_ONCE, []), "I3"
+
+
+async def test_one_that_somebody_wants_again_is_claimed_by_this_turn_or_the_next(store: PostgresStore) -> None:
+    """I9"""
+    held = await many(store)
+    assert await store.amend([held[0].id], Move(When(wait=0))) == [Answer.ASKED]
+    turn = await store.turn([succeed(claim) for claim in held], [QUEUE], 10, LONG, "w")
+    found = turn.claims or await claims(store, 10)
+    assert (turn.took, [claim.id for claim in found]) == ([True] * AT_ONCE, [held[0].id])
+
+
+async def test_verdicts_that_are_written_are_told_though_nothing_could_be_claimed(store: PostgresStore) -> None:
+    held = [succeed(claim) for claim in await many(store)]
+    turn = await turning(Fails([True] * AT_ONCE), Fails()).turn(held, [QUEUE], 10, LONG, "w")
+    assert (turn.took, turn.claims, turn.again) == ([True] * AT_ONCE, [], 0)
+
+
+async def test_after_verdicts_could_not_be_written_nothing_is_claimed_beside_them(store: PostgresStore) -> None:
+    held = [succeed(claim) for claim in await many(store)]
+    beside = Fails(Turn([], []))
+    careful = turning(Fails(), beside)
+    for _ in range(3):
+        with pytest.raises(StoreError):
+            await careful.turn(held, [QUEUE], 10, LONG, "w")
+    assert beside.calls == 1
