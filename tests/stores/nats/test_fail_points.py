@@ -1,7 +1,7 @@
 """A process dies between the two steps of a verb. What it leaves behind must come right without it."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import pytest
@@ -11,6 +11,8 @@ from mita.model.outcome import Answer, Move, Rank
 from mita.model.repeat import Firing, Repeat
 from mita.model.time import HOUR, NOW, When
 from mita.stores.nats import NatsStore, pulls, schema, tx, walk
+from mita.stores.nats.errors import NoAnswer
+from mita.stores.nats.messages import Out
 from mita.testing.contract.given import (
     LONG,
     QUEUE,
@@ -172,6 +174,70 @@ async def test_a_ticket_that_is_late_is_refused(store: NatsStore, twin: NatsStor
     await asyncio.sleep(0.2)
     assert await claims(twin) == []
     assert (await look(twin, claim.id)).state is State.SUCCEEDED
+
+
+Store = Callable[[Sequence[Out]], Awaitable[list[int]]]
+
+
+def first_store(
+    store: NatsStore, monkeypatch: pytest.MonkeyPatch, act: Callable[[Store, Sequence[Out]], Awaitable[Any]]
+) -> None:
+    """Do this instead when something is stored next, and the usual thing from then on."""
+    usual = store._in.wire.store
+
+    async def once(messages: Sequence[Out]) -> list[int]:
+        monkeypatch.setattr(store._in.wire, "store", usual)
+        await act(usual, messages)
+        raise NoAnswer("the leader went away", transient=True)
+
+    monkeypatch.setattr(store._in.wire, "store", once)
+
+
+async def done(usual: Store, messages: Sequence[Out]) -> None:
+    await usual(messages)
+
+
+async def not_done(_: Store, __: Sequence[Out]) -> None: ...
+
+
+@pytest.mark.parametrize("what", [done, not_done])
+async def test_an_enqueue_that_nobody_answers(store: NatsStore, monkeypatch: pytest.MonkeyPatch, what: Any) -> None:
+    """I1 I2: whether it was stored or not, it is one job, and a new one."""
+    await put(store)
+    first_store(store, monkeypatch, what)
+    assert [receipt.created for receipt in await store.enqueue([job(), job(when=When(HOUR))])] == [True, True]
+    [view] = await store.queues()
+    assert (view.ready, view.scheduled) == (2, 1)
+
+
+@pytest.mark.parametrize("what", [done, not_done])
+async def test_a_claim_that_nobody_answers(store: NatsStore, monkeypatch: pytest.MonkeyPatch, what: Any) -> None:
+    """I4: what was written is known again as our own."""
+    id = await put(store)
+    first_store(store, monkeypatch, what)
+    claim = await claim_one(store)
+    assert (claim.id, claim.token) == (id, 1)
+    await settled(store, succeed(claim))
+    assert await claims(store) == []
+
+
+async def test_a_claim_that_is_listed_nowhere(store: NatsStore, twin: NatsStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """I12: a leader that goes away may keep the home and not the listing that went before it, and then the worker dies."""
+    id = await put(store)
+
+    async def half(usual: Store, messages: Sequence[Out]) -> None:
+        await usual(messages[1:])
+        raise Died
+
+    first_store(store, monkeypatch, half)
+    with pytest.raises(Died):
+        await store.claim([QUEUE], 1, SHORT, "w1")
+    deadline = asyncio.get_running_loop().time() + 10
+    while not (heirs := await twin.reap(10, LONG, "heir")):
+        assert await claims(twin, lease=SHORT) == []  # the ticket comes again, and with it a listing
+        assert asyncio.get_running_loop().time() < deadline, "nobody finds it"
+        await asyncio.sleep(0.1)
+    assert [(heir.id, heir.token) for heir in heirs] == [(id, 2)]
 
 
 async def test_an_enqueue_that_is_sent_again_makes_one_job(store: NatsStore, twin: NatsStore) -> None:

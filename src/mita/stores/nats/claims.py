@@ -8,8 +8,6 @@ dropped. Before both goes one record that lists the jobs claimed together, for t
 A job with a resource key is claimed, blocked or turned away together with its key's record, in one atomic batch.
 """
 
-from collections.abc import Iterable, Sequence
-
 from msgspec.structs import replace
 
 from mita.model.job import Claim, State, WhenBusy
@@ -17,11 +15,13 @@ from mita.model.outcome import Busy
 from mita.model.time import HOUR, Moment, Wait
 
 from . import indexes, waiters
+from .batches import Batches
 from .context import Context
+from .errors import NoAnswer
 from .messages import Out
 from .portions import side_by_side
 from .pulls import Ticket, acknowledge
-from .records import Claimed, Record, Ref, as_claim, noted, pack
+from .records import Record, Ref, as_claim, noted, pack
 from .tx import EXPECT, Place, Tx, about_to_fire, locate, transact
 
 TOGETHER = 150  # jobs with keys in one batch: blocking one is up to five messages of the thousand a batch may have
@@ -38,44 +38,6 @@ def running(record: Record, now: Moment, lease: Wait, worker: str) -> Record:
         home=0,
         fires=0,
     )
-
-
-class Batches:
-    """The records that list jobs claimed together: removed when the last of them is put down."""
-
-    def __init__(self, context: Context) -> None:
-        self._context = context
-        self._left: dict[str, int] = {}
-        self._seqs: dict[str, int] = {}
-        self._count = 0
-        self._name = context.wire.new_inbox().rsplit(".", 1)[1]
-
-    def new(self) -> str:
-        self._count += 1
-        return f"{self._name}-{self._count}"
-
-    def message(self, batch: str, until: Moment, homes: Sequence[str]) -> Out:
-        return Out(self._context.subjects.claimed(batch), pack(Claimed(until, tuple(homes))))
-
-    def opened(self, batch: str, seq: int, jobs: int) -> None:
-        if jobs:
-            self._left[batch], self._seqs[batch] = jobs, seq
-        else:
-            self._delete(seq)
-
-    def put_down(self, refs: Iterable[object]) -> None:
-        for ref in refs:
-            if not isinstance(ref, Ref) or ref.batch not in self._left:
-                continue
-            self._left[ref.batch] -= 1
-            if not self._left[ref.batch]:
-                del self._left[ref.batch]
-                self._delete(self._seqs.pop(ref.batch))
-
-    def _delete(self, seq: int) -> None:
-        """Nobody waits for the answer: a record that stays is removed by the next reap."""
-        body = b'{"seq":%d,"no_erase":true}' % seq
-        self._context.wire.say(f"$JS.API.STREAM.MSG.DELETE.{self._context.subjects.stream}", body)
 
 
 async def take(
@@ -111,35 +73,45 @@ async def _take_plain(
         Out(home, pack(record), EXPECT % ticket.record.home)
         for home, record, ticket in zip(homes, records, tickets, strict=True)
     ]
-    index, *seqs = await context.wire.store(messages)
+    try:
+        index, *seqs = await context.wire.store(messages)
+    except NoAnswer:
+        [index], seqs = await context.wire.store(messages[:1]), [0] * len(tickets)
     await context.fail_point("between home and acknowledgement")
-    left = set()
+    left, orphans = set[int](), False
     if doubtful := [at for at, seq in enumerate(seqs) if not seq]:
-        left = await _look_again(context, tickets, homes, records, seqs, doubtful)
+        left, orphans = await _look_again(context, tickets, homes, records, seqs, doubtful)
     acknowledge(context, [ticket for at, ticket in enumerate(tickets) if at not in left])
     claims = [
         as_claim(record, now, Ref(home, seq, batch, record))
         for home, record, seq in zip(homes, records, seqs, strict=True)
         if seq
     ]
-    batches.opened(batch, index, len(claims))
+    if not orphans:
+        batches.opened(batch, index, len(claims))
     await context.wire.flush_now()
     return claims
 
 
 async def _look_again(
     context: Context, tickets: list[Ticket], homes: list[str], records: list[Record], seqs: list[int], doubtful: list[int]
-) -> set[int]:
-    """Their homes were not as the tickets said. An older home is no hindrance; a newer one makes the ticket a stale one.
+) -> tuple[set[int], bool]:
+    """Their homes were not as the tickets said, or nobody said what became of them. An older home is no hindrance; a newer
+    one makes the ticket a stale one, unless it is what we wrote ourselves.
 
-    Gives those of which we still do not know: they are left to come again."""
-    places = await locate(context, [tickets[at].record.id for at in doubtful])
+    Gives those of which we still do not know: they are left to come again. And whether one runs whose claim was not
+    finished: it may be listed nowhere else, so this listing is left to the reaper."""
+    found = await locate(context, [tickets[at].record.id for at in doubtful])
+    places = {at: found[tickets[at].record.id] for at in doubtful}
+    for at, place in places.items():
+        seqs[at] = place.home_seq if place.record == records[at] else 0
     now = context.clock.now()
-    valid = [at for at in doubtful if _stands(tickets[at], places[tickets[at].record.id], now)]
-    messages = [Out(homes[at], pack(records[at]), EXPECT % places[tickets[at].record.id].home_seq) for at in valid]
+    valid = [at for at in doubtful if not seqs[at] and _stands(tickets[at], places[at], now)]
+    messages = [Out(homes[at], pack(records[at]), EXPECT % places[at].home_seq) for at in valid]
     for at, seq in zip(valid, await context.wire.store(messages), strict=True):
         seqs[at] = seq
-    return {at for at in valid if not seqs[at]}
+    orphans = any(place.record is not None and place.record.state is State.RUNNING for place in places.values())
+    return {at for at in valid if not seqs[at]}, orphans
 
 
 def _stands(ticket: Ticket, place: Place, now: Moment) -> bool:

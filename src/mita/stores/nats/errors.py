@@ -26,6 +26,10 @@ class CutOff(StoreError):
     """There is no connection at the moment."""
 
 
+class NoAnswer(StoreError):
+    """Whether it was done is not known."""
+
+
 def translated(error: BaseException, what: str = "NATS") -> StoreError:
     """Our error for the driver's."""
     text = str(error) or type(error).__name__

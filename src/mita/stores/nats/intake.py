@@ -6,6 +6,7 @@ reservation, in one atomic batch. No step is left to a crash: what was not ackno
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from types import MappingProxyType
 
 from msgspec.structs import replace
@@ -14,6 +15,7 @@ from mita.model.job import NewJob, Receipt
 
 from . import indexes, schema
 from .context import Context
+from .errors import NoAnswer
 from .messages import Out
 from .records import Record, as_record, pack
 from .tx import EXPECT_AT, Place, Tx, home_message, locate, soon, transact
@@ -30,13 +32,16 @@ async def enqueue(context: Context, jobs: Sequence[NewJob]) -> list[Receipt]:
 
 
 async def _take_in(context: Context, jobs: Sequence[NewJob]) -> list[Receipt]:
-    """Ids are new but for those of a call that is made again: so a plain job is sent at once, and looked for if refused."""
+    """Ids are new but for those of a call that is made again: so a plain job is sent at once, and looked for if it was
+    refused or if nobody answered."""
     first: dict[str, NewJob] = {}
     for job in jobs:
         first.setdefault(job.id, job)
     now = context.clock.now()
     records = [as_record(job, now, age) for job, age in zip(first.values(), context.clock.age(len(first)), strict=True)]
-    created = await _put_plain(context, [record for record in records if _needs_no_look(context, record)])
+    created: set[str] = set()
+    with suppress(NoAnswer):
+        created = await _put_plain(context, [record for record in records if _needs_no_look(context, record)])
     earlier: dict[str, str] = {}
     if doubtful := [record for record in records if record.id not in created]:
         earlier = await _take_in_with_care(context, doubtful)
@@ -57,10 +62,15 @@ async def _take_in_with_care(context: Context, records: Sequence[Record]) -> dic
     await open_lines(context, {(record.queue, record.priority) for record in fresh})
     plain = await _put_plain(context, [record for record in fresh if record.unique is None], places)
     unique = [record for record in fresh if record.unique is not None]
-    holders = {id: id for id in plain}
+    holders = {id: id for id in plain} | {record.id: record.id for record in records if _is_this(record, places[record.id])}
     for at in range(0, len(unique), TOGETHER):
         holders |= await transact(context, lambda tx, some=unique[at : at + TOGETHER]: _put_unique(tx, some))  # type: ignore[misc]
     return holders
+
+
+def _is_this(record: Record, place: Place) -> bool:
+    """It was stored when nobody said so: no two jobs have come at the same microsecond with the same id."""
+    return place.record is not None and (place.record.age, place.record.created) == (record.age, record.created)
 
 
 def _receipts(jobs: Sequence[NewJob], created: set[str], earlier: dict[str, str]) -> list[Receipt]:

@@ -17,7 +17,7 @@ from mita.model.time import Moment, Wait
 from mita.ports.store import Memo
 
 from . import indexes, waiters
-from .claims import Batches
+from .batches import Batches
 from .context import Context
 from .messages import Out
 from .reads import Found

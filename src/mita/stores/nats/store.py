@@ -28,7 +28,7 @@ from mita.ports.store import Can, Memo
 from mita.rules.names import check_namespace
 
 from . import amend, care, intake, leases, looking, repeats, schema, settle, telling
-from .claims import Batches
+from .batches import Batches
 from .clock import ServerClock
 from .context import Context
 from .doctor import doctor

@@ -11,7 +11,8 @@ from mita.model.outcome import Busy, Turn
 from mita.model.time import SECOND, Moment, Wait
 
 from . import indexes, schema, waiters
-from .claims import Batches, take
+from .batches import Batches
+from .claims import take
 from .context import Context, Line
 from .pulls import Ticket, give_back, pull
 from .records import QueueRecord, read_queue, read_record

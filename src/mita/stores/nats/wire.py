@@ -12,27 +12,29 @@ import msgspec
 
 from mita.errors import StoreError
 
+from .errors import NoAnswer
 from .link import RECONNECT_PATIENCE, Hear, Link
 from .messages import Out, batched, framed, nobody_heard, stored_at, too_big
 
 PATIENCE = 10.0  # seconds until an answer that does not come is an error
+STORE_PATIENCE = 5.0  # the same for what is to be stored: its leader may be gone, and whoever asked can find out
 
 
 class Group:
     """The answers to what was asked together."""
 
-    __slots__ = ("_answers", "_left", "all")
+    __slots__ = ("_answers", "all", "left")
 
     def __init__(self, size: int) -> None:
         self._answers: list[Any] = [None] * size
-        self._left = size
+        self.left = size
         self.all: asyncio.Future[list[Any]] = asyncio.get_running_loop().create_future()
 
     def put(self, place: int, answer: bytes | int) -> bool:
         """Whether this was the last."""
         self._answers[place] = answer
-        self._left -= 1
-        if self._left:
+        self.left -= 1
+        if self.left:
             return False
         if not self.all.done():
             self.all.set_result(self._answers)
@@ -96,8 +98,9 @@ class Wire(Link):
         self._count += 1
         return b"%d" % self._count
 
-    async def ask(self, messages: Sequence[Out]) -> list[Any]:
-        """Publish all, and give the answers in the same order: their bytes, or the sequence under which it was stored."""
+    async def ask(self, messages: Sequence[Out], patience: float = PATIENCE) -> list[Any]:
+        """Publish all, and give the answers in the same order: their bytes, or the sequence under which it was stored. So
+        many seconds without any answer are an error."""
         if not messages:
             return []
         most = self.max_payload
@@ -111,10 +114,13 @@ class Wire(Link):
         self.send(b"".join([framed(message, base % place) for place, message in enumerate(messages)]))
         await self.flush_now()
         try:
-            async with asyncio.timeout(PATIENCE):
-                return await answers.all
-        except TimeoutError as error:
-            raise StoreError(f"NATS gave no answer in {PATIENCE:g} s", transient=True) from error
+            left = -1
+            while not answers.all.done() and left != answers.left:
+                left = answers.left
+                await asyncio.wait([answers.all], timeout=patience)
+            if answers.all.done():
+                return answers.all.result()
+            raise NoAnswer(f"NATS gave no answer in {patience:g} s", transient=True)
         finally:
             self._groups.pop(group, None)
 
@@ -127,13 +133,13 @@ class Wire(Link):
 
     async def _heard(self, messages: Sequence[Out]) -> list[Any]:
         """Nobody hears a publish while a cluster chooses who leads the stream: it was stored nowhere, and is sent again."""
-        answers = await self.ask(messages)
+        answers = await self.ask(messages, STORE_PATIENCE)
         until = asyncio.get_running_loop().time() + RECONNECT_PATIENCE
         while unheard := [at for at, answer in enumerate(answers) if nobody_heard(answer)]:
             if asyncio.get_running_loop().time() > until:
                 break
             await asyncio.sleep(0.02)
-            for at, answer in zip(unheard, await self.ask([messages[at] for at in unheard]), strict=True):
+            for at, answer in zip(unheard, await self.ask([messages[at] for at in unheard], STORE_PATIENCE), strict=True):
                 answers[at] = answer
         return answers
 
