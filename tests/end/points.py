@@ -182,8 +182,8 @@ def _watch_statements(saw: Callable[[Tx, str, int], None]) -> None:
         saw(self, name, rows)
         return rows
 
-    def watched_run_over(self: Tx, name: str, rows: Any) -> int:
-        changed = run_over(self, name, rows)
+    def watched_run_over(self: Tx, name: str, rows: Any, shared: Any = ()) -> int:
+        changed = run_over(self, name, rows, shared)
         saw(self, name, changed)
         return changed
 

@@ -14,27 +14,39 @@ from . import keys
 from .timeline import fold, note
 from .tx import Tx, as_json
 
-_from_json = msgspec.json.Decoder(list[tuple[int, int]]).decode
+_from_json = msgspec.json.Decoder(list[int]).decode
 
 
 def settle(tx: Tx, settlements: Sequence[Settlement]) -> list[bool]:
     if len({settlement.claim.ref for settlement in settlements}) < len(settlements):
         return [_settle_one(tx, settlement) for settlement in settlements]  # of two for one job, the first one counts
-    simple = [settlement for settlement in settlements if _is_simple(settlement)]
-    fresh = _fresh(tx, simple)
-    settled = [settlement for settlement in simple if fresh.get(settlement.claim.ref) == settlement.claim.token]
-    _settle_plain(tx, [settlement for settlement in settled if _is_plain(settlement.verdict)])
-    _settle_others(tx, [settlement for settlement in settled if not _is_plain(settlement.verdict)])
-    done = {settlement.claim.ref for settlement in settled}
+    plain, others = _sorted(settlements)
+    fresh = _fresh(tx, [settlement.claim.ref for settlement in (*plain, *others)])
+    plain = [settlement for settlement in plain if fresh.get(settlement.claim.ref) == settlement.claim.token]
+    others = [settlement for settlement in others if fresh.get(settlement.claim.ref) == settlement.claim.token]
+    _settle_plain(tx, plain)
+    _settle_others(tx, others)
+    if len(plain) + len(others) == len(settlements):
+        return [True] * len(settlements)
+    done = {settlement.claim.ref for settlement in (*plain, *others)}
     return [settlement.claim.ref in done or _settle_one(tx, settlement) for settlement in settlements]
 
 
-def _is_simple(settlement: Settlement) -> bool:
-    """A job that holds no key, and that is still there afterwards unless it just succeeded."""
-    claim, verdict = settlement.claim, settlement.verdict
-    if claim.resource is not None or claim.unique is not None:
-        return False
-    return _is_plain(verdict) or verdict.state not in TERMINAL or verdict.keep > 0
+def _sorted(settlements: Sequence[Settlement]) -> tuple[list[Settlement], list[Settlement]]:
+    """Those of jobs without a key that can be written together: plain successes, and others. Runs that ended alike share
+    their verdict, so it is looked at once for all of them."""
+    plain: list[Settlement] = []
+    others: list[Settlement] = []
+    last: Verdict | None = None
+    kind: list[Settlement] | None = None
+    for settlement in settlements:
+        claim, verdict = settlement.claim, settlement.verdict
+        if verdict is not last:
+            last = verdict
+            kind = plain if _is_plain(verdict) else others if _stays(verdict) else None
+        if kind is not None and claim.resource is None and claim.unique is None:
+            kind.append(settlement)
+    return plain, others
 
 
 def _is_plain(verdict: Verdict) -> bool:
@@ -42,12 +54,16 @@ def _is_plain(verdict: Verdict) -> bool:
     return verdict.state is State.SUCCEEDED and not verdict.event and verdict.error is None and verdict.counts is None
 
 
-def _fresh(tx: Tx, settlements: list[Settlement]) -> dict[int, int]:
-    """Of these, the claims that still hold and of which nothing was asked: seq and token."""
-    fresh: dict[int, int] = {}
-    for text in tx.texts_over("fresh", [(settlement.claim.ref, settlement.claim.token) for settlement in settlements]):
-        fresh.update(_from_json(text))
-    return fresh
+def _stays(verdict: Verdict) -> bool:
+    return verdict.state not in TERMINAL or verdict.keep > 0
+
+
+def _fresh(tx: Tx, seqs: list[int]) -> dict[int, int]:
+    """Of these, the jobs whose claim still holds and of which nothing was asked, with its token."""
+    if not seqs:
+        return {}
+    held, tokens = tx.row("fresh", seqs=as_json(seqs))
+    return dict(zip(_from_json(held), _from_json(tokens), strict=True))
 
 
 def _settle_plain(tx: Tx, settlements: list[Settlement]) -> None:
@@ -93,8 +109,11 @@ def _others_row(tx: Tx, settlement: Settlement) -> tuple[Any, ...]:
 def forget(tx: Tx, seqs: list[int]) -> None:
     """Leave nothing of these jobs."""
     them = as_json(seqs)
-    tx.run("forget_events", seqs=them)
-    tx.run("forget_memos", seqs=them)
+    told, remembered = tx.row("traces", first=min(seqs), last=max(seqs))
+    if told:
+        tx.run("forget_events", seqs=them)
+    if remembered:
+        tx.run("forget_memos", seqs=them)
     tx.run("forget_jobs", seqs=them)
 
 

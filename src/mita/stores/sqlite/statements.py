@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib.resources import files
+from itertools import chain
 from typing import Any
 
 ROWS = "{rows}"
@@ -22,13 +23,13 @@ class Statements:
             text = self._texts[name] = for_namespace(read("sql", f"{name}.sql"), self._namespace)
         return text
 
-    def over(self, name: str, rows: Sequence[Sequence[Any]]) -> Iterator[tuple[str, list[Any]]]:
+    def over(self, name: str, rows: Sequence[Sequence[Any]], shared: Sequence[Any] = ()) -> Iterator[tuple[str, list[Any]]]:
         """The statement with its `{rows}` spelled out, in as many pieces as it takes, and the values of each."""
         start = 0
         while start < len(rows):
             size = chunk(len(rows) - start)
             part = rows[start : start + size]
-            yield self._spelled(name, size, len(part[0])), [value for row in part for value in row]
+            yield self._spelled(name, size, len(part[0])), [*shared, *chain.from_iterable(part)]
             start += size
 
     def _spelled(self, name: str, size: int, width: int) -> str:

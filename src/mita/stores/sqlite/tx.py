@@ -44,9 +44,9 @@ class Tx:
         [value] = self.connection.execute(self.sql[name], values).fetchone()
         return value
 
-    def run_over(self, name: str, rows: Sequence[Sequence[Any]]) -> int:
-        """Run a statement over many rows of values; how many rows it changed."""
-        return sum(self.connection.execute(text, values).rowcount for text, values in self.sql.over(name, rows))
+    def run_over(self, name: str, rows: Sequence[Sequence[Any]], shared: Sequence[Any] = ()) -> int:
+        """Run a statement over many rows of values, after those that all of them share; how many rows it changed."""
+        return sum(self.connection.execute(text, values).rowcount for text, values in self.sql.over(name, rows, shared))
 
     def texts_over(self, name: str, rows: Sequence[Sequence[Any]]) -> list[str]:
         """Run a statement that answers with one text over many rows of values."""

@@ -1,5 +1,4 @@
 -- fresh: which claims are still held, with nothing asked of them meanwhile.
--- In: {rows} of seq, token.  Out: one text, a JSON list of [seq, token].
-select json_group_array(json_array(j.seq, j.token))
-from (values {rows}) as v
-cross join _mita_job as j on j.seq = v.column1 and j.token = v.column2 and j.state = 'running' and j.asked is null
+-- In: seqs (a JSON list).  Out: two texts, JSON lists of their seqs and of their tokens.
+select json_group_array(seq), json_group_array(token) from _mita_job
+where seq in (select value from json_each(:seqs)) and state = 'running' and asked is null

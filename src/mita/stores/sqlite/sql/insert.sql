@@ -1,10 +1,9 @@
 -- insert: take jobs in.
--- In: {rows} of id, task, queue, priority, due, created, payload, options, headers, resource, most, when_busy, uniq,
---     unique_for, repeat, fire_time.  An id that is already there is passed over.
-insert into _mita_job (state, id, task, queue, priority, due, created, payload, options, headers,
-                       resource, most, when_busy, uniq, unique_for, repeat, fire_time)
-select 'queued', column1, column2, column3, column4, column5, column6, column7, column8, column9,
-       column10, column11, column12, column13, column14, column15, column16
-from (values {rows})
+-- In: {rows} of task, queue, priority, created, options, headers, resource, most, when_busy, uniq, unique_for, repeat,
+--     fire_time, id, due, payload.  An id that is already there is passed over.
+insert into _mita_job (state, task, queue, priority, created, options, headers, resource, most, when_busy, uniq,
+                       unique_for, repeat, fire_time, id, due, payload)
+select 'queued', r.*
+from (values {rows}) as r
 where true
 on conflict (id) do nothing

@@ -1,0 +1,49 @@
+"""A file that an earlier version wrote, and what becomes of it."""
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from mita.model.job import NewJob, State
+from mita.model.outcome import Settlement, Verdict
+from mita.ports.ids import new_id
+from mita.stores.sqlite import SqliteStore, care
+from mita.stores.sqlite.statements import migrations
+
+
+def job() -> NewJob:
+    return NewJob(id=new_id(), task="t", queue="q", payload=b"\x80")
+
+
+async def test_the_table_that_is_made_anew_keeps_its_jobs_and_gives_no_number_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "jobs.db"
+    with monkeypatch.context() as before:
+        before.setattr(care, "migrations", lambda: migrations()[:3])
+        old = SqliteStore(path)
+        await old.open()
+        first, second, third = job(), job(), job()
+        await old.enqueue([third])
+        await old.enqueue([first, second])
+        turn = await old.claim(["q"], 3, 60_000, "w")
+        forgotten = next(claim for claim in turn.claims if claim.id == second.id)
+        assert await old.settle([Settlement(forgotten, Verdict(state=State.SUCCEEDED, result=b"\xc0"))]) == [True]
+        await old.close()
+
+    new = SqliteStore(path)
+    await new.open()
+    fourth = job()
+    await new.enqueue([fourth])
+    found = await new.find([first.id, second.id, third.id, fourth.id])
+    held = next(claim for claim in turn.claims if claim.id == first.id)
+    assert await new.settle([Settlement(held, Verdict(state=State.SUCCEEDED, result=b"\xc0", keep=1000))]) == [True]
+    await new.close()
+    assert [one and one.state for one in found] == [State.RUNNING, None, State.RUNNING, State.QUEUED]
+    with sqlite3.connect(path) as database:
+        assert database.execute("select seq from _mita_job where id = ?", (fourth.id,)).fetchone() == (4,)
+        assert database.execute("select count(*) from mita_jobs").fetchone() == (3,)
+        with pytest.raises(sqlite3.IntegrityError):
+            database.execute("update _mita_job set state = 'lost'")
+    database.close()
