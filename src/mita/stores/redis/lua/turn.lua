@@ -49,7 +49,7 @@ end
 local limit = tonumber(ARGV[5])
 local t = {
   now = now, worker = ARGV[3], lease = plain(now + tonumber(ARGV[4])), left = limit, looked = MOST - tonumber(ARGV[7]),
-  fixed = {}, touched = {}, token = plain(now), limit = limit,
+  fixed = {}, touched = {}, moment = plain(now), limit = limit,
 }
 local first = untouched()
 first.state, first.token, first.worker, first.started = 'running', now, t.worker, now

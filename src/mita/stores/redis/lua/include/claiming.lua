@@ -1,8 +1,9 @@
 -- Handing due jobs over.
 --
--- `t` is the turn: now, lease (until when, as text: numbers are slow to hand to a command), worker, token (of every first run,
--- as text), limit, left (how many are still wanted), looked (how many were met), first (the live half of every first run) and the
--- answer so far: fixed (halves), touched (position, live half and progress of those that are not on their first run).
+-- `t` is the turn: now, moment and lease (now and until when, as text: numbers are slow to hand to a command; the moment is
+-- the token of every first run), worker, limit, left (how many are still wanted), looked (how many were met), first (the live
+-- half of every first run) and the answer so far: fixed (halves), touched (position, live half and progress of those that
+-- are not on their first run).
 
 local function run(q, t, r)
   r.state, r.token, r.worker, r.started = 'running', next_token(r.token, t.now), t.worker, t.now
@@ -17,19 +18,19 @@ end
 
 -- When the first of a sorted half is due; never, if it is empty.
 local function first_due(q, priority)
-  return tonumber(call('ZRANGE', due_of(q, priority), 0, 0, 'WITHSCORES')[2] or math.huge)
+  return tonumber(call('ZRANGE', due_of(q, priority), '0', '0', 'WITHSCORES')[2] or math.huge)
 end
 
 -- The first n of both halves of a line, in their order. Gives them, how many are of the list and which those are (nil: all
 -- or none), how many are of the sorted set, and the fixed halves if they had to be read.
 local function first_in_line(q, t, priority, n)
-  local listed = call('LRANGE', ready_of(q, priority), 0, n - 1)
+  local listed = call('LRANGE', ready_of(q, priority), '0', n - 1)
   if q.later[priority] > t.now then return listed, #listed, nil, 0 end
   if #listed == 0 then
-    local handles = call('ZRANGEBYSCORE', due_of(q, priority), '-inf', t.now, 'LIMIT', 0, n)
+    local handles = call('ZRANGEBYSCORE', due_of(q, priority), '-inf', t.moment, 'LIMIT', '0', n)
     return handles, 0, nil, #handles
   end
-  local sorted = call('ZRANGEBYSCORE', due_of(q, priority), '-inf', t.now, 'WITHSCORES', 'LIMIT', 0, n)
+  local sorted = call('ZRANGEBYSCORE', due_of(q, priority), '-inf', t.moment, 'WITHSCORES', 'LIMIT', '0', n)
   local ids = {}
   for i, handle in ipairs(listed) do ids[i] = handle:sub(10) end
   local fixed = call('HMGET', q.jobs, unpack(ids))
@@ -50,7 +51,7 @@ end
 local function start_first(q, t, ids, handles)
   local n, writes, live = #ids, {}, t.first
   if n == 0 then return end
-  local batch = n >= SMALLEST_BATCH and 'r' .. t.token .. ':' .. call('HINCRBY', q.meta, 'batch', 1)
+  local batch = n >= SMALLEST_BATCH and 'r' .. t.moment .. ':' .. call('HINCRBY', q.meta, 'batch', 1)
   if batch then
     call('HSET', q.runs, batch, live, '+' .. batch, cmsgpack.pack(ids))
     call('HSET', q.left, batch, n)
@@ -90,9 +91,9 @@ local function hand_over(q, t, priority, n)
   local fixed = call('HMGET', q.jobs, unpack(ids))
   local missing = a > 0 and tonumber(call('HGET', q.meta, 'gone:' .. priority) or 0) or 0
   local lives = (b > 0 or missing > 0) and call('HMGET', q.live, unpack(ids)) or call('HLEN', q.live) and {}
-  if a > 0 then call('LTRIM', ready_of(q, priority), a, -1) end
+  if a > 0 then call('LTRIM', ready_of(q, priority), a, '-1') end
   if b > 0 then
-    call('ZREMRANGEBYRANK', due_of(q, priority), 0, b - 1)
+    call('ZREMRANGEBYRANK', due_of(q, priority), '0', b - 1)
     q.later[priority] = first_due(q, priority)
   end
   local given, before, firsts, places, gone = t.fixed, #t.fixed, {}, {}, 0
