@@ -73,7 +73,7 @@ AROUND: dict[str, Point] = {
 }
 
 IN_A_HANDLER = ("run.start", "run.effect")
-IN_A_TRANSACTION = ("take", "succeed", "settle", "inherit", "fire", "insert")  # statements, by name
+IN_A_TRANSACTION = ("take", "succeed", "settle", "inherit", "fire", "insert_alike")  # statements, by name
 AT_THE_COMMIT = ("commit.before", "commit.after")  # of a transaction in which something was claimed or settled
 BETWEEN_TWO_STEPS = {
     "nats.acknowledge": "between home and acknowledgement",

@@ -133,7 +133,7 @@ async def test_a_producer_may_die_around_its_enqueue(scene: Scene, point: str) -
     assert len((await scene.history()).jobs) == (0 if point == "enqueue.before" else BATCH)
 
 
-@pytest.mark.parametrize("point", ["sql.insert"])
+@pytest.mark.parametrize("point", ["sql.insert_alike"])
 async def test_a_producer_may_die_inside_its_transaction(file_scene: Scene, point: str) -> None:
     """I1 I2 I13"""
     await died_producing(file_scene, point)
