@@ -21,7 +21,6 @@ from msgspec import Struct
 from prometheus_client import CollectorRegistry
 
 from mita import JobEvent, Mita, MitaError
-from mita.model.event import Kind
 
 from .firing import fire_many
 from .record import GATE, LOADED, MISSED, Record
@@ -121,7 +120,7 @@ def looker(stage: Stage) -> Callable[[list[JobEvent]], None]:
 
     def look(events: list[JobEvent]) -> None:
         for event in events:
-            if event.kind is Kind.MISSED:
+            if event.kind == "missed":
                 stage.record.head[MISSED] += event.count
 
     return look
