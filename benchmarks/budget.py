@@ -3,7 +3,8 @@
     python -m benchmarks.budget --stores sqlite,redis --jobs 30000
 
 Two drains in this process, one with a profiler on the event loop's thread and one without. The profiler tells the shares of
-the stages; the CPU time without it tells what they add up to. Threads of a store are read from their own clocks.
+the stages; the CPU time without it tells what they add up to. Threads of a store are read from their own clocks. Beside them
+the raw loop of the engine, which has neither tasks nor tokens: what stands between the two is the price of the promises.
 """
 
 import argparse
@@ -13,7 +14,8 @@ import pstats
 import sys
 import tempfile
 import time
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,7 @@ from mita import Mita
 
 from .markdown import filled, table
 from .processes import cpu
+from .raw import RAW, Ask, Phase
 from .servers import STORES, Engine, NoServer, start
 from .worker_app import TEXT
 
@@ -42,11 +45,12 @@ SERVER = "server"
 
 
 class Bill(Struct):
-    """Microseconds of CPU for one job, by stage."""
+    """Microseconds of CPU for one job, by stage; and what the raw loop of the engine took, if it has one."""
 
     store: str
     stages: dict[str, float]
     rate: float
+    raw: Phase | None
 
 
 def main() -> None:
@@ -73,11 +77,22 @@ def bill(store: str, jobs: int) -> Bill:
     try:
         shares, *_ = _drain(engine, jobs, cProfile.Profile())
         _, seconds, own, all_threads, server = _drain(engine, jobs, None)
+        raw = _raw(engine, store, jobs) if store in RAW else None
     finally:
         engine.close()
     each = 1e6 / jobs
     stages = {stage: share * own * each for stage, share in shares.items()}
-    return Bill(store, stages | {OTHER: (all_threads - own) * each, SERVER: server * each}, jobs / seconds)
+    return Bill(store, stages | {OTHER: (all_threads - own) * each, SERVER: server * each}, jobs / seconds, raw)
+
+
+def _raw(engine: Engine, store: str, jobs: int) -> Phase:
+    run: Callable[[Ask], dict[str, Phase]] = import_module(f"{__package__}.raw.{store}").run
+    with tempfile.TemporaryDirectory() as folder:
+        place = engine.open(Path(folder))
+        try:
+            return run(Ask(url=place.url, jobs=jobs, seconds=0, server=place.pid))["drain"]
+        finally:
+            place.close()
 
 
 Reading = tuple[dict[str, float], float, float, float, float]
@@ -154,7 +169,15 @@ def shown(bills: list[Bill]) -> str:
     ]
     rows.append(["all of it", *(f"{sum(bill.stages.values()):.1f}" for bill in bills)])
     rows.append(["so many jobs in a second, meanwhile", *(f"{bill.rate:,.0f}" for bill in bills)])
+    raws = [bill.raw for bill in bills]
+    rows.append(["the raw loop of the engine: itself", *(_each(raw, raw.cpu) if raw else "" for raw in raws)])
+    rows.append(["the raw loop of the engine: server", *(_each(raw, raw.server_cpu) if raw else "" for raw in raws)])
+    rows.append(["so many jobs in a second by the raw loop", *(f"{raw.rate:,.0f}" if raw else "" for raw in raws)])
     return table(["µs of CPU for one job", *(bill.store for bill in bills)], rows)
+
+
+def _each(phase: Phase, seconds: float | None) -> str:
+    return "" if seconds is None else f"{seconds / phase.jobs * 1e6:.1f}"
 
 
 if __name__ == "__main__":
