@@ -20,6 +20,7 @@ from .parser import QuickParser
 
 Hear: TypeAlias = Callable[[bytes, bytes, bytes, bytes | None], None]
 RECONNECT_PATIENCE = 2.0
+_LOST = (OSError, RuntimeError)  # closed at this moment: whoever reads from the connection hears of it and acts
 
 
 class Link(Client):  # type: ignore[misc, unused-ignore]
@@ -169,15 +170,16 @@ class Link(Client):  # type: ignore[misc, unused-ignore]
         """The same, and wait while the server takes in less than we say."""
         self.flush_soon()
         if self.is_connected:
-            with suppress(OSError):  # whoever reads from the connection hears of its loss as well
+            with suppress(*_LOST):
                 await self._transport.drain()  # type: ignore[union-attr, unused-ignore]
 
     def _write_out(self) -> None:
         """What cannot go out now is sent by the driver when it is connected again."""
         self._writing = False
         if self._pending and self.is_connected:
-            pending, self._pending, self._pending_data_size = self._pending, [], 0
-            self._transport.writelines(pending)  # type: ignore[union-attr, unused-ignore]
+            with suppress(*_LOST):
+                self._transport.writelines(self._pending)  # type: ignore[union-attr, unused-ignore]
+                self._pending, self._pending_data_size = [], 0
 
 
 def _shown(servers: Sequence[str]) -> str:
