@@ -43,7 +43,8 @@ def footer(report: Report) -> list[str]:
         f"(!): a check failed. (~): others used over {_LOUD:g} cores meanwhile.",
     ]
     for name, about in report.stores.items():
-        lines.append(f"{name}: " + "; ".join(part for part in (about.server, about.settings, about.skipped) if part))
+        parts = (about.server, about.settings, _fewer_waiting(report, name), about.skipped)
+        lines.append(f"{name}: " + "; ".join(part for part in parts if part))
     if report.machine:
         lines += in_words(report.machine)
     if report.settings:
@@ -51,6 +52,14 @@ def footer(report: Report) -> list[str]:
     if report.stopped:
         lines.append("the run was stopped: this is what it had")
     return lines
+
+
+def _fewer_waiting(report: Report, store: str) -> str:
+    """Where growth was measured less far than on other stores."""
+    most = {name: max((figure.waiting for figure in report.find(name, "scheduled")), default=0) for name in report.stores}
+    if not 0 < most[store] < max(most.values()):
+        return ""
+    return f"growth up to {most[store]:,} waiting jobs: to load more takes minutes for each figure"
 
 
 def _row(figure: Figure) -> list[str]:

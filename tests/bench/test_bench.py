@@ -16,6 +16,7 @@ from benchmarks.figures import About, Figure, Report, Slice
 from benchmarks.plots import draw_all
 from benchmarks.servers import STORES, NoServer, Postgres
 from benchmarks.svg import steps
+from benchmarks.table import footer
 from benchmarks.workloads import WORKLOADS
 
 HOME = Path(__file__).parents[2]
@@ -109,6 +110,15 @@ def a_report() -> Report:
         parts = [Slice(waiting=waiting, cost=20.0) for waiting in (1_000_000, 10_000)]
         report.figures.append(Figure(store=store, workload="ready", name="ready", value=rate, slices=parts))
     return report
+
+
+def test_the_foot_says_where_growth_was_not_measured_as_far_as_elsewhere() -> None:
+    report = a_report()
+    report.machine = {}
+    report.stores["nats"] = About(server="nats")
+    report.figures.append(Figure(store="nats", workload="scheduled", name="scheduled", value=9000.0, waiting=200_000))
+    said = [line for line in footer(report) if "growth up to" in line]
+    assert said == ["nats: nats; growth up to 200,000 waiting jobs: to load more takes minutes for each figure"]
 
 
 def test_the_plots_are_pictures_with_words_for_those_who_cannot_see_them(tmp_path: Path) -> None:

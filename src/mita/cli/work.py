@@ -112,9 +112,10 @@ def _name(options: argparse.Namespace) -> str:
 
 def _metrics(options: argparse.Namespace) -> str | None:
     """Each process counts for itself, so each has a port of its own."""
-    if options.metrics is None or options.number is None:
-        return options.metrics  # type: ignore[no-any-return]
-    address = Address.parse(options.metrics)
+    asked: str | None = options.metrics
+    if asked is None or options.number is None:
+        return asked
+    address = Address.parse(asked)
     return str(replace(address, port=address.port + options.number - 1 if address.port else 0))
 
 

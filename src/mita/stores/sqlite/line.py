@@ -50,7 +50,8 @@ class Line:
             raise StoreError(f"{self._path} was closed", transient=False)
         call = Call(work, durable)
         self._calls.put(call)
-        return await call.answered(self._patience, self._stuck)  # type: ignore[no-any-return]
+        result: T = await call.answered(self._patience, self._stuck)
+        return result
 
     def _stuck(self) -> StoreError | None:
         """Somebody who stopped inside a transaction keeps the lock for as long as that lasts; the kernel knows no limit."""
