@@ -1,5 +1,5 @@
 -- The same table with the same rows, and a check of the state that costs nothing: a list of six was made anew for every row that
--- was written, which took a third of the time of a claim. Numbers that were given out are not given out again.
+-- was written, which took a third of the time of the update that takes a job. Numbers that were given out are not given out again.
 drop view mita_jobs;
 create table _mita_job_anew (
   seq           integer primary key autoincrement,  -- age; never used twice, or an old claim could touch a new job
