@@ -11,6 +11,7 @@ from mita.model.outcome import Answer, Move, Rank
 from mita.model.repeat import Firing, Repeat
 from mita.model.time import HOUR, NOW, When
 from mita.stores.nats import NatsStore, pulls, schema, tx, walk
+from mita.stores.nats import claims as claiming
 from mita.stores.nats.errors import NoAnswer
 from mita.stores.nats.messages import Out
 from mita.testing.contract.given import (
@@ -125,6 +126,37 @@ async def test_claiming_is_not_done_twice_by_a_ticket_that_comes_again_late(stor
     await asyncio.sleep(1.2)
     assert await claims(twin) == []
     assert await twin.find([id]) == [None]
+
+
+async def left_tickets(store: NatsStore, id: str) -> list[str]:
+    found = await store._in.reader.last([store._in.subjects.anywhere(id)])
+    return [message.subject for message in found if not store._in.subjects.is_home(message.subject)]
+
+
+async def test_an_heir_takes_a_ticket_away_that_was_never_acknowledged(store: NatsStore, twin: NatsStore) -> None:
+    """I4: it would come again whenever somebody looks, and what turns it away is not kept for ever."""
+    id = await put(store)
+    await dies(store, "between home and acknowledgement", lambda: store.claim([QUEUE], 1, SHORT, "w1"))
+    assert len(await left_tickets(twin, id)) == 1
+    await asyncio.sleep(0.5)
+    [heir] = await twin.reap(10, LONG, "heir")
+    assert await left_tickets(twin, id) == []
+    await settled(twin, succeed(heir, keep=0))
+
+
+async def test_a_lost_connection_takes_acknowledgements_with_it(store: NatsStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """I4: whoever settles on the next connection takes the ticket away."""
+    monkeypatch.setattr(claiming, "acknowledge", lambda *_: None)
+    claim = await running(store)
+    assert len(await left_tickets(store, claim.id)) == 1
+    transport = store._in.wire._transport
+    assert transport is not None
+    transport.close()  # type: ignore[no-untyped-call]
+    async with asyncio.timeout(10):
+        while not store._in.returned:  # noqa: ASYNC110
+            await asyncio.sleep(0.02)
+    await settled(store, succeed(claim, keep=0))
+    assert await left_tickets(store, claim.id) == []
 
 
 async def test_a_firing_with_more_jobs_than_a_batch_holds(store: NatsStore, twin: NatsStore) -> None:

@@ -7,6 +7,7 @@ from mita.model.time import Moment
 from .context import Context
 from .messages import Out
 from .records import Claimed, Ref, pack
+from .removal import remove_some_time
 
 
 class Batches:
@@ -30,7 +31,7 @@ class Batches:
         if jobs:
             self._left[batch], self._seqs[batch] = jobs, seq
         else:
-            self._delete(seq)
+            remove_some_time(self._context, seq)
 
     def put_down(self, refs: Iterable[object]) -> None:
         for ref in refs:
@@ -39,9 +40,4 @@ class Batches:
             self._left[ref.batch] -= 1
             if not self._left[ref.batch]:
                 del self._left[ref.batch]
-                self._delete(self._seqs.pop(ref.batch))
-
-    def _delete(self, seq: int) -> None:
-        """Nobody waits for the answer: a record that stays is removed by the next reap."""
-        body = b'{"seq":%d,"no_erase":true}' % seq
-        self._context.wire.say(f"$JS.API.STREAM.MSG.DELETE.{self._context.subjects.stream}", body)
+                remove_some_time(self._context, self._seqs.pop(ref.batch))

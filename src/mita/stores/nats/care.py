@@ -14,6 +14,7 @@ from .context import Context
 from .messages import Out
 from .reads import Found
 from .records import Presence, Record, pack, read_record
+from .removal import remove
 from .tx import TTL, Tx, seconds, transact
 
 LOOK_AT = 2000  # homes that a prune looks at, at the least: the server itself forgets what has expired, in time
@@ -76,7 +77,7 @@ async def prune(context: Context, limit: int, most: int) -> int:
         done = sorted(succeeded[queue], key=lambda one: (one[0].finished or 0, one[0].age))
         surplus = done[: max(0, len(done) - most)]
         going += surplus[: limit - len(going)]
-    return await _forget(context, [home for _, home in going])
+    return await remove(context, [home.seq for _, home in going])
 
 
 async def _ended(context: Context, limit: int, most: int) -> list[tuple[Record, Found]]:
@@ -94,9 +95,3 @@ async def _ended(context: Context, limit: int, most: int) -> list[tuple[Record, 
         if not ended:
             context.nothing_ended_before = start
     return ended
-
-
-async def _forget(context: Context, homes: list[Found]) -> int:
-    subject = f"$JS.API.STREAM.MSG.DELETE.{context.subjects.stream}"
-    answers = await context.wire.ask([Out(subject, b'{"seq":%d,"no_erase":true}' % home.seq) for home in homes])
-    return sum(b'"success":true' in answer for answer in answers)

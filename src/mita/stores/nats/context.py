@@ -3,6 +3,8 @@
 from collections.abc import Awaitable, Callable, Collection
 from typing import TypeAlias
 
+from mita.model.time import Moment
+
 from .bell import Bell
 from .clock import ServerClock
 from .reads import Reader
@@ -27,6 +29,11 @@ class Context:
         self.lines: set[Line] = set()  # those for which there is a consumer
         self.nothing_ended_before = 1  # the sequence before which no home is one of a job that has ended
         self.leaderless: set[Line] = set()  # those for which nobody answered when they were last asked
+        self.returned: Moment = 0  # when a lost connection was last made again
+        wire.reconnected.append(self._note_return)
 
     def ring(self, topics: Collection[str]) -> None:
         self.bell.ring(topics)
+
+    def _note_return(self) -> None:
+        self.returned = self.clock.now()

@@ -34,6 +34,7 @@ from .records import (
     read_queue,
     read_record,
 )
+from .removal import remove_left_tickets, remove_some_time
 from .settle import holds
 from .tx import EXPECT, TTL, Tx, seconds, transact
 from .walk import end_holds
@@ -141,7 +142,7 @@ async def _look_through(context: Context, listing: Found, now: Moment) -> list[t
     homes = await context.reader.last(read_claimed(listing.body).homes)
     running = [(record, home) for home in homes if (record := read_record(home.body)).state is State.RUNNING]
     if not running:
-        context.wire.say(f"$JS.API.STREAM.MSG.DELETE.{context.subjects.stream}", b'{"seq":%d,"no_erase":true}' % listing.seq)
+        remove_some_time(context, listing.seq)
         return []
     until = min(record.lease_until or 0 for record, _ in running)
     if until > now:
@@ -156,6 +157,7 @@ async def _inherit(
     """The heir gets a token of its own, so that whatever the lost worker still says is refused."""
     if not overdue:
         return []
+    await remove_left_tickets(context, [record.id for record, _ in overdue])
     batch = batches.new()
     heirs = [replace(record, token=record.token + 1, worker=worker, lease_until=now + lease) for record, _ in overdue]
     messages = [batches.message(batch, now + lease, [home.subject for _, home in overdue])]

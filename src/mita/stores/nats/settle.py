@@ -21,12 +21,15 @@ from .context import Context
 from .messages import Out
 from .portions import side_by_side
 from .records import Record, Ref, noted
+from .removal import remove_left_tickets
 from .tx import EXPECT, GONE, Place, Tx, home_message, soon, ticket_message, transact
 
 TOGETHER = 150  # jobs with keys in one batch: each is up to six messages of the thousand a batch may have
 
 
 async def settle(context: Context, settlements: Sequence[Settlement]) -> list[bool]:
+    if in_doubt := [one.claim.id for one in settlements if one.claim.at <= context.returned]:
+        await remove_left_tickets(context, in_doubt)
     took = [False] * len(settlements)
     plain = [at for at, settlement in enumerate(settlements) if _is_plain(settlement)]
     doubtful = await _settle_plain(context, settlements, plain, took) if plain else []
