@@ -32,9 +32,10 @@ FIRES = 20
 
 
 async def one_death(scene: Scene, point: str) -> None:
-    """Some jobs of every sort, some of them left behind by a worker that was killed; and a worker that dies at its point."""
+    """Some jobs of every sort, some of them left behind by a worker that was killed; and a worker that dies at its point.
+    Those last longer than it is from one heartbeat to the next, so that there is one at which it has something to keep."""
     await scene.enqueue(menu.mixed(scene, 30, longest=100))
-    orphans = [menu.nap(scene, 300) for _ in range(4)]
+    orphans = [menu.nap(scene, 500) for _ in range(4)]
     await scene.enqueue(orphans)
     dead = scene.worker(concurrency=50)
     await until(lambda: len(scene.lines("start", who=dead.who)) > 10, "it has taken some of them")
