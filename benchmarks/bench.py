@@ -3,6 +3,7 @@
 import statistics
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from datetime import datetime
 from typing import Any
 
@@ -12,7 +13,7 @@ from msgspec import Struct
 from .figures import Cost, Figure, Noise, Report, Slice, Spread
 from .plan import Sizes
 from .processes import Window
-from .raw import RAW, Ask, Phase
+from .raw import BATCH, RAW, Ask, Phase
 from .scene import Drained, Failed, Lab, Scene, noise
 from .servers import Engine
 
@@ -94,7 +95,8 @@ class Bench:
         """A producer that counts for itself how much it enqueued in its time."""
         answers = []
         for _ in range(self.sizes.repeat):
-            with self.scene() as scene, Window() as window:
+            awake = self.lab.kept_awake() if role == "one" else nullcontext()
+            with self.scene() as scene, awake, Window() as window:
                 scene.calm()
                 answers.append(scene.ask(role, core=self.lab.core, seconds=self.sizes.seconds, most=most))
         figure.values = [answer["jobs"] / answer["seconds"] for answer in answers]
@@ -108,7 +110,7 @@ class Bench:
 
     def paced(self, figure: Figure, role: str, jobs: int) -> Figure:
         """Single jobs from another process: how late each started."""
-        with self.scene(jobs) as scene:
+        with self.scene(jobs) as scene, self.lab.kept_awake():
             late, figure.noise, problems = scene.paced(role)
         if not late:
             raise Failed("no job ran")
@@ -120,7 +122,7 @@ class Bench:
 
     def repeats(self, figure: Figure, repeats: int, seconds: float) -> Figure:
         """How late the jobs of so many repeats come into the store."""
-        with self.scene() as scene, Window() as window:
+        with self.scene() as scene, self.lab.kept_awake(), Window() as window:
             scene.calm()
             answer = scene.ask("repeats", core=self.lab.core, most=repeats, seconds=seconds)
         if not answer["late"]:
@@ -151,10 +153,17 @@ class Bench:
         return [self._raw_figure(phase, runs) for phase in RAW_NAMES if runs]
 
     def _raw_once(self, jobs: int) -> tuple[dict[str, Phase], Noise]:
+        """Each of its phases under the conditions of what is set beside it."""
+        with self.lab.kept_awake():
+            single, _ = self._raw_phases(BATCH, self.sizes.seconds)
+        many, heard = self._raw_phases(jobs, 0.1)
+        return many | {"one": single["one"]}, heard
+
+    def _raw_phases(self, jobs: int, seconds: float) -> tuple[dict[str, Phase], Noise]:
         with self.scene() as scene:
             scene.calm()
             place = scene.place
-            ask = Ask(url=place.url, jobs=jobs, seconds=self.sizes.seconds, core=self.lab.core, server=place.pid)
+            ask = Ask(url=place.url, jobs=jobs, seconds=seconds, core=self.lab.core, server=place.pid)
             argv = [sys.executable, "-m", "benchmarks.raw", self.store, msgspec.json.encode(ask).decode()]
             with Window() as window:
                 said = scene.run("raw", argv)

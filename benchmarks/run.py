@@ -3,7 +3,6 @@
 import os
 import shutil
 import signal
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -16,7 +15,6 @@ from . import machine, workloads
 from .bench import Bench
 from .figures import About, Figure, Report
 from .plan import sizes
-from .processes import keep_awake
 from .progress import Progress
 from .scene import Failed, Lab
 from .servers import NoServer, start
@@ -62,7 +60,7 @@ def run(wish: Wish) -> Report:
 
 @contextmanager
 def _lab(wish: Wish, report: Report) -> Iterator[tuple[Lab, Progress]]:
-    """Folders, spinners and facts."""
+    """Folders and facts."""
     with ExitStack() as stack:
         if wish.folder is not None:
             stack.callback(setattr, tempfile, "tempdir", tempfile.tempdir)
@@ -70,18 +68,23 @@ def _lab(wish: Wish, report: Report) -> Iterator[tuple[Lab, Progress]]:
         folder = _temporary(stack, None)
         shm = _temporary(stack, _SHM if os.access(_SHM, os.W_OK) else None)
         report.machine = machine.facts(folder)
-        if wish.awake:
-            for spinner in keep_awake(folder, sys.executable):
-                stack.callback(spinner.kill)
         core = max(os.sched_getaffinity(0)) if wish.pin else None
         progress = Progress(len(wish.stores) * (len(wish.workloads) + 1))
         report.settings = {
             "concurrency": wish.concurrency,
             "pinned to core": "no" if core is None else core,
-            "kept awake": "yes" if wish.awake else "no",
+            "kept awake for single jobs": "yes" if wish.awake else "no",
             "quick": "yes" if wish.quick else "no",
         }
-        lab = Lab(folder=folder, shm=shm, watch=progress, core=core, concurrency=wish.concurrency, quiet=wish.quiet)
+        lab = Lab(
+            folder=folder,
+            shm=shm,
+            watch=progress,
+            core=core,
+            concurrency=wish.concurrency,
+            quiet=wish.quiet,
+            awake=wish.awake,
+        )
         yield lab, progress
 
 

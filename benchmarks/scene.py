@@ -4,7 +4,8 @@ import itertools
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -13,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from .figures import Cost, Noise
-from .processes import Process, Window, cpu, rss
+from .processes import Process, Window, cpu, keep_awake, rss
 from .record import LOADED, MISSED, Record
 from .roles import Brief, Load
 from .servers import Engine, NoServer
@@ -38,7 +39,8 @@ class Watch(Protocol):
 
 class Lab(Struct, frozen=True, kw_only=True):
     """Where measurements are made. `shm` is a folder in memory, for the records; `core` is for the process under test;
-    `quiet` is how many seconds to wait at most for others to leave the machine alone."""
+    `quiet` is how many seconds to wait at most for others to leave the machine alone; `awake`: whether idle cores are kept
+    from sleeping where single jobs are timed."""
 
     folder: Path
     shm: Path
@@ -46,7 +48,19 @@ class Lab(Struct, frozen=True, kw_only=True):
     core: int | None
     concurrency: int
     quiet: float = 0.0
+    awake: bool = True
     numbers: "itertools.count[int]" = msgspec.field(default_factory=lambda: itertools.count(1))
+
+    @contextmanager
+    def kept_awake(self) -> Iterator[None]:
+        """Where single jobs are timed. Where many are drained nobody sleeps, and a spinner only takes from whoever shares
+        its core with it."""
+        spinners = keep_awake(self.folder, sys.executable) if self.awake else []
+        try:
+            yield
+        finally:
+            for spinner in spinners:
+                spinner.kill()
 
 
 class Drained(Struct, frozen=True, kw_only=True):
