@@ -8,14 +8,13 @@ from typing import Any
 
 from redis.asyncio.connection import AbstractConnection
 
-from mita.ports.store import ASKED, REPEATS
+from mita.stores.shared.hearing import ANY, Hearing
 
 from .errors import DRIVER_ERRORS
 from .link import BACKOFF
 from .wire import Line
 
 LONGEST_START = 1.0  # seconds
-ANYTHING = "*"  # while nobody listened, anything may have rung
 
 
 class Bell:
@@ -24,8 +23,7 @@ class Bell:
     def __init__(self, channel: str, connect: Callable[[], AbstractConnection]) -> None:
         self._channel = channel
         self._connect = connect
-        self._heard: set[str] = set()
-        self._awake = asyncio.Event()
+        self._hearing = Hearing()
         self._listening = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -33,16 +31,7 @@ class Bell:
         deadline = asyncio.get_running_loop().time() + timeout
         if self._task is None:
             await self._begin()
-        while not (mine := self._mine(queues)):
-            self._awake.clear()
-            left = deadline - asyncio.get_running_loop().time()
-            if left <= 0:
-                return frozenset()
-            with suppress(TimeoutError):
-                async with asyncio.timeout(left):
-                    await self._awake.wait()
-        self._heard -= {*mine, ANYTHING}
-        return frozenset(mine)
+        return await self._hearing.wait(queues, deadline - asyncio.get_running_loop().time())
 
     async def _begin(self) -> None:
         """Whoever waits for the first time waits for the connection too, but not for a server that is away."""
@@ -50,13 +39,6 @@ class Bell:
         with suppress(TimeoutError):
             async with asyncio.timeout(LONGEST_START):
                 await self._listening.wait()
-
-    def _mine(self, queues: Collection[str] | None) -> set[str]:
-        """What this sleeper wants of what was heard. Anything may have been for any of its queues."""
-        if queues is None:
-            return set(self._heard)
-        wanted = {*queues, ASKED, REPEATS}
-        return wanted if ANYTHING in self._heard else self._heard & wanted
 
     async def _listen(self) -> None:
         failures = 0
@@ -75,7 +57,7 @@ class Bell:
             line = Line(connection, lambda _: cut.set(), self._hear)
             await line.ask(("SUBSCRIBE", self._channel), asyncio.get_running_loop())
             self._listening.set()
-            self._ring({ANYTHING})
+            self._hearing.hear({ANY})  # while nobody listened, anything may have rung
             await cut.wait()
         finally:
             with suppress(*DRIVER_ERRORS):
@@ -83,11 +65,7 @@ class Bell:
 
     def _hear(self, message: list[Any]) -> None:
         """The reader of the connection calls this itself: a task between would be one more step to a job's start."""
-        self._ring(set(message[2].decode().split("\n")))
-
-    def _ring(self, topics: set[str]) -> None:
-        self._heard |= topics
-        self._awake.set()
+        self._hearing.hear(message[2].decode().split("\n"))
 
     async def close(self) -> None:
         task, self._task = self._task, None

@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Collection
 from contextlib import suppress
 
+from mita.ports.store import ASKED, REPEATS
+
 ANY = "*"  # too many topics for one message, or some were missed: wake everybody
 
 
@@ -33,6 +35,9 @@ class Hearing:
         return frozenset(mine)
 
     def _mine(self, queues: Collection[str] | None) -> set[str]:
-        if queues is None or ANY in self._heard:
+        """Any may have been for any of the sleeper's queues, and one of those that every sleeper hears."""
+        if ANY in self._heard:
+            return {*self._heard, *(queues or ()), ASKED, REPEATS}
+        if queues is None:
             return set(self._heard)
         return {topic for topic in self._heard if topic in queues or not topic[0].isalnum()}
