@@ -26,7 +26,11 @@ class Workload(Struct, frozen=True):
 
 
 def raw(bench: Bench) -> Iterator[Figure]:
-    yield from bench.raw(min(_RAW * bench.sizes.drain, _RAW_MOST))
+    yield from bench.raw(_raw_jobs(bench))
+
+
+def _raw_jobs(bench: Bench) -> int:
+    return min(_RAW * bench.sizes.drain, _RAW_MOST)
 
 
 def enqueue(bench: Bench) -> Iterator[Figure]:
@@ -38,9 +42,8 @@ def bulk(bench: Bench) -> Iterator[Figure]:
 
 
 def drain(bench: Bench) -> Iterator[Figure]:
-    yield bench.drain(
-        bench.figure("drain", "drain, async handlers"), Drain(jobs=bench.sizes.drain, repeat=bench.sizes.repeat)
-    )
+    want = Drain(jobs=bench.sizes.drain, repeat=bench.sizes.repeat)
+    yield bench.drain_by_turns(bench.figure("drain", "drain, async handlers"), want, _raw_jobs(bench))
 
 
 def sync(bench: Bench) -> Iterator[Figure]:
