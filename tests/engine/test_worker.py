@@ -480,6 +480,27 @@ async def test_a_lost_lease_stops_the_run_and_its_verdict_counts_for_nothing(
     assert (record.crashes, record.attempts) == (1, 0)
 
 
+async def test_a_worker_whose_keeper_dies_leaves_with_the_error(app: Mita, monkeypatch: pytest.MonkeyPatch) -> None:
+    """I12: leases that nobody keeps would run out one after the other, and its jobs run twice."""
+    ended: list[str] = []
+
+    @app.task
+    async def work() -> None:
+        await asyncio.sleep(0.2)
+        ended.append("work")
+
+    async def broken(self: Keeper, store: Store) -> None:
+        if self._crew.held:
+            raise ZeroDivisionError("a mistake of ours")
+
+    monkeypatch.setattr(Keeper, "_beat", broken)
+    await work.enqueue()
+    with pytest.raises(ZeroDivisionError):
+        async with asyncio.timeout(20):
+            await app.worker(lease=0.3, grace=5).run()
+    assert ended == ["work"], "what ran came to its end within the grace time"
+
+
 async def test_progress_is_written_seldom_but_the_last_word_is_kept(app: Mita, monkeypatch: pytest.MonkeyPatch) -> None:
     """I14: and a run that failed is gone on with from where it really was."""
     store = await app._store_here()

@@ -5,6 +5,7 @@ import logging
 import threading
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 from mita.errors import MitaError, StoreError
 from mita.model.outcome import Held
@@ -33,6 +34,7 @@ class Keeper:
         self._own_loop: asyncio.AbstractEventLoop | None = None
         self._poked: asyncio.Event | None = None
         self._leaving = False
+        self.over: asyncio.Future[None] = self._loop.create_future()  # done when nobody keeps the leases any more
         self.offset = 0  # of this machine's clock against the store's, in ms
         self._thread = threading.Thread(target=self._main, name="mita-keeper", daemon=True)
 
@@ -42,7 +44,8 @@ class Keeper:
     def poke(self) -> None:
         """Beat now: somebody may have asked something of a running job."""
         if self._own_loop is not None and self._poked is not None:
-            self._own_loop.call_soon_threadsafe(self._poked.set)
+            with suppress(RuntimeError):  # its loop is closed: it died, and says so by itself
+                self._own_loop.call_soon_threadsafe(self._poked.set)
 
     async def stop(self) -> None:
         self._leaving = True
@@ -52,8 +55,13 @@ class Keeper:
     def _main(self) -> None:
         try:
             asyncio.run(self._keep())
-        except Exception:
-            log.exception("the keeper of the leases died; leases of running jobs will run out")
+        except Exception as error:  # noqa: BLE001 - whatever it was, the worker must hear of it, or its leases run out unseen
+            self._loop.call_soon_threadsafe(self._died, error)
+
+    def _died(self, error: Exception) -> None:
+        log.critical("the keeper of the leases died, so this worker leaves", exc_info=error)
+        if not self.over.done():
+            self.over.set_exception(error)
 
     async def _keep(self) -> None:
         self._own_loop, self._poked = asyncio.get_running_loop(), asyncio.Event()

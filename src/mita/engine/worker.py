@@ -122,10 +122,11 @@ class Worker:
     async def _work(self, store: Store) -> None:
         log.debug("worker %s (%s) serves %s", self.name, self.id, ", ".join(self._settings.queues or ()) or "all queues")
         turns = asyncio.create_task(self._turns.run(self._crew))
-        helpers = [asyncio.create_task(part) for part in self._helpers(store)]
+        helpers: list[asyncio.Future[Any]] = [self._keeper.over]
+        helpers += [asyncio.create_task(part) for part in self._helpers(store)]
         try:
             stopping = asyncio.create_task(self._stopping.wait())
-            await asyncio.wait([turns, stopping, *helpers], return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({turns, stopping, *helpers}, return_when=asyncio.FIRST_COMPLETED)
             stopping.cancel()
             await self._drain(turns)
         finally:
