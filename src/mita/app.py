@@ -166,6 +166,8 @@ class Mita(Client):
         from mita.metrics import join
 
         chosen = REGISTRY if registry is None else registry
+        if not hasattr(chosen, "register"):
+            raise UsageError(f"metrics({registry!r}): give a CollectorRegistry, or nothing for the usual one")
         if chosen not in self._registries:
             join(chosen, source)
             self._registries.append(chosen)

@@ -201,7 +201,7 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
         for count in ("concurrency", "threads"):
             number = getattr(self, count)
             if isinstance(number, bool) or not isinstance(number, int) or number < 1:
-                raise UsageError(f"{count}={number!r}: a worker needs at least 1 to run anything")
+                raise UsageError(f"{count}={number!r}: give a whole number; a worker needs at least 1 to run anything")
         for length in ("lease", "grace", "poll"):
             wait(length, getattr(self, length))
         if self.lease < _SHORTEST_LEASE:

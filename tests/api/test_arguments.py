@@ -304,5 +304,5 @@ def test_a_result_that_no_longer_fits_comes_back_plain() -> None:
 
 
 def test_a_result_that_cannot_be_stored_is_a_usage_error() -> None:
-    with pytest.raises(UsageError, match="'it' returned a Stranger"):
+    with pytest.raises(UsageError, match="'it' returned a value of type Stranger"):
         Arguments("it", gives_a_stranger).pack_result(Stranger())

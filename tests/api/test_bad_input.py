@@ -112,6 +112,8 @@ DECLARED: dict[str, tuple[dict[str, Any], Any, list[str]]] = {
     "unique template": ({"unique": "x:{b}"}, plain, ["'b'"]),
     "priority": ({"priority": 11}, plain, ["priority=11"]),
     "final": ({"final": [3]}, plain, ["final=3", "ValueError"]),
+    "final that is none": ({"final": 5}, plain, ["final=5", "ValueError"]),
+    "empty name": ({"name": ""}, plain, ["task ''", "A-Z"]),
     "queue": ({"queue": "*"}, plain, ["queue '*'"]),
 }
 

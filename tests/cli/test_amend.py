@@ -62,11 +62,14 @@ def test_cancel_ends_a_job_with_its_reason(mita: Run, enqueue: Put) -> None:
     assert "not needed" in mita("show", id).out
 
 
+LIVE = "only what waits or runs can be asked; `mita retry` brings failed and cancelled jobs back"
+
+
 def test_too_late_is_a_failure(mita: Run, enqueue: Put, work_off: Work) -> None:
     id = enqueue("greet", "Ada")
     work_off()
     said = mita("cancel", id)
-    assert (said.code, said.out) == (1, f"{id}  too late: its state does not allow it\n")
+    assert (said.code, said.out) == (1, f"{id}  too late: its state is succeeded; {LIVE}\n")
     assert mita("cancel", id, "--json").data == {"answers": [{"id": id, "answer": "too late"}]}
 
 

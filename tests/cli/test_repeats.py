@@ -85,7 +85,9 @@ def test_a_repeat_is_explained_and_its_fires_shown_elsewhere(mita: Run) -> None:
     in_tokyo = mita("repeats", "next", "hello", "--tz", "Asia/Tokyo").out.splitlines()
     assert len(in_tokyo) == 4
     assert all(":00:00 +0900 = " in line for line in in_tokyo)
-    assert mita("repeats", "explain", "nosuch").code == 1
+    neither = mita("repeats", "explain", "nosuch")
+    assert neither.code == 1
+    assert "no repeat 'nosuch' is in the store, and a cron line has 5 fields or 6; there are: hello" in neither.err
 
 
 def test_a_scheduler_fires_and_leaves(mita: Run, project: Path) -> None:

@@ -1,6 +1,7 @@
 """How long to wait before trying again: within bounds, whatever chance says."""
 
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -93,13 +94,33 @@ def test_a_huge_number_of_tries_is_still_a_number() -> None:
 @pytest.mark.parametrize("value", [-1.0, -1e-9, float("nan"), float("inf"), 1e300])
 def test_a_wait_that_is_none_is_refused(field: str, value: float) -> None:
     """I15: what no store could write down must not get as far as a worker."""
-    with pytest.raises(UsageError, match="waits between retries"):
+    with pytest.raises(UsageError, match="base, cap and waits are seconds"):
         Retry(**{field: value})  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="waits between retries"):
+    with pytest.raises(UsageError, match="base, cap and waits are seconds"):
         Retry(waits=(1, value))
 
 
-@pytest.mark.parametrize("options", [{"max_retries": -1}, {"max_retries": 1001}, {"max_crashes": -1}, {"jitter": "some"}])
-def test_a_budget_that_is_none_is_refused(options: dict[str, int]) -> None:
-    with pytest.raises(UsageError):
-        Retry(**options)  # type: ignore[arg-type]
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"max_retries": -1},
+        {"max_retries": 1001},
+        {"max_retries": 1.5},
+        {"max_retries": "3"},
+        {"max_crashes": -1},
+        {"max_crashes": None},
+        {"jitter": "some"},
+        {"base": "1"},
+        {"waits": 5},
+        {"waits": (1, "10")},
+        {"wait": 3},
+    ],
+)
+def test_a_budget_that_is_none_is_refused_by_name(options: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match=next(iter(options))):
+        Retry(**options)
+
+
+def test_waits_may_be_a_list() -> None:
+    wanted: Any = [1, 10, 60]
+    assert hash(Retry(waits=wanted)) == hash(Retry(waits=(1, 10, 60)))

@@ -23,10 +23,12 @@ from .words import counted
 PAGE = 1000
 TOGETHER = 250  # asked at once: a store writes calls that come together in one go
 
+_LIVE = "only what waits or runs can be asked; `mita retry` brings failed and cancelled jobs back"
+_DEAD = "only failed and cancelled jobs can be brought back"
 _SAYS = {
     Answer.DONE: "done",
     Answer.ASKED: "asked: it is running, and this takes effect when the run ends",
-    Answer.TOO_LATE: "too late: its state does not allow it",
+    Answer.TOO_LATE: "too late: its state is {state}; {allowed}",
     Answer.TAKEN: "not done: another job has its unique key now",
     Answer.UNKNOWN: "not found: no such job is in the store",
 }
@@ -62,11 +64,12 @@ def _asker() -> str:
 
 async def move(desk: Desk) -> Report:
     options = desk.options
-    return await _each(desk, lambda job: desk.app.reschedule(job, at=options.at, after=options.after, reason=asked(options)))
+    at, after, reason = options.at, options.after, asked(options)
+    return await _each(desk, lambda job: desk.app.reschedule(job, at=at, after=after, reason=reason), _LIVE)
 
 
 async def stop(desk: Desk) -> Report:
-    return await _each(desk, lambda job: desk.app.cancel(job, asked(desk.options)))
+    return await _each(desk, lambda job: desk.app.cancel(job, asked(desk.options)), _LIVE)
 
 
 async def revive(desk: Desk) -> Report:
@@ -78,20 +81,29 @@ async def revive(desk: Desk) -> Report:
         return await _revive_all(desk)
     if chosen or not options.ids:
         raise UsageError("say which jobs: their ids, or --all, for example `mita retry --all --queue mail --error Timeout`")
-    return await _each(desk, desk.app.retry)
+    return await _each(desk, desk.app.retry, _DEAD)
 
 
 # ---------------------------------------------------------------- by id
 
 
-async def _each(desk: Desk, ask: Callable[[str], Awaitable[Answer]]) -> Report:
-    """One answer for each id. One that is not there does not keep the others from being asked."""
+async def _each(desk: Desk, ask: Callable[[str], Awaitable[Answer]], allowed: str) -> Report:
+    """One answer for each id. One that is not there does not keep the others from being asked. `allowed`: which may be."""
     answers = [await _answer(desk, given, ask) for given in dict.fromkeys(desk.options.ids)]
     if len(answers) == 1 and answers[0][1] is Answer.UNKNOWN:
         await desk.id_of(answers[0][0])
     went_well = all(answer in (Answer.DONE, Answer.ASKED) for _, answer in answers)
     data = {"answers": [{"id": id, "answer": answer.value} for id, answer in answers]}
-    return Report(data, *(f"{id}  {_SAYS[answer]}" for id, answer in answers), code=Exit.OK if went_well else Exit.FAILED)
+    lines = [f"{id}  {await _in_words(desk, id, answer, allowed)}" for id, answer in answers]
+    return Report(data, *lines, code=Exit.OK if went_well else Exit.FAILED)
+
+
+async def _in_words(desk: Desk, id: str, answer: Answer, allowed: str) -> str:
+    says = _SAYS[answer]
+    if answer is not Answer.TOO_LATE:
+        return says
+    now = await desk.app.get(id)
+    return says.format(state=now.state if now else "forgotten", allowed=allowed)
 
 
 async def _answer(desk: Desk, given: str, ask: Callable[[str], Awaitable[Answer]]) -> tuple[str, Answer]:

@@ -91,17 +91,17 @@ def _of_a_pattern(pattern: Pattern, options: argparse.Namespace) -> Coming:
     return Coming(pattern, fires, as_datetime(now), zone(options.tz or "UTC"))
 
 
-async def known(desk: Desk, key: str) -> RepeatRecord:
-    """The repeat of this key, which must be there."""
+async def known(desk: Desk, key: str, nor: str = "") -> RepeatRecord:
+    """The repeat of this key, which must be there. `nor`: what else it could have been, and is not."""
     found = await desk.app.repeats.get(key)
     if found is None:
         there = [repeat.key for repeat in await desk.app.repeats.all()]
-        raise NotFound(f"no repeat {key!r} is in the store; there are: {listed(there) or 'none'}")
+        raise NotFound(f"no repeat {key!r} is in the store{nor}; there are: {listed(there) or 'none'}")
     return found
 
 
 async def _of_a_key(desk: Desk) -> Coming:
-    record = await known(desk, desk.options.what)
+    record = await known(desk, desk.options.what, ", and a cron line has 5 fields or 6")
     own = record.pattern.tz if isinstance(record.pattern, Cron) else "UTC"
     fires = await desk.app.repeats.preview(record.key, desk.options.n) if record.pattern is not None else []
     coming = Coming(record.pattern, fires, await desk.now(), zone(desk.options.tz or own))

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from enum import StrEnum
 
 from msgspec import UNSET, Struct, UnsetType
+from msgspec.structs import force_setattr
 
 from mita.errors import UsageError
 
@@ -38,14 +39,24 @@ class Retry(Struct, frozen=True, kw_only=True, omit_defaults=True):
     wait: Callable[[int, BaseException], float] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
-        if not 0 <= self.max_retries <= MAX_RETRIES_LIMIT:
-            raise UsageError(f"max_retries must be between 0 and {MAX_RETRIES_LIMIT}, not {self.max_retries}")
-        if self.max_crashes < 0:
-            raise UsageError(f"max_crashes must be 0 or more, not {self.max_crashes}")
-        if not all(0 <= wait * SECOND <= LONGEST for wait in (self.base, self.cap, *self.waits)):
-            raise UsageError("the waits between retries (base, cap, waits) must not be negative, nor over a hundred years")
+        if not (_is_whole(self.max_retries) and 0 <= self.max_retries <= MAX_RETRIES_LIMIT):
+            raise UsageError(f"max_retries must be a whole number from 0 to {MAX_RETRIES_LIMIT}, not {self.max_retries!r}")
+        if not (_is_whole(self.max_crashes) and self.max_crashes >= 0):
+            raise UsageError(f"max_crashes must be a whole number, 0 or more, not {self.max_crashes!r}")
+        if not isinstance(self.waits, tuple | list):
+            raise UsageError(f"waits must list the waits one by one, for example (1, 10, 60), not {self.waits!r}")
+        force_setattr(self, "waits", tuple(self.waits))  # whatever it was, a Retry can be hashed
+        for wait in (self.base, self.cap, *self.waits):
+            if not (isinstance(wait, int | float) and 0 <= wait * SECOND <= LONGEST):
+                raise UsageError(f"base, cap and waits are seconds, 0 or more and at most a hundred years, not {wait!r}")
         if self.jitter not in tuple(Jitter):
             raise UsageError(f"jitter must be one of {', '.join(Jitter)}, not {self.jitter!r}")
+        if self.wait is not UNSET and not callable(self.wait):
+            raise UsageError(f"wait must be a function of (attempt, error), not {self.wait!r}; seconds go into waits")
+
+
+def _is_whole(number: object) -> bool:
+    return isinstance(number, int) and not isinstance(number, bool)
 
 
 class JobOptions(Struct, frozen=True, kw_only=True, omit_defaults=True):

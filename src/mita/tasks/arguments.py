@@ -133,7 +133,7 @@ class Arguments:
                 _encode(value)
             except UNSTORABLE as reason:
                 raise UsageError(
-                    f"task {self._task!r}: parameter {name!r} is a {type(value).__qualname__} that cannot be stored "
+                    f"task {self._task!r}: parameter {name!r} is of type {type(value).__qualname__} and cannot be stored "
                     f"({reason}); arguments are {STORABLE}"
                 ) from error
         raise UsageError(f"task {self._task!r}: the arguments cannot be stored ({error})") from error

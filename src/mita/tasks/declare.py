@@ -75,7 +75,7 @@ class Declare:
 
 
 def _name(fn: Callable[..., Any], chosen: str | None) -> str:
-    name = chosen or getattr(fn, "__name__", None)
+    name = chosen if chosen is not None else getattr(fn, "__name__", None)
     if name is None:
         raise UsageError(f"{fn!r} has no name of its own: give it one, @app.task(name='…')")
     check_kind(name, fn)
@@ -85,7 +85,7 @@ def _name(fn: Callable[..., Any], chosen: str | None) -> str:
 
 
 def _final(task: str, errors: Any) -> tuple[type[BaseException], ...]:
-    listed = (errors,) if isinstance(errors, type) else tuple(errors)
+    listed = tuple(errors) if isinstance(errors, tuple | list | set | frozenset) else (errors,)
     for error in listed:
         if not (isinstance(error, type) and issubclass(error, BaseException)):
             raise UsageError(f"task {task!r}: final={error!r} is not a class of errors; list for example (ValueError,)")

@@ -98,7 +98,7 @@ def unknown_option(name: str, known: Mapping[str, object]) -> str:
     if name in ("at", "after", "due", "delay", "eta", "countdown"):
         return f"unknown option {name!r}: say when with .at(<an aware datetime>) or .after(<seconds>) before .enqueue(…)"
     near = get_close_matches(name, known, 1)
-    meant = f", did you mean {near[0]!r}?" if near else ""
+    meant = f", did you mean {near[0]!r}?" if near else "."
     return f"unknown option {name!r}{meant} The options are {', '.join(known)}"
 
 

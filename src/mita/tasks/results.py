@@ -30,7 +30,8 @@ class Results:
         except UNSTORABLE as error:
             kind = type(value).__qualname__
             raise UsageError(
-                f"task {self._task!r} returned a {kind} that cannot be stored ({error}); results are {STORABLE}"
+                f"task {self._task!r} returned a value of type {kind}, which cannot be stored ({error}); "
+                f"results are {STORABLE}"
             ) from error
 
     def unpack(self, packed: bytes) -> Any:

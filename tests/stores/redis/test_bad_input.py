@@ -61,8 +61,15 @@ async def test_a_wrong_password_is_called_one(start: Callable[..., Server]) -> N
 async def test_no_server_may_come_back(start: Callable[..., Server]) -> None:
     error = await opening(f"redis://127.0.0.1:{free_port()}")
     assert "cannot reach the server" in str(error)
+    assert "Start the server, or mend the URL" in str(error)
     assert error.transient
     assert isinstance(error.__cause__, redis.ConnectionError)
+
+
+async def test_no_node_of_a_cluster_is_an_error_of_ours_too() -> None:
+    error = await opening(f"redis+cluster://127.0.0.1:{free_port()}")
+    assert "Start the server, or mend the URL" in str(error)
+    assert error.transient
 
 
 async def test_a_server_that_stays_away_is_an_error_after_a_while(start: Callable[..., Server]) -> None:
@@ -220,6 +227,7 @@ async def test_a_server_that_throws_keys_away_is_refused(server: Server) -> None
         "redis://localhost/0?namespace=Not-Good",
         "redis://localhost/0?timeout=soon",
         "redis://localhost:port",
+        "redis://localhost/jobs",
     ],
 )
 def test_an_address_that_cannot_be_used_says_why(url: str) -> None:

@@ -12,6 +12,7 @@ from nats.errors import (
 )
 
 from mita.errors import StoreError
+from mita.stores.shared.words import UNREACHED
 
 _LASTING = {
     10039: "JetStream is not enabled for this account",
@@ -34,13 +35,22 @@ def translated(error: BaseException, what: str = "NATS") -> StoreError:
     """Our error for the driver's."""
     text = str(error) or type(error).__name__
     if isinstance(error, AuthorizationError) or "authorization" in text.lower() or "permissions violation" in text.lower():
-        return StoreError(f"{what}: this user may not do that: {text}", transient=False)
+        mend = "Mend the user, password or token in the URL, or its rights on the server"
+        return StoreError(f"{what}: this user may not do that ({text}). {mend}", transient=False)
     if isinstance(error, SecureConnWantedError):
         return StoreError(f"{what}: the URL says tls:// and the server does not ask for TLS", transient=False)
     if isinstance(error, MaxPayloadError | ValueError):
         return StoreError(f"{what}: {text}", transient=False)
     passing = isinstance(error, NoServersError | NatsTimeout | ConnectionClosedError | OSError | TimeoutError)
     return StoreError(f"{what}: {text}", transient=passing)
+
+
+def unreached(error: BaseException, where: str) -> StoreError:
+    """Our error for a first connection that did not come about."""
+    told = translated(error, f"NATS at {where}")
+    if not told.transient:
+        return told
+    return StoreError(f"cannot reach NATS at {where} ({str(error) or type(error).__name__}). {UNREACHED}", transient=True)
 
 
 def refused(code: int, description: str) -> StoreError:

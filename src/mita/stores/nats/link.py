@@ -15,7 +15,7 @@ from nats.errors import SecureConnWantedError
 
 from mita.errors import StoreError
 
-from .errors import CutOff, translated
+from .errors import CutOff, translated, unreached
 from .parser import QuickParser
 
 Hear: TypeAlias = Callable[[bytes, bytes, bytes, bytes | None], None]
@@ -63,7 +63,7 @@ class Link(Client):  # type: ignore[misc, unused-ignore]
         await asyncio.wait([connecting])
         with suppress(Exception):
             await self.close()
-        raise translated(error, f"cannot reach NATS at {_shown(settings['servers'])}") from error
+        raise unreached(error, _shown(settings["servers"])) from error
 
     def _telling_problem(self) -> BaseException:
         """A refusal says more than the broken connections that come with it."""

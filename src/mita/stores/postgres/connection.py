@@ -12,6 +12,7 @@ import psycopg
 from psycopg import AsyncConnection, conninfo, errors
 
 from mita.errors import MitaError, StoreError, UsageError
+from mita.stores.shared.words import UNREACHED
 
 OLDEST = 140000
 ANSWER = 60.0  # seconds that the server may take over one call
@@ -177,7 +178,8 @@ def _cannot_connect(error: psycopg.Error, told: dict[str, Any]) -> MitaError:
         return UsageError(f"PostgreSQL at {place(told)} does not let us in: {text}. Mend the URL, or the server's rights")
     if "read-only" in text or "hot standby" in text:
         return StoreError(f"no server at {place(told)} takes writes now: {text}. Name the primary", transient=True)
-    return StoreError(f"cannot reach PostgreSQL at {place(told)}: {text}. Is it running? Is the URL right?", transient=True)
+    reason = text.partition("\n")[0]  # the lines after it guess
+    return StoreError(f"cannot reach PostgreSQL at {place(told)} ({reason}). {UNREACHED}", transient=True)
 
 
 def translated(error: psycopg.Error, told: dict[str, Any]) -> MitaError:

@@ -40,6 +40,8 @@ def read(url: str, namespace: str = "mita") -> Address:
             f"?{unknown[0]}= is not an option of a Redis address: use namespace, allow_eviction, timeout or ssl_…"
         )
     cluster = parts.scheme == CLUSTER
+    if parts.scheme != "unix" and not parts.path.strip("/").isdigit() and parts.path.strip("/"):
+        raise UsageError(f"{_without_password(url)}: {parts.path!r} is no number of a database: write {_LOOKS_LIKE}")
     plain = parts._replace(scheme="redis" if cluster else parts.scheme, query=urlencode(options))
     return Address(
         driver=_driver(urlunsplit(plain)),

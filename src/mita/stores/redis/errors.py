@@ -3,8 +3,10 @@
 from redis import exceptions as theirs
 
 from mita.errors import StoreError
+from mita.stores.shared.words import UNREACHED
 
-DRIVER_ERRORS = (theirs.RedisError, OSError)
+# What the driver says of a cluster without nodes is no RedisError.
+DRIVER_ERRORS = (theirs.RedisError, theirs.RedisClusterException, OSError)
 CUT = (theirs.ConnectionError, theirs.TimeoutError, OSError)
 
 # What a server's error text says, what it means, and whether trying again may help. Inside a script the code stands in the
@@ -26,6 +28,7 @@ _MEANINGS: tuple[tuple[str, str, bool], ...] = (
     ("LOADING", "the server is still reading its data", True),
     ("MASTERDOWN", "the replica has lost its primary", True),
     ("NOREPLICAS", "too few replicas are there", True),
+    ("Redis Cluster cannot be connected", f"no node of the cluster can be reached. {UNREACHED}", True),
     ("CLUSTERDOWN", "the cluster has no node for some of its slots", True),
     ("TRYAGAIN", "the cluster is moving this slot", True),
     ("DB index is out of range", "the server has no database of that number", False),
@@ -42,7 +45,7 @@ def explained(error: Exception, where: str) -> StoreError:
     if isinstance(error, theirs.AuthenticationError | theirs.AuthorizationError):
         return StoreError(f"{where}: the server refused us ({text})", transient=False)
     if isinstance(error, CUT):
-        return StoreError(f"{where}: cannot reach the server ({text})", transient=True)
+        return StoreError(f"{where}: cannot reach the server ({text.rstrip('.')}). {UNREACHED}", transient=True)
     return StoreError(f"{where}: {text}", transient=False)
 
 

@@ -1,0 +1,3 @@
+"""What every store with a server says alike."""
+
+UNREACHED = "Start the server, or mend the URL"
