@@ -106,9 +106,17 @@ class Bench:
         for _ in range(1 if want.scheduled else want.repeat):
             with self.scene(want.jobs * waves, want.keep) as scene:
                 scene.load(want.scheduled, want.task, scheduled=True)
-                for first in range(0, want.jobs * waves, want.jobs):
+                for wave in range(waves):
+                    first, last = wave * want.jobs, (wave + 1) * want.jobs
                     scene.load(want.jobs, want.task, first=first)
-                    yield scene.drain(first, first + want.jobs, runs=want.runs, processes=processes, watched=want.watched)
+                    yield scene.drain(
+                        first,
+                        last,
+                        runs=want.runs,
+                        processes=processes,
+                        watched=want.watched,
+                        count=wave == waves - 1,
+                    )
 
     # ------------------------------------------------------------ other kinds
 

@@ -11,7 +11,7 @@ import random
 import signal
 import sys
 import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from .record import GATE, LOADED, MISSED, Record
 from .worker_app import QUEUE, TEXT, build, maker
 
 BULK = 1000
+IN_FLIGHT = 4  # portions on their way into the store while it is loaded
 _FAR = 3600.0  # seconds ahead of jobs that must not run
 _ORPHAN = 1.0  # seconds between two looks whether whoever started us is still there
 
@@ -73,16 +74,22 @@ Role = Callable[[Stage], Coroutine[Any, Any, object]]
 
 async def load(stage: Stage) -> None:
     for each in stage.brief.loads:
-        for start in range(0, each.jobs, BULK):
-            last = min(start + BULK, each.jobs)
-            if each.scheduled:  # each thousand has a second of its own; a run of one of them would show in the spare place
-                make = maker(stage.tasks, each.task, _FAR + start // BULK)
-                calls = [make(stage.brief.jobs) for _ in range(start, last)]
-            else:
-                make = maker(stage.tasks, each.task)
-                calls = [make(each.first + i) for i in range(start, last)]
-            await stage.app.enqueue_many(calls)
-            stage.record.head[LOADED] += last - start
+        starts = iter(range(0, each.jobs, BULK))
+        await asyncio.gather(*(_load_some(stage, each, starts) for _ in range(IN_FLIGHT)))
+
+
+async def _load_some(stage: Stage, each: Load, starts: Iterator[int]) -> None:
+    """Portions until there are no more: the next is made while the store is at work on those before it."""
+    for start in starts:
+        last = min(start + BULK, each.jobs)
+        if each.scheduled:  # each thousand has a second of its own; a run of one of them would show in the spare place
+            make = maker(stage.tasks, each.task, _FAR + start // BULK)
+            calls = [make(stage.brief.jobs) for _ in range(start, last)]
+        else:
+            make = maker(stage.tasks, each.task)
+            calls = [make(each.first + i) for i in range(start, last)]
+        await stage.app.enqueue_many(calls)
+        stage.record.head[LOADED] += last - start
 
 
 async def work(stage: Stage) -> object:

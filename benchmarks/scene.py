@@ -182,8 +182,11 @@ class Scene:
 
     # ------------------------------------------------------------ draining
 
-    def drain(self, first: int, last: int, *, runs: int = 1, processes: int = 1, watched: str = "") -> Drained:
-        """Let workers run these jobs, each `runs` times. Nothing else may be ready."""
+    def drain(
+        self, first: int, last: int, *, runs: int = 1, processes: int = 1, watched: str = "", count: bool = True
+    ) -> Drained:
+        """Let workers run these jobs, each `runs` times. Nothing else may be ready. `count`: whether to count what is left,
+        which on NATS reads every job that waits."""
         if self._engine.shared:
             self.place.settle()
         workers = self._workers(processes, watched=watched)
@@ -209,7 +212,7 @@ class Scene:
             seconds=self.record.seconds(first, last),
             cost=cost,
             noise=noise(window),
-            problems=self._problems(first, last, runs, workers),
+            problems=self._problems(first, last, runs, workers, count=count),
             ends=self.record.ends(first, last),
         )
 
@@ -247,12 +250,10 @@ class Scene:
             memory.append(round(rss(*pids), 1))
         return memory
 
-    def _problems(self, first: int, last: int, runs: int, workers: list[Process]) -> list[str]:
+    def _problems(self, first: int, last: int, runs: int, workers: list[Process], *, count: bool = True) -> list[str]:
         """What a good drain does not leave behind."""
         self._lab.watch("checking")
         problems = [f"{worker.name} left badly: {worker.trouble}" for worker in workers if not worker.stop()]
-        left = self.ask("count") if self._engine.shared else msgspec.json.decode(workers[0].said or "{}")
-        ahead = sum(load.jobs for load in self._loads if load.scheduled)
         if wrong := self.record.not_exactly(first, last, runs):
             often = "once" if runs == 1 else f"{runs} times"
             problems.append(f"{wrong:,} of {last - first:,} jobs did not run exactly {often}")
@@ -260,7 +261,13 @@ class Scene:
             problems.append(f"{lost:,} events were lost")
         if self.record.strays:
             problems.append("a job ran long before its time")
-        problems += [f"{left[state]:,} jobs are still {state}" for state in _UNDONE if left.get(state)]
+        return problems + self._left(workers) if count else problems
+
+    def _left(self, workers: list[Process]) -> list[str]:
+        """What is wrong with what is left in the store."""
+        left = self.ask("count") if self._engine.shared else msgspec.json.decode(workers[0].said or "{}")
+        ahead = sum(load.jobs for load in self._loads if load.scheduled)
+        problems = [f"{left[state]:,} jobs are still {state}" for state in _UNDONE if left.get(state)]
         if left.get("scheduled", 0) != ahead:
             problems.append(f"{left.get('scheduled', 0):,} jobs are scheduled, not {ahead:,}")
         return problems

@@ -1,7 +1,8 @@
 """Reading: what people see. None of this changes anything."""
 
 from collections import Counter as Tally
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from typing import TypeVar
 
 from mita.model.job import Job
 from mita.model.outcome import Event
@@ -10,12 +11,24 @@ from mita.model.view import Holder, JobFilter, Page, QueueView, ResourceView, Wo
 from mita.rules.matching import matches, shown_as
 
 from .context import Context
-from .reads import Found
-from .records import KeyRecord, Record, as_job, read_key, read_presence, read_queue, read_record, timeline
+from .records import (
+    Glance,
+    KeyRecord,
+    Record,
+    as_job,
+    read_glance,
+    read_key,
+    read_presence,
+    read_queue,
+    read_record,
+    timeline,
+)
 from .subjects import name
 from .tx import Place, Tx, locate
 
 LOOK_AT = 200  # jobs read at once for a page
+
+R = TypeVar("R", Record, Glance)
 
 
 async def find(context: Context, ids: Sequence[str]) -> list[Job | None]:
@@ -32,18 +45,14 @@ async def events(context: Context, id: str) -> list[Event]:
     return [] if record is None else timeline(record)
 
 
-async def records(context: Context, queue: str | None = None) -> AsyncIterator[Record]:
-    """Every job of a queue, or of all. Of a home and a ticket the newer one is true, so only that one is read."""
-    newest: dict[str, Found] = {}
+async def standing(context: Context, queue: str | None, read: Callable[[bytes], R]) -> list[R]:
+    """What is read of every job of a queue, or of all. Of a home and a ticket the one that comes later is true."""
+    newest: dict[str, R] = {}
     async for found in context.reader.scan(context.subjects.jobs(queue)):
         for message in found:
-            id = message.subject.rsplit(".", 1)[1]
-            if message.body and (id not in newest or newest[id].seq < message.seq):
-                newest[id] = message
-    for message in newest.values():
-        record = read_record(message.body)
-        if not record.gone:
-            yield record
+            if message.body:
+                newest[message.subject.rsplit(".", 1)[1]] = read(message.body)
+    return [record for record in newest.values() if record.id]
 
 
 async def queue_names(context: Context) -> list[str]:
@@ -55,7 +64,7 @@ async def queues(context: Context) -> list[QueueView]:
     counts: dict[str, Tally[str]] = {record.name: Tally() for record in known}
     oldest: dict[str, Moment] = {}
     now = context.clock.now()
-    async for record in records(context):
+    for record in await standing(context, None, read_glance):
         shown = shown_as(record.state, record.due, now)
         counts.setdefault(record.queue, Tally())[shown] += 1
         if shown == "ready":
@@ -114,7 +123,7 @@ async def ahead(context: Context, id: str) -> int | None:
         return None
     line = [
         (-other.priority, other.due, other.age, other.id)
-        async for other in records(context, record.queue)
+        for other in await standing(context, record.queue, read_record)
         if shown_as(other.state, other.due, now) == shown and (shown == "ready" or other.resource == record.resource)
     ]
     own = (-record.priority, record.due, record.age, record.id)  # it may have left the line since it was read

@@ -19,15 +19,15 @@ from .link import RECONNECT_PATIENCE
 from .wire import PATIENCE, Wire
 
 ASK_FOR = 400  # subjects in one question; the server gives at most 1,024 answers to one
-BATCH = 5000  # the server counts what is left once for each answer, which takes it longer the more there is
-SCAN_BYTES = 4_000_000
+BATCH = 20_000  # the server counts what is left once for each answer, which takes it longer the more there is
+SCAN_BYTES = 8_000_000
 TRIES = 400
 A_MOMENT = 0.005
 _SUBJECT, _SEQUENCE, _PENDING = b"Nats-Subject: ", b"Nats-Sequence: ", b"Nats-Num-Pending: "
 _UP_TO = b"Nats-UpTo-Sequence: "
 
 
-class Found(Struct):
+class Found(Struct, gc=False):
     """A stored message."""
 
     subject: str
@@ -65,14 +65,21 @@ class Reader:
         return found[0] if found else None
 
     async def scan(self, subject: str, start: int = 1) -> AsyncIterator[list[Found]]:
-        """All messages of these subjects, oldest first, a few hundred at a time."""
-        while True:
-            found, pending = await self.slice(subject, start, BATCH)
-            if found:
+        """All messages of these subjects, oldest first, some thousands at a time; while they are looked at the next are on
+        their way."""
+        coming = asyncio.ensure_future(self.slice(subject, start, BATCH))
+        try:
+            while True:
+                found, pending = await coming
+                if not found:
+                    return
+                if pending:
+                    coming = asyncio.ensure_future(self.slice(subject, found[-1].seq + 1, BATCH))
                 yield found
-            if not pending or not found:
-                return
-            start = found[-1].seq + 1
+                if not pending:
+                    return
+        finally:
+            coming.cancel()
 
     async def slice(self, subject: str, start: int, most: int) -> tuple[list[Found], int]:
         """Some messages from `start` on, and how many are left after them."""

@@ -65,6 +65,17 @@ class Record(Struct, array_like=True):
     fires: Moment = 0
 
 
+class Glance(Struct, array_like=True, gc=False):
+    """The first fields of a `Record`: what is read to count it. No id: it stands for nothing."""
+
+    id: str
+    task: str
+    queue: str
+    state: State
+    priority: int
+    due: Moment
+
+
 class QueueRecord(Struct, array_like=True):
     """A queue: since when it is paused, which priorities it ever used, and the holds on its keys."""
 
@@ -133,6 +144,7 @@ class Ref(Struct, frozen=True, array_like=True):
 
 pack = msgspec.msgpack.Encoder().encode
 _read_record = msgspec.msgpack.Decoder(Record).decode
+_read_glance = msgspec.msgpack.Decoder(Glance).decode
 read_queue = msgspec.msgpack.Decoder(QueueRecord).decode
 read_key = msgspec.msgpack.Decoder(KeyRecord).decode
 read_waiter = msgspec.msgpack.Decoder(Waiter).decode
@@ -150,6 +162,13 @@ def read_record(body: bytes) -> Record:
         return _read_record(body)
     except msgspec.MsgspecError:
         return Record("", "", "", State.CANCELLED, 0, 0, 0, b"", gone=True)
+
+
+def read_glance(body: bytes) -> Glance:
+    try:
+        return _read_glance(body)
+    except msgspec.MsgspecError:
+        return Glance("", "", "", State.CANCELLED, 0, 0)
 
 
 _JOB_FIELDS = Job.__struct_fields__
