@@ -35,6 +35,7 @@ DRAFTS: st.SearchStrategy[NewJob] = st.builds(
     resource=st.sampled_from([None, None, "r", "r", "r", "s"]),
     limit=st.sampled_from([1, 1, 2]),
     when_busy=st.sampled_from([WhenBusy.WAIT, WhenBusy.WAIT, WhenBusy.WAIT, WhenBusy.SKIP, WhenBusy.REPLACE]),
+    fresh=st.booleans(),
 )
 
 BATCHES = st.lists(DRAFTS, min_size=1, max_size=3)

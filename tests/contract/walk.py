@@ -141,7 +141,8 @@ class Walk(RuleBasedStateMachine):
     def enqueue(self, drafts: list[NewJob], again: int) -> None:
         self.take_in(drafts)
         if again == 0:
-            twice = replace(drafts[0], id=self.ids[len(self.ids) // 2], queue="never seen", when=When(5))
+            id = self.ids[len(self.ids) // 2]
+            twice = replace(drafts[0], id=id, queue="never seen", when=When(5), fresh=False)
             self.both(lambda store: store.enqueue([twice, twice]))
 
     @rule(drafts=steps.BATCHES, queues=steps.QUEUES, limit=st.integers(1, 4))

@@ -28,6 +28,7 @@ def new_jobs(calls: Sequence[Call[Any]], headers: bytes = b"") -> list[NewJob]:
             resource=call.resource,
             limit=options.limit,
             when_busy=options.when_busy,
+            fresh=True,
         )
         for id, call in zip(new_ids(len(calls)), calls, strict=True)
     ]

@@ -35,7 +35,9 @@ class WhenBusy(StrEnum):
 
 
 class NewJob(Struct, frozen=True, kw_only=True, gc=False):
-    """A job to be. `payload`, `options` and `headers` are packed by the client; a store never looks inside them."""
+    """A job to be. `payload`, `options` and `headers` are packed by the client; a store never looks inside them.
+
+    `fresh`: its id was made for it just now and it is given to a store once, so that no other queue can know the id."""
 
     id: str
     task: str
@@ -52,6 +54,7 @@ class NewJob(Struct, frozen=True, kw_only=True, gc=False):
     when_busy: WhenBusy = WhenBusy.WAIT
     repeat: str | None = None
     fire_time: Moment | None = None
+    fresh: bool = False
 
 
 class Receipt(Struct, frozen=True, gc=False):

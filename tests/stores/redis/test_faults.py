@@ -80,16 +80,50 @@ async def test_cut_connections_are_made_again(server: Server, pair: tuple[RedisS
     assert max(load.settled.values()) == 1
 
 
-async def test_a_call_whose_answer_was_lost_says_what_it_did(server: Server, pair: tuple[RedisStore, RedisStore]) -> None:
+@pytest.mark.parametrize("fresh", [True, False])
+@pytest.mark.parametrize("before", [0, 1])
+async def test_a_call_whose_answer_was_lost_says_what_it_did(
+    pair: tuple[RedisStore, RedisStore], before: int, fresh: bool
+) -> None:
     """I3: the second try finds its own traces, and knows them."""
     store, _ = pair
-    [new] = jobs(1)
+    await store.enqueue(jobs(before, fresh=True))
+    await store.claim([QUEUE], before, LEASE, "w1")
+    [new] = jobs(1, fresh=fresh)
     await _cut_after(store, "enqueue")
     assert await store.enqueue([new]) == [Receipt(new.id, created=True)]
     [claim] = (await store.claim([QUEUE], 1, LEASE, "w1")).claims
     await _cut_after(store, "turn")
     assert await store.settle([Settlement(claim, DONE)]) == [True]
     assert await store.settle([Settlement(claim, DONE)]) == [False]
+
+
+@pytest.mark.parametrize("forgotten", [True, False])
+async def test_a_call_that_comes_late_on_a_connection_that_was_given_up_is_not_done_twice(
+    pair: tuple[RedisStore, RedisStore], forgotten: bool
+) -> None:
+    """I4: it was sent again on another, and that came first."""
+    store, _ = pair
+    await store.enqueue(jobs(1))
+    ask, asked = store._link.driver.ask, []
+
+    async def noted(*parts: object) -> object:
+        asked.append(parts)
+        return await ask(*parts)
+
+    store._link.driver.ask = noted  # type: ignore[method-assign]
+    await store.enqueue(jobs(1, fresh=True))
+    store._link.driver.ask = ask  # type: ignore[method-assign]
+    if forgotten:
+        claims = (await store.claim([QUEUE], 2, LEASE, "w1")).claims
+        assert await store.settle([Settlement(claim, DONE) for claim in claims]) == [True, True]
+    await ask(*asked[-1])
+    assert [view.ready for view in await store.queues()] == [0 if forgotten else 2]
+    if not forgotten:  # nor when so much was asked since that the call itself is not remembered any more
+        for new in jobs(1000):
+            await store.enqueue([new])
+        await ask(*asked[-1])
+        assert [view.ready for view in await store.queues()] == [1002]
 
 
 async def _cut_after(store: RedisStore, name: str) -> None:

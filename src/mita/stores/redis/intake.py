@@ -25,8 +25,9 @@ async def _take_in(room: Room, jobs: Sequence[NewJob]) -> list[Receipt]:
     doubt = Doubt()
     roots, kinds, items = _as_args(room, jobs)
     shared = "" if room.cluster else room.keys.shared
+    fresh = int(all(job.fresh for job in jobs))
     said = await room.link.run(
-        "enqueue", roots, room.now(), room.keys.bell, shared, *room.number(), len(kinds), *kinds, *items, doubt=doubt
+        "enqueue", roots, room.now(), room.keys.bell, shared, *room.number(), fresh, len(kinds), *kinds, *items, doubt=doubt
     )
     if said == 0:
         return [Receipt(job.id) for job in jobs]
@@ -66,12 +67,17 @@ def one_by_one(room: Room, jobs: Sequence[NewJob]) -> tuple[list[str], list[Any]
     return roots, [part for row in zip(metas, items[::2], items[1::2], strict=True) for part in row]
 
 
+async def _elsewhere(room: Room, jobs: Sequence[NewJob]) -> dict[str, tuple[str, Any]]:
+    """Where jobs are whose ids may be those of others, unless all queues there are take part in the call itself."""
+    if not jobs:
+        return {}
+    queues, named = set(await room.queues()), {job.queue for job in jobs}
+    return await room.by_id("where", [job.id for job in jobs]) if queues - named or len(named) > 1 else {}
+
+
 async def _over_nodes(room: Room, jobs: Sequence[NewJob]) -> list[Receipt]:
     """On a cluster one call reaches one queue, and an id that another queue has must be found before."""
-    queues = set(await room.queues())
-    elsewhere = {}
-    if queues - {job.queue for job in jobs} or len({job.queue for job in jobs}) > 1:
-        elsewhere = await room.by_id("where", [job.id for job in jobs])
+    elsewhere = await _elsewhere(room, [job for job in jobs if not job.fresh])
     receipts: dict[int, Receipt] = {}
     by_queue: dict[str, list[int]] = {}
     for position, job in enumerate(jobs):

@@ -8,8 +8,8 @@ queued jobs, by their due time.
 """
 
 OF_A_QUEUE = {
-    "meta": "hash: age (of the newest job), now (when it came), paused (since when), lines (the priorities that were ever "
-    "used), gone:0 to gone:9 (how many in a list of ready jobs are not there any more), batch (number of the newest), "
+    "meta": "hash: newest (age of the newest job, and when it came), paused (since when), lines (the priorities that were "
+    "ever used), gone:0 to gone:9 (how many in a list of ready jobs are not there any more), batch (number of the newest), "
     "index (until when ids are kept by name), scan (how far that is)",
     "jobs": "hash id -> what never changes",
     "live": "hash id -> what changes, for jobs that were ever touched",

@@ -1,12 +1,13 @@
 -- enqueue: take jobs in. A job whose id is there, or whose unique key another job has, changes nothing.
 -- KEYS  1..n roots of queues
 -- ARGV  1 now, '' to ask the server  2 channel of the bell  3 root of what is shared, '' on a cluster
---       4 name of the store that calls  5 number of this call
---       6 how many arguments say the kinds, then those and the items (see include/intake)
+--       4 name of the store that calls  5 number of this call  6 '1' when all jobs are fresh
+--       7 how many arguments say the kinds, then those and the items (see include/intake)
 -- gives {position, id, …} of the jobs that were not taken in and those that are there instead, and 1 if a queue is new;
 --       0 when there is neither
 -- include calls
-local now, calls, number = clock(ARGV[1]), calls_of(KEYS[1], ARGV[4]), ARGV[5]
+-- tails calls
+local now, calls, number, fresh = clock(ARGV[1]), KEYS[1] .. CALLS .. ARGV[4], ARGV[5], ARGV[6] == '1'
 local before = done_before(calls, number)
 if before then return { before, 0 } end
 -- include plain
@@ -17,10 +18,10 @@ if before then return { before, 0 } end
 local queues = {}
 for i, root in ipairs(KEYS) do queues[i] = queue_of(root) end
 local registry = ARGV[3] ~= '' and shared_of(ARGV[3]) or nil
-local last = 6 + tonumber(ARGV[6])
-local kinds = { first = 1, last = last - 6, unpack(ARGV, 7, last) }
+local last = 7 + tonumber(ARGV[7])
+local kinds = { first = 1, last = last - 7, unpack(ARGV, 8, last) }
 ARGV.first = last + 1
-local refused = take_in(queues, registry, kinds, ARGV, now)
+local refused = take_in(queues, registry, kinds, ARGV, now, fresh)
 remember_call(calls, number, refused)
 ring(ARGV[2])
 local new = 0

@@ -6,12 +6,9 @@ local read_at -- the clock stands still while a script runs
 local function microseconds()
   if not read_at then
     local time = call('TIME')
-    read_at = tonumber(time[1]) * 1000000 + tonumber(time[2])
+    read_at = time[1] * 1000000 + time[2]
   end
   return read_at
 end
 
 local function clock(given) return given ~= '' and tonumber(given) or math.floor(microseconds() / 1000) end
-
--- A moment as text. Redis would write a number out with 17 digits each time.
-local function plain(number) return string.format('%.0f', number) end

@@ -5,15 +5,15 @@
 -- include putting
 local PLAIN = { 1, 5, 0, false, '0' }
 
--- Which of these ids exist, in any queue of this server.
-local function known_ids(queues, registry, ids)
+-- Which of these ids exist: in the queues of this call or, unless they are `fresh` (see `NewJob`), in any of this server.
+local function known_ids(queues, registry, ids, fresh)
   local known, roots = {}, {}
   for _, q in ipairs(queues) do roots[q.jobs] = true end
   if registry then
     registry.names = {}
     for _, name in ipairs(call('SMEMBERS', registry.queues)) do
       registry.names[name] = true
-      roots[jobs_of(registry, name)] = true
+      if not fresh then roots[jobs_of(registry, name)] = true end
     end
   end
   for jobs in pairs(roots) do
@@ -38,11 +38,11 @@ end
 -- call, so that they can be compared across queues. A list is in order as long as the clock does not go back; while it does,
 -- jobs go to the sorted set.
 local function begin(q, now)
-  local meta = call('HMGET', q.meta, 'age', 'lines', 'now', 'index')
-  q.new, q.used, q.index = not meta[1], meta[2] or '', meta[4]
-  q.age = tonumber(meta[1] or 0)
-  q.lists = tonumber(meta[3] or 0) <= now
-  q.n, q.fixed, q.lines, q.uniques, q.taken = 0, {}, {}, {}, {}
+  local meta = call('HMGET', q.meta, 'newest', 'lines', 'index')
+  q.new, q.used, q.index = not meta[1], meta[2] or '', meta[3]
+  if meta[1] then q.age, q.came = struct.unpack(NEWEST, meta[1]) else q.age, q.came = 0, 0 end
+  q.lists = q.came <= now
+  q.fixed, q.lines, q.uniques, q.taken = {}, {}, {}, {}
   if q.index then call('ZCARD', q.ids) end -- here and below: a key of another type must be found before the first write
   if q.new then
     for _, hash in ipairs(HASHES) do call('HLEN', q[hash]) end
@@ -52,22 +52,18 @@ end
 
 local function add_to_index(q)
   local names = {}
-  for i = 1, q.n, 2 do names[i], names[i + 1] = '0', q.fixed[i] end
+  for i = 1, #q.fixed, 2 do names[i], names[i + 1] = '0', q.fixed[i] end
   call('ZADD', q.ids, unpack(names))
 end
 
 local function write_down(q, registry, now)
-  if q.n == 0 then return end
+  if #q.fixed == 0 then return end
   if q.new then prepare(q) end
-  if q.lists then
-    call('HSET', q.meta, 'age', plain(q.age), 'now', plain(now))
-  else
-    call('HSET', q.meta, 'age', plain(q.age))
-  end
+  call('HSET', q.meta, 'newest', pack_struct(NEWEST, q.age, math.max(q.came, now)))
   call('HSET', q.jobs, unpack(q.fixed))
   if q.index then add_to_index(q) end
   for _, line in pairs(q.lines) do
-    if line.n > 0 then
+    if #line > 0 then
       use_line(q, line.priority)
       call(line.command, line.key, unpack(line))
     end
@@ -82,7 +78,7 @@ local function line_of(q, priority, listed)
   local name = listed and priority + 10 or priority
   local line = q.lines[name]
   if not line then
-    line = { n = 0, priority = priority, command = listed and 'RPUSH' or 'ZADD' }
+    line = { priority = priority, command = listed and 'RPUSH' or 'ZADD' }
     line.key = listed and ready_of(q, priority) or due_of(q, priority)
     call(listed and 'LLEN' or 'ZCARD', line.key)
     q.lines[name] = line
@@ -90,7 +86,7 @@ local function line_of(q, priority, listed)
   return line
 end
 
--- What all jobs of one meta have in common: queue, priority, due time, flag, and the beginning of their fixed half.
+-- What all jobs of one meta have in common: queue, priority, due time, flag, and their half of a line.
 local function kind_of(queues, meta, now)
   local m = meta == '' and PLAIN or cmsgpack.unpack(meta)
   local q, due = queues[m[1]], moment(m[3], m[4], now)
@@ -101,24 +97,45 @@ local function kind_of(queues, meta, now)
     q.taken[unique] = q.taken[unique] or unique_holder(q, unique, now)
   end
   return {
-    q = q, line = line_of(q, m[2], listed), listed = listed, due = plain(due), flag = m[5], unique = unique,
-    head = head_of(now, due, m[2]),
+    q = q, line = line_of(q, m[2], listed), due = due, priority = m[2], score = not listed and plain(due), flag = m[5],
+    unique = unique,
   }
+end
+
+-- Of the `n` jobs of one kind that stand among `items` from `at` on, those that are not there yet. Notes of the others their
+-- position and the id of the one that is there instead.
+local function wanted_of(kind, items, at, n, known, refused)
+  local wanted, m, unique, taken = {}, 0, kind.unique, kind.q.taken
+  for i = at, at + n * 2 - 2, 2 do
+    local id = items[i]
+    local there = known[id] and id or (unique and taken[unique])
+    if there then
+      refused[#refused + 1] = (i - items.first) / 2 + 1
+      refused[#refused + 1] = there
+    else
+      wanted[m + 1], wanted[m + 2] = id, items[i + 1]
+      m = m + 2
+      known[id] = true
+      if unique then taken[unique], kind.q.uniques[unique] = id, id end
+    end
+  end
+  return wanted
 end
 
 -- Gives the position of every job that was not taken in, and the id of the one that is there instead. Kinds and items are
 -- tables with the place of their `first`.
-local function take_in(queues, registry, kinds, items, now)
+local function take_in(queues, registry, kinds, items, now, fresh)
   local ids, known_kinds, refused, at = {}, {}, {}, items.first
   for i = at, #items, 2 do ids[#ids + 1] = items[i] end
-  local known = known_ids(queues, registry, ids)
+  local known = known_ids(queues, registry, ids, fresh)
   local age = microseconds()
   for _, q in ipairs(queues) do age = math.max(age, begin(q, now)) end
   for i = kinds.first, kinds.last, 2 do
     local n, meta = tonumber(kinds[i]), kinds[i + 1]
-    known_kinds[meta] = known_kinds[meta] or kind_of(queues, meta, now)
-    age = put(known_kinds[meta], items, at, n, known, refused, age)
-    known_kinds[meta].q.age = age
+    local kind = known_kinds[meta] or kind_of(queues, meta, now)
+    local wanted = wanted_of(kind, items, at, n, known, refused)
+    age = put(wanted, 1, now, kind.due, kind.priority, kind.flag, kind.score, age, kind.q.fixed, kind.line)
+    known_kinds[meta], kind.q.age = kind, age
     at = at + n * 2
   end
   for _, q in ipairs(queues) do write_down(q, registry, now) end

@@ -16,6 +16,9 @@ local TIMELINE = 50
 local LOOKING = 600000 -- milliseconds for which the ids are kept in order after somebody looked at a page
 local ENDED = { succeeded = true, failed = true, cancelled = true }
 
+-- A moment as text. Redis would write a number out with 17 digits each time.
+local function plain(number) return string.format('%.0f', number) end
+
 local rung = {} -- topics to ring for when the script is done
 
 local function moment(wait, at, now)
