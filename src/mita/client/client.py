@@ -18,6 +18,7 @@ from mita.rules.explain import explain
 from mita.rules.judge import Keep
 from mita.rules.names import check_key, check_name
 from mita.rules.pace import MOST
+from mita.rules.text import note
 from mita.rules.when import when
 from mita.tasks import Call, Handle, Task
 from mita.traces import sending, tracer
@@ -169,7 +170,7 @@ class Client:
     ) -> Answer:
         """Run it at another time, in every state that is not terminal. It keeps its id, priority and counters. The `reason`
         (who wants it, and why) is kept in its timeline."""
-        return await self._amend(id, Move(when(at=at, after=after), reason or OUTSIDE))
+        return await self._amend(id, Move(when(at=at, after=after), note(reason) or OUTSIDE))
 
     def reschedule_sync(
         self, id: str, *, at: datetime | None = None, after: float | timedelta | None = None, reason: str = ""
@@ -178,7 +179,7 @@ class Client:
 
     async def cancel(self, id: str, reason: str = "") -> Answer:
         """Do not run it any more; one that runs is told."""
-        return await self._amend(id, Cancel(self._keep.failed, reason))
+        return await self._amend(id, Cancel(self._keep.failed, note(reason)))
 
     def cancel_sync(self, id: str, reason: str = "") -> Answer:
         return self._run_sync(self.cancel(id, reason))

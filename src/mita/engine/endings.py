@@ -16,6 +16,7 @@ from mita.model.job import Claim
 from mita.model.outcome import Ending, Moved, Raised, Refused
 from mita.model.time import SECOND
 from mita.rules.options import options_of
+from mita.rules.text import writable
 from mita.tasks import Abort, Reschedule, Task, Unavailable
 
 log = logging.getLogger("mita.worker")
@@ -62,7 +63,7 @@ def _own_wait(task: Task[Any, Any], claim: Claim, error: BaseException) -> int |
         return None
     try:
         return max(0, round(retry.wait(claim.attempts + 1, error) * SECOND))
-    except Exception:
+    except Exception:  # it is the user's code, and may raise anything
         trace = not is_secret(task, claim)  # it would tell of the handler's error too
         log.error("the backoff function of task %s failed; the usual wait is taken", claim.task, exc_info=trace)
         return None
@@ -71,13 +72,13 @@ def _own_wait(task: Task[Any, Any], claim: Claim, error: BaseException) -> int |
 def describe(error: BaseException) -> str:
     """Type and message on the first line, then where it happened, and what caused it. Never the values of variables."""
     told = [_told(each) for each in islice(_chain(error), CAUSES)]
-    return "\ncaused by ".join(told)[:LONGEST_ERROR]
+    return writable("\ncaused by ".join(told)[:LONGEST_ERROR])
 
 
 def withheld(error: BaseException) -> str:
     """Type and place. Not even the lines of the source: one that raises may have the text in it."""
     head = f"{type(error).__qualname__} (text withheld: task is secret)"
-    return "\n".join([head, *_frames(error.__traceback__, source=False)])[:LONGEST_ERROR]
+    return writable("\n".join([head, *_frames(error.__traceback__, source=False)])[:LONGEST_ERROR])
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
@@ -89,8 +90,15 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _told(error: BaseException) -> str:
-    head = f"{type(error).__qualname__}: {error}".rstrip(": ")
+    head = f"{type(error).__qualname__}: {_text(error)}".rstrip(": ")
     return "\n".join([head[:LONGEST_HEAD], *_frames(error.__traceback__)])
+
+
+def _text(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception as reason:  # noqa: BLE001 - an error that cannot even be told is the handler's code too
+        return f"(its text cannot be had: {type(reason).__qualname__})"
 
 
 def _frames(trace: TracebackType | None, *, source: bool = True) -> list[str]:

@@ -36,10 +36,11 @@ class Stop(Enum):
 class Home:
     """What all runs of one worker share. `completed` holds those that were settled in a transaction of the handler's own."""
 
-    __slots__ = ("completed", "keep", "loop", "store", "thread", "tracer")
+    __slots__ = ("completed", "keep", "loop", "room", "store", "thread", "tracer")
 
     def __init__(self, store: Store, keep: Keep) -> None:
         self.store = store
+        self.room = store.room
         self.keep = keep
         self.loop = asyncio.get_running_loop()
         self.thread = threading.get_ident()

@@ -49,7 +49,7 @@ async def run_async(execution: Execution, done: Done) -> None:
 
 
 def run_sync(execution: Execution) -> Ending:
-    """A plain function, on whatever thread this is called."""
+    """A plain function, on a thread that is not the main one."""
     if execution.home.tracer is None:
         ending = _run_sync(execution)
     else:
@@ -85,7 +85,9 @@ async def _run_async(execution: Execution, *, timed: bool = False) -> Ending:
         return _cancelled(execution, error)
     except _NotRunError as error:
         return error.ending
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - chaos becomes a value here, and only here
+    except (KeyboardInterrupt, GeneratorExit):
+        raise  # the program is to end, or its loop
+    except BaseException as error:  # noqa: BLE001 - chaos becomes a value here, and only here
         return ending_of(error, execution.task, execution.claim)
 
 
@@ -94,7 +96,7 @@ def _run_sync(execution: Execution) -> Ending:
         return _returned(execution, _call(execution))
     except _NotRunError as error:
         return error.ending
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - as above
+    except BaseException as error:  # noqa: BLE001 - as above; no Ctrl-C reaches this thread
         if execution.stop is not None:
             return _STOPPED[execution.stop]  # it was told to stop, and stopping by an error is one way to obey
         return ending_of(error, execution.task, execution.claim)
@@ -128,6 +130,19 @@ def _returned(execution: Execution, value: Any) -> Ending:
     if isinstance(value, Reschedule):
         return moved(value, task, claim)
     try:
-        return Returned(task.arguments.pack_result(value))
+        packed = task.arguments.pack_result(value)
+        if execution.home.room is not None:
+            _check_room(execution, len(packed), execution.home.room)
     except UsageError as error:
         return Raised(told(error, task, claim), final=True)  # another run would give the same, and do its work again
+    return Returned(packed)
+
+
+def _check_room(execution: Execution, size: int, room: int) -> None:
+    """A result that the store cannot take must be known before it is put down: nothing else could be, either."""
+    left = max(room - len(execution.claim.payload), 0)
+    if size > left:
+        raise UsageError(
+            f"task {execution.task.name!r} returned a result of {size:,} bytes, and beside its arguments this store has "
+            f"room for {left:,}; store it elsewhere and return its name"
+        )

@@ -223,6 +223,10 @@ class Store(Jobs, Repeats, Looking, Care, Waking, Telling, Protocol):
 
     can: Can
 
+    @property
+    def room(self) -> int | None:
+        """How many bytes the arguments and the result of one job may take together, once it is open. None: any number."""
+
     async def open(self) -> None:
         """Connect, and bring the schema up to date."""
 

@@ -13,6 +13,7 @@ from mita.model.record import Checkpoint
 from mita.model.time import DAY, Wait
 from mita.rules.names import check_key
 from mita.rules.show import as_datetime
+from mita.rules.text import note
 from mita.rules.when import wait
 
 from .results import Results
@@ -103,7 +104,7 @@ class Job:
 
     async def progress(self, done: float, total: float | None = None, message: str = "") -> None:
         """Write down how far the run has come. Raises `LeaseLost` when another worker may have the job."""
-        reported = Checkpoint(done, total, message)
+        reported = Checkpoint(done, total, note(message))
         await self._run.report(_encode(reported))
         self._reported = reported
 

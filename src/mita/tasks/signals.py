@@ -3,6 +3,7 @@
 from datetime import datetime, timedelta
 
 from mita.model.time import When
+from mita.rules.text import note
 from mita.rules.when import when
 
 
@@ -11,7 +12,7 @@ class Reschedule(Exception):
 
     def __init__(self, *, at: datetime | None = None, after: float | timedelta | None = None, reason: str = "") -> None:
         self.when: When = when(at=at, after=after)
-        self.reason = reason
+        self.reason = note(reason)
         super().__init__(reason or "asked to run at another time")
 
 
@@ -28,5 +29,5 @@ class Unavailable(Exception):
 
     def __init__(self, *, until: datetime | None = None, after: float | timedelta | None = None, reason: str = "") -> None:
         self.when: When = when(at=until, after=after, named="until")
-        self.reason = reason
+        self.reason = note(reason)
         super().__init__(reason or "its resource is not available")

@@ -25,6 +25,7 @@ class MemoryStore:
     """One handle on a `MemoryState`. Handles that share a state are to each other as processes that share a database."""
 
     can = Can.OBEY_A_FAKE_CLOCK | Can.KEEP_EXACT_ORDER
+    room = None
 
     def __init__(self, state: MemoryState | None = None, clock: Clock | None = None) -> None:
         self._state = state or MemoryState()

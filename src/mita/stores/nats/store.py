@@ -91,6 +91,11 @@ class NatsStore:
             raise StoreError("this store is not open")
         return self._context
 
+    @property
+    def room(self) -> int:
+        """A job is one message. A quarter of it is kept for its error, timeline and progress."""
+        return self._in.wire.max_payload * 3 // 4
+
     # ------------------------------------------------------------ jobs
 
     async def enqueue(self, jobs: Sequence[NewJob]) -> list[Receipt]:

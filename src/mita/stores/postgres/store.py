@@ -32,6 +32,7 @@ class PostgresStore(Joining):
     """`url` is what libpq understands; the namespace is a schema. A clock is for tests: otherwise the server's decides."""
 
     can = Can.OBEY_A_FAKE_CLOCK | Can.KEEP_EXACT_ORDER | Can.ENQUEUE_IN_YOUR_TRANSACTION
+    room = None
 
     def __init__(self, url: str, *, namespace: str = "mita", clock: Clock | None = None) -> None:
         told, named = parse(url)

@@ -25,6 +25,7 @@ class RedisStore:
     one. A store belongs to the event loop that opened it; several may be open in one process."""
 
     can = Can.OBEY_A_FAKE_CLOCK | Can.KEEP_EXACT_ORDER
+    room = None
 
     def __init__(self, url: str, *, namespace: str = "mita", clock: Clock | None = None) -> None:
         self._address = address.read(url, namespace)

@@ -31,6 +31,7 @@ class SqliteStore:
     """`path` is the database file. Two threads of our own: one writes, one reads."""
 
     can = Can.OBEY_A_FAKE_CLOCK | Can.KEEP_EXACT_ORDER
+    room = None
 
     def __init__(self, path: Path, namespace: str = "mita", clock: Clock | None = None) -> None:
         self._path = path

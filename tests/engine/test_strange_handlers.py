@@ -1,0 +1,118 @@
+"""Whatever a handler raises or returns, its job ends, and the worker goes on (I1, I15)."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from mita import Job, JobFailed, Mita, Reschedule, Retry
+
+from .conftest import until_state, working
+
+HALF = "caf\udce9"  # a file name that is not UTF-8, as the operating system gives it to Python
+ONE_TRY = Retry(max_retries=0)
+
+
+class Mute(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
+class Leaving(BaseException):
+    """Other libraries have such: they are no Exceptions."""
+
+
+def half() -> None:
+    raise FileNotFoundError(2, "No such file", HALF)
+
+
+def mute() -> None:
+    raise Mute
+
+
+def leaving() -> None:
+    raise Leaving("for good")
+
+
+def interrupting() -> None:
+    raise KeyboardInterrupt
+
+
+def nul() -> None:
+    raise ValueError("a\0b")
+
+
+def endless() -> None:
+    raise ValueError("x" * 5_000_000)
+
+
+RAISED: dict[Callable[[], None], str] = {
+    half: "FileNotFoundError: [Errno 2] No such file: 'caf\\udce9'",
+    mute: "Mute: (its text cannot be had: RuntimeError)",
+    leaving: "Leaving: for good",
+    nul: "ValueError: a",
+    endless: "ValueError: xxx",
+}
+
+
+async def failing(app: Mita, fn: Callable[..., Any]) -> str:
+    task: Any = app.task(name="it", retry=ONE_TRY)(fn)
+    async with working(app):
+        with pytest.raises(JobFailed) as caught:
+            await (await task.enqueue()).result(timeout=20)
+        assert await (await app.task(name="after")(lambda: "fine").enqueue()).result(timeout=20) == "fine"
+    return caught.value.error
+
+
+@pytest.mark.parametrize("raised", RAISED, ids=lambda fn: fn.__name__)
+async def test_an_error_of_any_kind_fails_its_job_and_no_more(app: Mita, raised: Callable[[], None]) -> None:
+    async def handler() -> None:
+        raised()
+
+    assert RAISED[raised] in await failing(app, handler)
+
+
+@pytest.mark.parametrize("raised", [mute, leaving, interrupting], ids=lambda fn: fn.__name__)
+async def test_so_does_one_on_a_thread(raised: Callable[[], None]) -> None:
+    assert RAISED.get(raised, "KeyboardInterrupt") in await failing(Mita("memory://"), raised)
+
+
+async def test_reasons_and_remarks_that_cannot_be_written_down_are_spelled_out(app: Mita) -> None:
+    @app.task
+    async def wander(job: Job) -> None:
+        await job.progress(1, 2, HALF)
+        if not job.reschedules:
+            raise Reschedule(after=0, reason=HALF)
+
+    async with working(app):
+        job = await wander.enqueue()
+        await job.result(timeout=20)
+    waiting = await wander.after(3600).enqueue()
+    await app.reschedule(waiting.id, after=7200, reason=HALF)
+    await app.cancel(waiting.id, reason=HALF)
+    for id, times in ((job.id, 1), (waiting.id, 2)):
+        record = await app.get(id)
+        assert record is not None
+        assert str(record.timeline).count("caf\\\\udce9") == times
+
+
+async def test_a_result_that_the_store_has_no_room_for_fails_its_job_and_no_other() -> None:
+    """NATS keeps a job in one message, and a server takes messages of a megabyte."""
+    from tests.stores.nats import servers
+
+    app = Mita(f"{servers.shared().url}?namespace=engine_{servers.fresh_namespace()}")
+    error = await failing(app, lambda: "x" * 2_000_000)
+    await app.close()
+    assert "returned a result of 2,000,005 bytes" in error
+    assert "store it elsewhere and return its name" in error
+
+
+async def test_a_large_result_is_kept_where_there_is_room(app: Mita) -> None:
+    @app.task
+    async def large() -> str:
+        return "x" * 600_000
+
+    async with working(app):
+        job = await large.enqueue()
+        assert len(await job.result(timeout=20)) == 600_000
+        await until_state(app, job.id, "succeeded")
