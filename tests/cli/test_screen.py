@@ -2,6 +2,7 @@
 
 import os
 import pty
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -90,11 +91,14 @@ def test_progress_on_a_terminal_is_a_bar(monkeypatch: pytest.MonkeyPatch, colour
     assert ("\x1b" in err.getvalue()) is colours
 
 
+MITA = (sys.executable, "-m", "mita")
+
+
 def on_a_terminal(*arguments: str, **environment: str) -> str:
     """What `mita` writes when its stdout is a terminal."""
     ours, theirs = pty.openpty()
     env = {**os.environ, "TERM": "xterm", "COLUMNS": "80", **environment}
-    child = subprocess.Popen([sys.executable, "-m", "mita", *arguments], stdout=theirs, stderr=theirs, env=env)
+    child = subprocess.Popen([*MITA, *arguments], stdout=theirs, stderr=theirs, env=env)
     os.close(theirs)
     written = b""
     while True:
@@ -132,3 +136,21 @@ def test_without_rich_tables_are_plain(project: Path, enqueue: Callable[..., str
     written = on_a_terminal("jobs", PYTHONPATH=str(project))
     assert id in written
     assert "\x1b" not in written
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device that is always full is needed")
+def test_an_answer_that_cannot_be_written_is_said_in_a_line(project: Path, enqueue: Callable[..., str]) -> None:
+    enqueue("greet", "Ada")
+    with Path("/dev/full").open("w") as full:
+        said = subprocess.run([*MITA, "jobs"], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert said.returncode == 1
+    assert said.stderr.startswith("mita: the answer could not be written: No space left on device.")
+    assert said.stderr.count("\n") == 1
+
+
+def test_streams_that_were_closed_before_are_no_hindrance(project: Path, enqueue: Callable[..., str]) -> None:
+    """As daemons have it."""
+    enqueue("greet", "Ada")
+    program = " ".join(shlex.quote(part) for part in MITA)
+    assert subprocess.run(["sh", "-c", f"{program} jobs >&- 2>&-"], check=False).returncode == 0
+    assert subprocess.run(["sh", "-c", f"{program} nonsense >&- 2>&-"], check=False).returncode == 2

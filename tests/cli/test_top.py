@@ -19,6 +19,7 @@ from mita.cli.top import ENTER, LEAVE
 
 from .conftest import Run
 from .processes import PATIENCE, Running, wait_until
+from .test_screen import on_a_terminal
 
 Put = Callable[..., str]
 
@@ -168,3 +169,10 @@ def test_a_store_that_goes_away_is_said_and_it_comes_back(
     enqueue("greet", "Bo", "--after", "1h")
     assert "cannot be reached" not in top.heard("2 jobs waiting").rsplit("mita top", 1)[1]
     assert top.interrupt() == 0
+
+
+def test_a_terminal_that_cannot_go_back_gets_one_picture(project: Path, enqueue: Callable[..., str]) -> None:
+    enqueue("greet", "Ada")
+    said = on_a_terminal("top", TERM="dumb")
+    assert said.startswith("mita top")
+    assert "\x1b" not in said

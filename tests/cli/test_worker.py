@@ -50,7 +50,7 @@ def test_it_says_what_it_serves_from_where_and_how_durable_that_is(start: Start,
     assert worker.out == ""
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_signal_lets_running_jobs_end(start: Start, enqueue: Put, mita: Run, number: signal.Signals) -> None:
     id = enqueue("nap", "0.7")
     worker = start()
@@ -59,6 +59,28 @@ def test_a_signal_lets_running_jobs_end(start: Start, enqueue: Put, mita: Run, n
     worker.heard("stopping: running jobs have 20 s")
     assert worker.ended() == 0
     assert (job(mita, id)["state"], job(mita, id)["interruptions"]) == ("succeeded", 0)
+
+
+def test_what_is_to_outlive_its_terminal_does(start: Start, enqueue: Put, mita: Run) -> None:
+    usual = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as `nohup` does; children inherit it
+    try:
+        worker = start()
+    finally:
+        signal.signal(signal.SIGHUP, usual)
+    worker.heard("serves all queues")
+    worker.signal(signal.SIGHUP)
+    until(mita, enqueue("greet", "Ada"), "succeeded")
+    worker.signal(signal.SIGTERM)
+    assert worker.ended() == 0
+
+
+def test_one_that_waits_for_its_store_stops_at_once(start: Start) -> None:
+    worker = start("--url", "redis://127.0.0.1:1", "shop:app")
+    worker.heard(r"cannot open the store \(try 8\)")  # the next try is seconds away
+    worker.signal(signal.SIGTERM)
+    worker.heard("stopping")
+    assert worker.ended() == 0
+    assert not any("try 9" in line for line in worker.log)
 
 
 @pytest.mark.parametrize("task", ["nap", "doze"])

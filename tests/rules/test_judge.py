@@ -117,7 +117,7 @@ def test_a_crash_has_its_own_budget() -> None:
     verdict = after(Lost(), crashes=1)
     assert (verdict.state, verdict.counts, verdict.keep) == (State.FAILED, Counter.CRASHES, KEEP.failed)
     assert verdict.error is not None
-    assert "2 time(s)" in verdict.error
+    assert "2 times" in verdict.error
 
 
 def test_a_stopped_run_is_cancelled() -> None:

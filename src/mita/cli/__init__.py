@@ -1,5 +1,6 @@
 """The command line, `mita`: a customer of the app and of the store contract, like any other."""
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -12,6 +13,8 @@ from .parser import Commands, Parser, read, root
 from .screen import Screen
 from .supervisor import is_child
 
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; gives the exit code."""
@@ -23,8 +26,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return _run(arguments, screen)
     except BrokenPipeError:  # whoever read our answer has read enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _write_no_more()
         return Exit.OK
+    except OSError as error:
+        if error.errno not in _NO_ROOM:
+            raise
+        _write_no_more()
+        screen.note(f"mita: the answer could not be written: {error.strerror}. Free some room, or write it elsewhere")
+        return Exit.FAILED
     except (MitaError, KeyboardInterrupt) as error:
         screen.confess(error)
         return exit_of(error)
@@ -32,6 +41,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         if screen.json:
             screen.confess(error)
         raise
+
+
+def _write_no_more() -> None:
+    """What is left in the buffer would fail again when Python ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def grammar() -> Parser:

@@ -3,13 +3,13 @@
 import argparse
 import asyncio
 import logging
-import signal
 
 from .desk import placed, shown
 from .exits import Exit
 from .logs import LEVELS, write_logs
 from .parser import Commands
 from .screen import Report, Screen
+from .signals import on_stop
 from .values import wait
 
 log = logging.getLogger("mita.cli")
@@ -41,7 +41,6 @@ def schedule(options: argparse.Namespace, screen: Screen) -> int:
 async def _serve(options: argparse.Namespace) -> None:
     async with placed(options, options.target) as app:
         scheduler = app.scheduler(lock=options.lock, name=options.name, metrics=options.metrics)
-        for number in (signal.SIGTERM, signal.SIGINT):
-            asyncio.get_running_loop().add_signal_handler(number, scheduler.stop)
+        on_stop(scheduler.stop)
         log.info("scheduler %s (%s) fires the repeats of %s", scheduler.name, scheduler.id, shown(app.url))
         await scheduler.run()

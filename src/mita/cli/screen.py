@@ -29,10 +29,11 @@ class Screen:
 
     def __init__(self, *, json: bool = False, out: TextIO | None = None, err: TextIO | None = None) -> None:
         self.json = json
-        self.out = out or sys.stdout
-        self.err = err or sys.stderr
+        self.out = out or sys.stdout or _nowhere()
+        self.err = err or sys.stderr or _nowhere()
         self.terminal = self.out.isatty()
-        self.colours = self.terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+        self.paints = self.terminal and os.environ.get("TERM") != "dumb"  # it can go back and write over what is there
+        self.colours = self.paints and not os.environ.get("NO_COLOR")
 
     @property
     def asks(self) -> bool:
@@ -89,6 +90,11 @@ class Screen:
     def _print_data(self, data: Any) -> None:
         text = msgspec.json.format(msgspec.json.encode(plain(data)), indent=2)
         print(text.decode(), file=self.out, flush=True)
+
+
+def _nowhere() -> TextIO:
+    """For a stream that was closed before we began."""
+    return open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123 - it lasts as long as we do
 
 
 def plain(data: Any) -> Any:

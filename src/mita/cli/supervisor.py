@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from .exits import Exit
+from .signals import on_stop
 from .words import counted
 
 log = logging.getLogger("mita.cli")
@@ -88,9 +89,7 @@ class Supervisor:
         self._code = Exit.OK
 
     async def run(self) -> Exit:
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self.tell)
+        on_stop(self.tell)
         log.info(
             "supervisor %d keeps %s running", os.getpid(), counted(len(self._children), "worker process", "worker processes")
         )

@@ -26,7 +26,7 @@ LONGEST_LOOK = 5.0  # seconds after which a store counts as away that does not e
 
 
 def add(commands: Commands) -> None:
-    about = "Without a terminal, with --once or with --json it shows one picture and ends. Ctrl-C leaves."
+    about = "Without a terminal (or on a dumb one), with --once or with --json it shows one picture and ends. Ctrl-C leaves."
     top = commands.add("top", run, "watch queues, workers, rates and running jobs", about=about)
     top.add_argument("--once", action="store_true", help="show one picture and end")
     top.add_argument(
@@ -43,7 +43,7 @@ def interval(text: str) -> float:
 
 
 def run(options: argparse.Namespace, screen: Screen) -> int:
-    if options.once or screen.json or not screen.terminal:
+    if options.once or screen.json or not screen.paints:
         return screen.show(asyncio.run(sit(once, options, screen)))
     with suppress(KeyboardInterrupt):  # the way out
         asyncio.run(sit(live, options, screen))

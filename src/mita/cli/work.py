@@ -4,7 +4,6 @@ import argparse
 import asyncio
 import logging
 import os
-import signal
 from collections.abc import Callable
 
 from msgspec.structs import replace
@@ -19,14 +18,16 @@ from .exits import Exit, kind
 from .logs import LEVELS, write_logs
 from .parser import Commands
 from .screen import Report, Screen, listed
+from .signals import on_stop
 from .supervisor import HURRY, Supervisor
 from .values import count, names, wait
 from .words import counted
 
 log = logging.getLogger("mita.cli")
 
-_ABOUT = """SIGTERM or Ctrl-C lets running jobs end within
-the grace time and puts the rest back; a second signal puts them back at once."""
+_ABOUT = """SIGTERM, Ctrl-C or the end of its terminal lets
+running jobs end within the grace time and puts the rest back; a second signal
+puts them back at once."""
 
 _DURABILITY = {
     "sqlite": "what is acknowledged is on disk (WAL, synchronous=FULL)",
@@ -148,12 +149,10 @@ class Stopper:
         self._told = 0
 
     def listen(self, lifeline: int | None) -> None:
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._signalled)
+        on_stop(self._signalled)
         if lifeline is not None:
             os.set_inheritable(lifeline, False)
-            loop.add_reader(lifeline, self._hear, lifeline)
+            asyncio.get_running_loop().add_reader(lifeline, self._hear, lifeline)
 
     def _signalled(self) -> None:
         self._signals += 1

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import random
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 from mita.errors import StoreError
 from mita.ports.store import Store
@@ -21,17 +22,19 @@ class Patience:
         self._what = what
         self._failures = 0
 
-    async def after(self, error: StoreError) -> None:
-        """Sleep a while after a failure; each one in a row makes it longer."""
+    async def after(self, error: StoreError, leaving: asyncio.Event | None = None) -> None:
+        """Sleep a while after a failure, unless it is time to leave; each one in a row makes it longer."""
         ceiling = min(FIRST * 2.0 ** min(self._failures, 20), LONGEST)
         self._failures += 1
         wait = ceiling * (0.5 + random.random() / 2)
         log.warning("cannot %s (try %d), again in %.2f s: %s", self._what, self._failures, wait, error)
-        await asyncio.sleep(wait)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(wait):
+                await (leaving or asyncio.Event()).wait()
 
     def reset(self) -> None:
         if self._failures:
-            log.warning("can %s again after %d failures", self._what, self._failures)
+            log.warning("can %s again after %d failed tries", self._what, self._failures)
             self._failures = 0
 
 
@@ -44,5 +47,5 @@ async def reach(open_store: Callable[[], Awaitable[Store]], stopping: asyncio.Ev
         except StoreError as error:
             if not error.transient:
                 raise
-            await patience.after(error)
+            await patience.after(error, stopping)
     return None

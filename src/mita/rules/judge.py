@@ -85,7 +85,7 @@ def _failure(
 
 def _crash(claim: Claim, retry: Retry, keep: Keep, roll: float) -> Verdict:
     n = claim.crashes + 1
-    error = f"WorkerLost: the lease ran out {n} time(s); the worker died or was cut off"
+    error = f"WorkerLost: the lease ran out {'once' if n == 1 else f'{n} times'}; the worker died or was cut off"
     if n > retry.max_crashes:
         return _dead(error, keep, Counter.CRASHES)
     return _back(When(backoff(retry, n, roll)), Counter.CRASHES, "crashed", error, error)

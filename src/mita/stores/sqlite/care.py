@@ -1,6 +1,7 @@
 """Keeping the place in order."""
 
 import os
+import shutil
 import sqlite3
 import stat
 from collections.abc import Sequence
@@ -18,6 +19,7 @@ from .statements import for_namespace, migrations, read
 from .tx import Tx, as_json
 
 _pack = msgspec.msgpack.Encoder().encode
+LITTLE_ROOM = 100_000_000  # bytes
 WAL_RESET_MENDED = (3, 51, 3)  # older ones can lose a checkpoint race, which the lock around every writer rules out
 
 
@@ -87,6 +89,7 @@ def doctor(tx: Tx, path: Path, namespace: str) -> list[Finding]:
         Finding("schema", f"version {tx.one('version')}, namespace {namespace!r}"),
         _rights(path),
         _log_size(path),
+        _disk(path),
         _overdue(tx),
         _integrity(tx),
     ]
@@ -122,6 +125,14 @@ def _log_size(path: Path) -> Finding:
     if megabytes > 200:
         return Finding("log size", found, Health.WARN, "a process keeps an old snapshot open: end it, and it shrinks")
     return Finding("log size", found)
+
+
+def _disk(path: Path) -> Finding:
+    left = shutil.disk_usage(path.parent).free
+    found = f"{left / 1e6:,.0f} MB left"
+    if left < LITTLE_ROOM:
+        return Finding("disk", found, Health.WARN, "free some room: on a full disk nothing is enqueued and nothing ends")
+    return Finding("disk", found)
 
 
 def _overdue(tx: Tx) -> Finding:

@@ -12,6 +12,12 @@ BUSY_TIMEOUT = 30.0  # seconds; with the fair lock only a stranger's transaction
 CHECKPOINT_PAGES = 4000
 
 _PASSING = {"SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_FULL", "SQLITE_IOERR", "SQLITE_CANTOPEN", "SQLITE_PROTOCOL"}
+_REMEDIES = {
+    "SQLITE_FULL": "Free some room: what was acknowledged is safe, and work goes on by itself",
+    "SQLITE_CORRUPT": "Stop all workers, copy the file, and try `sqlite3 FILE .recover`, or restore a backup",
+    "SQLITE_READONLY": "Mend the rights of the file, its folder and its disk",
+    "SQLITE_IOERR": "The disk failed, or is not a local one: look at the system's log",
+}
 _NO_RIGHTS = "this user may not write there. Mend its rights, or choose another"
 _one_at_a_time = threading.Lock()
 
@@ -67,7 +73,6 @@ def translated(error: sqlite3.Error | OSError, path: Path) -> MitaError:
     name = getattr(error, "sqlite_errorname", "") or ""
     if name == "SQLITE_NOTADB":
         return UsageError(f"{path} is not an SQLite database. Name another file, or move this one away")
-    if name == "SQLITE_READONLY" or name.startswith("SQLITE_READONLY_"):
-        return StoreError(f"{path} may not be written: {error}", transient=False)
     base = "_".join(name.split("_")[:2])
-    return StoreError(f"{path}: {error} ({name or type(error).__name__})", transient=base in _PASSING)
+    remedy = f". {_REMEDIES[base]}" if base in _REMEDIES else ""
+    return StoreError(f"{path}: {error} ({name or type(error).__name__}){remedy}", transient=base in _PASSING)
