@@ -5,12 +5,13 @@ from datetime import datetime, timedelta
 from typing import Any, Protocol, TypeVar, Unpack
 
 from mita.errors import UsageError
-from mita.model.job import PRIORITIES
+from mita.model.job import PRIORITIES, NewJob
 from mita.model.outcome import OUTSIDE, Answer, Cancel, Change, Move, Rank, Revive
 from mita.model.pattern import Pattern
 from mita.model.record import JobPage, JobRecord, RepeatRecord, Shown
 from mita.model.time import NOW
 from mita.model.view import QueueView
+from mita.ports.ahead import one_ahead
 from mita.ports.clock import wall_clock
 from mita.ports.store import Store
 from mita.rules.evidence import Reason
@@ -74,7 +75,8 @@ class Client:
         return (await self.enqueue_many([call]))[0]
 
     async def enqueue_many(self, calls: Iterable[Call[R]]) -> list[Handle[R]]:
-        """Put many jobs into the store, 1,000 at a time. All are checked before the first is stored."""
+        """Put many jobs into the store, 1,000 at a time and in their order. All are checked before the first is stored; if
+        the store fails in the middle, nothing is sent after those that failed."""
         return await self.send(check_calls(calls, self._tasks))
 
     def enqueue_many_sync(self, calls: Iterable[Call[R]]) -> list[Handle[R]]:
@@ -97,13 +99,16 @@ class Client:
 
     async def _send(self, calls: Sequence[Call[Any]], headers: bytes) -> list[Handle[Any]]:
         store = await self._store()
-        handles: list[Handle[Any]] = []
-        for start in range(0, len(calls), MOST):
-            jobs = new_jobs(calls[start : start + MOST], headers)
+
+        async def take_in(jobs: list[NewJob]) -> list[Handle[Any]]:
             receipts = await store.enqueue(jobs)
             self._reports.tell(store, Enqueued(jobs, receipts, wall_clock()))
-            handles += [Handle(receipt.id, receipt.created, self) for receipt in receipts]
-        return handles
+            return [Handle(receipt.id, receipt.created, self) for receipt in receipts]
+
+        if len(calls) <= MOST:
+            return await take_in(new_jobs(calls, headers)) if calls else []
+        parts = (calls[start : start + MOST] for start in range(0, len(calls), MOST))
+        return await one_ahead((new_jobs(part, headers) for part in parts), take_in)
 
     def within(self, connection: Any) -> Within:
         """What `task.using(connection)` sends with."""

@@ -1,29 +1,41 @@
 """Taking jobs in."""
 
-import asyncio
 from collections.abc import Sequence
+from functools import partial
 from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple
 
 from mita.model.job import NewJob, Receipt
+from mita.ports.ahead import one_ahead
 
 from .link import Doubt
 from .packing import is_plain, meta, packed
 from .room import Room, parts
 
+SLICE = 500  # jobs that are taken in by one script; while it runs, the next are packed
+
 
 async def enqueue(room: Room, jobs: Sequence[NewJob]) -> list[Receipt]:
     if room.cluster:
         return await _over_nodes(room, jobs)
-    if len(jobs) <= 1000:
-        return await _take_in(room, jobs)
-    receipts = await asyncio.gather(*(_take_in(room, part) for part in parts(jobs)))
-    return [receipt for part in receipts for receipt in part]
+    if len(jobs) <= SLICE:
+        return await _take_in(room, _ask(room, jobs))
+    return await one_ahead((_ask(room, part) for part in parts(jobs, SLICE)), partial(_take_in, room))
 
 
-async def _take_in(room: Room, jobs: Sequence[NewJob]) -> list[Receipt]:
+class _Ask(NamedTuple):
+    """Jobs, and what the script is told of them: the roots of their queues, kinds and items as `lua/include/intake.lua`
+    reads them."""
+
+    jobs: Sequence[NewJob]
+    roots: list[str]
+    kinds: list[Any]
+    items: list[Any]
+
+
+async def _take_in(room: Room, ask: _Ask) -> list[Receipt]:
+    jobs, roots, kinds, items = ask
     doubt = Doubt()
-    roots, kinds, items = _as_args(room, jobs)
     shared = "" if room.cluster else room.keys.shared
     fresh = int(all(job.fresh for job in jobs))
     said = await room.link.run(
@@ -43,11 +55,10 @@ async def _take_in(room: Room, jobs: Sequence[NewJob]) -> list[Receipt]:
     return receipts
 
 
-def _as_args(room: Room, jobs: Sequence[NewJob]) -> tuple[list[str], list[Any], list[Any]]:
-    """The roots of the queues, and kinds and items as `lua/include/intake.lua` reads them."""
+def _ask(room: Room, jobs: Sequence[NewJob]) -> _Ask:
     if len(jobs) == 1:  # the same as below, without the lists
         [job] = jobs
-        return [room.keys.queue(job.queue)], [1, meta(job, 1)], [job.id, packed(job)]
+        return _Ask(jobs, [room.keys.queue(job.queue)], [1, meta(job, 1)], [job.id, packed(job)])
     queues = list(dict.fromkeys([job.queue for job in jobs]))
     kinds: list[Any] = [len(jobs), b""]
     if len(queues) > 1 or not all(map(is_plain, jobs)):
@@ -57,12 +68,12 @@ def _as_args(room: Room, jobs: Sequence[NewJob]) -> tuple[list[str], list[Any], 
     items: list[Any] = [None] * (2 * len(jobs))
     items[::2] = [job.id for job in jobs]
     items[1::2] = map(packed, jobs)
-    return list(map(room.keys.queue, queues)), kinds, items
+    return _Ask(jobs, list(map(room.keys.queue, queues)), kinds, items)
 
 
 def one_by_one(room: Room, jobs: Sequence[NewJob]) -> tuple[list[str], list[Any]]:
     """The roots of the queues, and the jobs as `lua/fire.lua` reads them."""
-    roots, kinds, items = _as_args(room, jobs)
+    _, roots, kinds, items = _ask(room, jobs)
     metas = [kind for many, kind in zip(kinds[::2], kinds[1::2], strict=True) for _ in range(many)]
     return roots, [part for row in zip(metas, items[::2], items[1::2], strict=True) for part in row]
 
@@ -88,6 +99,6 @@ async def _over_nodes(room: Room, jobs: Sequence[NewJob]) -> list[Receipt]:
     await room.register(by_queue)
     for positions in by_queue.values():
         for part in parts(positions):
-            made = await _take_in(room, [jobs[position] for position in part])
+            made = await _take_in(room, _ask(room, [jobs[position] for position in part]))
             receipts.update(zip(part, made, strict=True))
     return [receipts[position] for position in range(len(jobs))]

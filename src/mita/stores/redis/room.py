@@ -101,5 +101,5 @@ class Room:
                         found[id] = (queue, one)
 
 
-def parts(items: Sequence[T]) -> list[Sequence[T]]:
-    return [items[start : start + MOST] for start in range(0, len(items), MOST)]
+def parts(items: Sequence[T], most: int = MOST) -> list[Sequence[T]]:
+    return [items[start : start + most] for start in range(0, len(items), most)]
