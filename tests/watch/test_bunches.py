@@ -52,6 +52,39 @@ def test_each_ending_keeps_what_is_its_own() -> None:
     assert bunches(note) is bunches(note), "made once, for all who want them"
 
 
+def test_a_run_that_is_over_before_anybody_heard_of_it_is_told_whole() -> None:
+    endings = [Settlement(claim(id), SUCCESS, 0.5, waited=0.25) for id in "ab"]
+    note = Settled(endings, [True, True], "w", 7)
+    [whole] = bunches(note)
+    assert (whole.ids, whole.whole, whole.size) == (["a", "b"], True, 4)
+    assert events([whole]) == [
+        JobEvent(Kind.STARTED, "a", "t", "q", 7, "w", 1, wait=1.25),
+        JobEvent(Kind.STARTED, "b", "t", "q", 7, "w", 1, wait=1.25),
+        JobEvent(Kind.SUCCEEDED, "a", "t", "q", 7, "w", 1, 0.5),
+        JobEvent(Kind.SUCCEEDED, "b", "t", "q", 7, "w", 1, 0.5),
+    ]
+    assert [[*part.events()] for part in whole.parts(2)] == [events([whole])[::2], events([whole])[1::2]]
+
+
+def test_starts_come_before_ends_whatever_else_is_in_the_note() -> None:
+    endings = [
+        Settlement(claim("a"), RETRY, 0.5),
+        Settlement(claim("b"), RETRY, 0.5, waited=0.0),
+        Settlement(claim("c"), SUCCESS, 0.5, waited=0.0),
+        Settlement(claim("d"), SUCCESS, 0.5, waited=0.0),
+        Settlement(claim("e"), SUCCESS, 0.5),
+    ]
+    told = events(bunches(Settled(endings, [True, True, True, False, True], "w", 7)))
+    kinds = {id: [event.kind for event in told if event.id == id] for id in "abcde"}
+    assert kinds == {
+        "a": [Kind.RETRIED],
+        "b": [Kind.STARTED, Kind.RETRIED],
+        "c": [Kind.STARTED, Kind.SUCCEEDED],
+        "d": [Kind.STARTED, Kind.STALE],
+        "e": [Kind.SUCCEEDED],
+    }
+
+
 def test_a_bunch_travels_and_can_be_cut_in_parts() -> None:
     bunch = Bunch(Kind.SUCCEEDED, "t", "q", 7, "w", 1, ids=list("abcde"), seconds=[1.0, 2.0, 3.0, 4.0, 5.0])
     parts = [*bunch.parts(2)]

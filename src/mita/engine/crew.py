@@ -53,7 +53,7 @@ class Crew:
         self._success = Verdict(state=State.SUCCEEDED, keep=keep.succeeded)  # the latest
         self.finished = 0
         self.done: list[Settlement] = []  # put down here, and not in the store yet
-        self.began: list[Begun] = []  # runs that nobody was told of yet, and how long each waited here
+        self._began: list[Execution] = []  # whose start nobody was told of yet
 
     # ------------------------------------------------------------ taking on
 
@@ -96,7 +96,8 @@ class Crew:
         now = time.monotonic()
         for _ in range(count):
             execution = self._waiting.popleft()
-            self.began.append(Begun(execution.claim, now - execution.since))
+            self._began.append(execution)
+            execution.waited = now - execution.since
             execution.since = now
             if execution.task.is_async:
                 execution.handler = self._loop.create_task(run_async(execution, self._task_done), name=execution.claim.id)
@@ -141,9 +142,11 @@ class Crew:
             self._news()
             return
         seconds = time.monotonic() - execution.since
-        self._put_down(execution.claim, ending, seconds, told=execution.stop is Stop.CANCELLED)
+        self._put_down(execution.claim, ending, seconds, execution.stop is Stop.CANCELLED, execution.waited)
 
-    def _put_down(self, claim: Claim, ending: Ending, seconds: float = 0.0, *, told: bool = False) -> None:
+    def _put_down(
+        self, claim: Claim, ending: Ending, seconds: float = 0.0, told: bool = False, waited: float | None = None
+    ) -> None:
         if type(ending) is Returned:  # the happy path, a million times a day
             verdict = self._success
             if verdict.result != ending.result:  # most give back what the one before them gave: nothing
@@ -155,7 +158,18 @@ class Crew:
             report(claim, verdict, seconds)
         if not self.done:
             self._news()
-        self.done.append(Settlement(claim, verdict, seconds, told))
+        self.done.append(Settlement(claim, verdict, seconds, told, waited))
+
+    def began(self) -> list[Begun]:
+        """Runs that began since this was asked last and are under way, or were lost. Most are over by now: whoever watches
+        hears of their start together with their end, which costs half as much."""
+        told = [execution for execution in self._began if not execution.settled or execution.stop is Stop.LOST]
+        self._began.clear()
+        begun = []
+        for execution in told:
+            begun.append(Begun(execution.claim, execution.waited or 0.0))
+            execution.waited = None
+        return begun
 
     # ------------------------------------------------------------ being told
 

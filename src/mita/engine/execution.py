@@ -67,6 +67,7 @@ class Execution(Struct, eq=False):
     started: bool = False
     settled: bool = False  # its ending is known; what the handler may still do does not count
     reports: Reports | None = None  # few runs tell how far they have come
+    waited: float | None = None  # from the claim to the start, until somebody was told of it
 
     @property
     def cancelled(self) -> bool:

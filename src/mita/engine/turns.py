@@ -130,8 +130,7 @@ class Turns:
 
     def _tell_began(self, crew: Crew) -> None:
         """Before a turn and after it, so that nobody hears of the end of a run before its beginning."""
-        if crew.began:
-            began, crew.began = crew.began, []
+        if began := crew.began():
             self._tell(Began(began, self._worker, self._now()))
 
     def _note_stale(self, crew: Crew, batch: list[Settlement], turn: Turn) -> list[bool]:

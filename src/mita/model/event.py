@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
-from itertools import repeat
+from itertools import chain, repeat
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -61,7 +61,8 @@ class JobEvent(Struct, frozen=True, array_like=True, gc=False):
 
 class Bunch(Struct, frozen=True, array_like=True, gc=False):
     """Events that have most things in common, as they travel: what they share once, the rest in columns. A column that is
-    empty says 0 of all."""
+    empty says 0 of all. `whole`: each of these runs has begun as well, so that there are two events of it, and `waits`
+    belong to the first."""
 
     kind: Kind
     task: str = ""
@@ -74,28 +75,40 @@ class Bunch(Struct, frozen=True, array_like=True, gc=False):
     seconds: list[float] = []
     waits: list[float] = []
     count: int = 0
+    whole: bool = False
+
+    @property
+    def size(self) -> int:
+        """How many events these are."""
+        return 2 * len(self.ids) if self.whole else len(self.ids)
 
     def events(self) -> Iterator[JobEvent]:
+        if self.whole:
+            return chain(self._events(Kind.STARTED, [], self.waits), self._events(self.kind, self.seconds, []))
+        return self._events(self.kind, self.seconds, self.waits)
+
+    def _events(self, kind: Kind, seconds: list[float], waits: list[float]) -> Iterator[JobEvent]:
         return map(
             JobEvent,
-            repeat(self.kind),
+            repeat(kind),
             self.ids,
             repeat(self.task),
             repeat(self.queue),
             repeat(self.at),
             repeat(self.worker),
             repeat(self.attempt),
-            self.seconds or repeat(0.0),
-            self.waits or repeat(0.0),
+            seconds or repeat(0.0),
+            waits or repeat(0.0),
             repeat(self.reason),
             repeat(self.count),
         )
 
     def parts(self, most: int) -> "Iterable[Bunch]":
-        """The same in bunches of so many events at most."""
-        if len(self.ids) <= most:
+        """The same in bunches of so many events at most, or of one run."""
+        if self.size <= most:
             return (self,)
-        return (self._part(slice(start, start + most)) for start in range(0, len(self.ids), most))
+        step = max(1, most // 2 if self.whole else most)
+        return (self._part(slice(start, start + step)) for start in range(0, len(self.ids), step))
 
     def _part(self, part: slice) -> "Bunch":
         return replace(self, ids=self.ids[part], seconds=self.seconds[part], waits=self.waits[part])

@@ -108,12 +108,14 @@ class Verdict(Struct, frozen=True, kw_only=True, gc=False):
 
 class Settlement(Struct, frozen=True, gc=False):
     """One claim put down. Stores look no further than the verdict; the rest is for whoever watches: how many `seconds` the
-    run took, and whether it had been `told` to stop (then it ends as cancelled, whatever it came to)."""
+    run took, whether it had been `told` to stop (then it ends as cancelled, whatever it came to), and, if nobody has been
+    told of its start yet, how many seconds the claim had `waited` for that in the worker."""
 
     claim: Claim
     verdict: Verdict
     seconds: float = 0.0
     told: bool = False
+    waited: float | None = None
 
 
 class Held(StrEnum):

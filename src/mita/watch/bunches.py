@@ -4,11 +4,26 @@ from collections.abc import Iterable
 from typing import TypeAlias
 
 from mita.model.event import Bunch, Kind, Reason
-from mita.model.job import NewJob, State
+from mita.model.job import Claim, NewJob, State
 from mita.model.outcome import Settlement
 from mita.model.time import SECOND, Moment
 
-from .notes import Amended, Began, Begun, Enqueued, Fired, Locked, Made, Note, SentAway, Settled, Turned, asked, meaning
+from .notes import (
+    Amended,
+    Began,
+    Begun,
+    Enqueued,
+    Fired,
+    Locked,
+    Made,
+    Note,
+    SentAway,
+    Settled,
+    Turned,
+    asked,
+    meaning,
+    waited,
+)
 
 SUCCEEDED = State.SUCCEEDED
 _Alike: TypeAlias = tuple[Kind, str, str, int, str]  # kind, task, queue, runs that failed before, reason
@@ -16,7 +31,8 @@ _Columns: TypeAlias = tuple[list[str], list[float], list[float]]  # ids, seconds
 
 
 def bunches(note: Note) -> list[Bunch]:
-    """In the order in which things happened. Within one note each job has one event, so that a bunch may gather them."""
+    """In the order in which things happened. Within one note a job has one event, or its start and its end: so a bunch
+    may gather them."""
     match note:
         case Began() | Settled():
             if note.bunched is None:
@@ -38,46 +54,61 @@ def bunches(note: Note) -> list[Bunch]:
 
 
 def _began(note: Began) -> list[Bunch]:
-    """Nearly all events come from here and from the next, so these two are written for speed. Neighbours are mostly alike:
-    what is looked up for one serves the next."""
     groups: dict[_Alike, _Columns] = {}
-    timed: list[Begun] = []
-    task = queue = None
-    attempts = 0
     for run in note.runs:
-        claim = run.claim
-        if claim.task != task or claim.queue != queue or claim.attempts != attempts:
-            task, queue, attempts = claim.task, claim.queue, claim.attempts
-            ids, _, waits = groups.setdefault((Kind.STARTED, task, queue, attempts, ""), ([], [], []))
-        ids.append(claim.id)
-        due = claim.due
-        wait = claim.at - due
-        waits.append(wait / SECOND + run.waited if wait > 0 else run.waited)
-        if due > claim.created or claim.fire_time is not None:
-            timed.append(run)
-    note.timed = timed
+        _put_start(groups, run.claim, run.waited)
+    note.timed = [run for run in note.runs if _timed(run.claim)]
     return _made(groups, note.at, note.worker)
 
 
 def _settled(note: Settled) -> list[Bunch]:
-    groups: dict[_Alike, _Columns] = {}
+    """Nearly all events come from here, and nearly all are of runs that began and ended well since the last note: so this is
+    written for speed. Neighbours are mostly alike: what is looked up for one serves the next."""
+    wholes: dict[_Alike, _Columns] = {}
+    timed: list[Begun] = []
+    others: list[tuple[Settlement, bool]] = []
     task = queue = None
     attempts = 0
     for settlement, took in zip(note.settlements, note.took, strict=True):
-        claim = settlement.claim
-        if not took or settlement.verdict.state is not SUCCEEDED or settlement.told:
-            _put_odd(groups, settlement, took)
+        here = settlement.waited
+        if here is None or not took or settlement.verdict.state is not SUCCEEDED or settlement.told:
+            others.append((settlement, took))
             continue
+        claim = settlement.claim
         if claim.task != task or claim.queue != queue or claim.attempts != attempts:
             task, queue, attempts = claim.task, claim.queue, claim.attempts
-            ids, seconds, _ = groups.setdefault((Kind.SUCCEEDED, task, queue, attempts, ""), ([], [], []))
+            ids, seconds, waits = wholes.setdefault((Kind.SUCCEEDED, task, queue, attempts, ""), ([], [], []))
         ids.append(claim.id)
         seconds.append(settlement.seconds)
-    return _made(groups, note.at, note.worker)
+        due = claim.due
+        wait = claim.at - due
+        waits.append(wait / SECOND + here if wait > 0 else here)
+        if due > claim.created or claim.fire_time is not None:
+            timed.append(Begun(claim, here))
+    note.timed = timed
+    return _made(wholes, note.at, note.worker, whole=True) + (_others(note, others) if others else [])
 
 
-def _put_odd(groups: dict[_Alike, _Columns], settlement: Settlement, took: bool) -> None:
-    """A run that ended in any way but well."""
+def _others(note: Settled, others: list[tuple[Settlement, bool]]) -> list[Bunch]:
+    """Of runs that ended in any way but well, or whose start was told before. All starts come before all ends."""
+    starts: dict[_Alike, _Columns] = {}
+    ends: dict[_Alike, _Columns] = {}
+    for settlement, took in others:
+        if settlement.waited is not None:
+            _put_start(starts, settlement.claim, settlement.waited)
+        _put_end(ends, settlement, took)
+    begun = (Begun(one.claim, one.waited) for one, _ in others if one.waited is not None)
+    note.timed = [*note.timed, *(run for run in begun if _timed(run.claim))]
+    return _made(starts, note.at, note.worker) + _made(ends, note.at, note.worker)
+
+
+def _put_start(groups: dict[_Alike, _Columns], claim: Claim, here: float) -> None:
+    ids, _, waits = groups.setdefault((Kind.STARTED, claim.task, claim.queue, claim.attempts, ""), ([], [], []))
+    ids.append(claim.id)
+    waits.append(waited(claim, here))
+
+
+def _put_end(groups: dict[_Alike, _Columns], settlement: Settlement, took: bool) -> None:
     means = meaning(settlement) if took else (Kind.STALE, "")
     if means is None:
         return
@@ -86,12 +117,18 @@ def _put_odd(groups: dict[_Alike, _Columns], settlement: Settlement, took: bool)
     ids, seconds, waits = groups.setdefault((kind, claim.task, claim.queue, claim.attempts, reason), ([], [], []))
     ids.append(claim.id)
     seconds.append(settlement.seconds)
-    waits.append(when.wait / SECOND if when is not None and kind is Kind.RETRIED else 0.0)
+    if kind is Kind.RETRIED:
+        waits.append(0.0 if when is None else when.wait / SECOND)
 
 
-def _made(groups: dict[_Alike, _Columns], at: Moment, worker: str) -> list[Bunch]:
+def _timed(claim: Claim) -> bool:
+    """Was it given a time, or made by a repeat?"""
+    return claim.due > claim.created or claim.fire_time is not None
+
+
+def _made(groups: dict[_Alike, _Columns], at: Moment, worker: str, *, whole: bool = False) -> list[Bunch]:
     return [
-        Bunch(kind, task, queue, at, worker, attempts + 1, reason, *columns)
+        Bunch(kind, task, queue, at, worker, attempts + 1, reason, *columns, whole=whole)
         for (kind, task, queue, attempts, reason), columns in groups.items()
     ]
 

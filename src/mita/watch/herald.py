@@ -125,10 +125,10 @@ def _messages(queue: str, made: Sequence[Bunch]) -> Iterator[Told]:
     part: list[Bunch] = []
     count = 0
     for bunch in (small for big in made for small in big.parts(TOGETHER)):
-        if count + len(bunch.ids) > TOGETHER:
+        if part and count + bunch.size > TOGETHER:
             yield Told(queue, count, _pack(part))
             part, count = [], 0
         part.append(bunch)
-        count += len(bunch.ids)
+        count += bunch.size
     if part:
         yield Told(queue, count, _pack(part))

@@ -22,8 +22,7 @@ class Enqueued(Struct, frozen=True):
 
 
 class Begun(Struct, frozen=True, gc=False):
-    """A run that began, and how many seconds its claim waited for a slot. There is one for each job, whether anybody watches
-    or not: nothing that the garbage collector would have to look through."""
+    """A run that began, and how many seconds its claim waited for a slot."""
 
     claim: Claim
     waited: float
@@ -41,13 +40,15 @@ class Began(Struct):
 
 
 class Settled(Struct):
-    """Claims that were put down; False: too late. As above."""
+    """Claims that were put down; False: too late. Those that say how long they `waited` began since the
+    last note. As above."""
 
     settlements: Sequence[Settlement]
     took: Sequence[bool]
     worker: str
     at: Moment
     bunched: list[Bunch] | None = None
+    timed: Sequence[Begun] = ()
 
 
 class SentAway(Struct, frozen=True):
@@ -108,13 +109,13 @@ def size(note: Note) -> int:
     """How many events it makes at most."""
     match note:
         case Made(made):
-            return sum(len(bunch.ids) for bunch in made)
+            return sum(bunch.size for bunch in made)
         case Enqueued(jobs) | SentAway(jobs):
             return len(jobs)
         case Began(runs):
             return len(runs)
         case Settled(settlements):
-            return len(settlements)
+            return 2 * len(settlements)
         case Fired(firings):
             return sum(len(firing.jobs) for firing in firings)
         case Amended():

@@ -11,7 +11,7 @@ from typing import TypeAlias
 from mita.model.event import Bunch, JobEvent, Kind
 
 from .bunches import bunches
-from .notes import Note, size
+from .notes import Note
 
 log = logging.getLogger("mita.events")
 
@@ -50,8 +50,9 @@ class Listening:
 
     def put(self, note: Note) -> None:
         """On the engine's loop. The newest are dropped: what waits is the oldest, and in its order."""
-        if not (count := size(note)):
+        if not (made := bunches(note)):
             return
+        count = sum(bunch.size for bunch in made)
         if self._pid != os.getpid():  # threads do not come along when a process forks
             self._begin()
         with self._news:
@@ -59,7 +60,7 @@ class Listening:
                 self.dropped += count
                 self._lost += count
                 return
-            self._bunches += bunches(note)
+            self._bunches += made
             self._waiting += count
             if self._idle or self._waiting >= MANY:
                 self._news.notify()

@@ -125,10 +125,8 @@ class Tally:
     def __call__(self, note: Note) -> None:
         with self._lock:
             match note:
-                case Settled():
-                    self._settled(note)
-                case Began():
-                    self._began(note)
+                case Settled() | Began():
+                    self._ran(note)
                 case Turned():
                     self._turned(note)
                 case Enqueued():
@@ -161,25 +159,22 @@ class Tally:
             found = self.jobs.setdefault(labels, Counts())
         return found
 
-    def _began(self, note: Began) -> None:
-        for bunch in bunches(note):
-            counts = self.of(bunch.queue, bunch.task)
-            counts.started += len(bunch.ids)
-            counts.wait.add_all(bunch.waits)
-        for run in note.timed:
-            self.of(run.claim.queue, run.claim.task).timed(run.claim, run.waited)
-
-    def _settled(self, note: Settled) -> None:
-        """A run that ended well is nothing but its seconds; only where some did not is each of them looked at."""
+    def _ran(self, note: Began | Settled) -> None:
+        """A start is nothing but its wait, and a run that ended well nothing but its seconds; only where some did not is
+        each of them looked at."""
         odd = False
         for bunch in bunches(note):
-            if bunch.kind is not Kind.SUCCEEDED:
-                odd = True
-                continue
             counts = self.of(bunch.queue, bunch.task)
-            counts.finished[Kind.SUCCEEDED] += len(bunch.ids)
-            counts.run.add_all(bunch.seconds)
-        if odd:
+            if bunch.whole or bunch.kind is Kind.STARTED:
+                counts.started += len(bunch.ids)
+                counts.wait.add_all(bunch.waits)
+            if bunch.kind is Kind.SUCCEEDED:
+                counts.finished[Kind.SUCCEEDED] += len(bunch.ids)
+                counts.run.add_all(bunch.seconds)
+            odd |= bunch.kind is not Kind.SUCCEEDED
+        for run in note.timed:
+            self.of(run.claim.queue, run.claim.task).timed(run.claim, run.waited)
+        if odd and isinstance(note, Settled):
             self._odd(note)
 
     def _odd(self, note: Settled) -> None:
