@@ -10,7 +10,8 @@ from weakref import WeakSet
 
 from mita.client import Client, Events, unknown_task
 from mita.engine.alone import LoneScheduler
-from mita.engine.worker import Serve, Worker
+from mita.engine.opening import Serve
+from mita.engine.worker import Worker
 from mita.errors import UsageError
 from mita.model.policy import Retry
 from mita.place import Place

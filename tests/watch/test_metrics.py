@@ -33,6 +33,18 @@ def app_at(url: str = "memory://") -> Mita:
     return app
 
 
+def long_task(app: Mita) -> tuple[asyncio.Event, Any]:
+    """One that does not end by itself, and when it began."""
+    began = asyncio.Event()
+
+    @app.task
+    async def long() -> None:
+        began.set()
+        await asyncio.sleep(3600)
+
+    return began, long
+
+
 class Counted:
     """An app whose metrics are in a registry, and what they say. A scrape may not be made on the loop."""
 
@@ -180,13 +192,7 @@ async def test_repeats_and_the_schedulers_lock_are_counted(counted: Counted) -> 
 
 async def test_a_move_in_time_is_no_failure(counted: Counted) -> None:
     """What is put back by a shutdown counts as moved, and neither as failed nor as retried."""
-    began = asyncio.Event()
-
-    @counted.app.task
-    async def long() -> None:
-        began.set()
-        await asyncio.sleep(3600)
-
+    began, long = long_task(counted.app)
     await long.enqueue()
     async with working(counted.app, grace=0.01):
         await began.wait()
@@ -196,13 +202,7 @@ async def test_a_move_in_time_is_no_failure(counted: Counted) -> None:
 
 
 async def test_a_cancelled_run_ends_as_cancelled(counted: Counted) -> None:
-    began = asyncio.Event()
-
-    @counted.app.task
-    async def long() -> None:
-        began.set()
-        await asyncio.sleep(3600)
-
+    began, long = long_task(counted.app)
     job = await long.enqueue()
     async with working(counted.app):
         await began.wait()

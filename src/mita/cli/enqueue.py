@@ -32,29 +32,29 @@ def add(commands: Commands) -> None:
 
 
 async def enqueue(desk: Desk) -> Report:
-    options = desk.options
-    if options.app is None:
-        raise UsageError("which app's task is it? Say --app module:app, for example --app jobs:app")
-    task = desk.app.find_task(options.task)
-    by_position, by_name = arguments(task, options.args, packed_arguments(options.packed))
-    job = await _bound(task, options).enqueue(*by_position, **by_name)
+    task, by_position, by_name = named_task(desk)
+    job = await _timed(task, desk.options).enqueue(*by_position, **by_name)
     said = f"{job.id}  {'enqueued' if job.created else 'not enqueued: this earlier job has the unique key'}"
     return Report({"id": job.id, "created": job.created}, said)
 
 
-def chosen_options(task: Bound[..., Any], options: argparse.Namespace) -> Bound[..., Any]:
-    """The task with what was said about its job."""
+def named_task(desk: Desk) -> tuple[Bound[..., Any], list[Any], dict[str, Any]]:
+    """The task that was named, with what was said about its job, and its arguments by position and by name."""
+    options = desk.options
+    if options.app is None:
+        raise UsageError("which app's task is it? Say --app module:app, for example --app jobs:app")
+    task = desk.app.find_task(options.task)
+    packed = sys.stdin.read() if options.packed == "-" else options.packed
+    return _chosen(task, options), *arguments(task, options.args, packed)
+
+
+def _chosen(task: Bound[..., Any], options: argparse.Namespace) -> Bound[..., Any]:
     chosen = {name: getattr(options, name) for name in ("queue", "priority", "unique", "resource")}
     chosen = {name: value for name, value in chosen.items() if value is not None}
     return task.options(**chosen) if chosen else task
 
 
-def _bound(task: Bound[..., Any], options: argparse.Namespace) -> Bound[..., Any]:
-    bound = chosen_options(task, options)
+def _timed(task: Bound[..., Any], options: argparse.Namespace) -> Bound[..., Any]:
     if options.at is not None:
-        return bound.at(options.at)
-    return bound if options.after is None else bound.after(options.after)
-
-
-def packed_arguments(given: str | None) -> str | None:
-    return sys.stdin.read() if given == "-" else given
+        return task.at(options.at)
+    return task if options.after is None else task.after(options.after)

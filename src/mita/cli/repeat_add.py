@@ -7,10 +7,10 @@ from mita.errors import UsageError
 from mita.model.pattern import All, Cron, Every, Pattern
 
 from .desk import Desk, at_desk
-from .enqueue import chosen_options, packed_arguments
+from .enqueue import named_task
 from .parser import Commands
 from .screen import Report
-from .values import arguments, count, moment, wait
+from .values import count, moment, wait
 from .words import clock
 
 _ABOUT = """The same KEY again edits it and
@@ -64,11 +64,8 @@ def pattern_of(options: argparse.Namespace) -> Pattern:
 
 async def put(desk: Desk) -> Report:
     options = desk.options
-    if options.app is None:
-        raise UsageError("which app's task is it? Say --app module:app, for example --app jobs:app")
-    task = desk.app.find_task(options.task)
-    by_position, by_name = arguments(task, options.args, packed_arguments(options.packed))
-    call = chosen_options(task, options).call(*by_position, **by_name)
+    task, by_position, by_name = named_task(desk)
+    call = task.call(*by_position, **by_name)
     choices = {name: getattr(options, name) for name in ("start_after", "end_before", "limit", "missed", "overlap")}
     key = None if options.key == "-" else options.key
     record = await desk.app.repeat(key, call, pattern_of(options), **choices)

@@ -5,16 +5,17 @@ import logging
 import os
 import socket
 from collections.abc import Awaitable, Callable
-from contextlib import AbstractContextManager, AsyncExitStack, nullcontext
+from contextlib import AsyncExitStack, nullcontext
 
 from mita.errors import StoreError
 from mita.ports.ids import new_id
 from mita.ports.store import REPEATS, Store
 from mita.settings import SchedulerSettings
-from mita.watch import Herald, Note, Tell
+from mita.watch import Tell
 from mita.watch.notes import unheard
 
-from .patience import Patience, reach
+from .opening import Serve, opened
+from .patience import Patience
 from .scheduler import Scheduler
 
 log = logging.getLogger("mita.scheduler")
@@ -29,9 +30,9 @@ class LoneScheduler:
         settings: SchedulerSettings,
         repeats: Callable[[], Awaitable[None]] | None = None,
         tell: Tell = unheard,
-        serve: Callable[[], AbstractContextManager[None]] = nullcontext,
+        serve: Serve = nullcontext,
     ) -> None:
-        self._open_store, self._settings, self._repeats, self._tell_here = open_store, settings, repeats, tell
+        self._open_store, self._settings, self._repeats, self._tell = open_store, settings, repeats, tell
         self._serve = serve
         self._stopping = asyncio.Event()
         self._scheduler: Scheduler | None = None
@@ -54,23 +55,15 @@ class LoneScheduler:
 
     async def run(self) -> None:
         async with AsyncExitStack() as stack:
-            stack.enter_context(self._serve())
-            store = await reach(self._open_store, self._stopping)
-            if store is None:
+            found = await opened(stack, self._serve, self._open_store, self._stopping, self._tell)
+            if found is None:
                 return
-            stack.push_async_callback(store.close)
-            self._herald = Herald(store)
-            stack.push_async_callback(self._herald.close)
+            store, tell = found
             if self._repeats is not None:
                 await self._repeats()
-            self._scheduler = Scheduler(store, self._settings.poll, self._settings.lock, self.id, self._tell)
+            self._scheduler = Scheduler(store, self._settings.poll, self._settings.lock, self.id, tell)
             await self._work(store, self._scheduler)
         log.info("scheduler %s is gone", self.name)
-
-    def _tell(self, note: Note) -> None:
-        """To whoever watches in this process, and in others."""
-        self._tell_here(note)
-        self._herald.put(note)
 
     async def _work(self, store: Store, scheduler: Scheduler) -> None:
         parts = [asyncio.create_task(part) for part in (scheduler.run(), self._listen(store, scheduler))]

@@ -6,9 +6,9 @@ import os
 import socket
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from contextlib import AbstractContextManager, AsyncExitStack, nullcontext
+from contextlib import AsyncExitStack, nullcontext
 from importlib.metadata import version
-from typing import Any, TypeAlias
+from typing import Any
 
 from mita.model.time import SECOND, Moment
 from mita.model.view import WorkerView
@@ -19,11 +19,11 @@ from mita.rules.judge import Keep
 from mita.rules.pace import room
 from mita.settings import WorkerSettings
 from mita.tasks import Task
-from mita.watch import Herald, Note, Tell
+from mita.watch import Tell
 
 from .crew import Crew
 from .keeper import Keeper
-from .patience import reach
+from .opening import Serve, opened
 from .scheduler import Scheduler
 from .sweeper import Sweeper
 from .turns import Turns
@@ -31,7 +31,6 @@ from .turns import Turns
 log = logging.getLogger("mita.worker")
 
 LONGEST_SWEEP = 5.0
-Serve: TypeAlias = Callable[[], AbstractContextManager[None]]  # what is open to others while it runs: its metrics
 
 
 class Worker:
@@ -67,13 +66,10 @@ class Worker:
 
     async def run(self) -> None:
         async with AsyncExitStack() as stack:
-            stack.enter_context(self._serve())
-            store = await reach(self._open_store, self._stopping)
-            if store is None:
+            found = await opened(stack, self._serve, self._open_store, self._stopping, self._tell_here)
+            if found is None:
                 return
-            stack.push_async_callback(store.close)
-            self._herald = Herald(store)
-            stack.push_async_callback(self._herald.close)
+            store, self._tell = found
             self._started = await store.now()
             if self._repeats is not None:
                 await self._repeats()
@@ -109,11 +105,6 @@ class Worker:
 
     def _poke(self) -> None:
         self._keeper.poke()
-
-    def _tell(self, note: Note) -> None:
-        """To whoever watches in this process, and in others."""
-        self._tell_here(note)
-        self._herald.put(note)
 
     def _now(self) -> Moment:
         """The store's clock, as well as the heartbeats know it."""

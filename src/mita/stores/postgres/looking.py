@@ -11,6 +11,7 @@ from mita.model.time import Moment
 from mita.model.view import Holder, JobFilter, Page, QueueView, ResourceView, WorkerView
 from mita.rules.timeline import told
 from mita.stores.shared import sql
+from mita.stores.shared.views import resource_views
 
 from .arrays import storable, texts
 from .statements import Statements
@@ -80,13 +81,4 @@ def resources(_: Act, queue: str | None, key: str | None) -> Steps[list[Resource
         holders.setdefault((where, name), []).append(Holder(id, worker, since))
     waiting = {(where, name): count for where, name, count in waited_for}
     held = {(where, name): until for where, name, until in on_hold}
-    return [
-        ResourceView(
-            queue=where,
-            key=name,
-            holders=tuple(holders.get((where, name), ())),
-            waiting=waiting.get((where, name), 0),
-            held_until=held.get((where, name)),
-        )
-        for where, name in sorted({*holders, *waiting, *held})
-    ]
+    return resource_views(holders, waiting, held)

@@ -8,6 +8,7 @@ import msgspec
 from mita.model.job import Job, State
 from mita.model.view import Holder, JobFilter, Page, QueueView, ResourceView, WorkerView
 from mita.stores.shared import sql
+from mita.stores.shared.views import resource_views
 
 from .tx import Tx, as_json
 
@@ -69,13 +70,4 @@ def resources(tx: Tx, queue: str | None, key: str | None) -> list[ResourceView]:
         holders.setdefault((where, name), []).append(Holder(id, worker, since))
     waiting = {(where, name): count for where, name, count in tx.rows("waiting", queue=queue, key=key)}
     held = {(where, name): until for where, name, until in tx.rows("holds", queue=queue, key=key, now=tx.now)}
-    return [
-        ResourceView(
-            queue=where,
-            key=name,
-            holders=tuple(holders.get((where, name), ())),
-            waiting=waiting.get((where, name), 0),
-            held_until=held.get((where, name)),
-        )
-        for where, name in sorted({*holders, *waiting, *held})
-    ]
+    return resource_views(holders, waiting, held)

@@ -1,0 +1,33 @@
+"""What a worker and a lone scheduler begin with: a store that is there, and somebody to tell."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager, AsyncExitStack
+from typing import TypeAlias
+
+from mita.ports.store import Store
+from mita.watch import Herald, Note, Tell
+
+from .patience import reach
+
+Serve: TypeAlias = Callable[[], AbstractContextManager[None]]  # what is open to others while it runs: its metrics
+
+
+async def opened(
+    stack: AsyncExitStack, serve: Serve, open_store: Callable[[], Awaitable[Store]], stopping: asyncio.Event, here: Tell
+) -> tuple[Store, Tell] | None:
+    """The store, and how to tell whoever watches in this process (`here`) and in others. None: told to stop before it came.
+    All is closed with the stack."""
+    stack.enter_context(serve())
+    store = await reach(open_store, stopping)
+    if store is None:
+        return None
+    stack.push_async_callback(store.close)
+    herald = Herald(store)
+    stack.push_async_callback(herald.close)
+
+    def tell(note: Note) -> None:
+        here(note)
+        herald.put(note)
+
+    return store, tell
