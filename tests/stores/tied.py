@@ -4,6 +4,7 @@ One watcher for each process that starts servers holds the reading end of a pipe
 closes it ends those that are still there, and takes their folders away. No server starts any slower for it.
 """
 
+import atexit
 import subprocess
 import sys
 from functools import cache
@@ -43,9 +44,11 @@ for pid, birth, folder in tied:
 @cache
 def _watcher() -> "subprocess.Popen[str]":
     """In a session of its own, so that a Ctrl-C does not end it before us."""
-    return subprocess.Popen(
+    watcher = subprocess.Popen(
         [sys.executable, "-I", "-S", "-c", _WATCHER], stdin=subprocess.PIPE, text=True, start_new_session=True
     )
+    atexit.register(watcher.communicate)  # closes the pipe, after all who register later have stopped their servers
+    return watcher
 
 
 def start(argv: list[str], folder: Path | None, **options: Any) -> "subprocess.Popen[bytes]":
