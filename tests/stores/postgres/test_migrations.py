@@ -76,3 +76,15 @@ async def test_what_removes_waits_for_somebody_to_say_so(
     assert await again.migrate() == ["0002_tidy.post"]
     assert await again.migrate() == []
     await again.close()
+
+
+async def test_a_column_of_early_days_goes_when_somebody_says_so(store: PostgresStore, url: str) -> None:
+    space = url.rpartition("=")[2]
+    server("pg18").execute(f"delete from {space}._step where name like '0004%'")
+    server("pg18").execute(f"alter table {space}._job add column happened integer not null default 0")
+    again = PostgresStore(url)
+    await again.open()
+    assert (await again.enqueue([job()]))[0].created
+    assert await again.migrate() == ["0004_happened.post"]
+    assert (await again.enqueue([job()]))[0].created
+    await again.close()

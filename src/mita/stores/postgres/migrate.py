@@ -1,7 +1,8 @@
 """Bringing the schema up to date.
 
 A step that ends in `pre` only adds, so that workers of the last release go on beside it; it is run at first use. One that
-ends in `post` removes what nobody uses any more; it is run by `mita migrate` alone, when all workers are new.
+ends in `post` removes what nobody uses any more; it is run by `mita migrate` alone, when all workers are new (and on a new
+schema at once).
 """
 
 import psycopg
@@ -47,7 +48,8 @@ def missing(done: set[str], *, removing: bool) -> list[str]:
                 f"this schema was brought up to date by a newer Mita (step {name}), and this one would miss what that "
                 "removed: upgrade Mita here"
             )
-    return [name for name in migrations() if name not in done and (removing or name.endswith(PRE))]
+    everything = removing or not done  # nobody uses a schema that is not there yet
+    return [name for name in migrations() if name not in done and (everything or name.endswith(PRE))]
 
 
 async def _run(connection: Connection, place: Place, *, removing: bool) -> list[str]:

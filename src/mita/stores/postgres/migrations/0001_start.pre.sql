@@ -36,7 +36,6 @@ create table mita._job (
   busy          integer not null default 0,
   interruptions integer not null default 0,
   crashes       integer not null default 0,
-  happened      integer not null default 0,                         -- events ever, folded ones too
   id            text collate "C" primary key,
   queue         text collate "C" not null,
   state         text collate "C" not null

@@ -1,5 +1,3 @@
--- The column `happened` is not written any more: the timeline itself counts. (It stays until a step that removes things is due.)
-
 -- Two lines of a timeline as one that counts them by kind, as rules.timeline has it.
 create function mita._folded(first json, second json) returns text
 language sql immutable parallel safe as $$
