@@ -8,7 +8,7 @@ import pytest
 from mita import JobEvent, Mita
 from mita.model.event import Bunch, Kind
 from mita.model.job import Claim, State
-from mita.model.outcome import Counter, Settlement, Verdict
+from mita.model.outcome import Counter, Settlement, Start, Verdict
 from mita.model.time import SECOND, When
 from mita.watch import herald
 from mita.watch.bunches import bunches
@@ -16,6 +16,7 @@ from mita.watch.notes import Began, Begun, Made, Settled, size
 from tests.engine.conftest import PATIENCE
 
 SUCCESS = Verdict(state=State.SUCCEEDED)
+BEGUN = Start("t", "q", 0, 0.0)
 RETRY = Verdict(state=State.QUEUED, counts=Counter.ATTEMPTS, when=When(wait=2 * SECOND))
 
 
@@ -53,7 +54,7 @@ def test_each_ending_keeps_what_is_its_own() -> None:
 
 
 def test_a_run_that_is_over_before_anybody_heard_of_it_is_told_whole() -> None:
-    endings = [Settlement(claim(id), SUCCESS, 0.5, waited=0.25) for id in "ab"]
+    endings = [Settlement(claim(id), SUCCESS, 0.5, start=Start("t", "q", 0, 0.25)) for id in "ab"]
     note = Settled(endings, [True, True], "w", 7)
     [whole] = bunches(note)
     assert (whole.ids, whole.whole, whole.size) == (["a", "b"], True, 4)
@@ -66,23 +67,42 @@ def test_a_run_that_is_over_before_anybody_heard_of_it_is_told_whole() -> None:
     assert [[*part.events()] for part in whole.parts(2)] == [events([whole])[::2], events([whole])[1::2]]
 
 
-def test_starts_come_before_ends_whatever_else_is_in_the_note() -> None:
+@pytest.mark.parametrize("took", [True, False])
+def test_starts_come_before_ends_whatever_else_is_in_the_note(took: bool) -> None:
     endings = [
         Settlement(claim("a"), RETRY, 0.5),
-        Settlement(claim("b"), RETRY, 0.5, waited=0.0),
-        Settlement(claim("c"), SUCCESS, 0.5, waited=0.0),
-        Settlement(claim("d"), SUCCESS, 0.5, waited=0.0),
+        Settlement(claim("b"), RETRY, 0.5, start=BEGUN),
+        Settlement(claim("c"), SUCCESS, 0.5, start=BEGUN),
+        Settlement(claim("d"), SUCCESS, 0.5, start=BEGUN),
         Settlement(claim("e"), SUCCESS, 0.5),
     ]
-    told = events(bunches(Settled(endings, [True, True, True, False, True], "w", 7)))
+    told = events(bunches(Settled(endings, [True, True, True, took, True], "w", 7)))
     kinds = {id: [event.kind for event in told if event.id == id] for id in "abcde"}
     assert kinds == {
         "a": [Kind.RETRIED],
         "b": [Kind.STARTED, Kind.RETRIED],
         "c": [Kind.STARTED, Kind.SUCCEEDED],
-        "d": [Kind.STARTED, Kind.STALE],
+        "d": [Kind.STARTED, Kind.SUCCEEDED if took else Kind.STALE],
         "e": [Kind.SUCCEEDED],
     }
+
+
+def test_each_whole_run_has_a_wait_of_its_own() -> None:
+    """Whatever its neighbours have in common with it."""
+    early, late = Start("t", "q", 0, 0.25), Start("t", "q", 0, 0.5)
+    endings = [
+        Settlement(claim("a"), SUCCESS, start=early),
+        Settlement(claim("b"), Verdict(state=State.SUCCEEDED, result=b"1"), start=early),
+        Settlement(msgspec.structs.replace(claim("c"), due=4500), SUCCESS, start=early),
+        Settlement(msgspec.structs.replace(claim("d"), due=4500), SUCCESS, start=late),
+        Settlement(msgspec.structs.replace(claim("e"), at=7000, due=4500), SUCCESS, start=late),
+        Settlement(msgspec.structs.replace(claim("f"), due=9000), SUCCESS, start=late),
+        Settlement(claim("g", "u"), SUCCESS, start=Start("u", "q", 0, 0.5)),
+    ]
+    note = Settled(endings, [True] * 7, "w", 7)
+    waits = {event.id: event.wait for event in events(bunches(note)) if event.kind is Kind.STARTED}
+    assert waits == {"a": 1.25, "b": 1.25, "c": 0.75, "d": 1.0, "e": 3.0, "f": 0.5, "g": 1.5}
+    assert [run.claim.id for run in note.timed] == ["c", "d", "e", "f"]
 
 
 def test_a_bunch_travels_and_can_be_cut_in_parts() -> None:

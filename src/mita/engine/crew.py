@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from mita.model.job import Claim, State
-from mita.model.outcome import Ending, Interrupted, Returned, Settlement, TimedOut, Unknown, Verdict
+from mita.model.outcome import Ending, Interrupted, Returned, Settlement, Start, TimedOut, Unknown, Verdict
 from mita.ports.store import Store
 from mita.rules.judge import Keep, first_line, judge
 from mita.rules.options import options_of
@@ -94,11 +94,20 @@ class Crew:
         count = 0 if self._leaving else max(0, min(self._slots - self._active, len(self._waiting)))
         self._active += count
         now = time.monotonic()
+        task = since = queue = attempts = start = None
         for _ in range(count):
             execution = self._waiting.popleft()
+            claim = execution.claim
+            if (
+                execution.task is not task
+                or execution.since is not since
+                or claim.attempts != attempts
+                or (claim.queue is not queue and claim.queue != queue)
+            ):  # neighbours are mostly alike, and share what is known of their start
+                task, since, queue, attempts = execution.task, execution.since, claim.queue, claim.attempts
+                start = Start(claim.task, queue, attempts, now - since)
+            execution.start, execution.since = start, now
             self._began.append(execution)
-            execution.waited = now - execution.since
-            execution.since = now
             if execution.task.is_async:
                 execution.handler = self._loop.create_task(run_async(execution, self._task_done), name=execution.claim.id)
             else:
@@ -142,10 +151,11 @@ class Crew:
             self._news()
             return
         seconds = time.monotonic() - execution.since
-        self._put_down(execution.claim, ending, seconds, execution.stop is Stop.CANCELLED, execution.waited)
+        start = execution.start if execution.stop is None else None  # of one that was stopped, `began` tells it
+        self._put_down(execution.claim, ending, seconds, execution.stop is Stop.CANCELLED, start)
 
     def _put_down(
-        self, claim: Claim, ending: Ending, seconds: float = 0.0, told: bool = False, waited: float | None = None
+        self, claim: Claim, ending: Ending, seconds: float = 0.0, told: bool = False, start: Start | None = None
     ) -> None:
         if type(ending) is Returned:  # the happy path, a million times a day
             verdict = self._success
@@ -158,17 +168,17 @@ class Crew:
             report(claim, verdict, seconds)
         if not self.done:
             self._news()
-        self.done.append(Settlement(claim, verdict, seconds, told, waited))
+        self.done.append(Settlement(claim, verdict, seconds, told, start))
 
     def began(self) -> list[Begun]:
-        """Runs that began since this was asked last and are under way, or were lost. Most are over by now: whoever watches
-        hears of their start together with their end, which costs half as much."""
-        told = [execution for execution in self._began if not execution.settled or execution.stop is Stop.LOST]
-        self._began.clear()
+        """Runs that began since this was asked last and are under way, or were stopped. Most are over by now: whoever
+        watches hears of their start together with their end, which costs half as much."""
         begun = []
-        for execution in told:
-            begun.append(Begun(execution.claim, execution.waited or 0.0))
-            execution.waited = None
+        for execution in [one for one in self._began if not one.settled or one.stop is not None]:
+            if execution.start is not None:
+                begun.append(Begun(execution.claim, execution.start.waited))
+                execution.start = None
+        self._began.clear()
         return begun
 
     # ------------------------------------------------------------ being told

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from mita.errors import LeaseLost
 from mita.model.job import Claim
-from mita.model.outcome import Ending
+from mita.model.outcome import Ending, Start
 from mita.model.time import Wait
 from mita.ports.store import Memo, Store, transactional
 from mita.rules.judge import Keep
@@ -67,7 +67,7 @@ class Execution(Struct, eq=False):
     started: bool = False
     settled: bool = False  # its ending is known; what the handler may still do does not count
     reports: Reports | None = None  # few runs tell how far they have come
-    waited: float | None = None  # from the claim to the start, until somebody was told of it
+    start: Start | None = None  # until somebody was told of it
 
     @property
     def cancelled(self) -> bool:

@@ -106,16 +106,26 @@ class Verdict(Struct, frozen=True, kw_only=True, gc=False):
     note: str = ""
 
 
+class Start(Struct, frozen=True, gc=False):
+    """What runs have in common that began at one moment, of one task in one queue: also how often each had failed before,
+    and how many seconds its claim had `waited` in the worker."""
+
+    task: str
+    queue: str
+    attempts: int
+    waited: float
+
+
 class Settlement(Struct, frozen=True, gc=False):
     """One claim put down. Stores look no further than the verdict; the rest is for whoever watches: how many `seconds` the
-    run took, whether it had been `told` to stop (then it ends as cancelled, whatever it came to), and, if nobody has been
-    told of its start yet, how many seconds the claim had `waited` for that in the worker."""
+    run took, whether it had been `told` to stop (then it ends as cancelled, whatever it came to), and its `start`, if nobody
+    has been told of that yet."""
 
     claim: Claim
     verdict: Verdict
     seconds: float = 0.0
     told: bool = False
-    waited: float | None = None
+    start: Start | None = None
 
 
 class Held(StrEnum):

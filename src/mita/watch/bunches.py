@@ -63,26 +63,34 @@ def _began(note: Began) -> list[Bunch]:
 
 def _settled(note: Settled) -> list[Bunch]:
     """Nearly all events come from here, and nearly all are of runs that began and ended well since the last note: so this is
-    written for speed. Neighbours are mostly alike: what is looked up for one serves the next."""
+    written for speed. Those that began together share their start, and those that ended alike their verdict; neighbours
+    are mostly due at the same time. What was looked up for one serves the next."""
+    if not all(note.took):
+        return _others(note, [*zip(note.settlements, note.took, strict=True)])
     wholes: dict[_Alike, _Columns] = {}
-    timed: list[Begun] = []
     others: list[tuple[Settlement, bool]] = []
-    task = queue = None
-    attempts = 0
-    for settlement, took in zip(note.settlements, note.took, strict=True):
-        here = settlement.waited
-        if here is None or not took or settlement.verdict.state is not SUCCEEDED or settlement.told:
-            others.append((settlement, took))
-            continue
+    timed: list[Begun] = []
+    same_start = same_verdict = same_due = same_at = None
+    here = wait = 0.0
+    for settlement in note.settlements:
+        start = settlement.start
+        if start is not same_start or settlement.verdict is not same_verdict:
+            if start is None or settlement.verdict.state is not SUCCEEDED:
+                others.append((settlement, True))
+                continue
+            same_verdict = settlement.verdict
+            if start is not same_start:
+                same_start, same_due, here = start, None, start.waited
+                alike = (Kind.SUCCEEDED, start.task, start.queue, start.attempts, "")
+                ids, seconds, waits = wholes.setdefault(alike, ([], [], []))
         claim = settlement.claim
-        if claim.task != task or claim.queue != queue or claim.attempts != attempts:
-            task, queue, attempts = claim.task, claim.queue, claim.attempts
-            ids, seconds, waits = wholes.setdefault((Kind.SUCCEEDED, task, queue, attempts, ""), ([], [], []))
         ids.append(claim.id)
         seconds.append(settlement.seconds)
         due = claim.due
-        wait = claim.at - due
-        waits.append(wait / SECOND + here if wait > 0 else here)
+        if due != same_due or claim.at is not same_at:
+            same_due, same_at = due, claim.at
+            wait = waited(claim, here)
+        waits.append(wait)
         if due > claim.created or claim.fire_time is not None:
             timed.append(Begun(claim, here))
     note.timed = timed
@@ -93,11 +101,11 @@ def _others(note: Settled, others: list[tuple[Settlement, bool]]) -> list[Bunch]
     """Of runs that ended in any way but well, or whose start was told before. All starts come before all ends."""
     starts: dict[_Alike, _Columns] = {}
     ends: dict[_Alike, _Columns] = {}
+    begun = [Begun(one.claim, one.start.waited) for one, _ in others if one.start is not None]
+    for run in begun:
+        _put_start(starts, run.claim, run.waited)
     for settlement, took in others:
-        if settlement.waited is not None:
-            _put_start(starts, settlement.claim, settlement.waited)
         _put_end(ends, settlement, took)
-    begun = (Begun(one.claim, one.waited) for one, _ in others if one.waited is not None)
     note.timed = [*note.timed, *(run for run in begun if _timed(run.claim))]
     return _made(starts, note.at, note.worker) + _made(ends, note.at, note.worker)
 

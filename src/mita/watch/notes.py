@@ -40,7 +40,7 @@ class Began(Struct):
 
 
 class Settled(Struct):
-    """Claims that were put down; False: too late. Those that say how long they `waited` began since the
+    """Claims that were put down; False: too late. Those that have their `start` with them began since the
     last note. As above."""
 
     settlements: Sequence[Settlement]
