@@ -46,7 +46,10 @@ class StoreURL(Struct, frozen=True):
     @classmethod
     def parse(cls, url: str | None = None, namespace: str | None = None) -> "StoreURL":
         """`url`, else `$MITA_URL`, else `sqlite:///mita.db`. The namespace may be given either way."""
-        given = url or os.environ.get("MITA_URL") or DEFAULT_URL
+        if not url and (from_outside := os.environ.get("MITA_URL", "").strip()):
+            return cls._named_outside(from_outside, namespace)
+        given = url or DEFAULT_URL
+        given = given.strip() if isinstance(given, str) else given
         if not isinstance(given, str) or "://" not in given:
             raise UsageError(f"store URL {_hide(given)!r} cannot be read: it looks like one of {_EXAMPLES}")
         parts = _split(given)
@@ -60,6 +63,14 @@ class StoreURL(Struct, frozen=True):
         if parsed.scheme in ("sqlite", "memory") and query:
             raise UsageError(f"store URL {_hide(given)!r}: unknown parameter {min(query)!r}; it takes namespace")
         return parsed
+
+    @classmethod
+    def _named_outside(cls, url: str, namespace: str | None) -> "StoreURL":
+        """What is wrong with it is wrong there, not in the code."""
+        try:
+            return cls.parse(url, namespace)
+        except UsageError as error:
+            raise UsageError(f"$MITA_URL: {error}") from error
 
     @property
     def path(self) -> Path:

@@ -186,3 +186,12 @@ def test_lengths_are_seconds_or_timedeltas() -> None:
     from datetime import timedelta
 
     assert AppSettings.of(keep=2, keep_failed=timedelta(minutes=1)) == AppSettings(keep=2000, keep_failed=60_000)
+
+
+def test_a_wrong_url_of_the_environment_is_said_to_be_from_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MITA_URL", "mysql://me:secret@host/jobs")
+    with pytest.raises(UsageError, match=r"^\$MITA_URL: store URL 'mysql://me:\*\*\*@host/jobs'") as caught:
+        Mita()
+    assert "secret" not in str(caught.value)
+    monkeypatch.setenv("MITA_URL", " memory://\n")  # as it comes out of a file
+    assert Mita().url.text == "memory://"

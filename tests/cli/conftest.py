@@ -54,6 +54,11 @@ async def hang(seconds: float) -> None:
 @app.task
 def doze(seconds: float) -> None:
     time.sleep(seconds)
+
+
+@app.task
+async def hog(seconds: float) -> None:
+    time.sleep(seconds)
 """
 
 

@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -43,7 +44,7 @@ def until(mita: Run, id: str, state: str) -> None:
 def test_it_says_what_it_serves_from_where_and_how_durable_that_is(start: Start, enqueue: Put, mita: Run) -> None:
     id = enqueue("greet", "Ada")
     worker = start("shop:app", "--queues", "default,billing", "--name", "box", "--concurrency", "3")
-    worker.heard(r"worker box serves queues default, billing, 6 tasks, 3 slots, from sqlite file jobs\.db.*on disk")
+    worker.heard(r"worker box serves queues default, billing, 7 tasks, 3 slots, from sqlite file jobs\.db.*on disk")
     until(mita, id, "succeeded")
     worker.signal(signal.SIGTERM)
     assert worker.ended() == 0
@@ -72,6 +73,16 @@ def test_what_is_to_outlive_its_terminal_does(start: Start, enqueue: Put, mita: 
     until(mita, enqueue("greet", "Ada"), "succeeded")
     worker.signal(signal.SIGTERM)
     assert worker.ended() == 0
+
+
+def test_a_third_signal_ends_it_whatever_its_handlers_do(start: Start, enqueue: Put, mita: Run) -> None:
+    id = enqueue("hog", "60")
+    worker = start()
+    until(mita, id, "running")
+    for _ in range(3):  # they are not heard as three if they come together
+        time.sleep(0.2)
+        worker.signal(signal.SIGINT)
+    assert worker.ended() == 130
 
 
 def test_one_that_waits_for_its_store_stops_at_once(start: Start) -> None:
@@ -167,7 +178,7 @@ def test_a_signal_to_the_whole_group_still_lets_jobs_end(start: Start, enqueue: 
     supervisor = start("shop:app", "--processes", "2")
     children = pids(supervisor, 1, 2)
     for _ in children:
-        supervisor.heard("serves all queues, 6 tasks")
+        supervisor.heard("serves all queues, 7 tasks")
     until(mita, id, "running")
     for pid in (*children, supervisor.process.pid):
         os.kill(pid, signal.SIGTERM)
@@ -191,7 +202,7 @@ def test_processes_do_not_outlive_their_supervisor(start: Start, mita: Run) -> N
     supervisor = start("shop:app", "--processes", "2")
     children = pids(supervisor, 1, 2)
     for _ in children:
-        supervisor.heard("serves all queues, 6 tasks")
+        supervisor.heard("serves all queues, 7 tasks")
     supervisor.signal(signal.SIGKILL)
     assert all(gone(pid) for pid in children)
 

@@ -3,12 +3,15 @@
 import asyncio
 import json
 import logging
+import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from mita import Abort, Job, Mita, Reschedule, Retry, Unavailable
 from mita.cli.logs import JsonLines
+from mita.engine import pulse
 from mita.engine.keeper import Keeper
 from mita.ports.store import Store
 
@@ -128,3 +131,29 @@ async def test_a_task_that_is_unknown_here_is_told_once(here: Mita, caplog: pyte
     [line] = [record for record in caplog.records if getattr(record, "event", "") == "stranded"]
     assert "does not know the task unheard_of" in line.getMessage()
     await here.close()
+
+
+async def test_a_handler_that_holds_up_the_loop_is_named(
+    here: Mita, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pulse, "HELD_UP", 0.05)
+
+    def said(text: str) -> list[str]:
+        return [record.getMessage() for record in caplog.records if text in record.getMessage()]
+
+    @here.task
+    async def hog() -> None:
+        end = time.monotonic() + 20
+        while not said("held up") and time.monotonic() < end:
+            time.sleep(0.01)  # noqa: ASYNC251 - that is what is wrong with it
+
+    async with working(here, lease=0.2):
+        await (await hog.enqueue()).result(timeout=20)
+
+        async def goes_on() -> bool:
+            return bool(said("the event loop goes on"))
+
+        await until(goes_on)
+    [line] = said("held up")
+    assert Path(__file__).name in line
+    assert hog.fn.__qualname__ in line

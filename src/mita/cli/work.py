@@ -18,7 +18,7 @@ from .exits import Exit, kind
 from .logs import LEVELS, write_logs
 from .parser import Commands
 from .screen import Report, Screen, listed
-from .signals import on_stop
+from .signals import leave_when_told_again, on_stop
 from .supervisor import HURRY, Supervisor
 from .values import count, names, wait
 from .words import counted
@@ -150,6 +150,7 @@ class Stopper:
 
     def listen(self, lifeline: int | None) -> None:
         on_stop(self._signalled)
+        leave_when_told_again()
         if lifeline is not None:
             os.set_inheritable(lifeline, False)
             asyncio.get_running_loop().add_reader(lifeline, self._hear, lifeline)

@@ -15,6 +15,7 @@ from mita.ports.store import Store
 
 from .crew import Crew
 from .execution import Execution, Stop
+from .pulse import Pulse
 
 log = logging.getLogger("mita.worker")
 
@@ -36,6 +37,7 @@ class Keeper:
         self._leaving = False
         self.over: asyncio.Future[None] = self._loop.create_future()  # done when nobody keeps the leases any more
         self.offset = 0  # of this machine's clock against the store's, in ms
+        self._pulse = Pulse(self._loop)
         self._thread = threading.Thread(target=self._main, name="mita-keeper", daemon=True)
 
     def start(self) -> None:
@@ -87,6 +89,7 @@ class Keeper:
         while True:
             await asyncio.sleep(pause)
             self._check_deadlines()
+            self._pulse.feel()
 
     async def _rest(self, seconds: float) -> None:
         assert self._poked is not None  # noqa: S101

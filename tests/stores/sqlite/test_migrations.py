@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from mita.errors import UsageError
 from mita.model.job import NewJob, State
 from mita.model.outcome import Settlement, Verdict
 from mita.ports.ids import new_id
@@ -47,3 +48,15 @@ async def test_the_table_that_is_made_anew_keeps_its_jobs_and_gives_no_number_tw
         with pytest.raises(sqlite3.IntegrityError):
             database.execute("update _mita_job set state = 'lost'")
     database.close()
+
+
+async def test_a_file_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "jobs.db"
+    store = SqliteStore(path)
+    await store.open()
+    await store.close()
+    with sqlite3.connect(path) as database:
+        database.execute("update _mita_meta set value = '99' where name = 'schema'")
+    database.close()
+    with pytest.raises(UsageError, match=r"schema 99.*knows only up to 4.*Upgrade Mita"):
+        await SqliteStore(path).open()
