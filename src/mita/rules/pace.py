@@ -19,12 +19,14 @@ class Load(Struct, frozen=True):
 
 
 def room(load: Load) -> int:
-    """How many more jobs to claim now."""
+    """How many more jobs to claim now: half of all it may hold at most, so that one half runs while the other is on its way.
+    Who takes all at once has nothing to run meanwhile, and nobody at work in the store while it runs them."""
     ahead = int(load.rate * SOON)
     free = load.slots - load.running
     if load.threads:  # what waits for a thread cannot start before one is free
         free = min(free, load.threads - load.on_threads)
-    return max(0, min(free + ahead - load.waiting, MOST))
+    half = max(load.slots, (load.slots + ahead) // 2)
+    return max(0, min(free + ahead - load.waiting, half, MOST))
 
 
 def smooth(rate: float, finished: int, seconds: float) -> float:

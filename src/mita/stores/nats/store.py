@@ -36,6 +36,10 @@ from .subjects import Subjects
 from .walk import Walk
 from .wire import Wire
 
+# Rounds of the event loop after which a claim has sent its first questions. They go before what is put down, so that the
+# first tickets come while that is stored, and are claimed right behind it.
+ASKS_WITHIN = 2
+
 
 class NatsStore:
     """`servers` are addresses of one cluster; `options` go to the driver's `connect` as they are."""
@@ -102,7 +106,7 @@ class NatsStore:
         return await intake.enqueue(self._in, jobs) if jobs else []
 
     async def claim(self, queues: Sequence[str], limit: int, lease: Wait, worker: str) -> Turn:
-        return await self.turn([], queues, limit, lease, worker)
+        return await self._walk.claim(queues, limit, lease, worker)
 
     async def settle(self, settlements: Sequence[Settlement]) -> list[bool]:
         if not settlements:
@@ -117,12 +121,13 @@ class NatsStore:
         if not all(settle.is_simple(settlement) for settlement in settlements):
             took = await self.settle(settlements)
             return replace(await self._walk.claim(queues, limit, lease, worker), took=took)
-        settling = asyncio.ensure_future(self.settle(settlements))
-        await asyncio.sleep(0)  # what is put down is sent first; the claim does not wait for the answers
+        claiming = asyncio.ensure_future(self._walk.claim(queues, limit, lease, worker))
         try:
-            turn = await self._walk.claim(queues, limit, lease, worker)
+            for _ in range(ASKS_WITHIN):
+                await asyncio.sleep(0)
+            took = await self.settle(settlements)
         finally:
-            took = await settling
+            turn = await claiming
         return replace(turn, took=took)
 
     async def extend(self, claims: Sequence[Claim], lease: Wait) -> list[Held]:

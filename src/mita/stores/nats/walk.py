@@ -100,21 +100,36 @@ class Walk:
     async def _drain(
         self, line: Line, limit: int, lease: Wait, worker: str, first: Pulled | None
     ) -> tuple[list[Claim], int]:
-        """Claims of one line, and how many tickets were looked at. While some are claimed the next are on their way."""
+        """Claims of one line, and how many tickets were looked at: more while some were not to be had and there are more."""
         claims: list[Claim] = []
-        looked_at, empty = 0, limit <= 0
-        tickets: list[Ticket] = []
-        while not empty or tickets:
-            taking = asyncio.ensure_future(self._take(tickets, lease, worker))
-            want = 0 if empty else min(limit - len(claims) - len(tickets), SLICE)
-            try:
-                tickets, delivered = first or (await pull(self._context, [line], want) if want > 0 else ([], 0))
-            finally:
-                claims += await taking
+        looked_at, empty = 0, False
+        while len(claims) < limit and not empty and looked_at < MOST_LOOKED_AT:
+            found, seen, empty = await self._sweep(line, limit - len(claims), lease, worker, first)
             first = None
-            looked_at += delivered
-            empty = empty or delivered < want or len(claims) >= limit or looked_at >= MOST_LOOKED_AT
+            claims += found
+            looked_at += seen
         return claims, looked_at
+
+    async def _sweep(
+        self, line: Line, limit: int, lease: Wait, worker: str, first: Pulled | None
+    ) -> tuple[list[Claim], int, bool]:
+        """The same once, and whether the line is empty now. While some are claimed the next are on their way, and are
+        claimed as soon as they come; but those with keys one slice after the other, for nobody is to overtake at a key."""
+        taking: list[asyncio.Future[list[Claim]]] = []
+        looked_at, empty = 0, False
+        try:
+            while looked_at < limit and not empty:
+                want = min(limit - looked_at, SLICE)
+                tickets, delivered = first or await pull(self._context, [line], want)
+                first = None
+                looked_at += delivered
+                empty = delivered < want
+                if any(ticket.record.resource is not None for ticket in tickets):
+                    await asyncio.gather(*taking)
+                taking.append(asyncio.ensure_future(self._take(tickets, lease, worker)))
+        finally:
+            taken = await asyncio.gather(*taking)
+        return [claim for claims in taken for claim in claims], looked_at, empty
 
     async def _linger(self, going: list[QueueRecord], limit: int, lease: Wait, worker: str) -> list[Claim]:
         """A consumer hears of a new message a moment after the publisher does, and until then says that it has none."""
