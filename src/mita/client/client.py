@@ -82,10 +82,11 @@ class Client:
     def enqueue_many_sync(self, calls: Iterable[Call[R]]) -> list[Handle[R]]:
         return self.send_sync(check_calls(calls, self._tasks))
 
-    async def send(self, calls: Sequence[Call[Any]]) -> list[Handle[Any]]:
+    def send(self, calls: Sequence[Call[Any]]) -> Coroutine[Any, Any, list[Handle[Any]]]:
         """Calls of this app's own tasks, 1,000 at a time."""
-        if tracer() is None:
-            return await self._send(calls, b"")
+        return self._send(calls, b"") if tracer() is None else self._send_traced(calls)
+
+    async def _send_traced(self, calls: Sequence[Call[Any]]) -> list[Handle[Any]]:
         with sending(calls) as trace:
             handles = await self._send(calls, trace.headers)
             trace.sent(handles)
@@ -97,18 +98,17 @@ class Client:
             trace.sent(handles)
             return handles
 
-    async def _send(self, calls: Sequence[Call[Any]], headers: bytes) -> list[Handle[Any]]:
-        store = await self._store()
-
-        async def take_in(jobs: list[NewJob]) -> list[Handle[Any]]:
-            receipts = await store.enqueue(jobs)
-            self._reports.tell(store, Enqueued(jobs, receipts, wall_clock()))
-            return [Handle(receipt.id, receipt.created, self) for receipt in receipts]
-
+    def _send(self, calls: Sequence[Call[Any]], headers: bytes) -> Coroutine[Any, Any, list[Handle[Any]]]:
         if len(calls) <= MOST:
-            return await take_in(new_jobs(calls, headers)) if calls else []
+            return self._take_in(new_jobs(calls, headers))
         parts = (calls[start : start + MOST] for start in range(0, len(calls), MOST))
-        return await one_ahead((new_jobs(part, headers) for part in parts), take_in)
+        return one_ahead((new_jobs(part, headers) for part in parts), self._take_in)
+
+    async def _take_in(self, jobs: list[NewJob]) -> list[Handle[Any]]:
+        store = await self._store()
+        receipts = await store.enqueue(jobs)
+        self._reports.tell(store, Enqueued(jobs, receipts, wall_clock()))
+        return [Handle(receipt.id, receipt.created, self) for receipt in receipts]
 
     def within(self, connection: Any) -> Within:
         """What `task.using(connection)` sends with."""

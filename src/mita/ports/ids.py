@@ -3,16 +3,17 @@
 import os
 import time
 
-_VARIANT = "89ab"
 _LAST = [f"{number:03x}" for number in range(4096)]  # to be put at the end: formatting a whole id takes four times as long
 
 
 def new_ids(n: int) -> list[str]:
     """`n` fresh ids, in order: every engine keeps an index of them, and one that grows at its end is the cheapest. They
     count up from a random number, which comes from the system, so forked processes never share it."""
-    chance = os.urandom(10)
-    head = f"{time.time_ns() // 1_000_000:012x}7{chance.hex()[:3]}{_VARIANT[chance[9] & 3]}"
-    first = int.from_bytes(chance[2:9])  # 14 digits of the last 15, so that counting up does not run out of them
+    chance = os.urandom(9).hex()
+    head = f"{time.time_ns() // 1_000_000:012x}7{chance[:3]}8"
+    if n == 1:
+        return [head + chance[3:]]
+    first = int(chance[4:], 16)  # 14 digits of the last 15, so that counting up does not run out of them
     ids: list[str] = []
     for high in range(first >> 12, (first + n - 1 >> 12) + 1):
         begun = f"{head}{high:012x}"

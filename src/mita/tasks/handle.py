@@ -1,6 +1,6 @@
 """A job to be, and what its caller holds once it is in the store."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
 from msgspec import Struct
@@ -69,7 +69,7 @@ class Handle(Struct, Generic[R_co], eq=False, gc=False):
 class Sender(Protocol):
     """How a task reaches its store."""
 
-    async def send(self, calls: Sequence[Call[Any]]) -> list[Handle[Any]]: ...
+    def send(self, calls: Sequence[Call[Any]]) -> Awaitable[list[Handle[Any]]]: ...
 
     def send_sync(self, calls: Sequence[Call[Any]]) -> list[Handle[Any]]: ...
 

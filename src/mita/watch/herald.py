@@ -52,7 +52,7 @@ class Herald:
         if self._waiting and self._waiting + count > MOST:
             self._lost = True
             return
-        raw = isinstance(note, Amended) or not (self._listened or self._waiting > RAW)
+        raw = not (self._listened or self._waiting > RAW) or isinstance(note, Amended)
         self._notes.append(note if raw else Made(bunches(note)))
         self._waiting += count
         if self._waiting >= (TOGETHER if self._listened else RAW):

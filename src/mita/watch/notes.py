@@ -108,10 +108,10 @@ def unheard(_: Note) -> None:
 def size(note: Note) -> int:
     """How many events it makes at most."""
     match note:
+        case Enqueued() | SentAway():
+            return len(note.jobs)
         case Made(made):
             return sum(bunch.size for bunch in made)
-        case Enqueued(jobs) | SentAway(jobs):
-            return len(jobs)
         case Began(runs):
             return len(runs)
         case Settled(settlements):

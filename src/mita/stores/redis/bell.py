@@ -55,7 +55,7 @@ class Bell:
         try:
             await connection.connect()  # type: ignore[no-untyped-call]
             line = Line(connection, lambda _: cut.set(), self._hear)
-            await line.ask(("SUBSCRIBE", self._channel), asyncio.get_running_loop())
+            await line.ask(("SUBSCRIBE", self._channel))
             self._listening.set()
             self._hearing.hear({ANY})  # while nobody listened, anything may have rung
             await cut.wait()

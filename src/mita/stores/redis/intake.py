@@ -1,9 +1,11 @@
 """Taking jobs in."""
 
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from functools import partial
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 from mita.model.job import NewJob, Receipt
 from mita.ports.ahead import one_ahead
@@ -15,31 +17,42 @@ from .room import Room, parts
 SLICE = 500  # jobs that are taken in by one script; while it runs, the next are packed
 
 
-async def enqueue(room: Room, jobs: Sequence[NewJob]) -> list[Receipt]:
+def enqueue(room: Room, jobs: Sequence[NewJob]) -> Coroutine[Any, Any, list[Receipt]]:
+    """A lone job has one coroutine between its caller and the link."""
     if room.cluster:
-        return await _over_nodes(room, jobs)
+        return _over_nodes(room, jobs)
     if len(jobs) <= SLICE:
-        return await _take_in(room, _ask(room, jobs))
-    return await one_ahead((_ask(room, part) for part in parts(jobs, SLICE)), partial(_take_in, room))
+        return _take_in(room, _ask(room, jobs))
+    return one_ahead((_ask(room, part) for part in parts(jobs, SLICE)), partial(_take_in, room))
 
 
-class _Ask(NamedTuple):
+class _Ask(Struct, frozen=True, gc=False):
     """Jobs, and what the script is told of them: the roots of their queues, kinds and items as `lua/include/intake.lua`
-    reads them."""
+    reads them (no kinds when all are plain), and whether all are fresh."""
 
     jobs: Sequence[NewJob]
     roots: list[str]
     kinds: list[Any]
     items: list[Any]
+    fresh: bool
 
 
 async def _take_in(room: Room, ask: _Ask) -> list[Receipt]:
-    jobs, roots, kinds, items = ask
-    doubt = Doubt()
-    shared = "" if room.cluster else room.keys.shared
-    fresh = int(all(job.fresh for job in jobs))
+    jobs, kinds, doubt = ask.jobs, ask.kinds, Doubt()
+    if not jobs:
+        return []
     said = await room.link.run(
-        "enqueue", roots, room.now(), room.keys.bell, shared, *room.number(), fresh, len(kinds), *kinds, *items, doubt=doubt
+        "enqueue",
+        ask.roots,
+        room.now(),
+        room.keys.bell,
+        "" if room.cluster else room.keys.shared,
+        *room.number(),
+        "1" if ask.fresh else "",
+        len(kinds),
+        *kinds,
+        *ask.items,
+        doubt=doubt,
     )
     if said == 0:
         return [Receipt(job.id) for job in jobs]
@@ -58,9 +71,10 @@ async def _take_in(room: Room, ask: _Ask) -> list[Receipt]:
 def _ask(room: Room, jobs: Sequence[NewJob]) -> _Ask:
     if len(jobs) == 1:  # the same as below, without the lists
         [job] = jobs
-        return _Ask(jobs, [room.keys.queue(job.queue)], [1, meta(job, 1)], [job.id, packed(job)])
+        kind = meta(job, 1)
+        return _Ask(jobs, [room.keys.queue(job.queue)], [1, kind] if kind else [], [job.id, packed(job)], job.fresh)
     queues = list(dict.fromkeys([job.queue for job in jobs]))
-    kinds: list[Any] = [len(jobs), b""]
+    kinds: list[Any] = []
     if len(queues) > 1 or not all(map(is_plain, jobs)):
         numbers = {queue: number for number, queue in enumerate(queues, 1)}
         metas = [meta(job, numbers[job.queue]) for job in jobs]
@@ -68,14 +82,15 @@ def _ask(room: Room, jobs: Sequence[NewJob]) -> _Ask:
     items: list[Any] = [None] * (2 * len(jobs))
     items[::2] = [job.id for job in jobs]
     items[1::2] = map(packed, jobs)
-    return _Ask(jobs, list(map(room.keys.queue, queues)), kinds, items)
+    return _Ask(jobs, list(map(room.keys.queue, queues)), kinds, items, all(job.fresh for job in jobs))
 
 
 def one_by_one(room: Room, jobs: Sequence[NewJob]) -> tuple[list[str], list[Any]]:
     """The roots of the queues, and the jobs as `lua/fire.lua` reads them."""
-    _, roots, kinds, items = _ask(room, jobs)
+    ask = _ask(room, jobs)
+    kinds, items = ask.kinds or [len(jobs), b""], ask.items
     metas = [kind for many, kind in zip(kinds[::2], kinds[1::2], strict=True) for _ in range(many)]
-    return roots, [part for row in zip(metas, items[::2], items[1::2], strict=True) for part in row]
+    return ask.roots, [part for row in zip(metas, items[::2], items[1::2], strict=True) for part in row]
 
 
 async def _elsewhere(room: Room, jobs: Sequence[NewJob]) -> dict[str, tuple[str, Any]]:

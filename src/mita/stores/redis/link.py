@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import Coroutine, Sequence
+from collections.abc import Awaitable, Coroutine, Sequence
 from typing import Any, Protocol
 
 from redis.asyncio.cluster import RedisCluster
@@ -29,7 +29,7 @@ class Doubt:
 
 
 class Driver(Protocol):
-    async def ask(self, *parts: Any) -> Any: ...
+    def ask(self, *parts: Any) -> Awaitable[Any]: ...
 
     def connection(self) -> AbstractConnection: ...
 

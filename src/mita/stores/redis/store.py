@@ -1,6 +1,7 @@
 """The store: every verb of the contract, handed to the script that does it."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Coroutine, Sequence
+from typing import Any
 
 from redis.asyncio.connection import AbstractConnection
 
@@ -55,8 +56,8 @@ class RedisStore:
 
     # ------------------------------------------------------------ jobs
 
-    async def enqueue(self, jobs: Sequence[NewJob]) -> list[Receipt]:
-        return await intake.enqueue(self._room, jobs) if jobs else []
+    def enqueue(self, jobs: Sequence[NewJob]) -> Coroutine[Any, Any, list[Receipt]]:
+        return intake.enqueue(self._room, jobs)
 
     async def claim(self, queues: Sequence[str], limit: int, lease: Wait, worker: str) -> Turn:
         return await turns.turn(self._room, [], queues, limit, lease, worker)

@@ -4,7 +4,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from hiredis import Reader, pack_command
@@ -33,6 +33,7 @@ class Line(asyncio.Protocol):
     ) -> None:
         assert connection._writer is not None, "it was connected just now"  # noqa: S101
         self._connection = connection
+        self._loop = asyncio.get_running_loop()
         self._lost = lost
         self._heard = heard
         self._reader = Reader(
@@ -43,10 +44,10 @@ class Line(asyncio.Protocol):
         self._streams: asyncio.BaseProtocol = self._transport.get_protocol()
         self._transport.set_protocol(self)
 
-    def ask(self, parts: tuple[Any, ...], loop: asyncio.AbstractEventLoop) -> asyncio.Future[Any]:
+    def ask(self, parts: tuple[Any, ...]) -> asyncio.Future[Any]:
         packed = pack_command(parts)
-        answer = loop.create_future()
-        self._waiting.append((answer, loop.time()))
+        answer = self._loop.create_future()
+        self._waiting.append((answer, self._loop.time()))
         self._transport.write(packed)
         return answer
 
@@ -99,19 +100,22 @@ class Wire:
         self._opening = asyncio.Lock()
         self._watch: asyncio.TimerHandle | None = None
 
-    async def ask(self, *parts: Any) -> Any:
-        line = self._line or await self._open()
-        loop = asyncio.get_running_loop()
-        answer = line.ask(parts, loop)
+    def ask(self, *parts: Any) -> Awaitable[Any]:
+        """The answer itself, on its way: no coroutine stands between it and whoever asks."""
+        if self._line is None:
+            return self._open_and_ask(parts)
         if self._watch is None:
-            self._watch = loop.call_later(self._timeout, self._look)
-        return await answer
+            self._watch = asyncio.get_running_loop().call_later(self._timeout, self._look)
+        return self._line.ask(parts)
 
-    async def _open(self) -> Line:
+    async def _open_and_ask(self, parts: tuple[Any, ...]) -> Any:
+        await self._open()
+        return await self.ask(*parts)
+
+    async def _open(self) -> None:
         async with self._opening:
             if self._line is None:
                 self._line = Line(await self._connected(), self._lost)
-            return self._line
 
     async def _connected(self) -> AbstractConnection:
         connection = self._connect()

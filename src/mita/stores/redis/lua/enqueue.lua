@@ -2,7 +2,8 @@
 -- KEYS  1..n roots of queues
 -- ARGV  1 now, '' to ask the server  2 channel of the bell  3 root of what is shared, '' on a cluster
 --       4 name of the store that calls  5 number of this call  6 '1' when all jobs are fresh
---       7 how many arguments say the kinds, then those and the items (see include/intake)
+--       7 how many arguments say the kinds, 0 when all jobs are plain and of one queue, then those and the items (see
+--       include/intake)
 -- gives {position, id, …} of the jobs that were not taken in and those that are there instead, and 1 if a queue is new;
 --       0 when there is neither
 -- include calls
@@ -19,7 +20,9 @@ local queues = {}
 for i, root in ipairs(KEYS) do queues[i] = queue_of(root) end
 local registry = ARGV[3] ~= '' and shared_of(ARGV[3]) or nil
 local last = 7 + tonumber(ARGV[7])
-local kinds = { first = 1, last = last - 7, unpack(ARGV, 8, last) }
+local kinds = { unpack(ARGV, 8, last) }
+if last == 7 then kinds = { (#ARGV - 7) / 2, '' } end
+kinds.first, kinds.last = 1, #kinds
 ARGV.first = last + 1
 local refused = take_in(queues, registry, kinds, ARGV, now, fresh)
 remember_call(calls, number, refused)

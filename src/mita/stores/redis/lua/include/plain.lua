@@ -9,16 +9,16 @@
 -- include putting
 -- tails meta jobs ready
 
-if fresh and #KEYS == 1 and ARGV[7] == '2' and ARGV[9] == '' then
+if fresh and ARGV[7] == '0' then
   local root, ids, fixed, line = KEYS[1], {}, {}, {}
-  for i = 10, #ARGV, 2 do ids[#ids + 1] = ARGV[i] end
+  for i = 8, #ARGV, 2 do ids[#ids + 1] = ARGV[i] end
   local meta = call('HMGET', root .. META, 'newest', 'lines', 'index')
   local age, came
   if meta[1] then age, came = struct.unpack(NEWEST, meta[1]) end
   local usual = age and came <= now and (meta[2] or ''):find('5', 1, true) and not meta[3]
   for _, known in ipairs(call('HMGET', root .. JOBS, unpack(ids))) do usual = usual and not known end
   if usual then
-    age = put(ARGV, 10, now, now, 5, '0', nil, math.max(microseconds(), age), fixed, line)
+    age = put(ARGV, 8, now, now, 5, '0', nil, math.max(microseconds(), age), fixed, line)
     call('RPUSH', root .. READY .. '5', unpack(line)) -- first: it alone was not looked at, and may be of another type
     call('HSET', root .. META, 'newest', pack_struct(NEWEST, age, now))
     call('HSET', root .. JOBS, unpack(fixed))
