@@ -1,10 +1,12 @@
 """Who is running what: starts claims as slots are free, and turns each ending into a settlement."""
 
+import asyncio
 import logging
 import random
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from mita.model.job import Claim, State
@@ -41,6 +43,7 @@ class Crew:
         self._tasks, self._keep, self._slots, self._news = tasks, keep, slots, news
         self._home = Home(store, keep)
         self._loop = self._home.loop
+        self._make_task = task_maker(self._loop)
         self._threads = Threads(threads, self._thread_done)
         self._thread_limit = threads if any(not task.is_async for task in tasks.values()) else 0
         self._waiting: deque[Execution] = deque()
@@ -109,7 +112,7 @@ class Crew:
             execution.start, execution.since = start, now
             self._began.append(execution)
             if execution.task.is_async:
-                execution.handler = self._loop.create_task(run_async(execution, self._task_done), name=execution.claim.id)
+                execution.handler = self._make_task(run_async(execution, self._task_done), name=claim.id)
             else:
                 self._start_on_thread(execution)
 
@@ -222,6 +225,12 @@ class Crew:
 
     def close(self) -> None:
         self._threads.close()
+
+
+def task_maker(loop: asyncio.AbstractEventLoop) -> Callable[..., asyncio.Task[None]]:
+    """What `loop.create_task` comes to where nobody has set a factory, without what it does around that: a third of the
+    price of a task."""
+    return loop.create_task if loop.get_task_factory() is not None else partial(asyncio.Task, loop=loop)
 
 
 def extras(claim: Claim, event: str, seconds: float = 0.0) -> dict[str, object]:

@@ -37,12 +37,13 @@ async def run_async(execution: Execution, done: Done) -> None:
     it needs, and no more calls: every job pays for each of them."""
     execution.started = True
     timeout = options_of(execution.claim.options).timeout
-    run = _run_async(execution) if timeout is None else _within(timeout, execution)
-    if execution.home.tracer is None:
-        ending = await run
+    if timeout is None and execution.home.tracer is None:
+        try:  # as `_run_async` does it
+            ending = _returned(execution, await _call(execution))
+        except BaseException as error:  # noqa: BLE001 - chaos becomes a value here, and only here
+            ending = _broken(execution, error)
     else:
-        with traces.running(execution.home.tracer, execution.claim) as span:
-            ending = _traced(span, execution, await run)
+        ending = await _run_traced(execution, timeout)
     if execution.reports is not None:
         await execution.close_reports()
     done(execution, ending)
@@ -66,6 +67,14 @@ def _traced(span: Any, execution: Execution, ending: Ending) -> Ending:
     return ending
 
 
+async def _run_traced(execution: Execution, timeout: float | None) -> Ending:
+    run = _run_async(execution) if timeout is None else _within(timeout, execution)
+    if execution.home.tracer is None:
+        return await run
+    with traces.running(execution.home.tracer, execution.claim) as span:
+        return _traced(span, execution, await run)
+
+
 async def _within(timeout: float, execution: Execution) -> Ending:
     try:
         async with asyncio.timeout(timeout):
@@ -79,16 +88,8 @@ async def _within(timeout: float, execution: Execution) -> Ending:
 async def _run_async(execution: Execution, *, timed: bool = False) -> Ending:
     try:
         return _returned(execution, await _call(execution))
-    except asyncio.CancelledError as error:
-        if timed and execution.stop is None:
-            raise  # it may be the time-out, which the caller knows about
-        return _cancelled(execution, error)
-    except _NotRunError as error:
-        return error.ending
-    except (KeyboardInterrupt, GeneratorExit):
-        raise  # the program is to end, or its loop
-    except BaseException as error:  # noqa: BLE001 - chaos becomes a value here, and only here
-        return ending_of(error, execution.task, execution.claim)
+    except BaseException as error:  # noqa: BLE001 - as above
+        return _broken(execution, error, timed=timed)
 
 
 def _run_sync(execution: Execution) -> Ending:
@@ -114,6 +115,20 @@ def _call(execution: Execution) -> Any:
     if task.wants_job:
         args = (Job(claim, execution), *args)
     return task.fn(*args, **kwargs) if kwargs else task.fn(*args)
+
+
+def _broken(execution: Execution, error: BaseException, *, timed: bool = False) -> Ending:
+    """How a run ended whose coroutine raised this."""
+    match error:
+        case asyncio.CancelledError():
+            if timed and execution.stop is None:
+                raise error  # it may be the time-out, which the caller knows about
+            return _cancelled(execution, error)
+        case _NotRunError():
+            return error.ending
+        case KeyboardInterrupt() | GeneratorExit():
+            raise error  # the program is to end, or its loop
+    return ending_of(error, execution.task, execution.claim)
 
 
 def _cancelled(execution: Execution, error: asyncio.CancelledError) -> Ending:

@@ -105,19 +105,20 @@ def _groups(settlements: Sequence[Settlement], numbers: dict[str, int]) -> tuple
     twice = len({settlement.claim.id for settlement in settlements}) < len(settlements)
     groups: dict[tuple[str, Wait | None], _Group] = {}
     places: dict[tuple[str, Wait | None, int], tuple[list[int], list[Any]]] = {}
-    last, simple = None, False
+    last, simple, key = None, False, None
     for position, settlement in enumerate(settlements):
         claim, said = settlement.claim, settlement.verdict
         if said is not last:  # runs that ended alike share their verdict
-            last, simple = said, not twice and _is_simple(said)
+            last, simple, key = said, not twice and _is_simple(said), None
         plain = simple and claim.resource is None and claim.unique is None and claim.ref is not None
-        key = (claim.queue, said.keep, claim.token) if plain else (claim.queue, None, 0)
-        place = places.get(key)
-        if place is None:
-            if key[:2] not in groups:
-                groups[key[:2]] = _group(numbers, claim, said, plain)
-            place = places[key] = groups[key[:2]].under(key[2])
-        positions, items = place
+        if key is None or not plain or claim.token != key[2] or claim.queue != key[0]:  # most are like the one before
+            key = (claim.queue, said.keep, claim.token) if plain else (claim.queue, None, 0)
+            place = places.get(key)
+            if place is None:
+                if key[:2] not in groups:
+                    groups[key[:2]] = _group(numbers, claim, said, plain)
+                place = places[key] = groups[key[:2]].under(key[2])
+            positions, items = place
         positions.append(position)
         if not plain:
             result = b"" if said.result is None else b"+" + said.result
