@@ -483,14 +483,18 @@ async def test_a_lost_lease_stops_the_run_and_its_verdict_counts_for_nothing(
 async def test_a_worker_whose_keeper_dies_leaves_with_the_error(app: Mita, monkeypatch: pytest.MonkeyPatch) -> None:
     """I12: leases that nobody keeps would run out one after the other, and its jobs run twice."""
     ended: list[str] = []
+    died = threading.Event()
 
     @app.task
     async def work() -> None:
+        while not died.is_set():  # noqa: ASYNC110 - it dies on another thread
+            await asyncio.sleep(0.01)
         await asyncio.sleep(0.2)
         ended.append("work")
 
     async def broken(self: Keeper, store: Store) -> None:
         if self._crew.held:
+            died.set()
             raise ZeroDivisionError("a mistake of ours")
 
     monkeypatch.setattr(Keeper, "_beat", broken)
