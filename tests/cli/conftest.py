@@ -16,6 +16,7 @@ from mita.cli import main
 
 SHOP = """
 import asyncio
+import contextlib
 import time
 
 from mita import Every, Job, Mita, Retry
@@ -59,6 +60,19 @@ def doze(seconds: float) -> None:
 @app.task
 async def hog(seconds: float) -> None:
     time.sleep(seconds)
+
+
+@app.task
+async def stubborn(seconds: float) -> None:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.sleep(0.1)
+
+
+@app.task
+async def elsewhere(seconds: float) -> None:
+    await asyncio.to_thread(time.sleep, seconds)
 """
 
 

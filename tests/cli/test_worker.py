@@ -44,7 +44,7 @@ def until(mita: Run, id: str, state: str) -> None:
 def test_it_says_what_it_serves_from_where_and_how_durable_that_is(start: Start, enqueue: Put, mita: Run) -> None:
     id = enqueue("greet", "Ada")
     worker = start("shop:app", "--queues", "default,billing", "--name", "box", "--concurrency", "3")
-    worker.heard(r"worker box serves queues default, billing, 7 tasks, 3 slots, from sqlite file jobs\.db.*on disk")
+    worker.heard(r"worker box serves queues default, billing, 9 tasks, 3 slots, from sqlite file jobs\.db.*on disk")
     until(mita, id, "succeeded")
     worker.signal(signal.SIGTERM)
     assert worker.ended() == 0
@@ -94,7 +94,7 @@ def test_one_that_waits_for_its_store_stops_at_once(start: Start) -> None:
     assert not any("try 9" in line for line in worker.log)
 
 
-@pytest.mark.parametrize("task", ["nap", "doze"])
+@pytest.mark.parametrize("task", ["nap", "doze", "stubborn", "elsewhere"])
 def test_after_the_grace_time_running_jobs_are_put_back(start: Start, enqueue: Put, mita: Run, task: str) -> None:
     id = enqueue(task, "60")
     worker = start("shop:app", "--grace", "0.2")
@@ -178,7 +178,7 @@ def test_a_signal_to_the_whole_group_still_lets_jobs_end(start: Start, enqueue: 
     supervisor = start("shop:app", "--processes", "2")
     children = pids(supervisor, 1, 2)
     for _ in children:
-        supervisor.heard("serves all queues, 7 tasks")
+        supervisor.heard("serves all queues, 9 tasks")
     until(mita, id, "running")
     for pid in (*children, supervisor.process.pid):
         os.kill(pid, signal.SIGTERM)
@@ -202,7 +202,7 @@ def test_processes_do_not_outlive_their_supervisor(start: Start, mita: Run) -> N
     supervisor = start("shop:app", "--processes", "2")
     children = pids(supervisor, 1, 2)
     for _ in children:
-        supervisor.heard("serves all queues, 7 tasks")
+        supervisor.heard("serves all queues, 9 tasks")
     supervisor.signal(signal.SIGKILL)
     assert all(gone(pid) for pid in children)
 

@@ -15,6 +15,7 @@ from mita.settings import Address
 
 from .desk import placed, shown
 from .exits import Exit, kind
+from .leaving import run_and_leave
 from .logs import LEVELS, write_logs
 from .parser import Commands
 from .screen import Report, Screen, listed
@@ -66,8 +67,7 @@ def work(options: argparse.Namespace, screen: Screen) -> int:
         with asyncio.Runner() as runner:
             code = runner.run(Supervisor(options.argv, options.processes, patience).run())
     else:
-        with asyncio.Runner(loop_factory=_fast_loop()) as runner:
-            code = runner.run(serve(options))
+        code = run_and_leave(serve(options), _fast_loop())
     return code if options.lifeline is not None else screen.show(_report(code))
 
 

@@ -128,7 +128,8 @@ class Crew:
     def _task_done(self, execution: Execution, ending: Ending) -> None:
         """Those that end in one round of the loop make room together."""
         self._active -= 1
-        self._end(execution, ending)
+        if not execution.settled:
+            self._end(execution, ending)
         if self._waiting and not self._starting:
             self._starting = True
             self._loop.call_soon(self._start_waiting)
@@ -222,6 +223,14 @@ class Crew:
             execution.halt(Stop.SHUTDOWN)
             if execution.handler is None:
                 self._end(execution, Interrupted(started=True))
+
+    def abandon(self) -> None:
+        """Those that go on although they were cancelled are put back all the same."""
+        for execution in list(self.held):
+            claim = execution.claim
+            text = "job %s of %s goes on although it was cancelled: it is put back, and its handler left to itself"
+            log.warning(text, claim.id, claim.task, extra=extras(claim, "abandoned", time.monotonic() - execution.since))
+            self._end(execution, Interrupted(started=True))
 
     def close(self) -> None:
         self._threads.close()

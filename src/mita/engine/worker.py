@@ -31,6 +31,7 @@ from .turns import Turns
 log = logging.getLogger("mita.worker")
 
 LONGEST_SWEEP = 5.0
+COURTESY = 2.0  # seconds that a handler has for tidying up when it is cancelled
 
 
 class Worker:
@@ -149,6 +150,10 @@ class Worker:
         hurry.cancel()
         if not turns.done():
             self._crew.interrupt()
+            self._turns.wake()
+            await asyncio.wait([turns], timeout=COURTESY)
+        if not turns.done():
+            self._crew.abandon()
             self._turns.wake()
             await asyncio.wait([turns], timeout=self._settings.lease)  # a store that is away gets its jobs back by the lease
         if turns.done():

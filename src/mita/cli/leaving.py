@@ -1,0 +1,47 @@
+"""The end of a worker's process."""
+
+import asyncio
+import logging
+import os
+import sys
+import threading
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from .exits import Exit
+
+log = logging.getLogger("mita.cli")
+
+COURTESY = 2.0  # seconds
+
+
+def run_and_leave(work: Coroutine[Any, Any, Exit], loop_factory: Callable[[], asyncio.AbstractEventLoop] | None) -> Exit:
+    """As `asyncio.run`, which would wait for ever for a handler that cannot be cancelled, and for what it does on threads
+    (`asyncio.to_thread`). Its job was put back: it keeps nobody here."""
+    threads = ThreadPoolExecutor(thread_name_prefix="asyncio")
+    with asyncio.Runner(loop_factory=loop_factory) as runner:
+        runner.get_loop().set_default_executor(threads)
+        code = runner.run(work)
+        if left := runner.run(_stubborn()) or _still_busy(threads):
+            log.warning("leaving although %s", left)
+            logging.shutdown()
+            sys.stdout.flush()
+            os._exit(code)
+    return code
+
+
+async def _stubborn() -> str:
+    """Tasks that cannot be cancelled; empty: none."""
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    left = (await asyncio.wait(others, timeout=COURTESY))[1] if others else set()
+    return f"cancelled tasks go on: {', '.join(sorted(task.get_name() for task in left))}" if left else ""
+
+
+def _still_busy(threads: ThreadPoolExecutor) -> str:
+    closing = threading.Thread(target=threads.shutdown, daemon=True)
+    closing.start()
+    closing.join(COURTESY)
+    return "a call that a handler made on a thread has not come back" if closing.is_alive() else ""
