@@ -2,7 +2,7 @@
 
 import statistics
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from datetime import datetime
 from typing import Any
@@ -81,13 +81,19 @@ class Bench:
             figure.share = round(statistics.median_low(shares), 1)
         return figure
 
-    def side_by_side(self, wants: Sequence[tuple[Figure, Drain]], repeat: int) -> Iterator[Figure]:
-        """One after the other, and all of them again: what slows the machine down for a while slows all of them. Each is
-        set against the first."""
-        drains = [[*self._drains(want, figure.processes)] for _ in range(repeat) for figure, want in wants]
-        for at, (figure, want) in enumerate(wants):
-            self._filled(figure, want, [drained for each in drains[at :: len(wants)] for drained in each])
-            figure.set_against(wants[0][0])
+    def side_by_side(self, wants: Sequence[tuple[Figure, Drain]], rounds: int) -> Iterator[Figure]:
+        """One after the other, and all of them again, each round beginning with another one: what slows the machine down
+        for a while slows all of them. Each is set against the first, round by round."""
+        drains: list[list[Drained]] = [[] for _ in wants]
+        for turn in range(rounds):
+            for at in range(turn, turn + len(wants)):
+                figure, want = wants[at % len(wants)]
+                drains[at % len(wants)] += self._drains(want, figure.processes)
+        for (figure, want), mine in zip(wants, drains, strict=True):
+            self._filled(figure, want, mine)
+            figure.against = _median(one.rate / plain.rate for one, plain in zip(mine, drains[0], strict=True))
+            pairs = [(one.cost.worker_cpu, plain.cost.worker_cpu) for one, plain in zip(mine, drains[0], strict=True)]
+            figure.against_cpu = _median(cpu / plain for cpu, plain in pairs if cpu and plain)
             yield figure
 
     def _filled(self, figure: Figure, want: Drain, drains: list[Drained]) -> Figure:
@@ -207,6 +213,11 @@ class Bench:
         figure = self.figure("raw", RAW_NAMES[phase], value=median, values=values, jobs=found.jobs, seconds=found.seconds)
         figure.cost, figure.noise = Cost(worker_cpu=found.cpu / found.jobs * 1000, server_cpu=server), heard
         return figure
+
+
+def _median(ratios: Iterable[float]) -> float | None:
+    found = list(ratios)
+    return round(statistics.median(found), 3) if found else None
 
 
 def spread(ordered: Sequence[float]) -> Spread:

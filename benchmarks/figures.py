@@ -55,7 +55,7 @@ class Figure(Struct, kw_only=True):
     """One line of the table. `value` is the median of `values`; None when there is none, and `problems` says why.
 
     `raw` is the engine's own loop in the same run, `share` our percentage of it; `against` is the value in relation to the
-    plain one of the same run, `dearer` how many µs of the workers' processors a job costs more than there.
+    plain one of the same run, `against_cpu` the same of the processor time that a job takes the workers.
     """
 
     store: str
@@ -71,7 +71,7 @@ class Figure(Struct, kw_only=True):
     raw: float | None = None
     share: float | None = None
     against: float | None = None
-    dearer: float | None = None
+    against_cpu: float | None = None
     spread: Spread | None = None
     cost: Cost | None = None
     noise: Noise | None = None
@@ -79,12 +79,6 @@ class Figure(Struct, kw_only=True):
     ok: bool = True
     problems: list[str] = field(default_factory=list)
     at: str = ""
-
-    def set_against(self, plain: "Figure") -> None:
-        if self.value and plain.value:
-            self.against = round(self.value / plain.value, 3)
-        if self.cost and plain.cost and self.cost.worker_cpu and plain.cost.worker_cpu:
-            self.dearer = round((self.cost.worker_cpu - plain.cost.worker_cpu) * 1000, 2)
 
     def failed(self, *why: str) -> "Figure":
         self.problems += why

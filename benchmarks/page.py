@@ -75,8 +75,9 @@ def _cell(figure: Figure | None) -> str:
     if figure is None:
         return ""
     share = "" if figure.share is None else f" ({figure.share:.0f} %)"
-    against = "" if figure.against in (None, 1.0) else f" (x {figure.against:.2f})"
-    return f"{marked(figure)}{share}{against}"
+    against = [] if figure.against in (None, 1.0) else [f"x {figure.against:.2f}"]
+    against += [] if figure.against_cpu in (None, 1.0) else [f"cpu x {figure.against_cpu:.2f}"]
+    return marked(figure) + share + (f" ({', '.join(against)})" if against else "")
 
 
 def conditions(report: Report) -> str:

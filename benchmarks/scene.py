@@ -230,7 +230,7 @@ class Scene:
         workers = [self._start("work", replace(brief, number=number)) for number in range(processes)]
         heard = "events" in watched and not alone
         if heard:
-            self._start("hear", replace(self._brief, number=processes))
+            self._start("hear", replace(self._brief, number=processes, core=_another(core)))
         loading = sum(load.jobs for load in brief.loads)
         self._until("starting", 1, lambda: self._gathered(processes + heard, loading), workers)
         return workers
@@ -285,6 +285,11 @@ class Scene:
         if any(producer.wait(10) != 0 for producer in producers):
             raise Failed(f"{role}: {producers[0].trouble}")
         return self.record.late(self._jobs), noise(window), self._problems(0, self._jobs, 1, workers)
+
+
+def _another(core: int | None) -> int | None:
+    """For whoever must not take from a process that is pinned to this core; None: wherever there is room."""
+    return None if core is None else min(os.sched_getaffinity(0) - {core}, default=None)
 
 
 def noise(window: Window) -> Noise:

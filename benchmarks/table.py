@@ -99,8 +99,8 @@ def notes(figure: Figure) -> list[str]:
     said = list(figure.problems)
     if figure.against is not None:
         said.append(f"{figure.against:.2f} of the plain one")
-    if figure.dearer:
-        said.append(f"{figure.dearer:+.2f} µs of worker cpu for a job")
+    if figure.against_cpu is not None:
+        said.append(f"{figure.against_cpu:.2f} of its worker cpu for a job")
     if figure.spread is not None:
         spread = figure.spread
         said.append(f"p50 {spread.p50:.2f}, p99 {spread.p99:.2f}, most {spread.most:.2f} ms, {spread.early} early")

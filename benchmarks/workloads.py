@@ -117,15 +117,15 @@ def kept(bench: Bench) -> Iterator[Figure]:
 
 
 def watched(bench: Bench) -> Iterator[Figure]:
-    """The first one is not watched: what the others are compared with."""
+    """The first one is not watched: what the others are compared with, in several short rounds."""
     wants = [
         (
             bench.figure("watched", f"drain, watched: {', '.join(names) or 'not at all'}"),
-            Drain(jobs=bench.sizes.drain, watched=" ".join(names)),
+            Drain(jobs=bench.sizes.part(0.5), watched=" ".join(names)),
         )
-        for names in ((), ("metrics",), ("metrics", "listener"), ("metrics", "listener", "events"))
+        for names in ((), ("metrics",), ("metrics", "listener"), ("metrics", "events"))
     ]
-    yield from bench.side_by_side(wants, bench.sizes.repeat)
+    yield from bench.side_by_side(wants, 2 * bench.sizes.repeat - 1)
 
 
 def memory(bench: Bench) -> Iterator[Figure]:

@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -11,9 +12,11 @@ from xml.etree import ElementTree
 import msgspec
 import pytest
 from benchmarks.__main__ import main
-from benchmarks.bench import slices
-from benchmarks.figures import About, Figure, Report, Slice
+from benchmarks.bench import Bench, Drain, slices
+from benchmarks.figures import About, Cost, Figure, Noise, Report, Slice
+from benchmarks.plan import sizes
 from benchmarks.plots import draw_all
+from benchmarks.scene import Drained
 from benchmarks.servers import STORES, NoServer, Postgres
 from benchmarks.svg import steps
 from benchmarks.table import footer
@@ -93,6 +96,34 @@ def test_a_store_without_a_server_is_named_and_the_run_goes_on(
     report = Report.read(file)
     assert report.stores["postgres"].skipped
     assert report.find("memory", "drain")
+
+
+def test_side_by_side_each_round_begins_with_another_and_is_set_against_the_plain_one_of_its_own() -> None:
+    """The machine gets slower by half from round to round, and nothing of that is seen."""
+    began: list[str] = []
+
+    class Machine(Bench):
+        def _drains(self, want: Drain, processes: int) -> Iterator[Drained]:
+            round = len(began) // 2
+            began.append(want.watched)
+            cpu = 0.01 * 2**round * (1.1 if want.watched else 1.0)
+            yield Drained(
+                jobs=processes,
+                seconds=cpu * 1.5,
+                cost=Cost(worker_cpu=cpu),
+                noise=Noise(foreign=0, steal=0, load=0),
+                problems=[],
+                ends=[],
+            )
+
+    machine = Machine("memory", None, None, sizes("memory", quick=True, jobs=1, waiting=None, repeat=3), Report())  # type: ignore[arg-type]
+    wants = [
+        (Figure(store="memory", workload="watched", name=name), Drain(jobs=1, watched=name)) for name in ("", "metrics")
+    ]
+    plain, watched = machine.side_by_side(wants, 3)
+    assert began == ["", "metrics", "metrics", "", "", "metrics"]
+    assert (plain.against, plain.against_cpu) == (1.0, 1.0)
+    assert (watched.against, watched.against_cpu) == (0.909, 1.1)
 
 
 # ---------------------------------------------------------------- plots

@@ -46,6 +46,14 @@ def test_the_short_table_names_the_best_other() -> None:
     assert "2,500  mita-redis" in str(beside.plot([RUN]))
 
 
+def test_what_is_set_against_the_plain_one_says_so_of_its_rate_and_of_its_cost() -> None:
+    shared = {"store": "redis", "workload": "watched", "value": 900.0}
+    plain = Figure(name="not at all", against=1.0, against_cpu=1.0, **shared)  # type: ignore[arg-type]
+    watched = Figure(name="metrics", against=0.97, against_cpu=1.041, share=20, **shared)  # type: ignore[arg-type]
+    rows = our_table(Report(stores={"redis": About()}, figures=[plain, watched])).splitlines()
+    assert rows[2:] == ["| not at all | 900/s |", "| metrics | 900/s (20 %) (x 0.97, cpu x 1.04) |"]
+
+
 def test_of_two_runs_the_later_figure_counts() -> None:
     first, second = (
         Report(
