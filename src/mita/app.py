@@ -1,7 +1,7 @@
 """The app: tasks, a place for their jobs, workers to run them. The only module that has met both engine and stores."""
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from datetime import timedelta
 from types import MappingProxyType, TracebackType
@@ -18,7 +18,7 @@ from mita.place import Place
 from mita.ports.clock import Clock
 from mita.ports.store import Store
 from mita.rules.judge import Keep
-from mita.rules.names import check_name
+from mita.rules.names import check_kinds, check_name
 from mita.settings import Address, AppSettings, SchedulerSettings, StoreURL, WorkerSettings
 from mita.sync import Portal
 from mita.tasks import Declare, Options, Registry, Task
@@ -142,18 +142,19 @@ class Mita(Client):
 
     # ------------------------------------------------------------ watching
 
-    def listen(self, listener: Listener) -> Listening:
+    def listen(self, listener: Listener, kinds: Iterable[str] | None = None) -> Listening:
         """Hand what happens here (in this app's workers, schedulers and calls of this process) to `listener`, as lists of
         `JobEvent`s, on a thread of its own, until `.stop()` of what this gives. One that raises is logged, one that is too
-        slow loses events (`.dropped` says how many); neither ever hurts a job."""
+        slow loses events (`.dropped` says how many); neither ever hurts a job. `kinds`: of these alone."""
         if not callable(listener):
             raise UsageError(f"listen({listener!r}): give a function that takes a list of events")
-        return self._watch.listen(listener)
+        return self._watch.listen(listener, check_kinds(kinds))
 
-    def events(self, queue: str | None = None) -> Events:
+    def events(self, queue: str | None = None, kinds: Iterable[str] | None = None) -> Events:
         """What happens to the jobs of a queue (None: of all), in whatever process, from now on:
-        `async for event in app.events(): …`. Whoever reads too slowly loses the oldest, and gets a `missed` event."""
-        events = Events(self._place.new, None if queue is None else check_name("queue", queue))
+        `async for event in app.events(): …`. Whoever reads too slowly loses the oldest, and gets a `missed` event.
+        `kinds`: of these alone."""
+        events = Events(self._place.new, None if queue is None else check_name("queue", queue), check_kinds(kinds))
         self._events.add(events)
         return events
 

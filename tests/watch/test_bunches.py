@@ -67,6 +67,19 @@ def test_a_run_that_is_over_before_anybody_heard_of_it_is_told_whole() -> None:
     assert [[*part.events()] for part in whole.parts(2)] == [events([whole])[::2], events([whole])[1::2]]
 
 
+def test_of_a_whole_run_either_half_can_be_had_alone() -> None:
+    [whole] = bunches(Settled([Settlement(claim("a"), SUCCESS, 0.5, start=BEGUN)], [True], "w", 7))
+    started, succeeded = whole.events()
+    assert whole.only(frozenset(Kind)) is whole
+    assert [[*half.events()] for kind in Kind if (half := whole.only(frozenset({kind}))) is not None] == [
+        [started],
+        [succeeded],
+    ]
+    [plain] = bunches(Settled([Settlement(claim("a"), SUCCESS, 0.5)], [True], "w", 7))
+    assert plain.only(frozenset({Kind.STARTED})) is None
+    assert plain.only(frozenset({Kind.SUCCEEDED})) is plain
+
+
 @pytest.mark.parametrize("took", [True, False])
 def test_starts_come_before_ends_whatever_else_is_in_the_note(took: bool) -> None:
     endings = [

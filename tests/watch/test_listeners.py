@@ -141,6 +141,38 @@ async def test_one_that_has_stopped_hears_no_more(memory: Mita) -> None:
     assert len(ear.heard) == 1
 
 
+async def test_who_wants_only_some_kinds_hears_of_no_others(memory: Mita) -> None:
+    @memory.task(retry=Retry(max_retries=0))
+    async def ends(well: bool) -> None:
+        if not well:
+            raise RuntimeError
+
+    ears = {"failed": Ear(), "started": Ear(), "succeeded": Ear()}
+    all_of_it = Ear()
+    listening = [memory.listen(ear, kinds=[kind]) for kind, ear in ears.items()] + [memory.listen(all_of_it)]
+    async with working(memory), memory.events(kinds=["failed"]) as events:
+        jobs = await memory.enqueue_many([ends.call(n > 1) for n in range(20)])
+        for job in jobs:
+            await until_state(memory, job.id, "succeeded" if job not in jobs[:2] else "failed")
+        heard = [await anext(events) for events in [aiter(events)] for _ in range(2)]
+    for one in listening:
+        one.stop()
+    for kind, ear in ears.items():
+        assert ear.heard
+        assert ear.heard == [event for event in all_of_it.heard if event.kind == kind]
+    assert {event.id for event in heard} == {job.id for job in jobs[:2]} == {event.id for event in ears["failed"].heard}
+
+
+@pytest.mark.parametrize(
+    ("kinds", "says"), [("failed", r"give a list, \['failed'\]"), (["fail"], "no 'fail'; there are enqueued, ")]
+)
+def test_a_kind_that_is_none_is_answered_with_those_there_are(memory: Mita, kinds: list[str], says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        memory.listen(print, kinds=kinds)
+    with pytest.raises(UsageError, match=says):
+        memory.events(kinds=kinds)
+
+
 def test_what_cannot_be_called_cannot_listen(memory: Mita) -> None:
     with pytest.raises(UsageError, match="give a function"):
         memory.listen("events")  # type: ignore[arg-type]

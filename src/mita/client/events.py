@@ -18,8 +18,8 @@ class Events:
     """`async for event in app.events()`. Listening begins with the first step of the loop; `async with app.events() as told`
     begins before the block, so that what is started inside is surely heard. `missed` counts what was lost."""
 
-    def __init__(self, open_store: Callable[[], Awaitable[Store]], queue: str | None) -> None:
-        self._open_store, self._queue = open_store, queue
+    def __init__(self, open_store: Callable[[], Awaitable[Store]], queue: str | None, kinds: frozenset[Kind]) -> None:
+        self._open_store, self._queue, self._kinds = open_store, queue, kinds
         self._store: Store | None = None
         self._ear: Ear | None = None
         self.loop: asyncio.AbstractEventLoop | None = None  # on which it listens
@@ -40,8 +40,9 @@ class Events:
         ear = await self._opened()
         try:
             while (heard := await ear.hear()) is not None:
-                for event in self._read(heard):
-                    yield event
+                for bunch in self._read(heard):
+                    for event in bunch.events():
+                        yield event
         finally:
             if began:
                 await self.aclose()
@@ -66,17 +67,22 @@ class Events:
                 raise
         return self._ear
 
-    def _read(self, heard: Heard) -> Iterator[JobEvent]:
+    def _read(self, heard: Heard) -> Iterator[Bunch]:
         """Each is made when it is read."""
         if heard.missed or heard.cut:
             self.missed += heard.missed
-            yield JobEvent(Kind.MISSED, queue=self._queue or "", count=heard.missed)
+            yield _missed(self._queue or "", heard.missed)
         for told in heard.told:
             try:
                 made = _read(told.events)
             except (msgspec.MsgspecError, ValueError):  # of a newer Mita, perhaps: one batch is lost, not the loop
                 self.missed += told.count
-                yield JobEvent(Kind.MISSED, queue=told.queue, count=told.count)
+                yield _missed(told.queue, told.count)
                 continue
             for bunch in made:
-                yield from bunch.events()
+                if (wanted := bunch.only(self._kinds)) is not None:
+                    yield wanted
+
+
+def _missed(queue: str, count: int) -> Bunch:
+    return Bunch(Kind.MISSED, queue=queue, ids=[""], count=count)

@@ -87,6 +87,15 @@ class Bunch(Struct, frozen=True, array_like=True, gc=False):
             return chain(self._events(Kind.STARTED, [], self.waits), self._events(self.kind, self.seconds, []))
         return self._events(self.kind, self.seconds, self.waits)
 
+    def only(self, kinds: frozenset[Kind]) -> "Bunch | None":
+        """What of it is of these kinds."""
+        starts, ends = self.whole and Kind.STARTED in kinds, self.kind in kinds
+        if starts == self.whole and ends:
+            return self
+        if starts:
+            return replace(self, kind=Kind.STARTED, seconds=[], whole=False)
+        return replace(self, waits=[], whole=False) if ends else None
+
     def _events(self, kind: Kind, seconds: list[float], waits: list[float]) -> Iterator[JobEvent]:
         return map(
             JobEvent,

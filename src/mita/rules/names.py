@@ -1,10 +1,12 @@
 """Names that travel as data into keys, subjects and URLs: checked once, at the door."""
 
 import re
+from collections.abc import Iterable
 from string import Formatter
 from typing import Any
 
 from mita.errors import UsageError
+from mita.model.event import Kind
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}")
 _SPACE = re.compile(r"[a-z][a-z0-9_]{0,39}")
@@ -27,6 +29,19 @@ def check_namespace(name: str) -> str:
             "for example ?namespace=shop"
         )
     return name
+
+
+def check_kinds(kinds: Iterable[str] | None) -> frozenset[Kind]:
+    """Kinds of events that somebody wants to hear of; None: all. What was missed is always told."""
+    known = {kind.value: kind for kind in Kind}
+    if kinds is None:
+        return frozenset(known.values())
+    if isinstance(kinds, str):
+        raise UsageError(f"kinds={kinds!r}: give a list, [{kinds!r}]")
+    wanted = list(kinds)
+    if wrong := [kind for kind in wanted if kind not in known]:
+        raise UsageError(f"kinds={wanted!r}: there is no {wrong[0]!r}; there are {', '.join(known)}")
+    return frozenset({Kind.MISSED, *(known[kind] for kind in wanted)})
 
 
 def check_key(what: str, key: str) -> str:

@@ -30,9 +30,8 @@ class Listening:
     Before the first event after such a loss it is told a `missed` one, with their number.
     """
 
-    def __init__(self, listener: Listener, end: Callable[["Listening"], None]) -> None:
-        self._listener = listener
-        self._end = end
+    def __init__(self, listener: Listener, kinds: frozenset[Kind], end: Callable[["Listening"], None]) -> None:
+        self._listener, self._kinds, self._end = listener, kinds, end
         self.dropped = 0
         self.failed = 0
         self._complained = 0.0
@@ -50,7 +49,7 @@ class Listening:
 
     def put(self, note: Note) -> None:
         """On the engine's loop. The newest are dropped: what waits is the oldest, and in its order."""
-        if not (made := bunches(note)):
+        if not (made := [only for bunch in bunches(note) if (only := bunch.only(self._kinds)) is not None]):
             return
         count = sum(bunch.size for bunch in made)
         if self._pid != os.getpid():  # threads do not come along when a process forks

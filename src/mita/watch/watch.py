@@ -2,6 +2,8 @@
 
 import threading
 
+from mita.model.event import Kind
+
 from .notes import Note, Tell
 from .post import Listener, Listening
 
@@ -15,8 +17,8 @@ class Watch:
         self._lost = 0
         self.sinks: tuple[Tell, ...] = ()  # replaced, never changed: engines on other threads are reading it
 
-    def listen(self, listener: Listener) -> Listening:
-        listening = Listening(listener, self._leave)
+    def listen(self, listener: Listener, kinds: frozenset[Kind]) -> Listening:
+        listening = Listening(listener, kinds, self._leave)
         self._listening.append(listening)
         self.add(listening.put)
         return listening
