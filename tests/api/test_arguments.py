@@ -306,3 +306,10 @@ def test_a_result_that_no_longer_fits_comes_back_plain() -> None:
 def test_a_result_that_cannot_be_stored_is_a_usage_error() -> None:
     with pytest.raises(UsageError, match="'it' returned a value of type Stranger"):
         Arguments("it", gives_a_stranger).pack_result(Stranger())
+
+
+def test_an_async_function_behind_a_plain_decorator_is_told_to_be_one() -> None:
+    async def work() -> None: ...
+
+    with pytest.raises(UsageError, match="does a decorator hide it"):
+        Arguments("it", lambda: work()).pack_result(work())

@@ -93,6 +93,13 @@ async def test_progress_is_reported_and_remembered(job: Job, run: Acted) -> None
     assert job.checkpoint == (3, 10, "page 3")
 
 
+@pytest.mark.parametrize("wrong", [("3",), (float("nan"),), (float("inf"), 10), (1, "10"), (True,)])
+async def test_progress_that_is_no_number_is_refused(job: Job, run: Acted, wrong: Any) -> None:
+    with pytest.raises(UsageError, match=r"progress\((done|total)="):
+        await job.progress(*wrong)
+    assert not run.reports
+
+
 def test_progress_from_a_thread(job: Job, run: Acted) -> None:
     job.progress_sync(4)
     assert job.checkpoint == (4, None, "")

@@ -1,5 +1,6 @@
 """Times, counts and errors as people read them."""
 
+import math
 from datetime import UTC, datetime, timedelta
 
 from mita.model.record import JobRecord, Shown
@@ -58,9 +59,10 @@ def progress(job: JobRecord) -> str:
 
 def bar(job: JobRecord, width: int) -> str:
     """`[######----]  60%`; empty where nobody knows how far it has to go."""
-    if job.progress is None or not job.progress.total or job.progress.total < 0:
+    told = job.progress
+    if told is None or not told.total or not told.total > 0 or math.isnan(told.done):
         return ""
-    share = min(max(job.progress.done / job.progress.total, 0.0), 1.0)
+    share = min(max(told.done / told.total, 0.0), 1.0)
     filled = int(share * width)
     return f"[{'#' * filled}{'-' * (width - filled)}] {share:>4.0%}"
 

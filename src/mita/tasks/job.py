@@ -1,6 +1,7 @@
 """What a handler sees of its own job."""
 
 import inspect
+import math
 from collections.abc import Awaitable, Callable, Coroutine
 from datetime import datetime, timedelta
 from typing import Any, Literal, Protocol, TypeVar, cast, overload
@@ -104,7 +105,7 @@ class Job:
 
     async def progress(self, done: float, total: float | None = None, message: str = "") -> None:
         """Write down how far the run has come. Raises `LeaseLost` when another worker may have the job."""
-        reported = Checkpoint(done, total, note(message))
+        reported = Checkpoint(_number("done", done), total if total is None else _number("total", total), note(message))
         await self._run.report(_encode(reported))
         self._reported = reported
 
@@ -161,6 +162,12 @@ class Job:
 
     def __repr__(self) -> str:
         return f"<Job {self.id} of {self.task}, attempt {self.attempt}>"
+
+
+def _number(named: str, number: float) -> float:
+    if isinstance(number, bool) or not isinstance(number, int | float) or not math.isfinite(number):
+        raise UsageError(f"progress({named}={number!r}): give a number, for example progress(3, 10, 'page 3')")
+    return number
 
 
 def _keep(scope: Scope, ttl: float | timedelta | None) -> Wait | None:

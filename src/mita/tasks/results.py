@@ -1,5 +1,6 @@
 """What a function gives back, as bytes and back again."""
 
+import inspect
 from collections.abc import Callable
 from functools import cached_property
 from types import UnionType
@@ -28,6 +29,12 @@ class Results:
         try:
             return _encode(value)
         except UNSTORABLE as error:
+            if inspect.iscoroutine(value):
+                value.close()
+                raise UsageError(
+                    f"task {self._task!r} is no async function, and returned one that nobody awaits: does a decorator hide "
+                    "it? Let the decorator's own function be async"
+                ) from error
             kind = type(value).__qualname__
             raise UsageError(
                 f"task {self._task!r} returned a value of type {kind}, which cannot be stored ({error}); "
