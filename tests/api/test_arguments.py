@@ -312,4 +312,4 @@ def test_an_async_function_behind_a_plain_decorator_is_told_to_be_one() -> None:
     async def work() -> None: ...
 
     with pytest.raises(UsageError, match="does a decorator hide it"):
-        Arguments("it", lambda: work()).pack_result(work())
+        Arguments("it", work).pack_result(work())

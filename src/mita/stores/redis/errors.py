@@ -9,30 +9,37 @@ from mita.stores.shared.words import UNREACHED
 DRIVER_ERRORS = (theirs.RedisError, theirs.RedisClusterException, OSError)
 CUT = (theirs.ConnectionError, theirs.TimeoutError, OSError)
 
+_UNSAID = "the server wants a password, and the URL has none: write redis://:password@host"
+
 # What a server's error text says, what it means, and whether trying again may help. Inside a script the code stands in the
 # middle of the text, so it is looked for and not compared.
 _MEANINGS: tuple[tuple[str, str, bool], ...] = (
-    ("WRONGPASS", "the server refused the user name or the password", False),
-    ("NOAUTH", "the server wants a password, and the address has none", False),
-    ("Authentication required", "the server wants a password, and the address has none", False),
-    ("invalid password", "the server refused the password", False),
-    ("AUTH <password> called without any password configured", "the address has a password, and the server has none", False),
+    ("WRONGPASS", "the server refused the user name or the password: mend them in the URL", False),
+    ("invalid username-password", "the server refused the user name or the password: mend them in the URL", False),
+    ("NOAUTH", _UNSAID, False),
+    ("Authentication required", _UNSAID, False),
+    ("invalid password", "the server refused the password: mend it in the URL", False),
+    (
+        "AUTH <password> called without any password configured",
+        "the URL has a password, and the server has none: leave it out",
+        False,
+    ),
     ("NOPERM", "this user may not do that: it needs the keys of the namespace, its channel, and scripts", False),
     ("CERTIFICATE_VERIFY_FAILED", "the server's certificate is none that we trust: say ?ssl_ca_certs=<file>", False),
     ("WRONGTYPE", "a key of this namespace holds something that is not ours: use another namespace or database", False),
-    ("READONLY", "the server has become a read-only replica", True),
-    ("OOM ", "the server is out of memory (maxmemory)", True),
+    ("READONLY", "the server has become a read-only replica: name the primary", True),
+    ("OOM ", "the server is out of memory: raise its maxmemory, or let workers catch up", True),
     ("Script killed", "somebody killed the script; it had not written anything", True),
-    ("BUSY ", "the server is busy with a script that does not end", True),
-    ("MISCONF", "the server cannot write its snapshot to disk, and takes no more writes", True),
+    ("BUSY ", "the server is busy with a script that does not end: SCRIPT KILL ends it", True),
+    ("MISCONF", "the server cannot write its snapshot to disk, and takes no more writes: free some room there", True),
     ("LOADING", "the server is still reading its data", True),
     ("MASTERDOWN", "the replica has lost its primary", True),
-    ("NOREPLICAS", "too few replicas are there", True),
+    ("NOREPLICAS", "too few replicas are there: start them, or lower its min-replicas-to-write", True),
     ("Redis Cluster cannot be connected", f"no node of the cluster can be reached. {UNREACHED}", True),
-    ("CLUSTERDOWN", "the cluster has no node for some of its slots", True),
+    ("CLUSTERDOWN", "the cluster has no node for some of its slots: start those that are down", True),
     ("TRYAGAIN", "the cluster is moving this slot", True),
-    ("DB index is out of range", "the server has no database of that number", False),
-    ("SELECT is not allowed in cluster mode", "a cluster has only database 0", False),
+    ("DB index is out of range", "the server has no database of that number: choose a lower one", False),
+    ("SELECT is not allowed in cluster mode", "a cluster has only database 0: leave the number out", False),
 )
 
 
