@@ -114,9 +114,8 @@ async def test_the_storage_is_full(serve: Callable[..., Server]) -> None:
 
 
 async def test_a_message_that_is_too_big(store: NatsStore) -> None:
-    with pytest.raises(StoreError, match="max_payload") as caught:
+    with pytest.raises(UsageError, match="max_payload"):
         await store.enqueue([job(payload=bytes(2_000_000))])
-    assert not caught.value.transient
     assert await put(store), "and the connection is as good as before"
 
 
@@ -232,3 +231,19 @@ def test_an_address_that_cannot_be_right(url: str) -> None:
 async def test_a_store_that_is_not_open() -> None:
     with pytest.raises(StoreError, match="not open"):
         await NatsStore("nats://localhost").now()
+
+
+async def test_arguments_that_leave_no_room_for_the_story_of_their_job_are_refused(
+    serve: Callable[..., Server],
+) -> None:
+    """I15: a job that was taken in could not be put down any more."""
+    store = NatsStore(serve("max_payload: 100000").url)
+    await store.open()
+    assert store.room == 75_000
+    with pytest.raises(UsageError, match=r"'t'.*take 75,001 bytes.*room for 75,000.*max_payload"):
+        await store.enqueue([job(), job(task="t", payload=b"x" * 75_001)])
+    assert sum(queue.ready for queue in await store.queues()) == 0
+    await put(store, payload=b"x" * 75_000)
+    claim = await claim_one(store)
+    assert await store.settle([succeed(claim)]) == [True]
+    await store.close()

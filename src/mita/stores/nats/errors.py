@@ -56,7 +56,10 @@ def unreached(error: BaseException, where: str) -> StoreError:
 def refused(code: int, description: str) -> StoreError:
     """Our error for an answer of the JetStream API."""
     if code in _FULL:
-        return StoreError(f"NATS has no room: {description} ({code}). Raise its limits, or prune", transient=True)
+        return StoreError(
+            f"NATS has no room: {description} ({code}). Raise its limits, or keep ended jobs for a shorter time (keep=)",
+            transient=True,
+        )
     if code in _LASTING:
         return StoreError(f"{_LASTING[code]} ({description}, {code})", transient=False)
     return StoreError(f"NATS refused: {description} ({code})", transient=code in (10008, 10009, 10074, 10118, 10166))

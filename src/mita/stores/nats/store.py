@@ -103,7 +103,15 @@ class NatsStore:
     # ------------------------------------------------------------ jobs
 
     async def enqueue(self, jobs: Sequence[NewJob]) -> list[Receipt]:
-        return await intake.enqueue(self._in, jobs) if jobs else []
+        if not jobs:
+            return []
+        largest = max(jobs, key=lambda job: len(job.payload))
+        if len(largest.payload) > self.room:
+            raise UsageError(
+                f"task {largest.task!r}: the arguments take {len(largest.payload):,} bytes, and this NATS server has room "
+                f"for {self.room:,}; store the data elsewhere and pass its name, or raise the server's max_payload"
+            )
+        return await intake.enqueue(self._in, jobs)
 
     async def claim(self, queues: Sequence[str], limit: int, lease: Wait, worker: str) -> Turn:
         return await self._walk.claim(queues, limit, lease, worker)
