@@ -4,17 +4,13 @@ import asyncio
 import contextvars
 import threading
 import time
-from typing import Any
 
 import msgspec
 import pytest
 
 from mita import Abort, Job, Mita, Reschedule, Retry, Unavailable
-from mita.engine.keeper import Keeper
-from mita.engine.reports import Reports
 from mita.model.job import NewJob, State
 from mita.ports.ids import new_id
-from mita.ports.store import Store
 
 from .conftest import until, until_state, working
 
@@ -290,100 +286,6 @@ async def test_a_job_of_an_unknown_task_is_left_for_a_worker_that_knows_it(app: 
     assert (job.attempts, job.crashes, job.interruptions) == (0, 0, 0)
 
 
-async def test_progress_is_shown_and_kept_as_a_checkpoint_for_the_next_run(app: Mita) -> None:
-    seen: list[Any] = []
-
-    @app.task(retry=QUICK)
-    async def pages(job: Job) -> None:
-        seen.append(job.checkpoint)
-        if job.attempt == 1:
-            await job.progress(3, 10, "page 3")
-            raise RuntimeError("interrupted")
-
-    @app.task(retry=QUICK)
-    def pages_sync(job: Job) -> None:
-        seen.append(job.checkpoint)
-        if job.attempt == 1:
-            job.progress_sync(4, 10, "page 4")
-            raise RuntimeError("interrupted")
-
-    async with working(app):
-        for task in (pages, pages_sync):
-            await (await task.enqueue()).result(timeout=10)
-    assert [None if point is None else (point.done, point.total, point.message) for point in seen] == [
-        None,
-        (3, 10, "page 3"),
-        None,
-        (4, 10, "page 4"),
-    ]
-
-
-async def test_once_runs_once_across_retries(app: Mita) -> None:
-    charged = []
-
-    def charge() -> str:
-        charged.append(1)
-        return "receipt 7"
-
-    @app.task(retry=QUICK)
-    async def pay(job: Job) -> str:
-        receipt = await job.once("charge", charge)
-        if job.attempt < 3:
-            raise RuntimeError("after the charge")
-        return receipt
-
-    async with working(app):
-        assert await (await pay.enqueue()).result(timeout=10) == "receipt 7"
-    assert charged == [1]
-
-
-async def test_a_stopping_worker_lets_short_jobs_end_and_puts_long_ones_back(app: Mita) -> None:
-    started = asyncio.Semaphore(0)
-
-    @app.task
-    async def short() -> str:
-        started.release()
-        await asyncio.sleep(0.05)
-        return "done"
-
-    @app.task
-    async def long() -> None:
-        started.release()
-        await asyncio.sleep(60)
-
-    @app.task
-    async def never_started() -> None: ...
-
-    async with working(app, concurrency=2, grace=0.5) as worker:
-        handles = [await short.enqueue(), await long.enqueue()]
-        for _ in handles:
-            await asyncio.wait_for(started.acquire(), 10)
-        waiting = await never_started.enqueue()
-        worker.stop()
-    records = [await app.get(handle.id) for handle in (*handles, waiting)]
-    assert [record.state for record in records if record] == ["succeeded", "ready", "ready"]
-    assert [record.interruptions for record in records if record] == [0, 1, 0]
-    assert [record.attempts for record in records if record] == [0, 0, 0]
-
-
-async def test_a_second_stop_leaves_at_once(app: Mita) -> None:
-    started = asyncio.Event()
-
-    @app.task
-    async def long() -> None:
-        started.set()
-        await asyncio.sleep(60)
-
-    async with working(app, grace=20, lease=30) as worker:
-        handle = await long.enqueue()
-        await asyncio.wait_for(started.wait(), 10)
-        worker.stop()
-        worker.stop()
-    record = await app.get(handle.id)
-    assert record is not None
-    assert (record.state, record.interruptions) == ("ready", 1)
-
-
 async def test_a_worker_takes_only_what_it_can_start_soon(app: Mita) -> None:
     """I9: jobs that one worker cannot start are there for another."""
     release = asyncio.Event()
@@ -410,23 +312,6 @@ async def test_a_worker_takes_only_what_it_can_start_soon(app: Mita) -> None:
         await until(all_done)
 
 
-async def test_expired_leases_are_swept_and_counted_as_crashes(app: Mita) -> None:
-    @app.task(retry=QUICK)
-    async def work(job: Job) -> int:
-        return job.token
-
-    handle = await work.enqueue()
-    store = await app.open_store()
-    turn = await store.claim(["default"], 1, 50, "a worker that dies")
-    assert len(turn.claims) == 1
-    async with working(app, lease=1):
-        assert await handle.result(timeout=20) > turn.claims[0].token
-        record = await app.get(handle.id)
-    await store.close()
-    assert record is not None
-    assert (record.crashes, record.attempts) == (1, 0)
-
-
 async def test_a_worker_of_all_queues_hears_of_new_ones(app: Mita) -> None:
     @app.task(queue="brand-new")
     async def work() -> str:
@@ -448,143 +333,3 @@ async def test_a_worker_serves_only_its_queues(app: Mita) -> None:
         record = await app.get(elsewhere.id)
     assert record is not None
     assert record.state == "ready"
-
-
-async def test_a_lost_lease_stops_the_run_and_its_verdict_counts_for_nothing(
-    app: Mita, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """I3: as if the worker's heartbeats no longer reached the store."""
-    ended: list[str] = []
-    runs: list[int] = []
-
-    @app.task(retry=QUICK)
-    async def work(job: Job) -> str:
-        runs.append(job.token)
-        if len(runs) > 1:
-            return "the heir's"
-        try:
-            await asyncio.sleep(60)
-        except asyncio.CancelledError:
-            ended.append("told")
-        return "too late"
-
-    async def not_heard(self: Keeper, store: Store) -> None: ...
-
-    monkeypatch.setattr(Keeper, "_beat", not_heard)
-    async with working(app, lease=0.6):
-        handle = await work.enqueue()
-        assert await handle.result(timeout=20) == "the heir's"
-        record = await app.get(handle.id)
-    assert ended == ["told"]
-    assert record is not None
-    assert (record.crashes, record.attempts) == (1, 0)
-
-
-async def test_a_worker_whose_keeper_dies_leaves_with_the_error(app: Mita, monkeypatch: pytest.MonkeyPatch) -> None:
-    """I12: leases that nobody keeps would run out one after the other, and its jobs run twice."""
-    ended: list[str] = []
-    died = threading.Event()
-
-    @app.task
-    async def work() -> None:
-        while not died.is_set():  # noqa: ASYNC110 - it dies on another thread
-            await asyncio.sleep(0.01)
-        await asyncio.sleep(0.2)
-        ended.append("work")
-
-    async def broken(self: Keeper, store: Store) -> None:
-        if self._crew.held:
-            died.set()
-            raise ZeroDivisionError("a mistake of ours")
-
-    monkeypatch.setattr(Keeper, "_beat", broken)
-    await work.enqueue()
-    with pytest.raises(ZeroDivisionError):
-        async with asyncio.timeout(20):
-            await app.worker(lease=0.3, grace=5).run()
-    assert ended == ["work"], "what ran came to its end within the grace time"
-
-
-async def test_progress_is_written_seldom_but_the_last_word_is_kept(app: Mita, monkeypatch: pytest.MonkeyPatch) -> None:
-    """I14: and a run that failed is gone on with from where it really was."""
-    store = await app._store_here()
-    written: list[int] = []
-    write = type(store).progress
-
-    async def counted(self: Any, reports: Any) -> Any:
-        written.append(len(reports))
-        return await write(self, reports)
-
-    monkeypatch.setattr(type(store), "progress", counted)
-    went_on: list[float | None] = []
-
-    @app.task(retry=QUICK)
-    async def crawl(job: Job) -> None:
-        went_on.append(job.checkpoint.done if job.checkpoint else None)
-        for page in range(1, 101):
-            await job.progress(page, 100, f"page {page}")
-        if job.attempt == 1:
-            raise RuntimeError("cut off")
-
-    @app.task(retry=QUICK)
-    def crawl_sync(job: Job) -> None:
-        went_on.append(job.checkpoint.done if job.checkpoint else None)
-        for page in range(1, 101):
-            job.progress_sync(page, 100, f"page {page}")
-        if job.attempt == 1:
-            raise RuntimeError("cut off")
-
-    async with working(app):
-        for task in (crawl, crawl_sync):
-            handle = await task.enqueue()
-            record = await until_state(app, handle.id, "succeeded")
-            assert record.progress == (100, 100, "page 100")
-    assert went_on == [None, 100, None, 100]
-    assert len(written) < 200, "four runs of a hundred reports each"
-
-
-@pytest.mark.parametrize("how", ["cancel", "time"])
-async def test_a_last_word_that_cannot_be_written_does_not_hold_up_the_ending(
-    how: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    app, stuck = Mita("memory://"), asyncio.Event()
-
-    async def hang(self: Reports) -> None:
-        stuck.set()
-        await asyncio.sleep(60)
-
-    monkeypatch.setattr(Reports, "close", hang)
-    if how == "time":
-        monkeypatch.setattr("mita.engine.execution.LONGEST_LAST_WORD", 0.01)
-
-    @app.task
-    async def crawl(job: Job) -> str:
-        await job.progress(1, 1)
-        return "done"
-
-    async with app, working(app):
-        handle = await crawl.enqueue()
-        await stuck.wait()
-        if how == "cancel":
-            await app.cancel(handle.id)
-        await until_state(app, handle.id, "cancelled" if how == "cancel" else "succeeded")
-
-
-async def test_progress_of_a_long_step_reaches_its_readers(app: Mita) -> None:
-    seen = asyncio.Event()
-
-    @app.task
-    async def crawl(job: Job) -> None:
-        for page in range(1, 4):
-            await job.progress(page, 4)
-        await seen.wait()
-
-    async with working(app):
-        handle = await crawl.enqueue()
-
-        async def shown() -> bool:
-            record = await app.get(handle.id)
-            return record is not None and record.progress is not None and record.progress.done == 3
-
-        await until(shown)
-        seen.set()

@@ -1,0 +1,133 @@
+"""Leases that end, and workers that leave: what becomes of their jobs."""
+
+import asyncio
+import threading
+
+import pytest
+
+from mita import Job, Mita, Retry
+from mita.engine.keeper import Keeper
+from mita.ports.store import Store
+
+from .conftest import working
+
+QUICK = Retry(max_retries=2, base=0.001, cap=0.002)
+
+
+async def test_a_stopping_worker_lets_short_jobs_end_and_puts_long_ones_back(app: Mita) -> None:
+    started = asyncio.Semaphore(0)
+
+    @app.task
+    async def short() -> str:
+        started.release()
+        await asyncio.sleep(0.05)
+        return "done"
+
+    @app.task
+    async def long() -> None:
+        started.release()
+        await asyncio.sleep(60)
+
+    @app.task
+    async def never_started() -> None: ...
+
+    async with working(app, concurrency=2, grace=0.5) as worker:
+        handles = [await short.enqueue(), await long.enqueue()]
+        for _ in handles:
+            await asyncio.wait_for(started.acquire(), 10)
+        waiting = await never_started.enqueue()
+        worker.stop()
+    records = [await app.get(handle.id) for handle in (*handles, waiting)]
+    assert [record.state for record in records if record] == ["succeeded", "ready", "ready"]
+    assert [record.interruptions for record in records if record] == [0, 1, 0]
+    assert [record.attempts for record in records if record] == [0, 0, 0]
+
+
+async def test_a_second_stop_leaves_at_once(app: Mita) -> None:
+    started = asyncio.Event()
+
+    @app.task
+    async def long() -> None:
+        started.set()
+        await asyncio.sleep(60)
+
+    async with working(app, grace=20, lease=30) as worker:
+        handle = await long.enqueue()
+        await asyncio.wait_for(started.wait(), 10)
+        worker.stop()
+        worker.stop()
+    record = await app.get(handle.id)
+    assert record is not None
+    assert (record.state, record.interruptions) == ("ready", 1)
+
+
+async def test_expired_leases_are_swept_and_counted_as_crashes(app: Mita) -> None:
+    @app.task(retry=QUICK)
+    async def work(job: Job) -> int:
+        return job.token
+
+    handle = await work.enqueue()
+    store = await app.open_store()
+    turn = await store.claim(["default"], 1, 50, "a worker that dies")
+    assert len(turn.claims) == 1
+    async with working(app, lease=1):
+        assert await handle.result(timeout=20) > turn.claims[0].token
+        record = await app.get(handle.id)
+    await store.close()
+    assert record is not None
+    assert (record.crashes, record.attempts) == (1, 0)
+
+
+async def test_a_lost_lease_stops_the_run_and_its_verdict_counts_for_nothing(
+    app: Mita, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """I3: as if the worker's heartbeats no longer reached the store."""
+    ended: list[str] = []
+    runs: list[int] = []
+
+    @app.task(retry=QUICK)
+    async def work(job: Job) -> str:
+        runs.append(job.token)
+        if len(runs) > 1:
+            return "the heir's"
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            ended.append("told")
+        return "too late"
+
+    async def not_heard(self: Keeper, store: Store) -> None: ...
+
+    monkeypatch.setattr(Keeper, "_beat", not_heard)
+    async with working(app, lease=0.6):
+        handle = await work.enqueue()
+        assert await handle.result(timeout=20) == "the heir's"
+        record = await app.get(handle.id)
+    assert ended == ["told"]
+    assert record is not None
+    assert (record.crashes, record.attempts) == (1, 0)
+
+
+async def test_a_worker_whose_keeper_dies_leaves_with_the_error(app: Mita, monkeypatch: pytest.MonkeyPatch) -> None:
+    """I12: leases that nobody keeps would run out one after the other, and its jobs run twice."""
+    ended: list[str] = []
+    died = threading.Event()
+
+    @app.task
+    async def work() -> None:
+        while not died.is_set():  # noqa: ASYNC110 - it dies on another thread
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.2)
+        ended.append("work")
+
+    async def broken(self: Keeper, store: Store) -> None:
+        if self._crew.held:
+            died.set()
+            raise ZeroDivisionError("a mistake of ours")
+
+    monkeypatch.setattr(Keeper, "_beat", broken)
+    await work.enqueue()
+    with pytest.raises(ZeroDivisionError):
+        async with asyncio.timeout(20):
+            await app.worker(lease=0.3, grace=5).run()
+    assert ended == ["work"], "what ran came to its end within the grace time"

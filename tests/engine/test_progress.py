@@ -1,0 +1,145 @@
+"""What a run tells of itself while it runs, and what the next one finds."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from mita import Job, Mita, Retry
+from mita.engine.reports import Reports
+
+from .conftest import until, until_state, working
+
+QUICK = Retry(max_retries=2, base=0.001, cap=0.002)
+
+
+async def test_progress_is_shown_and_kept_as_a_checkpoint_for_the_next_run(app: Mita) -> None:
+    seen: list[Any] = []
+
+    @app.task(retry=QUICK)
+    async def pages(job: Job) -> None:
+        seen.append(job.checkpoint)
+        if job.attempt == 1:
+            await job.progress(3, 10, "page 3")
+            raise RuntimeError("interrupted")
+
+    @app.task(retry=QUICK)
+    def pages_sync(job: Job) -> None:
+        seen.append(job.checkpoint)
+        if job.attempt == 1:
+            job.progress_sync(4, 10, "page 4")
+            raise RuntimeError("interrupted")
+
+    async with working(app):
+        for task in (pages, pages_sync):
+            await (await task.enqueue()).result(timeout=10)
+    assert [None if point is None else (point.done, point.total, point.message) for point in seen] == [
+        None,
+        (3, 10, "page 3"),
+        None,
+        (4, 10, "page 4"),
+    ]
+
+
+async def test_once_runs_once_across_retries(app: Mita) -> None:
+    charged = []
+
+    def charge() -> str:
+        charged.append(1)
+        return "receipt 7"
+
+    @app.task(retry=QUICK)
+    async def pay(job: Job) -> str:
+        receipt = await job.once("charge", charge)
+        if job.attempt < 3:
+            raise RuntimeError("after the charge")
+        return receipt
+
+    async with working(app):
+        assert await (await pay.enqueue()).result(timeout=10) == "receipt 7"
+    assert charged == [1]
+
+
+async def test_progress_is_written_seldom_but_the_last_word_is_kept(app: Mita, monkeypatch: pytest.MonkeyPatch) -> None:
+    """I14: and a run that failed is gone on with from where it really was."""
+    store = await app._store_here()
+    written: list[int] = []
+    write = type(store).progress
+
+    async def counted(self: Any, reports: Any) -> Any:
+        written.append(len(reports))
+        return await write(self, reports)
+
+    monkeypatch.setattr(type(store), "progress", counted)
+    went_on: list[float | None] = []
+
+    @app.task(retry=QUICK)
+    async def crawl(job: Job) -> None:
+        went_on.append(job.checkpoint.done if job.checkpoint else None)
+        for page in range(1, 101):
+            await job.progress(page, 100, f"page {page}")
+        if job.attempt == 1:
+            raise RuntimeError("cut off")
+
+    @app.task(retry=QUICK)
+    def crawl_sync(job: Job) -> None:
+        went_on.append(job.checkpoint.done if job.checkpoint else None)
+        for page in range(1, 101):
+            job.progress_sync(page, 100, f"page {page}")
+        if job.attempt == 1:
+            raise RuntimeError("cut off")
+
+    async with working(app):
+        for task in (crawl, crawl_sync):
+            handle = await task.enqueue()
+            record = await until_state(app, handle.id, "succeeded")
+            assert record.progress == (100, 100, "page 100")
+    assert went_on == [None, 100, None, 100]
+    assert len(written) < 200, "four runs of a hundred reports each"
+
+
+@pytest.mark.parametrize("how", ["cancel", "time"])
+async def test_a_last_word_that_cannot_be_written_does_not_hold_up_the_ending(
+    how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app, stuck = Mita("memory://"), asyncio.Event()
+
+    async def hang(self: Reports) -> None:
+        stuck.set()
+        await asyncio.sleep(60)
+
+    monkeypatch.setattr(Reports, "close", hang)
+    if how == "time":
+        monkeypatch.setattr("mita.engine.execution.LONGEST_LAST_WORD", 0.01)
+
+    @app.task
+    async def crawl(job: Job) -> str:
+        await job.progress(1, 1)
+        return "done"
+
+    async with app, working(app):
+        handle = await crawl.enqueue()
+        await stuck.wait()
+        if how == "cancel":
+            await app.cancel(handle.id)
+        await until_state(app, handle.id, "cancelled" if how == "cancel" else "succeeded")
+
+
+async def test_progress_of_a_long_step_reaches_its_readers(app: Mita) -> None:
+    seen = asyncio.Event()
+
+    @app.task
+    async def crawl(job: Job) -> None:
+        for page in range(1, 4):
+            await job.progress(page, 4)
+        await seen.wait()
+
+    async with working(app):
+        handle = await crawl.enqueue()
+
+        async def shown() -> bool:
+            record = await app.get(handle.id)
+            return record is not None and record.progress is not None and record.progress.done == 3
+
+        await until(shown)
+        seen.set()
