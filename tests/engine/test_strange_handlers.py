@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from mita import Job, JobFailed, Mita, Reschedule, Retry
+from mita.model.policy import Jitter
 
 from .conftest import until_state, working
 
@@ -116,3 +117,21 @@ async def test_a_large_result_is_kept_where_there_is_room(app: Mita) -> None:
         job = await large.enqueue()
         assert len(await job.result(timeout=20)) == 600_000
         await until_state(app, job.id, "succeeded")
+
+
+async def test_a_backoff_function_may_say_anything(app: Mita) -> None:
+    async def failing(task: Any) -> None:
+        job = await task.enqueue()
+        async with working(app):
+            await until_state(app, job.id, "scheduled")
+
+    for wait in (1e300, float("inf"), float("nan"), "soon", -5):
+        retry = Retry(max_retries=1, base=3600, jitter=Jitter.NONE, cap=3600, wait=lambda *_, wait=wait: wait)
+
+        @app.task(name=f"fails-{wait}".replace("+", ""), retry=retry)
+        async def fails(job: Job) -> None:
+            if job.attempt > 1:
+                raise Reschedule(after=3600)
+            raise ValueError("once")
+
+        await failing(fails)

@@ -3,13 +3,15 @@
 from random import Random
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mita.errors import UsageError
-from mita.model.policy import Jitter, Retry
+from mita.model.policy import Jitter, JobOptions, Retry
 from mita.model.time import SECOND
+from mita.rules.options import options_of
 from mita.rules.retry import backoff, ceiling
 
 from .given import retries
@@ -124,3 +126,9 @@ def test_a_budget_that_is_none_is_refused_by_name(options: dict[str, Any]) -> No
 def test_waits_may_be_a_list() -> None:
     wanted: Any = [1, 10, 60]
     assert hash(Retry(waits=wanted)) == hash(Retry(waits=(1, 10, 60)))
+
+
+def test_stored_settings_that_this_version_would_refuse_are_taken_as_the_defaults() -> None:
+    """I15: a newer version may allow more."""
+    for stored in ({"retry": {"max_retries": 1_000_000}}, {"retry": {"jitter": "triangular"}}, {"retry": 3}, "nonsense"):
+        assert options_of(msgspec.msgpack.encode(stored)) == JobOptions()

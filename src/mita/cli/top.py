@@ -19,7 +19,8 @@ from .table import Table, draw
 from .values import count, wait
 from .words import printable
 
-ENTER, LEAVE = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"  # a screen of its own, without a cursor
+# A screen of its own, without a cursor, on which a line that is too long is cut and not wrapped.
+ENTER, LEAVE = "\x1b[?1049h\x1b[?25l\x1b[?7l", "\x1b[?7h\x1b[?25h\x1b[?1049l"
 HOME, REST_OF_LINE, REST_OF_SCREEN = "\x1b[H", "\x1b[K", "\x1b[J"
 LEAST_INTERVAL = 0.1
 LONGEST_LOOK = 5.0  # seconds after which a store counts as away that does not even say no

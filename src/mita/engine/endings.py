@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from mita.model.job import Claim
 from mita.model.outcome import Ending, Moved, Raised, Refused
-from mita.model.time import SECOND
+from mita.model.time import LONGEST, SECOND
 from mita.rules.options import options_of
 from mita.rules.text import writable
 from mita.tasks import Abort, Reschedule, Task, Unavailable
@@ -62,7 +62,7 @@ def _own_wait(task: Task[Any, Any], claim: Claim, error: BaseException) -> int |
     if isinstance(retry.wait, msgspec.UnsetType) or options_of(claim.options).retry != replace(retry, wait=msgspec.UNSET):
         return None
     try:
-        return max(0, round(retry.wait(claim.attempts + 1, error) * SECOND))
+        return min(max(0, round(retry.wait(claim.attempts + 1, error) * SECOND)), LONGEST)
     except Exception:  # it is the user's code, and may raise anything
         trace = not is_secret(task, claim)  # it would tell of the handler's error too
         log.error("the backoff function of task %s failed; the usual wait is taken", claim.task, exc_info=trace)

@@ -4,6 +4,7 @@ from functools import lru_cache
 
 import msgspec
 
+from mita.errors import UsageError
 from mita.model.policy import JobOptions
 
 _decode_options = msgspec.msgpack.Decoder(JobOptions).decode
@@ -15,5 +16,5 @@ def options_of(packed: bytes) -> JobOptions:
     as the defaults: a job is never lost over its settings."""
     try:
         return _decode_options(packed) if packed else JobOptions()
-    except (msgspec.MsgspecError, ValueError):
+    except (msgspec.MsgspecError, ValueError, UsageError):  # the last: what a newer version allows
         return JobOptions()
