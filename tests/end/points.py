@@ -15,8 +15,8 @@ from mita.model.outcome import Counter
 from mita.place import Place
 from mita.ports.store import Store
 from mita.stores.nats import NatsStore
+from mita.stores.nats import homes as nats_homes
 from mita.stores.nats import repeats as nats_repeats
-from mita.stores.nats import tx as nats_tx
 from mita.stores.sqlite.tx import Tx
 
 from .jobs import Here, die
@@ -126,7 +126,7 @@ def _deadly(name: str, point: Point, act: Callable[..., Any]) -> Callable[..., A
 
 def _arm_steps(name: str, where: str) -> None:
     """Every JetStream store that is opened from now on dies there."""
-    nats_tx.SAFETY = 2000  # until the server makes good for a ticket that was never written: half a minute, but for this
+    nats_homes.SAFETY = 2000  # until the server makes good for a ticket that was never written: half a minute, but for this
     nats_repeats.TOGETHER = 0  # as if no firing fitted into a batch
     opened = NatsStore.open
 

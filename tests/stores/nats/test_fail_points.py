@@ -10,7 +10,7 @@ from mita.model.job import NewJob, State
 from mita.model.outcome import Answer, Move, Rank
 from mita.model.repeat import Firing, Repeat
 from mita.model.time import HOUR, NOW, When
-from mita.stores.nats import NatsStore, pulls, schema, tx, walk
+from mita.stores.nats import NatsStore, homes, pulls, schema, walk
 from mita.stores.nats import claims as claiming
 from mita.stores.nats.errors import NoAnswer
 from mita.stores.nats.messages import Out
@@ -38,7 +38,7 @@ class Died(BaseException):
 
 @pytest.fixture(autouse=True)
 def _quicker(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tx, "SAFETY", 1000)
+    monkeypatch.setattr(homes, "SAFETY", 1000)
     monkeypatch.setattr(schema, "ACK_WAIT", 1)
 
 

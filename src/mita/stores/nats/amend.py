@@ -11,9 +11,10 @@ from mita.rules.states import allowed
 
 from . import indexes
 from .context import Context
+from .homes import Place
 from .intake import open_lines
 from .records import Record, noted
-from .tx import Place, Tx, transact
+from .tx import Tx, transact
 
 AT_ONCE = 16
 COUNTERS_AT_ZERO = {"attempts": 0, "reschedules": 0, "busy": 0, "interruptions": 0, "crashes": 0}

@@ -11,11 +11,12 @@ from mita.rules.states import TERMINAL
 
 from . import indexes, waiters
 from .context import Context
+from .homes import TTL, seconds
 from .messages import Out
 from .reads import Found
 from .records import Presence, Record, pack, read_record
 from .removal import remove
-from .tx import TTL, Tx, seconds, transact
+from .tx import Tx, transact
 
 LOOK_AT = 2000  # homes that a prune looks at, at the least: the server itself forgets what has expired, in time
 

@@ -8,6 +8,8 @@ dropped. Before both goes one record that lists the jobs claimed together, for t
 A job with a resource key is claimed, blocked or turned away together with its key's record, in one atomic batch.
 """
 
+import asyncio
+
 from msgspec.structs import replace
 
 from mita.model.job import Claim, State, WhenBusy
@@ -18,11 +20,12 @@ from . import indexes, waiters
 from .batches import Batches
 from .context import Context
 from .errors import NoAnswer
+from .homes import EXPECT, Place, about_to_fire, locate
 from .messages import Out
 from .portions import side_by_side
 from .pulls import Ticket, acknowledge
 from .records import Record, Ref, as_claim, noted, pack
-from .tx import EXPECT, Place, Tx, about_to_fire, locate, transact
+from .tx import Tx, transact
 
 TOGETHER = 150  # jobs with keys in one batch: blocking one is up to five messages of the thousand a batch may have
 
@@ -162,8 +165,7 @@ async def _take_keyed(
 async def _sort_out(tx: Tx, tickets: list[Ticket], lease: Wait, worker: str) -> tuple[list[Place], list[Busy]]:
     """Start those whose key is free, turn the others away; the started ones, and those."""
     subjects = tx.context.subjects
-    places = await tx.jobs(ticket.record.id for ticket in tickets)
-    await tx.see(
+    around = [
         subject
         for ticket in tickets
         for subject in (
@@ -171,7 +173,8 @@ async def _sort_out(tx: Tx, tickets: list[Ticket], lease: Wait, worker: str) -> 
             subjects.key(ticket.record.queue, ticket.record.resource or ""),
             subjects.waiter(ticket.record.queue, ticket.record.resource or "", ticket.record.priority, ticket.record.id),
         )
-    )
+    ]
+    places, _ = await asyncio.gather(tx.jobs(ticket.record.id for ticket in tickets), tx.see(around))
     taken: list[Place] = []
     away: list[Busy] = []
     for ticket, place in zip(tickets, places, strict=True):

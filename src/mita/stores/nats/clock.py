@@ -54,8 +54,8 @@ class ServerClock:
         return (self.exact() - time.time_ns()) / 1e9
 
     def age(self, n: int) -> range:
-        """Places in the order of arrival for `n` jobs: the time in microseconds, and never one twice from here."""
-        first = max(self._age + 1, self.exact() // 1000)
+        """Places in the order of arrival for `n` jobs: the time in nanoseconds, and never one twice from here."""
+        first = max(self._age + 1, self.exact())
         self._age = first + n - 1
         return range(first, first + n)
 

@@ -8,6 +8,7 @@ from mita.model.job import State
 from mita.model.time import Wait
 from mita.rules.states import TERMINAL
 
+from .homes import TTL, Place, seconds
 from .records import (
     KeyRecord,
     QueueRecord,
@@ -19,7 +20,7 @@ from .records import (
     read_queue,
     read_reservation,
 )
-from .tx import TTL, Place, Tx, seconds
+from .tx import Tx
 
 
 async def change(tx: Tx, place: Place, **changes: Any) -> Record:

@@ -16,9 +16,10 @@ from mita.model.job import NewJob, Receipt
 from . import indexes, schema
 from .context import Context
 from .errors import NoAnswer
+from .homes import EXPECT_AT, Place, home_message, locate, soon
 from .messages import Out
 from .records import Record, as_record, pack
-from .tx import EXPECT_AT, Place, Tx, home_message, locate, soon, transact
+from .tx import Tx, transact
 
 CHUNK = 1000
 TOGETHER = 200  # jobs with unique keys in one batch: each is two or three messages of the thousand a batch may have
@@ -69,7 +70,7 @@ async def _take_in_with_care(context: Context, records: Sequence[Record]) -> dic
 
 
 def _is_this(record: Record, place: Place) -> bool:
-    """It was stored when nobody said so: no two jobs have come at the same microsecond with the same id."""
+    """It was stored when nobody said so: no two jobs have come at the same nanosecond with the same id."""
     return place.record is not None and (place.record.age, place.record.created) == (record.age, record.created)
 
 

@@ -19,6 +19,7 @@ from mita.ports.store import Memo
 from . import indexes, waiters
 from .batches import Batches
 from .context import Context
+from .homes import EXPECT, TTL, seconds
 from .messages import Out
 from .reads import Found
 from .records import (
@@ -36,7 +37,7 @@ from .records import (
 )
 from .removal import remove_left_tickets, remove_some_time
 from .settle import holds
-from .tx import EXPECT, TTL, Tx, seconds, transact
+from .tx import Tx, transact
 from .walk import end_holds
 
 TRIES = 20

@@ -11,6 +11,7 @@ from mita.model.view import Holder, JobFilter, Page, QueueView, ResourceView, Wo
 from mita.rules.matching import matches, shown_as
 
 from .context import Context
+from .homes import Place, locate
 from .records import (
     Glance,
     KeyRecord,
@@ -24,7 +25,7 @@ from .records import (
     timeline,
 )
 from .subjects import name
-from .tx import Place, Tx, locate
+from .tx import Tx
 
 LOOK_AT = 200  # jobs read at once for a page
 

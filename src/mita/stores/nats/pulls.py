@@ -18,7 +18,7 @@ ELECTION = 0.5  # seconds for which a line without a leader is asked again, befo
 A_MOMENT = 0.005
 
 
-class Ticket(Struct):
+class Ticket(Struct, gc=False):
     """A job in a worker's hands: not claimed yet, and given to another in a few seconds if nothing is done about it."""
 
     reply: bytes

@@ -13,13 +13,13 @@ from mita.model.view import WorkerView
 from mita.rules.timeline import lengthened, told
 
 
-class Record(Struct, array_like=True):
+class Record(Struct, array_like=True, gc=False):
     """A job, and what only this store knows of it.
 
     The fields up to `expires` are those of `Job`, in its order. `age` is its place in the order of arrival. `home`, in a
     ticket of the ready line, is the sequence of the home record it stands for (0: there was none). `gone` marks a job that
     is forgotten already and only keeps late tickets of its own from running it again. `fires` is when the server moves a
-    home that is a schedule.
+    home that is a schedule. The collector need not look at it: it holds nothing that could hold it.
     """
 
     id: str
@@ -133,7 +133,7 @@ class Claimed(Struct, array_like=True):
     homes: tuple[str, ...]
 
 
-class Ref(Struct, frozen=True, array_like=True):
+class Ref(Struct, frozen=True, array_like=True, gc=False):
     """What a claim must know to be put down from any store object: where it stands, and the record as it was claimed."""
 
     home: str

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 
 from .context import Context
+from .homes import locate
 from .messages import Out
-from .tx import locate
 
 
 def _removal(context: Context, seq: int) -> Out:

@@ -15,9 +15,10 @@ from mita.ports.store import REPEATS
 from mita.rules.spec import edited
 
 from .context import Context
+from .homes import TTL, seconds
 from .intake import admit, enqueue, open_lines
 from .records import LockHeld, as_record, pack, read_lock, read_repeat
-from .tx import TTL, Tx, seconds, transact
+from .tx import Tx, transact
 
 OVER = {RepeatState.FINISHED, RepeatState.PARKED}
 TOGETHER = 250  # jobs in one batch: with a unique key each is two messages of the thousand a batch may have

@@ -3,9 +3,10 @@
 A plain job (no keys) takes one publish: its home record, if nobody has written it since the claim. If somebody has (an
 extension, a wish, a report of progress, or an heir) it is read again and done with care. Jobs with keys are put down, their
 keys freed and the next waiter woken in one atomic batch. A job that goes back to the line now takes a ticket as a second
-step; a crash between the two is made good by the server (see `tx`).
+step; a crash between the two is made good by the server (see `homes`).
 """
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,11 +19,12 @@ from mita.rules.states import TERMINAL
 
 from . import indexes, waiters
 from .context import Context
+from .homes import EXPECT, GONE, Place, home_message, soon, ticket_message
 from .messages import Out
 from .portions import side_by_side
 from .records import Record, Ref, noted
 from .removal import remove_left_tickets
-from .tx import EXPECT, GONE, Place, Tx, home_message, soon, ticket_message, transact
+from .tx import Tx, transact
 
 TOGETHER = 150  # jobs with keys in one batch: each is up to six messages of the thousand a batch may have
 
@@ -104,10 +106,12 @@ def _is_forgotten(record: Record, verdict: Verdict) -> bool:
 
 async def _settle_some(tx: Tx, settlements: Sequence[Settlement]) -> list[bool]:
     subjects = tx.context.subjects
-    await tx.jobs(settlement.claim.id for settlement in settlements)
     claims = [settlement.claim for settlement in settlements]
-    await tx.see(subjects.unique(claim.queue, claim.unique) for claim in claims if claim.unique is not None)
-    await waiters.look_ahead(tx, [(claim.queue, claim.resource) for claim in claims if claim.resource is not None])
+    await asyncio.gather(
+        tx.jobs(claim.id for claim in claims),
+        tx.see(subjects.unique(claim.queue, claim.unique) for claim in claims if claim.unique is not None),
+        waiters.look_ahead(tx, [(claim.queue, claim.resource) for claim in claims if claim.resource is not None]),
+    )
     return [await _settle_one(tx, settlement) for settlement in settlements]
 
 

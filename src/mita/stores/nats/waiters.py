@@ -12,10 +12,11 @@ from msgspec.structs import replace
 from mita.model.job import State
 from mita.model.time import Moment
 
+from .homes import Place
 from .indexes import change, key_of, on_hold, put_queue, queue_of
 from .reads import Found, TooMany
 from .records import Waiter, read_waiter
-from .tx import Place, Tx
+from .tx import Tx
 
 SOME = 20
 IN_ONE_QUESTION = 500  # waiters: half of what the server gives in one answer, for those that left a moment ago are in it too

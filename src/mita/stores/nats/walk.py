@@ -14,9 +14,10 @@ from . import indexes, schema, waiters
 from .batches import Batches
 from .claims import take
 from .context import Context, Line
+from .homes import locate
 from .pulls import Ticket, give_back, pull
 from .records import QueueRecord, read_queue, read_record
-from .tx import Tx, locate, transact
+from .tx import Tx, transact
 
 SLICE = 250  # tickets in one pull
 A_MOMENT: Wait = 10
