@@ -28,7 +28,7 @@ from mita.watch.notes import Amended, Enqueued
 
 from .evidence import gather
 from .filters import cursor, job_filter, page_size
-from .intake import check_calls, new_jobs, unknown_job
+from .intake import check_calls, in_parts, new_jobs, unknown_job
 from .patterns import RepeatChoices
 from .record import job_record, result
 from .repeats import Repeats
@@ -101,8 +101,7 @@ class Client:
     def _send(self, calls: Sequence[Call[Any]], headers: bytes) -> Coroutine[Any, Any, list[Handle[Any]]]:
         if len(calls) <= MOST:
             return self._take_in(new_jobs(calls, headers))
-        parts = (calls[start : start + MOST] for start in range(0, len(calls), MOST))
-        return one_ahead((new_jobs(part, headers) for part in parts), self._take_in)
+        return one_ahead(in_parts(calls, headers), self._take_in)
 
     async def _take_in(self, jobs: list[NewJob]) -> list[Handle[Any]]:
         store = await self._store()

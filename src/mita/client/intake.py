@@ -1,6 +1,6 @@
 """From calls to jobs."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from mita.errors import UsageError
@@ -8,6 +8,7 @@ from mita.model.job import NewJob
 from mita.model.pattern import JobTemplate
 from mita.model.time import NOW
 from mita.ports.ids import new_ids
+from mita.rules.pace import MOST
 from mita.tasks import Call
 
 
@@ -32,6 +33,12 @@ def new_jobs(calls: Sequence[Call[Any]], headers: bytes = b"") -> list[NewJob]:
         )
         for id, call in zip(new_ids(len(calls)), calls, strict=True)
     ]
+
+
+def in_parts(calls: Sequence[Call[Any]], headers: bytes = b"") -> Iterator[list[NewJob]]:
+    """As many at a time as a store takes in one call; each part is made when it is asked for."""
+    for start in range(0, len(calls), MOST):
+        yield new_jobs(calls[start : start + MOST], headers)
 
 
 def template(call: Call[Any]) -> JobTemplate:

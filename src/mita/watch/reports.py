@@ -1,7 +1,6 @@
 """What callers do is reported as well: to whoever watches in this process, and through the store to those who listen."""
 
 import asyncio
-from weakref import WeakKeyDictionary
 
 from msgspec.structs import replace
 
@@ -17,7 +16,7 @@ class Reports:
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
-        self._heralds: WeakKeyDictionary[Store, Herald] = WeakKeyDictionary()
+        self._heralds: dict[Store, Herald] = {}
 
     def tell(self, store: Store, note: Note) -> None:
         """On the store's own loop."""

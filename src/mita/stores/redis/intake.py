@@ -23,7 +23,7 @@ def enqueue(room: Room, jobs: Sequence[NewJob]) -> Coroutine[Any, Any, list[Rece
         return _over_nodes(room, jobs)
     if len(jobs) <= SLICE:
         return _take_in(room, _ask(room, jobs))
-    return one_ahead((_ask(room, part) for part in parts(jobs, SLICE)), partial(_take_in, room))
+    return one_ahead(map(partial(_ask, room), parts(jobs, SLICE)), partial(_take_in, room))
 
 
 class _Ask(Struct, frozen=True, gc=False):
@@ -54,13 +54,13 @@ async def _take_in(room: Room, ask: _Ask) -> list[Receipt]:
         *ask.items,
         doubt=doubt,
     )
+    receipts = [Receipt(job.id) for job in jobs]
     if said == 0:
-        return [Receipt(job.id) for job in jobs]
+        return receipts
     refused, new = said
     if new and room.cluster:
         room.known -= {job.queue for job in jobs}
         await room.register({job.queue for job in jobs})
-    receipts = [Receipt(job.id) for job in jobs]
     for position, there in zip(refused[::2], refused[1::2], strict=True):
         id = there.decode()
         # After a cut connection, the job that is there is most likely the one this very call made.

@@ -6,12 +6,11 @@
 --       include/intake)
 -- gives {position, id, …} of the jobs that were not taken in and those that are there instead, and 1 if a queue is new;
 --       0 when there is neither
+-- include lone
 -- include calls
--- tails calls
 local now, calls, number, fresh = clock(ARGV[1]), KEYS[1] .. CALLS .. ARGV[4], ARGV[5], ARGV[6] == '1'
 local before = done_before(calls, number)
 if before then return { before, 0 } end
--- include plain
 -- include keys
 -- include record
 -- include places

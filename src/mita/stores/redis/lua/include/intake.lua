@@ -134,7 +134,7 @@ local function take_in(queues, registry, kinds, items, now, fresh)
     local n, meta = tonumber(kinds[i]), kinds[i + 1]
     local kind = known_kinds[meta] or kind_of(queues, meta, now)
     local wanted = wanted_of(kind, items, at, n, known, refused)
-    age = put(wanted, 1, now, kind.due, kind.priority, kind.flag, kind.score, age, kind.q.fixed, kind.line)
+    age = put(wanted, now, kind.due, kind.priority, kind.flag, kind.score, age, kind.q.fixed, kind.line)
     known_kinds[meta], kind.q.age = kind, age
     at = at + n * 2
   end

@@ -1,16 +1,14 @@
 -- Making the fixed halves and the handles of new jobs (see include/record), and gathering them for one write.
 
+-- include layout
 local pack_struct, char = struct.pack, string.char
 
-local NEWEST = '>I8I8' -- what a queue remembers of its newest job: its age, and when it came
-
--- Adds to `fixed` and to `line` what stands among `items` from `at` on, jobs of one kind, with `score` before each handle if
+-- Adds to `fixed` and to `line` what stands among `items`, jobs of one kind, with `score` before each handle if
 -- there is one; gives the age of the newest. Here a script that takes in many spends its time.
-local function put(items, at, now, due, priority, flag, score, age, fixed, line)
+local function put(items, now, due, priority, flag, score, age, fixed, line)
   local m, l = #fixed, #line
-  local head = pack_struct('>BBI8BI8BB', 0x9f, 0xcf, now, 0xcf, due, priority, 0xc4) -- up to the length of the handle
   local high, length, beginning -- ages follow one another: all but the last byte is mostly that of the job before
-  for i = at, #items, 2 do
+  for i = 1, #items, 2 do
     local id = items[i]
     age = age + 1
     local low = age % 256
@@ -18,7 +16,7 @@ local function put(items, at, now, due, priority, flag, score, age, fixed, line)
     local handle = high .. char(low) .. flag .. id
     if length ~= #handle then
       length = #handle
-      beginning = head .. char(length)
+      beginning = pack_struct(HEAD, 0x9f, 0xcf, now, 0xcf, due, priority, 0xc4, length)
     end
     fixed[m + 1], fixed[m + 2] = id, beginning .. handle .. items[i + 1]
     m = m + 2
