@@ -85,15 +85,6 @@ def test_a_third_signal_ends_it_whatever_its_handlers_do(start: Start, enqueue: 
     assert worker.ended() == 130
 
 
-def test_one_that_waits_for_its_store_stops_at_once(start: Start) -> None:
-    worker = start("--url", "redis://127.0.0.1:1", "shop:app")
-    worker.heard(r"cannot open the store \(try 8\)")  # the next try is seconds away
-    worker.signal(signal.SIGTERM)
-    worker.heard("stopping")
-    assert worker.ended() == 0
-    assert not any("try 9" in line for line in worker.log)
-
-
 @pytest.mark.parametrize("task", ["nap", "doze", "stubborn", "elsewhere"])
 def test_after_the_grace_time_running_jobs_are_put_back(start: Start, enqueue: Put, mita: Run, task: str) -> None:
     id = enqueue(task, "60")

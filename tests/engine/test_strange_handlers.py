@@ -120,18 +120,15 @@ async def test_a_large_result_is_kept_where_there_is_room(app: Mita) -> None:
 
 
 async def test_a_backoff_function_may_say_anything(app: Mita) -> None:
-    async def failing(task: Any) -> None:
-        job = await task.enqueue()
-        async with working(app):
+    async def fails(job: Job) -> None:
+        if job.attempt > 1:  # a wait of none was taken as one, and so it runs again at once
+            raise Reschedule(after=3600)
+        raise ValueError("once")
+
+    usual = {"max_retries": 1, "base": 3600, "cap": 3600, "jitter": Jitter.NONE}
+    said: list[Any] = [1e300, float("inf"), float("nan"), "soon", -5]
+    tasks = [app.task(name=f"t{n}", retry=Retry(**usual, wait=lambda *_, n=n: said[n]))(fails) for n in range(len(said))]  # type: ignore[arg-type]
+    async with working(app):
+        jobs = [await task.enqueue() for task in tasks]
+        for job in jobs:
             await until_state(app, job.id, "scheduled")
-
-    for wait in (1e300, float("inf"), float("nan"), "soon", -5):
-        retry = Retry(max_retries=1, base=3600, jitter=Jitter.NONE, cap=3600, wait=lambda *_, wait=wait: wait)
-
-        @app.task(name=f"fails-{wait}".replace("+", ""), retry=retry)
-        async def fails(job: Job) -> None:
-            if job.attempt > 1:
-                raise Reschedule(after=3600)
-            raise ValueError("once")
-
-        await failing(fails)
