@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import sys
-import time
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -79,9 +78,12 @@ def test_a_third_signal_ends_it_whatever_its_handlers_do(start: Start, enqueue: 
     id = enqueue("hog", "60")
     worker = start()
     until(mita, id, "running")
-    for _ in range(3):  # they are not heard as three if they come together
-        time.sleep(0.2)
-        worker.signal(signal.SIGINT)
+
+    def insisted() -> bool:
+        worker.signal(signal.SIGINT)  # those that come together are heard as one
+        return worker.process.poll() is not None
+
+    wait_until(insisted)
     assert worker.ended() == 130
 
 
