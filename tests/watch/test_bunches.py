@@ -12,7 +12,7 @@ from mita.model.outcome import Counter, Settlement, Start, Verdict
 from mita.model.time import SECOND, When
 from mita.watch import herald
 from mita.watch.bunches import bunches
-from mita.watch.notes import Began, Begun, Made, Settled, size
+from mita.watch.notes import Ahead, Began, Begun, Made, Settled, settled, size
 from tests.engine.conftest import PATIENCE
 
 SUCCESS = Verdict(state=State.SUCCEEDED)
@@ -116,6 +116,16 @@ def test_each_whole_run_has_a_wait_of_its_own() -> None:
     waits = {event.id: event.wait for event in events(bunches(note)) if event.kind is Kind.STARTED}
     assert waits == {"a": 1.25, "b": 1.25, "c": 0.75, "d": 1.0, "e": 3.0, "f": 0.5, "g": 1.5}
     assert [run.claim.id for run in note.timed] == ["c", "d", "e", "f"]
+
+
+def test_what_was_made_ahead_is_told_only_if_all_of_it_took() -> None:
+    ahead = Settled([Settlement(claim(id), SUCCESS, 0.5) for id in "ab"], (), "w", 7)
+    assert bunches(Ahead(ahead)) == [], "nothing has happened yet"
+    made = ahead.bunched
+    assert [event.kind for event in events(bunches(settled(ahead, [True, False])))] == [Kind.SUCCEEDED, Kind.STALE]
+    assert settled(ahead, [True, True]) is ahead
+    assert bunches(ahead) is made
+    assert [event.kind for event in events(made or [])] == [Kind.SUCCEEDED, Kind.SUCCEEDED]
 
 
 def test_a_bunch_travels_and_can_be_cut_in_parts() -> None:

@@ -6,6 +6,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from mita import Mita
+from mita.metrics import depths
 
 from .workload import RETRIES, Workload, sums
 
@@ -13,7 +14,10 @@ JOBS = 10_000
 
 
 @pytest.mark.timeout(300)
-async def test_the_counters_equal_what_really_happened(app: Mita, caplog: pytest.LogCaptureFixture) -> None:
+async def test_the_counters_equal_what_really_happened(
+    app: Mita, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(depths, "LONGEST", 60.0)  # others may keep this machine busy
     caplog.set_level(logging.CRITICAL, logger="mita.worker")  # thousands of failures, as planned
     registry = CollectorRegistry()
     app.metrics(registry)

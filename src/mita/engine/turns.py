@@ -16,7 +16,7 @@ from mita.model.time import SECOND, Moment, Wait
 from mita.ports.store import ASKED, REPEATS, TOLD, Store
 from mita.rules.pace import MOST, room, rotate, smooth
 from mita.watch import Tell
-from mita.watch.notes import Began, SentAway, Settled, Turned
+from mita.watch.notes import Ahead, Began, SentAway, Settled, Turned, settled
 
 from .crew import TOO_LONG, Crew, extras
 from .patience import Patience
@@ -97,6 +97,9 @@ class Turns:
     async def _turn(self, crew: Crew, limit: int) -> None:
         batch, crew.done = crew.done[:MOST], crew.done[MOST:]
         self._tell_began(crew)
+        ahead = Settled(batch, (), self._worker, self._now())
+        if batch:
+            self._tell(Ahead(ahead))
         sent = time.monotonic()
         if limit:
             self._hungry = False  # before we ask: who is woken while the answer is on its way must look again
@@ -112,7 +115,7 @@ class Turns:
         self._tell(Turned(time.monotonic() - sent, len(batch), len(turn.claims) if limit else None))
         if batch:
             self.ended.update([settlement.claim.queue for settlement in batch])
-            self._tell(Settled(batch, took, self._worker, self._now()))
+            self._tell(settled(ahead, took))
         if turn.busy:
             self._tell(SentAway(turn.busy, self._now()))
         if limit:

@@ -9,6 +9,7 @@ from mita.model.outcome import Settlement
 from mita.model.time import SECOND, Moment
 
 from .notes import (
+    Ahead,
     Amended,
     Began,
     Begun,
@@ -49,6 +50,9 @@ def bunches(note: Note) -> list[Bunch]:
         case Amended():
             means = asked(note)
             return [] if means is None else [Bunch(means[0], note.task, note.queue, note.at, reason=means[1], ids=[note.id])]
+        case Ahead(ahead):
+            bunches(ahead)
+            return []
         case Turned() | Locked():
             return []
 

@@ -48,6 +48,8 @@ class Herald:
     def put(self, note: Note) -> None:
         count = size(note)
         if not count:
+            if self._listened:
+                bunches(note)
             return
         if self._waiting and self._waiting + count > MOST:
             self._lost = True

@@ -51,6 +51,13 @@ class Settled(Struct):
     timed: Sequence[Begun] = ()
 
 
+class Ahead(Struct, frozen=True):
+    """What will be noted if the store takes all of it. Whoever will want the bunches makes them now: what they are made of
+    is still in the processor's cache, and has long left it when the store has answered."""
+
+    note: Settled
+
+
 class SentAway(Struct, frozen=True):
     """Jobs that a claim met and that found their resource key taken."""
 
@@ -97,7 +104,7 @@ class Made(Struct, frozen=True):
     bunches: list[Bunch]
 
 
-Note: TypeAlias = Made | Enqueued | Began | Settled | SentAway | Turned | Amended | Fired | Locked
+Note: TypeAlias = Made | Ahead | Enqueued | Began | Settled | SentAway | Turned | Amended | Fired | Locked
 Tell: TypeAlias = Callable[[Note], None]
 
 
@@ -120,8 +127,16 @@ def size(note: Note) -> int:
             return sum(len(firing.jobs) for firing in firings)
         case Amended():
             return 1
-        case Turned() | Locked():
+        case Ahead() | Turned() | Locked():
             return 0
+
+
+def settled(ahead: Settled, took: Sequence[bool]) -> Settled:
+    """The note that was seen ahead, or a new one where some came too late."""
+    if not all(took):
+        return Settled(ahead.settlements, took, ahead.worker, ahead.at)
+    ahead.took = took
+    return ahead
 
 
 # ---------------------------------------------------------------- what a note means

@@ -14,7 +14,7 @@ from mita.model.time import SECOND
 from mita.rules.options import options_of
 
 from .bunches import bunches
-from .notes import Amended, Began, Enqueued, Fired, Locked, Note, SentAway, Settled, Turned, asked, meaning, waited
+from .notes import Ahead, Amended, Began, Enqueued, Fired, Locked, Note, SentAway, Settled, Turned, asked, meaning, waited
 
 Labels: TypeAlias = tuple[str, str]  # queue and task
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0)
@@ -127,6 +127,8 @@ class Tally:
             match note:
                 case Settled() | Began():
                     self._ran(note)
+                case Ahead():
+                    bunches(note)
                 case Turned():
                     self._turned(note)
                 case Enqueued():
