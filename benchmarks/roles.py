@@ -21,6 +21,7 @@ from msgspec import Struct
 from prometheus_client import CollectorRegistry
 
 from mita import JobEvent, Mita, MitaError
+from mita.cli.collector import spare_collector
 
 from .firing import fire_many
 from .record import GATE, LOADED, MISSED, Record
@@ -99,6 +100,7 @@ async def work(stage: Stage) -> object:
     watch(stage)
     worker = stage.app.worker([QUEUE], concurrency=brief.concurrency, threads=brief.threads)
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, worker.stop)
+    spare_collector()  # as `mita worker` does
     record.ready(brief.number)
     while not record.head[GATE]:
         await asyncio.sleep(0.001)

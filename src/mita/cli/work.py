@@ -13,6 +13,7 @@ from mita.engine.worker import Worker
 from mita.errors import UsageError
 from mita.settings import Address
 
+from .collector import spare_collector
 from .desk import placed, shown
 from .exits import Exit, kind
 from .leaving import run_and_leave
@@ -102,6 +103,7 @@ async def serve(options: argparse.Namespace) -> Exit:
         _check_tasks(app, options.target)
         Stopper(worker, options.grace).listen(options.lifeline)
         log.info("%s", greeting(app, worker, options))
+        spare_collector()
         await worker.run()
     return Exit.OK
 

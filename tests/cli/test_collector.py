@@ -1,0 +1,27 @@
+"""A worker's process spares the collector of cycles, unless somebody has set it up otherwise."""
+
+import subprocess
+import sys
+
+import pytest
+
+ASK = """
+import gc
+{first}
+from mita.cli.collector import spare_collector
+spare_collector()
+print(gc.get_freeze_count() > 1000, gc.get_threshold()[0], gc.isenabled())
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "answer"),
+    [
+        ("", "True 5000 True"),
+        ("gc.set_threshold(123, 4, 5)", "True 123 True"),
+        ("gc.disable()", "True 5000 False"),
+    ],
+)
+def test_what_is_there_is_frozen_and_own_thresholds_are_kept(first: str, answer: str) -> None:
+    run = subprocess.run([sys.executable, "-c", ASK.format(first=first)], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == answer
