@@ -35,12 +35,6 @@ def test_a_fast_worker_claims_a_little_ahead_and_no_more() -> None:
     assert room(Load(100, 100, 100, rate=2000)) == 0, "what already waits is counted"
 
 
-def test_a_fast_worker_takes_half_of_what_it_may_hold_and_then_the_other_half() -> None:
-    first = room(Load(100, 0, 0, rate=10_000))
-    assert first == (100 + 10_000 * SOON) / 2
-    assert room(Load(100, 100, first - 100, rate=10_000)) == first, "the first half runs or waits meanwhile"
-
-
 @given(load=LOADS)
 def test_a_worker_that_holds_more_claims_no_more(load: Load) -> None:
     fuller = Load(load.slots, load.running, load.waiting + 1, load.rate, load.threads, load.on_threads)

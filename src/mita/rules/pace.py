@@ -19,14 +19,12 @@ class Load(Struct, frozen=True):
 
 
 def room(load: Load) -> int:
-    """How many more jobs to claim now: half of all it may hold at most, so that one half runs while the other is on its way.
-    Who takes all at once has nothing to run meanwhile, and nobody at work in the store while it runs them."""
+    """How many more jobs to claim now."""
     ahead = int(load.rate * SOON)
     free = load.slots - load.running
     if load.threads:  # what waits for a thread cannot start before one is free
         free = min(free, load.threads - load.on_threads)
-    half = max(load.slots, (load.slots + ahead) // 2)
-    return max(0, min(free + ahead - load.waiting, half, MOST))
+    return max(0, min(free + ahead - load.waiting, MOST))
 
 
 def smooth(rate: float, finished: int, seconds: float) -> float:
