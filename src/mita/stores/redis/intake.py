@@ -1,20 +1,19 @@
 """Taking jobs in."""
 
+import asyncio
 from collections.abc import Coroutine, Sequence
-from functools import partial
 from itertools import groupby
 from typing import Any
 
 from msgspec import Struct
 
 from mita.model.job import NewJob, Receipt
-from mita.ports.ahead import one_ahead
 
 from .link import Doubt
 from .packing import is_plain, meta, packed
 from .room import Room, parts
 
-SLICE = 500  # jobs that are taken in by one script; while it runs, the next are packed
+SLICE = 500  # jobs that are taken in by one script
 
 
 def enqueue(room: Room, jobs: Sequence[NewJob]) -> Coroutine[Any, Any, list[Receipt]]:
@@ -23,7 +22,23 @@ def enqueue(room: Room, jobs: Sequence[NewJob]) -> Coroutine[Any, Any, list[Rece
         return _over_nodes(room, jobs)
     if len(jobs) <= SLICE:
         return _take_in(room, _ask(room, jobs))
-    return one_ahead(map(partial(_ask, room), parts(jobs, SLICE)), partial(_take_in, room))
+    return _take_in_slices(room, jobs)
+
+
+async def _take_in_slices(room: Room, jobs: Sequence[NewJob]) -> list[Receipt]:
+    """One behind the other on one connection, so in their order: while the server takes in some, the next are packed. None
+    is under way any more when this is over."""
+    under_way: list[asyncio.Future[list[Receipt]]] = []
+    try:
+        for part in parts(jobs, SLICE):
+            under_way.append(asyncio.ensure_future(_take_in(room, _ask(room, part))))
+            await asyncio.sleep(0)  # it takes its first step,
+            await asyncio.sleep(0)  # and what it wrote leaves the buffers of the event loop
+        await asyncio.gather(*under_way, return_exceptions=True)
+    finally:
+        for one in under_way:
+            one.cancel()  # it has ended by now, unless nobody waits for it any more
+    return [receipt for taken in under_way for receipt in taken.result()]
 
 
 class _Ask(Struct, frozen=True, gc=False):
