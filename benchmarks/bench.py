@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from .figures import Cost, Figure, Noise, Report, Slice, Spread
 from .plan import Sizes
@@ -79,6 +80,17 @@ class Bench:
         if raws:
             shares = [100 * drained.rate / rate for drained, rate in zip(drains, raws, strict=True)]
             figure.share = round(statistics.median_low(shares), 1)
+        return figure
+
+    def drain_beside(self, figure: Figure, want: Drain) -> Figure:
+        """The same, with a drain beside nothing after each; it is set against those, by the median of the pairs."""
+        drains, against = [], []
+        for drained in self._drains(want, figure.processes):
+            drains.append(drained)
+            [plain] = self._drains(replace(want, scheduled=0, repeat=1), figure.processes)
+            against.append(drained.rate / plain.rate)
+        self._filled(figure, want, drains)
+        figure.against = round(statistics.median_low(against), 3)
         return figure
 
     def side_by_side(self, wants: Sequence[tuple[Figure, Drain]], rounds: int) -> Iterator[Figure]:

@@ -71,14 +71,11 @@ def repeats(bench: Bench) -> Iterator[Figure]:
 
 
 def scheduled(bench: Bench) -> Iterator[Figure]:
-    """The first one has nothing beside it: what the others are compared with."""
-    plain = 0.0
+    """Each beside so many is set against drains of its own minute beside none."""
     for waiting in bench.sizes.waiting:
         figure = bench.figure("scheduled", f"drain beside {waiting:,} scheduled")
-        bench.drain(figure, Drain(jobs=bench.sizes.drain, scheduled=waiting, repeat=bench.sizes.repeat))
-        plain = plain or figure.value or 0.0
-        figure.against = round(figure.value / plain, 3) if figure.value and plain else None
-        yield figure
+        want = Drain(jobs=bench.sizes.drain, scheduled=waiting, repeat=bench.sizes.repeat)
+        yield bench.drain_beside(figure, want) if waiting else bench.drain(figure, want)
 
 
 def ready(bench: Bench) -> Iterator[Figure]:
