@@ -15,6 +15,7 @@ from .figures import Figure, Report
 from .markdown import filled, table
 from .plots import NAMES, draw_all
 from .table import footer, marked
+from .workloads import WORKLOADS
 
 _ROOT = Path(__file__).parent.parent
 PAGES = (_ROOT / "README.md", _ROOT / "docs" / "speed.md")
@@ -63,7 +64,8 @@ def joined(reports: Iterable[Report]) -> Report:
 
 def our_table(report: Report) -> str:
     """One line for each thing that was measured, one column for each store."""
-    figures = sorted(report.figures, key=lambda figure: figure.workload != "raw")  # what the engine gives comes first
+    order = ["raw", *WORKLOADS]  # what the engine gives comes first
+    figures = sorted(report.figures, key=lambda figure: order.index(figure.workload))
     names = list(dict.fromkeys(figure.name for figure in figures))
     found = {(figure.name, figure.store): figure for figure in report.figures}
     stores = list(report.stores)
