@@ -133,8 +133,12 @@ local function take_in(queues, registry, kinds, items, now, fresh)
   for i = kinds.first, kinds.last, 2 do
     local n, meta = tonumber(kinds[i]), kinds[i + 1]
     local kind = known_kinds[meta] or kind_of(queues, meta, now)
-    local wanted = wanted_of(kind, items, at, n, known, refused)
-    age = put(wanted, now, kind.due, kind.priority, kind.flag, kind.score, age, kind.q.fixed, kind.line)
+    local wanted, first, last = items, at, at + n * 2 - 2
+    if not fresh or kind.unique or next(known) then -- else all are new, and each id is there once
+      wanted = wanted_of(kind, items, at, n, known, refused)
+      first, last = 1, #wanted
+    end
+    age = put(wanted, first, last, now, kind.due, kind.priority, kind.flag, kind.score, age, kind.q.fixed, kind.line)
     known_kinds[meta], kind.q.age = kind, age
     at = at + n * 2
   end

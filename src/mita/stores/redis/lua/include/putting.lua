@@ -3,12 +3,12 @@
 -- include layout
 local pack_struct, char = struct.pack, string.char
 
--- Adds to `fixed` and to `line` what stands among `items`, jobs of one kind, with `score` before each handle if
--- there is one; gives the age of the newest. Here a script that takes in many spends its time.
-local function put(items, now, due, priority, flag, score, age, fixed, line)
+-- Adds to `fixed` and to `line` what stands among `items` from `first` to `last`, jobs of one kind, with `score` before each
+-- handle if there is one; gives the age of the newest. Here a script that takes in many spends its time.
+local function put(items, first, last, now, due, priority, flag, score, age, fixed, line)
   local m, l = #fixed, #line
   local high, length, beginning -- ages follow one another: all but the last byte is mostly that of the job before
-  for i = 1, #items, 2 do
+  for i = first, last, 2 do
     local id = items[i]
     age = age + 1
     local low = age % 256
