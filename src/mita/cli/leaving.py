@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import os
-import sys
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
@@ -26,7 +25,7 @@ def run_and_leave(work: Coroutine[Any, Any, Exit], loop_factory: Callable[[], as
         if left := runner.run(_stubborn()) or _still_busy(threads):
             log.warning("leaving although %s", left)
             logging.shutdown()
-            sys.stdout.flush()
+            print(end="", flush=True)  # as `sys.stdout.flush()`, also where stdout was closed from the start
             os._exit(code)
     return code
 

@@ -13,7 +13,18 @@ from mita.model.view import WorkerView
 from mita.rules.timeline import lengthened, told
 
 
-class Record(Struct, array_like=True, gc=False):
+class Glance(Struct, array_like=True, gc=False):
+    """The first fields of a `Record`: what is read to count it. One without an id stands for no job."""
+
+    id: str
+    task: str
+    queue: str
+    state: State
+    priority: int
+    due: Moment
+
+
+class Record(Glance, array_like=True, gc=False):
     """A job, and what only this store knows of it.
 
     The fields up to `expires` are those of `Job`, in its order. `age` is its place in the order of arrival. `home`, in a
@@ -22,12 +33,6 @@ class Record(Struct, array_like=True, gc=False):
     home that is a schedule. The collector need not look at it: it holds nothing that could hold it.
     """
 
-    id: str
-    task: str
-    queue: str
-    state: State
-    priority: int
-    due: Moment
     created: Moment
     payload: bytes
     options: bytes = b""
@@ -63,17 +68,6 @@ class Record(Struct, array_like=True, gc=False):
     home: int = 0
     gone: bool = False
     fires: Moment = 0
-
-
-class Glance(Struct, array_like=True, gc=False):
-    """The first fields of a `Record`: what is read to count it. No id: it stands for nothing."""
-
-    id: str
-    task: str
-    queue: str
-    state: State
-    priority: int
-    due: Moment
 
 
 class QueueRecord(Struct, array_like=True):
