@@ -82,10 +82,24 @@ def test_parameters_without_annotation_take_plain_values() -> None:
     assert through(fn, {"k": [1, 2]}) == (({"k": [1, 2]}, 3), {})
 
 
-def test_a_payload_is_a_map_by_parameter_name_without_what_was_left_at_its_default() -> None:
-    def fn(a: int, b: int = 2, c: str = "x") -> None: ...
+def test_a_payload_is_a_map_by_parameter_name_with_what_the_caller_passed_and_nothing_else() -> None:
+    def fn(a: int, b: int = 2, c: str = "x", *, d: list[int] = [1], e: float = 0.5) -> None: ...  # noqa: B006
 
-    assert msgspec.msgpack.decode(Arguments("it", fn).pack((1,), {"c": "y"})) == {"a": 1, "c": "y"}
+    arguments = Arguments("it", fn)
+    assert msgspec.msgpack.decode(arguments.pack((1,), {"c": "y"})) == {"a": 1, "c": "y"}
+    assert msgspec.msgpack.decode(arguments.pack((1, 2), {"c": "x", "d": [1]})) == {"a": 1, "b": 2, "c": "x", "d": [1]}
+    assert msgspec.msgpack.decode(arguments.pack((1,), {})) == {"a": 1}
+
+
+def test_what_was_passed_stays_when_a_later_version_has_another_default() -> None:
+    def old(account: int, cents: int = 100, *, note: str | None = None) -> None: ...
+
+    def new(account: int, cents: int = 250, *, note: str | None = "none") -> None: ...
+
+    passed = Arguments("it", old).pack((1, 100), {"note": None})
+    left_out = Arguments("it", old).pack((1,), {})
+    assert Arguments("it", new).unpack(passed) == ((1, 100), {"note": None})
+    assert Arguments("it", new).unpack(left_out) == ((1, 250), {"note": "none"})
 
 
 def test_a_mutable_default_is_not_shared_between_runs() -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
@@ -36,6 +37,26 @@ async def test_a_task_can_be_called_as_the_function_it_is(app: Mita) -> None:
 
     assert await greet("Ada") == "hello Ada"
     assert await total(app) == 0
+
+
+async def test_a_deploy_with_another_default_does_not_change_what_waiting_jobs_were_given(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/jobs.db"
+    async with Mita(url) as before:
+
+        @before.task(name="charge")
+        async def old(account: int, cents: int = 100) -> int:
+            return cents
+
+        passed, left_out = await old.enqueue(1, cents=100), await old.enqueue(2)
+    async with Mita(url) as after:
+
+        @after.task(name="charge")
+        async def new(account: int, cents: int = 250) -> int:
+            return cents
+
+        async with working(after):
+            assert await after.result(passed.id, 10) == 100
+            assert await after.result(left_out.id, 10) == 250
 
 
 async def test_a_job_waits_for_its_time(app: Mita) -> None:

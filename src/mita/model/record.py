@@ -44,8 +44,8 @@ class Happening(Struct, frozen=True):
 class JobRecord(Struct, frozen=True, kw_only=True):
     """All that is known of a job at one moment.
 
-    `arguments` are plain values by parameter name, None when they cannot be read; parameters left at their default are
-    not among them. `timeline` is whole in the answer to `get`; in a page it has only its first and last lines.
+    `arguments` are plain values by parameter name, None when they cannot be read; parameters that the caller did not
+    pass are not among them. `timeline` is whole in the answer to `get`; in a page it has only its first and last lines.
     Of a `secret` task neither arguments nor result nor the message of its progress are here; `await handle.result()` still
     gives the result to whoever asks for it in code.
     """

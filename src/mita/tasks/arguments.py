@@ -1,8 +1,9 @@
 """The arguments of a task, as bytes and back again.
 
-Each task has one Struct with a field per parameter, made from its signature: calling it binds the arguments, encoding it
-gives a MessagePack map by parameter name, and the typed decoder checks it, at the caller and again before the run. A
-parameter left at its default is not stored: the worker's own default holds, so parameters can be added while jobs wait.
+Each task has two Structs with a field per parameter, made from its signature. Calling the first binds the arguments, and
+encoding it gives a MessagePack map by parameter name. The second has the types and the defaults: its decoder checks the map,
+at the caller and again before the run. What the caller passed is stored, also where it equals the default. A parameter that
+the caller left out is not stored: the worker's own default holds, so parameters can be added while jobs wait.
 """
 
 import copy
@@ -13,7 +14,7 @@ from inspect import Parameter
 from typing import Any, NoReturn
 
 import msgspec
-from msgspec import Struct
+from msgspec import UNSET, Struct
 from msgspec.structs import asdict, astuple
 
 from mita.errors import UsageError
@@ -30,10 +31,15 @@ _ROOT = re.compile(r"\$\.(\w+)")
 
 
 class Codec(Struct, frozen=True):
-    """The Struct of one task, its typed decoder, and how many of its fields are passed by position."""
+    """How the arguments of one task are packed and read.
 
-    shape: type[Struct]
-    decode: Callable[[bytes], Any]
+    `bind` is the Struct that takes what the caller passed. `decode` reads a payload as the Struct that the handler is called
+    with. `names` are its fields, of which the first `by_position` are passed by position.
+    """
+
+    bind: Callable[..., Struct]
+    decode: Callable[[bytes], Struct]
+    names: tuple[str, ...]
     by_position: int
 
 
@@ -62,7 +68,7 @@ class Arguments:
         """The payload, and the arguments as the handler will see them."""
         codec = self._codec
         try:
-            given = codec.shape(*args, **kwargs)
+            given = codec.bind(*args, **kwargs)
         except TypeError as error:
             self._refuse_binding(args, kwargs, error)
         try:
@@ -85,7 +91,7 @@ class Arguments:
             raise UsageError(f"the stored arguments do not fit task {self._task!r}: {_which(error)}") from error
         if len(values) == codec.by_position:
             return values, _NO_NAMES
-        names = codec.shape.__struct_fields__[codec.by_position :]
+        names = codec.names[codec.by_position :]
         return values[: codec.by_position], dict(zip(names, values[codec.by_position :], strict=True))
 
     @staticmethod
@@ -94,20 +100,14 @@ class Arguments:
 
     @cached_property
     def _codec(self) -> Codec:
-        by_position = [p for p in self.signature.parameters.values() if p.kind is not Parameter.KEYWORD_ONLY]
-        by_name = [p for p in self.signature.parameters.values() if p.kind is Parameter.KEYWORD_ONLY]
-        shape = self._shape([self._field(p) for p in by_position], Struct)
-        if by_name:
-            shape = self._shape([self._field(p) for p in by_name], shape, kw_only=True)
-        return Codec(shape, msgspec.msgpack.Decoder(shape).decode, len(by_position))
+        parameters = list(self.signature.parameters.values())
+        by_position = sum(parameter.kind is not Parameter.KEYWORD_ONLY for parameter in parameters)
+        bind = _struct([_passed(parameter) for parameter in parameters], by_position)
+        seen = _struct([self._seen(parameter) for parameter in parameters], by_position)
+        return Codec(bind, msgspec.msgpack.Decoder(seen).decode, self.parameters, by_position)
 
-    def _shape(self, fields: list[Any], base: type[Struct], *, kw_only: bool = False) -> type[Struct]:
-        # Unknown fields are refused: an argument that this version of the handler would not see must not be dropped.
-        return msgspec.defstruct(
-            "Arguments", fields, bases=(base,), kw_only=kw_only, omit_defaults=True, forbid_unknown_fields=True
-        )
-
-    def _field(self, parameter: Parameter) -> Any:
+    def _seen(self, parameter: Parameter) -> Any:
+        """The field of one parameter as the handler sees it: with its type and its default."""
         annotation = Any if parameter.annotation is Parameter.empty else parameter.annotation
         kind = parameter_type(self._task, self._fn, parameter.name, annotation)
         if parameter.default is Parameter.empty:
@@ -128,7 +128,7 @@ class Arguments:
         raise UsageError(f"task {self._task!r}: {reason}; it takes {takes}") from error
 
     def _refuse_value(self, given: Struct, error: Exception) -> NoReturn:
-        for name, value in asdict(given).items():
+        for name, value in _given(given).items():
             try:
                 _encode(value)
             except UNSTORABLE as reason:
@@ -139,12 +139,32 @@ class Arguments:
         raise UsageError(f"task {self._task!r}: the arguments cannot be stored ({error})") from error
 
     def _refuse_size(self, given: Struct, size: int, limit: int) -> NoReturn:
-        sizes = {name: len(_encode(value)) for name, value in asdict(given).items()}
+        sizes = {name: len(_encode(value)) for name, value in _given(given).items()}
         largest = max(sizes, key=sizes.__getitem__)
         raise UsageError(
             f"task {self._task!r}: the arguments take {size:,} bytes and the limit is {limit:,} (parameter {largest!r} "
             f"alone takes {sizes[largest]:,}); store the data elsewhere and pass its name, or raise payload_limit"
         )
+
+
+def _struct(fields: list[Any], by_position: int) -> type[Struct]:
+    """A Struct with these fields; only the first `by_position` may be passed by position. Unknown fields are refused: an
+    argument that this version of the handler would not see must not be dropped."""
+    shape = msgspec.defstruct("Arguments", fields[:by_position], forbid_unknown_fields=True)
+    if by_position == len(fields):
+        return shape
+    rest = fields[by_position:]
+    return msgspec.defstruct("Arguments", rest, bases=(shape,), kw_only=True, forbid_unknown_fields=True)
+
+
+def _passed(parameter: Parameter) -> Any:
+    """The field of one parameter as the caller passes it. One that is left out is UNSET, and UNSET is not encoded."""
+    return (parameter.name, Any) if parameter.default is Parameter.empty else (parameter.name, Any, UNSET)
+
+
+def _given(passed: Struct) -> dict[str, Any]:
+    """The arguments that the caller passed, by name."""
+    return {name: value for name, value in asdict(passed).items() if value is not UNSET}
 
 
 def _which(error: Exception) -> str:
