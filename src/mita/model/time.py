@@ -28,5 +28,9 @@ class When(Struct, frozen=True):
         """The moment this means on a store whose clock shows `now`."""
         return now + self.wait if self.at is None else max(now, self.at)
 
+    def is_fixed(self, now: Moment) -> bool:
+        """Whether somebody named the moment and it is still ahead. It stays as it is when the clock is corrected."""
+        return self.at is not None and self.at > now
+
 
 NOW = When()

@@ -49,11 +49,11 @@ def _amend(tx: Tx, id: str, change: Change) -> Answer:
 def _move(tx: Tx, job: _Row, change: Move) -> Answer:
     if job.asked == "cancel":
         return Answer.TOO_LATE
-    due = change.when.moment(tx.now)
+    due, fixed = change.when.moment(tx.now), change.when.is_fixed(tx.now)
     note(tx, job.seq, "rescheduled", change.note)
     if job.state == State.RUNNING:
-        return _ask(tx, job, "reschedule", due=due)
-    tx.run("move", seq=job.seq, due=due)
+        return _ask(tx, job, "reschedule", due=due, fixed=fixed, keep=None)
+    tx.run("move", seq=job.seq, due=due, fixed=fixed)
     tx.topics.add(job.queue)
     return Answer.DONE
 
@@ -61,7 +61,7 @@ def _move(tx: Tx, job: _Row, change: Move) -> Answer:
 def _cancel(tx: Tx, job: _Row, change: Cancel) -> Answer:
     note(tx, job.seq, "cancelled", change.reason)
     if job.state == State.RUNNING:
-        return _ask(tx, job, "cancel", keep=change.keep)
+        return _ask(tx, job, "cancel", due=None, fixed=False, keep=change.keep)
     tx.run("cancel", seq=job.seq, now=tx.now, expires=tx.now + change.keep)
     if job.unique is not None:
         tx.run("unique_free", queue=job.queue, key=job.unique, id=job.id, until=tx.now + job.unique_for)
@@ -72,7 +72,7 @@ def _cancel(tx: Tx, job: _Row, change: Cancel) -> Answer:
 
 def _ask(tx: Tx, job: _Row, what: str, **details: Any) -> Answer:
     """A running job finishes its run first; what was asked waits with it."""
-    tx.run("ask", seq=job.seq, asked=what, due=details.get("due"), keep=details.get("keep"))
+    tx.run("ask", seq=job.seq, asked=what, **details)
     tx.topics.add(ASKED)
     return Answer.ASKED
 
@@ -83,7 +83,7 @@ def _revive(tx: Tx, job: _Row, change: Revive) -> Answer:
         if holder is not None and holder[0] != job.id:
             return Answer.TAKEN
         tx.run("unique_take", queue=job.queue, key=job.unique, id=job.id)
-    tx.run("revive", seq=job.seq, due=change.when.moment(tx.now))
+    tx.run("revive", seq=job.seq, due=change.when.moment(tx.now), fixed=change.when.is_fixed(tx.now))
     note(tx, job.seq, "revived", "")
     tx.topics.add(job.queue)
     return Answer.DONE

@@ -35,7 +35,7 @@ def resume(tx: Tx, queues: Sequence[str]) -> None:
 
 def hold(tx: Tx, queues: Sequence[str], key: str, until: When) -> None:
     for queue in queues:
-        keys.hold(tx, queue, key, until.moment(tx.now))
+        keys.hold(tx, queue, key, until)
 
 
 def beat(tx: Tx, worker: WorkerView, keep: Wait) -> Moment:

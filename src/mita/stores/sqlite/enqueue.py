@@ -78,4 +78,5 @@ def _shared(tx: Tx, job: NewJob) -> tuple[Any, ...]:
         job.unique_for,
         job.repeat,
         job.fire_time,
+        job.when.is_fixed(tx.now),
     )

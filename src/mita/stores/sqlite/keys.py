@@ -4,7 +4,7 @@ from typing import Any
 
 from mita.model.job import WhenBusy
 from mita.model.outcome import Busy
-from mita.model.time import HOUR, Moment
+from mita.model.time import HOUR, When
 
 from .timeline import note
 from .tx import Tx, as_json
@@ -73,10 +73,11 @@ def wake(tx: Tx, queue: str, key: str, at_most: int) -> None:
     tx.topics.add(queue)
 
 
-def hold(tx: Tx, queue: str, key: str, until: Moment) -> None:
+def hold(tx: Tx, queue: str, key: str, when: When) -> None:
     """Put a key on hold; a moment that is not ahead lifts the hold."""
+    until = when.moment(tx.now)
     if until > tx.now:
-        tx.run("hold", queue=queue, key=key, until=until)
+        tx.run("hold", queue=queue, key=key, until=until, fixed=when.is_fixed(tx.now))
     else:
         tx.run("unhold", queue=queue, key=key)
         wake(tx, queue, key, ALL)

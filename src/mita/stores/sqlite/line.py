@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import TypeVar
 
 from mita.errors import StoreError
-from mita.ports.clock import Clock
 
 from . import connection
 from .call import Call, answer
+from .clock import FileClock
 from .lock import FairLock
 from .statements import Statements
 from .tx import Tx
@@ -33,7 +33,7 @@ TOGETHER = 64  # calls that share one transaction at most
 class Line:
     """`writes=False` makes a line of readers: no transaction of ours, and the lock only to come and to go."""
 
-    def __init__(self, path: Path, sql: Statements, clock: Clock, ring: Ring, *, writes: bool) -> None:
+    def __init__(self, path: Path, sql: Statements, clock: FileClock, ring: Ring, *, writes: bool) -> None:
         self._path, self._sql, self._clock, self._ring, self._writes = path, sql, clock, ring, writes
         self._calls: queue.SimpleQueue[Call | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._serve, name=f"mita-sqlite-{'write' if writes else 'read'}", daemon=True)
@@ -121,14 +121,14 @@ class Line:
 
     def _run(self, database: sqlite3.Connection, lock: FairLock, calls: list[Call]) -> None:
         if not self._writes:
-            self._attempt(Tx(database, self._sql, self._clock.now()), calls[0])
+            self._attempt(Tx(database, self._sql, self._clock.shown(database)), calls[0])
             return
         with lock:
             wanted = [call for call in calls if not call.given_up]
             self._sync(database, any(call.durable for call in wanted))
             database.execute("begin immediate")
             try:
-                tx = Tx(database, self._sql, self._clock.now())
+                tx = Tx(database, self._sql, self._clock.followed(database))
                 for call in wanted:
                     self._guarded(tx, call, alone=len(wanted) == 1)
                 if database.in_transaction:

@@ -1,7 +1,7 @@
 """Putting jobs down: together where nothing but the job itself is touched, one by one where keys or wishes are about."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -15,6 +15,13 @@ from .timeline import fold, note
 from .tx import Tx, as_json
 
 _from_json = msgspec.json.Decoder(list[int]).decode
+
+
+class _When(NamedTuple):
+    """A due time, and whether somebody named it."""
+
+    due: Moment
+    fixed: bool
 
 
 def settle(tx: Tx, settlements: Sequence[Settlement]) -> list[bool]:
@@ -103,6 +110,7 @@ def _others_row(tx: Tx, settlement: Settlement) -> tuple[Any, ...]:
         tx.now if verdict.stranded else None,
         tx.now if ended else None,
         tx.now + verdict.keep if ended else None,
+        verdict.when is not None and verdict.when.is_fixed(tx.now),
     )
 
 
@@ -122,8 +130,9 @@ def _settle_one(tx: Tx, settlement: Settlement) -> bool:
     held = tx.row("held", seq=claim.ref, token=claim.token)
     if held is None:
         return False
-    asked, asked_due, asked_keep, worker, unique_for = held
-    state, due, keep = _asked_first(tx, verdict, asked, asked_due, asked_keep)
+    asked, asked_due, asked_fixed, asked_keep, worker, unique_for = held
+    when = None if asked_due is None else _When(asked_due, asked_fixed)
+    state, due, keep = _asked_first(tx, verdict, asked, when, asked_keep)
     event = verdict.event or (verdict.state.value if asked else "")
     if event:
         note(tx, claim.ref, event, verdict.note, worker)
@@ -140,23 +149,25 @@ def _settle_one(tx: Tx, settlement: Settlement) -> bool:
 
 
 def _asked_first(
-    tx: Tx, verdict: Verdict, asked: str | None, asked_due: Moment | None, asked_keep: int | None
-) -> tuple[State, Moment | None, int]:
+    tx: Tx, verdict: Verdict, asked: str | None, asked_when: _When | None, asked_keep: int | None
+) -> tuple[State, _When | None, int]:
     """State, due time and retention: what was asked while the job ran comes before what the run came to."""
     if asked == "cancel":
         return State.CANCELLED, None, asked_keep or 0
     if asked == "reschedule":
-        return State.QUEUED, asked_due, 0
-    return verdict.state, None if verdict.when is None else verdict.when.moment(tx.now), verdict.keep
+        return State.QUEUED, asked_when, 0
+    when = verdict.when
+    return verdict.state, None if when is None else _When(when.moment(tx.now), when.is_fixed(tx.now)), verdict.keep
 
 
-def _write(tx: Tx, claim: Claim, verdict: Verdict, state: State, due: Moment | None, keep: int) -> None:
+def _write(tx: Tx, claim: Claim, verdict: Verdict, state: State, due: _When | None, keep: int) -> None:
     ended = state in TERMINAL
     values: dict[str, Any] = {
         "seq": claim.ref,
         "token": claim.token,
         "state": state.value,
-        "due": due,
+        "due": None if due is None else due.due,
+        "fixed": due is not None and due.fixed,
         "error": verdict.error,
         "result": verdict.result if state is State.SUCCEEDED else None,
         "counts": verdict.counts.value if verdict.counts else "",
@@ -170,6 +181,6 @@ def _write(tx: Tx, claim: Claim, verdict: Verdict, state: State, due: Moment | N
 
 def _free_key(tx: Tx, queue: str, key: str, verdict: Verdict) -> None:
     if verdict.hold is not None:
-        keys.hold(tx, queue, key, verdict.hold.moment(tx.now))
+        keys.hold(tx, queue, key, verdict.hold)
     else:
         keys.wake(tx, queue, key, 1)

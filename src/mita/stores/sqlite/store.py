@@ -14,7 +14,7 @@ from mita.model.outcome import Answer, Change, Event, Held, Progress, Settlement
 from mita.model.repeat import DueRepeats, Firing, Repeat, RepeatState
 from mita.model.time import Moment, Wait, When
 from mita.model.view import Finding, JobFilter, Page, QueueView, ResourceView, WorkerView
-from mita.ports.clock import Clock, SystemClock
+from mita.ports.clock import Clock
 from mita.ports.ear import EVERY, Ear, Told, Trail, follow, stop
 from mita.ports.ids import new_id
 from mita.ports.store import Can, Memo
@@ -22,6 +22,7 @@ from mita.rules.names import check_namespace
 
 from . import amend, care, claims, enqueue, looking, memos, repeats, settle, telling, timeline
 from .bell import Bell
+from .clock import FileClock
 from .line import Line
 from .statements import Statements
 from .tx import Tx
@@ -36,14 +37,14 @@ class SqliteStore:
     def __init__(self, path: Path, namespace: str = "mita", clock: Clock | None = None) -> None:
         self._path = path
         self._namespace = check_namespace(namespace)
-        self._clock = clock or SystemClock()
+        self._clock = clock
         self._ears: set[Ear] = set()
 
     async def open(self) -> None:
         sql = Statements(self._namespace)
         self._bell = Bell(self._path)
-        self._write = Line(self._path, sql, self._clock, self._bell.ring, writes=True)
-        self._read = Line(self._path, sql, self._clock, self._bell.ring, writes=False)
+        self._write = Line(self._path, sql, FileClock(self._path, sql, self._clock), self._bell.ring, writes=True)
+        self._read = Line(self._path, sql, FileClock(self._path, sql, self._clock), self._bell.ring, writes=False)
         try:
             await self.migrate()
         except BaseException:
@@ -131,7 +132,7 @@ class SqliteStore:
     # ------------------------------------------------------------ looking
 
     async def now(self) -> Moment:
-        return self._clock.now()
+        return await self._read.do(lambda tx: tx.now)
 
     async def queue_names(self) -> list[str]:
         return await self._read.do(lambda tx: [name for name, _ in tx.rows("queues")])

@@ -1,8 +1,8 @@
 -- settle_many: put jobs down that have no keys and of which nothing was asked, as their verdicts say.
--- In: {rows} of seq, state, due, error, result, counts, stranded (since when), finished, expires; a null `due` or `error` keeps
+-- In: {rows} of seq, state, due, error, result, counts, stranded (since when), finished, expires, due_fixed; a null `due` or `error` keeps
 --     the old one.
 update _mita_job
-set state = v.column2, due = coalesce(v.column3, due), error = coalesce(v.column4, error), result = v.column5,
+set state = v.column2, due = coalesce(v.column3, due), due_fixed = iif(v.column3 is null, due_fixed, v.column10), error = coalesce(v.column4, error), result = v.column5,
     attempts = attempts + (v.column6 = 'attempts'), reschedules = reschedules + (v.column6 = 'reschedules'),
     busy = busy + (v.column6 = 'busy'), interruptions = interruptions + (v.column6 = 'interruptions'),
     crashes = crashes + (v.column6 = 'crashes'),
