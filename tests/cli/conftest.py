@@ -70,6 +70,11 @@ async def stubborn(seconds: float) -> None:
             await asyncio.sleep(0.1)
 
 
+@app.task(retry=Retry(max_retries=0))
+async def interrupting() -> None:
+    raise KeyboardInterrupt
+
+
 @app.task
 async def elsewhere(seconds: float) -> None:
     await asyncio.to_thread(time.sleep, seconds)

@@ -1,5 +1,7 @@
 """Whatever a handler raises or returns, its job ends, and the worker goes on (I1, I15)."""
 
+import asyncio
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -39,6 +41,39 @@ def interrupting() -> None:
     raise KeyboardInterrupt
 
 
+def closing() -> None:
+    raise GeneratorExit
+
+
+def leaving_the_program() -> None:
+    sys.exit(3)
+
+
+def cancelling() -> None:
+    raise asyncio.CancelledError("by itself")
+
+
+def out_of_items() -> None:
+    raise StopIteration(7)
+
+
+def out_of_async_items() -> None:
+    raise StopAsyncIteration
+
+
+def many() -> None:
+    raise BaseExceptionGroup("many", [GeneratorExit(), SystemExit(3), KeyboardInterrupt(), asyncio.CancelledError()])
+
+
+class Breaking(Exception):
+    def __str__(self) -> str:
+        raise GeneratorExit
+
+
+def breaking() -> None:
+    raise Breaking
+
+
 def nul() -> None:
     raise ValueError("a\0b")
 
@@ -53,11 +88,19 @@ RAISED: dict[Callable[[], None], str] = {
     leaving: "Leaving: for good",
     nul: "ValueError: a",
     endless: "ValueError: xxx",
+    closing: "GeneratorExit",
+    leaving_the_program: "SystemExit: 3",
+    cancelling: "CancelledError: by itself",
+    out_of_items: "StopIteration",
+    out_of_async_items: "StopAsyncIteration",
+    many: "BaseExceptionGroup: many (4 sub-exceptions)",
+    breaking: "Breaking: (its text cannot be had: GeneratorExit)",
 }
+ON_A_THREAD = [fn for fn in (*RAISED, interrupting) if fn not in (half, nul, endless)]
 
 
-async def failing(app: Mita, fn: Callable[..., Any]) -> str:
-    task: Any = app.task(name="it", retry=ONE_TRY)(fn)
+async def failing(app: Mita, fn: Callable[..., Any], **options: Any) -> str:
+    task: Any = app.task(name="it", retry=ONE_TRY, **options)(fn)
     async with working(app):
         with pytest.raises(JobFailed) as caught:
             await (await task.enqueue()).result(timeout=20)
@@ -73,9 +116,72 @@ async def test_an_error_of_any_kind_fails_its_job_and_no_more(app: Mita, raised:
     assert RAISED[raised] in await failing(app, handler)
 
 
-@pytest.mark.parametrize("raised", [mute, leaving, interrupting], ids=lambda fn: fn.__name__)
+@pytest.mark.parametrize("timeout", [None, 60.0], ids=["no time-out", "time-out"])
+@pytest.mark.parametrize("raised", RAISED, ids=lambda fn: fn.__name__)
+async def test_so_does_one_of_a_run_with_progress(raised: Callable[[], None], timeout: float | None) -> None:
+    """The end of a run with a time-out, and of one that has reported progress, takes another path through the worker."""
+
+    async def handler(job: Job) -> None:
+        await job.progress(1, 2)
+        await job.progress(2, 2)
+        raised()
+
+    assert RAISED[raised] in await failing(Mita("memory://"), handler, timeout=timeout)
+
+
+@pytest.mark.parametrize("raised", ON_A_THREAD, ids=lambda fn: fn.__name__)
 async def test_so_does_one_on_a_thread(raised: Callable[[], None]) -> None:
     assert RAISED.get(raised, "KeyboardInterrupt") in await failing(Mita("memory://"), raised)
+
+
+async def test_a_handler_that_cancels_its_own_task_and_returns_has_returned(app: Mita) -> None:
+    """The cancel would arrive at the next await, which is ours: the last progress report."""
+
+    @app.task
+    async def handler(job: Job) -> str:
+        await job.progress(1, 2)
+        await job.progress(2, 2)
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        return "done"
+
+    async with working(app):
+        assert await (await handler.enqueue()).result(timeout=20) == "done"
+
+
+async def test_an_error_of_a_handler_that_was_told_to_stop_is_no_failure(app: Mita) -> None:
+    """I6: drivers answer a cancel with errors of their own, at a shutdown too."""
+    started = asyncio.Event()
+
+    @app.task(retry=ONE_TRY)
+    async def handler() -> None:
+        started.set()
+        try:
+            await asyncio.sleep(600)
+        except asyncio.CancelledError:
+            raise ConnectionError("the connection was cut in the middle of a statement") from None
+
+    async with working(app, grace=0) as worker:
+        handle = await handler.enqueue()
+        await started.wait()
+        worker.stop()
+    record = await app.get(handle.id)
+    assert record is not None
+    assert (record.state, record.attempts, record.interruptions) == ("ready", 0, 1)
+
+
+async def test_a_backoff_function_that_wants_to_end_the_program_does_not(app: Mita) -> None:
+    def leave(*_: object) -> float:
+        sys.exit(3)
+
+    @app.task(retry=Retry(max_retries=1, base=0.001, wait=leave))
+    async def handler() -> None:
+        raise ValueError("once")
+
+    async with working(app):
+        with pytest.raises(JobFailed, match="once"):
+            await (await handler.enqueue()).result(timeout=20)
 
 
 async def test_reasons_and_remarks_that_cannot_be_written_down_are_spelled_out(app: Mita) -> None:

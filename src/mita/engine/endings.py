@@ -63,7 +63,7 @@ def _own_wait(task: Task[Any, Any], claim: Claim, error: BaseException) -> int |
         return None
     try:
         return min(max(0, round(retry.wait(claim.attempts + 1, error) * SECOND)), LONGEST)
-    except Exception:  # it is the user's code, and may raise anything
+    except BaseException:  # it is the user's code, and may raise anything
         trace = not is_secret(task, claim)  # it would tell of the handler's error too
         log.error("the backoff function of task %s failed; the usual wait is taken", claim.task, exc_info=trace)
         return None
@@ -97,7 +97,7 @@ def _told(error: BaseException) -> str:
 def _text(error: BaseException) -> str:
     try:
         return str(error)
-    except Exception as reason:  # noqa: BLE001 - an error that cannot even be told is the handler's code too
+    except BaseException as reason:  # noqa: BLE001 - an error that cannot even be told is the handler's code too
         return f"(its text cannot be had: {type(reason).__qualname__})"
 
 

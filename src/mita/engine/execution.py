@@ -93,17 +93,14 @@ class Execution(Struct, eq=False):
 
     async def close_reports(self) -> None:
         """Before the run is put down: after that they would be stale. Its ending is known by now, so neither a store that
-        hangs nor being told to stop may keep it from being put down."""
+        hangs nor a cancel, of ours or of the handler itself, may keep it from being put down."""
         if self.reports is None or self.settled or self.stop is Stop.LOST:
             return
         try:
             async with asyncio.timeout(LONGEST_LAST_WORD):
                 await self.reports.close()
-        except TimeoutError:
+        except (TimeoutError, asyncio.CancelledError):
             return
-        except asyncio.CancelledError:
-            if self.stop is None:  # not one of ours
-                raise
 
     async def recall(self, name: str, shared: bool) -> bytes | None:
         self._owned()

@@ -1,7 +1,10 @@
 """The only place that calls user code, and therefore the only one that catches everything."""
 
 import asyncio
-from contextlib import suppress
+import logging
+import signal
+import threading
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -14,6 +17,8 @@ from mita.tasks import Job, Reschedule
 
 from .endings import ending_of, moved, told
 from .execution import Done, Execution, Stop
+
+log = logging.getLogger("mita.worker")
 
 _STOPPED: dict[Stop, Ending] = {
     Stop.CANCELLED: Stopped(),
@@ -37,13 +42,13 @@ async def run_async(execution: Execution, done: Done) -> None:
     it needs, and no more calls: every job pays for each of them."""
     execution.started = True
     timeout = options_of(execution.claim.options).timeout
-    if timeout is None and execution.home.tracer is None:
-        try:  # as `_run_async` does it
-            ending = _returned(execution, await _call(execution))
-        except BaseException as error:  # noqa: BLE001 - chaos becomes a value here, and only here
-            ending = _broken(execution, error)
-    else:
-        ending = await _run_traced(execution, timeout)
+    try:
+        if timeout is None and execution.home.tracer is None:
+            ending = _returned(execution, await _call(execution))  # as `_run_async` does it
+        else:
+            ending = await _run_traced(execution, timeout)
+    except BaseException as error:  # noqa: BLE001 - chaos becomes a value here, and only here
+        ending = _broken(execution, error)
     if execution.reports is not None:
         await execution.close_reports()
     done(execution, ending)
@@ -51,14 +56,19 @@ async def run_async(execution: Execution, done: Done) -> None:
 
 def run_sync(execution: Execution) -> Ending:
     """A plain function, on a thread that is not the main one."""
-    if execution.home.tracer is None:
-        ending = _run_sync(execution)
-    else:
-        with traces.running(execution.home.tracer, execution.claim) as span:
-            ending = _traced(span, execution, _run_sync(execution))
+    try:
+        if execution.home.tracer is None:
+            ending = _run_sync(execution)
+        else:
+            with traces.running(execution.home.tracer, execution.claim) as span:
+                ending = _traced(span, execution, _run_sync(execution))
+    except BaseException as error:  # noqa: BLE001 - the tracer's own error: without an ending the job would run for ever
+        ending = Raised(told(error, execution.task, execution.claim))
     if execution.reports is not None:
-        with suppress(RuntimeError):  # the loop is closed: the worker is gone, and its job somebody else's
+        try:
             execution.call(execution.close_reports())
+        except Exception as error:  # noqa: BLE001 - the worker's loop has ended; the ending of the run is known
+            log.debug("the last progress of job %s was not written: %r", execution.claim.id, error)
     return ending
 
 
@@ -118,7 +128,8 @@ def _call(execution: Execution) -> Any:
 
 
 def _broken(execution: Execution, error: BaseException, *, timed: bool = False) -> Ending:
-    """How a run ended whose coroutine raised this."""
+    """The ending of a run whose coroutine raised this. Every error becomes one, or its job would run for ever; an error that
+    was not the handler's own is raised again."""
     match error:
         case asyncio.CancelledError():
             if timed and execution.stop is None:
@@ -126,9 +137,32 @@ def _broken(execution: Execution, error: BaseException, *, timed: bool = False) 
             return _cancelled(execution, error)
         case _NotRunError():
             return error.ending
-        case KeyboardInterrupt() | GeneratorExit():
-            raise error  # the program is to end, or its loop
-    return ending_of(error, execution.task, execution.claim)
+        case KeyboardInterrupt() if _may_be_ctrl_c():
+            raise error
+        case GeneratorExit() if not _is_running(execution.home.loop):
+            raise error
+    ending = ending_of(error, execution.task, execution.claim)
+    if execution.stop is not None and isinstance(ending, Raised) and not ending.final:
+        return _STOPPED[execution.stop]  # it was told to stop, and an error on the way out is one way to obey
+    return ending
+
+
+def _may_be_ctrl_c() -> bool:
+    """Whether Python itself may have raised a KeyboardInterrupt in the main thread: by its own handler of the signal or by
+    that of `asyncio.run`. `mita worker` has a handler that raises nothing, so there it is the handler's own error."""
+    if threading.current_thread() is not threading.main_thread():
+        return False
+    on_signal = signal.getsignal(signal.SIGINT)
+    return on_signal is signal.default_int_handler or isinstance(on_signal, partial)
+
+
+def _is_running(loop: asyncio.AbstractEventLoop) -> bool:
+    """Whether this code is called by that loop. If not, a GeneratorExit means that a loop which has ended is forgotten,
+    with the coroutines that it left behind."""
+    try:
+        return asyncio.get_running_loop() is loop
+    except RuntimeError:
+        return False
 
 
 def _cancelled(execution: Execution, error: asyncio.CancelledError) -> Ending:
