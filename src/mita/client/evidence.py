@@ -32,11 +32,13 @@ async def _find(store: Store, id: str) -> Job:
 
 
 async def _about(store: Store, job: Job) -> Evidence:
+    options = options_of(job.options)
     return Evidence(
         job=job,
         now=await store.now(),
         events=tuple(await store.timeline(job.id)),
-        retry=options_of(job.options).retry,
+        retry=options.retry,
+        timeout=options.timeout,
         queues=tuple(await store.queues()),
         ahead=await store.ahead(job.id),
         resource=await _resource(store, job),

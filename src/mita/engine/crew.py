@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from mita.model.job import Claim, State
-from mita.model.outcome import Ending, Interrupted, Returned, Settlement, Start, TimedOut, Unknown, Verdict
+from mita.model.outcome import Ending, Interrupted, Returned, Settlement, Start, Unknown, Verdict
 from mita.ports.store import Store
 from mita.rules.judge import Keep, first_line, judge
 from mita.rules.options import options_of
@@ -19,7 +19,7 @@ from mita.tasks import Task
 from mita.watch.notes import Begun
 
 from .execution import Execution, Home, Stop
-from .run import run_async
+from .run import run_async, stopped
 from .threads import Threads
 
 log = logging.getLogger("mita.worker")
@@ -120,7 +120,7 @@ class Crew:
         execution.started = True
         timeout = options_of(execution.claim.options).timeout
         if timeout is not None:
-            self._loop.call_later(timeout, self._expire, execution, timeout)
+            execution.timer = self._loop.call_later(timeout, self._expire, execution, timeout)
         self._threads.give(execution)
 
     # ------------------------------------------------------------ putting down
@@ -135,8 +135,10 @@ class Crew:
             self._loop.call_soon(self._start_waiting)
 
     def _thread_done(self, execution: Execution, ending: Ending) -> None:
-        """The slot is free only now: a thread that outlived its time-out was still in it."""
+        """The slot and the resource key are free only now: a handler that outlived its time-out still had them."""
         self._active -= 1
+        if execution.timer is not None:
+            execution.timer.cancel()
         if not execution.settled:
             self._end(execution, ending)
         else:
@@ -144,8 +146,20 @@ class Crew:
         self._start_waiting()
 
     def _expire(self, execution: Execution, timeout: float) -> None:
-        if not execution.settled:
-            self._end(execution, TimedOut(timeout))
+        """A thread cannot be stopped. Its job is settled when it ends: another run of the same resource key must not start
+        beside it. Until then its lease is kept."""
+        if execution.settled or execution.stop is not None:
+            return
+        execution.halt(Stop.TIMED_OUT)
+        claim = execution.claim
+        log.warning(
+            "job %s of %s ran past its time-out of %g s; its thread cannot be stopped, so the job keeps its slot and its "
+            "resource key until the handler ends (job.cancelled tells it)",
+            claim.id,
+            claim.task,
+            timeout,
+            extra=extras(claim, "timed out", timeout),
+        )
 
     def _end(self, execution: Execution, ending: Ending) -> None:
         execution.settled = True
@@ -222,7 +236,7 @@ class Crew:
         for execution in list(self.held):
             execution.halt(Stop.SHUTDOWN)
             if execution.handler is None:
-                self._end(execution, Interrupted(started=True))
+                self._end(execution, self._left(execution))
 
     def abandon(self) -> None:
         """Those that go on although they were cancelled are put back all the same."""
@@ -230,7 +244,12 @@ class Crew:
             claim = execution.claim
             text = "job %s of %s goes on although it was cancelled: it is put back, and its handler left to itself"
             log.warning(text, claim.id, claim.task, extra=extras(claim, "abandoned", time.monotonic() - execution.since))
-            self._end(execution, Interrupted(started=True))
+            self._end(execution, self._left(execution))
+
+    @staticmethod
+    def _left(execution: Execution) -> Ending:
+        """How a run ended that this worker leaves behind."""
+        return stopped(execution) if execution.stop is Stop.TIMED_OUT else Interrupted(started=True)
 
     def close(self) -> None:
         self._threads.close()

@@ -1,6 +1,5 @@
 """From what user code raised to how the run ended."""
 
-import asyncio.timeouts
 import linecache
 import logging
 from collections.abc import Iterator
@@ -13,7 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from mita.model.job import Claim
-from mita.model.outcome import Ending, Moved, Raised, Refused
+from mita.model.outcome import Ending, Moved, Raised, Refused, TimedOut
 from mita.model.time import LONGEST, SECOND
 from mita.rules.options import options_of
 from mita.rules.text import writable
@@ -43,6 +42,15 @@ def ending_of(error: BaseException, task: Task[Any, Any], claim: Claim) -> Endin
 
 def moved(asked: Reschedule, task: Task[Any, Any], claim: Claim) -> Ending:
     return Moved(asked.when, "" if is_secret(task, claim) else asked.reason)
+
+
+def late(ending: Ending, timeout: float) -> Ending:
+    """How a run ended that went on past its time-out. What the handler asked for stands (Reschedule, Unavailable, Abort);
+    a result or an error comes too late."""
+    match ending:
+        case Moved() | Refused() | Raised(final=True):
+            return ending
+    return TimedOut(timeout)
 
 
 def told(error: BaseException, task: Task[Any, Any], claim: Claim) -> str:
@@ -114,4 +122,4 @@ def _frames(trace: TracebackType | None, *, source: bool = True) -> list[str]:
     return frames[-INNERMOST:]
 
 
-_OURS = {str(Path(__file__).with_name("run.py")), asyncio.timeouts.__file__}
+_OURS = {str(Path(__file__).with_name("run.py"))}

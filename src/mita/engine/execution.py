@@ -29,6 +29,7 @@ class Stop(Enum):
     """Why a run is being stopped from outside."""
 
     CANCELLED = auto()
+    TIMED_OUT = auto()
     LOST = auto()
     SHUTDOWN = auto()
 
@@ -68,6 +69,7 @@ class Execution(Struct, eq=False):
     settled: bool = False  # its ending is known; what the handler may still do does not count
     reports: Reports | None = None  # few runs tell how far they have come
     start: Start | None = None  # until somebody was told of it
+    timer: asyncio.TimerHandle | None = None  # its time-out, if it runs on a thread
 
     @property
     def cancelled(self) -> bool:
@@ -75,11 +77,14 @@ class Execution(Struct, eq=False):
 
     def halt(self, why: Stop) -> None:
         """Tell the run to stop. A handler on a thread can only be told; it sees `job.cancelled`. A task that has not taken
-        its first step must not be cancelled: it would end without a word."""
-        if self.stop is None:
+        its first step must not be cancelled: it would end without a word. A run that goes on after its time-out can still
+        be cancelled, or told that the worker shuts down; it stays timed out in the latter case."""
+        if self.stop not in (None, Stop.TIMED_OUT):
+            return
+        if self.stop is None or why is Stop.CANCELLED:
             self.stop = why
-            if self.handler is not None and self.started:
-                self.handler.cancel()
+        if self.handler is not None and self.started:
+            self.handler.cancel()
 
     # ------------------------------------------------------------ what the handler's Job uses
 

@@ -15,7 +15,7 @@ from mita.model.outcome import Ending, Interrupted, Lost, Raised, Returned, Stop
 from mita.rules.options import options_of
 from mita.tasks import Job, Reschedule
 
-from .endings import ending_of, moved, told
+from .endings import ending_of, late, moved, told
 from .execution import Done, Execution, Stop
 
 log = logging.getLogger("mita.worker")
@@ -25,8 +25,6 @@ _STOPPED: dict[Stop, Ending] = {
     Stop.LOST: Lost(),
     Stop.SHUTDOWN: Interrupted(started=True),
 }
-
-
 _NOTHING = Returned(msgspec.msgpack.encode(None))  # what most handlers give back
 
 
@@ -86,38 +84,36 @@ async def _run_traced(execution: Execution, timeout: float | None) -> Ending:
 
 
 async def _within(timeout: float, execution: Execution) -> Ending:
+    timer = execution.home.loop.call_later(timeout, execution.halt, Stop.TIMED_OUT)
     try:
-        async with asyncio.timeout(timeout):
-            return await _run_async(execution, timed=True)
-    except TimeoutError:
-        return TimedOut(timeout)
-    except asyncio.CancelledError as error:
-        return _cancelled(execution, error)
+        ending = await _run_async(execution)
+    finally:
+        timer.cancel()
+    return late(ending, timeout) if execution.stop is Stop.TIMED_OUT else ending
 
 
-async def _run_async(execution: Execution, *, timed: bool = False) -> Ending:
+async def _run_async(execution: Execution) -> Ending:
     try:
         return _returned(execution, await _call(execution))
     except BaseException as error:  # noqa: BLE001 - as above
-        return _broken(execution, error, timed=timed)
+        return _broken(execution, error)
 
 
 def _run_sync(execution: Execution) -> Ending:
     try:
-        return _returned(execution, _call(execution))
+        ending = _returned(execution, _call(execution))
     except _NotRunError as error:
         return error.ending
     except BaseException as error:  # noqa: BLE001 - as above; no Ctrl-C reaches this thread
-        if execution.stop is not None:
-            return _STOPPED[execution.stop]  # it was told to stop, and stopping by an error is one way to obey
-        return ending_of(error, execution.task, execution.claim)
+        ending = _failed(execution, error)
+    return late(ending, _timeout(execution)) if execution.stop is Stop.TIMED_OUT else ending
 
 
 def _call(execution: Execution) -> Any:
     """What a plain function gives back, and what is to be awaited of another."""
     task, claim = execution.task, execution.claim
     if execution.stop is not None:
-        raise _NotRunError(_STOPPED[execution.stop])
+        raise _NotRunError(stopped(execution))
     try:
         args, kwargs = task.arguments.unpack(claim.payload)
     except UsageError as error:
@@ -127,13 +123,11 @@ def _call(execution: Execution) -> Any:
     return task.fn(*args, **kwargs) if kwargs else task.fn(*args)
 
 
-def _broken(execution: Execution, error: BaseException, *, timed: bool = False) -> Ending:
+def _broken(execution: Execution, error: BaseException) -> Ending:
     """The ending of a run whose coroutine raised this. Every error becomes one, or its job would run for ever; an error that
     was not the handler's own is raised again."""
     match error:
         case asyncio.CancelledError():
-            if timed and execution.stop is None:
-                raise error  # it may be the time-out, which the caller knows about
             return _cancelled(execution, error)
         case _NotRunError():
             return error.ending
@@ -141,9 +135,13 @@ def _broken(execution: Execution, error: BaseException, *, timed: bool = False) 
             raise error
         case GeneratorExit() if not _is_running(execution.home.loop):
             raise error
+    return _failed(execution, error)
+
+
+def _failed(execution: Execution, error: BaseException) -> Ending:
     ending = ending_of(error, execution.task, execution.claim)
     if execution.stop is not None and isinstance(ending, Raised) and not ending.final:
-        return _STOPPED[execution.stop]  # it was told to stop, and an error on the way out is one way to obey
+        return stopped(execution)  # it was told to stop, and an error on the way out is one way to obey
     return ending
 
 
@@ -168,8 +166,20 @@ def _is_running(loop: asyncio.AbstractEventLoop) -> bool:
 def _cancelled(execution: Execution, error: asyncio.CancelledError) -> Ending:
     """We told it to stop; or else somebody cancelled what it waited for, or the handler's own task: that is its error."""
     if execution.stop is not None:
-        return _STOPPED[execution.stop]
+        return stopped(execution)
     return Raised(told(error, execution.task, execution.claim))
+
+
+def stopped(execution: Execution) -> Ending:
+    """How a run ended that was told to stop, and did."""
+    if execution.stop is None or execution.stop is Stop.TIMED_OUT:
+        return TimedOut(_timeout(execution))
+    return _STOPPED[execution.stop]
+
+
+def _timeout(execution: Execution) -> float:
+    """In seconds; only asked of runs that have one."""
+    return options_of(execution.claim.options).timeout or 0.0
 
 
 def _returned(execution: Execution, value: Any) -> Ending:

@@ -19,6 +19,7 @@ class Code(StrEnum):
 
     RUNNING = "running"
     ASKED = "asked"
+    TIMED_OUT = "timed out"
     LEASE_OVER = "lease over"
     DUE = "due"
     KEY_HELD = "key held"
@@ -55,6 +56,7 @@ class Evidence(Struct, frozen=True, kw_only=True):
     now: Moment
     events: tuple[Event, ...] = ()
     retry: Retry = Retry()
+    timeout: float | None = None
     queues: tuple[QueueView, ...] = ()
     ahead: int | None = None
     resource: ResourceView | None = None

@@ -47,9 +47,23 @@ def _running(evidence: Evidence) -> Iterator[Reason]:
             else "no worker is alive to take it over: start one",
             {"worker": job.worker, "lease_until": _datetime(job.lease_until), "live_workers": len(evidence.workers)},
         )
+    yield from _timed_out(evidence)
     if job.asked:
         text = f"it was asked to {job.asked} while it ran; that takes effect when this run ends"
         yield Reason(Code.ASKED, text, evidence={"asked": job.asked})
+
+
+def _timed_out(evidence: Evidence) -> Iterator[Reason]:
+    """A handler that cannot be stopped, or does not stop, keeps its job. The claim began a little before the run did."""
+    started, timeout = evidence.job.started, evidence.timeout
+    if started is not None and timeout is not None and evidence.now - started > (timeout + 1) * SECOND:
+        yield Reason(
+            Code.TIMED_OUT,
+            f"it is past its time-out of {timeout:g} s, and its handler has not ended yet: the job keeps its slot and its "
+            "resource key until it does",
+            "let the handler check job.cancelled, or run it with @app.task(executor='process'), which can be killed",
+            {"timeout": timeout, "seconds": (evidence.now - started) / SECOND},
+        )
 
 
 def _ended(evidence: Evidence) -> Iterator[Reason]:

@@ -93,7 +93,7 @@ class Job:
 
     @property
     def cancelled(self) -> bool:
-        """Somebody asked for this job to stop."""
+        """This run is to stop: its job was cancelled, it ran past its time-out, lost its lease, or its worker shuts down."""
         return self._run.cancelled
 
     @property
