@@ -1,4 +1,5 @@
 # Every target sets itself up: it needs python3 and make, nothing else, and no root.
+# Another Python: make test PYTHON=python3.13 VENV=.venv-3.13
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -39,4 +40,4 @@ soak: $(READY)   ## the long form: more kills, more jobs, longer walks
 	MITA_SOAK=1 $(BIN)/python -m pytest tests/end tests/contract/test_walk.py tests/repeats tests/stores -n 2 --timeout 7200 $(ARGS)
 
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-* build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

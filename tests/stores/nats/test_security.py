@@ -53,10 +53,11 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An authority (`ca`), what it signed for a server and for a client, and another authority (`other`)."""
     folder = tmp_path_factory.mktemp("certificates")
     for authority in ("ca", "other"):
-        _openssl(folder, f"req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN={authority}", authority, "-out")
+        usage = "-addext keyUsage=critical,keyCertSign,cRLSign"  # Python 3.13 refuses an authority that does not say it
+        _openssl(folder, f"req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN={authority} {usage}", authority, "-out")
     for name in ("server", "client"):
         _openssl(folder, f"req -newkey rsa:2048 -nodes -subj /CN={name}", name, "-out", "csr")
-        (folder / "names").write_text("subjectAltName=IP:127.0.0.1,DNS:localhost")
+        (folder / "names").write_text("subjectAltName=IP:127.0.0.1,DNS:localhost\nauthorityKeyIdentifier=keyid")
         signing = f"x509 -req -days 2 -CA ca.pem -CAkey ca.key -CAcreateserial -extfile names -in {name}.csr -out {name}.pem"
         subprocess.run(["openssl", *signing.split()], cwd=folder, check=True, capture_output=True)
     return folder

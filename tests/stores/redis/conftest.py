@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -58,9 +59,10 @@ async def twin(store: RedisStore, make: Make) -> AsyncIterator[RedisStore]:
     await twin.close()
 
 
-@pytest.fixture
-def server() -> Iterator[Server]:
-    """A Redis 6.2 that a test may do anything to."""
-    server = Server(bundled()).start()
+@pytest.fixture(params=sorted({bundled(), valkey()}), ids=lambda program: Path(program).name)
+def server(request: pytest.FixtureRequest) -> Iterator[Server]:
+    """A server that a test may do anything to: the oldest Redis that is supported, and the newest Valkey. The two report
+    some errors in different words."""
+    server = Server(request.param).start()
     yield server
     server.stop()

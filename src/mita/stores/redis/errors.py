@@ -11,6 +11,17 @@ CUT = (theirs.ConnectionError, theirs.TimeoutError, OSError)
 
 _UNSAID = "the server wants a password, and the URL has none: write redis://:password@host"
 
+# For these codes the driver raises a class of its own and removes the code from the text.
+_REMOVED_CODES: tuple[tuple[type[Exception], str], ...] = (
+    (theirs.ReadOnlyError, "READONLY"),
+    (theirs.OutOfMemoryError, "OOM"),
+    (theirs.BusyLoadingError, "LOADING"),
+    (theirs.MasterDownError, "MASTERDOWN"),  # before its parent class, ClusterDownError
+    (theirs.ClusterDownError, "CLUSTERDOWN"),
+    (theirs.TryAgainError, "TRYAGAIN"),
+    (theirs.NoPermissionError, "NOPERM"),
+)
+
 # What a server's error text says, what it means, and whether trying again may help. Inside a script the code stands in the
 # middle of the text, so it is looked for and not compared.
 _MEANINGS: tuple[tuple[str, str, bool], ...] = (
@@ -45,7 +56,7 @@ _MEANINGS: tuple[tuple[str, str, bool], ...] = (
 
 def explained(error: Exception, where: str) -> StoreError:
     """The error to raise instead; the caller keeps the driver's as its cause."""
-    text = str(error)
+    text = _with_code(error)
     for code, meaning, transient in _MEANINGS:
         if code in text:
             return StoreError(f"{where}: {meaning} ({text})", transient=transient)
@@ -54,6 +65,14 @@ def explained(error: Exception, where: str) -> StoreError:
     if isinstance(error, CUT):
         return StoreError(f"{where}: cannot reach the server ({text.rstrip('.')}). {UNREACHED}", transient=True)
     return StoreError(f"{where}: {text}", transient=False)
+
+
+def _with_code(error: Exception) -> str:
+    """The server's own text. Redis 6 reports an error inside a script with its code in the middle of the text; later
+    versions and Valkey report it as a plain error, whose code the driver removes."""
+    text = str(error)
+    code = next((code for kind, code in _REMOVED_CODES if isinstance(error, kind)), "")
+    return f"{code} {text}" if code and code not in text else text
 
 
 def is_cut(error: Exception) -> bool:
