@@ -16,6 +16,7 @@ from mita.errors import UsageError
 from mita.model.policy import Retry
 from mita.place import Place
 from mita.ports.clock import Clock
+from mita.ports.logs import make_logs_printable
 from mita.ports.store import Store
 from mita.rules.judge import Keep
 from mita.rules.names import check_kinds, check_name
@@ -29,6 +30,8 @@ if TYPE_CHECKING:  # an extra, imported when it is used
     from prometheus_client import CollectorRegistry
 
     from mita.metrics import Source
+
+make_logs_printable()
 
 
 class Mita(Client):

@@ -8,6 +8,8 @@ MitaError
     LeaseLost       this run no longer owns its job; whatever it does now is refused
 """
 
+from mita.printable import printable
+
 
 class MitaError(Exception):
     """Everything Mita raises on purpose."""
@@ -29,7 +31,7 @@ class JobFailed(MitaError):
     """The job ended in the dead letters. `error` is the text of its last error, `id` the job."""
 
     def __init__(self, id: str, error: str) -> None:
-        super().__init__(f"job {id} failed: {error.splitlines()[0] if error else 'no reason kept'}")
+        super().__init__(f"job {id} failed: {printable(error.splitlines()[0]) if error else 'no reason kept'}")
         self.id = id
         self.error = error
 
@@ -38,7 +40,7 @@ class JobCancelled(MitaError):
     """The job was cancelled before it could finish."""
 
     def __init__(self, id: str, reason: str = "") -> None:
-        super().__init__(f"job {id} was cancelled" + (f": {reason}" if reason else ""))
+        super().__init__(f"job {id} was cancelled" + (f": {printable(reason)}" if reason else ""))
         self.id = id
 
 

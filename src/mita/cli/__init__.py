@@ -3,6 +3,7 @@
 import errno
 import os
 import sys
+import traceback
 from collections.abc import Sequence
 
 from mita.errors import MitaError
@@ -37,10 +38,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (MitaError, KeyboardInterrupt) as error:
         screen.confess(error)
         return exit_of(error)
-    except Exception as error:  # a fault of ours: its trace follows
+    except Exception as error:  # noqa: BLE001 - a fault of ours: its trace, which may hold text from jobs, is cleaned
         if screen.json:
             screen.confess(error)
-        raise
+        screen.note(traceback.format_exc().rstrip())
+        return Exit.FAILED
 
 
 def _write_no_more() -> None:

@@ -4,14 +4,18 @@ import json
 import logging
 import sys
 from datetime import UTC, datetime
+from typing import Any
 
-from .words import printable
+from mita.ports.logs import trace_of
+from mita.printable import printable, printable_json, printable_lines
 
 LEVELS = ("debug", "info", "warning", "error")
 _EXTRAS = ("event", "job", "task", "queue", "attempt", "seconds")
 
 
 class JsonLines(logging.Formatter):
+    """What reads a line gets the exact text."""
+
     def format(self, record: logging.LogRecord) -> str:
         line = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
@@ -23,13 +27,20 @@ class JsonLines(logging.Formatter):
         line.update({name: record.__dict__[name] for name in _EXTRAS if name in record.__dict__})
         if record.exc_info:
             line["error"] = self.formatException(record.exc_info)
-        return json.dumps(line, default=str, ensure_ascii=False)
+        return printable_json(json.dumps(line, default=str, ensure_ascii=False))
 
 
 class PlainLines(logging.Formatter):
+    """Text cannot steer the terminal. Mita's own loggers see to that; this is for all the others."""
+
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  (the name is logging's)
-        """Text from jobs must not steer the terminal."""
         return printable(super().formatMessage(record))
+
+    def formatException(self, ei: Any) -> str:  # noqa: N802
+        return trace_of(ei[1])
+
+    def formatStack(self, stack_info: str) -> str:  # noqa: N802
+        return printable_lines(stack_info)
 
 
 def write_logs(level: str, *, as_json: bool) -> None:

@@ -50,8 +50,8 @@ async def show_jobs(desk: Desk) -> Report:
     data = {"jobs": [job_data(job) for job in page.jobs], "after": page.after}
     if not page.jobs:
         return Report(data, await _nothing(desk))
-    more = f"\nmore: add --after {page.after}" if page.after else ""
-    return Report(data, jobs_table(page.jobs, await desk.now()), *([more] if more else []))
+    more = ["", f"more: add --after {page.after}"] if page.after else []
+    return Report(data, jobs_table(page.jobs, await desk.now()), *more)
 
 
 async def _nothing(desk: Desk) -> str:
@@ -148,7 +148,8 @@ def _time(moment: datetime) -> str:
 
 
 def _error(job: JobRecord) -> list[str]:
-    return ["", job.error] if job.error else []
+    """Its lines are indented, so that none of them can look like a line of this report."""
+    return ["", *(f"  {line}" for line in job.error.split("\n"))] if job.error else []
 
 
 # ---------------------------------------------------------------- why

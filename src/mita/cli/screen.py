@@ -8,9 +8,10 @@ from typing import Any, TextIO
 
 import msgspec
 
+from mita.printable import printable, printable_json, printable_lines
+
 from .exits import Exit, as_data, in_words
 from .table import Table, draw
-from .words import printable
 
 _CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "magenta": "35", "cyan": "36"}
 
@@ -65,9 +66,9 @@ class Screen:
         if not self.json:
             print(painted, file=self.out, flush=True)
 
-    def note(self, line: str) -> None:
-        """A line beside the answer."""
-        print(printable(line), file=self.err, flush=True)
+    def note(self, text: str) -> None:
+        """A line beside the answer, or several."""
+        print(printable_lines(text), file=self.err, flush=True)
 
     def paint(self, text: str, style: str) -> str:
         if not style or not self.colours:
@@ -89,7 +90,7 @@ class Screen:
 
     def _print_data(self, data: Any) -> None:
         text = msgspec.json.format(msgspec.json.encode(plain(data)), indent=2)
-        print(text.decode(), file=self.out, flush=True)
+        print(printable_json(text.decode()), file=self.out, flush=True)
 
 
 def _nowhere() -> TextIO:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple, TextIO
 
-from .words import printable
+from mita.printable import printable
 
 GAP = 2
 _LEAST = 10  # a column that would be cut shorter than this is of no use
@@ -101,4 +101,4 @@ def _aligned(cell: str, size: int, column: Column) -> str:
 def _cell(value: Any) -> str:
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}"
-    return " ".join(printable(str(value)).split("\n"))
+    return printable(str(value))

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager, suppress
 
 from mita.errors import StoreError
+from mita.printable import printable
 
 from . import frame
 from .desk import Desk, sit
@@ -17,7 +18,6 @@ from .parser import Commands
 from .screen import Report, Screen
 from .table import Table, draw
 from .values import count, wait
-from .words import printable
 
 # A screen of its own, without a cursor, on which a line that is too long is cut and not wrapped.
 ENTER, LEAVE = "\x1b[?1049h\x1b[?25l\x1b[?7l", "\x1b[?7h\x1b[?25h\x1b[?1049l"

@@ -73,10 +73,3 @@ def counted(n: int, one: str, many: str = "") -> str:
 
 def first_line(error: str | None) -> str:
     return (error or "").split("\n", 1)[0]
-
-
-def printable(text: str) -> str:
-    """Text from jobs must not steer the terminal it is shown on."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in text.expandtabs(4))

@@ -5,7 +5,7 @@ from collections import deque
 from typing import Any, NamedTuple
 
 from mita.cli.screen import Screen
-from mita.cli.words import printable
+from mita.printable import printable
 
 LAG = 0.1  # seconds that a line waits for an earlier one that is told later
 
@@ -65,7 +65,8 @@ class Feed:
         event = paint(f"{line.event:<11}", _STYLES.get(line.event, ""))
         head = f"{elapsed:6.2f} s  "
         room = None if self._screen.width is None else self._screen.width - len(head) - 25
-        self._screen.write(f"{paint(head, 'dim')}{event}  {line.job:<10}  {_cut(printable(line.remark), room)}".rstrip())
+        remark = _cut(printable(line.remark), room)
+        self._screen.write(f"{paint(head, 'dim')}{event}  {printable(line.job):<10}  {remark}".rstrip())
 
 
 def _place(line: Line) -> tuple[int, int]:

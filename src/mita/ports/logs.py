@@ -1,0 +1,35 @@
+"""The loggers of Mita, and what they write."""
+
+import logging
+from traceback import format_exception
+
+from mita.printable import printable, printable_lines
+
+LOGGERS = ("mita.worker", "mita.store", "mita.scheduler", "mita.repeats", "mita.events", "mita.metrics", "mita.cli")
+
+
+class _Printable(logging.Filter):
+    """Messages hold names, errors and reasons that came from jobs. With this they cannot steer a terminal, nor look like
+    another log line, whatever handlers and formatters a program has."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        text = record.getMessage()
+        clean = printable(text)
+        if clean != text:
+            record.msg, record.args = clean, ()
+        if record.exc_info and not record.exc_text:  # the formatters of the standard library take this text as it is
+            record.exc_text = trace_of(record.exc_info[1])
+        return True
+
+
+_PRINTABLE = _Printable()
+
+
+def make_logs_printable() -> None:
+    for name in LOGGERS:
+        logging.getLogger(name).addFilter(_PRINTABLE)
+
+
+def trace_of(error: BaseException | None) -> str:
+    """The traceback as a log shows it."""
+    return printable_lines("".join(format_exception(error)).rstrip("\n"))

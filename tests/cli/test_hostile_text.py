@@ -1,0 +1,314 @@
+"""Text from jobs steers no terminal and forges no line: every command, with hostile text in every field a store keeps."""
+
+import asyncio
+import json
+import logging
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from mita import JobFailed, Mita
+from mita.cli import grammar
+from mita.model.job import NewJob, State
+from mita.model.outcome import Cancel, Counter, Progress, Settlement, Verdict
+from mita.model.repeat import Repeat
+from mita.model.time import HOUR, When
+from mita.model.view import WorkerView
+from mita.ports.ids import new_id
+from mita.ports.store import Store
+from mita.printable import printable, printable_json, printable_lines
+
+from .conftest import Run
+from .processes import PATIENCE, Running, wait_until
+
+FORGED = "2026-11-15 INFO forged"
+# A window title, a colour, an 8-bit escape, both kinds of direction marks, a bell, a delete, a carriage return, a new line.
+HOSTILE = f"evil \x1b]0;owned\x07\x1b[31m\x9b2J\u202edaolyap\u2066\x7f\u2028\r\n{FORGED}"
+MESSAGE = msgspec.msgpack.encode
+
+BAD_SHOP = f"""
+from mita import Job, Mita, Reschedule, Retry
+
+HOSTILE = {HOSTILE!r}
+app = Mita("sqlite:///jobs.db", retry=Retry(max_retries=1, waits=(0.0,)))
+
+
+class Evil(Exception):
+    pass
+
+
+@app.task
+async def fail(job: Job) -> None:
+    await job.progress(1, 2, HOSTILE)
+    raise Evil(HOSTILE)
+
+
+@app.task(retry=Retry(max_retries=1, wait=lambda n, error: {{}}[HOSTILE]))
+async def fail_oddly() -> None:
+    raise Evil(HOSTILE)
+
+
+@app.task
+def move(job: Job) -> Reschedule | None:
+    return None if job.reschedules else Reschedule(after=0, reason=HOSTILE)
+
+
+def listener(event: object) -> None:
+    raise Evil(HOSTILE)
+
+
+app.listen(listener, kinds=["failed"])
+"""
+
+
+def is_clean(text: str) -> bool:
+    """Nothing but printable characters and line breaks, and no line that looks like one of Mita's own."""
+    return all(c.isprintable() for c in text.replace("\n", "")) and not re.search(rf"^{FORGED}", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize("clean", [printable, printable_lines])
+def test_what_is_cleaned_is_printable_and_says_what_was_there(clean: Callable[[str], str]) -> None:
+    assert is_clean(clean(HOSTILE))
+    assert "\\x1b]0;owned\\x07" in clean(HOSTILE)
+    assert "\\u202e" in clean(HOSTILE)
+    assert clean("naïve ✓ 日本") == "naïve ✓ 日本"
+
+
+@pytest.mark.parametrize("text", [HOSTILE, "\U000e0041\ud800", "naïve", '"\\'])
+def test_json_is_printable_and_exact(text: str) -> None:
+    document = printable_json(json.dumps({"text": text}, ensure_ascii=False))
+    assert is_clean(document)
+    assert json.loads(document) == {"text": text}
+
+
+# ---------------------------------------------------------------- every command
+
+
+async def fill(store: Store) -> dict[str, str]:
+    """Jobs in every state, a worker and repeats, with hostile text wherever a store takes text; the ids."""
+    common: dict[str, Any] = {
+        "task": f"t{HOSTILE}",
+        "queue": f"q{HOSTILE}",
+        "payload": MESSAGE({HOSTILE: HOSTILE}),
+        "options": b"",
+    }
+    names = ("failed", "cancelled", "running", "blocked", "ready", "scheduled")
+    ids = {name: new_id() for name in names}
+    view = WorkerView(
+        id=HOSTILE, name=f"w{HOSTILE}", host=HOSTILE, pid=1, queues=(common["queue"], HOSTILE), tasks=(HOSTILE,), slots=1,
+        offset=HOUR, version=HOSTILE, rates={HOSTILE: 1.0},
+    )  # fmt: skip
+
+    async def put(name: str, **more: object) -> None:
+        job = NewJob(id=ids[name], **{**common, "repeat": HOSTILE, "fire_time": 0, **more})  # type: ignore[arg-type]
+        await store.enqueue([job])
+
+    async def end(verdict: Verdict) -> None:
+        [claim] = (await store.claim([common["queue"]], 1, HOUR, HOSTILE)).claims
+        await store.settle([Settlement(claim, verdict)])
+
+    await put("failed", unique=f"u{HOSTILE}", unique_for=HOUR)
+    error = f"Evil{HOSTILE}\n  File {HOSTILE}"
+    await end(Verdict(state=State.FAILED, counts=Counter.ATTEMPTS, error=error, keep=HOUR, event="failed", note=HOSTILE))
+    await put("cancelled")
+    await store.amend([ids["cancelled"]], Cancel(HOUR, HOSTILE))
+    await put("running", resource=f"r{HOSTILE}")
+    [claim] = (await store.claim([common["queue"]], 1, HOUR, HOSTILE)).claims
+    await store.progress([Progress(claim, MESSAGE((1, 2, HOSTILE)))])
+    await put("blocked", resource=f"r{HOSTILE}")
+    await store.claim([common["queue"]], 1, HOUR, HOSTILE)
+    await put("ready")
+    await put("scheduled", when=When(HOUR))
+    await store.beat(view, HOUR)
+    await store.put_repeat(Repeat(key=f"k{HOSTILE}", spec=HOSTILE.encode(), cursor=None, reason=HOSTILE))
+    return ids
+
+
+@pytest.fixture
+def ids(project: Path) -> dict[str, str]:
+    async def make() -> dict[str, str]:
+        async with Mita("sqlite:///jobs.db") as app:
+            store = await app.open_store()
+            try:
+                return await fill(store)
+            finally:
+                await store.close()
+
+    return asyncio.run(make())
+
+
+def commands(ids: dict[str, str]) -> list[tuple[str, ...]]:
+    key, queue, repeat = f"r{HOSTILE}", f"q{HOSTILE}", f"k{HOSTILE}"
+    each = [(word, *more, id) for word, *more in (("show",), ("show", "--args"), ("why",)) for id in ids.values()]
+    acts = [
+        ("reschedule", ids["ready"], "--after", "2h", "--reason", HOSTILE),
+        ("reschedule", ids["failed"], HOSTILE, "--after", "1h"),
+        ("cancel", ids["scheduled"], "--reason", HOSTILE),
+        ("cancel", HOSTILE),
+        ("retry", ids["cancelled"]),
+        ("retry", "--all", "--yes", "--error", HOSTILE),
+        ("retry", "--all", "--dry-run", "--queue", HOSTILE),
+    ]
+    lists = [
+        ("jobs",),
+        ("jobs", "--queue", HOSTILE),
+        ("jobs", "--limit", "1"),
+        ("jobs", "--after", HOSTILE),
+        ("queues",),
+        ("workers",),
+        ("top", "--once"),
+        ("doctor",),
+        ("migrate",),
+        ("repeats",),
+        ("repeats", "explain", repeat),
+        ("repeats", "next", repeat),
+        ("repeats", "next", f"* {HOSTILE} * *"),
+        ("repeats", "rm", HOSTILE),
+        ("repeats", "trigger", repeat),
+    ]
+    others = [
+        ("pause", HOSTILE, queue),
+        ("resume", HOSTILE, queue),
+        ("hold", key, "--after", "1h", "--queue", queue),
+        ("hold", HOSTILE, "--after", HOSTILE),
+        ("unhold", key),
+        ("enqueue", HOSTILE, "--app", "shop:app"),
+        ("enqueue", "greet", HOSTILE, "--app", "shop:app"),
+        ("enqueue", "greet", "a", "--app", f"shop:{HOSTILE}"),
+        ("repeats", "add", repeat, "greet", HOSTILE, "--every", "1h", "--app", "shop:app"),
+        ("jobs", "--url", f"sqlite:///{HOSTILE}.db"),
+        ("jobs", "--url", HOSTILE),
+        ("jobs", "--app", "bad_import:app"),
+        ("worker", HOSTILE),
+        ("worker", "shop:app", "--name", HOSTILE),
+        ("worker", "shop:app", "--queues", HOSTILE),
+        ("scheduler", "shop:app", "--lock", HOSTILE),
+        ("demo", "--keep", f"there {HOSTILE}"),
+        (HOSTILE,),
+    ]
+    return [*lists, *each, *others, *acts, *lists]
+
+
+def test_every_command_is_tried(ids: dict[str, str]) -> None:
+    [action] = [action for action in grammar()._actions if action.dest == "command"]
+    assert action.choices is not None
+    assert set(action.choices) <= {command[0] for command in commands(ids)}
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_no_command_writes_what_could_steer_a_terminal(
+    mita: Run, project: Path, ids: dict[str, str], as_json: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (project / "bad_import.py").write_text(f"raise ValueError({HOSTILE!r})")
+    (project / f"there {HOSTILE}").touch()
+    shown = 0
+    for command in commands(ids):
+        said = mita(*command, *(["--json"] if as_json else []))
+        assert is_clean(said.out), (command, said.out)
+        assert is_clean(said.err), (command, said.err)
+        shown += "\\x1b" in said.out + said.err or "\\u001b" in said.out
+        if as_json:
+            json.loads(said.out)
+    assert shown > 40
+
+
+def test_json_has_the_exact_text(mita: Run, ids: dict[str, str]) -> None:
+    job = mita("show", ids["running"], "--json").data["job"]
+    assert (job["task"], job["resource"], job["progress"][2]) == (f"t{HOSTILE}", f"r{HOSTILE}", HOSTILE)
+
+
+def test_a_fault_of_ours_is_told_clean(mita: Run, ids: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    async def broken(*_: object) -> None:
+        raise RuntimeError(HOSTILE)
+
+    monkeypatch.setattr("mita.cli.look.Desk.now", broken)
+    said = mita("jobs")
+    assert (said.code, is_clean(said.err), is_clean(said.out)) == (1, True, True)
+    assert "RuntimeError: evil \\x1b]0;owned" in said.err
+
+
+SEQUENCES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r\n")  # colours and places, which are ours
+
+
+@pytest.mark.parametrize("words", [("jobs",), ("show",), ("why",), ("top",)])
+def test_a_terminal_with_colours_is_not_steered_either(project: Path, ids: dict[str, str], words: tuple[str, ...]) -> None:
+    ours, theirs = pty.openpty()
+    arguments = [*words, ids["running"]] if words[0] in ("show", "why") else words
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "600", "LINES": "60"}
+    child = subprocess.Popen([sys.executable, "-m", "mita", *arguments], stdout=theirs, stderr=theirs, env=environment)
+    os.close(theirs)
+    written = b""
+    while b"owned" not in written or b"\n" not in written.partition(b"owned")[2]:
+        written += os.read(ours, 65536)
+    child.send_signal(signal.SIGINT)
+    child.wait(PATIENCE)
+    os.close(ours)
+    assert "\\x1b]0;owned" in written.decode()
+    assert is_clean(SEQUENCES.sub("\n", written.decode(errors="ignore"))), written
+
+
+# ---------------------------------------------------------------- logs
+
+
+@pytest.mark.parametrize("how", [["--log-level", "debug"], ["--log-json"], ["--processes", "2"]])
+def test_the_log_of_a_worker_is_clean(project: Path, mita: Run, ids: dict[str, str], how: list[str]) -> None:
+    (project / "bad.py").write_text(BAD_SHOP)
+    jobs = [mita("enqueue", task, "--app", "bad:app", "--json").data["id"] for task in ("fail", "fail_oddly", "move")]
+    worker = Running("bad:app", "--lease", "1", *how)
+    try:
+        ended = ("failed", "succeeded")
+        wait_until(lambda: all(mita("show", id, "--json").data["job"]["state"] in ended for id in jobs))
+    finally:
+        worker.signal(signal.SIGTERM)
+        worker.ended()
+        worker.close()
+    log = "".join(worker.log)
+    assert log.count("owned") > 5
+    assert is_clean(log), log
+    if how == ["--log-json"]:
+        lines = [json.loads(line) for line in worker.log]
+        assert any(HOSTILE in line.get("error", "") for line in lines)
+
+
+def test_the_log_of_a_program_with_its_own_handlers_is_clean(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    handler = logging.FileHandler(path)
+    handler.setFormatter(logging.Formatter("%(levelname)s %(message)s"))
+    log = logging.getLogger("mita.worker")
+    log.addHandler(handler)
+    try:
+        log.warning("job %s failed: %s", "1", ValueError(HOSTILE))
+        try:
+            raise ValueError(HOSTILE)
+        except ValueError:
+            log.exception("the task %r failed", "send")
+    finally:
+        log.removeHandler(handler)
+        handler.close()
+    written = path.read_bytes().decode()
+    assert is_clean(written)
+    assert written.count("\\x1b]0;owned") == 2
+    assert "the task 'send' failed\nTraceback" in written
+
+
+def test_every_logger_is_clean() -> None:
+    from mita.ports.logs import LOGGERS
+
+    sources = (Path(sys.modules["mita"].__file__ or "").parent).rglob("*.py")
+    named = {name for source in sources for name in re.findall(r'getLogger\("(mita\.[^"]*)"\)', source.read_text())}
+    assert named <= set(LOGGERS), "name the new logger in ports/logs.py"
+
+
+def test_the_error_a_caller_sees_is_clean_and_keeps_the_text() -> None:
+    error = JobFailed("1", HOSTILE)
+    assert is_clean(str(error))
+    assert error.error == HOSTILE
