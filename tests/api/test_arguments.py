@@ -170,7 +170,6 @@ def send(to: str, times: int, *, tags: list[str] | None = None, address: Address
         (("a", 1), {"tags": ["x", 3]}, ["parameter 'tags'", "`str`", "`int`", "[1]"]),
         (("a", 1), {"address": {"street": 5}}, ["parameter 'address'", "`str`", "street"]),
         (("a", Stranger()), {}, ["parameter 'times'", "Stranger", "cannot be stored"]),
-        (("a", 2**70), {}, ["parameter 'times'", "int"]),
         (("\ud800", 1), {}, ["parameter 'to'", "cannot be stored"]),
         (("a", 1), {"tags": [lambda: 1]}, ["parameter 'tags'", "cannot be stored", "dataclasses"]),
     ],
@@ -298,6 +297,9 @@ def gives_money() -> Money | None: ...
 def gives_money_later() -> "Money | Reschedule": ...  # type: ignore[empty-body]
 
 
+def gives_a_text() -> str: ...  # type: ignore[empty-body]
+
+
 def gives_a_stranger() -> Stranger: ...  # type: ignore[empty-body]
 
 
@@ -313,8 +315,8 @@ def test_results_without_a_usable_annotation_come_back_plain() -> None:
 
 
 def test_a_result_that_no_longer_fits_comes_back_plain() -> None:
-    arguments = Arguments("it", gives_money)
-    assert arguments.unpack_result(arguments.pack_result("text")) == "text"
+    stored = Arguments("it", gives_a_text).pack_result("text")
+    assert Arguments("it", gives_money).unpack_result(stored) == "text"
 
 
 def test_a_result_that_cannot_be_stored_is_a_usage_error() -> None:

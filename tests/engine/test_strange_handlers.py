@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from mita import Job, JobFailed, Mita, Reschedule, Retry
-from mita.model.policy import Jitter
 
 from .conftest import until_state, working
 
@@ -231,7 +230,7 @@ async def test_a_backoff_function_may_say_anything(app: Mita) -> None:
             raise Reschedule(after=3600)
         raise ValueError("once")
 
-    usual = {"max_retries": 1, "base": 3600, "cap": 3600, "jitter": Jitter.NONE}
+    usual = {"max_retries": 1, "base": 3600, "cap": 3600, "jitter": "none"}
     said: list[Any] = [1e300, float("inf"), float("nan"), "soon", -5]
     tasks = [app.task(name=f"t{n}", retry=Retry(**usual, wait=lambda *_, n=n: said[n]))(fails) for n in range(len(said))]  # type: ignore[arg-type]
     async with working(app):

@@ -1,6 +1,6 @@
 """What the properties of the rules are drawn from."""
 
-from typing import Any
+from typing import Any, get_args
 
 from hypothesis import strategies as st
 
@@ -81,7 +81,7 @@ def retries() -> st.SearchStrategy[Retry]:
         max_retries=st.integers(0, 1000),
         base=seconds,
         cap=seconds,
-        jitter=st.sampled_from(Jitter),
+        jitter=st.sampled_from(get_args(Jitter)),
         waits=st.just(()) | st.lists(seconds, min_size=1, max_size=4).map(tuple),
         max_crashes=st.integers(0, 5),
     )

@@ -19,7 +19,7 @@ from mita.model.outcome import (
     Unreadable,
     Verdict,
 )
-from mita.model.policy import Jitter, Retry
+from mita.model.policy import Retry
 from mita.model.time import DAY, HOUR, SECOND, When
 from mita.rules.judge import STRANDED_WAIT, Keep, judge
 from mita.rules.retry import backoff
@@ -29,7 +29,7 @@ from .given import NOON, claim, claims, endings, retries, whens
 
 ROLLS = st.floats(0, 1)
 KEEP = Keep(succeeded=5 * SECOND, failed=7 * DAY)
-PLAIN = Retry(jitter=Jitter.NONE, base=1, cap=60, max_retries=2, max_crashes=1)
+PLAIN = Retry(jitter="none", base=1, cap=60, max_retries=2, max_crashes=1)
 
 
 def after(ending: Ending, roll: float = 1.0, retry: Retry = PLAIN, **more: object) -> Verdict:

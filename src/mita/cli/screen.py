@@ -9,6 +9,7 @@ from typing import Any, TextIO
 import msgspec
 
 from mita.printable import printable, printable_json, printable_lines
+from mita.tasks.stored import written
 
 from .exits import Exit, as_data, in_words
 from .table import Table, draw
@@ -99,8 +100,15 @@ def _nowhere() -> TextIO:
 
 
 def plain(data: Any) -> Any:
-    """Values that JSON knows; what it does not is written as it would be shown."""
-    return msgspec.to_builtins(data, str_keys=True, enc_hook=repr)
+    """Values that JSON knows. A value that it does not know is written as it is stored, or else as Python shows it."""
+    return msgspec.to_builtins(data, str_keys=True, enc_hook=_written)
+
+
+def _written(value: Any) -> Any:
+    try:
+        return written(value)
+    except TypeError:
+        return repr(value)
 
 
 def listed(names: Sequence[str]) -> str:

@@ -1,6 +1,6 @@
 """From a job as stored to a record as shown."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -13,10 +13,9 @@ from mita.rules.options import options_of
 from mita.rules.show import as_datetime, shown
 from mita.rules.states import TERMINAL
 from mita.tasks import Task
+from mita.tasks.stored import plain
 
-_plain = msgspec.msgpack.Decoder()
-_arguments = msgspec.msgpack.Decoder(dict[str, Any])
-_checkpoint = msgspec.msgpack.Decoder(Checkpoint)
+_checkpoint = msgspec.msgpack.Decoder(Checkpoint).decode
 
 
 def job_record(job: Job, events: Sequence[Event], now: Moment, tasks: Mapping[str, Task[Any, Any]]) -> JobRecord:
@@ -60,8 +59,10 @@ def secret_of(job: Job, tasks: Mapping[str, Task[Any, Any]]) -> bool | tuple[str
 def _shown_arguments(job: Job, secret: bool | tuple[str, ...]) -> dict[str, Any] | None:
     if secret is True:
         return None
-    values: dict[str, Any] | None = _read(_arguments, job.payload)
-    return values and {name: WITHHELD if secret and name in secret else value for name, value in values.items()}
+    values = _read(plain, job.payload)
+    if not isinstance(values, dict):
+        return None
+    return {name: WITHHELD if secret and name in secret else value for name, value in values.items()}
 
 
 def _progress(job: Job, secret: bool | tuple[str, ...]) -> Checkpoint | None:
@@ -75,7 +76,7 @@ def result(job: Job, tasks: Mapping[str, Task[Any, Any]]) -> Any:
     if job.result is None:
         return None
     task = tasks.get(job.task)
-    return _read(_plain, job.result) if task is None else task.arguments.unpack_result(job.result)
+    return _read(plain, job.result) if task is None else task.arguments.unpack_result(job.result)
 
 
 def _timeline(job: Job, events: Sequence[Event]) -> tuple[Happening, ...]:
@@ -96,12 +97,12 @@ def _place_of_start(job: Job, started: Moment, lines: list[Event]) -> int:
     return place - 1 if ended and place == len(lines) > 1 and lines[-1].at == started else place
 
 
-def _read(decoder: msgspec.msgpack.Decoder[Any], packed: bytes | None) -> Any:
+def _read(decode: Callable[[bytes], Any], packed: bytes | None) -> Any:
     """None for what cannot be read: a record is for looking, and must not fail because of one bad job."""
     if not packed:
         return None
     try:
-        return decoder.decode(packed)
+        return decode(packed)
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return None
 

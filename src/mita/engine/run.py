@@ -183,9 +183,9 @@ def _timeout(execution: Execution) -> float:
 
 
 def _returned(execution: Execution, value: Any) -> Ending:
-    if value is None:
-        return _NOTHING
     task, claim = execution.task, execution.claim
+    if value is None and task.arguments.results.none_fits:
+        return _NOTHING
     if isinstance(value, Reschedule):
         return moved(value, task, claim)
     try:

@@ -1,7 +1,7 @@
 """How failures are tried again, and the other settings that travel with a job."""
 
 from collections.abc import Callable
-from enum import StrEnum
+from typing import Literal, TypeAlias, get_args
 
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import force_setattr
@@ -13,13 +13,7 @@ from .time import LONGEST, SECOND
 MAX_RETRIES_LIMIT = 1000
 
 
-class Jitter(StrEnum):
-    """How chance spreads the waits between retries."""
-
-    FULL = "full"
-    NONE = "none"
-    EQUAL = "equal"
-    DECORRELATED = "decorrelated"
+Jitter: TypeAlias = Literal["full", "none", "equal", "decorrelated"]  # how chance spreads the waits between retries
 
 
 class Retry(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -33,7 +27,7 @@ class Retry(Struct, frozen=True, kw_only=True, omit_defaults=True):
     max_retries: int = 3
     base: float = 0.5
     cap: float = 30.0
-    jitter: Jitter = Jitter.FULL
+    jitter: Jitter = "full"
     waits: tuple[float, ...] = ()
     max_crashes: int = 3
     wait: Callable[[int, BaseException], float] | UnsetType = UNSET
@@ -49,8 +43,8 @@ class Retry(Struct, frozen=True, kw_only=True, omit_defaults=True):
         for wait in (self.base, self.cap, *self.waits):
             if not (isinstance(wait, int | float) and 0 <= wait * SECOND <= LONGEST):
                 raise UsageError(f"base, cap and waits are seconds, 0 or more and at most a hundred years, not {wait!r}")
-        if self.jitter not in tuple(Jitter):
-            raise UsageError(f"jitter must be one of {', '.join(Jitter)}, not {self.jitter!r}")
+        if self.jitter not in get_args(Jitter):
+            raise UsageError(f"jitter must be one of {', '.join(get_args(Jitter))}, not {self.jitter!r}")
         if self.wait is not UNSET and not callable(self.wait):
             raise UsageError(f"wait must be a function of (attempt, error), not {self.wait!r}; seconds go into waits")
 

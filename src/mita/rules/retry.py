@@ -1,6 +1,6 @@
 """How long to wait before trying again."""
 
-from mita.model.policy import Jitter, Retry
+from mita.model.policy import Retry
 from mita.model.time import SECOND, Wait
 
 
@@ -18,13 +18,13 @@ def backoff(retry: Retry, n: int, roll: float) -> Wait:
         return round(ceiling(retry, n) * SECOND)
     top = ceiling(retry, n)
     match retry.jitter:
-        case Jitter.FULL:
+        case "full":
             seconds = top * roll
-        case Jitter.EQUAL:
+        case "equal":
             seconds = top * (1 + roll) / 2
-        case Jitter.DECORRELATED:
+        case "decorrelated":
             spread = min(retry.base * 3.0 ** min(n, 40), retry.cap)
             seconds = min(retry.base, retry.cap) + max(spread - retry.base, 0.0) * roll
-        case Jitter.NONE:
+        case "none":
             seconds = top
     return round(seconds * SECOND)

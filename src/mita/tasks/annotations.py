@@ -7,12 +7,17 @@ from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
-import msgspec
 from msgspec.inspect import CustomType, Field, Type, type_info
 
 from mita.errors import UsageError
 
-STORABLE = "plain values, dataclasses, msgspec Structs, datetimes, UUIDs, Decimals and bytes"
+from .standins import is_special, replaced
+from .stored import Reader, reader, restore
+
+STORABLE = (
+    "plain values, bytes, sets, dates and times, UUIDs, Decimals, enums, paths, "
+    "dataclasses, msgspec Structs and Pydantic models"
+)
 
 
 def resolve(fn: Callable[..., Any], annotation: Any) -> Any:
@@ -30,7 +35,7 @@ def _globals(fn: Callable[..., Any]) -> dict[str, Any]:
 
 
 def parameter_type(task: str, fn: Callable[..., Any], name: str, annotation: Any) -> Any:
-    """The type of one parameter, or a `UsageError` that says why there is none."""
+    """The type of one parameter, as msgspec can read it, or a `UsageError` that says why it cannot be stored."""
     try:
         found = resolve(fn, annotation)
     except (NameError, AttributeError, TypeError, SyntaxError) as error:
@@ -38,22 +43,26 @@ def parameter_type(task: str, fn: Callable[..., Any], name: str, annotation: Any
             f"task {task!r}: the annotation {annotation!r} of parameter {name!r} cannot be resolved ({error}); "
             "its names must be importable at run time: define or import them at the top of the module"
         ) from error
-    if reason := why_not_storable(found):
+    try:
+        return storable(found)[0]
+    except UNREADABLE as error:
         raise UsageError(
             f"task {task!r}: parameter {name!r} is annotated {in_words(found)}, which cannot be stored with a job "
-            f"({reason}); arguments are {STORABLE}"
-        )
-    return found
+            f"({error}); arguments are {STORABLE}"
+        ) from error
 
 
-def why_not_storable(kind: Any) -> str:
-    """Empty when values of this type can be written down and read back."""
-    try:
-        msgspec.msgpack.Decoder(kind)
-        strangers = [node.cls.__qualname__ for node in _nodes(type_info(kind)) if isinstance(node, CustomType)]
-    except (TypeError, NameError, AttributeError) as error:
-        return str(error)
-    return f"there is no stored form of {', '.join(sorted(set(strangers)))}" if strangers else ""
+UNREADABLE = (TypeError, ValueError, NameError, AttributeError, ImportError)  # what a type raises that cannot be read
+
+
+def storable(kind: Any) -> tuple[Any, Reader]:
+    """The type as msgspec can read it, and its reader. Raises one of `UNREADABLE` where there is no stored form."""
+    made = replaced(kind, restore)
+    read = reader(made)
+    strangers = [node.cls for node in _nodes(type_info(made)) if isinstance(node, CustomType)]
+    if unknown := sorted({cls.__qualname__ for cls in strangers if not is_special(cls)}):
+        raise TypeError(f"there is no stored form of {', '.join(unknown)}")
+    return made, read
 
 
 def in_words(kind: Any) -> str:

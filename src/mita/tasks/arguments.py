@@ -20,25 +20,28 @@ from msgspec.structs import asdict, astuple
 from mita.errors import UsageError
 
 from .annotations import STORABLE, parameter_type
-from .results import UNSTORABLE, Results
+from .results import Results
 from .signature import read
+from .stored import UNSTORABLE, Reader, encode, encode_big, encode_fast, reader
 
 PAYLOAD_LIMIT = 256 * 1024
 
-_encode = msgspec.msgpack.Encoder().encode
 _NO_NAMES: dict[str, Any] = {}  # nobody writes to it
 _ROOT = re.compile(r"\$\.(\w+)")
+_SENTENCE = re.compile(r"[A-Z][a-z]+ ")
 
 
 class Codec(Struct, frozen=True):
     """How the arguments of one task are packed and read.
 
     `bind` is the Struct that takes what the caller passed. `decode` reads a payload as the Struct that the handler is called
-    with. `names` are its fields, of which the first `by_position` are passed by position.
+    with, and `reader` does so where that fails at first. `names` are its fields, of which the first `by_position` are
+    passed by position.
     """
 
     bind: Callable[..., Struct]
     decode: Callable[[bytes], Struct]
+    reader: Reader
     names: tuple[str, ...]
     by_position: int
 
@@ -52,9 +55,9 @@ class Arguments:
         self.signature, self.wants_job = read(task, fn)
         self.parameters = tuple(self.signature.parameters)
         self.required = tuple(p.name for p in self.signature.parameters.values() if p.default is Parameter.empty)
-        results = Results(task, fn)
-        self.pack_result: Callable[[Any], bytes] = results.pack
-        self.unpack_result: Callable[[bytes], Any] = results.unpack
+        self.results = Results(task, fn)
+        self.pack_result: Callable[[Any], bytes] = self.results.pack
+        self.unpack_result: Callable[[bytes], Any] = self.results.unpack
 
     def prepare(self) -> None:
         """Raise the `UsageError` that the first use would raise."""
@@ -72,8 +75,7 @@ class Arguments:
         except TypeError as error:
             self._refuse_binding(args, kwargs, error)
         try:
-            payload = _encode(given)
-            seen = codec.decode(payload)
+            payload, seen = _packed(codec, given)
         except msgspec.ValidationError as error:
             raise UsageError(f"task {self._task!r}: {_which(error)}") from error
         except UNSTORABLE as error:
@@ -87,8 +89,8 @@ class Arguments:
         codec = self._codec
         try:
             values = astuple(codec.decode(payload))
-        except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-            raise UsageError(f"the stored arguments do not fit task {self._task!r}: {_which(error)}") from error
+        except (msgspec.MsgspecError, ValueError, RecursionError):
+            values = self._reread(codec, payload)
         if len(values) == codec.by_position:
             return values, _NO_NAMES
         names = codec.names[codec.by_position :]
@@ -104,7 +106,8 @@ class Arguments:
         by_position = sum(parameter.kind is not Parameter.KEYWORD_ONLY for parameter in parameters)
         bind = _struct([_passed(parameter) for parameter in parameters], by_position)
         seen = _struct([self._seen(parameter) for parameter in parameters], by_position)
-        return Codec(bind, msgspec.msgpack.Decoder(seen).decode, self.parameters, by_position)
+        read = reader(seen)
+        return Codec(bind, read.decode, read, self.parameters, by_position)
 
     def _seen(self, parameter: Parameter) -> Any:
         """The field of one parameter as the handler sees it: with its type and its default."""
@@ -118,6 +121,12 @@ class Arguments:
 
     # ------------------------------------------------------------ the slow paths, which find the words
 
+    def _reread(self, codec: Codec, payload: bytes) -> tuple[Any, ...]:
+        try:
+            return astuple(codec.reader.reread(payload))
+        except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+            raise UsageError(f"the stored arguments do not fit task {self._task!r}: {_which(error)}") from error
+
     def _refuse_binding(self, args: tuple[Any, ...], kwargs: dict[str, Any], error: TypeError) -> NoReturn:
         reason = str(error)
         try:
@@ -130,7 +139,7 @@ class Arguments:
     def _refuse_value(self, given: Struct, error: Exception) -> NoReturn:
         for name, value in _given(given).items():
             try:
-                _encode(value)
+                encode(value)
             except UNSTORABLE as reason:
                 raise UsageError(
                     f"task {self._task!r}: parameter {name!r} is of type {type(value).__qualname__} and cannot be stored "
@@ -139,12 +148,22 @@ class Arguments:
         raise UsageError(f"task {self._task!r}: the arguments cannot be stored ({error})") from error
 
     def _refuse_size(self, given: Struct, size: int, limit: int) -> NoReturn:
-        sizes = {name: len(_encode(value)) for name, value in _given(given).items()}
+        sizes = {name: len(encode(value)) for name, value in _given(given).items()}
         largest = max(sizes, key=sizes.__getitem__)
         raise UsageError(
             f"task {self._task!r}: the arguments take {size:,} bytes and the limit is {limit:,} (parameter {largest!r} "
             f"alone takes {sizes[largest]:,}); store the data elsewhere and pass its name, or raise payload_limit"
         )
+
+
+def _packed(codec: Codec, given: Struct) -> tuple[bytes, Struct]:
+    """The payload, and what it reads as."""
+    try:
+        payload = encode_fast(given)
+        return payload, codec.decode(payload)
+    except OverflowError:
+        payload = encode_big(given)
+        return payload, codec.reader.read(payload)
 
 
 def _struct(fields: list[Any], by_position: int) -> type[Struct]:
@@ -174,4 +193,5 @@ def _which(error: Exception) -> str:
     if parameter is None:
         return reason
     deeper = "" if path == f"`$.{parameter[1]}`" else f" (at {path})"
-    return f"parameter {parameter[1]!r}: {reason[:1].lower()}{reason[1:]}{deeper}"
+    begin = reason[:1].lower() if _SENTENCE.match(reason) else reason[:1]
+    return f"parameter {parameter[1]!r}: {begin}{reason[1:]}{deeper}"

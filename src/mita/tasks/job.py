@@ -18,11 +18,11 @@ from mita.rules.text import note
 from mita.rules.when import wait
 
 from .results import Results
+from .stored import encode
 
 T = TypeVar("T")
 Scope = Literal["job", "global"]
 
-_encode = msgspec.msgpack.Encoder().encode
 _checkpoints = msgspec.msgpack.Decoder(Checkpoint)
 
 
@@ -106,7 +106,7 @@ class Job:
     async def progress(self, done: float, total: float | None = None, message: str = "") -> None:
         """Write down how far the run has come. Raises `LeaseLost` when another worker may have the job."""
         reported = Checkpoint(_number("done", done), total if total is None else _number("total", total), note(message))
-        await self._run.report(_encode(reported))
+        await self._run.report(encode(reported))
         self._reported = reported
 
     def progress_sync(self, done: float, total: float | None = None, message: str = "") -> None:
@@ -132,7 +132,7 @@ class Job:
         known = await self._run.recall(check_key("once", name), scope == "global")
         if known is None:
             made = fn()
-            packed = results.pack(await made if inspect.isawaitable(made) else made)
+            packed = results.pack_any(await made if inspect.isawaitable(made) else made)
             known = await self._remember(name, packed, keep)
         return results.unpack(known)
 
@@ -141,18 +141,18 @@ class Job:
         keep, results = _keep(scope, ttl), Results(self.task, fn)
         known = self._run.call(self._run.recall(check_key("once", name), scope == "global"))
         if known is None:
-            known = self._run.call(self._remember(name, results.pack(fn()), keep))
+            known = self._run.call(self._remember(name, results.pack_any(fn()), keep))
         return cast(T, results.unpack(known))
 
     async def complete_in(self, connection: Any, result: Any = None) -> None:
         """Let this job's success be part of the transaction that is open on your `connection`: the effect and the success
         are there together or not at all, wherever the worker dies. Return `result` from the handler as well. Raises
         `LeaseLost` when another worker may have the job: then roll back."""
-        await self._run.complete(connection, _encode(result))
+        await self._run.complete(connection, encode(result))
 
     def complete_in_sync(self, connection: Any, result: Any = None) -> None:
         """`complete_in` for a handler that is a plain function, on its own connection."""
-        self._run.complete_sync(connection, _encode(result))
+        self._run.complete_sync(connection, encode(result))
 
     async def _remember(self, name: str, packed: bytes, keep: Wait | None) -> bytes:
         stands = await self._run.remember(name, packed, keep)

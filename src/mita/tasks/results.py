@@ -3,19 +3,18 @@
 import inspect
 from collections.abc import Callable
 from functools import cached_property
-from types import UnionType
+from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin
 
 import msgspec
 
 from mita.errors import UsageError
 
-from .annotations import STORABLE, resolve, why_not_storable
+from .annotations import STORABLE, UNREADABLE, in_words, resolve, storable
 from .signals import Reschedule
+from .stored import UNSTORABLE, Reader, encode, encode_fast, plain
 
-_encode = msgspec.msgpack.Encoder().encode
-_plain = msgspec.msgpack.Decoder()
-UNSTORABLE = (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError)
+_SIMPLE = (str, int, float, bytes)  # of these, one look at a value says whether it fits
 
 
 class Results:
@@ -26,8 +25,40 @@ class Results:
         self._fn = fn
 
     def pack(self, value: Any) -> bytes:
+        """The bytes of a result that fits the annotation, or a `UsageError` that says why it does not."""
         try:
-            return _encode(value)
+            packed = encode_fast(value)
+        except UNSTORABLE:
+            packed = self.pack_any(value)
+        if self._reader is not None and not (self._simple and isinstance(value, self._kind)):
+            self._check(value, packed, self._reader)
+        return packed
+
+    @cached_property
+    def none_fits(self) -> bool:
+        """Whether the function may return None."""
+        return self._kind in (Any, None, NoneType) or self._reader is None or self._fits(encode(None), self._reader) is None
+
+    def _check(self, value: Any, packed: bytes, reader: Reader) -> None:
+        if (reason := self._fits(packed, reader)) is not None:
+            raise UsageError(
+                f"task {self._task!r} returned a value of type {type(value).__qualname__}, and its annotation says "
+                f"{in_words(self._kind)} ({reason}); return what the annotation says, or correct the annotation"
+            )
+
+    @staticmethod
+    def _fits(packed: bytes, reader: Reader) -> str | None:
+        """None, or what does not fit."""
+        try:
+            reader.read(packed)
+        except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+            return str(error)
+        return None
+
+    def pack_any(self, value: Any) -> bytes:
+        """The bytes of any value that can be stored, whatever the annotation says."""
+        try:
+            return encode(value)
         except UNSTORABLE as error:
             if inspect.iscoroutine(value):
                 value.close()
@@ -43,19 +74,33 @@ class Results:
 
     def unpack(self, packed: bytes) -> Any:
         """A result that does not fit the annotation (any more) comes back as plain values."""
+        if self._reader is None:
+            return plain(packed)
         try:
-            return self._decoder.decode(packed)
+            return self._reader.read(packed)
         except msgspec.ValidationError:
-            return _plain.decode(packed)
+            return plain(packed)
 
     @cached_property
-    def _decoder(self) -> msgspec.msgpack.Decoder[Any]:
+    def _kind(self) -> Any:
+        """The return annotation as a type; Any when there is none, or its names cannot be resolved."""
         annotation = getattr(self._fn, "__annotations__", {}).get("return", Any)
         try:
-            kind = _without_reschedule(resolve(self._fn, annotation))
+            return _without_reschedule(resolve(self._fn, annotation))
         except (NameError, AttributeError, TypeError, SyntaxError):
-            return _plain
-        return _plain if kind is Any or why_not_storable(kind) else msgspec.msgpack.Decoder(kind)
+            return Any
+
+    @cached_property
+    def _simple(self) -> bool:
+        return self._kind in _SIMPLE
+
+    @cached_property
+    def _reader(self) -> Reader | None:
+        """None when the annotation says nothing about the stored form."""
+        try:
+            return None if self._kind is Any else storable(self._kind)[1]
+        except UNREADABLE:
+            return None
 
 
 def _without_reschedule(kind: Any) -> Any:

@@ -11,7 +11,7 @@ Ran = Callable[[Job, str, str], None]
 
 NAP = 0.7  # seconds that a charge takes
 BACKOFF = 0.6  # seconds before the first retry of a fetch; the second waits twice as long
-STEADY = Jitter.NONE  # chance would make every demo another
+STEADY: Jitter = "none"  # chance would make every demo another
 
 
 class Tasks:

@@ -1,0 +1,99 @@
+"""Values as bytes and back again: MessagePack by type, with forms of our own for what msgspec does not know.
+
+Paths and Pydantic models are written as plain values, integers beyond 64 bits as an extension of MessagePack.
+"""
+
+from collections.abc import Callable
+from datetime import datetime
+from functools import partial
+from pathlib import PurePath
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from msgspec.msgpack import Ext
+
+from . import models
+from .standins import NATIVE, StandIn
+
+BIG_INTEGER = 1  # the code of the extension: its bytes are the integer, signed, the highest byte first
+LARGEST, SMALLEST = 2**64 - 1, -(2**63)  # of what MessagePack itself has
+UNSTORABLE = (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError)
+
+
+def written(value: Any) -> Any:
+    """A value that msgspec does not know, as plain values. Raises a `TypeError` when there is no stored form."""
+    kind: Any = type(value)
+    if isinstance(value, PurePath):
+        return str(value)
+    if models.is_model(kind):
+        return models.adapter(kind).dump(value)
+    raise TypeError(f"there is no stored form of {kind.__qualname__}")
+
+
+def restore(kind: Any, stored: Any) -> Any:
+    """The value of a class that msgspec does not know, from what is stored."""
+    if issubclass(kind, StandIn):
+        return kind.load(stored)
+    if issubclass(kind, PurePath):
+        if not isinstance(stored, str):
+            raise TypeError(f"Expected `str`, got `{type(stored).__name__}`")
+        return kind(stored)
+    return models.adapter(kind).load(stored)
+
+
+def _extension(code: int, data: memoryview) -> Any:
+    return int.from_bytes(data, "big", signed=True) if code == BIG_INTEGER else Ext(code, bytes(data))
+
+
+encode_fast = msgspec.msgpack.Encoder(enc_hook=written).encode  # raises OverflowError for an integer beyond 64 bits
+plain: Callable[[bytes], Any] = msgspec.msgpack.Decoder(ext_hook=_extension).decode  # without a type, as plain values
+
+
+def encode(value: Any) -> bytes:
+    """Raises one of `UNSTORABLE` for what has no stored form."""
+    try:
+        return encode_fast(value)
+    except OverflowError:
+        return encode_big(value)
+
+
+def encode_big(value: Any) -> bytes:
+    """A value that has integers beyond 64 bits in it."""
+    return encode_fast(_extended(msgspec.to_builtins(value, builtin_types=(*NATIVE, datetime), enc_hook=written)))
+
+
+def _extended(value: Any) -> Any:
+    if isinstance(value, dict):
+        if any(isinstance(_extended(key), Ext) for key in value):
+            raise TypeError("an integer beyond 64 bits cannot be a key of a dict")
+        return {key: _extended(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_extended(each) for each in value]
+    if isinstance(value, int) and not SMALLEST <= value <= LARGEST:
+        return Ext(BIG_INTEGER, value.to_bytes(value.bit_length() // 8 + 1, "big", signed=True))
+    return value
+
+
+class Reader(Struct, frozen=True):
+    """Reads bytes as one type. `decode` is msgspec's own, which knows no integers beyond 64 bits; `reread` does."""
+
+    decode: Callable[[bytes], Any]
+    reread: Callable[[bytes], Any]
+
+    def read(self, packed: bytes) -> Any:
+        """Raises a `msgspec.ValidationError` for what does not fit the type."""
+        try:
+            return self.decode(packed)
+        except msgspec.ValidationError:
+            return self.reread(packed)
+
+
+def reader(kind: Any) -> Reader:
+    """For a type whose stand-ins are in place. Raises a `TypeError` for one that msgspec cannot read."""
+    decode = msgspec.msgpack.Decoder(kind, dec_hook=restore, ext_hook=_extension).decode
+    return Reader(decode, partial(_reread, kind))
+
+
+def _reread(kind: Any, packed: bytes) -> Any:
+    return msgspec.convert(plain(packed), kind, builtin_types=NATIVE, dec_hook=restore)
