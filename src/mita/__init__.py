@@ -1,28 +1,88 @@
 """Mita: a durable job queue in which when a job runs is first-class."""
 
 from mita.app import Mita
+from mita.client import Events
+from mita.client.patterns import RepeatChoices as RepeatOptions
+from mita.client.repeats import Repeats
+from mita.client.within import Within as TransactionalSender
+from mita.engine.alone import LoneScheduler as Scheduler
+from mita.engine.worker import Worker
 from mita.errors import JobCancelled, JobFailed, LeaseLost, MitaError, StoreError, UsageError
 from mita.model.event import JobEvent
-from mita.model.pattern import All, Cron, Every
-from mita.model.policy import Retry
-from mita.tasks import Abort, Handle, Job, Reschedule, Unavailable
+from mita.model.event import Kind as EventKind
+from mita.model.job import WhenBusy
+from mita.model.outcome import Answer
+from mita.model.pattern import All, Cron, Every, Pattern
+from mita.model.policy import Jitter, Retry
+from mita.model.record import Checkpoint as ProgressReport
+from mita.model.record import Happening as TimelineLine
+from mita.model.record import JobPage, JobRecord, RepeatRecord
+from mita.model.record import Shown as DisplayState
+from mita.model.repeat import RepeatState
+from mita.model.view import Holder, QueueView, ResourceView, WorkerView
+from mita.rules.evidence import Code as ReasonCode
+from mita.rules.evidence import Reason
+from mita.rules.judge import Keep as Retention
+from mita.settings import StoreURL
+from mita.tasks import Abort, Call, CallableTask, Handle, Job, Reschedule, Task, Unavailable
+from mita.tasks import Bound as BoundTask
+from mita.tasks.job import Scope as OnceScope
+from mita.tasks.options import Choices as JobOptions
+from mita.tasks.options import TaskChoices as TaskOptions
+from mita.watch import Listening as ListenerThread
+from mita.watch.post import Listener
 
 __all__ = [
     "Abort",
     "All",
+    "Answer",
+    "BoundTask",
+    "Call",
+    "CallableTask",
     "Cron",
+    "DisplayState",
+    "EventKind",
+    "Events",
     "Every",
     "Handle",
+    "Holder",
+    "Jitter",
     "Job",
     "JobCancelled",
     "JobEvent",
     "JobFailed",
+    "JobOptions",
+    "JobPage",
+    "JobRecord",
     "LeaseLost",
+    "Listener",
+    "ListenerThread",
     "Mita",
     "MitaError",
+    "OnceScope",
+    "Pattern",
+    "ProgressReport",
+    "QueueView",
+    "Reason",
+    "ReasonCode",
+    "RepeatOptions",
+    "RepeatRecord",
+    "RepeatState",
+    "Repeats",
     "Reschedule",
+    "ResourceView",
+    "Retention",
     "Retry",
+    "Scheduler",
     "StoreError",
+    "StoreURL",
+    "Task",
+    "TaskOptions",
+    "TimelineLine",
+    "TransactionalSender",
     "Unavailable",
     "UsageError",
+    "WhenBusy",
+    "Worker",
+    "WorkerView",
 ]

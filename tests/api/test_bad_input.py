@@ -139,7 +139,7 @@ def test_two_functions_cannot_have_one_name() -> None:
     app = Mita("memory://")
     app.task(name="plain")(plain)
     app.task(name="plain")(plain)
-    with pytest.raises(UsageError, match=r"'plain' is taken by .*plain:\d+.*name="):
+    with pytest.raises(UsageError, match=r"'plain' is taken by .*plain \(line \d+\).*name="):
 
         @app.task(name="plain")
         def other() -> None: ...

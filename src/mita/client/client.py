@@ -10,7 +10,7 @@ from mita.model.outcome import OUTSIDE, Answer, Cancel, Change, Move, Rank, Revi
 from mita.model.pattern import Pattern
 from mita.model.record import JobPage, JobRecord, RepeatRecord, Shown
 from mita.model.time import NOW
-from mita.model.view import QueueView
+from mita.model.view import QueueView, ResourceView, WorkerView
 from mita.ports.ahead import one_ahead
 from mita.ports.clock import wall_clock
 from mita.ports.store import Store
@@ -162,6 +162,18 @@ class Client:
     async def queues(self) -> list[QueueView]:
         """Counts, age of the oldest ready job, and pauses."""
         return await (await self._store()).queues()
+
+    async def workers(self) -> list[WorkerView]:
+        """The workers that are alive, as each last described itself."""
+        return await (await self._store()).workers()
+
+    async def resources(self, *, queue: str | None = None, key: str | None = None) -> list[ResourceView]:
+        """The resource keys that are held, waited for or on hold: of one queue or of all, one key or all."""
+        if queue is not None:
+            check_name("queue", queue)
+        if key is not None:
+            check_key("resource", key)
+        return await (await self._store()).resources(queue, key)
 
     async def explain(self, id: str) -> list[Reason]:
         """Why the job is not running: reasons in words, the weightiest first, with what to do about each."""

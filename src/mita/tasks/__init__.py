@@ -15,4 +15,5 @@ from .signals import Abort as Abort
 from .signals import Reschedule as Reschedule
 from .signals import Unavailable as Unavailable
 from .task import Bound as Bound
+from .task import CallableTask as CallableTask
 from .task import Task as Task

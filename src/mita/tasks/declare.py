@@ -1,7 +1,7 @@
 """`@app.task`: from a function to a task."""
 
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Concatenate, ParamSpec, TypeVar, Unpack, overload
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar, Unpack, overload
 
 from mita.errors import UsageError
 from mita.rules.names import check_name
@@ -10,19 +10,24 @@ from .arguments import PAYLOAD_LIMIT, Arguments
 from .handle import Sender
 from .job import Job
 from .options import Options, TaskChoices, choose
+from .origin import Origin
 from .signals import Reschedule
 from .signature import check_kind
-from .task import Task
+from .task import CallableTask, Task
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
+Async: TypeAlias = Coroutine[Any, Any, R]
+
 
 class Registry:
-    """The tasks of one app, by name."""
+    """The tasks of one app, by name. Two functions never share a name; a module that is executed again, or a cell of a
+    notebook, replaces its own tasks."""
 
     def __init__(self, sender: Sender, options: Options, payload_limit: int = PAYLOAD_LIMIT) -> None:
         self.tasks: dict[str, Task[Any, Any]] = {}
+        self._origins: dict[str, tuple[Origin, Mapping[str, Any]]] = {}
         self._sender = sender
         self._options = options
         self._payload_limit = payload_limit
@@ -33,16 +38,25 @@ class Registry:
         final = _final(name, rest.pop("final", ()))
         arguments = Arguments(name, fn)
         options = choose(self._options, rest, arguments.parameters, per_job=False)
-        task: Task[Any, Any] = Task(
+        task: Task[Any, Any] = CallableTask(
             name, fn, options, self._sender, final=final, payload_limit=self._payload_limit, arguments=arguments
         )
-        earlier = self.tasks.get(name)
-        if earlier is not None and _where(earlier.fn) != _where(fn):  # the same place again is a module reloaded
-            raise UsageError(
-                f"task name {name!r} is taken by {_where(earlier.fn)}: give {_where(fn)} another, @app.task(name='…')"
-            )
-        self.tasks[name] = task
+        origin = Origin.of(fn)
+        self._check_free(name, origin, choices)
+        self.tasks[name], self._origins[name] = task, (origin, choices)
         return task
+
+    def _check_free(self, name: str, origin: Origin, choices: Mapping[str, Any]) -> None:
+        if name not in self._origins:
+            return
+        earlier, chosen = self._origins[name]
+        same = earlier.same_as(origin)
+        if earlier.reloaded_as(origin) or (same and chosen == choices):
+            return
+        other = str(origin)
+        if other == str(earlier):
+            other = "the same function with other options" if same else "the one with other values around it"
+        raise UsageError(f"task name {name!r} is taken by {earlier}: give {other} another name, @app.task(name='…')")
 
 
 class Declare:
@@ -56,13 +70,23 @@ class Declare:
         self._choices = choices
 
     @overload
-    def __call__(self, fn: Callable[Concatenate[Job, P], Awaitable[R | Reschedule]], /) -> Task[P, R]: ...
+    def __call__(
+        self, fn: Callable[Concatenate[Job, P], Async[R | Reschedule]], /
+    ) -> CallableTask[P, R, Concatenate[Job, P], Async[R]]: ...
     @overload
-    def __call__(self, fn: Callable[Concatenate[Job, P], R | Reschedule], /) -> Task[P, R]: ...
+    def __call__(
+        self, fn: Callable[Concatenate[Job, P], Awaitable[R | Reschedule]], /
+    ) -> CallableTask[P, R, Concatenate[Job, P], Awaitable[R]]: ...
     @overload
-    def __call__(self, fn: Callable[P, Awaitable[R | Reschedule]], /) -> Task[P, R]: ...
+    def __call__(
+        self, fn: Callable[Concatenate[Job, P], R | Reschedule], /
+    ) -> CallableTask[P, R, Concatenate[Job, P], R]: ...
     @overload
-    def __call__(self, fn: Callable[P, R | Reschedule], /) -> Task[P, R]: ...
+    def __call__(self, fn: Callable[P, Async[R | Reschedule]], /) -> CallableTask[P, R, P, Async[R]]: ...
+    @overload
+    def __call__(self, fn: Callable[P, Awaitable[R | Reschedule]], /) -> CallableTask[P, R, P, Awaitable[R]]: ...
+    @overload
+    def __call__(self, fn: Callable[P, R | Reschedule], /) -> CallableTask[P, R, P, R]: ...
     @overload
     def __call__(self, **choices: Unpack[TaskChoices]) -> "Declare": ...
     def __call__(self, *fn: Callable[..., Any], **choices: Any) -> Any:
@@ -90,9 +114,3 @@ def _final(task: str, errors: Any) -> tuple[type[BaseException], ...]:
         if not (isinstance(error, type) and issubclass(error, BaseException)):
             raise UsageError(f"task {task!r}: final={error!r} is not a class of errors; list for example (ValueError,)")
     return listed
-
-
-def _where(fn: Callable[..., Any]) -> str:
-    code = getattr(fn, "__code__", None)
-    line = f":{code.co_firstlineno}" if code else ""
-    return f"{getattr(fn, '__module__', '')}.{getattr(fn, '__qualname__', repr(fn))}{line}"

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
+from functools import update_wrapper
 from typing import Any, Generic, ParamSpec, TypeVar, Unpack
 
 from msgspec.structs import replace
@@ -17,6 +18,8 @@ from .signature import is_async
 
 P = ParamSpec("P")
 R = TypeVar("R")
+C = ParamSpec("C")
+V = TypeVar("V")
 
 
 class Bound(Generic[P, R]):
@@ -77,25 +80,11 @@ class Bound(Generic[P, R]):
 
 
 class Task(Bound[P, R]):
-    """A registered function. Calling it runs the plain function, as in a test; enqueuing it makes a job."""
+    """A registered function, with its name, docstring and signature. Calling it runs the plain function, as in a test;
+    enqueuing it makes a job."""
 
-    __slots__ = (
-        "__weakref__",
-        "arguments",
-        "final",
-        "fn",
-        "is_async",
-        "limit",
-        "priority",
-        "queue",
-        "resource",
-        "retry",
-        "secret",
-        "timeout",
-        "unique",
-        "wants_job",
-        "when_busy",
-    )
+    __name__: str
+    __wrapped__: Callable[..., Any]
 
     def __init__(
         self,
@@ -110,6 +99,8 @@ class Task(Bound[P, R]):
     ) -> None:
         self.arguments = arguments or Arguments(name, fn)
         super().__init__(name, self.arguments, options, sender, payload_limit)
+        self.__name__ = self.__qualname__ = name  # for a callable without a name of its own
+        update_wrapper(self, fn, updated=())
         self.fn = fn
         self.is_async = is_async(fn)
         self.wants_job = self.arguments.wants_job
@@ -130,3 +121,13 @@ class Task(Bound[P, R]):
 
     def __repr__(self) -> str:
         return f"<Task {self.name} of queue {self.queue}>"
+
+
+class CallableTask(Task[P, R], Generic[P, R, C, V]):
+    """What `@app.task` makes of a function: a task whose call is typed like the function itself. `C` and `V` are the
+    function's own parameters and value, `P` and `R` those of a job: without the `Job`, and the value once it is awaited."""
+
+    def __call__(self, *args: C.args, **kwargs: C.kwargs) -> V:
+        """The plain function. One that asks for its `Job` is given it as the first argument, by the caller."""
+        value: V = self.fn(*args, **kwargs)
+        return value

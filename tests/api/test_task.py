@@ -1,0 +1,134 @@
+"""A task is its function, with a name of its own that no other function can take."""
+
+import importlib
+import inspect
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mita import Job, Mita, UsageError
+
+
+@pytest.fixture
+def app() -> Mita:
+    return Mita("memory://")
+
+
+async def greet(name: str, *, loud: bool = False) -> str:
+    """Say hello."""
+    return name.upper() if loud else name
+
+
+def charge(job: Job, account: int) -> None:
+    """Take the money."""
+
+
+def test_a_task_keeps_name_docstring_module_and_signature(app: Mita) -> None:
+    for fn in (greet, charge):
+        task: Any = app.task(name=f"my-{fn.__name__}")(fn)
+        assert (task.__name__, task.__qualname__, task.__module__) == (fn.__name__, fn.__qualname__, fn.__module__)
+        assert task.__doc__ == fn.__doc__
+        assert task.__wrapped__ is fn
+        assert inspect.signature(task) == inspect.signature(fn)
+        assert inspect.unwrap(task) is fn
+    nameless = app.task(name="nameless")(partial(greet, loud=True))
+    assert nameless.__name__ == "nameless"
+
+
+# ---------------------------------------------------------------- one name, one function
+
+
+def registers(app: Mita, value: int) -> Any:
+    @app.task(name="made")
+    def made(number: int = value) -> int:
+        return number + value
+
+    return made
+
+
+def registers_plain(app: Mita) -> Any:
+    @app.task(name="made")
+    def made() -> None: ...
+
+    return made
+
+
+def test_two_functions_of_one_factory_are_two_functions(app: Mita) -> None:
+    first = registers(app, 1000)
+    with pytest.raises(UsageError, match=r"'made' is taken by .*other values around it.*name="):
+        registers(app, 2000)
+    assert app.tasks["made"] is first
+
+
+def test_two_functions_of_one_name_in_one_module_are_two_functions(app: Mita, tmp_path: Path) -> None:
+    says = r"'send' is taken by twice\.send \(line 3\): give twice\.send \(line 6\) another"
+    with pytest.raises(UsageError, match=says), module(tmp_path, "twice", TWICE, app):
+        pass
+
+
+def test_the_same_function_with_other_options_is_refused(app: Mita) -> None:
+    app.task(queue="a")(greet)
+    with pytest.raises(UsageError, match=r"'greet' is taken.*the same function with other options"):
+        app.task(queue="b")(greet)
+
+
+def test_the_same_function_may_be_registered_again(app: Mita) -> None:
+    app.task(queue="a")(greet)
+    app.task(queue="a")(greet)
+    registers_plain(app)
+    registers_plain(app)
+    assert set(app.tasks) == {"greet", "made"}
+
+
+def test_a_module_that_is_reloaded_replaces_its_tasks_even_when_their_lines_moved(app: Mita, tmp_path: Path) -> None:
+    with module(tmp_path, "changing", ONCE, app) as imported:
+        first = app.tasks["send"]
+        assert first.queue == "mail"
+        (tmp_path / "changing.py").write_text("# a line\n# and another\n" + ONCE.replace("mail", "letters"))
+        importlib.invalidate_caches()
+        importlib.reload(imported)
+        assert app.tasks["send"] is not first
+        assert app.tasks["send"].queue == "letters"
+
+
+def test_a_shell_replaces_what_is_typed_again(app: Mita, monkeypatch: pytest.MonkeyPatch) -> None:
+    def typed() -> Any:
+        names: dict[str, Any] = {"app": app, "__name__": "__main__"}
+        exec("@app.task\ndef send() -> None: ...", names)
+        return names["send"]
+
+    typed()
+    with pytest.raises(UsageError, match=r"'send' is taken by __main__\.send"):
+        typed()
+    monkeypatch.setattr(sys, "ps1", ">>> ", raising=False)
+    again = typed()
+    assert app.tasks["send"] is again
+
+
+ONCE = """\
+from tests.api import test_task
+
+@test_task.registering.task(queue="mail")
+def send() -> None: ...
+"""
+TWICE = ONCE + ONCE.partition("\n")[2].replace('"mail"', '"mail", priority=3')
+registering: Mita
+
+
+@contextmanager
+def module(folder: Path, name: str, text: str, app: Mita) -> Iterator[Any]:
+    """A module of this text, imported for the block; it registers its tasks with `app`."""
+    global registering  # noqa: PLW0603
+    registering = app
+    (folder / f"{name}.py").write_text(text)
+    sys.path.insert(0, str(folder))
+    try:
+        yield importlib.import_module(name)
+    finally:
+        sys.path.remove(str(folder))
+        sys.modules.pop(name, None)
