@@ -1,4 +1,5 @@
-"""Every example in README and docs is run, page by page, as a reader would type it."""
+"""Every example in README and docs is run, page by page, as a reader would type it. Pages with a `jobs.py` are in
+test_two_terminals."""
 
 import ast
 import asyncio
@@ -6,7 +7,6 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from types import CodeType
 from typing import Any
@@ -19,19 +19,11 @@ from mita import Mita
 from mita.engine.worker import Worker
 from tests.stores.postgres import shared
 
-ROOT = Path(__file__).parents[2]
-PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+from . import pages
+from .pages import PAGES, ROOT, Block, blocks, needs_two_terminals
+
 SHOP = "postgresql://localhost/shop"  # the database of the examples: a real server of the tests' own
-BLOCK = re.compile(r"^```(python|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-
-
-def blocks(page: Path) -> Iterator[tuple[str, str, int]]:
-    text = page.read_text()
-    for match in BLOCK.finditer(text):
-        yield match[1], match[2], text[: match.start()].count("\n") + 2
-
-
-WITH_EXAMPLES = [page for page in PAGES if any(blocks(page))]
+WITH_EXAMPLES = [page for page in PAGES if any(blocks(page)) and not needs_two_terminals(page)]
 
 
 class Reader:
@@ -45,11 +37,13 @@ class Reader:
         self._apps: set[Mita] = set()
         self._watching = asyncio.create_task(self._watch())
 
-    async def type(self, kind: str, text: str, line: int) -> None:
-        if kind == "console":
-            await asyncio.to_thread(self._console, text)
+    async def type(self, block: Block) -> None:
+        if block.kind == "sh":
+            return  # the worker that it starts runs already
+        if block.kind == "console":
+            await asyncio.to_thread(self._console, block.text)
             return
-        code = self._compiled(text, line)
+        code = self._compiled(block.text, block.line)
         outcome = eval(code, self._names)
         if asyncio.iscoroutine(outcome):
             await outcome
@@ -91,7 +85,7 @@ class Reader:
             await self._names["app"].close()
 
 
-@pytest.mark.parametrize("page", WITH_EXAMPLES, ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.parametrize("page", WITH_EXAMPLES, ids=pages.name)
 async def test_the_examples_of_a_page_run_as_typed(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("MITA_URL", raising=False)
@@ -100,8 +94,8 @@ async def test_the_examples_of_a_page_run_as_typed(page: Path, tmp_path: Path, m
     monkeypatch.setattr(trace, "_TRACER_PROVIDER_SET_ONCE", Once())
     reader = Reader(page)
     try:
-        for kind, text, line in blocks(page):
-            await reader.type(kind, text, line)
+        for block in blocks(page):
+            await reader.type(block)
     finally:
         await reader.leave()
 
