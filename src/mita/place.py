@@ -1,10 +1,10 @@
 """Where the jobs are: one URL, and a store for every event loop that asks."""
 
 import asyncio
-import os
 from collections.abc import AsyncGenerator, Callable
 from weakref import WeakKeyDictionary
 
+from mita import forks
 from mita.errors import UsageError
 from mita.ports.clock import Clock, SystemClock
 from mita.ports.store import Store
@@ -19,6 +19,7 @@ class Place:
         self._clock = clock
         self._make: Callable[[], Store] | None = None
         self._forget()
+        forks.renewed(self, Place._renew)
 
     @property
     def identity(self) -> object:
@@ -26,7 +27,6 @@ class Place:
         return self if self.url.scheme == "memory" else self.url
 
     def _forget(self) -> None:
-        self._pid = os.getpid()
         self._opened: WeakKeyDictionary[asyncio.AbstractEventLoop, _Opened] = WeakKeyDictionary()
         self._opening: dict[asyncio.AbstractEventLoop, asyncio.Task[Store]] = {}
 
@@ -40,8 +40,6 @@ class Place:
 
     async def store(self) -> Store:
         """The store of the running loop."""
-        if self._pid != os.getpid():
-            self._after_fork()
         loop = asyncio.get_running_loop()
         if (opened := self._opened.get(loop)) is not None:
             return opened.store
@@ -72,9 +70,11 @@ class Place:
         for loop in [loop for loop in self._opened if loop.is_closed()]:
             del self._opened[loop]
 
-    def _after_fork(self) -> None:
-        """The parent's stores are not the child's to use, nor to close: keep them, untouched."""
-        self._left_behind = list(self._opened.values())
+    def _renew(self) -> None:
+        """In a forked child: the parent's stores are not the child's to use, nor to close. A store in memory is its own, and
+        empty: the jobs in the parent's are the parent's."""
+        forks.keep_for_ever(*self._opened.values(), *self._opening.values())
+        self._make = None
         self._forget()
 
 

@@ -1,12 +1,12 @@
 """A way into async code from code that is not: one event loop on a thread of its own."""
 
 import asyncio
-import os
 import threading
 from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import CancelledError
 from typing import Any, TypeVar
 
+from mita import forks
 from mita.errors import MitaError, UsageError
 
 T = TypeVar("T")
@@ -22,10 +22,10 @@ class Portal:
 
     def __init__(self, farewell: Callable[[], Awaitable[None]]) -> None:
         self._farewell = farewell
-        self._starting = threading.Lock()
+        self._starting = forks.guarded(threading.Lock())
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
-        self._pid = 0
+        forks.renewed(self, Portal._renew)
 
     def __call__(self, coro: Coroutine[Any, Any, T], /) -> T:
         """Run a coroutine to its end and give what it gives."""
@@ -36,7 +36,12 @@ class Portal:
 
     @property
     def open(self) -> bool:
-        return self._loop is not None and self._pid == os.getpid()
+        return self._loop is not None
+
+    def _renew(self) -> None:
+        """In a forked child: the parent's thread did not come along, and its loop is not to be touched."""
+        forks.keep_for_ever(self._loop, self._thread)
+        self._loop = self._thread = None
 
     def close(self) -> None:
         """Say farewell and stop. The next call starts anew."""
@@ -65,8 +70,6 @@ class Portal:
             raise
 
     def _running_loop(self) -> asyncio.AbstractEventLoop:
-        if self._pid != os.getpid():  # the parent's lock may have been held at the fork; its thread did not come along
-            self._pid, self._loop, self._starting = os.getpid(), None, threading.Lock()
         with self._starting:
             return self._loop or self._start()
 

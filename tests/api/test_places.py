@@ -114,6 +114,24 @@ def test_a_forked_child_opens_its_own(tmp_path: Path) -> None:
     app.close_sync()
 
 
+def _alone_in_a_child(app: Mita, double: Any) -> None:
+    assert asyncio.run(total(app)) == 0
+    double.enqueue_sync(2)
+    assert app._run_sync(total(app)) == 1
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_forked_childs_memory_is_its_own_and_the_parents_jobs_are_not_in_it() -> None:
+    app, double = make("memory://")
+    double.enqueue_sync(1)
+    child = multiprocessing.get_context("fork").Process(target=_alone_in_a_child, args=(app, double))
+    child.start()
+    child.join(30)
+    assert child.exitcode == 0
+    assert app._run_sync(total(app)) == 1
+    app.close_sync()
+
+
 async def test_close_closes_and_the_next_use_opens_again(tmp_path: Path) -> None:
     app, double = make(f"sqlite:///{tmp_path}/jobs.db")
     async with app:

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Hashable
 
 from msgspec import Struct
 
+from mita import forks
 from mita.client.client import RunSync
 from mita.errors import MitaError
 from mita.model.view import QueueView
@@ -30,7 +31,7 @@ class Depths:
     def __init__(self, place: Hashable, open_store: Callable[[], Awaitable[Store]], run_sync: RunSync) -> None:
         self.place = place
         self._open_store, self._run_sync = open_store, run_sync
-        self._one_at_a_time = threading.Lock()
+        self._one_at_a_time = forks.guarded(threading.Lock())
         self._known: Depth | None = None
         self._asked = float("-inf")
 

@@ -10,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import asdict
 from prometheus_client.registry import CollectorRegistry
 
+from mita import forks
 from mita.model.record import Shown
 from mita.model.view import QueueView
 from mita.watch.tally import Tally
@@ -63,7 +64,7 @@ def _added(one: QueueView, other: QueueView) -> QueueView:
 
 # ---------------------------------------------------------------- who is in which registry
 
-_changing = threading.Lock()
+_changing = forks.guarded(threading.Lock())
 _shared: WeakKeyDictionary[CollectorRegistry, tuple[_Shared, Collector]] = WeakKeyDictionary()
 
 

@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeAlias
 
+from mita import forks
 from mita.model.event import Bunch, JobEvent, Kind
 
 from .bunches import bunches
@@ -43,7 +44,7 @@ class Listening:
         self._waiting = 0
         self._lost = 0
         self._over = self._idle = False
-        self._news = threading.Condition()
+        self._news = threading.Condition(forks.guarded(threading.Lock()))
         self._thread = threading.Thread(target=self._serve, name="mita-listener", daemon=True)
         self._thread.start()
 

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TypeAlias
 
+from mita import forks
 from mita.model.event import Kind, Reason
 from mita.model.job import Claim, State
 from mita.model.outcome import Busy, Settlement
@@ -115,7 +116,7 @@ class Tally:
     """A sink of notes. Every number only grows."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = forks.guarded(threading.Lock())
         self.jobs: dict[Labels, Counts] = {}
         self.fires: Counter[tuple[str, str, str]] = Counter()  # queue, task, policy
         self.locks: Counter[str] = Counter()

@@ -2,6 +2,7 @@
 
 import threading
 
+from mita import forks
 from mita.model.event import Kind
 
 from .notes import Note, Tell
@@ -12,7 +13,7 @@ class Watch:
     """One for each app. With nobody watching, a note is dropped as it comes."""
 
     def __init__(self) -> None:
-        self._changing = threading.Lock()
+        self._changing = forks.guarded(threading.Lock())
         self._listening: list[Listening] = []
         self._lost = 0
         self.sinks: tuple[Tell, ...] = ()  # replaced, never changed: engines on other threads are reading it

@@ -9,6 +9,7 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from mita import forks
 from mita.model.job import Claim, Job, State
 from mita.model.outcome import Busy, Event
 from mita.model.repeat import Repeat
@@ -61,7 +62,7 @@ class MemoryState:
     """What several `MemoryStore`s, on whatever threads and event loops, have in common."""
 
     def __init__(self) -> None:
-        self.lock = Lock()
+        self.lock = forks.guarded(Lock())
         self.latest: Moment = 0
         self.arrivals = 0
         self.records: dict[str, Record] = {}

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 from nats.aio.client import Client
 from nats.errors import SecureConnWantedError
 
+from mita import forks
 from mita.errors import StoreError
 
 from .errors import CutOff, translated, unreached
@@ -34,6 +35,11 @@ class Link(Client):  # type: ignore[misc, unused-ignore]
         self.reconnected: list[Callable[[], None]] = []
         self._problems: list[Exception] = []
         self._writing = False
+        forks.left(self, Link._descriptors)
+
+    def _descriptors(self) -> list[int]:
+        writer = getattr(self._transport, "_bare_io_writer", None)
+        return [] if writer is None else forks.number_of(writer.transport)
 
     async def start(self, servers: Sequence[str], options: dict[str, Any]) -> None:
         settings: dict[str, Any] = {

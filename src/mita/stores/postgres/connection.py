@@ -11,6 +11,7 @@ from urllib.parse import unquote
 import psycopg
 from psycopg import AsyncConnection, conninfo, errors
 
+from mita import forks
 from mita.errors import MitaError, StoreError, UsageError
 from mita.stores.shared.words import UNREACHED
 
@@ -113,6 +114,7 @@ async def connect(told: dict[str, Any], settings: dict[str, str]) -> Connection:
     except BaseException:
         await connection.close()
         raise
+    forks.left(connection, lambda made: [] if made.closed else [made.fileno()])
     return connection
 
 

@@ -11,6 +11,7 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import NoScriptError
 
+from mita import forks
 from mita.errors import StoreError
 
 from .address import Address
@@ -59,6 +60,12 @@ class Cluster:
     def __init__(self, address: Address) -> None:
         options = {name: value for name, value in address.driver.items() if name not in ("db", "connection_class")}
         self._cluster = RedisCluster(**options, protocol=2, socket_timeout=address.timeout)
+        forks.left(self, Cluster._descriptors)
+
+    def _descriptors(self) -> list[int]:
+        made = [connection for node in self._cluster.get_nodes() for connection in node._connections]  # noqa: SLF001
+        writers = [connection._writer for connection in made if connection._writer is not None]  # noqa: SLF001
+        return [number for writer in writers for number in forks.number_of(writer.transport)]
 
     async def ask(self, *parts: Any) -> Any:
         return await self._cluster.execute_command(*parts)

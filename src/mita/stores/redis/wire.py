@@ -11,6 +11,8 @@ from hiredis import Reader, pack_command
 from redis import exceptions as theirs
 from redis.asyncio.connection import AbstractConnection
 
+from mita import forks
+
 from .errors import CUT, is_cut
 
 Connect = Callable[[], AbstractConnection]
@@ -43,6 +45,7 @@ class Line(asyncio.Protocol):
         self._transport: asyncio.WriteTransport = connection._writer.transport
         self._streams: asyncio.BaseProtocol = self._transport.get_protocol()
         self._transport.set_protocol(self)
+        forks.left(self, lambda line: forks.number_of(line._transport))
 
     def ask(self, parts: tuple[Any, ...]) -> asyncio.Future[Any]:
         packed = pack_command(parts)

@@ -15,6 +15,7 @@ from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 
+from mita import forks
 from mita.stores.shared.hearing import ANY, Hearing
 
 _numbers = itertools.count()
@@ -29,6 +30,10 @@ class Bell:
         self._address: Path | None = None
         self._socket: socket.socket | None = None
         self._hearing = Hearing()
+        forks.left(self, Bell._descriptors)
+
+    def _descriptors(self) -> list[int]:
+        return [] if self._socket is None else [self._socket.fileno()]
 
     def ring(self, topics: Collection[str]) -> None:
         """Tell every listener. Called from the writing thread, after the commit."""

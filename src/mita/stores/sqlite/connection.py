@@ -5,6 +5,7 @@ import sqlite3
 import threading
 from pathlib import Path
 
+from mita import forks
 from mita.errors import MitaError, StoreError, UsageError
 
 OLDEST_SQLITE = (3, 35, 0)
@@ -19,11 +20,18 @@ _REMEDIES = {
     "SQLITE_IOERR": "The disk failed, or is not a local one: look at the system's log",
 }
 _NO_RIGHTS = "this user may not write there. Mend its rights, or choose another"
-_one_at_a_time = threading.Lock()
+_refused = False
+_one_at_a_time = forks.guarded(threading.Lock())
 
 
 def prepare(path: Path) -> None:
     """That the file can be there, and is readable by its owner only."""
+    if _refused:
+        raise StoreError(
+            f"cannot open {path}: this process was forked while its parent waited inside SQLite, and would wait for ever. "
+            "Fork before the app is used, or start processes with the method 'spawn'",
+            transient=False,
+        )
     folder = path.parent
     if not folder.is_dir():
         raise UsageError(f"cannot open {path}: the folder {folder} does not exist. Create it, or choose another file")
@@ -47,6 +55,12 @@ def _create(path: Path) -> None:
         raise UsageError(f"cannot open {path}: {_NO_RIGHTS}") from error
     except OSError as error:
         raise StoreError(f"cannot open {path}: {error.strerror}", transient=False) from error
+
+
+def refuse_from_now_on() -> None:
+    """In a child that was forked while the parent was inside SQLite: whatever it had locked there stays locked here."""
+    global _refused  # noqa: PLW0603 - it is about the process
+    _refused = True
 
 
 def connect(path: Path) -> sqlite3.Connection:

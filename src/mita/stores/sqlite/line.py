@@ -21,6 +21,7 @@ from . import connection
 from .call import Call, answer
 from .clock import FileClock
 from .lock import FairLock
+from .rest import Rest
 from .statements import Statements
 from .tx import Tx
 
@@ -35,7 +36,7 @@ class Line:
 
     def __init__(self, path: Path, sql: Statements, clock: FileClock, ring: Ring, *, writes: bool) -> None:
         self._path, self._sql, self._clock, self._ring, self._writes = path, sql, clock, ring, writes
-        self._calls: queue.SimpleQueue[Call | None] = queue.SimpleQueue()
+        self._calls: queue.SimpleQueue[Call | Rest | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._serve, name=f"mita-sqlite-{'write' if writes else 'read'}", daemon=True)
         self._closed = False
         self._patience = FairLock.patience
@@ -43,11 +44,14 @@ class Line:
         self._syncs = True
         self._last: Call
         self._thread.start()
+        self._rest = Rest(self._thread, self._calls.put)
 
     async def do(self, work: Callable[[Tx], T], *, durable: bool = True) -> T:
         """`durable`: what was written is on disk when this returns."""
         if self._closed:
             raise StoreError(f"{self._path} was closed", transient=False)
+        if self._rest.in_child:
+            raise StoreError(f"{self._path} was opened before this process was forked: open it again", transient=False)
         call = Call(work, durable)
         self._calls.put(call)
         result: T = await call.answered(self._patience, self._stuck)
@@ -73,14 +77,22 @@ class Line:
             await self._last.answered(self._patience, self._stuck)
             self._thread.join()  # it has said its last word
 
+    # ------------------------------------------------------------ the thread
+
     def _serve(self) -> None:
         database: sqlite3.Connection | None = None
         inode = 0
         while (calls := self._next()) is not None:
+            if self._rest.wanted:
+                self._leave(database)
+                database = None
+                self._rest.take()
+            if not calls:
+                continue
             try:
                 if database is None or self._lock is None:
                     database, self._lock = self._open()
-                    inode = self._path.stat().st_ino
+                    inode = inode or self._path.stat().st_ino
                 self._check_file(inode)
                 self._run(database, self._lock, calls)
             except Exception as error:  # noqa: BLE001 - it is handed to whoever asked
@@ -110,13 +122,18 @@ class Line:
         )
 
     def _next(self) -> list[Call] | None:
-        calls = [first] if (first := self._calls.get()) is not None else None
-        while calls is not None and self._writes and len(calls) < TOGETHER and not self._calls.empty():
+        """None: leave. An empty list: somebody is about to fork."""
+        first = self._calls.get()
+        if first is None or isinstance(first, Rest):
+            return None if first is None else []
+        calls = [first]
+        while self._writes and len(calls) < TOGETHER and not self._calls.empty():
             another = self._calls.get()
             if another is None:
                 self._calls.put(None)  # finish these first, then leave
                 break
-            calls.append(another)
+            if isinstance(another, Call):
+                calls.append(another)
         return calls
 
     def _run(self, database: sqlite3.Connection, lock: FairLock, calls: list[Call]) -> None:
@@ -179,3 +196,4 @@ class Line:
             with self._lock:
                 database.close()
         self._lock.close()
+        self._lock = None

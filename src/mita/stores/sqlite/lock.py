@@ -4,6 +4,8 @@ import os
 from pathlib import Path
 from types import TracebackType
 
+from mita import forks
+
 try:
     import fcntl
 except ImportError:  # Windows: SQLite's own lock has to do
@@ -18,6 +20,10 @@ class FairLock:
     def __init__(self, path: Path) -> None:
         self.waiting = False  # read by other threads: somebody has kept it since we asked
         self._fd = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
+        forks.left(self, FairLock._descriptors)  # a forked child would share it, and keep it when the parent dies
+
+    def _descriptors(self) -> list[int]:
+        return [self._fd]
 
     def __enter__(self) -> None:
         if fcntl is not None:
@@ -30,4 +36,5 @@ class FairLock:
             fcntl.flock(self._fd, fcntl.LOCK_UN)
 
     def close(self) -> None:
-        os.close(self._fd)
+        fd, self._fd = self._fd, -1
+        os.close(fd)
