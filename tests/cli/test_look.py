@@ -1,10 +1,19 @@
 """`jobs`, `show`, `why`."""
 
+import asyncio
+import re
+import uuid
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
+from mita import Mita
+from mita.cli.ids import shortened
+from mita.ports.ids import new_ids
+
 from .conftest import Run
+from .test_screen import on_a_terminal
 
 Put = Callable[..., str]
 Work = Callable[[], None]
@@ -114,8 +123,64 @@ def test_the_first_digits_of_an_id_will_do(mita: Run, enqueue: Put) -> None:
         assert mita("show", first[:length], "--json").data["job"]["id"] == first
     assert mita("show", second[:-6].upper(), "--json").data["job"]["id"] == second
     assert mita("show", "ffff").code == 1
-    both = mita("show", first[:4])
-    assert (both.code, "more than one job id begins with" in both.err) == (2, True)
+
+
+def test_an_id_that_fits_several_jobs_is_answered_with_what_tells_them_apart(mita: Run, enqueue: Put) -> None:
+    ids = [enqueue("greet", "Ada"), enqueue("charge", "1", "2")]
+    both = mita("show", ids[0][:4])
+    assert both.code == 2
+    found = re.search(
+        rf"more than one job id begins with {ids[0][:4]}: (\w+) \(charge, ready\), (\w+) \(greet, ready\)", both.err
+    )
+    assert found is not None, both.err
+    assert [mita("show", short, "--json").data["job"]["id"] for short in found.groups()] == ids[::-1]
+    for n in range(6):
+        enqueue("greet", str(n))
+    assert mita("show", ids[0][:4]).err.rstrip().endswith("and others; give more digits")
+
+
+@pytest.mark.parametrize("chosen", [[], ["--queue", "default"], ["--limit", "2"]])
+def test_a_terminal_shows_as_many_digits_of_an_id_as_are_needed(
+    project: Path, mita: Run, enqueue: Put, chosen: list[str]
+) -> None:
+    """Also of jobs that were made together, in one call."""
+
+    async def together() -> None:
+        async with Mita("sqlite:///jobs.db") as app:
+
+            @app.task
+            async def greet(name: str) -> None: ...
+
+            await app.enqueue_many([greet.call(name) for name in "abc"])
+
+    asyncio.run(together())
+    enqueue("charge", "1", "2")
+    enqueue("greet", "Ada")
+    whole = [line.split()[0] for line in mita("jobs", *chosen).out.splitlines()[1:] if "more:" not in line and line]
+    shown = on_a_terminal("jobs", *chosen, NO_COLOR="1")
+    short = [line.split()[0] for line in shown.splitlines()[1:] if "more:" not in line and line.strip()]
+    assert [mita("show", id, "--json").data["job"]["id"] for id in short] == whole
+    assert {len(id) for id in whole} == {32}
+    assert max(len(id) for id in short) <= 21
+
+
+@pytest.mark.parametrize("n", [2, 3, 4096, 5000, 70_000])
+def test_ids_of_one_call_are_in_order_and_differ_early(n: int) -> None:
+    ids = new_ids(n)
+    assert ids == sorted(ids)
+    assert len({id[:21] for id in ids}) == n
+    assert all(uuid.UUID(id).version == 7 for id in ids[::999])
+
+
+def test_an_id_whose_neighbours_are_not_known_is_whole() -> None:
+    ids = ["b" * 32, "a" * 32, "9" * 32]
+    assert shortened(ids, ids, whole=True) == {id: id[:12] for id in ids}
+    assert shortened([*ids, "c" * 32], ids, whole=False) == {
+        **{id: id[:12] for id in ids[:2]},
+        ids[2]: ids[2],
+        "c" * 32: "c" * 32,
+    }
+    assert shortened(["a" * 32], ["a" * 32, "a" * 15 + "0" * 17], whole=True) == {"a" * 32: "a" * 16}
 
 
 def test_why_says_what_a_job_waits_for_and_what_to_do(mita: Run, enqueue: Put) -> None:

@@ -1,6 +1,7 @@
 """`mita top`: one picture for programs and pipes, a live one on a terminal."""
 
 import fcntl
+import io
 import os
 import pty
 import re
@@ -11,11 +12,16 @@ import sys
 import termios
 import time
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from mita.cli.frame import Frame, report
+from mita.cli.table import Table, draw
 from mita.cli.top import ENTER, LEAVE
+from mita.model.record import Checkpoint, JobRecord, Shown
+from mita.model.view import QueueView, WorkerView
 
 from .conftest import Run
 from .processes import PATIENCE, Running, wait_until
@@ -52,12 +58,13 @@ def test_one_picture_has_queues_workers_and_running_jobs(mita: Run, crawling: st
     said = mita("top", "--once")
     assert said.code == 0
     assert "\x1b" not in said.out
-    assert re.search(r"^mita top · sqlite file jobs\.db · .* · 1 job waiting, 1 running, 1 worker with 7 slots", said.out)
+    head = r"^mita top · \d\d:\d\d:\d\d UTC · .* · sqlite file .*jobs\.db\n1 waiting, 1 running · 1 worker, 7 slots\n"
+    assert re.search(head, said.out)
     assert re.search(r"^QUEUE +DEPTH +READY +SCHEDULED +BLOCKED +RUNNING +FAILED +RATE +OLDEST", said.out, re.MULTILINE)
     assert re.search(r"^default +1 +0 +1 ", said.out, re.MULTILINE)
     assert re.search(r"^web +0 +0 +0 +0 +1 ", said.out, re.MULTILINE)
-    assert re.search(r"^box +\d+ +\d +7 +[\d.]+/s +ok +\d+\.\d+", said.out, re.MULTILINE)
-    assert re.search(rf"^{crawling} +crawl +web .*\[##########----------\]  50%  5 of 10 half of it", said.out, re.MULTILINE)
+    assert re.search(r"^box +\d+ +1 +7 .* ok +\d+\.\d+", said.out, re.MULTILINE)
+    assert re.search(rf"^{crawling} +crawl +web .* 50% \[##########----------\]  5 of 10 half of it", said.out, re.MULTILINE)
 
 
 def test_one_picture_as_data(mita: Run, crawling: str) -> None:
@@ -70,6 +77,80 @@ def test_one_picture_as_data(mita: Run, crawling: str) -> None:
     assert worker["version"]
     [job] = data["jobs"]
     assert (job["id"], job["progress"]) == (crawling, [5, 10, "half of it"])
+
+
+@pytest.mark.parametrize("command", [["top", "--once"], ["workers"]])
+def test_what_a_new_worker_runs_is_shown_at_once(project: Path, mita: Run, command: list[str]) -> None:
+    """Not only after its next heartbeat, which is ten seconds away."""
+    worker = Running("shop:app", "--name", "box")
+    try:
+        id = mita("enqueue", "nap", "60", "--app", "shop:app", "--json").data["id"]
+        wait_until(lambda: mita("show", id, "--json").data["job"]["state"] == "running")
+        wait_until(lambda: bool(mita("workers", "--json").data["workers"]))
+        [seen] = mita("workers", "--json").data["workers"]
+        assert (mita(*command, "--json").data["workers"][0]["running"], seen["running"]) == (1, 1)
+        assert re.search(r"^WORKER +PID +BUSY.*\nbox +\d+ +1 +100 ", mita(*command).out, re.MULTILINE)
+        assert re.search(r"^worker +box#[0-9a-f]{8}$", mita("show", id).out, re.MULTILINE)
+    finally:
+        worker.signal(signal.SIGTERM)
+        worker.signal(signal.SIGTERM)
+        worker.ended()
+        worker.close()
+
+
+def test_a_rate_is_told_with_the_time_it_covers(project: Path, mita: Run) -> None:
+    worker = Running("shop:app", "--name", "box", "--lease", "1.5")
+    try:
+        for name in "abc":
+            mita("enqueue", "greet", name, "--app", "shop:app")
+        wait_until(lambda: any(view["rate"] for view in mita("workers", "--json").data["workers"]))
+        [seen] = mita("workers", "--json").data["workers"]
+        assert seen["rate"] == pytest.approx(3 / seen["rate_window_seconds"], abs=0.01)
+        assert re.search(r"^box .* [\d.]+/s in \d+ m?s ", mita("workers").out, re.MULTILINE)
+    finally:
+        worker.signal(signal.SIGTERM)
+        worker.ended()
+        worker.close()
+
+
+def picture(width: int) -> str:
+    now = datetime(2030, 1, 1, tzinfo=UTC)
+    ids = [f"{n:032x}" for n in range(2)]
+    views = [QueueView(name=f"a-queue-with-a-long-name-{n}", ready=1200, running=1) for n in range(2)]
+    workers = [
+        WorkerView(id=f"w{n}", name=f"a-worker-with-a-long-name-{n}", host="h", pid=123456, queues=("mail",) * 9, tasks=(),
+                   slots=100, rate=1234.5, window=10_000, version="0.1.0") for n in range(2)
+    ]  # fmt: skip
+    jobs = tuple(
+        JobRecord(id=id, task="a_task_with_a_long_name", queue="mail", state=Shown.RUNNING, priority=5, due=now, created=now,
+                  started=now, progress=Checkpoint(1, 2, "half of it")) for id in ids
+    )  # fmt: skip
+    shown = Frame("sqlite file jobs.db", now, views, workers, jobs, {id: f"{n}" * 12 for n, id in enumerate(ids)})
+    out = io.StringIO()
+    for part in report(shown).parts:
+        if isinstance(part, Table):
+            draw(part, out, width, colours=False)
+        else:
+            print(part, file=out)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("width", [60, 80, 120, 200])
+def test_every_width_keeps_what_a_row_is_about(width: int) -> None:
+    shown = picture(width)
+    assert all(len(line) <= width for line in shown.splitlines()[1:]), shown
+    for start in (
+        "QUEUE  +DEPTH",
+        "WORKER  +",
+        "RUNNING  +TASK",
+        "a-queue-wit",
+        "a-worker-wi",
+        "0{12}  a_task",
+        "1{12}  a_task",
+    ):
+        assert re.search(f"^{start}", shown, re.MULTILINE), (start, shown)
+    assert shown.count("50%") == 2
+    assert shown.count("/s in 10 s") == 3
 
 
 def test_an_empty_store_says_so(mita: Run) -> None:
@@ -148,9 +229,9 @@ def test_a_live_screen_follows_what_happens_and_ctrl_c_leaves_it(
 ) -> None:
     enqueue("greet", "Ada", "--after", "1h")
     top = terminal("--interval", "0.1")
-    assert ENTER in top.heard("1 job waiting")
+    assert ENTER in top.heard("1 waiting")
     enqueue("greet", "Bo", "--after", "1h")
-    top.heard("2 jobs waiting")
+    top.heard("2 waiting")
     assert top.interrupt() == 0
     assert top.said.endswith(LEAVE)
     assert "Traceback" not in top.said
@@ -161,13 +242,13 @@ def test_a_store_that_goes_away_is_said_and_it_comes_back(
 ) -> None:
     enqueue("greet", "Ada", "--after", "1h")
     top = terminal("--interval", "0.1")
-    top.heard("1 job waiting")
+    top.heard("1 waiting")
     (project / "jobs.db").rename(project / "away.db")
-    told = top.heard(r"as of \d\d:\d\d:\d\d UTC: the store cannot be reached.*1 job waiting")
+    told = top.heard(r"as of \d\d:\d\d:\d\d UTC: the store cannot be reached.*1 waiting")
     assert "deleted or replaced" in told
     (project / "away.db").rename(project / "jobs.db")
     enqueue("greet", "Bo", "--after", "1h")
-    assert "cannot be reached" not in top.heard("2 jobs waiting").rsplit("mita top", 1)[1]
+    assert "cannot be reached" not in top.heard("2 waiting").rsplit("mita top", 1)[1]
     assert top.interrupt() == 0
 
 

@@ -2,21 +2,24 @@
 
 import argparse
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import datetime
 
 from mita import Mita
 from mita.errors import UsageError
+from mita.model.record import JobRecord
+from mita.model.view import JobFilter
 from mita.ports.store import Store
 from mita.rules.show import as_datetime
 from mita.settings import StoreURL
 
+from . import ids
 from .exits import NoStore, NotFound
 from .loading import load
 from .screen import Report, Screen
 
-ID_LENGTH = 32
+_CANDIDATES = 5  # jobs that are named when an id fits several
 
 
 class Desk:
@@ -41,18 +44,24 @@ class Desk:
     async def id_of(self, given: str) -> str:
         """The whole id; a beginning that fits one job only will do."""
         start = given.lower().replace("-", "")
-        if not start or len(start) > ID_LENGTH or not set(start) <= set("0123456789abcdef"):
-            raise UsageError(f"{given!r} is not a job id: ids are {ID_LENGTH} hexadecimal digits, or the first of them")
-        if len(start) == ID_LENGTH:
+        if not ids.is_beginning(start):
+            raise UsageError(f"{given!r} is not a job id: ids are {ids.LENGTH} hexadecimal digits, or the first of them")
+        if len(start) == ids.LENGTH:
             known = await self.app.get(start) is not None
             return start if known else self._unknown(given)
-        page = await self.app.jobs(after=_behind(start), limit=2)
-        found = [job.id for job in page.jobs if job.id.startswith(start)]
+        page = await self.app.jobs(after=ids.behind(start), limit=_CANDIDATES + 1)
+        found = [job for job in page.jobs if job.id.startswith(start)]
         if len(found) > 1:
-            raise UsageError(
-                f"more than one job id begins with {given}, for example {found[0]} and {found[1]}: give more of it"
-            )
-        return found[0] if found else self._unknown(given)
+            raise UsageError(_which(given, found))
+        return found[0].id if found else self._unknown(given)
+
+    async def short_ids(self, wanted: Collection[str], look_at: int) -> dict[str, str]:
+        """As many digits of each id as `id_of` needs, for people. `look_at`: how many jobs to ask the store for. An id which
+        is not among them is whole, and so is every id that a program may read."""
+        if not wanted or not self.screen.terminal:
+            return {id: id for id in wanted}
+        page = await (await self.store()).page(JobFilter(), ids.behind(max(wanted)[: ids.TIME]), look_at)
+        return ids.shortened(wanted, [job.id for job in page.jobs], whole=page.after is None)
 
     @staticmethod
     def _unknown(given: str) -> str:
@@ -61,10 +70,12 @@ class Desk:
         )
 
 
-def _behind(start: str) -> str | None:
-    """The first id that is greater than all that begin so."""
-    following = f"{int(start, 16) + 1:0{len(start)}x}"
-    return following.ljust(ID_LENGTH, "0") if len(following) == len(start) else None
+def _which(given: str, found: Sequence[JobRecord]) -> str:
+    """Newest first, with as many digits as tell them apart. The last of many is not shown: its neighbour is not known."""
+    many = len(found) > _CANDIDATES
+    short = ids.shortened([job.id for job in found], [job.id for job in found], whole=not many)
+    shown = [f"{short[job.id]} ({job.task}, {job.state.value})" for job in found[:_CANDIDATES]]
+    return f"more than one job id begins with {given}: {', '.join(shown)}{' and others' if many else ''}; give more digits"
 
 
 def at_desk(

@@ -12,12 +12,14 @@ from mita.rules.show import span
 
 from .desk import Desk, shown
 from .look import job_data
-from .queues import NO_QUEUES, NO_WORKERS, oldest, paused, queue_data, rate, seen, served, worker_data
+from .queues import NAMED, NO_QUEUES, NO_WORKERS, busy_now, oldest, paused, queue_data, rate, seen, served, worker_data
 from .screen import Report
 from .table import Column, Table
-from .words import bar, brief, counted, progress
+from .words import bar, brief, counted, per_second, progress
 
 BAR = 20
+_NEIGHBOURS = 50  # jobs to look at for the shortest ids
+_GIVES = {"blocked": 5, "scheduled": 4, "ready": 3, "rate": 2}  # of a queue's numbers, on a narrow terminal
 WAITING = (Shown.READY, Shown.SCHEDULED, Shown.BLOCKED)
 
 
@@ -27,6 +29,7 @@ class Frame(Struct, frozen=True):
     queues: list[QueueView]
     workers: list[WorkerView]
     jobs: tuple[JobRecord, ...]
+    short: dict[str, str]  # their ids, as far as people need them
 
     @property
     def running(self) -> int:
@@ -38,11 +41,13 @@ class Frame(Struct, frozen=True):
 
 
 async def look(desk: Desk) -> Frame:
-    """Five questions; the longest-running jobs come last in a page, but a page has enough of them for any screen."""
+    """Six questions; the longest-running jobs come last in a page, but a page has enough of them for any screen."""
     store = await desk.store()
     page = await desk.app.jobs(state=Shown.RUNNING, limit=desk.options.jobs)
     jobs = sorted(page.jobs, key=lambda job: job.started or job.created)
-    return Frame(shown(desk.app.url), await desk.now(), await store.queues(), await store.workers(), tuple(jobs))
+    workers = busy_now(await store.workers(), page.jobs, whole=page.after is None)
+    short = await desk.short_ids([job.id for job in jobs], _NEIGHBOURS)
+    return Frame(shown(desk.app.url), await desk.now(), await store.queues(), workers, tuple(jobs), short)
 
 
 # ---------------------------------------------------------------- for people
@@ -50,10 +55,10 @@ async def look(desk: Desk) -> Frame:
 
 def report(frame: Frame, height: int | None = None) -> Report:
     """`height`: as many lines as there is room for; jobs give way first."""
-    parts: list[str | Table] = [_head(frame), ""]
+    parts: list[str | Table] = [*_head(frame), ""]
     parts.append(_queues(frame) if frame.queues else NO_QUEUES)
     parts += ["", _workers(frame) if frame.workers else NO_WORKERS]
-    used = 6 + len(frame.queues) + len(frame.workers)
+    used = 7 + len(frame.queues) + len(frame.workers)
     room = len(frame.jobs) if height is None else max(height - used - 2, 0)
     if frame.jobs and room:
         parts += ["", _jobs(frame, frame.jobs[:room])]
@@ -63,14 +68,21 @@ def report(frame: Frame, height: int | None = None) -> Report:
     return Report(data(frame), *parts)
 
 
-def _head(frame: Frame) -> str:
-    slots, runs = sum(worker.slots for worker in frame.workers), sum(worker.rate for worker in frame.workers)
+def _head(frame: Frame) -> list[str]:
+    slots = sum(worker.slots for worker in frame.workers)
     waiting = sum(_depth(view) for view in frame.queues)
-    return (
-        f"mita top · {frame.place} · {frame.now:%H:%M:%S} UTC · {counted(waiting, 'job')} waiting, "
-        f"{frame.running:,} running, {counted(len(frame.workers), 'worker')} with {counted(slots, 'slot')}, "
-        f"{runs:,.1f} runs/s"
-    )
+    there = f"{counted(len(frame.workers), 'worker')}, {counted(slots, 'slot')}"
+    return [
+        f"mita top · {frame.now:%H:%M:%S} UTC · {_speed(frame)} · {frame.place}",
+        f"{waiting:,} waiting, {frame.running:,} running · {there}",
+    ]
+
+
+def _speed(frame: Frame) -> str:
+    """Runs per second of all workers, with the time that this covers."""
+    window = max((worker.window for worker in frame.workers), default=0)
+    runs = per_second(sum(worker.rate for worker in frame.workers)).removesuffix("/s")
+    return f"{runs} runs/s in {span(round(window, -3))}" if window else "rate not known yet"
 
 
 def _depth(view: QueueView) -> int:
@@ -79,29 +91,29 @@ def _depth(view: QueueView) -> int:
 
 def _queues(frame: Frame) -> Table:
     states = [*WAITING, Shown.RUNNING, Shown.FAILED]
-    numbers = [Column(name, right=True) for name in ("depth", *states, "rate", "oldest")]
+    numbers = [Column(name, right=True, gives=_GIVES.get(name, 0)) for name in ("depth", *states, "rate", "oldest")]
     rows = [
         (
             view.name,
             _depth(view),
             *(getattr(view, state) for state in states),
-            f"{frame.rate(view.name):,.1f}/s",
+            per_second(frame.rate(view.name)),
             oldest(view),
             paused(view),
         )
         for view in frame.queues
     ]
-    return Table((Column("queue", gives=1), *numbers, Column("")), rows)
+    return Table((NAMED, *numbers, Column("")), rows)
 
 
 def _workers(frame: Frame) -> Table:
     columns = (
-        Column("worker", gives=1),
-        Column("pid", right=True, gives=5),
+        Column("worker", gives=1, keeps=12),
+        Column("pid", right=True, gives=6),
         Column("busy", right=True),
         Column("slots", right=True),
         Column("rate", right=True),
-        Column("clock"),
+        Column("clock", gives=5),
         Column("version", gives=4),
         Column("seen", gives=3),
         Column("queues", gives=2),
@@ -132,16 +144,17 @@ def _clock(worker: WorkerView) -> str:
 
 def _jobs(frame: Frame, jobs: tuple[JobRecord, ...]) -> Table:
     columns = (
-        Column("running", gives=5),
-        Column("task", gives=2),
+        Column("running"),
+        Column("task", gives=2, keeps=10),
         Column("queue", gives=4),
         Column("for", right=True),
         Column("attempt", right=True, gives=3),
-        Column("progress"),
-        Column("", gives=1),
+        Column("progress", gives=1),
+        Column("", gives=5),
     )
     rows = [
-        (job.id, job.task, job.queue, _since(job, frame.now), job.attempts + 1, bar(job, BAR), progress(job)) for job in jobs
+        (frame.short[job.id], job.task, job.queue, _since(job, frame.now), job.attempts + 1, bar(job, BAR), progress(job))
+        for job in jobs
     ]
     return Table(columns, rows)
 

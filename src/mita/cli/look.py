@@ -14,6 +14,7 @@ from .values import count
 from .words import clock, first_line, progress, relative, when
 
 FILTERS = ("queue", "task", "state", "resource", "unique", "repeat", "error")
+_NEIGHBOURS = 200  # jobs to look at for the shortest ids of a choice among them
 COUNTERS = ("attempts", "reschedules", "busy", "interruptions", "crashes")
 
 
@@ -51,7 +52,9 @@ async def show_jobs(desk: Desk) -> Report:
     if not page.jobs:
         return Report(data, await _nothing(desk))
     more = ["", f"more: add --after {page.after}"] if page.after else []
-    return Report(data, jobs_table(page.jobs, await desk.now()), *more)
+    asked = any(want.values())
+    short = await desk.short_ids([job.id for job in page.jobs], _NEIGHBOURS if asked else len(page.jobs) + 2)
+    return Report(data, jobs_table(page.jobs, short, await desk.now()), *more)
 
 
 async def _nothing(desk: Desk) -> str:
@@ -62,9 +65,10 @@ async def _nothing(desk: Desk) -> str:
     return "no jobs match" if asked else "no jobs"
 
 
-def jobs_table(jobs: tuple[JobRecord, ...], now: datetime) -> Table:
-    columns = ("id", "state", "when", Column("task", gives=1), Column("queue", gives=3), Column("note", gives=2))
-    rows = [(job.id, job.state.value, when(job, now), job.task, job.queue, note(job)) for job in jobs]
+def jobs_table(jobs: tuple[JobRecord, ...], short: dict[str, str], now: datetime) -> Table:
+    task = Column("task", gives=1, keeps=10)
+    columns = ("id", "state", "when", task, Column("queue", gives=3), Column("note", gives=2))
+    rows = [(short[job.id], job.state.value, when(job, now), job.task, job.queue, note(job)) for job in jobs]
     return Table(columns, rows)
 
 

@@ -1,23 +1,31 @@
 """Queues, keys and workers: `queues`, `pause`, `resume`, `hold`, `unhold`, `workers`."""
 
+from collections import Counter
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
+from msgspec.structs import replace
+
 from mita.errors import UsageError
+from mita.model.job import Job, State
+from mita.model.record import JobRecord
 from mita.model.time import SECOND
-from mita.model.view import QueueView, WorkerView
+from mita.model.view import JobFilter, QueueView, WorkerView
 from mita.rules.show import as_datetime, span
 
 from .desk import Desk, at_desk
 from .parser import Commands, time_options
 from .screen import Report, listed
 from .table import Column, Table
-from .words import clock, relative
+from .words import clock, per_second, relative
 
 NO_QUEUES = "no queues yet: the first job of a queue makes it"
 NO_WORKERS = "no worker is alive: start one with `mita worker module:app`"
+_ENOUGH = 200  # running jobs that are read to count those of each worker
 _COUNTS = ("ready", "scheduled", "blocked", "running", "succeeded", "failed", "cancelled")
-_GIVES = {"cancelled": 3, "succeeded": 2}
+_GIVES = {"cancelled": 6, "succeeded": 5, "blocked": 4, "scheduled": 3, "running": 2}
+NAMED = Column("queue", gives=1, keeps=12)
 
 
 def add(commands: Commands) -> None:
@@ -48,7 +56,7 @@ async def show_queues(desk: Desk) -> Report:
         return Report(data, NO_QUEUES)
     counts = [Column(name, right=True, gives=_GIVES.get(name, 0)) for name in _COUNTS]
     rows = [(view.name, *(getattr(view, name) for name in _COUNTS), oldest(view), paused(view)) for view in views]
-    return Report(data, Table((Column("queue", gives=1), *counts, Column("oldest", right=True), "paused"), rows))
+    return Report(data, Table((NAMED, *counts, Column("oldest", right=True), "paused"), rows))
 
 
 def oldest(view: QueueView) -> str:
@@ -123,21 +131,23 @@ async def _queues(desk: Desk) -> list[str]:
 
 
 async def show_workers(desk: Desk) -> Report:
-    views = await (await desk.store()).workers()
+    store = await desk.store()
+    page = await store.page(JobFilter(state=State.RUNNING), None, _ENOUGH)
+    views = busy_now(await store.workers(), page.jobs, whole=page.after is None)
     data = {"workers": [worker_data(view) for view in views]}
     if not views:
         return Report(data, NO_WORKERS)
     now = await desk.now()
     columns = (
-        Column("name", gives=1),
-        Column("pid", right=True),
-        Column("running", right=True),
+        Column("worker", gives=1, keeps=12),
+        Column("pid", right=True, gives=6),
+        Column("busy", right=True),
         Column("slots", right=True),
         Column("rate", right=True),
-        "started",
-        "seen",
-        Column("queues", gives=3),
-        Column("tasks", gives=2),
+        Column("started", gives=5),
+        Column("seen", gives=4),
+        Column("queues", gives=2),
+        Column("tasks", gives=3),
     )
     rows = [
         (
@@ -156,8 +166,17 @@ async def show_workers(desk: Desk) -> Report:
     return Report(data, Table(columns, rows))
 
 
+def busy_now(views: list[WorkerView], running: Iterable[Job | JobRecord], *, whole: bool) -> list[WorkerView]:
+    """With what each runs now, where all running jobs are known; otherwise as each last said."""
+    if not whole:
+        return views
+    jobs = Counter(job.worker for job in running)
+    return [replace(view, running=jobs[view.id]) for view in views]
+
+
 def rate(view: WorkerView) -> str:
-    return f"{view.rate:,.1f}/s"
+    """With the time that it covers; empty for a worker that is too young."""
+    return f"{per_second(view.rate)} in {span(round(view.window, -3))}" if view.window else ""
 
 
 def seen(view: WorkerView, now: datetime) -> str:
@@ -181,6 +200,7 @@ def worker_data(view: WorkerView) -> dict[str, Any]:
         "running": view.running,
         "rate": view.rate,
         "rates": view.rates,
+        "rate_window_seconds": view.window / SECOND,
         "started": as_datetime(view.started),
         "seen": as_datetime(view.seen),
         "clock_offset_seconds": view.offset / SECOND,

@@ -26,11 +26,14 @@ STYLES = {
 
 
 class Column(NamedTuple):
-    """`gives`: on a narrow terminal this one is cut, or left out, the highest number first. 0 is never cut."""
+    """`gives`: on a narrow terminal this one is cut, or left out, the highest number first. 0 is never cut.
+
+    `keeps`: what a row is about is cut to so many characters at most, and never left out."""
 
     name: str
     right: bool = False
     gives: int = 0
+    keeps: int = 0
 
 
 class Table:
@@ -60,8 +63,10 @@ def fitted(table: Table, width: int | None) -> list[int]:
     for i in givers:
         if excess <= 0:
             break
-        kept = widths[i] - excess
-        if table.columns[i].right or kept < _LEAST:
+        column, kept = table.columns[i], widths[i] - excess
+        if column.keeps:
+            kept = min(max(kept, column.keeps), widths[i])
+        elif column.right or kept < _LEAST:
             kept = -GAP
         excess -= widths[i] - kept
         widths[i] = max(kept, 0)

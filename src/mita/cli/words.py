@@ -58,13 +58,19 @@ def progress(job: JobRecord) -> str:
 
 
 def bar(job: JobRecord, width: int) -> str:
-    """`[######----]  60%`; empty where nobody knows how far it has to go."""
+    """` 60% [######----]`, which may be cut at its end; empty where the total is not known."""
     told = job.progress
     if told is None or not told.total or not told.total > 0 or math.isnan(told.done):
         return ""
     share = min(max(told.done / told.total, 0.0), 1.0)
     filled = int(share * width)
-    return f"[{'#' * filled}{'-' * (width - filled)}] {share:>4.0%}"
+    return f"{share:>4.0%} [{'#' * filled}{'-' * (width - filled)}]"
+
+
+def per_second(rate: float) -> str:
+    """`1,204/s`, `20.4/s`, `0.05/s`."""
+    digits = 0 if rate >= 100 else 1 if rate >= 1 or not rate else 2
+    return f"{rate:,.{digits}f}/s"
 
 
 def counted(n: int, one: str, many: str = "") -> str:

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack, nullcontext
 
 from mita.errors import StoreError
-from mita.ports.ids import new_id
+from mita.ports.ids import incarnation
 from mita.ports.store import REPEATS, Store
 from mita.settings import SchedulerSettings
 from mita.watch import Tell
@@ -36,8 +36,8 @@ class LoneScheduler:
         self._serve = serve
         self._stopping = asyncio.Event()
         self._scheduler: Scheduler | None = None
-        self.id = new_id()  # a fresh one for every incarnation, as a worker has
         self.name = settings.name or f"{socket.gethostname()}-{os.getpid()}"
+        self.id = incarnation(self.name)
 
     def stop(self) -> None:
         """Safe to call from a signal handler of the loop."""

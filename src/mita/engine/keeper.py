@@ -20,6 +20,7 @@ from .pulse import Pulse
 log = logging.getLogger("mita.worker")
 
 BEATS = 3  # heartbeats per lease
+FIRST_REST = 1.0  # seconds between the first two; twice as long each time after
 CHECKS = 10  # looks at our own clock per lease
 BATCH = 1000
 
@@ -70,6 +71,7 @@ class Keeper:
         watch = asyncio.create_task(self._watch(self._lease / SECOND / CHECKS))
         store: Store | None = None
         pause = self._lease / SECOND / BEATS
+        early = FIRST_REST  # what people see of a new worker is soon true: its first beats are closer together
         while not self._leaving:
             self._poked.clear()
             try:
@@ -79,7 +81,8 @@ class Keeper:
                 log.warning("a heartbeat failed: %s", error)
                 await self._rest(pause / 4)
                 continue
-            await self._rest(pause)
+            await self._rest(min(pause, early))
+            early *= 2
         watch.cancel()
         if store is not None:
             await self._goodbye(store)

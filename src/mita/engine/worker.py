@@ -4,7 +4,6 @@ import asyncio
 import logging
 import os
 import socket
-import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack, nullcontext
 from importlib.metadata import version
@@ -13,7 +12,7 @@ from typing import Any
 from mita.model.time import SECOND, Moment
 from mita.model.view import WorkerView
 from mita.ports.clock import wall_clock
-from mita.ports.ids import new_id
+from mita.ports.ids import incarnation
 from mita.ports.store import Store
 from mita.rules.judge import Keep
 from mita.rules.pace import room
@@ -24,6 +23,7 @@ from mita.watch import Tell
 from .crew import Crew
 from .keeper import Keeper
 from .opening import Serve, opened
+from .rates import Rates
 from .scheduler import Scheduler
 from .sweeper import Sweeper
 from .turns import Turns
@@ -54,10 +54,10 @@ class Worker:
         self._stopping = asyncio.Event()
         self._hurry = asyncio.Event()
         self._started = 0
-        self._counted: tuple[dict[str, int], float] = {}, time.monotonic()
+        self._rates = Rates()
         self._version = version("mita")
-        self.id = new_id()  # a fresh one for every incarnation: a heartbeat never belongs to a name
         self.name = settings.name or f"{socket.gethostname()}-{os.getpid()}"
+        self.id = incarnation(self.name)  # a heartbeat never belongs to a name alone
 
     def stop(self) -> None:
         """Safe to call from a signal handler of the loop."""
@@ -163,6 +163,7 @@ class Worker:
 
     def _describe(self) -> WorkerView:
         """Called on the keeper's thread: it only reads."""
+        rates, window = self._rates.measure(self._turns.ended)
         return WorkerView(
             id=self.id,
             name=self.name,
@@ -173,15 +174,10 @@ class Worker:
             slots=self._settings.concurrency,
             running=len(self._crew.held),
             full=room(self._crew.load(0.0)) == 0,
-            rate=round(self._turns.rate, 1),
-            rates=self._rates(),
+            rate=round(sum(rates.values()), 2),
+            rates=rates,
+            window=window,
             started=self._started,
             offset=self._keeper.offset,
             version=self._version,
         )
-
-    def _rates(self) -> dict[str, float]:
-        """How many runs of each queue ended per second since the last beat."""
-        before, since = self._counted
-        self._counted = ended, now = dict(self._turns.ended), time.monotonic()
-        return {queue: round((n - before.get(queue, 0)) / max(now - since, 0.001), 1) for queue, n in ended.items()}

@@ -47,9 +47,12 @@ class Page(Struct, frozen=True):
 
 
 class WorkerView(Struct, frozen=True, kw_only=True):
-    """One incarnation of a worker, as it last described itself. `rate` is how many runs end per second, `rates` the same by
-    queue, since it described itself before; `full`: it has no room for another job, for want of slots or threads; `offset`
-    is its clock less the store's, `version` that of its code."""
+    """One incarnation of a worker, as it last described itself.
+
+    `rate` is how many runs ended per second during the `window` before that, `rates` the same by queue; a window of 0: it is
+    too young to tell. `full`: it has no room for another job, for want of slots or threads. `offset` is its clock less the
+    store's, `version` that of its code.
+    """
 
     id: str
     name: str
@@ -62,6 +65,7 @@ class WorkerView(Struct, frozen=True, kw_only=True):
     full: bool = False
     rate: float = 0.0
     rates: dict[str, float] = {}
+    window: Wait = 0
     started: Moment = 0
     seen: Moment = 0
     offset: Wait = 0

@@ -1,9 +1,11 @@
-"""Job ids: UUIDs of version 7 in 32 hexadecimal digits. They sort by the time of their making."""
+"""Ids of jobs and workers. A job's is a UUID of version 7 in 32 hexadecimal digits; these sort by their time of making."""
 
 import os
 import time
 
-_LAST = [f"{number:03x}" for number in range(4096)]  # to be put at the end: formatting a whole id takes four times as long
+_LAST = [f"{number:03x}" for number in range(4096)]  # formatting a whole id takes four times as long
+_COUNTER = 28  # bits
+_BLOCK = 12  # bits of them that are in `_LAST`
 
 
 def new_id() -> str:
@@ -18,12 +20,19 @@ def new_ids(n: int) -> list[str]:
 
 
 def _counted(n: int) -> list[str]:
-    """Up from a random number."""
+    """Up from a random number that stands right behind the time, so that 21 digits tell the ids of one call apart. All of
+    them share the random digits after it."""
     id = new_id()
-    head, first = id[:17], int(id[18:], 16)  # 14 digits of the last 15, so that counting up does not run out of them
+    time_of_making, tail = id[:12], id[21:]
+    first = int(id[13:16] + id[17:21], 16) % ((1 << _COUNTER) - n)
     ids: list[str] = []
-    for high in range(first >> 12, (first + n - 1 >> 12) + 1):
-        begun = f"{head}{high:012x}"
-        start = max(0, first - (high << 12))
-        ids += [begun + last for last in _LAST[start : first + n - (high << 12)]]
+    for block in range(first >> _BLOCK, (first + n - 1 >> _BLOCK) + 1):
+        begun = f"{time_of_making}7{block >> 4:03x}8{block & 15:x}"
+        start = max(0, first - (block << _BLOCK))
+        ids += [begun + last + tail for last in _LAST[start : first + n - (block << _BLOCK)]]
     return ids
+
+
+def incarnation(name: str) -> str:
+    """The id of a worker or scheduler of this name: a fresh one for every start, and one that people can read."""
+    return f"{name}#{os.urandom(4).hex()}"

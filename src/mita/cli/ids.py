@@ -1,0 +1,36 @@
+"""Job ids as people type them: the first digits, as many as tell a job from all the others."""
+
+from collections.abc import Iterable, Sequence
+from itertools import takewhile
+
+LENGTH = 32
+TIME = 12  # digits that hold the time of making. No later job can begin with the same, so what is unique stays so.
+
+
+def is_beginning(text: str) -> bool:
+    return 0 < len(text) <= LENGTH and set(text) <= set("0123456789abcdef")
+
+
+def behind(start: str) -> str | None:
+    """The first id that is greater than all that begin so."""
+    following = f"{int(start, 16) + 1:0{len(start)}x}"
+    return following.ljust(LENGTH, "0") if len(following) == len(start) else None
+
+
+def shortened(ids: Iterable[str], around: Sequence[str], *, whole: bool) -> dict[str, str]:
+    """The shortest beginning of each id that no other job has.
+
+    `around` are all ids of the store from the first one's time on, newest first; `whole`: down to the oldest. An id outside
+    of it keeps all its digits: its neighbours are not known."""
+    place = {id: at for at, id in enumerate(around)}
+    last = len(around) if whole else len(around) - 1
+    return {id: id[: _needed(id, place[id], around)] if place.get(id, last) < last else id for id in ids}
+
+
+def _needed(id: str, at: int, around: Sequence[str]) -> int:
+    beside = [*around[max(at - 1, 0) : at], *around[at + 1 : at + 2]]
+    return max([TIME, *(_shared(id, other) + 1 for other in beside)])
+
+
+def _shared(one: str, other: str) -> int:
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=True)))

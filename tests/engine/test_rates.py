@@ -1,0 +1,46 @@
+"""The rate that people are shown is what was counted over a time that is told with it."""
+
+from collections import Counter
+
+from mita.engine.rates import WINDOW, Rates
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_a_worker_that_has_just_started_has_no_rate() -> None:
+    assert Rates(Clock()).measure(Counter(mail=1)) == ({}, 0)
+
+
+def test_two_runs_a_second_are_two_a_second_whenever_it_is_asked() -> None:
+    clock = Clock()
+    rates = Rates(clock)
+    ended: Counter[str] = Counter()
+    for _ in range(600):  # ten looks a second, a run after every fifth
+        clock.now += 0.1
+        ended["mail"] += round(clock.now * 10) % 5 == 0
+        found, window = rates.measure(ended)
+        if window >= 5_000:
+            assert abs(found["mail"] - 2.0) <= 1 / (window / 1000), (found, window)
+    assert WINDOW * 1000 <= window <= WINDOW * 1000 + 1000
+
+
+def test_a_rate_covers_the_last_window_and_forgets_what_was_before() -> None:
+    clock = Clock()
+    rates = Rates(clock)
+    clock.now += WINDOW
+    assert rates.measure(Counter(mail=1000)) == ({"mail": 100.0}, 10_000)
+    clock.now += WINDOW
+    assert rates.measure(Counter(mail=1000, web=5)) == ({"mail": 0.0, "web": 0.5}, 10_000)
+
+
+def test_a_pause_between_two_looks_is_in_the_window() -> None:
+    clock = Clock()
+    rates = Rates(clock)
+    clock.now += 3 * WINDOW
+    assert rates.measure(Counter(mail=30)) == ({"mail": 1.0}, 30_000)
