@@ -32,6 +32,9 @@ SCHEMES = (
 _EXAMPLES = (
     "sqlite:///jobs.db, memory://, postgresql://…, redis://…, rediss://…, unix://…, redis+cluster://…, nats://…, tls://…"
 )
+_DRIVER = re.compile(
+    r"^(postgres(?:ql)?|sqlite)\+\w+(://)"
+)  # as SQLAlchemy writes it: postgresql+psycopg://, sqlite+aiosqlite://
 _SHORTEST_LEASE = 0.2
 _SHORTEST_LOCK = SECOND // 5
 
@@ -49,7 +52,7 @@ class StoreURL(Struct, frozen=True):
         if not url and (from_outside := os.environ.get("MITA_URL", "").strip()):
             return cls._named_outside(from_outside, namespace)
         given = url or DEFAULT_URL
-        given = given.strip() if isinstance(given, str) else given
+        given = _DRIVER.sub(r"\1\2", given.strip()) if isinstance(given, str) else given
         if not isinstance(given, str) or "://" not in given:
             raise UsageError(f"store URL {_hide(given)!r} cannot be read: it looks like one of {_EXAMPLES}")
         parts = _split(given)

@@ -47,6 +47,15 @@ WRONG: dict[str, tuple[Callable[[Any], Any], list[str]]] = {
     "endless queue": (lambda t: t.options(queue="q" * 129).enqueue("a"), ["queue", "128"]),
     "limit of none": (lambda t: t.options(resource="r", limit=0).enqueue("a"), ["limit=0", "at least 1"]),
     "unknown policy": (lambda t: t.options(when_busy="panic").enqueue("a"), ["'panic'", "wait, skip, replace"]),
+    "limit without a key": (lambda t: t.options(limit=2).enqueue("a"), ["limit", "resource="]),
+    "policy without a key": (lambda t: t.options(when_busy="skip").enqueue("a"), ["when_busy", "resource="]),
+    "Celery's delay": (lambda t: t.delay("a"), ["no delay()", "await send.enqueue(", "send.enqueue_sync("]),
+    "Celery's apply_async": (lambda t: t.apply_async(("a",), countdown=3), ["no apply_async()", ".options(", ".after("]),
+    "Celery's signature": (lambda t: t.after(3).s("a"), ["no s()", "send.call("]),
+    "Celery's countdown": (lambda t: t.enqueue("a", countdown=3), ["'countdown'", ".after("]),
+    "Celery's eta": (lambda t: t.enqueue("a", eta=NAIVE), ["'eta'", ".at("]),
+    "option among the arguments": (lambda t: t.enqueue("a", priority=9), ["'priority'", "send.options(priority="]),
+    "retries of a job": (lambda t: t.options(max_retries=3).enqueue("a"), ["'max_retries'", "Retry(max_retries="]),
     "retry that is none": (lambda t: t.options(retry=5).enqueue("a"), ["retry=5", "Retry(max_retries=5)"]),
     "retry with a function": (lambda t: t.options(retry=Retry(wait=lambda *_: 1)).enqueue("a"), ["wait function", "task"]),
     "no time at all": (lambda t: t.options(timeout=0).enqueue("a"), ["timeout=0", "None"]),
@@ -103,7 +112,17 @@ async def generator(a: int) -> Any:
 
 
 DECLARED: dict[str, tuple[dict[str, Any], Any, list[str]]] = {
-    "unknown option": ({"retries": 3}, plain, ["'retries'", "retry"]),
+    "unknown option": ({"retries": 3}, plain, ["'retries'", "retry=Retry(max_retries="]),
+    "Celery's retries": ({"max_retries": 3}, plain, ["'max_retries'", "retry=Retry(max_retries="]),
+    "Celery's rate limit": ({"rate_limit": "10/s"}, plain, ["'rate_limit'", "no rate limit", "Unavailable(after="]),
+    "Celery's countdown": ({"countdown": 3}, plain, ["'countdown'", ".after("]),
+    "Celery's eta": ({"eta": NAIVE}, plain, ["'eta'", ".at("]),
+    "Celery's bind": ({"bind": True}, plain, ["'bind'", "job: Job"]),
+    "a part of a retry": ({"jitter": "none"}, plain, ["'jitter'", "retry=Retry("]),
+    "a schedule": ({"cron": "@daily"}, plain, ["'cron'", "@app.repeats(Cron("]),
+    "misspelt option": ({"timout": 3}, plain, ["'timout'", "did you mean 'timeout'?"]),
+    "limit without a key": ({"limit": 2}, plain, ["limit", "resource="]),
+    "policy without a key": ({"when_busy": "skip"}, plain, ["when_busy", "resource="]),
     "odd name": ({"name": "a b"}, plain, ["task 'a b'"]),
     "lambda": ({}, lambda: None, ["<lambda>", "name="]),
     "class": ({}, dict, ["not a function"]),
@@ -127,6 +146,13 @@ def test_a_wrong_declaration_is_refused(what: str) -> None:
     for part in says:
         assert part in str(caught.value)
     assert not app.tasks
+
+
+def test_a_method_that_is_not_there_is_an_attribute_error_as_well(app: Mita, any: Any) -> None:
+    assert not hasattr(any, "delay")
+    assert getattr(any, "apply_async", None) is None
+    with pytest.raises(AttributeError, match="no attribute 'nosuch'"):
+        any.nosuch  # noqa: B018
 
 
 def test_options_are_given_by_name() -> None:

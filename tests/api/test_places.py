@@ -198,6 +198,9 @@ def test_where_the_jobs_are(monkeypatch: pytest.MonkeyPatch) -> None:
     assert StoreURL.parse("sqlite:////var/jobs.db").path == Path("/var/jobs.db")
     assert StoreURL.parse("postgresql://h/d?namespace=a&sslmode=require").text == "postgresql://h/d?sslmode=require"
     assert "pw" not in repr(StoreURL.parse("redis://me:pw@h"))
+    for driver in ("psycopg", "psycopg2", "psycopg_async", "asyncpg"):
+        assert StoreURL.parse(f"postgresql+{driver}://me:pw@h/d") == StoreURL.parse("postgresql://me:pw@h/d")
+    assert StoreURL.parse("sqlite+aiosqlite:///jobs.db") == StoreURL.parse("sqlite:///jobs.db")
 
 
 def test_lengths_are_seconds_or_timedeltas() -> None:

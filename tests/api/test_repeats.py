@@ -27,6 +27,19 @@ async def digest(app: Mita) -> Task[Any, Any]:
     return digest
 
 
+async def test_an_interval_is_a_number_of_seconds_or_a_timedelta(app: Mita, digest: Task[Any, Any]) -> None:
+    assert Every(timedelta(minutes=5)) == Every(300)
+    assert Every(seconds=timedelta(milliseconds=10)).interval == 10
+    with pytest.raises(UsageError, match=r"Every\('5m'\): give seconds as a number, or a timedelta"):
+        Every("5m")  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="at least"):
+        Every(timedelta(0))
+    stored = await app.repeat("k", digest.call(), Every(timedelta(hours=1)))
+    assert stored.pattern == Every(3600)
+    daily = await app.repeat("d", digest.call(), Cron("@daily", tz="Europe/Madrid"))
+    assert daily.pattern == Cron("@daily", tz="Europe/Madrid")
+
+
 async def test_a_repeat_is_stored_and_shown(app: Mita, digest: Task[Any, Any]) -> None:
     put = await app.repeat("daily", digest.call("x"), Cron("0 9 * * MON-FRI", tz="Europe/Madrid"), missed="once")
     assert (put.key, put.task, put.queue, put.state, put.count, put.missed) == (

@@ -19,7 +19,12 @@ from .conftest import Run
     [
         ([], "the following arguments are required: COMMAND"),
         (["nosuch"], "invalid choice: 'nosuch'"),
+        (["jbos"], "did you mean 'jobs'?"),
+        (["beat"], "did you mean 'scheduler'?"),
+        (["repeats", "trigegr"], "did you mean 'trigger'?"),
+        (["jobs", "--state", "faild"], "did you mean 'failed'?"),
         (["jobs", "--nosuch"], "unknown argument '--nosuch'"),
+        (["jobs", "--quue=mail"], "did you mean '--queue'?"),
         (["jobs", "more"], "unknown argument 'more'"),
         (["jobs", "--state", "lost"], "invalid choice: 'lost'"),
         (["jobs", "--limit", "0"], "1 or more"),

@@ -22,7 +22,8 @@ WRONG: dict[str, tuple[Callable[[Any], Any], dict[str, Any], list[str]]] = {
     "a range that runs backwards": (lambda _: Cron("0 5-1 * * *"), {}, ["field hour is '5-1'"]),
     "a day that no month has": (lambda _: Cron("0 0 30 2 *"), {}, ["field day of month is '30'", "no month '2'"]),
     "too few fields": (lambda _: Cron("0 9 * *"), {}, ["4 fields", "5 fields", "6 with seconds"]),
-    "a nickname": (lambda _: Cron("@daily"), {}, ["1 field", "5 fields"]),
+    "an unknown nickname": (lambda _: Cron("@fortnightly"), {}, ["@fortnightly is no name", "5 fields", "@daily"]),
+    "a start of a machine": (lambda _: Cron("@reboot"), {}, ["where your program starts"]),
     "an endless line": (lambda _: Cron("1," * 400 + "1 * * * *"), {}, ["at most 500"]),
     "a line that is no text": (lambda _: Cron(5), {}, ["are text"]),  # type: ignore[arg-type]
     "an unknown zone": (lambda _: Cron(HOURLY, tz="Mars/Dome"), {}, ["'Mars/Dome'", "IANA"]),

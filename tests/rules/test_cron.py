@@ -54,6 +54,25 @@ def test_six_fields_begin_with_seconds() -> None:
     assert fires("*/20 * * * * *", noon, 3) == [noon + n * 20 * SECOND for n in (1, 2, 3)]
 
 
+@pytest.mark.parametrize(
+    ("nickname", "line"),
+    [
+        ("@hourly", "0 * * * *"),
+        ("@daily", "0 0 * * *"),
+        ("@Midnight ", "0 0 * * *"),
+        ("@weekly", "0 0 * * SUN"),
+        ("@monthly", "0 0 1 * *"),
+        ("@yearly", "0 0 1 JAN *"),
+        ("@annually", "0 0 1 JAN *"),
+    ],
+)
+def test_a_nickname_is_the_line_that_every_cron_knows_it_for(nickname: str, line: str) -> None:
+    cron.check(Cron(nickname))
+    start = utc(2030, 5, 1, 12)
+    assert fires(nickname, start, 5, "Europe/Madrid") == fires(line, start, 5, "Europe/Madrid")
+    assert cron.in_words(Cron(nickname)) == cron.in_words(Cron(line))
+
+
 def test_working_days_at_nine_in_madrid() -> None:
     start = utc(2030, 3, 28)  # a Thursday; clocks change on Sunday the 31st
     nine = [utc(2030, 3, 28, 8), utc(2030, 3, 29, 8), utc(2030, 4, 1, 7), utc(2030, 4, 2, 7)]

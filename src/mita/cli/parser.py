@@ -6,6 +6,7 @@ from importlib.metadata import version
 from typing import Any, NoReturn
 
 from mita.errors import UsageError
+from mita.tasks.hints import did_you_mean
 
 from .exits import EXIT_CODES
 from .screen import Screen
@@ -13,12 +14,39 @@ from .values import moment, wait
 
 Run = Callable[[argparse.Namespace, Screen], int]
 
+COMMANDS_ELSEWHERE = {  # what other queues call our commands
+    **dict.fromkeys(("run", "start", "work", "process"), "worker"),
+    **dict.fromkeys(("beat", "clock"), "scheduler"),
+    **dict.fromkeys(("list", "ls"), "jobs"),
+    **dict.fromkeys(("info", "inspect", "get"), "show"),
+    **dict.fromkeys(("status", "stats", "counts"), "queues"),
+    **dict.fromkeys(("kill", "abort", "revoke", "stop"), "cancel"),
+    **dict.fromkeys(("requeue", "replay"), "retry"),
+    **dict.fromkeys(("purge", "remove", "rm", "clear"), "delete"),
+    **dict.fromkeys(("cron", "periodic", "schedule"), "repeats"),
+    **dict.fromkeys(("check", "health", "ping"), "doctor"),
+    **dict.fromkeys(("monitor", "dashboard", "watch"), "top"),
+}
+
 
 class Parser(argparse.ArgumentParser):
     """Wrong use is an error like any other: it is shown, or given as JSON, by `main`."""
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{message} (see `{self.prog} --help`)")
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """A mistyped choice is answered with the one that was probably meant."""
+        choices = [str(choice) for choice in action.choices or ()]
+        if action.choices is None or value in action.choices:
+            return
+        other = COMMANDS_ELSEWHERE.get(str(value))
+        meant = f", did you mean {other!r}?" if other in choices else did_you_mean(str(value), choices)
+        raise argparse.ArgumentError(action, f"invalid choice: {value!r}{meant} (choose from {', '.join(choices)})")
+
+    def options(self) -> list[str]:
+        """Every option that may be given here."""
+        return [name for action in self._actions for name in action.option_strings if action.help != argparse.SUPPRESS]
 
 
 class Commands:
@@ -37,7 +65,7 @@ class Commands:
             formatter_class=argparse.RawDescriptionHelpFormatter,
             epilog=EXIT_CODES,
         )
-        parser.set_defaults(run=run, rest=rest)
+        parser.set_defaults(run=run, rest=rest, parser=parser)
         shared(parser, app=app)
         return parser
 
@@ -73,7 +101,9 @@ def read(parser: Parser, argv: Sequence[str]) -> argparse.Namespace:
     options, extra = parser.parse_known_args(argv)
     strange = [word for word in extra if word.startswith("-") or not options.rest]
     if strange:
-        raise UsageError(f"unknown argument {strange[0]!r} (see `mita {options.command} --help`)")
+        known = options.parser.options() if strange[0].startswith("-") else ()
+        meant = did_you_mean(strange[0].partition("=")[0], known)
+        raise UsageError(f"unknown argument {strange[0]!r}{meant} (see `mita {options.command} --help`)")
     if extra:
         setattr(options, options.rest, [*getattr(options, options.rest), *extra])
     options.argv = tuple(argv)

@@ -1,9 +1,10 @@
 """When a repeat fires: `Every` so often, or as a `Cron` line says; and what to do about windows that were missed."""
 
 from datetime import timedelta
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import force_setattr
 
 from mita.errors import UsageError
 
@@ -15,22 +16,28 @@ MOST_IN_ONE_GO = 10_000
 
 
 class Every(Struct, frozen=True, tag=True):
-    """So many seconds from one fire to the next, counted from fire to fire, whoever is late."""
+    """The time from one fire to the next, in seconds or as a timedelta. It is counted from fire to fire: a late one does not
+    move those after it."""
 
     seconds: float
 
+    if TYPE_CHECKING:
+
+        def __init__(self, seconds: float | timedelta) -> None: ...
+
     def __post_init__(self) -> None:
+        given: Any = self.seconds
+        if isinstance(given, timedelta):
+            force_setattr(self, "seconds", given.total_seconds())
         if not isinstance(self.seconds, int | float) or isinstance(self.seconds, bool):
-            raise UsageError(f"Every({self.seconds!r}): give seconds as a number, or Every.of(timedelta(minutes=5))")
+            raise UsageError(
+                f"Every({self.seconds!r}): give seconds as a number, or a timedelta, Every(timedelta(minutes=5))"
+            )
         if not SHORTEST_INTERVAL <= self.seconds * SECOND <= LONGEST:  # not a number is not within bounds either
             raise UsageError(
                 f"Every({self.seconds!r}): an interval must be at least {SHORTEST_INTERVAL / SECOND} seconds, "
                 "and at most a hundred years"
             )
-
-    @classmethod
-    def of(cls, interval: float | timedelta) -> "Every":
-        return cls(interval.total_seconds() if isinstance(interval, timedelta) else interval)
 
     @property
     def interval(self) -> Wait:
@@ -38,7 +45,8 @@ class Every(Struct, frozen=True, tag=True):
 
 
 class Cron(Struct, frozen=True, tag=True):
-    """A cron line of 5 fields, or 6 with seconds first, in a time zone (an IANA name, or an offset as `+02:00`)."""
+    """A cron line of 5 fields, or 6 with seconds first, or `@hourly`, `@daily`, `@weekly`, `@monthly`, `@yearly`; in a time
+    zone (an IANA name, or an offset as `+02:00`)."""
 
     expression: str
     tz: str = "UTC"

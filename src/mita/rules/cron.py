@@ -25,6 +25,15 @@ LONGEST_LINE = 500
 YEARS_AHEAD = 50  # a line without a match for so long has none
 _OFFSET = re.compile(r"([+-])(\d{2}):?(\d{2})", re.ASCII)
 _DAY = timedelta(days=1)
+NICKNAMES = {
+    "@hourly": "0 * * * *",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@weekly": "0 0 * * 0",
+    "@monthly": "0 0 1 * *",
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+}
 _FIELDS = {
     Field.SECOND: ("second", "0 to 59"),
     Field.MINUTE: ("minute", "0 to 59"),
@@ -165,16 +174,21 @@ def _read(expression: str) -> _Line:
     if len(expression) > LONGEST_LINE:
         raise UsageError(f"cron line of {len(expression)} characters: it takes at most {LONGEST_LINE}")
     try:
-        return _Line(CronSim(expression, datetime(1970, 1, 1, tzinfo=UTC)))
+        line = NICKNAMES.get(expression.strip().lower(), expression)
+        return _Line(CronSim(line, datetime(1970, 1, 1, tzinfo=UTC)))
     except (CronSimError, ValueError, AssertionError) as error:
         raise UsageError(
             f"cron line {expression!r} cannot be read: {_what_is_wrong(expression)}. "
-            "It takes 5 fields (minute hour day month weekday), or 6 with seconds first"
+            f"It takes 5 fields (minute hour day month weekday), or 6 with seconds first, or one of {', '.join(NICKNAMES)}"
         ) from error
 
 
 def _what_is_wrong(expression: str) -> str:
     parts = expression.upper().split()
+    if parts == ["@REBOOT"]:
+        return "no machine starts here; enqueue a job where your program starts instead"
+    if expression.startswith("@"):
+        return f"{expression} is no name of a line"
     if len(parts) not in (5, 6):
         return f"it has {len(parts)} field{'s' * (len(parts) != 1)}"
     for field, part in zip(list(Field)[6 - len(parts) :], parts, strict=True):

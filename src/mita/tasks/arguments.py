@@ -20,6 +20,8 @@ from msgspec.structs import asdict, astuple
 from mita.errors import UsageError
 
 from .annotations import STORABLE, parameter_type
+from .hints import unknown_argument
+from .options import Choices
 from .results import Results
 from .signature import read
 from .stored import UNSTORABLE, Reader, encode, encode_big, encode_fast, reader
@@ -134,7 +136,10 @@ class Arguments:
         except TypeError as plainer:
             reason = str(plainer)
         takes = self.signature.replace(return_annotation=self.signature.empty)
-        raise UsageError(f"task {self._task!r}: {reason}; it takes {takes}") from error
+        hints = (
+            unknown_argument(self._task, name, Choices.__annotations__) for name in kwargs if name not in self.parameters
+        )
+        raise UsageError(f"task {self._task!r}: {reason}; it takes {takes}{next(hints, '')}") from error
 
     def _refuse_value(self, given: Struct, error: Exception) -> NoReturn:
         for name, value in _given(given).items():

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
-from difflib import get_close_matches
 from functools import lru_cache
 from typing import Any, Literal, TypedDict
 
@@ -16,6 +15,8 @@ from mita.model.policy import JobOptions, Retry
 from mita.model.time import NOW, SECOND, Wait, When
 from mita.rules.names import check_key, check_name, check_template
 from mita.rules.when import wait
+
+from .hints import unknown_option
 
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -87,19 +88,13 @@ def choose(options: Options, choices: Mapping[str, Any], parameters: tuple[str, 
         changed = replace(changed, packed=pack_options(changed.retry, changed.timeout, changed.secret))
     if "unique_for" in choices and changed.unique is None:
         raise UsageError("unique_for says how long a unique key outlives its job: give unique='…' as well")
+    if changed.resource is None and (alone := {"limit", "when_busy"} & choices.keys()):
+        raise UsageError(f"{min(alone)} says how the jobs of one resource key share it: give resource='…' as well")
     check_secret(changed.secret, parameters)
     for what in ("resource", "unique"):
         if choices.get(what) is not None:
             check_template(what, choices[what], parameters, secret_names(changed.secret, parameters))
     return changed
-
-
-def unknown_option(name: str, known: Mapping[str, object]) -> str:
-    if name in ("at", "after", "due", "delay", "eta", "countdown"):
-        return f"unknown option {name!r}: say when with .at(<an aware datetime>) or .after(<seconds>) before .enqueue(…)"
-    near = get_close_matches(name, known, 1)
-    meant = f", did you mean {near[0]!r}?" if near else "."
-    return f"unknown option {name!r}{meant} The options are {', '.join(known)}"
 
 
 def secret_names(secret: bool | tuple[str, ...], parameters: tuple[str, ...]) -> tuple[str, ...]:

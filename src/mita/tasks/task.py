@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from functools import update_wrapper
-from typing import Any, Generic, ParamSpec, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, Unpack
 
 from msgspec.structs import replace
 
@@ -13,6 +13,7 @@ from mita.rules.when import when
 
 from .arguments import PAYLOAD_LIMIT, Arguments
 from .handle import Call, Handle, Sender
+from .hints import no_method
 from .options import Choices, Options, choose
 from .signature import is_async
 
@@ -71,6 +72,11 @@ class Bound(Generic[P, R]):
         For `postgresql://` stores: a psycopg or asyncpg connection, an SQLAlchemy session, Django's connection.
         """
         return Bound(self.name, self._arguments, self._options, self._sender.within(connection), self._payload_limit)
+
+    if not TYPE_CHECKING:  # for a type checker an attribute that is not there is an error, as it should be
+
+        def __getattr__(self, method: str) -> Any:
+            no_method(self.name if method != "name" else "task", method)
 
     def _when(self, chosen: When) -> "Bound[P, R]":
         return self._with(replace(self._options, when=chosen))

@@ -30,6 +30,12 @@ async def _rows(table: str) -> list[Any]:
         return await (await connection.execute(f"select job, token from {table}")).fetchall()
 
 
+@pytest.mark.parametrize("scheme", ["postgres", "postgresql+psycopg", "postgresql+asyncpg"])
+async def test_a_url_may_be_written_as_other_libraries_write_it(scheme: str) -> None:
+    async with Mita(fresh_url().replace("postgresql", scheme, 1)) as app:
+        assert await app.counts() == {}
+
+
 async def test_a_job_exists_exactly_if_the_transaction_commits(app: Mita) -> None:
     @app.task
     async def work(n: int) -> int:
