@@ -10,7 +10,10 @@ from weakref import WeakSet
 
 from mita.client import Client, Events, unknown_task
 from mita.engine.alone import LoneScheduler
+from mita.engine.importing import importable
 from mita.engine.opening import Serve
+from mita.engine.processes import ProcessPlan, usable_processors
+from mita.engine.remote import is_inside
 from mita.engine.worker import Worker
 from mita.errors import UsageError
 from mita.model.policy import Retry
@@ -105,8 +108,13 @@ class Mita(Client):
         schedule_lock: float = 3.0,
         poll: float = 1.0,
         metrics: str | None = None,
+        handler_processes: int | None = None,
+        target: str | None = None,
     ) -> Worker:
         """A worker for these queues (None: all there are). `await worker.run()` until `worker.stop()`.
+
+        Tasks with `executor="process"` run in at most `handler_processes` processes (None: as many as there are
+        processors), which import this app by its name, `target="module:app"` (None: it is looked for).
 
         `metrics` is an address (`127.0.0.1:9000`) at which Prometheus can read what it counts, while it runs."""
         if isinstance(queues, str):
@@ -121,7 +129,14 @@ class Mita(Client):
             schedule=schedule,
             schedule_lock=schedule_lock,
             poll=poll,
+            handler_processes=handler_processes,
+            target=target,
         )
+        if is_inside():
+            raise UsageError(
+                "a worker was started while a handler process imported this module: start it under "
+                "`if __name__ == '__main__':`, so that only the program itself does"
+            )
         for task in self.tasks.values():
             task.arguments.prepare()
         return Worker(
@@ -133,7 +148,17 @@ class Mita(Client):
             self._watch.tell,
             self.repeats.put_declared,
             self._served(metrics),
+            self._process_plan(settings),
         )
+
+    def _process_plan(self, settings: WorkerSettings) -> ProcessPlan | None:
+        """None, unless there are tasks that need handler processes."""
+        tasks = [task for task in self.tasks.values() if task.executor == "process"]
+        if not tasks:
+            return None
+        target, modules = importable(self, tasks, settings.target)
+        size = settings.handler_processes or usable_processors()
+        return ProcessPlan(target=target, modules=modules, url=self.url.text, namespace=self.url.namespace, size=size)
 
     def scheduler(
         self, *, lock: float = 3.0, poll: float = 1.0, name: str = "", metrics: str | None = None

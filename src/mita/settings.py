@@ -194,7 +194,8 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
 
     `queues=None` serves every queue there is. An empty `name` is made of host and process. `schedule`: whether it fires
     repeats; `schedule_lock`: for how long one of many does that for all, 0 for each on its own. `poll` is the safety net
-    under the wake-ups.
+    under the wake-ups. `handler_processes` bounds the processes for tasks with executor='process' (None: as many as there
+    are processors), which import the app as `target`, MODULE:APP (None: it is looked for).
     """
 
     queues: tuple[str, ...] | None = None
@@ -206,14 +207,18 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
     schedule: bool = True
     schedule_lock: float = 3.0
     poll: float = 1.0
+    handler_processes: int | None = None
+    target: str | None = None
 
     def __post_init__(self) -> None:
         self._check_queues()
         check_lock("schedule_lock", self.schedule_lock)
         if self.name:
             check_name("worker", self.name)
-        for count in ("concurrency", "threads"):
+        for count in ("concurrency", "threads", "handler_processes"):
             number = getattr(self, count)
+            if number is None:
+                continue
             if isinstance(number, bool) or not isinstance(number, int) or number < 1:
                 raise UsageError(f"{count}={number!r}: give a whole number; a worker needs at least 1 to run anything")
         for length in ("lease", "grace", "poll"):

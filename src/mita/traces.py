@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from mita.model.job import Claim
-from mita.model.outcome import Ending, Lost, Raised, TimedOut, Unreadable
+from mita.model.outcome import Died, Ending, Lost, Raised, TimedOut, Unreadable
 from mita.tasks import Call, Handle
 
 if TYPE_CHECKING:
@@ -138,6 +138,31 @@ def _enqueued_by(claim: Claim) -> "tuple[Context | None, list[Link]]":
     return context, [Link(enqueue)] if enqueue.is_valid else []
 
 
+def carried() -> bytes:
+    """The trace that is current here, for a handler in another process."""
+    from opentelemetry.propagate import inject
+
+    carrier: dict[str, str] = {}
+    inject(carrier)
+    return _encode(carrier) if carrier else b""
+
+
+@contextmanager
+def carrying(headers: bytes) -> Iterator[None]:
+    """Spans that are made here belong to the trace that `carried` gave."""
+    if not headers or tracer() is None:
+        yield
+        return
+    from opentelemetry.context import attach, detach
+    from opentelemetry.propagate import extract
+
+    token = attach(extract(_headers.decode(headers)))
+    try:
+        yield
+    finally:
+        detach(token)
+
+
 def ended(span: "Span", ending: Ending) -> None:
     """How the run ended. What an ending tells of an error is fit to be shown: of a secret task it has only the kind."""
     span.set_attribute("mita.ending", type(ending).__name__.lower())
@@ -148,6 +173,8 @@ def ended(span: "Span", ending: Ending) -> None:
             _failed(span, f"TimedOut: ran past its time-out of {seconds:g} s")
         case Lost():
             _failed(span, "LeaseLost: the lease ran out")
+        case Died(reason):
+            _failed(span, f"ProcessDied: {reason}")
 
 
 def too_late(span: "Span") -> None:

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from mita.model.job import Claim
 from mita.model.outcome import (
+    Died,
     Ending,
     Interrupted,
     Lost,
@@ -68,6 +69,7 @@ def endings() -> st.SearchStrategy[Ending]:
         st.builds(Refused, whens()),
         st.builds(Interrupted, st.booleans()),
         st.builds(Lost),
+        st.builds(Died, st.text(max_size=5)),
         st.builds(Stopped),
         st.builds(Unreadable, st.text(max_size=5)),
         st.builds(Unknown),

@@ -1,11 +1,13 @@
 """From how a run ended to what becomes of the job: every row of the table, and what holds for all of them."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mita.model.job import Claim, State
 from mita.model.outcome import (
     Counter,
+    Died,
     Ending,
     Interrupted,
     Lost,
@@ -110,14 +112,15 @@ def test_a_shutdown_gives_the_job_back_as_it_was() -> None:
     assert after(Interrupted(started=False)) == Verdict(state=State.QUEUED), "it was only held for a moment"
 
 
-def test_a_crash_has_its_own_budget() -> None:
-    verdict = after(Lost(), attempts=2)
+@pytest.mark.parametrize("ending", [Lost(), Died("it was killed by SIGKILL")])
+def test_a_crash_has_its_own_budget(ending: Ending) -> None:
+    verdict = after(ending, attempts=2)
     assert (verdict.state, verdict.counts, verdict.when) == (State.QUEUED, Counter.CRASHES, When(1000))
     assert verdict.event == "crashed"
-    verdict = after(Lost(), crashes=1)
+    verdict = after(ending, crashes=1)
     assert (verdict.state, verdict.counts, verdict.keep) == (State.FAILED, Counter.CRASHES, KEEP.failed)
     assert verdict.error is not None
-    assert "2 times" in verdict.error
+    assert "crash 2 of this job" in verdict.error
 
 
 def test_a_stopped_run_is_cancelled() -> None:

@@ -44,6 +44,12 @@ def add(commands: Commands) -> None:
     parser.add_argument("--concurrency", type=count, default=100, metavar="N", help="jobs at once (100)")
     parser.add_argument("--threads", type=count, default=16, metavar="N", help="of them, handlers that are not async (16)")
     parser.add_argument(
+        "--handler-processes",
+        type=count,
+        metavar="N",
+        help="handlers of tasks with executor='process' at once, each in a process of its own (number of processors)",
+    )
+    parser.add_argument(
         "--lease", type=wait, default=30.0, metavar="WAIT", help="after which a dead worker's jobs are taken over (30s)"
     )
     parser.add_argument(
@@ -62,7 +68,8 @@ def add(commands: Commands) -> None:
 
 
 def work(options: argparse.Namespace, screen: Screen) -> int:
-    write_logs(options.log_level, as_json=options.log_json or screen.json)
+    options.log_json = options.log_json or screen.json
+    write_logs(options.log_level, as_json=options.log_json)
     if options.processes > 1 and options.lifeline is None:
         patience = options.grace + options.lease + 5
         with asyncio.Runner() as runner:
@@ -99,7 +106,11 @@ async def serve(options: argparse.Namespace) -> Exit:
             name=_name(options),
             schedule=options.schedule,
             metrics=_metrics(options),
+            handler_processes=options.handler_processes,
+            target=options.target,
         )
+        if worker.processes is not None:
+            worker.processes = replace(worker.processes, logs=(options.log_level, options.log_json))
         _check_tasks(app, options.target)
         Stopper(worker, options.grace).listen(options.lifeline)
         log.info("%s", greeting(app, worker, options))

@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
+from msgspec.structs import replace
+
 from mita.model.job import Claim, State
 from mita.model.outcome import Ending, Interrupted, Returned, Settlement, Start, Unknown, Verdict
 from mita.ports.store import Store
@@ -19,6 +21,7 @@ from mita.tasks import Task
 from mita.watch.notes import Begun
 
 from .execution import Execution, Home, Stop
+from .processes import Processes, ProcessPlan
 from .run import run_async, stopped
 from .threads import Threads
 
@@ -39,13 +42,15 @@ class Crew:
         slots: int,
         threads: int,
         news: Callable[[], None],
+        processes: ProcessPlan | None = None,
     ) -> None:
         self._tasks, self._keep, self._slots, self._news = tasks, keep, slots, news
         self._home = Home(store, keep)
         self._loop = self._home.loop
         self._make_task = task_maker(self._loop)
         self._threads = Threads(threads, self._thread_done)
-        self._thread_limit = threads if any(not task.is_async for task in tasks.values()) else 0
+        self._thread_limit = threads if any(task.executor == "thread" for task in tasks.values()) else 0
+        self._processes = None if processes is None else Processes(processes, keep, store.room, self._task_done)
         self._waiting: deque[Execution] = deque()
         self.held: set[Execution] = set()  # running and waiting; read by the keeper's thread
         self._active = 0
@@ -61,7 +66,10 @@ class Crew:
     # ------------------------------------------------------------ taking on
 
     def load(self, rate: float) -> Load:
-        return Load(self._slots, self._active, len(self._waiting), rate, self._thread_limit, self._threads.busy)
+        load = Load(self._slots, self._active, len(self._waiting), rate, self._thread_limit, self._threads.busy)
+        if self._processes is None:
+            return load
+        return replace(load, processes=self._processes.size, in_processes=self._processes.busy)
 
     @property
     def idle(self) -> bool:
@@ -113,8 +121,16 @@ class Crew:
             self._began.append(execution)
             if execution.task.is_async:
                 execution.handler = self._make_task(run_async(execution, self._task_done), name=claim.id)
+            elif execution.task.executor == "process":
+                self._start_in_process(execution)
             else:
                 self._start_on_thread(execution)
+
+    def _start_in_process(self, execution: Execution) -> None:
+        if self._processes is None:  # it was declared after the worker had been made
+            self._task_done(execution, Unknown())
+        else:
+            execution.handler = self._make_task(self._processes.run(execution), name=execution.claim.id)
 
     def _start_on_thread(self, execution: Execution) -> None:
         execution.started = True
@@ -251,8 +267,15 @@ class Crew:
         """How a run ended that this worker leaves behind."""
         return stopped(execution) if execution.stop is Stop.TIMED_OUT else Interrupted(started=True)
 
-    def close(self) -> None:
+    async def prepare(self) -> None:
+        """What must work before a job is claimed."""
+        if self._processes is not None:
+            await self._processes.prepare()
+
+    async def close(self) -> None:
         self._threads.close()
+        if self._processes is not None:
+            await self._processes.close()
 
 
 def task_maker(loop: asyncio.AbstractEventLoop) -> Callable[..., asyncio.Task[None]]:

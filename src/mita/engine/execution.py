@@ -119,12 +119,16 @@ class Execution(Struct, eq=False):
         self._owned()
         store = transactional(self.home.store)
         await store.complete_in(connection, self.claim, result, self.home.keep.succeeded)
-        self.home.completed.add((self.claim.id, self.claim.token))
+        self.completed()
 
     def complete_sync(self, connection: Any, result: bytes) -> None:
         self._owned()
         store = transactional(self.home.store)
         store.complete_in_sync(connection, self.claim, result, self.home.keep.succeeded)
+        self.completed()
+
+    def completed(self) -> None:
+        """The handler settled its claim in a transaction of its own."""
         self.home.completed.add((self.claim.id, self.claim.token))
 
     def call(self, coro: Coroutine[Any, Any, T]) -> T:

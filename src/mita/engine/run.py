@@ -4,8 +4,9 @@ import asyncio
 import logging
 import signal
 import threading
+from collections.abc import Callable, Coroutine
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -28,6 +29,9 @@ _STOPPED: dict[Stop, Ending] = {
 _NOTHING = Returned(msgspec.msgpack.encode(None))  # what most handlers give back
 
 
+Body: TypeAlias = Callable[[Execution], Coroutine[Any, Any, Ending]]  # what a run comes to, wherever it runs
+
+
 class _NotRunError(Exception):
     """The handler was not called, and its run ended like this."""
 
@@ -44,9 +48,9 @@ async def run_async(execution: Execution, done: Done) -> None:
         if timeout is None and execution.home.tracer is None:
             ending = _returned(execution, await _call(execution))  # as `_run_async` does it
         else:
-            ending = await _run_traced(execution, timeout)
+            ending = await run_limited(execution, timeout, _run_async)
     except BaseException as error:  # noqa: BLE001 - chaos becomes a value here, and only here
-        ending = _broken(execution, error)
+        ending = broken(execution, error)
     if execution.reports is not None:
         await execution.close_reports()
     done(execution, ending)
@@ -75,18 +79,19 @@ def _traced(span: Any, execution: Execution, ending: Ending) -> Ending:
     return ending
 
 
-async def _run_traced(execution: Execution, timeout: float | None) -> Ending:
-    run = _run_async(execution) if timeout is None else _within(timeout, execution)
+async def run_limited(execution: Execution, timeout: float | None, body: Body) -> Ending:
+    """One run within its time-out, if it has one, and in a span of its own, if runs are traced."""
+    run = body(execution) if timeout is None else _within(timeout, execution, body)
     if execution.home.tracer is None:
         return await run
     with traces.running(execution.home.tracer, execution.claim) as span:
         return _traced(span, execution, await run)
 
 
-async def _within(timeout: float, execution: Execution) -> Ending:
+async def _within(timeout: float, execution: Execution, body: Body) -> Ending:
     timer = execution.home.loop.call_later(timeout, execution.halt, Stop.TIMED_OUT)
     try:
-        ending = await _run_async(execution)
+        ending = await body(execution)
     finally:
         timer.cancel()
     return late(ending, timeout) if execution.stop is Stop.TIMED_OUT else ending
@@ -96,7 +101,7 @@ async def _run_async(execution: Execution) -> Ending:
     try:
         return _returned(execution, await _call(execution))
     except BaseException as error:  # noqa: BLE001 - as above
-        return _broken(execution, error)
+        return broken(execution, error)
 
 
 def _run_sync(execution: Execution) -> Ending:
@@ -123,7 +128,7 @@ def _call(execution: Execution) -> Any:
     return task.fn(*args, **kwargs) if kwargs else task.fn(*args)
 
 
-def _broken(execution: Execution, error: BaseException) -> Ending:
+def broken(execution: Execution, error: BaseException) -> Ending:
     """The ending of a run whose coroutine raised this. Every error becomes one, or its job would run for ever; an error that
     was not the handler's own is raised again."""
     match error:

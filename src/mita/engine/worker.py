@@ -23,6 +23,7 @@ from mita.watch import Tell
 from .crew import Crew
 from .keeper import Keeper
 from .opening import Serve, opened
+from .processes import ProcessPlan
 from .rates import Rates
 from .scheduler import Scheduler
 from .sweeper import Sweeper
@@ -47,9 +48,11 @@ class Worker:
         tell: Tell,
         repeats: Callable[[], Awaitable[None]] | None = None,
         serve: Serve = nullcontext,
+        processes: ProcessPlan | None = None,
     ) -> None:
         self._open_store, self._tasks, self._settings, self._keep = open_store, tasks, settings, keep
         self._most, self._tell_here, self._repeats, self._serve = most, tell, repeats, serve
+        self.processes = processes
         self._lease = round(settings.lease * SECOND)
         self._stopping = asyncio.Event()
         self._hurry = asyncio.Event()
@@ -75,7 +78,8 @@ class Worker:
             if self._repeats is not None:
                 await self._repeats()
             self._assemble(store)
-            stack.callback(self._crew.close)
+            stack.push_async_callback(self._crew.close)
+            await self._crew.prepare()
             self._keeper.start()
             stack.push_async_callback(self._keeper.stop)
             await self._work(store)
@@ -101,6 +105,7 @@ class Worker:
             settings.concurrency,
             settings.threads,
             news=self._turns.news,
+            processes=self.processes,
         )
         self._keeper = Keeper(self._open_store, self._crew, self._lease, self._describe)
 

@@ -56,6 +56,12 @@ class Lost(Struct, frozen=True, tag=True):
     """The lease ran out: the worker that had the job died, or was cut off."""
 
 
+class Died(Struct, frozen=True, tag=True):
+    """The process that the handler ran in died under it; its worker lives."""
+
+    reason: str
+
+
 class Stopped(Struct, frozen=True, tag=True):
     """A person cancelled the job while it ran, and the run obeyed."""
 
@@ -70,7 +76,9 @@ class Unknown(Struct, frozen=True, tag=True):
     """No task of this name is registered with this worker."""
 
 
-Ending: TypeAlias = Returned | Raised | TimedOut | Moved | Refused | Interrupted | Lost | Stopped | Unreadable | Unknown
+Ending: TypeAlias = (
+    Returned | Raised | TimedOut | Moved | Refused | Interrupted | Lost | Died | Stopped | Unreadable | Unknown
+)
 
 # ---------------------------------------------------------------- verdicts: what a store is told to write down
 

@@ -140,7 +140,9 @@ def _moved_by(evidence: Evidence, event: Event) -> str | None:
             who = OUTSIDE if event.worker is None else BY_HANDLER
             return f"rescheduled {who}{_reason(event.note)}"
         case "crashed":
-            return f"its worker died or was cut off ({times(job.crashes, 'crash', 'crashes')} so far)"
+            in_process = event.note.startswith("ProcessDied")
+            who = "the process of its handler died" if in_process else "its worker died or was cut off"
+            return f"{who} ({times(job.crashes, 'crash', 'crashes')} so far)"
         case "unavailable":
             return f"what it needs is not available{_reason(event.note)}"
         case "revived":

@@ -6,6 +6,7 @@ from mita.model.job import Claim, State
 from mita.model.outcome import (
     BY_HANDLER,
     Counter,
+    Died,
     Ending,
     Interrupted,
     Lost,
@@ -52,7 +53,9 @@ def judge(claim: Claim, ending: Ending, retry: Retry, keep: Keep, roll: float, g
         case Interrupted(started):
             return _back(None, Counter.INTERRUPTIONS, "interrupted", "the worker shut down") if started else RELEASE
         case Lost():
-            return _crash(claim, retry, keep, roll)
+            return _crash(claim, retry, keep, roll, "WorkerLost: the lease ran out; the worker died or was cut off")
+        case Died(reason):
+            return _crash(claim, retry, keep, roll, f"ProcessDied: {reason}")
         case Stopped():
             return Verdict(state=State.CANCELLED, keep=keep.failed, event="cancelled", note="while it ran")
         case Unreadable(error):
@@ -83,9 +86,9 @@ def _failure(
     return _back(When(wait), Counter.ATTEMPTS, "retried", note, error)
 
 
-def _crash(claim: Claim, retry: Retry, keep: Keep, roll: float) -> Verdict:
+def _crash(claim: Claim, retry: Retry, keep: Keep, roll: float, error: str) -> Verdict:
     n = claim.crashes + 1
-    error = f"WorkerLost: the lease ran out {'once' if n == 1 else f'{n} times'}; the worker died or was cut off"
+    error = f"{error} (crash {n} of this job)"
     if n > retry.max_crashes:
         return _dead(error, keep, Counter.CRASHES)
     return _back(When(backoff(retry, n, roll)), Counter.CRASHES, "crashed", error, error)

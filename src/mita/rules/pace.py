@@ -8,7 +8,8 @@ MEMORY = 0.2  # seconds over which the rate of finished runs is smoothed
 
 
 class Load(Struct, frozen=True):
-    """What a worker is doing. `rate` is finished runs per second of late; `threads` is 0 when no task needs one."""
+    """What a worker is doing. `rate` is finished runs per second of late; `threads` and `processes` are 0 when no task needs
+    them."""
 
     slots: int
     running: int
@@ -16,6 +17,8 @@ class Load(Struct, frozen=True):
     rate: float
     threads: int = 0
     on_threads: int = 0
+    processes: int = 0
+    in_processes: int = 0
 
 
 def room(load: Load) -> int:
@@ -24,6 +27,8 @@ def room(load: Load) -> int:
     free = load.slots - load.running
     if load.threads:  # what waits for a thread cannot start before one is free
         free = min(free, load.threads - load.on_threads)
+    if load.processes:
+        free = min(free, load.processes - load.in_processes)
     return max(0, min(free + ahead - load.waiting, MOST))
 
 

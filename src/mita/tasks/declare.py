@@ -12,8 +12,8 @@ from .job import Job
 from .options import Options, TaskChoices, choose
 from .origin import Origin
 from .signals import Reschedule
-from .signature import check_kind
-from .task import CallableTask, Task
+from .signature import check_kind, is_async
+from .task import CallableTask, Executor, Task
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -36,10 +36,18 @@ class Registry:
         rest = dict(choices)
         name = _name(fn, rest.pop("name", None))
         final = _final(name, rest.pop("final", ()))
+        executor = _executor(name, fn, rest.pop("executor", None))
         arguments = Arguments(name, fn)
         options = choose(self._options, rest, arguments.parameters, per_job=False)
         task: Task[Any, Any] = CallableTask(
-            name, fn, options, self._sender, final=final, payload_limit=self._payload_limit, arguments=arguments
+            name,
+            fn,
+            options,
+            self._sender,
+            final=final,
+            executor=executor,
+            payload_limit=self._payload_limit,
+            arguments=arguments,
         )
         origin = Origin.of(fn)
         self._check_free(name, origin, choices)
@@ -114,3 +122,17 @@ def _final(task: str, errors: Any) -> tuple[type[BaseException], ...]:
         if not (isinstance(error, type) and issubclass(error, BaseException)):
             raise UsageError(f"task {task!r}: final={error!r} is not a class of errors; list for example (ValueError,)")
     return listed
+
+
+def _executor(task: str, fn: Callable[..., Any], chosen: Any) -> Executor:
+    if chosen is None:
+        return "loop" if is_async(fn) else "thread"
+    if chosen not in ("thread", "process"):
+        raise UsageError(f"task {task!r}: executor={chosen!r}: use 'thread' (the default of a plain function) or 'process'")
+    if is_async(fn):
+        raise UsageError(
+            f"task {task!r} is async, so it runs on the worker's event loop: executor={chosen!r} is for plain functions; "
+            "write `def` instead of `async def`, or leave executor out"
+        )
+    executor: Executor = chosen
+    return executor

@@ -37,9 +37,11 @@ class Choices(TypedDict, total=False):
 
 class TaskChoices(Choices, total=False):
     """What `@app.task(…)` takes. `final` lists the errors after which trying again is pointless. `secret`: arguments,
-    results and the text of errors are shown nowhere; it may name the arguments that are secret."""
+    results and the text of errors are shown nowhere; it may name the arguments that are secret. `executor`: where a plain
+    function runs, on a thread of the worker or in a process that can be killed."""
 
     name: str
+    executor: Literal["thread", "process"]
     final: Sequence[type[BaseException]] | type[BaseException]
     secret: bool | Sequence[str]
 
@@ -77,6 +79,8 @@ class Options(Struct, frozen=True, kw_only=True):
 def choose(options: Options, choices: Mapping[str, Any], parameters: tuple[str, ...], *, per_job: bool) -> Options:
     """`options` with some of them chosen anew, checked."""
     for name in choices:
+        if per_job and name in ("executor", "name", "final"):
+            raise UsageError(f"{name} belongs to a task, not to a single job: @app.task({name}=…)")
         if name not in _CHECKS:
             raise UsageError(unknown_option(name, _CHECKS))
         if per_job and name == "secret":

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from functools import update_wrapper
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, TypeAlias, TypeVar, Unpack
 
 from msgspec.structs import replace
 
@@ -21,6 +21,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 C = ParamSpec("C")
 V = TypeVar("V")
+Executor: TypeAlias = Literal["loop", "thread", "process"]  # where a handler runs
 
 
 class Bound(Generic[P, R]):
@@ -100,6 +101,7 @@ class Task(Bound[P, R]):
         sender: Sender,
         *,
         final: Sequence[type[BaseException]] = (),
+        executor: Executor | None = None,
         payload_limit: int = PAYLOAD_LIMIT,
         arguments: Arguments | None = None,
     ) -> None:
@@ -109,6 +111,7 @@ class Task(Bound[P, R]):
         update_wrapper(self, fn, updated=())
         self.fn = fn
         self.is_async = is_async(fn)
+        self.executor: Executor = executor or ("loop" if self.is_async else "thread")
         self.wants_job = self.arguments.wants_job
         self.final = tuple(final)
         self.queue = options.queue

@@ -1,0 +1,119 @@
+"""What a worker and its handler processes send to each other: MessagePack, each frame after its length. Never pickle."""
+
+import struct
+from typing import TypeAlias
+
+import msgspec
+from msgspec import Struct
+
+from mita.model.job import Claim
+from mita.model.outcome import Ending
+from mita.model.time import Wait
+from mita.rules.judge import Keep
+
+# ---------------------------------------------------------------- from the worker
+
+
+class Hello(Struct, frozen=True, tag=True, kw_only=True):
+    """The first frame: what to import, and where the jobs are. `target` is MODULE:APP, `modules` are those that declare its
+    process tasks, `path` is the worker's `sys.path`. `logs` is a level and whether lines are JSON; None leaves logging to
+    the app's own module. `room` is how many bytes of a job the store takes."""
+
+    target: str
+    modules: tuple[str, ...]
+    path: tuple[str, ...]
+    url: str
+    namespace: str
+    keep: Keep
+    room: int | None
+    worker: int  # its process id
+    logs: tuple[str, bool] | None = None
+
+
+class Run(Struct, frozen=True, tag=True):
+    """Run this job. `headers` is the trace that the run belongs to."""
+
+    claim: Claim
+    headers: bytes = b""
+
+
+class Halt(Struct, frozen=True, tag=True):
+    """The job was cancelled: `job.cancelled` is true from now on."""
+
+
+class Answer(Struct, frozen=True, tag=True):
+    """The answer to a question of the handler's `job`. `error` is the name of a class in `mita.errors`, with `text`."""
+
+    value: bytes | None = None
+    error: str = ""
+    text: str = ""
+
+
+ToChild: TypeAlias = Hello | Run | Halt | Answer
+
+# ---------------------------------------------------------------- from the handler process
+
+
+class Ready(Struct, frozen=True, tag=True):
+    """The app is imported."""
+
+
+class CannotStart(Struct, frozen=True, tag=True):
+    """The app cannot be imported, and why."""
+
+    reason: str
+
+
+class Report(Struct, frozen=True, tag=True):
+    packed: bytes
+
+
+class Recall(Struct, frozen=True, tag=True):
+    name: str
+    shared: bool
+
+
+class Remember(Struct, frozen=True, tag=True):
+    name: str
+    value: bytes
+    keep: Wait | None
+
+
+class Completed(Struct, frozen=True, tag=True):
+    """The handler settled its claim in a transaction of its own."""
+
+
+class Ended(Struct, frozen=True, tag=True):
+    ending: Ending
+
+
+Question: TypeAlias = Report | Recall | Remember | Completed
+FromChild: TypeAlias = Ready | CannotStart | Question | Ended
+
+# ---------------------------------------------------------------- bytes
+
+_LENGTH = struct.Struct("!I")
+HEAD = _LENGTH.size
+_encode = msgspec.msgpack.Encoder().encode
+to_child = msgspec.msgpack.Decoder(ToChild)
+from_child = msgspec.msgpack.Decoder(FromChild)
+
+
+def pack(frame: ToChild | FromChild) -> bytes:
+    body = _encode(frame)
+    return _LENGTH.pack(len(body)) + body
+
+
+def length(head: bytes | bytearray) -> int:
+    """How long the frame behind this head is."""
+    [size] = _LENGTH.unpack(head)
+    return int(size)
+
+
+def cut(buffer: bytearray) -> list[bytes]:
+    """Take the whole frames off the front of what has come in."""
+    frames = []
+    while len(buffer) >= HEAD and len(buffer) >= (end := HEAD + length(buffer[:HEAD])):
+        frames.append(bytes(buffer[HEAD:end]))
+        del buffer[:end]
+    return frames

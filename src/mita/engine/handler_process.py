@@ -1,0 +1,223 @@
+"""One handler process as its worker sees it: a new interpreter, a socket to it, and at most one job at a time."""
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+from asyncio.subprocess import DEVNULL, Process
+from contextlib import suppress
+from typing import cast
+
+from msgspec.structs import replace
+
+from mita import traces
+from mita.errors import MitaError
+from mita.model.job import Claim
+from mita.model.outcome import Died, Ending
+
+from .execution import Execution, Stop
+from .frames import (
+    Answer,
+    CannotStart,
+    Completed,
+    Ended,
+    FromChild,
+    Halt,
+    Hello,
+    Question,
+    Ready,
+    Recall,
+    Remember,
+    Report,
+    Run,
+    cut,
+    from_child,
+    pack,
+)
+from .run import stopped
+
+MODULE = "mita.handler_main"
+CANCEL_GRACE = 2.0  # seconds that a cancelled handler has to end by itself before its process is killed
+LAST_BYTES = 1.0  # seconds that what a process has sent may take to come in after its end
+
+
+class CannotStartError(Exception):
+    """A handler process could not be started; the text says why."""
+
+
+class HandlerProcess(asyncio.Protocol):
+    """Started with `launch`. Its process leads a group of its own, so that a kill takes along what the handler started, and
+    a Ctrl-C at the terminal reaches only the worker."""
+
+    def __init__(self, process: Process) -> None:
+        loop = asyncio.get_running_loop()
+        self._process = process
+        self._buffer = bytearray()
+        self._transport: asyncio.WriteTransport | None = None
+        self._execution: Execution | None = None
+        self._ending: asyncio.Future[Ending] = loop.create_future()
+        self._ready: asyncio.Future[None] = loop.create_future()
+        self._closed: asyncio.Future[None] = loop.create_future()
+        self._answering: set[asyncio.Task[None]] = set()
+        self._gone = loop.create_task(self._watch())
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def alive(self) -> bool:
+        return not self._gone.done()
+
+    # ------------------------------------------------------------ its life
+
+    @classmethod
+    async def launch(cls, hello: Hello) -> "HandlerProcess":
+        """Start one and wait until it has imported the app. A new interpreter and not a fork: the worker has threads, and a
+        fork would copy the locks that they hold."""
+        ours, theirs = socket.socketpair()
+        try:
+            process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-m",
+                MODULE,
+                str(theirs.fileno()),
+                pass_fds=(theirs.fileno(),),
+                stdin=DEVNULL,
+                start_new_session=True,
+            )
+        except OSError as error:
+            ours.close()
+            raise CannotStartError(f"{type(error).__name__}: {error}") from error
+        finally:
+            theirs.close()
+        child = cls(process)
+        try:
+            await asyncio.get_running_loop().create_unix_connection(lambda: child, sock=ours)
+            child._send(hello)
+            await child._ready
+        except BaseException:
+            child.kill()
+            raise
+        return child
+
+    async def _watch(self) -> None:
+        """Its end, however it comes. What it sent before is read first; a grandchild may hold the socket open, so that is
+        not waited for without a limit."""
+        code = await self._process.wait()
+        await asyncio.wait([self._closed], timeout=LAST_BYTES)
+        self.kill()  # what it left behind in its group
+        for task in self._answering:
+            task.cancel()
+        if not self._ready.done():
+            self._ready.set_exception(CannotStartError(f"the process {fate(code)} before it was ready"))
+        if self._execution is not None and not self._ending.done():
+            self._ending.set_result(Died(f"the handler's process {fate(code)}"))
+        if self._transport is not None:
+            self._transport.abort()
+
+    def kill(self) -> None:
+        """At once, with everything in its process group."""
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, signal.SIGKILL)
+
+    async def close(self, patience: float) -> None:
+        """Let an idle process end by itself: it sees that its socket is closed."""
+        if self._transport is not None:
+            self._transport.close()
+        await asyncio.wait([self._gone], timeout=patience)
+        self.kill()
+        await asyncio.wait([self._gone], timeout=patience)
+
+    # ------------------------------------------------------------ one run
+
+    async def run(self, execution: Execution) -> Ending:
+        """Send the job and wait for its end. A cancelled task is how the worker stops a run: it says why in `stop`."""
+        self._execution = execution
+        self._ending = asyncio.get_running_loop().create_future()
+        headers = b"" if execution.home.tracer is None else traces.carried()
+        self._send(Run(_portable(execution.claim), headers))
+        try:
+            return await asyncio.shield(self._ending)
+        except asyncio.CancelledError:
+            return await self._stop(execution)
+        finally:
+            self._execution = None
+
+    async def _stop(self, execution: Execution) -> Ending:
+        if execution.stop is Stop.CANCELLED:
+            self._send(Halt())
+            with suppress(asyncio.CancelledError):  # the worker shuts down meanwhile: no more time
+                await asyncio.wait([self._ending], timeout=CANCEL_GRACE)
+        if self._ending.done():
+            return self._ending.result()
+        self.kill()
+        while not self._gone.done():  # the key must not be free before the handler is gone
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait([self._gone])
+        return stopped(execution)
+
+    # ------------------------------------------------------------ the socket
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.WriteTransport, transport)  # uvloop's is one without saying so
+
+    def data_received(self, data: bytes) -> None:
+        self._buffer += data
+        for packed in cut(self._buffer):
+            self._receive(from_child.decode(packed))
+
+    def connection_lost(self, _: Exception | None) -> None:
+        if not self._closed.done():
+            self._closed.set_result(None)
+
+    def _receive(self, frame: FromChild) -> None:
+        match frame:
+            case Ready():
+                self._ready.set_result(None)
+            case CannotStart(reason):
+                self._ready.set_exception(CannotStartError(reason))
+            case Ended(ending):
+                if not self._ending.done():
+                    self._ending.set_result(ending)
+            case _ if self._execution is not None:
+                task = asyncio.get_running_loop().create_task(self._answer(frame, self._execution))
+                self._answering.add(task)
+                task.add_done_callback(self._answering.discard)
+
+    async def _answer(self, question: Question, execution: Execution) -> None:
+        try:
+            self._send(Answer(await _ask(question, execution)))
+        except MitaError as error:
+            self._send(Answer(error=type(error).__name__, text=str(error)))
+
+    def _send(self, frame: Hello | Run | Halt | Answer) -> None:
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.write(pack(frame))
+
+
+async def _ask(question: Question, execution: Execution) -> bytes | None:
+    match question:
+        case Report(packed):
+            await execution.report(packed)
+        case Recall(name, shared):
+            return await execution.recall(name, shared)
+        case Remember(name, value, keep):
+            return await execution.remember(name, value, keep)
+        case Completed():
+            execution.completed()
+    return None
+
+
+def _portable(claim: Claim) -> Claim:
+    """A store's own handle may be anything; a plain one is what `complete_in_sync` needs."""
+    return claim if isinstance(claim.ref, int | str | bytes | None) else replace(claim, ref=None)
+
+
+def fate(code: int) -> str:
+    """How a process ended, by its exit code."""
+    if code >= 0:
+        return f"ended with exit code {code}"
+    name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
+    return f"was killed by {name}" + (" (out of memory?)" if name == "SIGKILL" else "")

@@ -1,0 +1,59 @@
+"""By which names a new process can import an app and the modules of its tasks."""
+
+import sys
+from collections.abc import Iterable
+from importlib.util import find_spec
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from mita.errors import UsageError
+from mita.tasks import Task
+
+REMEDY = "put the app into a module of its own, for example jobs.py, and start `mita worker jobs:app`"
+
+
+def importable(app: object, tasks: Iterable[Task[Any, Any]], target: str | None) -> tuple[str, tuple[str, ...]]:
+    """MODULE:APP (`target`, if it is given), and the modules that declare these tasks."""
+    modules = {_importable_name(name) for task in tasks if (name := getattr(task.fn, "__module__", None))}
+    return target or _target(app), tuple(sorted(modules))
+
+
+def _target(app: object) -> str:
+    """A module before the script that was started: only the former can be imported without a doubt."""
+    modules = sorted(sys.modules.items(), key=lambda named: named[0] == "__main__")
+    for name, module in modules:
+        if isinstance(module, ModuleType) and name != "__mp_main__":
+            for attribute, value in list(vars(module).items()):
+                if value is app:
+                    return f"{_importable_name(name)}:{attribute}"
+    raise UsageError(
+        "tasks with executor='process' need an app that a new process can import, and no module has this one as a "
+        f"variable: {REMEDY}, or name it with app.worker(target='module:app')"
+    )
+
+
+def _importable_name(name: str) -> str:
+    """The module's own name; that of a script is the name under which it can be imported."""
+    return name if name != "__main__" else _script_name(sys.modules["__main__"])
+
+
+def _script_name(main: ModuleType) -> str:
+    spec, file = getattr(main, "__spec__", None), getattr(main, "__file__", None)
+    if spec is not None:  # python -m package.module
+        return str(spec.name)
+    if file is not None and _finds(Path(file).stem, file):
+        return Path(file).stem
+    where = f"the script {file}" if file is not None else "an interactive session"
+    raise UsageError(
+        f"tasks with executor='process' are imported by a new process, and {where} cannot be imported there: {REMEDY}"
+    )
+
+
+def _finds(name: str, file: str) -> bool:
+    """Whether this name imports that file."""
+    try:
+        found = find_spec(name) if name.isidentifier() else None
+    except (ImportError, ValueError):
+        return False
+    return found is not None and found.origin is not None and Path(found.origin).resolve() == Path(file).resolve()

@@ -1,0 +1,140 @@
+"""Processes for handlers that are plain functions and compute: started when they are first needed, used again and again."""
+
+import asyncio
+import logging
+import os
+import sys
+import time
+
+from msgspec import Struct
+
+from mita.errors import UsageError
+from mita.model.outcome import Ending, Interrupted, Unknown
+from mita.rules.judge import Keep
+from mita.rules.options import options_of
+
+from .execution import Done, Execution, Stop
+from .frames import Hello
+from .handler_process import CannotStartError, HandlerProcess
+from .run import broken, run_limited, stopped
+
+log = logging.getLogger("mita.worker")
+
+PATIENCE = 2.0  # seconds that idle processes have to end by themselves
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0  # seconds between two tries to start a process, after one that failed
+
+
+class ProcessPlan(Struct, frozen=True, kw_only=True):
+    """How many handler processes there may be, and what they import. See `Hello`."""
+
+    target: str
+    modules: tuple[str, ...]
+    url: str
+    namespace: str
+    size: int
+    logs: tuple[str, bool] | None = None
+
+
+def usable_processors() -> int:
+    """Those that this process may use, which a container's or a user's affinity may limit."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class Processes:
+    """At most `plan.size` at once. `done` is called on the loop with the ending of each run."""
+
+    def __init__(self, plan: ProcessPlan, keep: Keep, room: int | None, done: Done) -> None:
+        self.size, self._done = plan.size, done
+        self._hello = Hello(
+            target=plan.target,
+            modules=plan.modules,
+            path=tuple(sys.path),
+            url=plan.url,
+            namespace=plan.namespace,
+            keep=keep,
+            room=room,
+            worker=os.getpid(),
+            logs=plan.logs,
+        )
+        self._free = asyncio.Semaphore(plan.size)
+        self._idle: list[HandlerProcess] = []
+        self._all: set[HandlerProcess] = set()
+        self._failures = 0
+        self._no_start_before = 0.0
+        self.busy = 0  # runs that have a process, or wait for one
+
+    async def prepare(self) -> None:
+        """Start the first: what keeps the app from being imported there is known before a job is claimed."""
+        try:
+            self._idle.append(await self._launch())
+        except CannotStartError as error:
+            raise UsageError(f"tasks with executor='process' cannot run: a handler process cannot start: {error}") from error
+
+    async def run(self, execution: Execution) -> None:
+        """One job, in a task of its own, which is cancelled to stop it."""
+        execution.started = True
+        self.busy += 1
+        try:
+            ending = await self._run(execution)
+        except BaseException as error:  # noqa: BLE001 - without an ending the job would run for ever
+            ending = broken(execution, error)
+        self.busy -= 1
+        if execution.reports is not None:
+            await execution.close_reports()
+        self._done(execution, ending)
+
+    async def _run(self, execution: Execution) -> Ending:
+        try:
+            async with self._free:
+                child = await self._take()
+                if child is None:
+                    return Unknown()
+                try:
+                    return await run_limited(execution, options_of(execution.claim.options).timeout, child.run)
+                finally:
+                    self._give_back(child)
+        except asyncio.CancelledError:  # before it had a process
+            if execution.stop is None:
+                raise
+            return Interrupted(started=False) if execution.stop is Stop.SHUTDOWN else stopped(execution)
+
+    async def _take(self) -> HandlerProcess | None:
+        """None: no process can be started now. The job is left for other workers, as one of an unknown task is."""
+        while self._idle:
+            if (child := self._idle.pop()).alive:
+                return child
+            self._all.discard(child)
+        if time.monotonic() < self._no_start_before:
+            return None
+        try:
+            child = await self._launch()
+        except CannotStartError as error:
+            self._pause(error)
+            return None
+        self._failures = 0
+        return child
+
+    async def _launch(self) -> HandlerProcess:
+        child = await HandlerProcess.launch(self._hello)
+        self._all.add(child)
+        log.debug("handler process %d is ready", child.pid)
+        return child
+
+    def _pause(self, error: CannotStartError) -> None:
+        pause = min(FIRST_PAUSE * 2.0 ** min(self._failures, 20), LONGEST_PAUSE)
+        self._failures += 1
+        self._no_start_before = time.monotonic() + pause
+        text = "a handler process cannot start, so its jobs are left for other workers; next try in %g s: %s"
+        log.error(text, pause, error)
+
+    def _give_back(self, child: HandlerProcess) -> None:
+        if child.alive:
+            self._idle.append(child)
+        else:
+            self._all.discard(child)
+
+    async def close(self) -> None:
+        """No process outlives its worker."""
+        async with asyncio.TaskGroup() as group:
+            for child in self._all:
+                group.create_task(child.close(PATIENCE))

@@ -1,0 +1,191 @@
+"""Inside a handler process: runs one job after the other, and asks the worker for what a job may do while it runs."""
+
+import os
+import queue
+import socket
+import threading
+import time
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, TypeVar
+
+from mita import errors, traces
+from mita.errors import MitaError, UsageError
+from mita.model.outcome import Ending, Unknown
+from mita.model.time import Wait
+from mita.ports.store import Store, transactional
+from mita.rules.judge import Keep
+from mita.tasks import Task
+
+from .execution import Execution, Home, Stop
+from .frames import (
+    HEAD,
+    Answer,
+    Completed,
+    Ended,
+    FromChild,
+    Halt,
+    Question,
+    Recall,
+    Remember,
+    Report,
+    Run,
+    ToChild,
+    length,
+    pack,
+    to_child,
+)
+from .run import run_sync
+
+T = TypeVar("T")
+
+PATIENCE = 2.0  # seconds that an idle process has to end in the usual way when its worker is gone
+
+_inside = False
+
+
+def is_inside() -> bool:
+    """Whether this process is a handler process."""
+    return _inside
+
+
+def enter() -> None:
+    """From now on this process is a handler process."""
+    global _inside  # noqa: PLW0603 - it is a fact about the whole process
+    _inside = True
+
+
+class Connection:
+    """The socket to the worker. Any thread may ask; one question is under way at a time."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._socket = sock
+        self._sending, self._asking = threading.Lock(), threading.Lock()
+        self._answers: queue.SimpleQueue[Answer] = queue.SimpleQueue()
+
+    def send(self, frame: FromChild) -> None:
+        with self._sending:
+            self._socket.sendall(pack(frame))
+
+    def receive(self) -> ToChild | None:
+        """None: the worker is gone."""
+        head = self._read(HEAD)
+        body = None if head is None else self._read(length(head))
+        return None if body is None else to_child.decode(body)
+
+    def _read(self, size: int) -> bytes | None:
+        data = bytearray()
+        while len(data) < size:
+            try:
+                piece = self._socket.recv(min(size - len(data), 1 << 20))
+            except OSError:
+                return None
+            if not piece:
+                return None
+            data += piece
+        return bytes(data)
+
+    def ask(self, question: Question) -> bytes | None:
+        with self._asking:
+            self.send(question)
+            answer = self._answers.get()
+        if answer.error:
+            raise _error(answer)
+        return answer.value
+
+    def answered(self, answer: Answer) -> None:
+        self._answers.put(answer)
+
+
+def _error(answer: Answer) -> MitaError:
+    kind = getattr(errors, answer.error, MitaError)
+    return kind(answer.text) if isinstance(kind, type) and issubclass(kind, MitaError) else MitaError(answer.text)
+
+
+class RemoteHome(Home):
+    """What all runs of a handler process share. It has no loop; a store is opened when a handler completes its job in a
+    transaction of its own."""
+
+    __slots__ = ("connection", "open_store")
+
+    def __init__(self, connection: Connection, keep: Keep, room: int | None, open_store: Callable[[], Store]) -> None:
+        self.connection, self.keep, self.room, self.open_store = connection, keep, room, open_store
+        self.tracer = None  # the worker makes the span of a run
+
+
+class RemoteExecution(Execution):
+    """Lent to a handler in a handler process as its `Run`."""
+
+    @property
+    def _connection(self) -> Connection:
+        assert isinstance(self.home, RemoteHome)  # noqa: S101
+        return self.home.connection
+
+    async def report(self, packed: bytes) -> None:
+        self._connection.ask(Report(packed))
+
+    async def recall(self, name: str, shared: bool) -> bytes | None:
+        return self._connection.ask(Recall(name, shared))
+
+    async def remember(self, name: str, value: bytes, keep: Wait | None) -> bytes | None:
+        return self._connection.ask(Remember(name, value, keep))
+
+    async def complete(self, connection: Any, result: bytes) -> None:  # noqa: ARG002 - as a `Run` has it
+        raise UsageError("a handler in a process is a plain function: use complete_in_sync")
+
+    def complete_sync(self, connection: Any, result: bytes) -> None:
+        assert isinstance(self.home, RemoteHome)  # noqa: S101
+        store = transactional(self.home.open_store())
+        store.complete_in_sync(connection, self.claim, result, self.home.keep.succeeded)
+        self._connection.ask(Completed())
+
+    def call(self, coro: Coroutine[Any, Any, T]) -> T:
+        """There is no loop here, and none is needed: the methods above wait on the socket and never on a loop."""
+        try:
+            coro.send(None)
+        except StopIteration as end:
+            value: T = end.value
+            return value
+        coro.close()
+        raise UsageError("a handler in a process is a plain function: its job has only the _sync methods")
+
+
+class Handlers:
+    """Jobs run on the main thread, where a handler may do what only that may. Frames are read on another one, which also
+    ends the process when the worker is gone."""
+
+    def __init__(self, connection: Connection, tasks: Mapping[str, Task[Any, Any]], home: RemoteHome) -> None:
+        self._connection, self._tasks, self._home = connection, tasks, home
+        self._todo: queue.SimpleQueue[Run | None] = queue.SimpleQueue()
+        self._current: RemoteExecution | None = None
+
+    def serve(self) -> None:
+        """Until the worker closes the socket."""
+        threading.Thread(target=self._read, name="mita-worker", daemon=True).start()
+        while (run := self._todo.get()) is not None:
+            with traces.carrying(run.headers):
+                ending = self._run(run)
+            self._connection.send(Ended(ending))
+
+    def _run(self, run: Run) -> Ending:
+        task = self._tasks.get(run.claim.task)
+        if task is None:  # the code on disk is not the worker's any more
+            return Unknown()
+        self._current = execution = RemoteExecution(run.claim, task, self._home, 0.0, time.monotonic(), started=True)
+        try:
+            return run_sync(execution)
+        finally:
+            self._current = None
+
+    def _read(self) -> None:
+        while (frame := self._connection.receive()) is not None:
+            match frame:
+                case Run():
+                    self._todo.put(frame)
+                case Answer():
+                    self._connection.answered(frame)
+                case Halt() if (execution := self._current) is not None:
+                    execution.stop = Stop.CANCELLED
+        if self._current is None:
+            self._todo.put(None)
+            time.sleep(PATIENCE)
+        os._exit(1)  # a handler without a worker has nobody to report to

@@ -1,0 +1,101 @@
+"""`python -m mita.handler_main FD`: the process in which a worker runs the handlers of tasks with executor='process'.
+
+It imports the app by the MODULE:APP that the worker was started with, and looks tasks up in its registry. Nothing is
+unpickled, and no name from a job is imported.
+"""
+
+import ctypes
+import importlib
+import os
+import signal
+import socket
+import sys
+from contextlib import suppress
+
+from mita import Mita
+from mita.cli.loading import load
+from mita.cli.logs import write_logs
+from mita.engine.frames import CannotStart, Hello, Ready
+from mita.engine.remote import Connection, Handlers, RemoteHome, enter
+from mita.errors import MitaError, UsageError
+from mita.place import Place
+from mita.ports.store import Store
+from mita.settings import StoreURL
+
+_PR_SET_PDEATHSIG = 1
+
+
+class _Elsewhere(Place):
+    """A store in memory is in the worker's process. One of our own would swallow the jobs that a handler enqueues."""
+
+    async def new(self) -> Store:
+        raise UsageError(
+            "the app's store is memory://, which only the worker's own process can use: a task with executor='process' "
+            "cannot enqueue or look at jobs there. Use sqlite:// or a server"
+        )
+
+
+def main() -> None:
+    descriptor = int(sys.argv[1])
+    os.set_inheritable(descriptor, False)  # what a handler starts must not keep the socket open
+    _leave_signals_to_the_worker()
+    connection = Connection(socket.socket(fileno=descriptor))
+    hello = connection.receive()
+    if not isinstance(hello, Hello):
+        return
+    _die_with(hello.worker)
+    enter()
+    try:
+        app = _app(hello)
+    except MitaError as error:
+        connection.send(CannotStart(str(error)))
+        return
+    connection.send(Ready())
+    home = RemoteHome(connection, hello.keep, hello.room, lambda: _store(app))
+    Handlers(connection, app.tasks, home).serve()
+
+
+def _leave_signals_to_the_worker() -> None:
+    """A process manager may signal every process of a service: the worker decides what becomes of its jobs. These functions
+    do nothing; unlike SIG_IGN they are not inherited by what a handler starts."""
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, lambda *_: None)
+
+
+def _die_with(worker: int) -> None:
+    """Linux kills this process when the worker ends, however that ends, even while a handler keeps the interpreter lock.
+    Elsewhere the closed socket tells us."""
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != worker:  # it ended before we asked
+        os._exit(1)
+
+
+def _app(hello: Hello) -> Mita:
+    if hello.logs is not None:
+        level, as_json = hello.logs
+        write_logs(level, as_json=as_json)
+    sys.path[:] = hello.path
+    app = load(hello.target)
+    for module in hello.modules:
+        _import(module)
+    url = StoreURL.parse(hello.url, hello.namespace)
+    app._place = (_Elsewhere if url.scheme == "memory" else Place)(url)  # noqa: SLF001 - as `app.using`, for good
+    for task in app.tasks.values():
+        task.arguments.prepare()
+    return app
+
+
+def _import(module: str) -> None:
+    try:
+        importlib.import_module(module)
+    except Exception as error:
+        raise UsageError(f"cannot import {module!r}: {type(error).__name__}: {error}") from error
+
+
+def _store(app: Mita) -> Store:
+    return app._portal(app._store_here())  # noqa: SLF001 - opened once, on the loop of the `_sync` methods
+
+
+if __name__ == "__main__":
+    main()
