@@ -43,8 +43,14 @@ class Reports:
                 del self._heralds[store]
                 await herald.close()
 
+    def _drop_closed_loops(self) -> None:
+        """A loop that ended without a word has closed its store; nothing of it is to be kept."""
+        for store in [store for store, herald in self._heralds.items() if herald.loop.is_closed()]:
+            del self._heralds[store]
+
     def _herald(self, store: Store) -> Herald:
         herald = self._heralds.get(store)
         if herald is None:
+            self._drop_closed_loops()
             herald = self._heralds[store] = Herald(store)
         return herald

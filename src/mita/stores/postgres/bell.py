@@ -120,6 +120,10 @@ class Bell:
             await asyncio.wait([self._sender], timeout=PATIENCE)
         await _end(self._listener)
         await _end(self._sender)
+        if self._unsent:  # a loop that ends cancels the sender, and what was to be said is still worth saying
+            with suppress(TimeoutError):
+                async with asyncio.timeout(PATIENCE):
+                    await self._send()
         if self._voice is not None:
             await self._voice.becomes_free(PATIENCE)
             await self._voice.close()

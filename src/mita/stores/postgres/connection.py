@@ -5,6 +5,7 @@ import os
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from traceback import clear_frames
 from typing import Any
 from urllib.parse import unquote
 
@@ -105,6 +106,9 @@ async def connect(told: dict[str, Any], settings: dict[str, str]) -> Connection:
         connection = await AsyncConnection.connect(**told, autocommit=True, prepare_threshold=0)
     except psycopg.Error as error:
         raise _cannot_connect(error, told) from error
+    except asyncio.CancelledError as error:
+        clear_frames(error.__traceback__)  # the driver's hold the half-made connection, and with it an open socket
+        raise
     try:
         with answered_within(ANSWER, connection):
             await _examine(connection, told, settings)
