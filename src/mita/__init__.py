@@ -7,7 +7,7 @@ from mita.client.repeats import Repeats
 from mita.client.within import Within as TransactionalSender
 from mita.engine.alone import LoneScheduler as Scheduler
 from mita.engine.worker import Worker
-from mita.errors import JobCancelled, JobFailed, LeaseLost, MitaError, StoreError, UsageError
+from mita.errors import JobCancelled, JobFailed, LeaseLost, MitaError, Rejected, StoreError, UsageError
 from mita.model.event import JobEvent
 from mita.model.event import Kind as EventKind
 from mita.model.job import WhenBusy
@@ -15,8 +15,8 @@ from mita.model.outcome import Answer
 from mita.model.pattern import All, Cron, Every, Pattern
 from mita.model.policy import Jitter, Retry
 from mita.model.record import Checkpoint as ProgressReport
+from mita.model.record import Failure, JobPage, JobRecord, RepeatRecord
 from mita.model.record import Happening as TimelineLine
-from mita.model.record import JobPage, JobRecord, RepeatRecord
 from mita.model.record import Shown as DisplayState
 from mita.model.repeat import RepeatState
 from mita.model.view import Holder, QueueView, ResourceView, WorkerView
@@ -44,6 +44,7 @@ __all__ = [
     "EventKind",
     "Events",
     "Every",
+    "Failure",
     "Handle",
     "Holder",
     "Jitter",
@@ -65,6 +66,7 @@ __all__ = [
     "QueueView",
     "Reason",
     "ReasonCode",
+    "Rejected",
     "RepeatOptions",
     "RepeatRecord",
     "RepeatState",

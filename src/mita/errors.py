@@ -3,10 +3,13 @@
 MitaError
     UsageError      the caller wrote something wrong; the message says what and how to mend it
     StoreError      the store could not; `.transient` says whether trying again may help
+        Rejected    the store is there and does not take this: it is too large, or breaks a rule of its database
     JobFailed       the job you waited for ended in the dead letters
     JobCancelled    the job you waited for was cancelled
     LeaseLost       this run no longer owns its job; whatever it does now is refused
 """
+
+from collections.abc import Mapping, Sequence
 
 from mita.printable import printable
 
@@ -25,6 +28,16 @@ class StoreError(MitaError):
     def __init__(self, message: str, *, transient: bool = False) -> None:
         super().__init__(message)
         self.transient = transient
+
+
+class Rejected(StoreError):
+    """The store does not take this, however often it is asked. Of a batch of settlements, `rejected` gives the reason for
+    each position that was rejected, and `took` is the answer for all of them: the others were written."""
+
+    def __init__(self, message: str, *, took: Sequence[bool] = (), rejected: Mapping[int, str] | None = None) -> None:
+        super().__init__(message, transient=False)
+        self.took = list(took)
+        self.rejected = dict(rejected or {})
 
 
 class JobFailed(MitaError):

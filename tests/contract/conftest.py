@@ -1,4 +1,4 @@
-"""The three fixtures that the contract asks for, for every store there is."""
+"""The four fixtures that the contract asks for, for every store there is."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -11,6 +11,7 @@ from mita.ports.store import Store  # noqa: E402
 from mita.testing.contract.clocks import FakeTicker  # noqa: E402
 
 from .stores import STORES, Handles  # noqa: E402
+from .stores import tight as tight_store  # noqa: E402
 
 
 @pytest.fixture
@@ -37,3 +38,13 @@ async def twin(store: Store, handles: Handles) -> AsyncIterator[Store]:
     await twin.open()
     yield twin
     await twin.close()
+
+
+@pytest.fixture(params=STORES)
+async def tight(
+    request: pytest.FixtureRequest, tmp_path: Path, clock: FakeTicker, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[Store]:
+    store = tight_store(request.param, tmp_path, clock, monkeypatch)
+    await store.open()
+    yield store
+    await store.close()

@@ -56,8 +56,8 @@ def extend_by_id(patch: pytest.MonkeyPatch) -> None:
 def remember_by_id(patch: pytest.MonkeyPatch) -> None:
     whole = memos.remember
 
-    def remember(act: Act, memo: Memo) -> bytes | None:
-        return whole(act, replace(memo, claim=_by_id(act, memo.claim)))
+    def remember(act: Act, memo: Memo, room: int | None = None) -> bytes | None:
+        return whole(act, replace(memo, claim=_by_id(act, memo.claim)), room)
 
     patch.setattr(memos, "remember", remember)
 

@@ -174,7 +174,7 @@ async def test_each_run_has_a_span_and_errors_are_recorded(here: Mita, spans: Sp
         assert (event.name, told["exception.type"], told["exception.message"]) == ("exception", "RuntimeError", "no luck")
         assert 'raise RuntimeError("no luck")' in str(told["exception.stacktrace"])
     [aborted] = [span for span in runs if facts(span)["mita.task"] == "abort"]
-    assert facts(aborted)["error.type"] == "Abort"
+    assert facts(aborted)["error.type"] == "mita.Abort"
     await here.close()
 
 

@@ -155,7 +155,7 @@ async def test_a_handler_that_cancels_its_own_task_fails_and_leaves_its_slot(app
         record = await until_state(app, (await giving_up.enqueue()).id, "failed")
         handle = await own_task.enqueue()
         assert await handle.result(timeout=10) == handle.id
-    assert record.error.startswith("CancelledError")
+    assert record.error.startswith("asyncio.exceptions.CancelledError")
 
 
 async def test_a_running_job_is_told_at_once_when_somebody_cancels_it(app: Mita) -> None:

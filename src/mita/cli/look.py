@@ -4,6 +4,7 @@ from datetime import datetime
 from typing import Any
 
 from mita.model.record import WITHHELD, JobRecord, Shown
+from mita.rules.failures import failure
 
 from .desk import Desk, at_desk
 from .exits import NotFound
@@ -11,7 +12,7 @@ from .parser import Commands, Parser
 from .screen import Report, listed, plain
 from .table import Column, Table
 from .values import count
-from .words import clock, first_line, progress, relative, when
+from .words import clock, first_line, length, progress, relative, when
 
 FILTERS = ("queue", "task", "state", "resource", "unique", "repeat", "error")
 _NEIGHBOURS = 200  # jobs to look at for the shortest ids of a choice among them
@@ -87,7 +88,7 @@ def job_data(job: JobRecord, *, whole: bool = False, arguments: bool = False) ->
     if not arguments:
         del data["arguments"]
     if not whole:
-        del data["timeline"]
+        del data["timeline"], data["failures"]
     return data
 
 
@@ -101,7 +102,7 @@ async def show_job(desk: Desk) -> Report:
         raise NotFound(f"job {id} was forgotten just now")
     now = await desk.now()
     data = {"job": job_data(job, whole=True, arguments=desk.options.args)}
-    return Report(data, *_facts(job, now, arguments=desk.options.args), "", _timeline(job, now), *_error(job))
+    return Report(data, *_facts(job, now, arguments=desk.options.args), "", _timeline(job, now), *_errors(job))
 
 
 def _facts(job: JobRecord, now: datetime, *, arguments: bool) -> list[str]:
@@ -151,9 +152,22 @@ def _time(moment: datetime) -> str:
     return f"{moment:%H:%M:%S}.{moment.microsecond // 1000:03}"
 
 
-def _error(job: JobRecord) -> list[str]:
-    """Its lines are indented, so that none of them can look like a line of this report."""
-    return ["", *(f"  {line}" for line in job.error.split("\n"))] if job.error else []
+def _errors(job: JobRecord) -> list[str]:
+    """Each attempt that failed, and the last error whole."""
+    lines: list[str] = []
+    for number, attempt in enumerate(job.failures, 1):
+        last = attempt is job.failures[-1] and job.error is not None and failure(job.error) == attempt.text
+        ran = "" if attempt.started is None else f" after {length(attempt.ended - attempt.started)}"
+        lines += ["", f"failure {number}: {attempt.kind} at {_time(attempt.ended)}{ran}, by {attempt.worker or 'no worker'}"]
+        if last:
+            return [*lines, *_indented(job.error)]
+        lines += _indented(attempt.text)
+    return [*lines, "", *_indented(job.error)] if job.error else lines
+
+
+def _indented(text: str | None) -> list[str]:
+    """So that no line of a text can look like a line of this report."""
+    return [f"  {line}" for line in (text or "").split("\n")]
 
 
 # ---------------------------------------------------------------- why

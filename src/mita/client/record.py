@@ -7,8 +7,10 @@ import msgspec
 
 from mita.model.job import Job, State
 from mita.model.outcome import Event
-from mita.model.record import WITHHELD, Checkpoint, Happening, JobRecord
+from mita.model.record import WITHHELD, Checkpoint, Failure, Happening, JobRecord
 from mita.model.time import Moment
+from mita.rules.failures import type_of
+from mita.rules.judge import first_line
 from mita.rules.options import options_of
 from mita.rules.show import as_datetime, shown
 from mita.rules.states import TERMINAL
@@ -47,6 +49,7 @@ def job_record(job: Job, events: Sequence[Event], now: Moment, tasks: Mapping[st
         arguments=_shown_arguments(job, secret),
         secret=bool(secret),
         timeline=_timeline(job, events),
+        failures=tuple(_failure(event) for event in events if event.error),
     )
 
 
@@ -88,6 +91,19 @@ def _timeline(job: Job, events: Sequence[Event]) -> tuple[Happening, ...]:
         told = any(event.kind == job.state and event.at >= job.finished for event in events)
         lines += [] if told else [Event(job.finished, job.state.value, "", job.worker)]
     return tuple(Happening(as_datetime(event.at), event.kind, event.note, event.worker) for event in lines)
+
+
+def _failure(event: Event) -> Failure:
+    kind, first = type_of(event.error), first_line(event.error)
+    return Failure(
+        type=kind,
+        message=first.removeprefix(kind).removeprefix(":").strip(),
+        text=event.error,
+        kind=event.kind,
+        ended=as_datetime(event.at),
+        started=_datetime(event.started),
+        worker=event.worker,
+    )
 
 
 def _place_of_start(job: Job, started: Moment, lines: list[Event]) -> int:

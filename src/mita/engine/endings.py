@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from mita.errors import Rejected
 from mita.model.job import Claim
 from mita.model.outcome import Ending, Moved, Raised, Refused, TimedOut
 from mita.model.time import LONGEST, SECOND
@@ -33,7 +34,7 @@ def ending_of(error: BaseException, task: Task[Any, Any], claim: Claim) -> Endin
             return moved(error, task, claim)
         case Unavailable():
             return Refused(error.when, "" if is_secret(task, claim) else error.reason)
-        case Abort():
+        case Abort() | Rejected():  # what the store does not take it does not take from another run either
             return Raised(told(error, task, claim), final=True)
     if isinstance(error, task.final):
         return Raised(told(error, task, claim), final=True)
@@ -85,7 +86,7 @@ def describe(error: BaseException) -> str:
 
 def withheld(error: BaseException) -> str:
     """Type and place. Not even the lines of the source: one that raises may have the text in it."""
-    head = f"{type(error).__qualname__} (text withheld: task is secret)"
+    head = f"{_named(type(error))} (text withheld: task is secret)"
     return writable("\n".join([head, *_frames(error.__traceback__, source=False)])[:LONGEST_ERROR])
 
 
@@ -98,15 +99,23 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _told(error: BaseException) -> str:
-    head = f"{type(error).__qualname__}: {_text(error)}".rstrip(": ")
+    head = f"{_named(type(error))}: {_text(error)}".rstrip(": ")
     return "\n".join([head[:LONGEST_HEAD], *_frames(error.__traceback__)])
+
+
+def _named(kind: type[BaseException]) -> str:
+    """With its module: two libraries may have a `TimeoutError`. Built-in types go without, ours are imported from `mita`."""
+    module = kind.__module__
+    if module == "builtins":
+        return kind.__qualname__
+    return f"{'mita' if module.startswith('mita.') else module}.{kind.__qualname__}"
 
 
 def _text(error: BaseException) -> str:
     try:
         return str(error)
     except BaseException as reason:  # noqa: BLE001 - an error that cannot even be told is the handler's code too
-        return f"(its text cannot be had: {type(reason).__qualname__})"
+        return f"(its text cannot be had: {_named(type(reason))})"
 
 
 def _frames(trace: TracebackType | None, *, source: bool = True) -> list[str]:

@@ -15,6 +15,7 @@ from mita.rules.options import options_of
 from mita.tasks import Task
 
 from .execution import Execution, Home
+from .rejections import settle
 from .run import run_async, run_sync
 from .scheduler import fire_due
 
@@ -34,7 +35,7 @@ class Inline:
         for claim in turn.claims:
             ending = await self._run(claim)
             verdict = judge(claim, ending, options_of(claim.options).retry, self._keep, self._roll)
-            await self._store.settle([Settlement(claim, verdict)])
+            await settle(self._store, [Settlement(claim, verdict)], self._keep)
         waits = [wait for wait in (fires, turn.again) if wait is not None]
         return len(turn.claims), min(waits, default=None)
 

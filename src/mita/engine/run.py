@@ -195,18 +195,18 @@ def _returned(execution: Execution, value: Any) -> Ending:
         return moved(value, task, claim)
     try:
         packed = task.arguments.pack_result(value)
-        if execution.home.room is not None:
-            _check_room(execution, len(packed), execution.home.room)
+        room = execution.home.room
+        if room is not None and len(packed) + len(claim.payload) > room:
+            raise _too_big(execution, len(packed), room)
     except UsageError as error:
         return Raised(told(error, task, claim), final=True)  # another run would give the same, and do its work again
     return Returned(packed)
 
 
-def _check_room(execution: Execution, size: int, room: int) -> None:
-    """A result that the store cannot take must be known before it is put down: nothing else could be, either."""
+def _too_big(execution: Execution, size: int, room: int) -> UsageError:
+    """A result that the store cannot take is known before it is put down."""
     left = max(room - len(execution.claim.payload), 0)
-    if size > left:
-        raise UsageError(
-            f"task {execution.task.name!r} returned a result of {size:,} bytes, and beside its arguments this store has "
-            f"room for {left:,}; store it elsewhere and return its name"
-        )
+    return UsageError(
+        f"task {execution.task.name!r} returned a result of {size:,} bytes, and beside its arguments this store has "
+        f"room for {left:,}; store it elsewhere and return its name"
+    )

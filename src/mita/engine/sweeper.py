@@ -16,6 +16,7 @@ from mita.watch.notes import Settled
 
 from .crew import report
 from .patience import Patience
+from .rejections import settle
 
 log = logging.getLogger("mita.worker")
 
@@ -26,8 +27,8 @@ async def sweep(store: Store, keep: Keep, lease: Wait, worker: str, tell: Tell) 
     """Inherit expired claims and judge them as any run that was lost. Gives how many there were."""
     swept = 0
     while lost := await store.reap(BATCH, lease, worker):
-        batch = [_judged(claim, keep) for claim in lost]
-        tell(Settled(batch, await store.settle(batch), worker, lost[-1].at))
+        batch, took = await settle(store, [_judged(claim, keep) for claim in lost], keep)
+        tell(Settled(batch, took, worker, lost[-1].at))
         swept += len(lost)
         if len(lost) < BATCH:
             break

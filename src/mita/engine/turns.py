@@ -10,16 +10,18 @@ import time
 from collections import Counter
 from collections.abc import Callable
 
-from mita.errors import StoreError
+from mita.errors import Rejected, StoreError
 from mita.model.outcome import Settlement, Turn
 from mita.model.time import SECOND, Moment, Wait
 from mita.ports.store import ASKED, REPEATS, TOLD, Store
+from mita.rules.judge import Keep
 from mita.rules.pace import MOST, room, rotate, smooth
 from mita.watch import Tell
 from mita.watch.notes import Ahead, Began, SentAway, Settled, Turned, settled
 
 from .crew import TOO_LONG, Crew, extras
 from .patience import Patience
+from .rejections import split
 
 log = logging.getLogger("mita.worker")
 
@@ -31,6 +33,7 @@ class Turns:
     def __init__(
         self,
         store: Store,
+        keep: Keep,
         queues: tuple[str, ...] | None,
         lease: Wait,
         worker: str,
@@ -40,7 +43,7 @@ class Turns:
         tell: Tell,
         now: Callable[[], Moment],
     ) -> None:
-        self._repeats, self._tell, self._now = repeats, tell, now
+        self._keep, self._repeats, self._tell, self._now = keep, repeats, tell, now
         self._store, self._queues, self._lease, self._worker, self._poll, self._asked = (
             store,
             queues,
@@ -106,10 +109,14 @@ class Turns:
         try:
             turn = await self._ask(batch, limit)
         except StoreError as error:
-            crew.done = batch + crew.done  # its answer may be lost: a token settles at most once, so say it again
             self._hungry = True
-            await self._patience.after(error)
-            return
+            if not isinstance(error, Rejected) or not error.rejected:
+                crew.done = batch + crew.done  # its answer may be lost: a token settles at most once, so say it again
+                await self._patience.after(error)
+                return
+            batch, took, again = split(batch, error, self._keep)
+            crew.done = again + crew.done
+            ahead, turn, limit = Settled(batch, (), self._worker, self._now()), Turn(took, []), 0
         self._patience.reset()
         took = self._note_stale(crew, batch, turn)
         self._tell(Turned(time.monotonic() - sent, len(batch), len(turn.claims) if limit else None))

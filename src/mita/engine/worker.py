@@ -89,6 +89,7 @@ class Worker:
         self._scheduler = Scheduler(store, settings.poll, settings.schedule_lock, self.id, self._tell)
         self._turns = Turns(
             store,
+            self._keep,
             settings.queues,
             self._lease,
             self.id,

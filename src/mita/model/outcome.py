@@ -99,7 +99,8 @@ class Verdict(Struct, frozen=True, kw_only=True, gc=False):
     `when`: the new due time of a job that goes back to the queue; None keeps the old one.
     `error`: None keeps the last one. `keep`: how long a terminal job stays; 0 forgets it at once.
     `hold`: until then nobody with this job's resource key runs. `stranded`: the worker did not know the task.
-    `event` and `note` are the line in the job's timeline; no event, no line (the happy path writes none).
+    `event` and `note` are the line in the job's timeline; no event, no line (the happy path writes none). `failure` is
+    the error as that line keeps it, cut to `rules.failures.LONGEST` bytes.
     """
 
     state: State
@@ -112,6 +113,7 @@ class Verdict(Struct, frozen=True, kw_only=True, gc=False):
     stranded: bool = False
     event: str = ""
     note: str = ""
+    failure: str = ""
 
 
 class Start(Struct, frozen=True, gc=False):
@@ -213,12 +215,14 @@ class Answer(StrEnum):
 
 
 class Event(Struct, frozen=True):
-    """One line of a job's timeline."""
+    """One line of a job's timeline. A run that failed also leaves its error, and when it was started."""
 
     at: Moment
     kind: str
     note: str = ""
     worker: str | None = None
+    error: str = ""
+    started: Moment | None = None
 
 
 class Progress(Struct, frozen=True):

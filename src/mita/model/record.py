@@ -41,11 +41,25 @@ class Happening(Struct, frozen=True):
     worker: str | None = None
 
 
+class Failure(Struct, frozen=True):
+    """An attempt that failed: the error's `type` with its module, the first line of its message, its whole text as far as it
+    is kept, and which worker ran it when. `kind` is what became of the job: `retried`, `failed` or `crashed`."""
+
+    type: str
+    message: str
+    text: str
+    kind: str
+    ended: datetime
+    started: datetime | None = None
+    worker: str | None = None
+
+
 class JobRecord(Struct, frozen=True, kw_only=True):
     """All that is known of a job at one moment.
 
     `arguments` are plain values by parameter name, None when they cannot be read; parameters that the caller did not
     pass are not among them. `timeline` is whole in the answer to `get`; in a page it has only its first and last lines.
+    `failures` are the attempts that failed, oldest first, as far back as the timeline goes; a page has none of them.
     Of a `secret` task neither arguments nor result nor the message of its progress are here; `await handle.result()` still
     gives the result to whoever asks for it in code.
     """
@@ -76,6 +90,7 @@ class JobRecord(Struct, frozen=True, kw_only=True):
     arguments: dict[str, Any] | None = None
     secret: bool = False
     timeline: tuple[Happening, ...] = ()
+    failures: tuple[Failure, ...] = ()
 
 
 class JobPage(Struct, frozen=True):

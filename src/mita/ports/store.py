@@ -63,7 +63,10 @@ class Jobs(Protocol):
 
         What was asked while the job ran comes first: after `cancel` it ends as cancelled, after a reschedule it goes
         to the queue at the asked time; counters, error and timeline are written as the verdict says. Leaving `running`
-        frees the resource key and wakes its oldest blocked job of the highest priority, in the same atomic act."""
+        frees the resource key and wakes its oldest blocked job of the highest priority, in the same atomic act.
+
+        Raises `Rejected` when the store does not take some of them (too large, or against a rule of its database); it names
+        them, and the others are written. A `turn` that raises it has claimed nothing."""
 
     async def turn(
         self, settlements: Sequence[Settlement], queues: Sequence[str], limit: int, lease: Wait, worker: str
@@ -225,7 +228,8 @@ class Store(Jobs, Repeats, Looking, Care, Waking, Telling, Protocol):
 
     @property
     def room(self) -> int | None:
-        """How many bytes the arguments and the result of one job may take together, once it is open. None: any number."""
+        """How many bytes the arguments and the result of one job may take together, once it is open. None: any number.
+        `enqueue` refuses a larger job with a `UsageError`, before anything is stored."""
 
     async def open(self) -> None:
         """Connect, and bring the schema up to date."""

@@ -23,7 +23,9 @@ from mita.model.outcome import (
 from mita.model.policy import Retry
 from mita.model.time import DAY, HOUR, MINUTE, SECOND, Wait, When
 
+from .failures import failure
 from .retry import backoff
+from .text import note
 
 
 class Keep(Struct, frozen=True, kw_only=True):
@@ -67,12 +69,21 @@ def judge(claim: Claim, ending: Ending, retry: Retry, keep: Keep, roll: float, g
 RELEASE = Verdict(state=State.QUEUED)
 
 
-def _back(when: When | None, counts: Counter | None, event: str, note: str, error: str | None = None) -> Verdict:
-    return Verdict(state=State.QUEUED, when=when, counts=counts, event=event, note=note, error=error)
+def _back(when: When | None, counts: Counter | None, event: str, line: str, error: str | None = None) -> Verdict:
+    kept = "" if error is None else failure(error)
+    return Verdict(state=State.QUEUED, when=when, counts=counts, event=event, note=line, error=error, failure=kept)
 
 
 def _dead(error: str, keep: Keep, counts: Counter | None) -> Verdict:
-    return Verdict(state=State.FAILED, counts=counts, error=error, keep=keep.failed, event="failed", note=first_line(error))
+    return Verdict(
+        state=State.FAILED,
+        counts=counts,
+        error=error,
+        keep=keep.failed,
+        event="failed",
+        note=_named(error),
+        failure=failure(error),
+    )
 
 
 def _failure(
@@ -82,8 +93,8 @@ def _failure(
     if final or n > retry.max_retries:
         return _dead(error, keep, Counter.ATTEMPTS)
     wait = backoff(retry, n, roll) if wait is None else wait
-    note = f"{first_line(error)}; retry {n} of {retry.max_retries} in {wait / SECOND:g} s"
-    return _back(When(wait), Counter.ATTEMPTS, "retried", note, error)
+    line = f"{_named(error)}; retry {n} of {retry.max_retries} in {wait / SECOND:g} s"
+    return _back(When(wait), Counter.ATTEMPTS, "retried", line, error)
 
 
 def _crash(claim: Claim, retry: Retry, keep: Keep, roll: float, error: str) -> Verdict:
@@ -94,11 +105,11 @@ def _crash(claim: Claim, retry: Retry, keep: Keep, roll: float, error: str) -> V
     return _back(When(backoff(retry, n, roll)), Counter.CRASHES, "crashed", error, error)
 
 
-def _refused(claim: Claim, when: When, note: str) -> Verdict:
+def _refused(claim: Claim, when: When, line: str) -> Verdict:
     """Everybody with the key waits for it; a job without a key can only move itself."""
     if claim.resource is None:
-        return _back(when, Counter.BUSY, "unavailable", note)
-    return Verdict(state=State.BLOCKED, hold=when, counts=Counter.BUSY, event="unavailable", note=note)
+        return _back(when, Counter.BUSY, "unavailable", line)
+    return Verdict(state=State.BLOCKED, hold=when, counts=Counter.BUSY, event="unavailable", note=line)
 
 
 def _unknown(claim: Claim, keep: Keep, grace: Wait) -> Verdict:
@@ -106,6 +117,11 @@ def _unknown(claim: Claim, keep: Keep, grace: Wait) -> Verdict:
         minutes = (claim.at - claim.stranded) // MINUTE
         return _dead(f"UnknownTask: no worker has known {claim.task!r} for {minutes} min", keep, None)
     return Verdict(state=State.QUEUED, when=When(STRANDED_WAIT), stranded=True)
+
+
+def _named(error: str) -> str:
+    """An error as a note says it."""
+    return note(first_line(error))
 
 
 def first_line(text: str) -> str:

@@ -24,10 +24,11 @@ def lengthened(events: Sequence[Event], event: Event) -> tuple[Event, ...]:
     if len(longer) <= TIMELINE_LENGTH:
         return longer
     first, second, *rest = longer
-    return _folded(first, second), *rest
+    return folded(first, second), *rest
 
 
-def _folded(first: Event, second: Event) -> Event:
+def folded(first: Event, second: Event) -> Event:
+    """The two oldest lines as one."""
     counts = Counter(_counts(first.note) if first.kind == FOLDED else {first.kind: 1})
     counts[second.kind] += 1
     return Event(second.at, FOLDED, msgspec.json.encode(counts).decode())

@@ -31,6 +31,14 @@ async def store(namespace: str) -> AsyncIterator[NatsStore]:
 
 
 @pytest.fixture
+async def tight(namespace: str) -> AsyncIterator[NatsStore]:
+    store = NatsStore(servers.tight().url, namespace=namespace)
+    await store.open()
+    yield store
+    await store.close()
+
+
+@pytest.fixture
 async def twin(store: NatsStore, namespace: str) -> AsyncIterator[NatsStore]:
     twin = NatsStore(servers.shared().url, namespace=namespace)
     await twin.open()

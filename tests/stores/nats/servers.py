@@ -100,6 +100,12 @@ def shared() -> Server:
     return Server().start()
 
 
+@cache
+def tight() -> Server:
+    """The same, for tests of what does not fit into a message."""
+    return Server("max_payload: 32768").start()
+
+
 def fresh_namespace() -> str:
     return f"t{next(FRESH)}"
 

@@ -1,4 +1,4 @@
-"""The contract's three fixtures over every kind of Redis there is here."""
+"""The contract's four fixtures over every kind of Redis there is here."""
 
 import os
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -9,6 +9,7 @@ import pytest
 pytest.register_assert_rewrite("mita.testing.contract")
 
 from mita.stores.redis import RedisStore  # noqa: E402
+from mita.stores.redis.store import RESERVE  # noqa: E402
 from mita.testing.contract.clocks import FakeTicker  # noqa: E402
 
 from .servers import Server, bundled, fresh_namespace, shared, shared_cluster, small_sizes, system, valkey  # noqa: E402
@@ -57,6 +58,14 @@ async def twin(store: RedisStore, make: Make) -> AsyncIterator[RedisStore]:
     await twin.open()
     yield twin
     await twin.close()
+
+
+@pytest.fixture
+async def tight(store: RedisStore) -> RedisStore:
+    """As if the server's proto-max-bulk-len was a megabyte; in `tests/contract` it is."""
+    store._link.driver.limit(1_000_000)
+    store.room = 1_000_000 - RESERVE
+    return store
 
 
 @pytest.fixture(params=sorted({bundled(), valkey()}), ids=lambda program: Path(program).name)

@@ -1,5 +1,6 @@
 """What a run may write down while it holds its job."""
 
+from mita.errors import Rejected
 from mita.model.job import Claim
 from mita.model.outcome import Progress
 from mita.ports.store import Memo
@@ -22,10 +23,12 @@ def recall(act: Act, claim: Claim, name: str, shared: bool) -> bytes | None:
     return memo.value if memo is not None and memo.until > act.now else None
 
 
-def remember(act: Act, memo: Memo) -> bytes | None:
+def remember(act: Act, memo: Memo, room: int | None = None) -> bytes | None:
     record = act.held_by(memo.claim)
     if record is None:
         return None
+    if room is not None and len(record.job.payload) + len(memo.value) > room:
+        raise Rejected(f"a value of {len(memo.value):,} bytes is more than this store has room for ({room:,})")
     if memo.keep is None:
         return record.memos.setdefault(memo.name, memo.value)
     standing = recall(act, memo.claim, memo.name, shared=True)

@@ -1,15 +1,36 @@
 """Putting a job down after its run."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from mita.model.job import Job, State
 from mita.model.outcome import Settlement, Verdict
 from mita.model.time import Moment, Wait
 from mita.rules.states import TERMINAL
+from mita.stores.shared.apart import named
 
 from .index import place
 from .keys import free_unique, hold, wake
 from .state import Act, Record
+
+
+def settle_all(act: Act, settlements: Sequence[Settlement], room: int | None) -> list[bool]:
+    """Those that fit; the others are named."""
+    took: list[bool] = []
+    rejected: dict[int, str] = {}
+    for at, settlement in enumerate(settlements):
+        size = size_of(settlement)
+        if room is not None and size > room and act.held_by(settlement.claim) is not None:
+            rejected[at] = f"a job of {size:,} bytes is more than this store has room for ({room:,})"
+        took.append(at not in rejected and settle(act, settlement))
+    if rejected:
+        raise named(took, rejected)
+    return took
+
+
+def size_of(settlement: Settlement) -> int:
+    """What is bounded of a job: its arguments and its result."""
+    return len(settlement.claim.payload) + len(settlement.verdict.result or b"")
 
 
 def settle(act: Act, settlement: Settlement) -> bool:
@@ -38,7 +59,7 @@ def _note(act: Act, record: Record, verdict: Verdict) -> None:
     """What was asked changes where the job goes, so then the timeline says how its run ended even if it ended well."""
     kind = verdict.event or (verdict.state.value if record.job.asked else "")
     if kind:
-        act.note(record, kind, verdict.note, record.job.worker)
+        act.note(record, kind, verdict.note, record.job.worker, verdict.failure)
 
 
 def _written(act: Act, job: Job, verdict: Verdict) -> dict[str, Any]:

@@ -83,9 +83,11 @@ class MemoryState:
         with self.lock:
             self.latest = max(self.latest, clock.now())
             act = Act(self, self.latest)
-            yield act
-            for bell in self.bells:
-                bell.ring(act.rings)
+            try:
+                yield act
+            finally:  # one item that is rejected undoes none of the others
+                for bell in self.bells:
+                    bell.ring(act.rings)
 
 
 class Act:
@@ -113,9 +115,10 @@ class Act:
         self.state.index.remove(record.job, record.age)
         del self.state.records[record.job.id]
 
-    def note(self, record: Record, kind: str, note: str = "", worker: str | None = None) -> None:
+    def note(self, record: Record, kind: str, note: str = "", worker: str | None = None, error: str = "") -> None:
         """A line in the job's timeline."""
-        record.events = lengthened(record.events, Event(self.now, kind, note, worker))
+        started = record.job.started if error else None
+        record.events = lengthened(record.events, Event(self.now, kind, note, worker, error, started))
 
     def held_by(self, claim: Claim) -> Record | None:
         """The job this claim still holds: the fence before everything that a run may write."""

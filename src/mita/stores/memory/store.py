@@ -14,6 +14,7 @@ from mita.model.view import Finding, JobFilter, Page, QueueView, ResourceView, W
 from mita.ports.clock import Clock, SystemClock
 from mita.ports.ear import EVERY, Ear, Told
 from mita.ports.store import Can, Memo
+from mita.stores.shared.room import check_room
 
 from . import amending, care, claims, intake, keys, looking, memos, repeats, settling
 from .bell import Bell
@@ -25,9 +26,9 @@ class MemoryStore:
     """One handle on a `MemoryState`. Handles that share a state are to each other as processes that share a database."""
 
     can = Can.OBEY_A_FAKE_CLOCK | Can.KEEP_EXACT_ORDER
-    room = None
 
-    def __init__(self, state: MemoryState | None = None, clock: Clock | None = None) -> None:
+    def __init__(self, state: MemoryState | None = None, clock: Clock | None = None, room: int | None = None) -> None:
+        self.room = room  # a test may bound what a job takes, as other stores do
         self._state = state or MemoryState()
         self._clock = clock or SystemClock()
         self._bell = Bell(self._state.lock)
@@ -51,6 +52,7 @@ class MemoryStore:
     # ------------------------------------------------------------ jobs
 
     async def enqueue(self, jobs: Sequence[NewJob]) -> list[Receipt]:
+        check_room(jobs, self.room)
         with await self._act() as act:
             return [intake.enqueue(act, job) for job in jobs]
 
@@ -59,13 +61,13 @@ class MemoryStore:
 
     async def settle(self, settlements: Sequence[Settlement]) -> list[bool]:
         with await self._act() as act:
-            return [settling.settle(act, settlement) for settlement in settlements]
+            return settling.settle_all(act, settlements, self.room)
 
     async def turn(
         self, settlements: Sequence[Settlement], queues: Sequence[str], limit: int, lease: Wait, worker: str
     ) -> Turn:
         with await self._act() as act:
-            took = [settling.settle(act, settlement) for settlement in settlements]
+            took = settling.settle_all(act, settlements, self.room)
             turn = claims.claim(act, queues, limit, lease, worker)
             return replace(turn, took=took)
 
@@ -91,7 +93,7 @@ class MemoryStore:
 
     async def remember(self, memo: Memo) -> bytes | None:
         with await self._act() as act:
-            return memos.remember(act, memo)
+            return memos.remember(act, memo, self.room)
 
     # ------------------------------------------------------------ repeats
 

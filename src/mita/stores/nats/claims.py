@@ -9,9 +9,11 @@ A job with a resource key is claimed, blocked or turned away together with its k
 """
 
 import asyncio
+import logging
 
 from msgspec.structs import replace
 
+from mita.errors import Rejected
 from mita.model.job import Claim, State, WhenBusy
 from mita.model.outcome import Busy
 from mita.model.time import HOUR, Moment, Wait
@@ -26,6 +28,8 @@ from .portions import side_by_side
 from .pulls import Ticket, acknowledge
 from .records import Record, Ref, as_claim, noted, pack
 from .tx import Tx, transact
+
+log = logging.getLogger("mita.nats")
 
 TOGETHER = 150  # jobs with keys in one batch: blocking one is up to five messages of the thousand a batch may have
 
@@ -53,12 +57,27 @@ async def take(
         acknowledge(context, moving)
         tickets = [ticket for ticket in tickets if ticket not in moving]
     plain = [ticket for ticket in tickets if ticket.record.resource is None]
-    claims = await _take_plain(context, batches, plain, now, lease, worker) if plain else []
+    most = context.wire.names_in_one(len(tickets) or 1)
+    claims: list[Claim] = []
+    for at in range(0, len(plain), most):
+        claims += await _take_plain(context, batches, plain[at : at + most], now, lease, worker)
     keyed = [ticket for ticket in tickets if ticket.record.resource is not None]
     taken = await side_by_side(
-        keyed, _key_of, TOGETHER, lambda some: _take_keyed(context, batches, some, lease, worker, busy)
+        keyed, _key_of, min(most, TOGETHER), lambda some: _take_keyed(context, batches, some, lease, worker, busy)
     )
     return claims + [claim for some in taken for claim in some]
+
+
+def _fitting(context: Context, tickets: list[Ticket], error: Rejected) -> list[Ticket]:
+    """Those that can be written. A job that is too large for the server, because its max_payload was made smaller since, is
+    left in the line and comes again."""
+    fits = [ticket for ticket in tickets if len(pack(ticket.record)) <= context.most]
+    if len(fits) == len(tickets):
+        raise error
+    for ticket in tickets:
+        if ticket not in fits:
+            log.warning("job %s of %s cannot be claimed: %s", ticket.record.id, ticket.record.task, error)
+    return fits
 
 
 def _key_of(ticket: Ticket) -> tuple[str, str | None]:
@@ -80,6 +99,9 @@ async def _take_plain(
         index, *seqs = await context.wire.store(messages)
     except NoAnswer:
         [index], seqs = await context.wire.store(messages[:1]), [0] * len(tickets)
+    except Rejected as error:
+        fits = _fitting(context, tickets, error)
+        return await _take_plain(context, batches, fits, now, lease, worker) if fits else []
     await context.fail_point("between home and acknowledgement")
     left, orphans = set[int](), False
     if doubtful := [at for at, seq in enumerate(seqs) if not seq]:
@@ -147,7 +169,11 @@ async def _take_keyed(
 
     written: list[Tx] = []
     turned_away: list[Busy] = []
-    taken = await transact(context, act)
+    try:
+        taken = await transact(context, act)
+    except Rejected as error:
+        fits = _fitting(context, tickets, error)
+        return await _take_keyed(context, batches, fits, lease, worker, busy) if fits else []
     await context.fail_point("between home and acknowledgement")
     busy += turned_away
     acknowledge(context, tickets)

@@ -11,6 +11,8 @@ from .reads import Reader
 from .subjects import Subjects
 from .wire import Wire
 
+HEADERS = 2048  # bytes of a message that are left for headers: they name two subjects at most
+KEYS = 2048  # bytes of a record that are left for the names and keys of a job
 Line: TypeAlias = tuple[str, int]  # queue and priority
 
 
@@ -31,6 +33,16 @@ class Context:
         self.leaderless: set[Line] = set()  # those for which nobody answered when they were last asked
         self.returned: Moment = 0  # when a lost connection was last made again
         wire.reconnected.append(self._note_return)
+
+    @property
+    def most(self) -> int:
+        """How many bytes the record of a job may have: what the server takes in one message, less the headers."""
+        return self.wire.max_payload - HEADERS
+
+    @property
+    def room(self) -> int:
+        """And how many of them its arguments, memos and result may take together. The rest is for the keys and the story."""
+        return max(0, (self.most - KEYS) * 3 // 4)
 
     def ring(self, topics: Collection[str]) -> None:
         self.bell.ring(topics)

@@ -11,7 +11,7 @@ from nats.errors import (
     TimeoutError as NatsTimeout,
 )
 
-from mita.errors import StoreError
+from mita.errors import Rejected, StoreError
 from mita.stores.shared.words import UNREACHED
 
 _LASTING = {
@@ -20,7 +20,8 @@ _LASTING = {
     10058: "the stream's name is in use with another configuration",
     10065: "its subjects overlap with those of another stream",
 }
-_FULL = {10023, 10047, 10028, 10122, 10077, 10054, 10167}  # storage or a limit is used up: it may be freed
+_TOO_LARGE = 10054  # for the stream's max_msg_size
+_FULL = {10023, 10047, 10028, 10122, 10077, 10167}  # storage or a limit is used up: it may be freed
 
 
 class CutOff(StoreError):
@@ -39,7 +40,9 @@ def translated(error: BaseException, what: str = "NATS") -> StoreError:
         return StoreError(f"{what}: this user may not do that ({text}). {mend}", transient=False)
     if isinstance(error, SecureConnWantedError):
         return StoreError(f"{what}: the URL says tls:// and the server does not ask for TLS", transient=False)
-    if isinstance(error, MaxPayloadError | ValueError):
+    if isinstance(error, MaxPayloadError):
+        return Rejected(f"{what}: {text}")
+    if isinstance(error, ValueError):
         return StoreError(f"{what}: {text}", transient=False)
     passing = isinstance(error, NoServersError | NatsTimeout | ConnectionClosedError | OSError | TimeoutError)
     return StoreError(f"{what}: {text}", transient=passing)
@@ -60,6 +63,8 @@ def refused(code: int, description: str) -> StoreError:
             f"NATS has no room: {description} ({code}). Raise its limits, or keep ended jobs for a shorter time (keep=)",
             transient=True,
         )
+    if code == _TOO_LARGE:
+        return Rejected(f"NATS refused: {description} ({code}). Raise the stream's max_msg_size, or make the job smaller")
     if code in _LASTING:
         return StoreError(f"{_LASTING[code]} ({description}, {code})", transient=False)
     return StoreError(f"NATS refused: {description} ({code})", transient=code in (10008, 10009, 10074, 10118, 10166))

@@ -26,7 +26,7 @@ from .clock import as_stamp
 from .context import Context
 from .messages import Out
 from .reads import Found
-from .records import Record, pack, read_record
+from .records import Record, fitted, pack, read_record
 from .subjects import Subjects, token
 
 LEAD: Wait = 300  # the server's timer is up to 250 ms late, so it is set so much earlier, and claims wait out the rest
@@ -76,15 +76,16 @@ def placed(subjects: Subjects, found: Iterable[Found]) -> Place:
 
 def home_message(context: Context, record: Record, now: Moment) -> tuple[bytes, bytes]:
     """Body and headers of a home record."""
+    most = context.most
     if record.state is State.QUEUED:
         ready = context.subjects.ready(record.queue, record.priority, record.id).encode()
         at = fires(record, now)
-        return pack(replace(record, fires=at)), SCHEDULE % (as_stamp(at), ready)
+        return fitted(replace(record, fires=at), most), SCHEDULE % (as_stamp(at), ready)
     if record.state in TERMINAL:
         if record.gone or record.expires is None or record.expires <= now:
             return GONE
-        return pack(record), TTL % (seconds(record.expires - now) + SLACK)
-    return pack(record), b""
+        return fitted(record, most), TTL % (seconds(record.expires - now) + SLACK)
+    return fitted(record, most), b""
 
 
 def fires(record: Record, now: Moment) -> Moment:
@@ -108,7 +109,8 @@ def seconds(wait: Wait) -> int:
 def ticket_message(context: Context, record: Record, home: str, seq: int, now: Moment) -> Out:
     """A ticket for a home record that was written at `now`."""
     ready = context.subjects.ready(record.queue, record.priority, record.id)
-    return Out(ready, pack(replace(record, home=seq, fires=fires(record, now))), EXPECT_AT % (seq, home.encode()))
+    body = fitted(replace(record, home=seq, fires=fires(record, now)), context.most)
+    return Out(ready, body, EXPECT_AT % (seq, home.encode()))
 
 
 async def locate(context: Context, ids: Iterable[str]) -> dict[str, Place]:

@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 from msgspec.structs import replace
 
+from mita.errors import Rejected
 from mita.model.job import Claim, State
 from mita.model.outcome import Held, Progress
 from mita.model.time import Moment, Wait
@@ -20,7 +21,7 @@ from . import indexes, waiters
 from .batches import Batches
 from .context import Context
 from .homes import EXPECT, TTL, seconds
-from .messages import Out
+from .messages import Out, size
 from .reads import Found
 from .records import (
     Claimed,
@@ -28,6 +29,7 @@ from .records import (
     Ref,
     SharedMemo,
     as_claim,
+    fitted,
     pack,
     read_claimed,
     read_key,
@@ -98,9 +100,12 @@ async def _try_rewrite(
             again.append(at)
             continue
         seen.add(homes[at])
-        results[at] = edit(record)
-        messages.append(Out(message.subject, pack(results[at]), EXPECT % message.seq))
-        places.append(at)
+        edited = edit(record)
+        changed = Out(message.subject, fitted(edited, context.most), EXPECT % message.seq)
+        if size(changed) <= context.wire.max_payload:  # unless that was made smaller since the job came
+            results[at] = edited
+            messages.append(changed)
+            places.append(at)
     for at, seq in zip(places, await context.wire.store(messages), strict=True):
         if not seq:
             results[at] = None
@@ -120,7 +125,7 @@ async def reap(context: Context, batches: Batches, limit: int, lease: Wait, work
     await _wake_free_keys(context)
     claims: list[Claim] = []
     for _ in range(TRIES):  # again as long as others take what we were about to
-        overdue = (await _overdue(context))[: limit - len(claims)]
+        overdue = (await _overdue(context))[: context.wire.names_in_one(limit - len(claims))]
         taken = await _inherit(context, batches, overdue, context.clock.now(), lease, worker)
         claims += taken
         if len(taken) == len(overdue):
@@ -149,7 +154,8 @@ async def _look_through(context: Context, listing: Found, now: Moment) -> list[t
     if until > now:
         left = Claimed(until, tuple(home.subject for _, home in running))
         await context.wire.store([Out(listing.subject, pack(left), EXPECT % listing.seq)])
-    return [(record, home) for record, home in running if (record.lease_until or 0) <= now]
+    most = context.most  # one that has become too large for the server stays as it is until its max_payload is raised again
+    return [(record, home) for record, home in running if (record.lease_until or 0) <= now and len(home.body) <= most]
 
 
 async def _inherit(
@@ -213,8 +219,20 @@ async def _remember(tx: Tx, memo: Memo) -> bytes | None:
     if memo.keep is not None:
         return await _remember_for_all(tx, memo, memo.keep)
     if memo.name not in record.memos:
+        _check_room(tx.context, record, memo)
         await indexes.change(tx, place, memos={**record.memos, memo.name: memo.value})
     return record.memos.get(memo.name, memo.value)
+
+
+def _check_room(context: Context, record: Record, memo: Memo) -> None:
+    """What a job remembers is part of its record, as its arguments are, and neither is ever cut."""
+    taken = len(record.payload) + len(record.headers) + sum(len(name) + len(value) for name, value in record.memos.items())
+    if taken + len(memo.name) + len(memo.value) > context.room:
+        raise Rejected(
+            f"job {record.id}: {memo.name!r} has a value of {len(memo.value):,} bytes, and beside its arguments and what it "
+            f"remembers already there is room for {max(0, context.room - taken - len(memo.name)):,}; store it elsewhere and "
+            "remember its name, or raise the server's max_payload"
+        )
 
 
 async def _remember_for_all(tx: Tx, memo: Memo, keep: Wait) -> bytes:

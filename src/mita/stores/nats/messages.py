@@ -4,11 +4,12 @@ from typing import NamedTuple
 
 import msgspec
 
-from mita.errors import StoreError
+from mita.errors import Rejected, StoreError
 
 from .errors import refused
 
 _HEAD = b"NATS/1.0\r\n"
+FRAME = len(_HEAD) + len(b"\r\n")  # what the headers of a message take beside their lines
 _CONFLICTS = (10071, 10164, 10176)  # another sequence, the same within a batch, a batch that was given up
 
 
@@ -69,8 +70,13 @@ def batched(message: Out, batch: bytes, at: int, *, last: bool) -> Out:
     return message._replace(headers=message.headers + part + commit)
 
 
-def too_big(message: Out, most: int) -> StoreError:
-    return StoreError(
-        f"a message of {len(message.body)} bytes is more than this server takes ({most}): "
-        "raise its max_payload, or make the job's arguments, result or notes smaller"
+def size(message: Out) -> int:
+    """What the server counts against its max_payload: the headers too, and their frame."""
+    return len(message.body) + len(message.headers) + FRAME
+
+
+def too_big(message: Out, most: int) -> Rejected:
+    return Rejected(
+        f"a message of {size(message):,} bytes is more than this server takes ({most:,}): "
+        "raise its max_payload, or make the job's arguments, result or memos smaller"
     )

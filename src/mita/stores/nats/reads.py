@@ -44,7 +44,8 @@ class Reader:
     async def last(self, subjects: Iterable[str], *, fresh: bool = True) -> list[Found]:
         """The last message of each subject (wildcards are allowed) that has one; at least as new as what we know of."""
         wanted = list(subjects)
-        parts = [wanted[at : at + ASK_FOR] for at in range(0, len(wanted), ASK_FOR)]
+        most = self._wire.names_in_one(ASK_FOR)
+        parts = [wanted[at : at + most] for at in range(0, len(wanted), most)]
         answers = await asyncio.gather(*(self._last(part, fresh) for part in parts))
         return [found for answer in answers for found in answer]
 

@@ -10,6 +10,7 @@ from mita.model.outcome import Event
 from mita.model.repeat import Repeat
 from mita.model.time import Moment, Wait
 from mita.model.view import WorkerView
+from mita.rules.fitting import shorter
 from mita.rules.timeline import lengthened, told
 
 
@@ -225,9 +226,24 @@ def as_claim(record: Record, at: Moment, ref: Ref) -> Claim:
     )
 
 
-def noted(record: Record, now: Moment, kind: str, note: str = "", worker: str | None = None) -> dict[str, Any]:
+def noted(
+    record: Record, now: Moment, kind: str, note: str = "", worker: str | None = None, error: str = ""
+) -> dict[str, Any]:
     """The changes that add a line to a job's timeline, whose oldest lines fold into counts."""
-    return {"events": lengthened(record.events, Event(now, kind, note, worker))}
+    started = record.started if error else None
+    return {"events": lengthened(record.events, Event(now, kind, note, worker, error, started))}
+
+
+def fitted(record: Record, most: int) -> bytes:
+    """A record in at most so many bytes, with as much of its story as there is room for. What is longer even so is for the
+    caller to reject."""
+    body = pack(record)
+    if len(body) > most:
+        for story in shorter(record.events, record.error):
+            body = pack(msgspec.structs.replace(record, events=story.events, error=story.error))
+            if len(body) <= most:
+                break
+    return body
 
 
 def timeline(record: Record) -> list[Event]:

@@ -12,15 +12,17 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from mita.errors import Rejected
 from mita.model.job import State
 from mita.model.outcome import Settlement, Verdict
 from mita.model.time import Moment
 from mita.rules.states import TERMINAL
+from mita.stores.shared.apart import named, settle_apart
 
 from . import indexes, waiters
 from .context import Context
 from .homes import EXPECT, GONE, Place, home_message, soon, ticket_message
-from .messages import Out
+from .messages import Out, too_big
 from .portions import side_by_side
 from .records import Record, Ref, noted
 from .removal import remove_left_tickets
@@ -33,16 +35,25 @@ async def settle(context: Context, settlements: Sequence[Settlement]) -> list[bo
     if in_doubt := [one.claim.id for one in settlements if one.claim.at <= context.returned]:
         await remove_left_tickets(context, in_doubt)
     took = [False] * len(settlements)
+    rejected: dict[int, str] = {}
     plain = [at for at, settlement in enumerate(settlements) if _is_plain(settlement)]
-    doubtful = await _settle_plain(context, settlements, plain, took) if plain else []
+    doubtful = await _settle_plain(context, settlements, plain, took, rejected) if plain else []
     careful = sorted({*doubtful, *(set(range(len(settlements))) - set(plain))})
 
     async def with_care(part: list[int]) -> None:
-        answers = await transact(context, lambda tx: _settle_some(tx, [settlements[at] for at in part]))
+        try:
+            answers = await settle_apart(
+                lambda some: transact(context, lambda tx: _settle_some(tx, some)), [settlements[at] for at in part]
+            )
+        except Rejected as error:
+            answers = error.took
+            rejected.update({part[at]: why for at, why in error.rejected.items()})
         for at, answer in zip(part, answers, strict=True):
             took[at] = answer
 
     await side_by_side(careful, lambda at: _meets(settlements[at]), TOGETHER, with_care)
+    if rejected:
+        raise named(took, rejected)
     return took
 
 
@@ -67,11 +78,13 @@ def _is_plain(settlement: Settlement) -> bool:
 
 
 async def _settle_plain(
-    context: Context, settlements: Sequence[Settlement], plain: list[int], took: list[bool]
+    context: Context, settlements: Sequence[Settlement], plain: list[int], took: list[bool], rejected: dict[int, str]
 ) -> list[int]:
-    """Those whose home is as it was when they were claimed, all at once; gives the others."""
-    now = context.clock.now()
+    """Those whose home is as it was when they were claimed, all at once; gives the others. What does not fit into a message
+    is added to `rejected`."""
+    now, most = context.clock.now(), context.most
     messages = []
+    sent = []
     back: dict[int, Record] = {}  # those that go back to the queue
     for at in plain:
         ref, verdict = settlements[at].claim.ref, settlements[at].verdict
@@ -80,10 +93,14 @@ async def _settle_plain(
         else:
             record = replace(ref.record, **put_down(ref.record, verdict, now))
             body, headers = home_message(context, record, now)
+            if len(body) > most:
+                rejected[at] = str(too_big(Out(ref.home, body), context.wire.max_payload))
+                continue
             if record.state is State.QUEUED:
                 back[at] = record
+        sent.append(at)
         messages.append(Out(ref.home, body, headers + EXPECT % ref.seq))
-    seqs = dict(zip(plain, await context.wire.store(messages), strict=True))
+    seqs = dict(zip(sent, await context.wire.store(messages), strict=True))
     for at, seq in seqs.items():
         took[at] = seq > 0
     await _queue_up(context, [(record, settlements[at].claim.ref.home, seqs[at]) for at, record in back.items()], now)
@@ -142,7 +159,7 @@ def put_down(record: Record, verdict: Verdict, now: Moment) -> dict[str, Any]:
     changes: dict[str, Any] = {"lease_until": None, "asked": None, "stranded": None}
     kind = verdict.event or (verdict.state.value if record.asked else "")
     if kind:
-        changes |= noted(record, now, kind, verdict.note, record.worker)
+        changes |= noted(record, now, kind, verdict.note, record.worker, verdict.failure)
     if verdict.stranded:
         changes["stranded"] = now if record.stranded is None else record.stranded
     if verdict.counts is not None:

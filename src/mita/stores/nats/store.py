@@ -16,7 +16,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from mita.errors import StoreError, UsageError
+from mita.errors import Rejected, StoreError, UsageError
 from mita.model.job import Claim, Job, NewJob, Receipt
 from mita.model.outcome import Answer, Change, Event, Held, Progress, Settlement, Turn
 from mita.model.repeat import DueRepeats, Firing, Repeat, RepeatState
@@ -25,7 +25,9 @@ from mita.model.view import Finding, JobFilter, Page, QueueView, ResourceView, W
 from mita.ports.clock import Clock
 from mita.ports.ear import Ear, Told
 from mita.ports.store import Can, Memo
+from mita.rules.judge import RELEASE
 from mita.rules.names import check_namespace
+from mita.stores.shared.room import check_room
 
 from . import amend, care, intake, leases, looking, repeats, schema, settle, telling
 from .batches import Batches
@@ -98,20 +100,13 @@ class NatsStore:
     @property
     def room(self) -> int:
         """A job is one message. A quarter of it is kept for its error, timeline and progress."""
-        return self._in.wire.max_payload * 3 // 4
+        return self._in.room
 
     # ------------------------------------------------------------ jobs
 
     async def enqueue(self, jobs: Sequence[NewJob]) -> list[Receipt]:
-        if not jobs:
-            return []
-        largest = max(jobs, key=lambda job: len(job.payload))
-        if len(largest.payload) > self.room:
-            raise UsageError(
-                f"task {largest.task!r}: the arguments take {len(largest.payload):,} bytes, and this NATS server has room "
-                f"for {self.room:,}; store the data elsewhere and pass its name, or raise the server's max_payload"
-            )
-        return await intake.enqueue(self._in, jobs)
+        check_room(jobs, self.room, "raise the server's max_payload")
+        return await intake.enqueue(self._in, jobs) if jobs else []
 
     async def claim(self, queues: Sequence[str], limit: int, lease: Wait, worker: str) -> Turn:
         return await self._walk.claim(queues, limit, lease, worker)
@@ -119,7 +114,11 @@ class NatsStore:
     async def settle(self, settlements: Sequence[Settlement]) -> list[bool]:
         if not settlements:
             return []
-        took = await settle.settle(self._in, settlements)
+        try:
+            took = await settle.settle(self._in, settlements)
+        except Rejected as error:  # those still run, so what lists them stands
+            self._batches.put_down(one.claim.ref for at, one in enumerate(settlements) if at not in error.rejected)
+            raise
         self._batches.put_down(settlement.claim.ref for settlement in settlements)
         return took
 
@@ -134,6 +133,9 @@ class NatsStore:
             for _ in range(ASKS_WITHIN):
                 await asyncio.sleep(0)
             took = await self.settle(settlements)
+        except Rejected:  # the caller hears of that, and of no claims
+            await self.settle([Settlement(claim, RELEASE) for claim in (await claiming).claims])
+            raise
         finally:
             turn = await claiming
         return replace(turn, took=took)

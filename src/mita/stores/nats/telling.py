@@ -14,7 +14,7 @@ from mita.errors import StoreError
 from mita.ports.ear import EVERY, Ear, Told
 
 from .context import Context
-from .messages import Out
+from .messages import Out, size, too_big
 
 _pack = msgspec.msgpack.Encoder().encode
 _read = msgspec.msgpack.Decoder(Told).decode
@@ -25,7 +25,10 @@ PATIENCE = 1.0  # seconds
 async def tell(context: Context, told: Sequence[Told]) -> None:
     await context.wire.ready()
     for one in told:
-        context.wire.say(context.subjects.told(one.queue), _pack(one))
+        message = Out(context.subjects.told(one.queue), _pack(one))
+        if size(message) > context.wire.max_payload:
+            raise too_big(message, context.wire.max_payload)  # the server would end the connection
+        context.wire.say(message.subject, message.body)
     await context.wire.flush_now()
 
 

@@ -17,7 +17,7 @@ from mita.rules.states import TERMINAL
 
 from .context import Context
 from .homes import EXPECT, TTL, Place, about_to_fire, home_message, locate, soon, ticket_message
-from .messages import Out
+from .messages import Out, too_big
 from .reads import Found
 from .records import Record
 
@@ -95,7 +95,10 @@ class Tx:
             raise AboutToFire(place.fires)
         place.home = place.home or self.context.subjects.home(record.queue, record.id)
         self._seen.setdefault(place.home, Found(place.home, place.home_seq, b""))
-        self.put(place.home, *home_message(self.context, record, self.now))
+        body, headers = home_message(self.context, record, self.now)
+        if len(body) > self.context.most:
+            raise too_big(Out(place.home, body), self.context.wire.max_payload)
+        self.put(place.home, body, headers)
         ready = self.context.subjects.ready(record.queue, record.priority, record.id)
         self._tickets.pop(place.home, None)
         if record.state is State.QUEUED and soon(record, self.now):

@@ -14,9 +14,10 @@ from mita.errors import StoreError
 
 from .errors import NoAnswer
 from .link import RECONNECT_PATIENCE, Hear, Link
-from .messages import Out, batched, framed, nobody_heard, stored_at, too_big
+from .messages import FRAME, Out, batched, framed, nobody_heard, size, stored_at, too_big
 
 PATIENCE = 10.0  # seconds until an answer that does not come is an error
+LONGEST_SUBJECT = 512  # bytes, whatever the names in it
 STORE_PATIENCE = 5.0  # the same for what is to be stored: its leader may be gone, and whoever asked can find out
 
 
@@ -94,6 +95,10 @@ class Wire(Link):
 
     # ------------------------------------------------------------ asking
 
+    def names_in_one(self, most: int) -> int:
+        """How many subjects fit into one message, and no more than `most`."""
+        return max(1, min(most, self.max_payload // LONGEST_SUBJECT - 1))
+
     def new_group(self) -> bytes:
         self._count += 1
         return b"%d" % self._count
@@ -103,10 +108,10 @@ class Wire(Link):
         many seconds without any answer are an error."""
         if not messages:
             return []
-        most = self.max_payload
+        most = self.max_payload - FRAME
         for message in messages:
-            if len(message.body) > most:
-                raise too_big(message, most)
+            if len(message.body) + len(message.headers) > most:
+                raise too_big(message, self.max_payload)
         await self.ready()
         group = self.new_group()
         answers = self._groups[group] = Group(len(messages))
@@ -151,7 +156,7 @@ class Wire(Link):
         batch = b"%b-%d" % (self._inbox_bytes[-22:], self._count)
         parts = [batched(message, batch, at, last=at == len(messages)) for at, message in enumerate(messages, 1)]
         for part in parts:
-            if len(part.body) > self.max_payload:
+            if size(part) > self.max_payload:
                 raise too_big(part, self.max_payload)
         self.send(b"".join([framed(part, b"") for part in parts[:-1]]))
         [seq] = await self.store(parts[-1:])
@@ -159,6 +164,8 @@ class Wire(Link):
 
     async def stream(self, subject: str, body: bytes, hear: Hear) -> bytes:
         """Ask for something that is answered by many messages; `hear` gets them until the caller says `silence`."""
+        if len(body) > self.max_payload:
+            raise too_big(Out(subject, body), self.max_payload)
         await self.ready()
         group = self.new_group()
         self._streams[group] = hear

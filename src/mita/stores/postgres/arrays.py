@@ -6,6 +6,11 @@ made several times faster than the drivers make arrays item by item.
 
 from collections.abc import Iterable, Sequence
 
+from mita.errors import Rejected
+
+# Characters of one list. A message to the server has at most 2^30 bytes: one that is longer ends the connection.
+LARGEST = 2**29
+
 
 def numbers(values: Iterable[int | None]) -> str:
     return "{" + ",".join(["NULL" if value is None else str(value) for value in values]) + "}"
@@ -28,7 +33,20 @@ def texts(values: Sequence[str | None]) -> str:
 
 
 def blobs(values: Sequence[bytes | None]) -> str:
-    return "{" + ",".join(["NULL" if value is None else f'"\\\\x{value.hex()}"' for value in values]) + "}"
+    text = "{" + ",".join(["NULL" if value is None else f'"\\\\x{value.hex()}"' for value in values]) + "}"
+    if len(text) > LARGEST:
+        raise _too_large(len(text) // 2)
+    return text
+
+
+def check_size(value: bytes) -> None:
+    """The same limit for a value by itself."""
+    if len(value) > LARGEST // 2:
+        raise _too_large(len(value))
+
+
+def _too_large(size: int) -> Rejected:
+    return Rejected(f"{size:,} bytes are more than PostgreSQL takes in one statement ({LARGEST // 2:,})")
 
 
 def _careful(values: Iterable[str | None]) -> str:

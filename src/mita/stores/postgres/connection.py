@@ -13,7 +13,7 @@ import psycopg
 from psycopg import AsyncConnection, conninfo, errors
 
 from mita import forks
-from mita.errors import MitaError, StoreError, UsageError
+from mita.errors import MitaError, Rejected, StoreError, UsageError
 from mita.stores.shared.words import UNREACHED
 
 OLDEST = 140000
@@ -198,7 +198,18 @@ def translated(error: psycopg.Error, told: dict[str, Any]) -> MitaError:
         )
     if isinstance(error, _MISSING):
         return StoreError(f"{place(told)}: {text}. The schema is not up to date: run `mita migrate`", transient=False)
+    if is_rejected(error):
+        return Rejected(f"{place(told)}: {text} ({type(error).__name__})")
     return StoreError(f"{place(told)}: {text} ({type(error).__name__})", transient=is_passing(error))
+
+
+def is_rejected(error: psycopg.Error) -> bool:
+    """Whether it is the data that the server does not take: a value out of range or too long, a rule or trigger of the
+    table, a limit of the program. It has no code of its own for a value that is too long for its memory."""
+    state = error.sqlstate or ""
+    if not state:
+        return isinstance(error, psycopg.DataError)
+    return state.startswith(("22", "23", "54", "P0")) or (state == "XX000" and "memory alloc" in str(error))
 
 
 def is_passing(error: psycopg.Error) -> bool:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
+from msgspec.structs import astuple
 
 from mita.model.job import Job, State
 from mita.model.outcome import Event
@@ -19,7 +20,13 @@ from .steps import Act, Ask, Step, Steps, ask
 
 _DIALECT = sql.Dialect(bound="%({})s", now="{now}", contains="strpos")
 _read_worker = msgspec.msgpack.Decoder(WorkerView).decode
-_read_event = msgspec.json.Decoder(tuple[int, str, str, str | None]).decode
+
+
+class _Line(Event, array_like=True, frozen=True):
+    """A line of a timeline as it is written down. Only one that tells of a failed run has its last two parts."""
+
+
+_read_line = msgspec.json.Decoder(_Line).decode
 
 
 def now(_: Act) -> Steps[Moment]:
@@ -58,7 +65,7 @@ def page(_: Act, statements: Statements, want: JobFilter, after: str | None, lim
 
 def timeline(_: Act, id: str) -> Steps[list[Event]]:
     [rows] = yield Step(ask("timeline", id=storable(id)), last=True)
-    return told([Event(*_read_event(line)) for (lines,) in rows for line in lines or ()])
+    return told([Event(*astuple(_read_line(line))) for (lines,) in rows for line in lines or ()])
 
 
 def ahead(_: Act, id: str) -> Steps[int | None]:

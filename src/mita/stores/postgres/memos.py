@@ -6,7 +6,7 @@ from mita.model.job import Claim
 from mita.model.outcome import Progress
 from mita.ports.store import Memo
 
-from .arrays import blobs, numbers, storable, texts
+from .arrays import blobs, check_size, numbers, storable, texts
 from .steps import Act, Step, Steps, ask
 
 
@@ -34,6 +34,7 @@ def recall(_: Act, claim: Claim, name: str, shared: bool) -> Steps[bytes | None]
 
 def remember(_: Act, memo: Memo) -> Steps[bytes | None]:
     claim = memo.claim
+    check_size(memo.value)
     values = {"id": claim.id, "token": claim.token, "name": storable(memo.name), "value": memo.value}
     question = ask("remember", **values) if memo.keep is None else ask("remember_shared", **values, keep=memo.keep)
     [rows] = yield Step(question, last=True)

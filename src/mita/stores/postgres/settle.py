@@ -201,6 +201,7 @@ def _settle(settlements: list[Settlement]) -> Ask:
         stranded=flags([verdict.stranded for verdict in verdicts]),
         events=texts([verdict.event for verdict in verdicts]),
         notes=texts([verdict.note for verdict in verdicts]),
+        failures=texts([verdict.failure for verdict in verdicts]),
         hold_waits=numbers([None if hold is None else hold.wait for hold in holds]),
         hold_ats=numbers([None if hold is None else hold.at for hold in holds]),
     )

@@ -16,8 +16,10 @@ from mita.ports.clock import Clock
 from mita.ports.ear import Ear, Told
 from mita.ports.store import Can, Memo
 from mita.rules.names import check_namespace
+from mita.stores.shared.apart import enqueue_apart, settle_apart, turn_apart
+from mita.stores.shared.room import check_room
 
-from . import amend, care, claims, doctor, enqueue, looking, memos, migrate, repeats, settle, telling
+from . import amend, arrays, care, claims, doctor, enqueue, looking, memos, migrate, repeats, settle, telling
 from .bell import Bell
 from .connection import ANSWER_SLOWLY, TUNED, UNTUNED, is_pooled, parse
 from .ears import Ears
@@ -27,12 +29,17 @@ from .line import Line, Place
 from .statements import Statements
 from .turning import Turning
 
+RESERVE = 1024  # bytes of a list that are left for all but the arguments or the result of a job
+
 
 class PostgresStore(Joining):
     """`url` is what libpq understands; the namespace is a schema. A clock is for tests: otherwise the server's decides."""
 
     can = Can.OBEY_A_FAKE_CLOCK | Can.KEEP_EXACT_ORDER | Can.ENQUEUE_IN_YOUR_TRANSACTION
-    room = None
+
+    @property
+    def room(self) -> int:
+        return arrays.LARGEST // 2 - RESERVE
 
     def __init__(self, url: str, *, namespace: str = "mita", clock: Clock | None = None) -> None:
         told, named = parse(url)
@@ -63,23 +70,35 @@ class PostgresStore(Joining):
     # ------------------------------------------------------------ jobs
 
     async def enqueue(self, jobs: Sequence[NewJob]) -> list[Receipt]:
+        check_room(jobs, self.room)
         return await self._gather.enqueue(jobs) if jobs else []
 
     async def _enqueue(self, jobs: Sequence[NewJob]) -> list[Receipt]:
-        receipts = await self._side.do(lambda act: enqueue.enqueue(act, jobs), again=True)
+        receipts = await enqueue_apart(self._enqueue_together, jobs)
         self._place.queues.update(job.queue for job, receipt in zip(jobs, receipts, strict=True) if receipt.created)
         return receipts
+
+    async def _enqueue_together(self, jobs: Sequence[NewJob]) -> list[Receipt]:
+        return await self._side.do(lambda act: enqueue.enqueue(act, jobs), again=True)
 
     async def claim(self, queues: Sequence[str], limit: int, lease: Wait, worker: str) -> Turn:
         return await self._work.do(lambda act: claims.claim(act, queues, limit, lease, worker), again=True)
 
     async def settle(self, settlements: Sequence[Settlement]) -> list[bool]:
-        return await self._work.do(lambda act: settle.settle(act, settlements), again=True) if settlements else []
+        return await settle_apart(self._settle, settlements) if settlements else []
+
+    async def _settle(self, settlements: Sequence[Settlement]) -> list[bool]:
+        return await self._work.do(lambda act: settle.settle(act, settlements), again=True)
 
     async def turn(
         self, settlements: Sequence[Settlement], queues: Sequence[str], limit: int, lease: Wait, worker: str
     ) -> Turn:
-        return await self._turning.turn(settlements, queues, limit, lease, worker)
+        return await turn_apart(
+            lambda: self._turning.turn(settlements, queues, limit, lease, worker),
+            self._settle,
+            lambda: self.claim(queues, limit, lease, worker),
+            settlements,
+        )
 
     async def extend(self, claimed: Sequence[Claim], lease: Wait) -> list[Held]:
         return await self._work.do(lambda act: claims.extend(act, claimed, lease), again=True) if claimed else []

@@ -8,9 +8,11 @@ from mita.ports.clock import SystemClock
 
 from .link import Link
 from .room import Room
+from .wire import MOST_BYTES
 
 OLDEST = (6, 2)
 KEEPS_EVERYTHING = "noeviction"
+BULK = "proto-max-bulk-len"
 
 
 async def info(link: Link) -> dict[str, str]:
@@ -19,6 +21,20 @@ async def info(link: Link) -> dict[str, str]:
     for section in ("server", "memory", "persistence", "replication"):
         found.update(_read(await link.once("INFO", section)))
     return found
+
+
+async def largest(link: Link) -> int:
+    """How many bytes a part of a call may have. A server that does not tell its settings is taken to have the usual ones."""
+    try:
+        answer = await link.once("CONFIG", "GET", BULK)
+    except StoreError:
+        return MOST_BYTES
+    told = (
+        answer.get(BULK)
+        if isinstance(answer, dict)
+        else dict(zip(answer[::2], answer[1::2], strict=True)).get(BULK.encode())
+    )
+    return int(told) if told else MOST_BYTES
 
 
 def _read(answer: Any) -> dict[str, str]:

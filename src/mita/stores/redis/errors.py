@@ -2,7 +2,7 @@
 
 from redis import exceptions as theirs
 
-from mita.errors import StoreError
+from mita.errors import Rejected, StoreError
 from mita.stores.shared.words import UNREACHED
 
 # What the driver says of a cluster without nodes is no RedisError.
@@ -64,6 +64,8 @@ def explained(error: Exception, where: str) -> StoreError:
         return StoreError(f"{where}: the server refused us ({text})", transient=False)
     if isinstance(error, CUT):
         return StoreError(f"{where}: cannot reach the server ({text.rstrip('.')}). {UNREACHED}", transient=True)
+    if isinstance(error, theirs.ResponseError):  # a script could not do it with what it was given
+        return Rejected(f"{where}: {text}")
     return StoreError(f"{where}: {text}", transient=False)
 
 

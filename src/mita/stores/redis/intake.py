@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from mita.errors import Rejected
 from mita.model.job import NewJob, Receipt
 
 from .link import Doubt
@@ -53,6 +54,17 @@ class _Ask(Struct, frozen=True, gc=False):
 
 
 async def _take_in(room: Room, ask: _Ask) -> list[Receipt]:
+    """Jobs that are too much for one call are taken in by halves."""
+    try:
+        return await _take_in_together(room, ask)
+    except Rejected:
+        if len(ask.jobs) <= 1:
+            raise
+    half = len(ask.jobs) // 2
+    return [receipt for part in (ask.jobs[:half], ask.jobs[half:]) for receipt in await _take_in(room, _ask(room, part))]
+
+
+async def _take_in_together(room: Room, ask: _Ask) -> list[Receipt]:
     jobs, kinds, doubt = ask.jobs, ask.kinds, Doubt()
     if not jobs:
         return []

@@ -17,7 +17,7 @@ from mita.errors import StoreError
 from .address import Address
 from .errors import DRIVER_ERRORS, explained, is_cut
 from .scripts import script
-from .wire import NotSent, Wire
+from .wire import MOST_BYTES, NotSent, Wire, too_long
 
 BACKOFF = (0.05, 0.1, 0.2, 0.4, 0.8)  # seconds before each new try
 
@@ -34,6 +34,8 @@ class Driver(Protocol):
 
     def connection(self) -> AbstractConnection: ...
 
+    def limit(self, most: int) -> None: ...
+
     async def close(self) -> None: ...
 
 
@@ -46,6 +48,7 @@ class Single:
         self._options = options
         self._wire = Wire(self.connection, address.timeout)
         self.ask = self._wire.ask
+        self.limit = self._wire.limit
 
     def connection(self) -> AbstractConnection:
         return self._kind(**self._options, socket_timeout=None, retry=Retry(NoBackoff(), 0), protocol=2)
@@ -60,6 +63,7 @@ class Cluster:
     def __init__(self, address: Address) -> None:
         options = {name: value for name, value in address.driver.items() if name not in ("db", "connection_class")}
         self._cluster = RedisCluster(**options, protocol=2, socket_timeout=address.timeout)
+        self._most = MOST_BYTES
         forks.left(self, Cluster._descriptors)
 
     def _descriptors(self) -> list[int]:
@@ -67,7 +71,12 @@ class Cluster:
         writers = [connection._writer for connection in made if connection._writer is not None]  # noqa: SLF001
         return [number for writer in writers for number in forks.number_of(writer.transport)]
 
+    def limit(self, most: int) -> None:
+        self._most = most
+
     async def ask(self, *parts: Any) -> Any:
+        if (size := sum(len(part) for part in parts if isinstance(part, bytes | str))) > self._most:
+            raise too_long(size, self._most)
         return await self._cluster.execute_command(*parts)
 
     def connection(self) -> AbstractConnection:

@@ -109,6 +109,7 @@ def verdict(said: Verdict) -> bytes:
             said.stranded,
             said.event,
             said.note,
+            said.failure,
         )
     )
 
@@ -222,7 +223,12 @@ def as_job(row: list[Any], queue: str) -> Job:
 
 
 def as_timeline(raw: list[bytes]) -> list[Event]:
-    return told([Event(at, kind, text, _or_none(worker)) for at, kind, text, worker in map(_any, raw)])
+    return told([_as_event(*_any(line)) for line in raw])
+
+
+def _as_event(at: Moment, kind: str, text: str, worker: Any, error: str = "", started: Any = None) -> Event:
+    """Only a line that tells of a failed run has an error and a start."""
+    return Event(at, kind, text, _or_none(worker), error, _or_none(started))
 
 
 def as_repeat(row: list[bytes]) -> Repeat:

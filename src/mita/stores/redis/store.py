@@ -13,6 +13,7 @@ from mita.model.view import Finding, JobFilter, Page, QueueView, ResourceView, W
 from mita.ports.clock import Clock
 from mita.ports.ear import Ear, Told
 from mita.ports.store import Can, Memo
+from mita.stores.shared.room import check_room
 
 from . import address, amending, care, claims, doctor, intake, looking, repeats, telling, turns
 from .bell import Bell
@@ -20,13 +21,15 @@ from .keys import Keys
 from .link import Link
 from .room import Room
 
+RESERVE = 16_384  # bytes of a call that are left for all but the arguments or the result of a job
+
 
 class RedisStore:
     """`url` is `redis://`, `rediss://`, `unix://` or `redis+cluster://`. The server's clock decides unless a test brings
     one. A store belongs to the event loop that opened it; several may be open in one process."""
 
     can = Can.OBEY_A_FAKE_CLOCK | Can.KEEP_EXACT_ORDER
-    room = None
+    room: int | None = None
 
     def __init__(self, url: str, *, namespace: str = "mita", clock: Clock | None = None) -> None:
         self._address = address.read(url, namespace)
@@ -43,6 +46,9 @@ class RedisStore:
         try:
             said = await doctor.info(self._link)
             doctor.check(said, self._address.shown, allow_eviction=self._address.allow_eviction)
+            most = await doctor.largest(self._link)
+            self._link.driver.limit(most)
+            self.room = most - RESERVE
             await self._room.queues()
         except BaseException:
             await self.close()
@@ -57,13 +63,14 @@ class RedisStore:
     # ------------------------------------------------------------ jobs
 
     def enqueue(self, jobs: Sequence[NewJob]) -> Coroutine[Any, Any, list[Receipt]]:
+        check_room(jobs, self.room)
         return intake.enqueue(self._room, jobs)
 
     async def claim(self, queues: Sequence[str], limit: int, lease: Wait, worker: str) -> Turn:
         return await turns.turn(self._room, [], queues, limit, lease, worker)
 
     async def settle(self, settlements: Sequence[Settlement]) -> list[bool]:
-        return (await turns.turn(self._room, settlements, [], 0, 0, "")).took if settlements else []
+        return await turns.settle(self._room, settlements)
 
     async def turn(
         self, settlements: Sequence[Settlement], queues: Sequence[str], limit: int, lease: Wait, worker: str

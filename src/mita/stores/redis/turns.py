@@ -1,13 +1,16 @@
 """Putting claims down and taking new ones, in one round trip."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from msgspec.structs import replace
 
+from mita.errors import Rejected
 from mita.model.job import Claim, State
 from mita.model.outcome import Busy, Settlement, Turn, Verdict
 from mita.model.time import Moment, Wait
+from mita.stores.shared.apart import named, settle_apart, turn_apart
 
 from .link import Doubt
 from .packing import as_job, first_claim, later_claim, verdict
@@ -19,17 +22,46 @@ SUCCEEDED = State.SUCCEEDED
 async def turn(
     room: Room, settlements: Sequence[Settlement], queues: Sequence[str], limit: int, lease: Wait, worker: str
 ) -> Turn:
-    took: list[bool] = []
-    early = parts(settlements)[:-1]
-    for part in early:
-        took += (await _turn(room, part, [], 0, lease, worker)).took
-    rest = settlements[len(took) :]
     names = list(dict.fromkeys(queues))
-    if room.cluster:
-        last = await _over_nodes(room, rest, names, limit, lease, worker)
-    else:
-        last = await _turn(room, rest, names, limit, lease, worker)
-    return replace(last, took=took + last.took)
+
+    async def claim() -> Turn:
+        if room.cluster:
+            return await _claim_over_nodes(room, names, limit, lease, worker)
+        return await _turn(room, [], names, limit, lease, worker)
+
+    if not room.cluster and len(settlements) <= MOST:
+        whole = partial(_turn, room, settlements, names, limit, lease, worker)
+        return await turn_apart(whole, partial(_settle, room), claim, settlements)
+    took = await settle(room, settlements)
+    return replace(await claim(), took=took)
+
+
+async def settle(room: Room, settlements: Sequence[Settlement]) -> list[bool]:
+    """As few calls as it takes: on a cluster one call reaches one queue."""
+    took = [True] * len(settlements)
+    rejected: dict[int, str] = {}
+    for positions in _calls(room, settlements):
+        try:
+            answers = await settle_apart(partial(_settle, room), [settlements[position] for position in positions])
+        except Rejected as error:
+            answers = error.took
+            rejected |= {positions[at]: why for at, why in error.rejected.items()}
+        for position, one in zip(positions, answers, strict=True):
+            took[position] = one
+    if rejected:
+        raise named(took, rejected)
+    return took
+
+
+def _calls(room: Room, settlements: Sequence[Settlement]) -> list[Sequence[int]]:
+    by_queue: dict[str, list[int]] = {}
+    for position, settlement in enumerate(settlements):
+        by_queue.setdefault(settlement.claim.queue if room.cluster else "", []).append(position)
+    return [part for positions in by_queue.values() for part in parts(positions)]
+
+
+async def _settle(room: Room, settlements: Sequence[Settlement]) -> list[bool]:
+    return (await _turn(room, settlements, [], 0, 0, "")).took
 
 
 async def _turn(
@@ -167,18 +199,8 @@ async def _look_again(room: Room, settlements: Sequence[Settlement], took: list[
     return took
 
 
-async def _over_nodes(
-    room: Room, settlements: Sequence[Settlement], queues: list[str], limit: int, lease: Wait, worker: str
-) -> Turn:
-    """On a cluster one call reaches one queue: first the settlements of each, then the claims, queue after queue."""
-    took = [True] * len(settlements)
-    by_queue: dict[str, list[int]] = {}
-    for position, settlement in enumerate(settlements):
-        by_queue.setdefault(settlement.claim.queue, []).append(position)
-    for positions in by_queue.values():
-        said = await _turn(room, [settlements[position] for position in positions], [], 0, lease, worker)
-        for position, one in zip(positions, said.took, strict=True):
-            took[position] = one
+async def _claim_over_nodes(room: Room, queues: list[str], limit: int, lease: Wait, worker: str) -> Turn:
+    """On a cluster one call reaches one queue: queue after queue."""
     claims: list[Claim] = []
     busy: list[Busy] = []
     again: Wait | None = None
@@ -187,6 +209,6 @@ async def _over_nodes(
         claims += said.claims
         busy += said.busy
         if limit and len(claims) >= limit:
-            return Turn(took, claims, 0, busy)
+            return Turn([], claims, 0, busy)
         again = said.again if again is None else min(again, again if said.again is None else said.again)
-    return Turn(took, claims, again, busy)
+    return Turn([], claims, again, busy)

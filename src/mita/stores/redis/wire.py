@@ -12,15 +12,23 @@ from redis import exceptions as theirs
 from redis.asyncio.connection import AbstractConnection
 
 from mita import forks
+from mita.errors import Rejected
 
 from .errors import CUT, is_cut
 
 Connect = Callable[[], AbstractConnection]
+# Bytes of one call. No part of a call may be longer than the server's proto-max-bulk-len, which is this unless it is set:
+# the server ends the connection of a client that sends more.
+MOST_BYTES = 512 * 1024 * 1024
 _MORE = object()  # the answer has not come whole yet
 
 
 class NotSent(theirs.ConnectionError):
     """There was no connection, so whatever was to be asked was not: trying again is safe for any call."""
+
+
+def too_long(size: int, most: int) -> Rejected:
+    return Rejected(f"{size:,} bytes in one call are more than this server takes ({most:,}: its proto-max-bulk-len)")
 
 
 class Line(asyncio.Protocol):
@@ -41,6 +49,7 @@ class Line(asyncio.Protocol):
         self._reader = Reader(
             protocolError=theirs.InvalidResponse, replyError=connection._parser.parse_error, notEnoughData=_MORE
         )
+        self.most = MOST_BYTES
         self._waiting: deque[tuple[asyncio.Future[Any], float]] = deque()
         self._transport: asyncio.WriteTransport = connection._writer.transport
         self._streams: asyncio.BaseProtocol = self._transport.get_protocol()
@@ -49,6 +58,8 @@ class Line(asyncio.Protocol):
 
     def ask(self, parts: tuple[Any, ...]) -> asyncio.Future[Any]:
         packed = pack_command(parts)
+        if len(packed) > self.most:
+            raise too_long(len(packed), self.most)
         answer = self._loop.create_future()
         self._waiting.append((answer, self._loop.time()))
         self._transport.write(packed)
@@ -102,6 +113,13 @@ class Wire:
         self._line: Line | None = None
         self._opening = asyncio.Lock()
         self._watch: asyncio.TimerHandle | None = None
+        self._most = MOST_BYTES
+
+    def limit(self, most: int) -> None:
+        """No call may be longer than so many bytes."""
+        self._most = most
+        if self._line is not None:
+            self._line.most = most
 
     def ask(self, *parts: Any) -> Awaitable[Any]:
         """The answer itself, on its way: no coroutine stands between it and whoever asks."""
@@ -119,6 +137,7 @@ class Wire:
         async with self._opening:
             if self._line is None:
                 self._line = Line(await self._connected(), self._lost)
+                self._line.most = self._most
 
     async def _connected(self) -> AbstractConnection:
         connection = self._connect()

@@ -1,5 +1,6 @@
 """Claiming, keeping and inheriting jobs."""
 
+import sqlite3
 from collections.abc import Sequence
 from typing import Any
 
@@ -40,8 +41,7 @@ def _claim_queue(tx: Tx, queue: str, limit: int, lease: Wait, worker: str, busy:
     while len(claims) < limit:
         if looked_at >= SCAN:
             return claims, True
-        want = min(limit - len(claims), SCAN)
-        rows = _from_json(tx.one("claimable", queue=queue, now=tx.now, limit=want))
+        want, rows = _claimable(tx, queue, min(limit - len(claims), SCAN))
         looked_at += len(rows)
         admitted = keys.admit(tx, queue, rows, busy)
         if admitted:
@@ -51,6 +51,17 @@ def _claim_queue(tx: Tx, queue: str, limit: int, lease: Wait, worker: str, busy:
         if len(rows) < want:
             break
     return claims, False
+
+
+def _claimable(tx: Tx, queue: str, want: int) -> tuple[int, list[Any]]:
+    """The first jobs of the line, and how many were asked for: fewer, when so many do not fit into one text."""
+    while True:
+        try:
+            return want, _from_json(tx.one("claimable", queue=queue, now=tx.now, limit=want))
+        except sqlite3.DataError:
+            if want <= 1:
+                raise
+            want //= 2
 
 
 def _again(tx: Tx, queues: list[str], *, look_for_due: bool) -> Wait | None:
@@ -95,7 +106,20 @@ def _held(asked: dict[tuple[int, int], str | None], claim: tuple[int, int]) -> H
 def reap(tx: Tx, limit: int, lease: Wait, worker: str) -> list[Claim]:
     keys.end_holds(tx, None)
     keys.mend(tx)
-    rows = _from_json(tx.one("expired", now=tx.now, limit=limit))
+    rows = _expired(tx, limit)
     if rows:
         tx.run("inherit", seqs=as_json(row[0] for row in rows), until=tx.now + lease, worker=worker)
     return [_as_claim(row, tx.now) for row in rows]
+
+
+def _expired(tx: Tx, limit: int) -> list[Any]:
+    """As many as fit into one text: the others are still there for the next reap."""
+    while True:
+        try:
+            rows: list[Any] = _from_json(tx.one("expired", now=tx.now, limit=limit))
+        except sqlite3.DataError:
+            if limit <= 1:
+                raise
+            limit //= 2
+        else:
+            return rows

@@ -6,13 +6,15 @@ import threading
 from pathlib import Path
 
 from mita import forks
-from mita.errors import MitaError, StoreError, UsageError
+from mita.errors import MitaError, Rejected, StoreError, UsageError
 
 OLDEST_SQLITE = (3, 35, 0)
 BUSY_TIMEOUT = 30.0  # seconds; with the fair lock only a stranger's transaction can make us wait
 CHECKPOINT_PAGES = 4000
+RESERVE = 16_384  # bytes of a row that are left for all but the arguments and the result of a job
 
 _PASSING = {"SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_FULL", "SQLITE_IOERR", "SQLITE_CANTOPEN", "SQLITE_PROTOCOL"}
+_REJECTED = {"SQLITE_TOOBIG", "SQLITE_CONSTRAINT", "SQLITE_MISMATCH"}  # for what was to be written, not for the file
 _REMEDIES = {
     "SQLITE_FULL": "Free some room: what was acknowledged is safe, and work goes on by itself",
     "SQLITE_CORRUPT": "Stop all workers, copy the file, and try `sqlite3 FILE .recover`, or restore a backup",
@@ -88,5 +90,12 @@ def translated(error: sqlite3.Error | OSError, path: Path) -> MitaError:
     if name == "SQLITE_NOTADB":
         return UsageError(f"{path} is not an SQLite database. Name another file, or move this one away")
     base = "_".join(name.split("_")[:2])
+    if base in _REJECTED:
+        return Rejected(f"{path}: {error} ({name})")
     remedy = f". {_REMEDIES[base]}" if base in _REMEDIES else ""
     return StoreError(f"{path}: {error} ({name or type(error).__name__}){remedy}", transient=base in _PASSING)
+
+
+def room(connection: sqlite3.Connection) -> int:
+    """How many bytes of a job a row has room for. A claim reads arguments as hexadecimal text, which is twice as long."""
+    return (connection.getlimit(sqlite3.SQLITE_LIMIT_LENGTH) - RESERVE) // 2

@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
-from mita.errors import StoreError
+from mita.errors import Rejected, StoreError
 
 from . import connection
 from .call import Call, answer
@@ -182,6 +182,10 @@ class Line:
             call.error = self._translated(error)
 
     def _translated(self, error: Exception) -> Exception:
+        if isinstance(
+            error, OverflowError | UnicodeEncodeError
+        ):  # the driver's words for a value that SQLite has no room for
+            return Rejected(f"{self._path}: {error}")
         if not isinstance(error, sqlite3.Error | OSError):
             return error
         ours = connection.translated(error, self._path)

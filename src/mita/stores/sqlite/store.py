@@ -19,8 +19,10 @@ from mita.ports.ear import EVERY, Ear, Told, Trail, follow, stop
 from mita.ports.ids import new_id
 from mita.ports.store import Can, Memo
 from mita.rules.names import check_namespace
+from mita.stores.shared.apart import settle_apart, turn_apart
+from mita.stores.shared.room import check_room
 
-from . import amend, care, claims, enqueue, looking, memos, repeats, settle, telling, timeline
+from . import amend, care, claims, connection, enqueue, looking, memos, repeats, settle, telling, timeline
 from .bell import Bell
 from .clock import FileClock
 from .line import Line
@@ -32,7 +34,7 @@ class SqliteStore:
     """`path` is the database file. Two threads of our own: one writes, one reads."""
 
     can = Can.OBEY_A_FAKE_CLOCK | Can.KEEP_EXACT_ORDER
-    room = None
+    room: int | None = None
 
     def __init__(self, path: Path, namespace: str = "mita", clock: Clock | None = None) -> None:
         self._path = path
@@ -47,6 +49,7 @@ class SqliteStore:
         self._read = Line(self._path, sql, FileClock(self._path, sql, self._clock), self._bell.ring, writes=False)
         try:
             await self.migrate()
+            self.room = await self._write.do(lambda tx: connection.room(tx.connection), durable=False)
         except BaseException:
             await self.close()
             raise
@@ -61,13 +64,17 @@ class SqliteStore:
     # ------------------------------------------------------------ jobs
 
     async def enqueue(self, jobs: Sequence[NewJob]) -> list[Receipt]:
+        check_room(jobs, self.room)
         return await self._write.do(lambda tx: enqueue.enqueue(tx, jobs)) if jobs else []
 
     async def claim(self, queues: Sequence[str], limit: int, lease: Wait, worker: str) -> Turn:
         return await self._write.do(lambda tx: claims.claim(tx, queues, limit, lease, worker), durable=False)
 
     async def settle(self, settlements: Sequence[Settlement]) -> list[bool]:
-        return await self._write.do(lambda tx: settle.settle(tx, settlements)) if settlements else []
+        return await settle_apart(self._settle, settlements) if settlements else []
+
+    async def _settle(self, settlements: Sequence[Settlement]) -> list[bool]:
+        return await self._write.do(lambda tx: settle.settle(tx, settlements))
 
     async def turn(
         self, settlements: Sequence[Settlement], queues: Sequence[str], limit: int, lease: Wait, worker: str
@@ -77,7 +84,12 @@ class SqliteStore:
             claimed = claims.claim(tx, queues, limit, lease, worker)
             return replace(claimed, took=took)
 
-        return await self._write.do(both, durable=bool(settlements))
+        return await turn_apart(
+            lambda: self._write.do(both, durable=bool(settlements)),
+            self._settle,
+            lambda: self.claim(queues, limit, lease, worker),
+            settlements,
+        )
 
     async def extend(self, claimed: Sequence[Claim], lease: Wait) -> list[Held]:
         return await self._write.do(lambda tx: claims.extend(tx, claimed, lease), durable=False) if claimed else []

@@ -8,8 +8,8 @@ from mita.rules.timeline import TIMELINE_LENGTH, told
 from .tx import Tx, as_json
 
 
-def note(tx: Tx, seq: int, kind: str, text: str, worker: str | None = None) -> None:
-    tx.run("note", job=seq, at=tx.now, kind=kind, note=text, worker=worker)
+def note(tx: Tx, seq: int, kind: str, text: str, worker: str | None = None, error: str = "") -> None:
+    tx.run("note", job=seq, at=tx.now, kind=kind, note=text, worker=worker, error=error)
     fold(tx, [seq])
 
 

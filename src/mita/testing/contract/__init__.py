@@ -1,7 +1,7 @@
 """The store contract as a test-suite: each module is one promise, each test a sentence.
 
 To run it over a store of your own, with pytest and pytest-asyncio (`asyncio_mode = "auto"`), write a `conftest.py`
-that gives three fixtures, and a test module that takes the tests in:
+that gives four fixtures, and a test module that takes the tests in:
 
     # conftest.py
     import pytest
@@ -26,6 +26,10 @@ that gives three fixtures, and a test module that takes the tests in:
         yield twin
         await twin.close()
 
+    @pytest.fixture
+    async def tight(store):             # one whose `room` is as small as its engine can make it;
+        return store                    # the same store, if it has no such limit
+
     # test_contract.py
     from mita.testing.contract import *
 
@@ -42,6 +46,7 @@ from . import (
     enqueue,
     holds,
     leases,
+    limits,
     locks,
     looking,
     memos,
@@ -76,6 +81,7 @@ PROMISES: tuple[ModuleType, ...] = (
     repeats,
     locks,
     memos,
+    limits,
     waking,
     telling,
 )

@@ -1,6 +1,9 @@
 """What happened to a job beyond the happy path."""
 
-from mita.model.outcome import Cancel, Move, Revive
+from typing import Any
+
+from mita.model.job import Claim, State
+from mita.model.outcome import Cancel, Counter, Move, Revive, Settlement, Verdict
 from mita.model.time import HOUR, NOW, When
 from mita.ports.store import Store
 from mita.rules.timeline import TIMELINE_LENGTH
@@ -124,3 +127,51 @@ async def test_a_story_of_many_runs_is_folded_too(store: Store) -> None:
     events = await store.timeline(old)
     assert len(events) == TIMELINE_LENGTH
     assert events[0].note == "3 earlier: 3 retried"
+
+
+async def test_a_failed_run_leaves_its_error_and_when_it_was_started(store: Store, clock: Ticker) -> None:
+    given: list[dict[str, Any]] = [{}, {"resource": "r"}, {"unique": "u"}]
+    for more in given:
+        claim = await running(store, worker="w9", **more)
+        await clock.tick(SHORT)
+        await settled(store, _failed(claim, State.QUEUED, "shop.Boom: naïve\n  at line 3"))
+        claim = await claim_one(store, worker="w7")
+        await settled(store, _failed(claim, State.FAILED, "shop.Boom: once more"))
+        first, last = await store.timeline(claim.id)
+        assert (first.error, first.worker, first.kind) == ("shop.Boom: naïve\n  at line 3", "w9", "queued")
+        assert first.started is not None
+        assert first.started + SHORT <= first.at
+        assert (last.error, last.worker, last.started) == ("shop.Boom: once more", "w7", claim.at)
+
+
+async def test_so_do_many_that_are_put_down_together(store: Store) -> None:
+    given = [await running(store) for _ in range(3)]
+    await settled(store, *[_failed(claim, State.QUEUED, f"Boom: {n}") for n, claim in enumerate(given)])
+    for n, claim in enumerate(given):
+        [line] = await store.timeline(claim.id)
+        assert (line.error, line.started) == (f"Boom: {n}", claim.at)
+
+
+async def test_a_line_of_anything_else_has_no_error(store: Store) -> None:
+    claim = await running(store)
+    await settled(store, move(claim))
+    [line] = await store.timeline(claim.id)
+    assert (line.error, line.started) == ("", None)
+
+
+async def test_errors_are_kept_as_long_as_their_lines(store: Store) -> None:
+    """I14"""
+    await put(store)
+    for n in range(TIMELINE_LENGTH + 2):
+        claim = await claim_one(store)
+        await settled(store, _failed(claim, State.QUEUED, f"Boom: {n}"))
+    folded, *kept = await store.timeline(claim.id)
+    assert (folded.kind, folded.error, folded.started) == ("folded", "", None)
+    assert [line.error for line in kept] == [f"Boom: {n}" for n in range(3, TIMELINE_LENGTH + 2)]
+
+
+def _failed(claim: Claim, state: State, error: str) -> Settlement:
+    verdict = Verdict(
+        state=state, when=NOW, counts=Counter.ATTEMPTS, error=error, keep=HOUR, event=state.value, note="n", failure=error
+    )
+    return Settlement(claim, verdict)

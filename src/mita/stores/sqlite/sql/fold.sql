@@ -11,8 +11,8 @@ with long as (
   join _mita_event as second on second.job = long.job and second.n = long.n + 1
 )
 update _mita_event as e
-set (kind, note, worker) = (
-  select 'folded', json_set(p.counts, '$.' || p.kind, coalesce(json_extract(p.counts, '$.' || p.kind), 0) + 1), null
+set (kind, note, worker, error, started) = (
+  select 'folded', json_set(p.counts, '$.' || p.kind, coalesce(json_extract(p.counts, '$.' || p.kind), 0) + 1), null, '', null
   from pair as p where p.job = e.job and p.n = e.n
 )
 where (e.job, e.n) in (select job, n from pair)

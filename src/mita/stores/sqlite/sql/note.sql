@@ -1,3 +1,5 @@
--- note: one line of a job's timeline.  In: job, at, kind, note, worker.
-insert into _mita_event (job, n, at, kind, note, worker)
-select :job, coalesce(max(n), 0) + 1, :at, :kind, :note, :worker from _mita_event where job = :job
+-- note: one line of a job's timeline.  In: job, at, kind, note, worker, error ('' for none).
+insert into _mita_event (job, n, at, kind, note, worker, error, started)
+select :job, coalesce(max(n), 0) + 1, :at, :kind, :note, :worker, :error,
+       case when :error <> '' then (select j.started from _mita_job as j where j.seq = :job) end
+from _mita_event where job = :job

@@ -166,8 +166,10 @@ local function fold(events)
   call('LPUSH', events, cmsgpack.pack({ second[1], 'folded', cjson.encode(counts), false }))
 end
 
-local function note(q, r, now, kind, text, worker)
-  local events = q.events .. r.id
-  if call('RPUSH', events, cmsgpack.pack({ now, kind, text, worker or false })) > TIMELINE then fold(events) end
+-- one line; of a failed run also the error, and when it was started
+local function note(q, r, now, kind, text, worker, failure)
+  local events, line = q.events .. r.id, { now, kind, text, worker or false }
+  if failure and failure ~= '' then line[5], line[6] = failure, r.started or false end
+  if call('RPUSH', events, cmsgpack.pack(line)) > TIMELINE then fold(events) end
   r.extras = true
 end

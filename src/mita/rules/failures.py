@@ -1,0 +1,23 @@
+"""What is kept of each attempt that failed: the error, cut, in the line that the timeline has of it.
+
+The timeline keeps `TIMELINE_LENGTH` lines of a job, so `LONGEST` bytes for each error bound what all of them take.
+"""
+
+import re
+
+from .text import shortened
+
+LONGEST = 1500  # bytes of one error: the 50 lines of a timeline keep 75 KB of them at most
+
+_TYPE = re.compile(r"[\w.<>]+")
+
+
+def failure(error: str) -> str:
+    """An error as its line in the timeline keeps it."""
+    return shortened(error, LONGEST)
+
+
+def type_of(error: str) -> str:
+    """The error's type with its module, as the first line of its text names it; a built-in type has no module."""
+    found = _TYPE.match(error)
+    return found[0] if found else ""

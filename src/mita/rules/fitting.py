@@ -1,0 +1,85 @@
+"""What is given up of a job that its store does not take whole, and in which order.
+
+Arguments and memos are never cut: another run needs them. Everything else is given up from the least useful on.
+
+*How a run ended* (`smaller`, when the store rejected a verdict): first the result, which ends the job as failed with the
+reason; then the texts are cut; then the job fails with nothing but the reason.
+
+*The story of a job* (`shorter`, where one limit holds for the whole record of a job): first the errors of earlier attempts,
+then the older lines of the timeline, which are counted by kind; then notes and the last error are cut.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from mita.model.job import State
+from mita.model.outcome import Counter, Event, Verdict
+from mita.model.time import Wait
+
+from .text import shortened, writable
+from .timeline import FOLDED, folded
+
+SHORT = 500  # bytes of a text that was cut
+SHORTEST = 200  # bytes of a text that was cut as far as it can be
+MARK = "Rejected: "
+
+
+def smaller(verdict: Verdict, reason: str, keep: Wait) -> Verdict | None:
+    """What to write instead of a verdict that the store rejected for this reason; None when there is nothing left to give
+    up. `keep` is how long failed jobs are kept."""
+    if verdict.result is not None and verdict.state is State.SUCCEEDED:
+        text = f"{MARK}the store did not take the result of {len(verdict.result):,} bytes ({reason})"
+        return _failed(f"{text}; store it elsewhere and return its name", keep, Counter.ATTEMPTS)
+    texts = (verdict.error or "", verdict.note, verdict.failure)
+    if any(_size(text) > SHORT for text in texts):
+        error = None if verdict.error is None else shortened(verdict.error, SHORT)
+        return replace(verdict, error=error, note=shortened(verdict.note, SHORTEST), failure="")
+    if verdict.state is State.FAILED and (verdict.error or "").startswith(MARK):
+        return None
+    return _failed(f"{MARK}the store did not take how the run ended ({reason})", keep, verdict.counts)
+
+
+def _failed(error: str, keep: Wait, counts: Counter | None) -> Verdict:
+    cut = shortened(writable(error), SHORT)
+    return Verdict(state=State.FAILED, counts=counts, error=cut, keep=keep, event="failed", note=shortened(cut, SHORTEST))
+
+
+class Story(NamedTuple):
+    """What a record tells of a job beside what another run needs."""
+
+    events: tuple[Event, ...]
+    error: str | None
+
+
+def shorter(events: Sequence[Event], error: str | None) -> Iterator[Story]:
+    """Ever shorter stories of a job, for a store to take the longest that fits."""
+    yield Story(_without_errors(events, but=3), error)
+    yield Story(_without_errors(events, but=0), error)
+    for lines, size in ((20, SHORT), (5, SHORTEST), (1, SHORTEST)):
+        cut = tuple(
+            event if event.kind == FOLDED else replace(event, note=shortened(event.note, size))
+            for event in _last(events, lines)
+        )
+        yield Story(_without_errors(cut, but=0), error if lines == 20 or error is None else shortened(error, size))
+
+
+def _without_errors(events: Sequence[Event], but: int) -> tuple[Event, ...]:
+    """Without the errors of earlier attempts, but for the last few."""
+    told = [at for at, event in enumerate(events) if event.error]
+    kept = set(told[-but:]) if but else set()
+    return tuple(event if at in kept or not event.error else replace(event, error="") for at, event in enumerate(events))
+
+
+def _last(events: Sequence[Event], lines: int) -> tuple[Event, ...]:
+    """The last lines; those before are counted by kind."""
+    left = tuple(events)
+    while len(left) > lines > 0 and len(left) > 1:
+        first, second, *rest = left
+        left = folded(first, second), *rest
+    return left
+
+
+def _size(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode())

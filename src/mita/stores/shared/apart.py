@@ -1,0 +1,71 @@
+"""What a store rejects together is written in halves: together it may be too much for one call, and one that cannot be
+written must not hold up the others."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeAlias
+
+from msgspec.structs import replace
+
+from mita.errors import Rejected
+from mita.model.job import NewJob, Receipt
+from mita.model.outcome import Settlement, Turn
+
+Enqueue: TypeAlias = Callable[[Sequence[NewJob]], Awaitable[list[Receipt]]]
+Settle: TypeAlias = Callable[[Sequence[Settlement]], Awaitable[list[bool]]]
+
+
+async def enqueue_apart(enqueue: Enqueue, jobs: Sequence[NewJob]) -> list[Receipt]:
+    """All together, or in halves, in their order. One that is rejected alone ends it."""
+    try:
+        return await enqueue(jobs)
+    except Rejected:
+        if len(jobs) <= 1:
+            raise
+    half = len(jobs) // 2
+    return [*await enqueue_apart(enqueue, jobs[:half]), *await enqueue_apart(enqueue, jobs[half:])]
+
+
+async def settle_apart(settle: Settle, settlements: Sequence[Settlement]) -> list[bool]:
+    """All together; what is rejected together is written in two halves, one after the other. `settle` writes all or nothing.
+    Raises `Rejected` with the answers when some are rejected alone as well."""
+    try:
+        return await settle(settlements)
+    except Rejected as error:
+        if len(settlements) <= 1:
+            raise Rejected(str(error), took=[False], rejected={0: str(error)}) from error
+    half = len(settlements) // 2
+    took: list[bool] = []
+    rejected: dict[int, str] = {}
+    for part in (settlements[:half], settlements[half:]):
+        start = len(took)
+        try:
+            took += await settle_apart(settle, part)
+        except Rejected as error:
+            took += error.took
+            rejected |= {start + at: why for at, why in error.rejected.items()}
+    if rejected:
+        raise named(took, rejected)
+    return took
+
+
+async def turn_apart(
+    turn: Callable[[], Awaitable[Turn]],
+    settle: Settle,
+    claim: Callable[[], Awaitable[Turn]],
+    settlements: Sequence[Settlement],
+) -> Turn:
+    """A turn; if it is rejected, the settlements are written apart and the claim comes after them. When one of them is
+    rejected alone, nothing is claimed: the caller must hear of it."""
+    try:
+        return await turn()
+    except Rejected:
+        if not settlements:
+            raise
+    took = await settle_apart(settle, settlements)
+    return replace(await claim(), took=took)
+
+
+def named(took: Sequence[bool], rejected: dict[int, str]) -> Rejected:
+    """The error for a batch of which these positions were rejected."""
+    first = rejected[min(rejected)]
+    return Rejected(f"{len(rejected)} of {len(took)} settlements were rejected: {first}", took=took, rejected=rejected)

@@ -1,0 +1,169 @@
+"""What is too large for the store: rejected by itself, in sight, and nothing else waits for it."""
+
+import pytest
+
+from mita.errors import Rejected, UsageError
+from mita.model.job import State
+from mita.model.outcome import Counter, Progress, Settlement, Verdict
+from mita.model.time import NOW
+from mita.ports.store import Memo, Store
+
+from .given import (
+    LONG,
+    QUEUE,
+    claim_one,
+    claimed_ids,
+    claims,
+    fail,
+    job,
+    jobs,
+    look,
+    put,
+    retry,
+    running,
+    settled,
+    state_of,
+    succeed,
+)
+
+MOST = 2_000_000  # bytes: a store with more room than this is not filled by a test
+
+
+def room_of(store: Store) -> int:
+    """How much a job may take. A store that takes anything has nothing to promise here."""
+    if store.room is None or store.room > MOST:
+        pytest.skip(f"{type(store).__name__} takes jobs of any size")
+    return store.room
+
+
+def too_large(store: Store) -> bytes:
+    return b"x" * (3 * room_of(store))
+
+
+async def rejected(store: Store, *settlements: Settlement) -> Rejected:
+    with pytest.raises(Rejected) as caught:
+        await store.settle(settlements)
+    assert not caught.value.transient
+    return caught.value
+
+
+async def test_a_result_that_is_too_large_is_rejected_and_the_others_are_settled(tight: Store) -> None:
+    """I12 I15"""
+    one, two, three, four = [await running(tight) for _ in range(4)]
+    error = await rejected(tight, succeed(one), succeed(two, too_large(tight)), fail(three), retry(four))
+    assert error.took == [True, False, True, True]
+    assert list(error.rejected) == [1]
+    states = [await state_of(tight, claim.id) for claim in (one, two, three, four)]
+    assert states == [State.SUCCEEDED, State.RUNNING, State.FAILED, State.QUEUED]
+    assert await tight.settle([fail(two, "TooLarge: no")]) == [True], "its claim still holds"
+
+
+async def test_so_it_is_among_jobs_with_keys(tight: Store) -> None:
+    """I5 I12"""
+    given = [await running(tight, resource=f"r{n}", unique=f"u{n}") for n in range(3)]
+    waiting = await put(tight, resource="r0")
+    assert await claimed_ids(tight) == []
+    large = too_large(tight)
+    error = await rejected(tight, *[succeed(claim, large if n == 1 else b"") for n, claim in enumerate(given)])
+    assert (error.took, list(error.rejected)) == ([True, False, True], [1])
+    assert await claimed_ids(tight) == [waiting], "the key of one that was settled is free"
+    await settled(tight, fail(given[1]))
+
+
+async def test_a_turn_with_a_rejected_settlement_claims_nothing(tight: Store) -> None:
+    """I1: nobody would hear of what it claimed."""
+    one, two = await running(tight), await running(tight)
+    id = await put(tight)
+    with pytest.raises(Rejected) as caught:
+        await tight.turn([succeed(one, too_large(tight)), succeed(two)], [QUEUE], 10, LONG, "w1")
+    assert (caught.value.took, list(caught.value.rejected)) == ([False, True], [0])
+    assert [await state_of(tight, each) for each in (one.id, two.id, id)] == [
+        State.RUNNING,
+        State.SUCCEEDED,
+        State.QUEUED,
+    ]
+    turn = await tight.turn([fail(one)], [QUEUE], 10, LONG, "w1")
+    assert (turn.took, [claim.id for claim in turn.claims]) == ([True], [id])
+
+
+async def test_results_that_are_too_much_together_are_all_settled(tight: Store) -> None:
+    given = [await running(tight) for _ in range(5)]
+    part = b"x" * (room_of(tight) // 2)
+    assert await tight.settle([succeed(claim, part) for claim in given]) == [True] * 5
+    assert {(await look(tight, claim.id)).result for claim in given} == {part}
+
+
+async def test_a_turn_with_results_that_are_too_much_together_claims_as_well(tight: Store) -> None:
+    given = [await running(tight) for _ in range(5)]
+    id = await put(tight)
+    part = b"x" * (room_of(tight) // 2)
+    turn = await tight.turn([succeed(claim, part) for claim in given], [QUEUE], 10, LONG, "w1")
+    assert (turn.took, [claim.id for claim in turn.claims]) == ([True] * 5, [id])
+
+
+async def test_arguments_that_are_too_large_are_refused_before_anything_is_stored(tight: Store) -> None:
+    """I15"""
+    large = job(task="heavy", payload=b"x" * (room_of(tight) + 1))
+    with pytest.raises(UsageError, match=r"heavy.*bytes.*store the data elsewhere"):
+        await tight.enqueue([job(), large])
+    assert sum(queue.ready for queue in await tight.queues()) == 0
+
+
+async def test_the_largest_arguments_that_are_taken_in_can_be_run(tight: Store) -> None:
+    """I1 I15"""
+    claim = await running(tight, payload=b"x" * room_of(tight))
+    await settled(tight, retry(claim))
+    claim = await claim_one(tight)
+    assert claim.payload == b"x" * room_of(tight)
+    await settled(tight, fail(claim))
+
+
+async def test_jobs_that_are_too_much_together_are_all_taken_in_and_handed_out(tight: Store) -> None:
+    """I1"""
+    given = jobs(6, payload=b"x" * (room_of(tight) // 2))
+    assert [receipt.created for receipt in await tight.enqueue(given)] == [True] * 6
+    found: list[str] = []
+    while some := await claims(tight, 10):
+        found += [claim.id for claim in some]
+    assert sorted(found) == sorted(one.id for one in given)
+
+
+async def test_a_value_that_is_too_large_to_be_remembered_is_rejected(tight: Store) -> None:
+    """I15: and nothing else of its job is touched."""
+    claim = await running(tight)
+    with pytest.raises(Rejected):
+        await tight.remember(Memo(claim=claim, name="large", value=too_large(tight)))
+    assert await tight.recall(claim, "large", shared=False) is None
+    assert await tight.remember(Memo(claim=claim, name="small", value=b"1")) == b"1"
+    await settled(tight, succeed(claim))
+
+
+async def test_however_much_happens_to_a_job_it_can_be_put_down(tight: Store) -> None:
+    """I12: its story is cut to what fits, and never what another run needs."""
+    payload, memo = b"x" * (room_of(tight) // 3), b"y" * (room_of(tight) // 3)
+    id = await put(tight, payload=payload, resource="r")
+    for n in range(12):
+        claim = await claim_one(tight)
+        await tight.remember(Memo(claim=claim, name="made", value=memo))
+        assert await tight.progress([Progress(claim, b"z" * 1000)]) == [True]
+        await settled(tight, Settlement(claim, _long(n)))
+    claim = await claim_one(tight)
+    assert (claim.payload, claim.attempts) == (payload, 12)
+    assert await tight.recall(claim, "made", shared=False) == memo
+    assert (await tight.timeline(id))[-1].kind == "retried"
+    assert (await tight.extend([claim], LONG))[0] == "held"
+    await settled(tight, fail(claim, "Boom: the end"))
+    assert (await look(tight, id)).error == "Boom: the end"
+
+
+def _long(n: int) -> Verdict:
+    text = f"Boom: {n} " + "é" * 3000
+    return Verdict(
+        state=State.QUEUED,
+        when=NOW,
+        counts=Counter.ATTEMPTS,
+        error=text,
+        event="retried",
+        note=text[:1000],
+        failure=text[:700],
+    )

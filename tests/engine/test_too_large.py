@@ -1,0 +1,235 @@
+"""A job that its store does not take whole ends in sight, and the jobs beside it do not notice."""
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator, Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from mita import Job, Mita, Retry
+from mita.engine.execution import Home
+from mita.stores.memory import MemoryStore
+from mita.stores.postgres import arrays
+from tests.contract.stores import tight_redis, tighten_sqlite
+from tests.stores.nats import servers as nats_servers
+from tests.stores.postgres import shared as postgres_servers
+from tests.stores.redis import servers as redis_servers
+
+from .conftest import until_state, working
+
+Tighten = Callable[[Path, pytest.MonkeyPatch], str]
+
+
+def _memory(_: Path, patch: pytest.MonkeyPatch) -> str:
+    patch.setattr("mita.stores.memory.MemoryStore", partial(MemoryStore, room=50_000))
+    return "memory://"
+
+
+def _sqlite(folder: Path, patch: pytest.MonkeyPatch) -> str:
+    tighten_sqlite(patch)
+    return f"sqlite:///{folder / 'jobs.db'}"
+
+
+def _postgres(_: Path, patch: pytest.MonkeyPatch) -> str:
+    patch.setattr(arrays, "LARGEST", 200_000)
+    return postgres_servers.fresh_url()
+
+
+def _redis(_: Path, __: pytest.MonkeyPatch) -> str:
+    return f"{tight_redis().url}?namespace={redis_servers.fresh_namespace()}"
+
+
+def _nats(_: Path, __: pytest.MonkeyPatch) -> str:
+    return f"{nats_servers.tight().url}?namespace=engine_{nats_servers.fresh_namespace()}"
+
+
+TIGHT: dict[str, Tighten] = {
+    "memory": _memory,
+    "sqlite": _sqlite,
+    "postgres": _postgres,
+    "redis": _redis,
+    "nats": _nats,
+}
+
+
+@pytest.fixture(params=TIGHT)
+async def app(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Mita]:
+    """Its store has little room for a job."""
+    app = Mita(TIGHT[request.param](tmp_path, monkeypatch), payload_limit=10_000_000)
+    yield app
+    await app.close()
+
+
+async def room(app: Mita) -> int:
+    store = await app._place.store()
+    assert store.room is not None
+    return store.room
+
+
+@pytest.fixture
+def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The worker does not look at the size of a result, so that it is the store that rejects it."""
+
+    def home(*args: Any) -> Home:
+        made = Home(*args)
+        made.room = None
+        return made
+
+    monkeypatch.setattr("mita.engine.crew.Home", home)
+
+
+async def succeeded(app: Mita, ids: list[str]) -> None:
+    """They ran once, and nothing happened to them."""
+    for id in ids:
+        record = await until_state(app, id, "succeeded")
+        assert (record.attempts, record.crashes, record.interruptions) == (0, 0, 0)
+        assert [line.kind for line in record.timeline] == ["created", "started", "succeeded"]
+
+
+@pytest.mark.usefixtures("unchecked")
+async def test_a_result_that_the_store_rejects_fails_its_job_and_no_other(app: Mita) -> None:
+    """I12 I15"""
+    size = 3 * await room(app)
+
+    @app.task
+    async def fat() -> str:
+        return "x" * size
+
+    @app.task
+    async def lean() -> str:
+        return "y"
+
+    before = [job.id for job in await app.enqueue_many([lean.call() for _ in range(5)])]
+    large = await fat.enqueue()
+    beside = [job.id for job in await app.enqueue_many([lean.call() for _ in range(5)])]
+    async with working(app, concurrency=20):
+        record = await until_state(app, large.id, "failed")
+        after = await lean.enqueue()
+        await succeeded(app, [*before, *beside, after.id])
+    assert "the store did not take the result of" in record.error
+    assert "store it elsewhere and return its name" in record.error
+    assert record.attempts == 1, "another run would give the same"
+    assert [line.kind for line in record.timeline] == ["created", "started", "failed"]
+
+
+async def test_memos_errors_and_a_result_that_are_too_much_together_end_their_job_and_no_other(app: Mita) -> None:
+    """I12 I15: each of them fits, and together they may not."""
+    most = await room(app)
+
+    @app.task(retry=Retry(max_retries=3, base=0))
+    async def fat(job: Job) -> str:
+        await job.once("first", lambda: "x" * (most // 2))
+        await job.progress(job.attempt, 4, "m" * 1000)
+        if job.attempt < 4:
+            raise ValueError("é" * 2000 + str(job.attempt))
+        return "y" * (most * 4 // 5)
+
+    @app.task
+    async def lean() -> None: ...
+
+    large = await fat.enqueue()
+    beside = [job.id for job in await app.enqueue_many([lean.call() for _ in range(20)])]
+    async with working(app, concurrency=20):
+        await succeeded(app, beside)
+        async with asyncio.timeout(20):
+            while (record := await app.get(large.id)) is None or record.state not in ("succeeded", "failed"):  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+        await succeeded(app, [(await lean.enqueue()).id])
+    if record.state == "failed":
+        assert "did not take the result" in (record.error or "")
+    assert (record.attempts, record.crashes) == (3 if record.state == "succeeded" else 4, 0)
+
+
+async def test_a_value_that_cannot_be_remembered_ends_its_job_and_is_made_once(app: Mita) -> None:
+    """I15: another run would do the work again, in vain."""
+    size = 3 * await room(app)
+    made = []
+
+    def large() -> str:
+        made.append(1)
+        return "x" * size
+
+    @app.task(retry=Retry(max_retries=3, base=0))
+    async def fat(job: Job) -> None:
+        await job.once("large", large)
+
+    async with working(app):
+        record = await until_state(app, (await fat.enqueue()).id, "failed")
+    assert record.error.startswith("mita.Rejected: ")
+    assert (record.attempts, len(made)) == (1, 1)
+
+
+# ---------------------------------------------------------------- a rule of the database
+
+
+def forbid_in_sqlite(url: str, id: str, what: str) -> None:
+    with sqlite3.connect(url.removeprefix("sqlite:///")) as database:
+        database.execute(
+            f"create trigger no before update on _mita_job when old.id = '{id}' and {what} "
+            "begin select raise(abort, 'a rule of the house'); end"
+        )
+    database.close()
+
+
+def forbid_in_postgres(url: str, id: str, what: str) -> None:
+    server, _, space = url.rpartition("&namespace=")
+    with psycopg.connect(server) as database:
+        database.execute(
+            f"create function {space}.no() returns trigger language plpgsql as "
+            "$$ begin raise exception 'a rule of the house'; end $$"
+        )
+        database.execute(
+            f"create trigger no before update on {space}._job for each row "
+            f"when (old.id::text = '{id}' and {what}) execute function {space}.no()"
+        )
+
+
+RULES: dict[str, tuple[Callable[[Path], str], Callable[[str, str, str], None]]] = {
+    "sqlite": (lambda folder: f"sqlite:///{folder / 'jobs.db'}", forbid_in_sqlite),
+    "postgres": (lambda _: postgres_servers.fresh_url(), forbid_in_postgres),
+}
+
+
+@pytest.mark.parametrize("store", RULES)
+async def test_what_a_rule_of_the_database_forbids_fails_its_job_and_no_other(store: str, tmp_path: Path) -> None:
+    make, forbid = RULES[store]
+    url = make(tmp_path)
+    app = Mita(url)
+
+    @app.task
+    async def work() -> str:
+        return "x"
+
+    jobs = [job.id for job in await app.enqueue_many([work.call() for _ in range(9)])]
+    forbid(url, jobs[4], "new.state = 'succeeded'")
+    async with working(app, concurrency=9):
+        record = await until_state(app, jobs[4], "failed")
+        await succeeded(app, [id for id in jobs if id != jobs[4]])
+    await app.close()
+    assert "a rule of the house" in record.error
+
+
+@pytest.mark.parametrize("store", RULES)
+async def test_a_job_that_cannot_be_put_down_at_all_holds_up_no_other(store: str, tmp_path: Path) -> None:
+    """It is left until its lease ends."""
+    make, forbid = RULES[store]
+    url = make(tmp_path)
+    app = Mita(url)
+
+    @app.task
+    async def work() -> str:
+        return "x"
+
+    jobs = [job.id for job in await app.enqueue_many([work.call() for _ in range(9)])]
+    forbid(url, jobs[4], "new.state <> 'running'")
+    async with working(app, concurrency=9):
+        await succeeded(app, [id for id in jobs if id != jobs[4]])
+        await succeeded(app, [(await work.enqueue()).id])
+        record = await app.get(jobs[4])
+    await app.close()
+    assert record is not None
+    assert record.state == "running"
