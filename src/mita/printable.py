@@ -1,7 +1,9 @@
-"""Text from jobs, made safe for a terminal, a log line and a JSON document. Pure, and the only place that does it."""
+"""Text from jobs, made safe for a terminal, a log, a JSON document and a shell. Pure, and the only place that does it."""
 
 import json
 import re
+import shlex
+from collections.abc import Iterable
 
 _BREAKS = re.compile(r"[ \t]*\n[ \t]*")
 
@@ -28,6 +30,17 @@ def printable_json(document: str) -> str:
     if document.isprintable():
         return document
     return "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in document)
+
+
+def shell_command(words: Iterable[str]) -> str:
+    """As it can be pasted into a shell. A word that is not printable is quoted as bash and zsh read it, `$'\\u001b'`."""
+    return " ".join(shlex.quote(word) if word.isprintable() else f"$'{''.join(map(_quoted, word))}'" for word in words)
+
+
+def _quoted(c: str) -> str:
+    if c in "\\'":
+        return f"\\{c}"
+    return c if c.isprintable() else f"\\U{ord(c):08x}"
 
 
 def _escaped(line: str) -> str:

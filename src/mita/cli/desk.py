@@ -11,6 +11,7 @@ from mita.errors import UsageError
 from mita.model.record import JobRecord
 from mita.model.view import JobFilter
 from mita.ports.store import Store
+from mita.rules.evidence import APP
 from mita.rules.show import as_datetime
 from mita.settings import StoreURL
 
@@ -54,6 +55,14 @@ class Desk:
         if len(found) > 1:
             raise UsageError(_which(given, found))
         return found[0].id if found else self._unknown(given)
+
+    def command(self, name: str, *words: str) -> tuple[str, ...]:
+        """The words of another command of `mita` that looks where this one does."""
+        options = self.options
+        app = [] if options.app is None or name == "worker" else ["--app", options.app]
+        url = [] if options.url is None else ["--url", options.url]
+        namespace = [] if options.namespace is None else ["--namespace", options.namespace]
+        return name, *(options.app or word if word == APP else word for word in words), *app, *url, *namespace
 
     async def short_ids(self, wanted: Collection[str], look_at: int) -> dict[str, str]:
         """As many digits of each id as `id_of` needs, for people. `look_at`: how many jobs to ask the store for. An id which

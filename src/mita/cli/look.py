@@ -3,7 +3,11 @@
 from datetime import datetime
 from typing import Any
 
+from msgspec.structs import replace
+
 from mita.model.record import WITHHELD, JobRecord, Shown
+from mita.printable import shell_command
+from mita.rules.evidence import Reason
 from mita.rules.failures import failure
 
 from .desk import Desk, at_desk
@@ -176,5 +180,15 @@ def _indented(text: str | None) -> list[str]:
 async def explain(desk: Desk) -> Report:
     id = await desk.id_of(desk.options.id)
     reasons = await desk.app.explain(id)
+    reasons = [_here(desk, reason) for reason in reasons]
     lines = [line for reason in reasons for line in (reason.text, reason.remedy and f"  → {reason.remedy}") if line]
     return Report({"id": id, "reasons": reasons}, *lines)
+
+
+def _here(desk: Desk, reason: Reason) -> Reason:
+    """With the command as this person has to type it, for the same app and the same store."""
+    if not reason.command:
+        return reason
+    command = desk.command(*reason.command)
+    advice = reason.remedy.removesuffix(shell_command(("mita", *reason.command)))
+    return replace(reason, remedy=advice + shell_command(("mita", *command)), command=command)

@@ -14,12 +14,14 @@ def length(between: timedelta) -> str:
 
 
 def brief(between: timedelta) -> str:
-    """In one unit, rounded down: `850 ms`, `4 s`, `3 m`, `2 d`."""
-    milliseconds = round(between.total_seconds() * SECOND)
+    """Within a tenth: `850 ms`, `4.2 s`, `12 s`, `3 m 20 s`, `25 m`, `1 h 59 m`, `12 d`."""
+    milliseconds = max(round(between.total_seconds() * SECOND), 0)
     for unit, name in ((DAY, "d"), (HOUR, "h"), (MINUTE, "m"), (SECOND, "s")):
-        if milliseconds >= unit:
+        if milliseconds >= 10 * unit:
             return f"{milliseconds // unit} {name}"
-    return f"{max(milliseconds, 0)} ms"
+        if milliseconds >= unit:
+            break
+    return span(milliseconds)
 
 
 def relative(moment: datetime | None, now: datetime) -> str:

@@ -8,6 +8,7 @@ from contextlib import suppress
 
 from mita.errors import StoreError
 from mita.ports.store import Store
+from mita.rules.show import times
 
 FIRST = 0.05
 LONGEST = 5.0
@@ -34,7 +35,7 @@ class Patience:
 
     def reset(self) -> None:
         if self._failures:
-            log.warning("can %s again after %d failed tries", self._what, self._failures)
+            log.warning("can %s again after %s", self._what, times(self._failures, "failed try", "failed tries"))
             self._failures = 0
 
 

@@ -10,8 +10,11 @@ from mita.model.outcome import Event
 from mita.model.policy import Retry
 from mita.model.time import Moment
 from mita.model.view import QueueView, ResourceView, WorkerView
+from mita.printable import shell_command
 
 from .show import clock, span
+
+APP = "MODULE:APP"
 
 
 class Code(StrEnum):
@@ -38,15 +41,25 @@ class Code(StrEnum):
 
 
 class Reason(Struct, frozen=True):
-    """One reason, in words; what can be done about it (empty: nothing needs to be); and what it rests on, for programs."""
+    """One reason, in words; what can be done about it (empty: nothing needs to be); and what it rests on, for programs.
+
+    Where a command helps, the remedy ends with it as it can be pasted, and `command` has its words without the first one,
+    `mita`. `APP` among them stands for the place of the app, `MODULE:APP`.
+    """
 
     code: Code
     text: str
     remedy: str = ""
     evidence: dict[str, Any] = {}
+    command: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.text} ({self.remedy})" if self.remedy else self.text
+
+
+def advise(advice: str, *command: str) -> dict[str, Any]:
+    """The remedy of a reason, and its command."""
+    return {"remedy": f"{advice}: {shell_command(('mita', *command))}", "command": command}
 
 
 class Evidence(Struct, frozen=True, kw_only=True):
@@ -67,6 +80,11 @@ class Evidence(Struct, frozen=True, kw_only=True):
     def paused(self) -> Moment | None:
         """Since when its queue is."""
         return next((view.paused for view in self.queues if view.name == self.job.queue), None)
+
+    @property
+    def knowing(self) -> list[WorkerView]:
+        """Workers of this queue that know its task."""
+        return [worker for worker in self.serving if self.job.task in worker.tasks]
 
     @property
     def serving(self) -> list[WorkerView]:

@@ -1,12 +1,13 @@
 """Why is this job not running? Pure: evidence in, reasons out, the weightiest first."""
 
 from collections.abc import Iterator
+from typing import Any
 
 from mita.model.job import Job, State
 from mita.model.outcome import BY_HANDLER, OUTSIDE, Event
 from mita.model.time import SECOND, Moment
 
-from .evidence import Code, Evidence, Reason
+from .evidence import APP, Code, Evidence, Reason, advise
 from .judge import first_line
 from .obstacles import clocks, hold, key, key_free, turn, way
 from .show import as_datetime, clock, span, times
@@ -39,14 +40,11 @@ def _running(evidence: Evidence) -> Iterator[Reason]:
     found = {"worker": job.worker, "since": _datetime(job.started), "attempt": job.attempts + 1}
     yield Reason(Code.RUNNING, text, evidence=found)
     if job.lease_until is not None and job.lease_until < now:
-        yield Reason(
-            Code.LEASE_OVER,
-            f"but its lease ran out {span(now - job.lease_until)} ago: that worker died or was cut off",
-            "any live worker takes it over at its next sweep"
-            if evidence.workers
-            else "no worker is alive to take it over: start one",
-            {"worker": job.worker, "lease_until": _datetime(job.lease_until), "live_workers": len(evidence.workers)},
-        )
+        text = f"but its lease ran out {span(now - job.lease_until)} ago: that worker died or was cut off"
+        found = {"worker": job.worker, "lease_until": _datetime(job.lease_until), "live_workers": len(evidence.workers)}
+        start = advise("no worker is alive to take it over; start one", "worker", APP)
+        helps = {"remedy": "any live worker takes it over at its next sweep"} if evidence.workers else start
+        yield Reason(Code.LEASE_OVER, text, evidence=found, **helps)
     yield from _timed_out(evidence)
     if job.asked:
         text = f"it was asked to {job.asked} while it ran; that takes effect when this run ends"
@@ -75,12 +73,17 @@ def _ended(evidence: Evidence) -> Iterator[Reason]:
             yield Reason(Code.SUCCEEDED, f"it succeeded{when}", evidence=finished)
         case State.CANCELLED:
             why = _why_cancelled(evidence)
-            yield Reason(Code.CANCELLED, f"it was cancelled{when}{why}", "`retry` runs it again", finished)
+            yield Reason(Code.CANCELLED, f"it was cancelled{when}{why}", evidence=finished, **_again(evidence))
         case _:
             error = f"; the last error was {first_line(job.error)}" if job.error else ""
             text = f"it is dead{_after_what(job)}{when}{error}"
             found = {**finished, "attempts": job.attempts, "crashes": job.crashes, "error": first_line(job.error or "")}
-            yield Reason(Code.FAILED, text, "mend the cause, then `retry` runs it again", found)
+            yield Reason(Code.FAILED, text, evidence=found, **_again(evidence, "correct the cause, then "))
+
+
+def _again(evidence: Evidence, first: str = "") -> dict[str, Any]:
+    """Not while another job has its unique key: it would be refused."""
+    return {} if evidence.twin is not None else advise(f"{first}run it again", "retry", evidence.job.id)
 
 
 def _twin(evidence: Evidence) -> Iterator[Reason]:
@@ -88,8 +91,8 @@ def _twin(evidence: Evidence) -> Iterator[Reason]:
     job = evidence.job
     if evidence.twin is not None:
         text = f"its unique key {job.unique!r} now belongs to job {evidence.twin}"
-        remedy = "look at that one; this one cannot be retried before it has ended"
-        yield Reason(Code.TWIN, text, remedy, {"unique": job.unique, "job": evidence.twin})
+        helps = advise("this one cannot be retried before that one has ended; look at that one", "show", evidence.twin)
+        yield Reason(Code.TWIN, text, evidence={"unique": job.unique, "job": evidence.twin}, **helps)
     elif job.unique is not None and job.finished is not None and job.finished + job.unique_for > evidence.now:
         until = job.finished + job.unique_for
         text = (
@@ -115,7 +118,9 @@ def _due(evidence: Evidence) -> Reason:
     because, words = _why_then(evidence)
     text = f"it is due in {span(job.due - now)} ({clock(job.due, now)}): {words}"
     found = {"due": as_datetime(job.due), "in_seconds": (job.due - now) / SECOND, "because": because}
-    return Reason(Code.DUE, text, "`reschedule` with after=0 runs it now", found)
+    unknown = job.stranded is not None or (evidence.serving and not evidence.knowing)  # now or later, none could run it
+    helps = {} if unknown else advise("make it due now", "reschedule", job.id, "--after", "0")
+    return Reason(Code.DUE, text, evidence=found, **helps)
 
 
 def _why_then(evidence: Evidence) -> tuple[str, str]:

@@ -1,13 +1,15 @@
 """What stands between a job and its start: its resource key, its queue, the workers and their clocks."""
 
 from collections.abc import Iterator
+from typing import Any
 
 from mita.model.job import State
 from mita.model.time import SECOND
 
-from .evidence import Code, Evidence, Reason
+from .evidence import APP, Code, Evidence, Reason, advise
 from .show import as_datetime, clock, span, times
 
+_MORE_THREADS = "32"  # twice the default; a worker does not say how many it has
 CLOCK_TOLERANCE = 5 * SECOND  # a worker's clock this far from the store's deserves a word
 
 # ---------------------------------------------------------------- its resource key
@@ -26,8 +28,8 @@ def key(evidence: Evidence) -> Iterator[Reason]:
     yield Reason(
         Code.KEY_HELD,
         f"key {job.resource!r} is held by job {first.id} on {evidence.worker(first.worker)}{held}{more}{_in_line(evidence)}",
-        f"it goes on when that job ends (`why {first.id}`); a higher limit= lets more jobs hold the key at once",
-        {**found, "worker": first.worker, "since": None if first.since is None else as_datetime(first.since)},
+        evidence={**found, "worker": first.worker, "since": None if first.since is None else as_datetime(first.since)},
+        **advise("it starts when that job ends (or give the task a higher limit=); ask about that job", "why", first.id),
     )
 
 
@@ -37,13 +39,15 @@ def hold(evidence: Evidence) -> Iterator[Reason]:
     if until is not None and until > max(now, job.due):
         text = f"key {job.resource!r} is on hold until {clock(until, now)}, in {span(until - now)}{_in_line(evidence)}"
         found = {"key": job.resource, "until": as_datetime(until), "ahead": _ahead(evidence)}
-        yield Reason(Code.KEY_UNAVAILABLE, text, f"`unhold {job.resource}` lets it go earlier", found)
+        helps = advise("end the hold now", "unhold", job.resource or "", "--queue", job.queue)
+        yield Reason(Code.KEY_UNAVAILABLE, text, evidence=found, **helps)
 
 
 def key_free(evidence: Evidence) -> Reason:
     key = evidence.job.resource
-    remedy = "nothing to do, with a live worker" if evidence.workers else "start a worker"
-    return Reason(Code.KEY_FREE, f"key {key!r} is free again: the next sweep of a worker wakes it", remedy, {"key": key})
+    helps = {} if evidence.workers else advise("start a worker", "worker", APP)
+    text = f"key {key!r} is free again: the next sweep of a worker wakes it"
+    return Reason(Code.KEY_FREE, text, evidence={"key": key}, **helps)
 
 
 def _ahead(evidence: Evidence) -> int:
@@ -64,37 +68,46 @@ def _in_line(evidence: Evidence) -> str:
 def way(evidence: Evidence) -> Iterator[Reason]:
     job, paused, serving = evidence.job, evidence.paused, evidence.serving
     if paused is not None:
-        text = f"queue {job.queue!r} is paused since {evidence.ago(paused)}"
-        yield Reason(Code.PAUSED, text, f"`resume {job.queue}`", {"queue": job.queue, "since": as_datetime(paused)})
+        text = f"queue {job.queue!r} has been paused since {evidence.ago(paused)}"
+        found = {"queue": job.queue, "since": as_datetime(paused)}
+        yield Reason(Code.PAUSED, text, evidence=found, **advise("let it go on", "resume", job.queue))
     if not evidence.workers:
-        yield Reason(Code.NO_WORKER, "no worker is alive", "start one", {"queue": job.queue, "served": []})
+        found = {"queue": job.queue, "served": []}
+        yield Reason(Code.NO_WORKER, "no worker is alive", evidence=found, **advise("start one", "worker", APP))
     elif not serving:
         others = sorted({queue for worker in evidence.workers for queue in worker.queues})
         text = f"no live worker serves queue {job.queue!r} (they serve {', '.join(others)})"
-        yield Reason(Code.NO_WORKER, text, f"start one for {job.queue!r}", {"queue": job.queue, "served": others})
-    elif not any(job.task in worker.tasks for worker in serving):
+        helps = advise(f"start one for {job.queue!r}", "worker", APP, "--queues", job.queue)
+        yield Reason(Code.NO_WORKER, text, evidence={"queue": job.queue, "served": others}, **helps)
+    elif not evidence.knowing:
         text = f"no live worker of queue {job.queue!r} knows the task {job.task!r}"
-        found = {"task": job.task, "workers": [worker.name for worker in serving]}
-        yield Reason(Code.TASK_UNKNOWN, text, "deploy the code that defines it, or mend the task's name", found)
+        knows = {"task": job.task, "workers": [worker.name for worker in serving]}
+        remedy = "deploy the code that defines it and restart the workers, or correct the task's name"
+        yield Reason(Code.TASK_UNKNOWN, text, remedy, knows)
 
 
 def turn(evidence: Evidence) -> Reason:
     """Nothing is wrong: it is due, and waits for its turn."""
     slots = sum(worker.slots for worker in evidence.serving)
-    line = f"{evidence.ahead} jobs ahead of it{_estimate(evidence)}" if evidence.ahead else "it is the next in line"
+    ahead = times(evidence.ahead or 0, "job")
+    line = f"{ahead} ahead of it{_estimate(evidence)}" if evidence.ahead else "it is the next in line"
     found = {"ahead": evidence.ahead or 0, "slots": slots, "rate": _rate(evidence), "since": as_datetime(evidence.job.due)}
     if evidence.full:
-        remedy = "more workers or a higher concurrency; a higher priority lets it go first"
-        return Reason(Code.BUSY, f"{_full(evidence, slots)}; {line}", remedy, found)
-    text = f"it is ready since {evidence.ago(evidence.job.due)}; {line}; a worker has room for it"
+        text, helps = _full(evidence, slots)
+        return Reason(Code.BUSY, f"{text}; {line}", evidence=found, **helps)
+    text = f"it has been ready since {evidence.ago(evidence.job.due)}; {line}; a worker has room for it"
     return Reason(Code.NEXT, text, evidence=found)
 
 
-def _full(evidence: Evidence, slots: int) -> str:
+def _full(evidence: Evidence, slots: int) -> tuple[str, dict[str, Any]]:
+    """What is used up, and how there can be more of it."""
     running = max(sum(view.running for view in evidence.queues), sum(worker.running for worker in evidence.serving))
     if running >= slots:
-        return f"all {slots} slots of its workers are busy"
-    return f"its workers are full: plain functions take all their threads, with {running} of {slots} slots busy"
+        text = "the only slot of its worker is busy" if slots == 1 else f"all {slots} slots of its workers are busy"
+        more = str(2 * max(worker.slots for worker in evidence.serving))
+        return text, advise("start another worker, or each with more slots", "worker", APP, "--concurrency", more)
+    text = f"its workers are full: plain functions take all their threads, with {running} of {slots} slots busy"
+    return text, advise("start another worker, or each with more threads", "worker", APP, "--threads", _MORE_THREADS)
 
 
 def _rate(evidence: Evidence) -> float:
