@@ -4,6 +4,7 @@ MitaError
     UsageError      the caller wrote something wrong; the message says what and how to mend it
     StoreError      the store could not; `.transient` says whether trying again may help
         Rejected    the store is there and does not take this: it is too large, or breaks a rule of its database
+        StoreAway   a handler waited for its store until its lease was over; its run is interrupted, not failed
     JobFailed       the job you waited for ended in the dead letters
     JobCancelled    the job you waited for was cancelled
     LeaseLost       this run no longer owns its job; whatever it does now is refused
@@ -38,6 +39,14 @@ class Rejected(StoreError):
         super().__init__(message, transient=False)
         self.took = list(took)
         self.rejected = dict(rejected or {})
+
+
+class StoreAway(StoreError):
+    """The store stayed unreachable for as long as a run's lease lasted. A run that ends with this was interrupted, and has
+    not failed."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, transient=True)
 
 
 class JobFailed(MitaError):

@@ -9,11 +9,11 @@ CHUNK_BYTES = 65_536
 
 
 class Proxy:
-    """Forwards every connection to `port` of this machine. It runs on a thread of its own; all methods may be called from
-    any other thread."""
+    """Forwards every connection to `target`: a port of this machine, or the path of a local socket. It runs on a thread of
+    its own; all methods may be called from any other thread."""
 
-    def __init__(self, port: int) -> None:
-        self._target = port
+    def __init__(self, target: int | str) -> None:
+        self._target = target
         self._delay_s = 0.0
         self._pipes: set[_Pipe] = set()
         self._loop = asyncio.new_event_loop()
@@ -34,6 +34,15 @@ class Proxy:
     def cut(self) -> None:
         """Close all connections that are open now, as a rebooting router does. New ones pass."""
         self._call(self._cut)
+
+    def down(self) -> None:
+        """Close all connections and refuse new ones, as a server that has stopped."""
+        self._call(self._server.close)
+        self.cut()
+
+    def up(self) -> None:
+        """Accept connections again, on the same port."""
+        asyncio.run_coroutine_threadsafe(self._listen(), self._loop).result(10)
 
     def black_hole(self) -> None:
         """Nothing passes any more on the connections that are open now, and neither side is told. New ones pass."""
@@ -60,12 +69,12 @@ class Proxy:
         asyncio.run_coroutine_threadsafe(done(), self._loop).result(10)
 
     async def _listen(self) -> None:
-        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", self.port)
         self.port = self._server.sockets[0].getsockname()[1]
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            far_reader, far_writer = await asyncio.open_connection("127.0.0.1", self._target)
+            far_reader, far_writer = await self._connect()
         except OSError:  # the server is down: the client sees a connection that closes at once
             writer.close()
             return
@@ -82,6 +91,11 @@ class Proxy:
         finally:
             pipe.close()
             self._pipes.discard(pipe)
+
+    async def _connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        if isinstance(self._target, str):
+            return await asyncio.open_unix_connection(self._target)
+        return await asyncio.open_connection("127.0.0.1", self._target)
 
     async def _forward(self, pipe: "_Pipe", reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:

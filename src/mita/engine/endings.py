@@ -11,9 +11,9 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from mita.errors import Rejected
+from mita.errors import LeaseLost, Rejected, StoreAway
 from mita.model.job import Claim
-from mita.model.outcome import Ending, Moved, Raised, Refused, TimedOut
+from mita.model.outcome import STORE_AWAY, Ending, Interrupted, Moved, Raised, Refused, TimedOut
 from mita.model.time import LONGEST, SECOND
 from mita.rules.options import options_of
 from mita.rules.text import writable
@@ -36,6 +36,10 @@ def ending_of(error: BaseException, task: Task[Any, Any], claim: Claim) -> Endin
             return Refused(error.when, "" if is_secret(task, claim) else error.reason)
         case Abort() | Rejected():  # what the store does not take it does not take from another run either
             return Raised(told(error, task, claim), final=True)
+        case LeaseLost():
+            return Interrupted(True, "its lease ran out")
+        case StoreAway():
+            return Interrupted(True, STORE_AWAY)
     if isinstance(error, task.final):
         return Raised(told(error, task, claim), final=True)
     return Raised(told(error, task, claim), wait=_own_wait(task, claim, error))

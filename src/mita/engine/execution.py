@@ -1,14 +1,17 @@
 """One run of one job: what it may do while it runs, and what may be done to it."""
 
 import asyncio
+import logging
+import math
 import threading
-from collections.abc import Callable, Coroutine
+import time
+from collections.abc import Awaitable, Callable, Coroutine
 from enum import Enum, auto
 from typing import Any, TypeAlias, TypeVar
 
 from msgspec import Struct
 
-from mita.errors import LeaseLost
+from mita.errors import LeaseLost, StoreAway, StoreError
 from mita.model.job import Claim
 from mita.model.outcome import Ending, Start
 from mita.model.time import Wait
@@ -17,12 +20,12 @@ from mita.rules.judge import Keep
 from mita.tasks import Task
 from mita.traces import tracer
 
+from .patience import delays
 from .reports import Reports
 
+log = logging.getLogger("mita.worker")
+
 T = TypeVar("T")
-
-
-LONGEST_LAST_WORD = 2.0  # seconds that a run waits for its last progress to be written
 
 
 class Stop(Enum):
@@ -32,6 +35,7 @@ class Stop(Enum):
     TIMED_OUT = auto()
     LOST = auto()
     SHUTDOWN = auto()
+    STORE_AWAY = auto()
 
 
 class Home:
@@ -70,6 +74,7 @@ class Execution(Struct, eq=False):
     reports: Reports | None = None  # few runs tell how far they have come
     start: Start | None = None  # until somebody was told of it
     timer: asyncio.TimerHandle | None = None  # its time-out, if it runs on a thread
+    asking: int = 0  # calls of the handler that wait for the store's answer
 
     @property
     def cancelled(self) -> bool:
@@ -78,7 +83,10 @@ class Execution(Struct, eq=False):
     def halt(self, why: Stop) -> None:
         """Tell the run to stop. A handler on a thread can only be told; it sees `job.cancelled`. A task that has not taken
         its first step must not be cancelled: it would end without a word. A run that goes on after its time-out can still
-        be cancelled, or told that the worker shuts down; it stays timed out in the latter case."""
+        be cancelled, or told that the worker shuts down; it stays timed out in the latter case. A time-out that finds the
+        run waiting for the store is not the handler's fault."""
+        if why is Stop.TIMED_OUT and self.asking:
+            why = Stop.STORE_AWAY
         if self.stop not in (None, Stop.TIMED_OUT):
             return
         if self.stop is None or why is Stop.CANCELLED:
@@ -93,43 +101,84 @@ class Execution(Struct, eq=False):
         self._owned()
         if self.reports is None:
             self.reports = Reports(self.claim, self.home.store)
+            if (self.claim.id, self.claim.token) in self.home.completed:
+                self.reports.hold()
         if not await self.reports.add(packed):
             self._lose()
 
+    async def flush_reports(self) -> None:
+        """Before the handler's own transaction settles the job: after that they would be stale."""
+        if self.reports is not None:
+            await self._within_lease(self.reports.flush())
+
     async def close_reports(self) -> None:
         """Before the run is put down: after that they would be stale. Its ending is known by now, so neither a store that
-        hangs nor a cancel, of ours or of the handler itself, may keep it from being put down."""
+        is unreachable for longer than the lease nor a cancel, of ours or of the handler itself, may keep it from being put
+        down."""
         if self.reports is None or self.settled or self.stop is Stop.LOST:
             return
         try:
-            async with asyncio.timeout(LONGEST_LAST_WORD):
-                await self.reports.close()
-        except (TimeoutError, asyncio.CancelledError):
+            await self._within_lease(self.reports.close())
+        except asyncio.CancelledError:
             return
 
     async def recall(self, name: str, shared: bool) -> bytes | None:
-        self._owned()
-        return await self.home.store.recall(self.claim, name, shared)
+        return await self._ask(lambda: self.home.store.recall(self.claim, name, shared))
 
     async def remember(self, name: str, value: bytes, keep: Wait | None) -> bytes | None:
-        self._owned()
-        return await self.home.store.remember(Memo(claim=self.claim, name=name, value=value, keep=keep))
+        memo = Memo(claim=self.claim, name=name, value=value, keep=keep)
+        return await self._ask(lambda: self.home.store.remember(memo))
 
     async def complete(self, connection: Any, result: bytes) -> None:
         self._owned()
         store = transactional(self.home.store)
+        await self.flush_reports()
         await store.complete_in(connection, self.claim, result, self.home.keep.succeeded)
         self.completed()
 
     def complete_sync(self, connection: Any, result: bytes) -> None:
         self._owned()
         store = transactional(self.home.store)
+        if self.reports is not None:
+            self.call(self.flush_reports())
         store.complete_in_sync(connection, self.claim, result, self.home.keep.succeeded)
         self.completed()
 
     def completed(self) -> None:
         """The handler settled its claim in a transaction of its own."""
         self.home.completed.add((self.claim.id, self.claim.token))
+        if self.reports is not None:
+            self.reports.hold()
+
+    async def _ask(self, ask: Callable[[], Awaitable[T]]) -> T:
+        """Call the store, and call it again while it is unreachable, for as long as the lease lasts that we have now."""
+        end = self.deadline
+        self.asking += 1
+        try:
+            for delay in delays():
+                self._owned()
+                try:
+                    return await ask()
+                except StoreError as error:
+                    if not error.transient or self.stop is not None:
+                        raise
+                    if time.monotonic() + delay >= end:
+                        text = f"job {self.claim.id} waited for its store until its lease was nearly over: {error}"
+                        raise StoreAway(text) from error
+                    log.debug("job %s waits for its store: %s", self.claim.id, error)
+                await asyncio.sleep(delay)
+        finally:
+            self.asking -= 1
+        raise AssertionError("the delays do not end")
+
+    async def _within_lease(self, writing: Coroutine[Any, Any, None]) -> None:
+        """Until it is done or the lease is over that we have now. A report that could not be written is said."""
+        left = self.deadline - time.monotonic()
+        try:
+            async with asyncio.timeout(left if left < math.inf else None):
+                await writing
+        except TimeoutError:
+            log.warning("the last progress of job %s could not be written: the store is unreachable", self.claim.id)
 
     def call(self, coro: Coroutine[Any, Any, T]) -> T:
         """From a handler's thread: run this on the worker's loop and wait for it."""

@@ -79,6 +79,10 @@ class Remember(Struct, frozen=True, tag=True):
     keep: Wait | None
 
 
+class Completing(Struct, frozen=True, tag=True):
+    """The handler is about to settle its job in a transaction of its own: write its progress first."""
+
+
 class Completed(Struct, frozen=True, tag=True):
     """The handler settled its claim in a transaction of its own."""
 
@@ -87,7 +91,7 @@ class Ended(Struct, frozen=True, tag=True):
     ending: Ending
 
 
-Question: TypeAlias = Report | Recall | Remember | Completed
+Question: TypeAlias = Report | Recall | Remember | Completing | Completed
 FromChild: TypeAlias = Ready | CannotStart | Question | Ended
 
 # ---------------------------------------------------------------- bytes

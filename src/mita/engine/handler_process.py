@@ -21,6 +21,7 @@ from .frames import (
     Answer,
     CannotStart,
     Completed,
+    Completing,
     Ended,
     FromChild,
     Halt,
@@ -205,6 +206,8 @@ async def _ask(question: Question, execution: Execution) -> bytes | None:
             return await execution.recall(name, shared)
         case Remember(name, value, keep):
             return await execution.remember(name, value, keep)
+        case Completing():
+            await execution.flush_reports()
         case Completed():
             execution.completed()
     return None

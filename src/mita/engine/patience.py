@@ -1,9 +1,10 @@
 """Waiting for a store that is away: 50, 100, 200, 400 ms … with jitter, up to a few seconds, for as long as it takes."""
 
 import asyncio
+import itertools
 import logging
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 
 from mita.errors import StoreError
@@ -12,8 +13,15 @@ from mita.rules.show import times
 
 FIRST = 0.05
 LONGEST = 5.0
+LONGEST_IN_A_RUN = 1.0  # between two tries that a handler waits for
 
 log = logging.getLogger("mita.worker")
+
+
+def delays() -> Iterator[float]:
+    """How long to wait before each next try of a call that a handler waits for."""
+    for failures in itertools.count():
+        yield min(FIRST * 2.0 ** min(failures, 20), LONGEST_IN_A_RUN) * (0.5 + random.random() / 2)
 
 
 class Patience:

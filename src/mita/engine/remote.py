@@ -21,6 +21,7 @@ from .frames import (
     HEAD,
     Answer,
     Completed,
+    Completing,
     Ended,
     FromChild,
     Halt,
@@ -135,6 +136,7 @@ class RemoteExecution(Execution):
     def complete_sync(self, connection: Any, result: bytes) -> None:
         assert isinstance(self.home, RemoteHome)  # noqa: S101
         store = transactional(self.home.open_store())
+        self._connection.ask(Completing())
         store.complete_in_sync(connection, self.claim, result, self.home.keep.succeeded)
         self._connection.ask(Completed())
 

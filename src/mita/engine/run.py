@@ -12,7 +12,7 @@ import msgspec
 
 from mita import traces
 from mita.errors import UsageError
-from mita.model.outcome import Ending, Interrupted, Lost, Raised, Returned, Stopped, TimedOut, Unreadable
+from mita.model.outcome import STORE_AWAY, Ending, Interrupted, Lost, Raised, Returned, Stopped, TimedOut, Unreadable
 from mita.rules.options import options_of
 from mita.tasks import Job, Reschedule
 
@@ -25,6 +25,7 @@ _STOPPED: dict[Stop, Ending] = {
     Stop.CANCELLED: Stopped(),
     Stop.LOST: Lost(),
     Stop.SHUTDOWN: Interrupted(started=True),
+    Stop.STORE_AWAY: Interrupted(True, STORE_AWAY),
 }
 _NOTHING = Returned(msgspec.msgpack.encode(None))  # what most handlers give back
 

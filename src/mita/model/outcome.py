@@ -46,10 +46,17 @@ class Refused(Struct, frozen=True, tag=True):
     reason: str = ""
 
 
+# why a run was interrupted
+SHUT_DOWN = "the worker shut down"
+STORE_AWAY = "the store was unreachable"
+
+
 class Interrupted(Struct, frozen=True, tag=True):
-    """The worker is going away. A job that had not `started` was only held for a moment: nothing is counted."""
+    """The worker is going away, or had no store for too long. A job that had not `started` was only held for a moment:
+    nothing is counted."""
 
     started: bool
+    reason: str = SHUT_DOWN
 
 
 class Lost(Struct, frozen=True, tag=True):

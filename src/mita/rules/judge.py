@@ -52,8 +52,8 @@ def judge(claim: Claim, ending: Ending, retry: Retry, keep: Keep, roll: float, g
             return _back(when, Counter.RESCHEDULES, "rescheduled", reason or BY_HANDLER)
         case Refused(when, reason):
             return _refused(claim, when, reason or "its resource is not available")
-        case Interrupted(started):
-            return _back(None, Counter.INTERRUPTIONS, "interrupted", "the worker shut down") if started else RELEASE
+        case Interrupted(started, reason):
+            return _back(None, Counter.INTERRUPTIONS, "interrupted", reason) if started else RELEASE
         case Lost():
             return _crash(claim, retry, keep, roll, "WorkerLost: the lease ran out; the worker died or was cut off")
         case Died(reason):

@@ -1,5 +1,6 @@
 """The app's side of your own transaction, with a real worker."""
 
+import asyncio
 from typing import Any
 
 import psycopg
@@ -91,3 +92,56 @@ async def test_other_stores_say_that_they_cannot() -> None:
     with pytest.raises(UsageError, match="only postgresql:// can"):
         await work.using(object()).enqueue()
     await app.close()
+
+
+async def test_the_last_progress_before_a_completion_is_kept(app: Mita) -> None:
+    @app.task
+    async def crawl(job: Job) -> str:
+        for page in range(1, 21):
+            await job.progress(page, 20)
+        async with await psycopg.AsyncConnection.connect(server("pg18").url()) as connection:
+            await job.complete_in(connection, "done")
+        return "done"
+
+    @app.task
+    def crawl_sync(job: Job) -> str:
+        for page in range(1, 21):
+            job.progress_sync(page, 20)
+        with psycopg.connect(server("pg18").url()) as connection:
+            job.complete_in_sync(connection, "done")
+        return "done"
+
+    async with working(app):
+        for task in (crawl, crawl_sync):
+            handle = await task.enqueue()
+            assert await handle.result(timeout=20) == "done"
+            record = await until_state(app, handle.id, "succeeded")
+            assert record.progress == (20, 20, "")
+
+
+async def test_progress_after_a_completion_waits_for_the_end_of_the_run(app: Mita) -> None:
+    """The handler's transaction has the job locked until it ends: a report that waited for it would wait for ever."""
+
+    @app.task(retry=Retry(max_retries=1, base=0.001))
+    async def crawl(job: Job) -> float | None:
+        if job.attempt > 1:
+            return job.checkpoint.done if job.checkpoint else None
+        async with await psycopg.AsyncConnection.connect(server("pg18").url()) as connection:
+            await job.complete_in(connection)
+            await job.progress(1, 2)
+            await job.progress(2, 2)
+            await connection.rollback()
+        raise ValueError("rolled back: so it is not done, and goes on where it was")
+
+    async with working(app):
+        assert await (await crawl.enqueue()).result(timeout=20) == 2
+
+
+async def test_a_store_that_is_closed_leaves_nothing_behind_on_the_loop(app: Mita) -> None:
+    """A loop that still reads from a closed socket fails the next connection that gets the same number."""
+    loop: Any = asyncio.get_running_loop()
+    before = set(loop._selector.get_map())
+    store = await app.open_store()
+    await store.wait(["default"], 0.01)
+    await store.close()
+    assert set(loop._selector.get_map()) == before

@@ -144,16 +144,20 @@ class Reading:
     def __init__(self, connection: Connection, come_in: Callable[[], None]) -> None:
         self._loop = asyncio.get_running_loop()
         self._pgconn, self._fd, self._come_in = connection.pgconn, connection.fileno(), come_in
+        self._reads = False
         self.lost: asyncio.Future[None] = self._loop.create_future()
 
     def __enter__(self) -> "Reading":
+        self._reads = True
         self._loop.add_reader(self._fd, self._read)
         self._read()  # what came while we were still connecting
         return self
 
     def __exit__(self, *ignored: object) -> None:
-        if not self.lost.done():
+        if self._reads:  # once: after that the number of the socket may be that of another connection
+            self._reads = False
             self._loop.remove_reader(self._fd)
+        if not self.lost.done():  # a task that waited for it and was cancelled has cancelled it as well
             self.lost.set_result(None)
 
     def _read(self) -> None:
@@ -190,8 +194,12 @@ class Voice:
 
     def say(self, channel: str, message: bytes) -> None:
         self._answered.clear()
-        self._pgconn.send_query(b'notify "%b", %b' % (channel.encode(), self._quoted(message)))
-        self._pgconn.flush()  # never more than one short message is under way: there is room for it
+        try:
+            self._pgconn.send_query(b'notify "%b", %b' % (channel.encode(), self._quoted(message)))
+            self._pgconn.flush()  # never more than one short message is under way: there is room for it
+        except psycopg.Error:  # libpq has closed the socket, and its number is soon that of another connection
+            self._reading.__exit__()
+            raise
 
     def _hear(self) -> None:
         """The answer says nothing: what matters is that it came."""
