@@ -1,7 +1,7 @@
 """Mita: a durable job queue in which when a job runs is first-class."""
 
 from mita.app import Mita
-from mita.client import Events
+from mita.client import Events, SyncEvents
 from mita.client.patterns import RepeatChoices as RepeatOptions
 from mita.client.repeats import Repeats
 from mita.client.within import Within as TransactionalSender
@@ -78,6 +78,7 @@ __all__ = [
     "Scheduler",
     "StoreError",
     "StoreURL",
+    "SyncEvents",
     "Task",
     "TaskOptions",
     "TimelineLine",

@@ -1,14 +1,14 @@
 """The app: tasks, a place for their jobs, workers to run them. The only module that has met both engine and stores."""
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager, nullcontext
+from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from datetime import timedelta
 from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Any, Self
 from weakref import WeakSet
 
-from mita.client import Client, Events, unknown_task
+from mita.client import Client, Events, SyncEvents, unknown_task
 from mita.engine.alone import LoneScheduler
 from mita.engine.importing import importable
 from mita.engine.opening import Serve
@@ -186,6 +186,10 @@ class Mita(Client):
         self._events.add(events)
         return events
 
+    def events_sync(self, queue: str | None = None, kinds: Iterable[str] | None = None) -> SyncEvents:
+        """`events`, from code that is not async: `for event in app.events_sync(): …`."""
+        return SyncEvents(self.events(queue, kinds), self._run_sync)
+
     def metrics(self, registry: "CollectorRegistry | None" = None) -> None:
         """Count what happens in this process from now on, for a Prometheus registry of yours (None: the usual one). A worker
         that is given an address does this by itself. Several apps may use one registry: it shows their sums. Needs the extra
@@ -241,6 +245,17 @@ class Mita(Client):
             other, self._place = self._place, before
             await self._leave(other)
 
+    @contextmanager
+    def using_sync(self, url: str, *, namespace: str | None = None, clock: Clock | None = None) -> Iterator[Self]:
+        """`using`, from code that is not async: `with app.using_sync("memory://"): …`."""
+        before, self._place = self._place, Place(StoreURL.parse(url, namespace), clock)
+        try:
+            yield self
+        finally:
+            other, self._place = self._place, before
+            if self._portal.open:
+                self._portal(self._leave_here(other))
+
     async def close(self) -> None:
         """Close what was opened for the running loop and for the `_sync` methods. The next use opens it again."""
         for events in list(self._events):
@@ -251,7 +266,7 @@ class Mita(Client):
             await asyncio.to_thread(self._portal.close)
 
     def close_sync(self) -> None:
-        """`close`, for programs that only used the `_sync` methods."""
+        """`close`, from code that is not async: it closes what the `_sync` methods opened."""
         self._portal.close()
 
     async def __aenter__(self) -> Self:
@@ -270,9 +285,13 @@ class Mita(Client):
         await self._reports.close()
         await self._place.close()
 
-    async def _leave(self, place: Place) -> None:
+    async def _leave_here(self, place: Place) -> None:
+        """Close what the running loop opened there."""
         await self._reports.close()
         await place.close()
+
+    async def _leave(self, place: Place) -> None:
+        await self._leave_here(place)
         if self._portal.open:
             await asyncio.to_thread(self._portal, place.close())
 

@@ -57,6 +57,7 @@ PROMISED = [
     "Scheduler",
     "StoreError",
     "StoreURL",
+    "SyncEvents",
     "Task",
     "TaskOptions",
     "TimelineLine",

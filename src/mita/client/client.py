@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Protocol, TypeVar, Unpack
+from typing import Any, TypeVar, Unpack
 
 from mita.errors import UsageError
 from mita.model.job import PRIORITIES, NewJob
@@ -23,6 +23,7 @@ from mita.rules.text import note
 from mita.rules.when import when
 from mita.tasks import Call, Handle, Task
 from mita.traces import sending, tracer
+from mita.twins import RunSync, sync_twin
 from mita.watch import Reports, Watch
 from mita.watch.notes import Amended, Enqueued
 
@@ -36,13 +37,6 @@ from .waiting import succeeded
 from .within import Within
 
 R = TypeVar("R")
-T = TypeVar("T")
-
-
-class RunSync(Protocol):
-    """Runs a coroutine to its end, from code that is not async."""
-
-    def __call__(self, coro: Coroutine[Any, Any, T], /) -> T: ...
 
 
 class Client:
@@ -66,7 +60,7 @@ class Client:
         self._keep = keep
         self._run_sync = run_sync
         self._reports = Reports(watch)
-        self.repeats = Repeats(open_store, tasks, self, self._reports)
+        self.repeats = Repeats(open_store, tasks, self, self._reports, run_sync)
 
     # ------------------------------------------------------------ enqueue
 
@@ -74,12 +68,17 @@ class Client:
         """Put one job into the store; the same as `task.enqueue(…)`, for a call that was made before."""
         return (await self.enqueue_many([call]))[0]
 
+    def enqueue_sync(self, call: Call[R]) -> Handle[R]:
+        """`enqueue`, from code that is not async."""
+        return self.enqueue_many_sync([call])[0]
+
     async def enqueue_many(self, calls: Iterable[Call[R]]) -> list[Handle[R]]:
         """Put many jobs into the store, 1,000 at a time and in their order. All are checked before the first is stored; if
         the store fails in the middle, nothing is sent after those that failed."""
         return await self.send(check_calls(calls, self._tasks))
 
     def enqueue_many_sync(self, calls: Iterable[Call[R]]) -> list[Handle[R]]:
+        """`enqueue_many`, from code that is not async."""
         return self.send_sync(check_calls(calls, self._tasks))
 
     def send(self, calls: Sequence[Call[Any]]) -> Coroutine[Any, Any, list[Handle[Any]]]:
@@ -93,6 +92,7 @@ class Client:
             return handles
 
     def send_sync(self, calls: Sequence[Call[Any]]) -> list[Handle[Any]]:
+        """`send`, from code that is not async."""
         with sending(calls) as trace:  # here, for the loop's own thread knows nothing of the caller's trace
             handles = self._run_sync(self._send(calls, trace.headers))
             trace.sent(handles)
@@ -124,15 +124,13 @@ class Client:
         [job] = await store.find([id])
         return None if job is None else job_record(job, await store.timeline(id), await store.now(), self._tasks)
 
-    def get_sync(self, id: str) -> JobRecord | None:
-        return self._run_sync(self.get(id))
+    get_sync = sync_twin(get)
 
     async def result(self, id: str, timeout: float | None = None) -> Any:
         """Wait for a job to end; see `Handle.result`."""
         return result(await succeeded(self._store, id, timeout), self._tasks)
 
-    def result_sync(self, id: str, timeout: float | None = None) -> Any:
-        return self._run_sync(self.result(id, timeout))
+    result_sync = sync_twin(result)
 
     async def jobs(
         self,
@@ -154,18 +152,26 @@ class Client:
         now = await store.now()
         return JobPage(tuple(job_record(job, (), now, self._tasks) for job in page.jobs), page.after)
 
+    jobs_sync = sync_twin(jobs)
+
     async def counts(self) -> dict[str, dict[str, int]]:
         """How many jobs stand where, by queue and state."""
         views = await (await self._store()).queues()
         return {view.name: {state.value: getattr(view, state) for state in Shown} for view in views}
 
+    counts_sync = sync_twin(counts)
+
     async def queues(self) -> list[QueueView]:
         """Counts, age of the oldest ready job, and pauses."""
         return await (await self._store()).queues()
 
+    queues_sync = sync_twin(queues)
+
     async def workers(self) -> list[WorkerView]:
         """The workers that are alive, as each last described itself."""
         return await (await self._store()).workers()
+
+    workers_sync = sync_twin(workers)
 
     async def resources(self, *, queue: str | None = None, key: str | None = None) -> list[ResourceView]:
         """The resource keys that are held, waited for or on hold: of one queue or of all, one key or all."""
@@ -175,9 +181,13 @@ class Client:
             check_key("resource", key)
         return await (await self._store()).resources(queue, key)
 
+    resources_sync = sync_twin(resources)
+
     async def explain(self, id: str) -> list[Reason]:
         """Why the job is not running: reasons in words, the weightiest first, with what to do about each."""
         return explain(await gather(await self._store(), id))
+
+    explain_sync = sync_twin(explain)
 
     # ------------------------------------------------------------ ask something of a job
 
@@ -188,30 +198,27 @@ class Client:
         (who wants it, and why) is kept in its timeline."""
         return await self._amend(id, Move(when(at=at, after=after), note(reason) or OUTSIDE))
 
-    def reschedule_sync(
-        self, id: str, *, at: datetime | None = None, after: float | timedelta | None = None, reason: str = ""
-    ) -> Answer:
-        return self._run_sync(self.reschedule(id, at=at, after=after, reason=reason))
+    reschedule_sync = sync_twin(reschedule)
 
     async def cancel(self, id: str, reason: str = "") -> Answer:
         """Do not run it any more; one that runs is told."""
         return await self._amend(id, Cancel(self._keep.failed, note(reason)))
 
-    def cancel_sync(self, id: str, reason: str = "") -> Answer:
-        return self._run_sync(self.cancel(id, reason))
+    cancel_sync = sync_twin(cancel)
 
     async def retry(self, id: str) -> Answer:
         """Run a failed or cancelled job again, with its counters at zero."""
         return await self._amend(id, Revive(NOW))
 
-    def retry_sync(self, id: str) -> Answer:
-        return self._run_sync(self.retry(id))
+    retry_sync = sync_twin(retry)
 
     async def prioritise(self, id: str, priority: int) -> Answer:
         """Another priority from now on."""
         if isinstance(priority, bool) or priority not in PRIORITIES:
             raise UsageError(f"priority={priority!r}: give a whole number from 0 to {PRIORITIES[-1]}; higher goes first")
         return await self._amend(id, Rank(priority))
+
+    prioritise_sync = sync_twin(prioritise)
 
     async def _amend(self, id: str, change: Change) -> Answer:
         store = await self._store()
@@ -227,8 +234,13 @@ class Client:
         """Start nothing more of these queues; what runs goes on."""
         await (await self._store()).pause(_names(queues))
 
+    pause_sync = sync_twin(pause)
+
     async def resume(self, *queues: str) -> None:
+        """Start jobs of these queues again."""
         await (await self._store()).resume(_names(queues))
+
+    resume_sync = sync_twin(resume)
 
     async def hold(
         self,
@@ -243,9 +255,14 @@ class Client:
         store = await self._store()
         await store.hold(await self._queues(store, queue), check_key("resource", key), moment)
 
+    hold_sync = sync_twin(hold)
+
     async def unhold(self, key: str, *, queue: str | None = None) -> None:
+        """End a hold: jobs with this resource key may start again."""
         store = await self._store()
         await store.hold(await self._queues(store, queue), check_key("resource", key), NOW)
+
+    unhold_sync = sync_twin(unhold)
 
     async def _queues(self, store: Store, queue: str | None) -> list[str]:
         """The one that was named; else all that ever had a job, and those of this app's tasks that will."""
@@ -260,6 +277,8 @@ class Client:
     ) -> RepeatRecord:
         """Make this job again and again: insert or edit the repeat of this key (None: one made of task and pattern)."""
         return await self.repeats.put(key, call, pattern, **choices)
+
+    repeat_sync = sync_twin(repeat)
 
 
 def _names(queues: tuple[str, ...]) -> list[str]:

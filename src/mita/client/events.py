@@ -1,7 +1,7 @@
 """What happens, in whatever process, as it happens."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
 from types import TracebackType
 from typing import Self
 
@@ -10,6 +10,7 @@ import msgspec
 from mita.model.event import Bunch, JobEvent, Kind
 from mita.ports.ear import Ear, Heard
 from mita.ports.store import Store
+from mita.twins import RunSync
 
 _read = msgspec.msgpack.Decoder(list[Bunch]).decode
 
@@ -82,6 +83,46 @@ class Events:
             for bunch in made:
                 if (wanted := bunch.only(self._kinds)) is not None:
                     yield wanted
+
+
+class SyncEvents:
+    """`for event in app.events_sync()`, from code that is not async. Listening begins with the first step of the loop;
+    `with app.events_sync() as events` begins before the block. `missed` counts what was lost."""
+
+    def __init__(self, events: Events, run_sync: RunSync) -> None:
+        self._events, self._run_sync = events, run_sync
+
+    @property
+    def missed(self) -> int:
+        return self._events.missed
+
+    def __enter__(self) -> Self:
+        self._run_sync(self._events.__aenter__())
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def __iter__(self) -> Iterator[JobEvent]:
+        steps = self._events.__aiter__()
+        try:
+            while (event := self._run_sync(_next(steps))) is not None:
+                yield event
+        finally:
+            self._run_sync(_closed(steps))
+
+    def close(self) -> None:
+        """Listen no more; a loop over this ends."""
+        self._run_sync(self._events.aclose())
+
+
+async def _next(steps: AsyncIterator[JobEvent]) -> JobEvent | None:
+    return await anext(steps, None)
+
+
+async def _closed(steps: AsyncIterator[JobEvent]) -> None:
+    if isinstance(steps, AsyncGenerator):
+        await steps.aclose()
 
 
 def _missed(queue: str, count: int) -> Bunch:

@@ -18,6 +18,7 @@ from mita.rules import fire, spec
 from mita.rules.show import as_datetime
 from mita.tasks import Call, Handle, Task
 from mita.tasks.handle import Tracker
+from mita.twins import RunSync, sync_twin
 from mita.watch import Reports
 from mita.watch.notes import Enqueued
 
@@ -47,9 +48,11 @@ class Repeats:
         tasks: Mapping[str, Task[Any, Any]],
         tracker: Tracker,
         reports: Reports,
+        run_sync: RunSync,
     ) -> None:
         self._store = open_store
         self._reports = reports
+        self._run_sync = run_sync
         self._tasks = tasks
         self._tracker = tracker
         self._declared: dict[str, Declared] = {}
@@ -91,6 +94,8 @@ class Repeats:
             except UsageError as error:
                 log.warning("a declared repeat was not put into the store: %s", error)
 
+    put_declared_sync = sync_twin(put_declared)
+
     async def put(
         self, key: str | None, call: Call[Any], pattern: Pattern, **choices: Unpack[RepeatChoices]
     ) -> RepeatRecord:
@@ -105,24 +110,38 @@ class Repeats:
             return repeat_record(stored)
         return repeat_record(await store.put_repeat(put))
 
+    put_sync = sync_twin(put)
+
     async def all(self) -> list[RepeatRecord]:
+        """Every repeat, by its key."""
         return [repeat_record(repeat) for repeat in await (await self._store()).list_repeats()]
 
+    all_sync = sync_twin(all)  # noqa: A003  (it is the method above)
+
     async def get(self, key: str) -> RepeatRecord | None:
+        """The repeat of this key; None when there is none."""
         found = await self._find(await self._store(), key)
         return None if found is None else repeat_record(found)
+
+    get_sync = sync_twin(get)
 
     async def remove(self, key: str) -> bool:
         """It makes no more jobs; those it made stay. False: there was none."""
         return (await (await self._store()).remove_repeats([key]))[0]
 
+    remove_sync = sync_twin(remove)
+
     async def pause(self, key: str) -> bool:
         """False: it was not active."""
         return (await (await self._store()).pause_repeats([key]))[0]
 
+    pause_sync = sync_twin(pause)
+
     async def resume(self, key: str) -> bool:
         """Go on; what was missed in the meantime is treated as `missed` says. False: it was not paused."""
         return (await (await self._store()).resume_repeats([key]))[0]
+
+    resume_sync = sync_twin(resume)
 
     async def trigger(self, key: str) -> Handle[Any]:
         """One job of this repeat now, beside its schedule: neither cursor nor count change."""
@@ -133,6 +152,8 @@ class Repeats:
         [receipt] = receipts = await store.enqueue([job])
         self._reports.tell(store, Enqueued([job], receipts, now))
         return Handle(receipt.id, receipt.created, self._tracker)
+
+    trigger_sync = sync_twin(trigger)
 
     async def preview(self, what: str | Pattern, n: int = 10) -> list[datetime]:
         """The next `n` fires of the repeat with this key, or of a pattern that starts now; in UTC."""
@@ -145,6 +166,8 @@ class Repeats:
         wanted = spec.unpack(repeat.spec)
         left = n if wanted.limit is None else min(n, max(0, wanted.limit - repeat.count))
         return [as_datetime(time) for time in fire.preview(wanted, repeat.cursor, left)]
+
+    preview_sync = sync_twin(preview)
 
     async def _known(self, store: Store, key: str) -> Repeat:
         if (found := await self._find(store, key)) is None:

@@ -38,7 +38,7 @@ class Within:
             return self._handles(jobs, await store.enqueue_in(self._connection, jobs), trace)
 
     def send_sync(self, calls: Sequence[Call[Any]]) -> list[Handle[Any]]:
-        """On the caller's own thread: that is where the connection may be used."""
+        """`send`, from code that is not async, on the caller's own thread: that is where the connection may be used."""
         store = transactional(self._open_sync())
         with sending(calls) as trace:
             jobs = new_jobs(calls, trace.headers)

@@ -14,6 +14,7 @@ from mita.settings import SchedulerSettings
 from mita.watch import Tell
 from mita.watch.notes import unheard
 
+from .blocking import run_until_stopped
 from .opening import Serve, opened
 from .patience import Patience
 from .scheduler import Scheduler
@@ -52,6 +53,10 @@ class LoneScheduler:
     def changes(self) -> tuple[int, int]:
         """How often it was given the lock, and how often it lost it."""
         return (0, 0) if self._scheduler is None else (self._scheduler.gained, self._scheduler.lost)
+
+    def run_sync(self) -> None:
+        """`run`, from code that is not async. On the main thread SIGTERM and Ctrl-C stop it."""
+        run_until_stopped(self.run, self.stop)
 
     async def run(self) -> None:
         async with AsyncExitStack() as stack:

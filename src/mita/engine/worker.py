@@ -20,6 +20,7 @@ from mita.settings import WorkerSettings
 from mita.tasks import Task
 from mita.watch import Tell
 
+from .blocking import run_until_stopped
 from .crew import Crew
 from .keeper import Keeper
 from .opening import Serve, opened
@@ -67,6 +68,10 @@ class Worker:
         if self._stopping.is_set():
             self._hurry.set()
         self._stopping.set()
+
+    def run_sync(self) -> None:
+        """`run`, from code that is not async. On the main thread SIGTERM and Ctrl-C stop it."""
+        run_until_stopped(self.run, self.stop)
 
     async def run(self) -> None:
         async with AsyncExitStack() as stack:

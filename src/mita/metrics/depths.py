@@ -9,10 +9,10 @@ from collections.abc import Awaitable, Callable, Hashable
 from msgspec import Struct
 
 from mita import forks
-from mita.client.client import RunSync
 from mita.errors import MitaError
 from mita.model.view import QueueView
 from mita.ports.store import Store
+from mita.twins import RunSync
 
 log = logging.getLogger("mita.metrics")
 

@@ -16,6 +16,7 @@ from mita.rules.names import check_key
 from mita.rules.show import as_datetime
 from mita.rules.text import note
 from mita.rules.when import wait
+from mita.twins import sync_twin
 
 from .results import Results
 from .stored import encode
@@ -109,8 +110,7 @@ class Job:
         await self._run.report(encode(reported))
         self._reported = reported
 
-    def progress_sync(self, done: float, total: float | None = None, message: str = "") -> None:
-        self._run.call(self.progress(done, total, message))
+    progress_sync = sync_twin(progress)
 
     @overload
     async def once(
@@ -153,6 +153,9 @@ class Job:
     def complete_in_sync(self, connection: Any, result: Any = None) -> None:
         """`complete_in` for a handler that is a plain function, on its own connection."""
         self._run.complete_sync(connection, encode(result))
+
+    def _run_sync(self, coro: Coroutine[Any, Any, T]) -> T:
+        return self._run.call(coro)
 
     async def _remember(self, name: str, packed: bytes, keep: Wait | None) -> bytes:
         stands = await self._run.remember(name, packed, keep)
