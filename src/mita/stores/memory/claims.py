@@ -7,7 +7,7 @@ from mita.model.outcome import Busy, Held, Turn
 from mita.model.time import HOUR, Moment, Wait
 
 from .index import place
-from .keys import end_holds, may_run, wake
+from .keys import end_holds, free_keys, may_run
 from .settling import finish
 from .state import Act, Record
 
@@ -111,8 +111,7 @@ def extend(act: Act, claim: Claim, lease: Wait) -> Held:
 def reap(act: Act, limit: int, lease: Wait, worker: str) -> list[Claim]:
     """The heir gets a token of its own, so that whatever the lost worker still says is refused."""
     end_holds(act)
-    for where in act.state.index.waited_for():
-        wake(act, where)
+    free_keys(act)
     claims = []
     for id in act.state.index.leases.until(act.now)[:limit]:
         record = act.state.records[id]

@@ -54,11 +54,11 @@ class Index:
             case State.RUNNING:
                 self.leases.remove((job.lease_until or 0, age, job.id))
                 if where:
-                    self._let_go(where, job.id)
+                    self.let_go(where, job.id)
             case _:
                 pass
 
-    def _let_go(self, where: Place, id: str) -> None:
+    def let_go(self, where: Place, id: str) -> None:
         self._holders[where].discard(id)
         if not self._holders[where]:
             del self._holders[where]

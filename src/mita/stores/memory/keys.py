@@ -50,14 +50,29 @@ def end_holds(act: Act, queues: Collection[str] | None = None) -> None:
             end_hold(act, where)
 
 
+def free_keys(act: Act) -> None:
+    """Take the keys from jobs that do not run, and wake those that wait for a free one."""
+    for where in act.state.index.held():
+        for id in [id for id in act.state.index.holders(where) if not _runs(act, id)]:
+            act.state.index.let_go(where, id)
+    for where in act.state.index.waited_for():
+        wake(act, where)
+
+
+def _runs(act: Act, id: str) -> bool:
+    record = act.state.records.get(id)
+    return record is not None and record.job.state is State.RUNNING
+
+
 def unique_holder(act: Act, queue: str, key: str | None) -> str | None:
-    """The id of the job that has this unique key."""
+    """The id of the job that has this unique key: a living one, or until its end one that has ended."""
     if key is None:
         return None
     reservation = act.state.unique.get((queue, key))
-    if reservation is None or (reservation.until is not None and reservation.until <= act.now):
+    if reservation is None:
         return None
-    return reservation.id
+    over = act.has_ended(reservation.id) if reservation.until is None else reservation.until <= act.now
+    return None if over else reservation.id
 
 
 def take_unique(act: Act, job: Job) -> None:

@@ -17,6 +17,7 @@ from mita.model.time import Moment, Wait
 from mita.model.view import WorkerView
 from mita.ports.clock import Clock
 from mita.ports.ear import Ear
+from mita.rules.states import TERMINAL
 from mita.rules.timeline import lengthened
 
 from .bell import Bell
@@ -119,6 +120,11 @@ class Act:
         """A line in the job's timeline."""
         started = record.job.started if error else None
         record.events = lengthened(record.events, Event(self.now, kind, note, worker, error, started))
+
+    def has_ended(self, id: str) -> bool:
+        """Whether a job is at its end, or gone."""
+        record = self.state.records.get(id)
+        return record is None or record.job.state in TERMINAL
 
     def held_by(self, claim: Claim) -> Record | None:
         """The job this claim still holds: the fence before everything that a run may write."""

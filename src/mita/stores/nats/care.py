@@ -11,11 +11,12 @@ from mita.rules.states import TERMINAL
 
 from . import indexes, waiters
 from .context import Context
-from .homes import TTL, seconds
+from .homes import ROLLUP, TTL, seconds
 from .messages import Out
 from .reads import Found
 from .records import Presence, Record, pack, read_record
 from .removal import remove
+from .sweep import give_up
 from .tx import Tx, transact
 
 LOOK_AT = 2000  # homes that a prune looks at, at the least: the server itself forgets what has expired, in time
@@ -52,12 +53,12 @@ async def beat(context: Context, worker: WorkerView, keep: Wait) -> Moment:
     await context.clock.refresh()
     now = context.clock.now()
     presence = Presence(replace(worker, seen=now), now + keep)
-    await context.wire.store([Out(context.subjects.worker(worker.id), pack(presence), TTL % seconds(keep))])
+    await context.wire.store([Out(context.subjects.worker(worker.id), pack(presence), ROLLUP + TTL % seconds(keep))])
     return now
 
 
 async def leave(context: Context, worker: str) -> None:
-    await context.wire.store([Out(context.subjects.worker(worker), b"", TTL % 1)])
+    await context.wire.store([Out(context.subjects.worker(worker), b"", ROLLUP + TTL % 1)])
 
 
 async def prune(context: Context, limit: int, most: int) -> int:
@@ -87,10 +88,9 @@ async def _ended(context: Context, limit: int, most: int) -> list[tuple[Record, 
     start, looked_at, left = context.nothing_ended_before, 0, 1
     while left and (looked_at < LOOK_AT or (ended and looked_at < most + limit and looked_at + left > most)):
         homes, left = await context.reader.slice(context.subjects.homes(), start, LOOK_AT)
-        for home in homes:
-            record = read_record(home.body)
-            if not record.gone and record.state in TERMINAL:
-                ended.append((record, home))
+        records = [(read_record(home.body), home) for home in homes]
+        ended += [(record, home) for record, home in records if not record.gone and record.state in TERMINAL]
+        await give_up(context, [record for record, _ in records])
         looked_at += len(homes)
         start = homes[-1].seq + 1 if homes else start
         if not ended:

@@ -22,7 +22,7 @@ from . import indexes, waiters
 from .batches import Batches
 from .context import Context
 from .errors import NoAnswer
-from .homes import EXPECT, Place, about_to_fire, locate
+from .homes import Place, about_to_fire, fenced, locate
 from .messages import Out
 from .portions import side_by_side
 from .pulls import Ticket, acknowledge
@@ -92,7 +92,7 @@ async def _take_plain(
     records = [running(ticket.record, now, lease, worker) for ticket in tickets]
     messages = [batches.message(batch, now + lease, homes)]
     messages += [
-        Out(home, pack(record), EXPECT % ticket.record.home)
+        Out(home, pack(record), fenced(ticket.record.home))
         for home, record, ticket in zip(homes, records, tickets, strict=True)
     ]
     try:
@@ -132,7 +132,7 @@ async def _look_again(
         seqs[at] = place.home_seq if place.record == records[at] else 0
     now = context.clock.now()
     valid = [at for at in doubtful if not seqs[at] and _stands(tickets[at], places[at], now)]
-    messages = [Out(homes[at], pack(records[at]), EXPECT % places[at].home_seq) for at in valid]
+    messages = [Out(homes[at], pack(records[at]), fenced(places[at].home_seq)) for at in valid]
     for at, seq in zip(valid, await context.wire.store(messages), strict=True):
         seqs[at] = seq
     orphans = any(place.record is not None and place.record.state is State.RUNNING for place in places.values())

@@ -1,5 +1,6 @@
 """What the verbs of one open store have in common."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Collection
 from typing import TypeAlias
 
@@ -13,6 +14,7 @@ from .wire import Wire
 
 HEADERS = 2048  # bytes of a message that are left for headers: they name two subjects at most
 KEYS = 2048  # bytes of a record that are left for the names and keys of a job
+STORED_WITHIN = 0.2  # seconds; a batch of a thousand messages takes a tenth of that
 Line: TypeAlias = tuple[str, int]  # queue and priority
 
 
@@ -25,6 +27,7 @@ class Context:
         self.wire = wire
         self.subjects = subjects
         self.clock = clock
+        self.replicated = replicated
         self.reader = Reader(wire, subjects.stream, subjects.anchor if replicated else None)
         self.bell = Bell(wire, subjects)
         self.fail_point: Callable[[str], Awaitable[None]] = _nothing  # tests die here, between two steps of a verb
@@ -44,8 +47,16 @@ class Context:
         """And how many of them its arguments, memos and result may take together. The rest is for the keys and the story."""
         return max(0, (self.most - KEYS) * 3 // 4)
 
+    async def catch_up(self) -> None:
+        """From here on reads show all that was written before this call, also where it was written together with something
+        that was read earlier. A replica may be behind, and a batch is not seen as a whole while it is being stored."""
+        await asyncio.sleep(STORED_WITHIN)
+        info = await self.wire.api(f"STREAM.INFO.{self.subjects.stream}")
+        self.wire.seen = max(self.wire.seen, info.get("state", {}).get("last_seq", 0))
+
     def ring(self, topics: Collection[str]) -> None:
         self.bell.ring(topics)
 
     def _note_return(self) -> None:
         self.returned = self.clock.now()
+        self.nothing_ended_before = 1  # a server that was restarted may have restored what was removed

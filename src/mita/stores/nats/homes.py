@@ -36,7 +36,8 @@ FORGET = 30  # seconds for which a forgotten job's home turns away its own late 
 SLACK = 2  # seconds by which the server forgets later than asked, so that a prune can count what it forgets
 EXPECT = b"Nats-Expected-Last-Subject-Sequence: %d\r\n"
 EXPECT_AT = EXPECT + b"Nats-Expected-Last-Subject-Sequence-Subject: %b\r\n"
-SCHEDULE = b"Nats-Schedule: @at %b\r\nNats-Schedule-Target: %b\r\nNats-Rollup: sub\r\n"
+ROLLUP = b"Nats-Rollup: sub\r\n"
+SCHEDULE = b"Nats-Schedule: @at %b\r\nNats-Schedule-Target: %b\r\n" + ROLLUP
 TTL = b"Nats-TTL: %ds\r\n"
 GONE = pack(Record("", "", "", State.CANCELLED, 0, 0, 0, b"", gone=True)), TTL % FORGET  # the home of a forgotten job
 
@@ -86,6 +87,19 @@ def home_message(context: Context, record: Record, now: Moment) -> tuple[bytes, 
             return GONE
         return fitted(record, most), TTL % (seconds(record.expires - now) + SLACK)
     return fitted(record, most), b""
+
+
+def fenced(seq: int, headers: bytes = b"") -> bytes:
+    """The headers of a message that replaces the one of this sequence on its subject (0: there is none), or is refused.
+
+    What it replaces is removed by a rollup, and not by a limit of one message per subject: the server writes a rollup to its
+    disk, but not what a limit removed. After a crash it would restore each message whose successor has been removed.
+
+    Not for tickets: with a rollup of one of them the server forgets to deliver others of its line again (2.15.1). They are
+    removed by an acknowledgement, or by their sequence."""
+    if not seq or ROLLUP in headers:
+        return headers + EXPECT % seq
+    return headers + ROLLUP + EXPECT % seq
 
 
 def fires(record: Record, now: Moment) -> Moment:

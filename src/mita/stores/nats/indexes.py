@@ -1,5 +1,6 @@
 """Changing a job together with what is known about it elsewhere: its resource key's line and its unique key."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from msgspec.structs import replace
@@ -8,7 +9,7 @@ from mita.model.job import State
 from mita.model.time import Wait
 from mita.rules.states import TERMINAL
 
-from .homes import TTL, Place, seconds
+from .homes import TTL, Place, locate, seconds
 from .records import (
     KeyRecord,
     QueueRecord,
@@ -59,7 +60,7 @@ async def key_of(tx: Tx, queue: str, key: str) -> KeyRecord:
     return read_key(body) if body else KeyRecord(queue, key)
 
 
-def _put_key(tx: Tx, record: KeyRecord) -> None:
+def put_key(tx: Tx, record: KeyRecord) -> None:
     subject = tx.context.subjects.key(record.queue, record.key)
     if record.holders or record.waiting > 0:
         tx.put(subject, pack(record))
@@ -79,7 +80,7 @@ async def _change_line(tx: Tx, old: Record, new: Record) -> None:
     if new.state is State.RUNNING:
         holders.append(new.id)
     waiting = key.waiting - (old.state is State.BLOCKED) + (new.state is State.BLOCKED)
-    _put_key(tx, replace(key, holders=tuple(holders), waiting=max(0, waiting)))
+    put_key(tx, replace(key, holders=tuple(holders), waiting=max(0, waiting)))
     await _change_waiter(tx, old, new)
 
 
@@ -110,13 +111,36 @@ async def may_run(tx: Tx, record: Record) -> bool:
 # ---------------------------------------------------------------- unique keys
 
 
+async def reservers(tx: Tx, records: Iterable[Record]) -> list[str]:
+    """The ids that the reservations of these jobs' unique keys name, whatever became of them since."""
+    keys = [(record.queue, record.unique) for record in records if record.unique is not None]
+    bodies = [await tx.body(tx.context.subjects.unique(queue, key)) for queue, key in keys]
+    return [read_reservation(body).id for body in bodies if body]
+
+
 async def reserved_for(tx: Tx, queue: str, key: str | None) -> str | None:
     """The id of the job that has this unique key."""
     if key is None:
         return None
     body = await tx.body(tx.context.subjects.unique(queue, key))
     held = read_reservation(body) if body else None
-    return None if held is None or (held.until is not None and held.until <= tx.now) else held.id
+    if held is None:
+        return None
+    over = await _has_ended(tx, held.id) if held.until is None else held.until <= tx.now
+    return None if over else held.id
+
+
+async def _has_ended(tx: Tx, id: str) -> bool:
+    """Whether a job is gone or at its end, so that a key it has not given back is free all the same. It is looked at twice
+    before that is believed: `Context.catch_up` says why."""
+    if _is_over(await tx.job(id)):
+        await tx.context.catch_up()
+        return _is_over((await locate(tx.context, [id]))[id])
+    return False
+
+
+def _is_over(place: Place) -> bool:
+    return place.record is None or place.record.state in TERMINAL
 
 
 async def reserve(tx: Tx, record: Record) -> None:

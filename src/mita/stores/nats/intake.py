@@ -103,7 +103,7 @@ async def _put_unique(tx: Tx, records: Sequence[Record]) -> dict[str, str]:
     """For each id the id of the job that has its key now."""
     subjects = tx.context.subjects
     await tx.see(subjects.unique(record.queue, record.unique or "") for record in records)
-    await tx.jobs(record.id for record in records)
+    await tx.jobs([*(record.id for record in records), *await indexes.reservers(tx, records)])
     holders = {}
     for record in records:
         holder = await indexes.reserved_for(tx, record.queue, record.unique)

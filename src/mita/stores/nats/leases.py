@@ -17,10 +17,10 @@ from mita.model.outcome import Held, Progress
 from mita.model.time import Moment, Wait
 from mita.ports.store import Memo
 
-from . import indexes, waiters
+from . import indexes
 from .batches import Batches
 from .context import Context
-from .homes import EXPECT, TTL, seconds
+from .homes import TTL, fenced, seconds
 from .messages import Out, size
 from .reads import Found
 from .records import (
@@ -32,13 +32,13 @@ from .records import (
     fitted,
     pack,
     read_claimed,
-    read_key,
     read_memo,
     read_queue,
     read_record,
 )
 from .removal import remove_left_tickets, remove_some_time
 from .settle import holds
+from .sweep import free_keys
 from .tx import Tx, transact
 from .walk import end_holds
 
@@ -101,7 +101,7 @@ async def _try_rewrite(
             continue
         seen.add(homes[at])
         edited = edit(record)
-        changed = Out(message.subject, fitted(edited, context.most), EXPECT % message.seq)
+        changed = Out(message.subject, fitted(edited, context.most), fenced(message.seq))
         if size(changed) <= context.wire.max_payload:  # unless that was made smaller since the job came
             results[at] = edited
             messages.append(changed)
@@ -122,7 +122,7 @@ def _is_held(record: Record, claim: Claim) -> bool:
 
 async def reap(context: Context, batches: Batches, limit: int, lease: Wait, worker: str) -> list[Claim]:
     await _end_holds(context)
-    await _wake_free_keys(context)
+    await free_keys(context)
     claims: list[Claim] = []
     for _ in range(TRIES):  # again as long as others take what we were about to
         overdue = (await _overdue(context))[: context.wire.names_in_one(limit - len(claims))]
@@ -153,7 +153,7 @@ async def _look_through(context: Context, listing: Found, now: Moment) -> list[t
     until = min(record.lease_until or 0 for record, _ in running)
     if until > now:
         left = Claimed(until, tuple(home.subject for _, home in running))
-        await context.wire.store([Out(listing.subject, pack(left), EXPECT % listing.seq)])
+        await context.wire.store([Out(listing.subject, pack(left), fenced(listing.seq))])
     most = context.most  # one that has become too large for the server stays as it is until its max_payload is raised again
     return [(record, home) for record, home in running if (record.lease_until or 0) <= now and len(home.body) <= most]
 
@@ -168,7 +168,7 @@ async def _inherit(
     batch = batches.new()
     heirs = [replace(record, token=record.token + 1, worker=worker, lease_until=now + lease) for record, _ in overdue]
     messages = [batches.message(batch, now + lease, [home.subject for _, home in overdue])]
-    messages += [Out(home.subject, pack(heir), EXPECT % home.seq) for heir, (_, home) in zip(heirs, overdue, strict=True)]
+    messages += [Out(home.subject, pack(heir), fenced(home.seq)) for heir, (_, home) in zip(heirs, overdue, strict=True)]
     index, *seqs = await context.wire.store(messages)
     claims = [
         as_claim(heir, now, Ref(home.subject, seq, batch, heir))
@@ -185,14 +185,6 @@ async def _end_holds(context: Context) -> None:
         record = read_queue(message.body)
         if any(until <= now for until in record.holds.values()):
             await end_holds(context, record.name)
-
-
-async def _wake_free_keys(context: Context) -> None:
-    """The net under a wake-up that was lost."""
-    for message in await context.reader.all(context.subjects.all("k")):
-        key = read_key(message.body) if message.body else None
-        if key is not None and key.waiting:
-            await transact(context, lambda tx, key=key: waiters.wake(tx, key.queue, key.key))  # type: ignore[misc]
 
 
 # ---------------------------------------------------------------- memos

@@ -89,7 +89,9 @@ class Reader:
         return found, _number(status, _PENDING) or 0
 
     async def all(self, subject: str) -> list[Found]:
-        return [found async for slice in self.scan(subject) for found in slice]
+        """One message for each subject: what a write replaces may be there for a moment beside it."""
+        newest = {found.subject: found async for slice in self.scan(subject) for found in slice}
+        return sorted(newest.values(), key=lambda found: found.seq)
 
     async def _ask(self, question: dict[str, Any]) -> tuple[list[Found], bytes]:
         """Nobody answers while a cluster chooses its leaders: a short silence is waited out."""

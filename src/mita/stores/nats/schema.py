@@ -15,13 +15,15 @@ from .wire import Wire
 
 OLDEST = (2, 12, 1)
 ADVISED = "2.12.12, or 2.14.3 and later"
-SCHEMA = "2"
+SCHEMA = "3"
+LIMITED = "2"  # the schema before: the server removed what was replaced by a limit of one message per subject
 ACK_WAIT = 5  # seconds; a ticket is in a worker's hands for milliseconds, so one that takes longer lost its worker
 NEEDED = ("allow_msg_schedules", "allow_msg_ttl", "allow_atomic", "allow_direct")
 
 
 def stream(subjects: Subjects, replicas: int) -> dict[str, Any]:
-    """One message for each subject; no age limit, no limits of size, nothing is ever refused for being new."""
+    """No age limit, no limits of size or number, nothing is ever refused for being new. That there is one message for each
+    subject is the work of whoever writes (`homes.fenced` says why)."""
     return {
         "name": subjects.stream,
         "description": "Mita jobs: managed by Mita, not to be edited by hand",
@@ -30,7 +32,7 @@ def stream(subjects: Subjects, replicas: int) -> dict[str, Any]:
         "storage": "file",
         "num_replicas": replicas,
         "discard": "old",
-        "max_msgs_per_subject": 1,
+        "max_msgs_per_subject": -1,
         "allow_msg_schedules": True,
         "allow_msg_ttl": True,
         "allow_atomic": True,
@@ -76,12 +78,18 @@ async def ensure(wire: Wire, subjects: Subjects, replicas: int) -> list[str]:
 async def _adopt(wire: Wire, subjects: Subjects, replicas: int, config: dict[str, Any], version: str) -> list[str]:
     _check(config, subjects, version)
     await wire.store([Out(subjects.anchor, b"", b"Nats-Expected-Last-Subject-Sequence: 0\r\n")])
-    if config.get("num_replicas") == replicas:
-        return []
-    changed = await wire.api(f"STREAM.UPDATE.{subjects.stream}", {**config, "num_replicas": replicas})
-    if problem := changed.get("error"):
-        raise refused(problem.get("err_code", 0), problem.get("description", ""))
-    return [f"replicas {replicas}"]
+    done = []
+    if config["metadata"]["mita"] == LIMITED:
+        config = {**config, "max_msgs_per_subject": -1, "metadata": {**config["metadata"], "mita": SCHEMA}}
+        done.append(f"schema {SCHEMA}")
+    if config.get("num_replicas") != replicas:
+        config = {**config, "num_replicas": replicas}
+        done.append(f"replicas {replicas}")
+    if done:
+        changed = await wire.api(f"STREAM.UPDATE.{subjects.stream}", config)
+        if problem := changed.get("error"):
+            raise refused(problem.get("err_code", 0), problem.get("description", ""))
+    return done
 
 
 def _check(config: dict[str, Any], subjects: Subjects, version: str) -> None:
@@ -94,11 +102,12 @@ def _check(config: dict[str, Any], subjects: Subjects, version: str) -> None:
         raise UsageError(
             f"the stream {subjects.stream!r} on this server is not Mita's: choose another ?namespace=, or remove the stream"
         )
-    if mark != SCHEMA:
+    if mark not in (LIMITED, SCHEMA):
         raise UsageError(
             f"the stream {subjects.stream!r} has schema {mark}, and this Mita knows {SCHEMA}: upgrade Mita everywhere"
         )
-    if missing or config.get("max_msgs_per_subject") != 1 or config.get("retention") != "workqueue":
+    limited = config.get("max_msgs_per_subject", -1) > 0 and mark == SCHEMA
+    if missing or limited or config.get("retention") != "workqueue":
         raise StoreError(f"the stream {subjects.stream!r} was changed by hand: {', '.join(missing) or 'its limits'}")
 
 

@@ -21,7 +21,7 @@ from mita.stores.shared.apart import named, settle_apart
 
 from . import indexes, waiters
 from .context import Context
-from .homes import EXPECT, GONE, Place, home_message, soon, ticket_message
+from .homes import GONE, Place, fenced, home_message, soon, ticket_message
 from .messages import Out, too_big
 from .portions import side_by_side
 from .records import Record, Ref, noted
@@ -32,7 +32,7 @@ TOGETHER = 150  # jobs with keys in one batch: each is up to six messages of the
 
 
 async def settle(context: Context, settlements: Sequence[Settlement]) -> list[bool]:
-    if in_doubt := [one.claim.id for one in settlements if one.claim.at <= context.returned]:
+    if in_doubt := [one.claim.id for one in settlements if _may_have_left_a_ticket(context, one)]:
         await remove_left_tickets(context, in_doubt)
     took = [False] * len(settlements)
     rejected: dict[int, str] = {}
@@ -55,6 +55,12 @@ async def settle(context: Context, settlements: Sequence[Settlement]) -> list[bo
     if rejected:
         raise named(took, rejected)
     return took
+
+
+def _may_have_left_a_ticket(context: Context, settlement: Settlement) -> bool:
+    """Whether the acknowledgement of its ticket may be lost: with our connection, or with the consumer's leader, of which we
+    hear nothing. The second matters only for a job that goes back to the queue: the home of one that ended stands for it."""
+    return settlement.claim.at <= context.returned or (context.replicated and settlement.verdict.state is State.QUEUED)
 
 
 def _meets(settlement: Settlement) -> tuple[str, ...]:
@@ -99,7 +105,7 @@ async def _settle_plain(
             if record.state is State.QUEUED:
                 back[at] = record
         sent.append(at)
-        messages.append(Out(ref.home, body, headers + EXPECT % ref.seq))
+        messages.append(Out(ref.home, body, fenced(ref.seq, headers)))
     seqs = dict(zip(sent, await context.wire.store(messages), strict=True))
     for at, seq in seqs.items():
         took[at] = seq > 0

@@ -81,6 +81,9 @@ class Subjects:
     def is_home(self, subject: str) -> bool:
         return subject.startswith(self._home)
 
+    def is_ticket(self, subject: str) -> bool:
+        return subject.startswith(self._ready)
+
     def consumer(self, queue: str, priority: int) -> str:
         return f"r-{token(queue)}-{priority}"
 

@@ -16,10 +16,11 @@ from mita.model.time import SECOND, Wait
 from mita.rules.states import TERMINAL
 
 from .context import Context
-from .homes import EXPECT, TTL, Place, about_to_fire, home_message, locate, soon, ticket_message
+from .homes import EXPECT, TTL, Place, about_to_fire, fenced, home_message, locate, soon, ticket_message
 from .messages import Out, too_big
 from .reads import Found
 from .records import Record
+from .removal import remove
 
 FIRES_WITHIN: Wait = 10 * SECOND  # else its server is in trouble, and whoever waits for it is told
 TRIES = 50
@@ -42,6 +43,7 @@ class Tx:
         self._put: dict[str, tuple[bytes, bytes]] = {}
         self._places: dict[str, Place] = {}
         self._tickets: dict[str, Record] = {}
+        self._left_tickets: list[int] = []  # sequences of those that the commit makes void
 
     # ------------------------------------------------------------ records
 
@@ -65,6 +67,11 @@ class Tx:
             return self._put[subject][0]
         await self.see([subject])
         return self._seen[subject].body
+
+    async def sequence(self, subject: str) -> int:
+        """The sequence of the message that was there when this transaction read it; 0: none."""
+        await self.see([subject])
+        return self._seen[subject].seq
 
     def put(self, subject: str, body: bytes, headers: bytes = b"") -> None:
         """Write there. The subject must have been read, or is new by its nature."""
@@ -99,14 +106,12 @@ class Tx:
         if len(body) > self.context.most:
             raise too_big(Out(place.home, body), self.context.wire.max_payload)
         self.put(place.home, body, headers)
-        ready = self.context.subjects.ready(record.queue, record.priority, record.id)
         self._tickets.pop(place.home, None)
         if record.state is State.QUEUED and soon(record, self.now):
             self._tickets[place.home] = record
-        if place.ticket and (record.state in TERMINAL or (record.state is State.QUEUED and ready != place.ticket)):
-            # It would come to life again when the home record is gone, or stand in two lines.
-            self._seen.setdefault(place.ticket, Found(place.ticket, place.ticket_seq, b""))
-            self.put(place.ticket, b"", TTL % 3600)
+        if place.ticket and (record.state in TERMINAL or record.state is State.QUEUED):
+            # It would count again once the home record is gone: ended and forgotten, or moved to the line by the server.
+            self._left_tickets.append(place.ticket_seq)
         place.record = None if record.gone else record
 
     # ------------------------------------------------------------ the end
@@ -116,9 +121,7 @@ class Tx:
         if not self._put:
             await self._ring()
             return True
-        messages = [
-            Out(subject, body, headers + EXPECT % self._expected(subject)) for subject, (body, headers) in self._put.items()
-        ]
+        messages = [Out(subject, body, self._headers(subject, headers)) for subject, (body, headers) in self._put.items()]
         if len(messages) == 1:
             [last] = await self.context.wire.store(messages)
         else:
@@ -128,12 +131,14 @@ class Tx:
         first = last - len(messages) + 1
         self.written = {message.subject: first + at for at, message in enumerate(messages)}
         await self._queue_up()
+        await remove(self.context, self._left_tickets)
         await self._ring()
         return True
 
-    def _expected(self, subject: str) -> int:
+    def _headers(self, subject: str, headers: bytes) -> bytes:
         seen = self._seen.get(subject)
-        return 0 if seen is None else seen.seq
+        seq = 0 if seen is None else seen.seq
+        return headers + EXPECT % seq if self.context.subjects.is_ticket(subject) else fenced(seq, headers)
 
     async def _queue_up(self) -> None:
         if not self._tickets:

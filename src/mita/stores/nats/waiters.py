@@ -25,16 +25,20 @@ IN_ONE_QUESTION = 500  # waiters: half of what the server gives in one answer, f
 async def line_of(tx: Tx, queue: str, key: str) -> list[Waiter]:
     """Who waits for a key, first in line first. Of a very long line only the head of its highest priority."""
     line = tx.context.subjects.waiters(queue, key)
-    exact = True
-    try:
-        found = tx.lines[line] if line in tx.lines else await tx.context.reader.last([line])
-    except TooMany:
-        found, exact = await _head_of_line(tx, queue, key), False
+    found, exact = (tx.lines[line], True) if line in tx.lines else await messages_of(tx, queue, key)
     bodies = {message.subject: message.body for message in found}
     bodies.update(tx.puts(line.removesuffix("*.*")))
     waiters = [read_waiter(body) for body in bodies.values() if body]
     waiters.sort(key=lambda one: (-one.priority, one.due, one.age) if exact else (-one.priority, 0, 0))
     return waiters
+
+
+async def messages_of(tx: Tx, queue: str, key: str) -> tuple[list[Found], bool]:
+    """A line as it is stored, and whether that is all of it."""
+    try:
+        return await tx.context.reader.last([tx.context.subjects.waiters(queue, key)]), True
+    except TooMany:
+        return await _head_of_line(tx, queue, key), False
 
 
 async def _head_of_line(tx: Tx, queue: str, key: str) -> list[Found]:

@@ -1,12 +1,28 @@
--- mend: end the holds that have run out, and wake who waits for a key that is free: the net under a lost wake-up.
+-- mend: end the holds that have run out, free the keys of jobs that do not run, and wake who waits for a key that is free.
+-- All that is only the net under a wake-up that was lost: every script leaves its keys in order.
 -- KEYS  1 root of the queue
 -- ARGV  1 now, '' to ask the server  2 channel of the bell
 -- include keys
 -- include record
 -- include places
 -- include resources
+local SOME = 100 -- of the keys that no job waits for: each sweep looks at others
 local now, q = clock(ARGV[1]), sound_lines(sound(queue_of(KEYS[1])))
+
+local function free(key)
+  local holders = q.holders .. key
+  for _, handle in ipairs(call('SMEMBERS', holders)) do
+    local r = load_handle(q, handle)
+    if not r or r.handle ~= handle or r.state ~= 'running' or r.resource ~= key then call('SREM', holders, handle) end
+  end
+  if call('EXISTS', holders) == 0 then call('SREM', q.held, key) end
+end
+
 end_holds(q, now)
-for _, key in ipairs(call('SMEMBERS', q.waited)) do wake(q, key, now, MOST) end
+for _, key in ipairs(call('SRANDMEMBER', q.held, SOME)) do free(key) end
+for _, key in ipairs(call('SMEMBERS', q.waited)) do
+  free(key)
+  wake(q, key, now, MOST)
+end
 ring(ARGV[2])
 return 0

@@ -63,13 +63,14 @@ local function stand(q, r)
   end
 end
 
--- The id of the job that has a unique key.
+-- The id of the job that has a unique key: a living one, or until its end one that has ended.
 local function unique_holder(q, key, now)
   local id = call('HGET', q.unique, key)
   if not id then return nil end
   local ends = call('ZSCORE', q.unique_ends, key)
-  if ends and tonumber(ends) <= now then return nil end
-  return id
+  if ends then return tonumber(ends) > now and id or nil end
+  local r = load(q, id)
+  return r and not ENDED[r.state] and id or nil
 end
 
 local function take_unique(q, key, id)

@@ -1,0 +1,3 @@
+"""Keys whose holder does not run, over a real server."""
+
+from tests.contract.orphans import *  # noqa: F403

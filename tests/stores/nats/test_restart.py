@@ -1,0 +1,310 @@
+"""What was removed stays removed when the server is killed and started again on the same directory: one server, and three.
+
+A server that is killed reads its messages from disk again. What it forgot without writing that down comes back.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import pytest
+from msgspec import Struct
+
+from mita.errors import StoreError
+from mita.model.job import Claim, State, WhenBusy
+from mita.model.outcome import Cancel, Counter, Settlement, Verdict
+from mita.model.repeat import Repeat
+from mita.model.time import MINUTE, When
+from mita.ports.store import Memo
+from mita.stores.nats import NatsStore, homes, schema, settle, sweep
+from mita.stores.nats.homes import GONE, TTL
+from mita.testing.contract.given import LONG, QUEUE, claimed_ids, fail, job, settled, succeed
+
+from .servers import Cluster, Server
+from .test_cluster import opened
+
+pytestmark = pytest.mark.timeout(300)
+WAIT = 60.0  # seconds at the most until something must have happened
+
+
+class Place(Struct):
+    """A store, and how to kill and start the servers that it is on."""
+
+    store: NatsStore
+    restart: Callable[[], None]
+    again: Callable[[], Awaitable[NatsStore]]
+
+
+@pytest.fixture(params=["one server", "three servers"])
+async def place(request: pytest.FixtureRequest) -> AsyncIterator[Place]:
+    servers = [Server()] if request.param == "one server" else Cluster().servers
+    for server in servers:
+        server.start()
+
+    async def again() -> NatsStore:
+        if len(servers) > 1:
+            cluster = Cluster.__new__(Cluster)
+            cluster.servers = servers
+            return await opened(cluster, "mita")
+        store = NatsStore(servers[0].url)
+        await store.open()
+        return store
+
+    def restart() -> None:
+        for server in servers:
+            server.kill()
+        for server in servers:
+            server.start()
+
+    place = Place(await again(), restart, again)
+    yield place
+    await place.store.close()
+    for server in servers:
+        server.remove()
+
+
+async def restarted(place: Place) -> NatsStore:
+    """The same store after a crash of its servers."""
+    await place.store.close()
+    place.restart()
+    place.store = await place.again()
+    return place.store
+
+
+async def until(condition: Callable[[], Awaitable[bool]]) -> None:
+    deadline = asyncio.get_running_loop().time() + WAIT
+    while not await _holds(condition):
+        assert asyncio.get_running_loop().time() < deadline, "it never came to this"
+        await asyncio.sleep(0.1)
+
+
+async def _holds(condition: Callable[[], Awaitable[bool]]) -> bool:
+    try:
+        return await condition()
+    except StoreError:  # a cluster that is choosing its leaders
+        return False
+
+
+async def next_claim(store: NatsStore) -> Claim:
+    """The next job there is. A line that chooses its leader gives nothing for a moment."""
+    found: list[Claim] = []
+
+    async def comes() -> bool:
+        found.extend((await store.claim([QUEUE], 1, LONG, "w1")).claims)
+        return bool(found)
+
+    await until(comes)
+    return found[0]
+
+
+async def enqueued(store: NatsStore, **more: Any) -> str:
+    """A new job; its id. A cluster that was just started may not answer at once."""
+    new = job(**more)
+
+    async def there() -> bool:
+        await store.enqueue([new])
+        return await store.find([new.id]) != [None]
+
+    await until(there)
+    return new.id
+
+
+async def started(store: NatsStore, **more: Any) -> Claim:
+    """A job that is being run."""
+    id = await enqueued(store, **more)
+    claim = await next_claim(store)
+    assert claim.id == id
+    return claim
+
+
+async def messages(store: NatsStore, *letters: str) -> list[str]:
+    """The subjects of these classes that have a message."""
+    return [found.subject for letter in letters for found in await store._in.reader.all(store._subjects.all(letter))]
+
+
+async def none_left(store: NatsStore, *letters: str) -> None:
+    async def empty() -> bool:
+        return not await messages(store, *letters)
+
+    await until(empty)
+
+
+@pytest.fixture
+def forgets_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A forgotten job's home is kept for a second."""
+    gone = GONE[0], TTL % 1
+    monkeypatch.setattr(homes, "GONE", gone)
+    monkeypatch.setattr(settle, "GONE", gone)
+
+
+# ---------------------------------------------------------------- tests
+
+
+async def test_keys_of_jobs_that_have_ended_are_free(place: Place) -> None:
+    """I1 I5 I12: jobs with resource keys and unique keys have run, then the server is killed, then one more job for each."""
+    keys = [f"account:{n}" for n in range(4)]
+    for key in keys:
+        await settled(place.store, succeed(await started(place.store, resource=key, unique=key)))
+    await none_left(place.store, "k", "u")
+    store = await restarted(place)
+    assert await messages(store, "k", "u") == []
+    again = [await enqueued(store, resource=key, unique=key) for key in keys]
+    assert {(await next_claim(store)).id for _ in again} == set(again)
+
+
+async def test_lines_at_keys_stay_as_they_were(place: Place) -> None:
+    """I9 I12: jobs have waited for a key, each for the one before."""
+    ids = [await enqueued(place.store, resource="a") for _ in range(5)]
+    for id in ids:
+        claim = await next_claim(place.store)
+        assert claim.id == id
+        assert await claimed_ids(place.store) == [], "the others are sent away from the key"
+        await settled(place.store, succeed(claim))
+    await none_left(place.store, "k", "b")
+    store = await restarted(place)
+    assert await messages(store, "k", "b") == []
+
+
+@pytest.mark.usefixtures("forgets_soon")
+async def test_forgotten_jobs_do_not_come_back(place: Place) -> None:
+    """I10 I13: of plain jobs, retried ones, and those whose progress was written."""
+    for n in range(6):
+        claim = await started(place.store)
+        if n % 2:
+            await place.store.extend([claim], LONG)
+        if n > 3:
+            again = Verdict(state=State.QUEUED, when=When(), counts=Counter.ATTEMPTS)
+            await settled(place.store, Settlement(claim, again))
+            claim = await next_claim(place.store)
+        await settled(place.store, succeed(claim, keep=0))
+    cancelled = await enqueued(place.store)
+    await place.store.amend([cancelled], Cancel(keep=0))
+    await none_left(place.store, "j")
+    store = await restarted(place)
+    assert await messages(store, "j", "c") == []
+    [queue] = await store.queues()
+    assert (queue.running, queue.ready, queue.scheduled) == (0, 0, 0)
+    assert await claimed_ids(store) == []
+
+
+async def test_pruned_jobs_do_not_come_back(place: Place) -> None:
+    """I13"""
+    for _ in range(5):
+        await settled(place.store, succeed(await started(place.store)))
+    assert await place.store.prune(10, 0) == 5
+    store = await restarted(place)
+    assert (await store.queues())[0].running == 0
+    assert await messages(store, "j") == []
+
+
+async def test_jobs_that_the_server_moved_to_the_line_leave_nothing_behind(place: Place) -> None:
+    """I4 I13: a retry at a later time is a schedule, which the server removes when it fires."""
+    claim = await started(place.store)
+    later = Verdict(state=State.QUEUED, when=When(600), counts=Counter.ATTEMPTS, event="retried")
+    await settled(place.store, Settlement(claim, later))
+
+    async def moved() -> bool:
+        return all(".j.r." in subject for subject in await messages(place.store, "j"))
+
+    await until(moved)
+    store = await restarted(place)
+    assert (await next_claim(store)).id == claim.id
+    [found] = await store.find([claim.id])
+    assert found is not None
+    assert (found.attempts, found.token) == (1, claim.token + 1)
+
+
+async def test_removed_repeats_do_not_come_back(place: Place) -> None:
+    """I7"""
+    repeat = Repeat(key="digest", spec=b"spec", cursor=0)
+    await place.store.put_repeat(repeat)
+    await place.store.pause_repeats(["digest"])
+    await place.store.resume_repeats(["digest"])
+    assert await place.store.remove_repeats(["digest"]) == [True]
+    await none_left(place.store, "e")
+    store = await restarted(place)
+    assert await store.list_repeats() == []
+
+
+async def test_locks_workers_memos_and_listings_do_not_come_back(place: Place) -> None:
+    store = place.store
+    for _ in range(2):
+        assert await store.lock("fires", "me", MINUTE)
+    await store.unlock("fires", "me")
+    claim = await started(store)
+    await store.remember(Memo(claim=claim, name="name", value=b"value", keep=1000))
+    await settled(store, fail(claim, keep=1000))
+    await none_left(store, "l", "g", "c")
+    store = await restarted(place)
+    assert await messages(store, "l", "g", "c") == []
+    assert await store.lock("fires", "another", MINUTE)
+
+
+# ---------------------------------------------------------------- what an older version left
+
+
+async def as_the_older_version_made_it(store: NatsStore) -> None:
+    config = {**schema.stream(store._subjects, 1), "max_msgs_per_subject": 1, "metadata": {"mita": "2"}}
+    for verb in ("DELETE", "CREATE"):
+        answer = await store._in.wire.api(f"STREAM.{verb}.{store._subjects.stream}", None if verb == "DELETE" else config)
+        assert "error" not in answer, answer
+
+
+@pytest.mark.usefixtures("forgets_soon")
+async def test_a_store_that_the_older_version_broke_heals(monkeypatch: pytest.MonkeyPatch) -> None:
+    """I1 I5 I12: its keys, unique keys and forgotten jobs come back with the crash; a sweep makes that good."""
+    server = Server().start()
+    store = NatsStore(server.url)
+    await store.open()
+    await as_the_older_version_made_it(store)
+    await enqueued(store, queue="other")  # something stays
+    keys = [f"account:{n}" for n in range(3)]
+    for key in keys:
+        await settled(store, succeed(await started(store, resource=key, unique=key)))
+    await settled(store, succeed(await started(store, resource="forgotten", unique="forgotten"), keep=0))
+    await none_left(store, "k", "u")
+    await until_shown(store, running=0, succeeded=3)
+    await store.close()
+    server.kill()
+    server.start()
+    store = NatsStore(server.url)
+    await store.open()  # the stream is brought up to date here
+    assert len(await messages(store, "k", "u")) == 8, "the older version's removals held: this test shows nothing"
+    await until_shown(store, running=1, succeeded=3)
+    again = [await enqueued(store, resource=key, unique=key) for key in keys]
+    assert await claimed_ids(store) == []
+    await store.reap(10, LONG, "sweeper")
+    assert sorted(await claimed_ids(store)) == sorted(again)
+    monkeypatch.setattr(sweep, "ABANDONED", -2 * LONG)
+    await store.prune(10, 10)
+    await until_shown(store, running=3, succeeded=3, failed=1)  # what no worker has is shown as failed
+    await enqueued(store, resource="forgotten", unique="forgotten")
+    assert len(await claimed_ids(store)) == 1
+    await store.close()
+    server.remove()
+
+
+async def until_shown(store: NatsStore, **counts: int) -> None:
+    """Until the queue shows these counts, and of the other states none."""
+
+    async def shown() -> bool:
+        [view] = [view for view in await store.queues() if view.name == QUEUE]
+        states = ("scheduled", "ready", "blocked", "running", "succeeded", "failed", "cancelled")
+        return {state: getattr(view, state) for state in states} == dict.fromkeys(states, 0) | counts
+
+    await until(shown)
+
+
+async def test_a_stream_of_the_older_version_is_brought_up_to_date() -> None:
+    server = Server().start()
+    store = NatsStore(server.url)
+    await store.open()
+    await as_the_older_version_made_it(store)
+    await store.close()
+    await store.open()
+    info = await store._in.wire.api(f"STREAM.INFO.{store._subjects.stream}")
+    assert (info["config"]["max_msgs_per_subject"], info["config"]["metadata"]["mita"]) == (-1, schema.SCHEMA)
+    assert await store.migrate() == []
+    assert (await enqueued(store, when_busy=WhenBusy.SKIP, resource="a")) in await claimed_ids(store)
+    await store.close()
+    server.remove()
