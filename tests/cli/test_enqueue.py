@@ -96,4 +96,4 @@ def test_what_does_not_fit_is_refused_and_nothing_is_stored(mita: Run, words: li
 
 def test_it_needs_to_know_whose_task_it_is(mita: Run) -> None:
     said = mita("enqueue", "greet", "Ada")
-    assert (said.code, "--app module:app" in said.err) == (2, True)
+    assert (said.code, "--app MODULE:APP" in said.err) == (2, True)

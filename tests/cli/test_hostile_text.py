@@ -300,14 +300,6 @@ def test_the_log_of_a_program_with_its_own_handlers_is_clean(tmp_path: Path) -> 
     assert "the task 'send' failed\nTraceback" in written
 
 
-def test_every_logger_is_clean() -> None:
-    from mita.ports.logs import LOGGERS
-
-    sources = (Path(sys.modules["mita"].__file__ or "").parent).rglob("*.py")
-    named = {name for source in sources for name in re.findall(r'getLogger\("(mita\.[^"]*)"\)', source.read_text())}
-    assert named <= set(LOGGERS), "name the new logger in ports/logs.py"
-
-
 def test_the_error_a_caller_sees_is_clean_and_keeps_the_text() -> None:
     error = JobFailed("1", HOSTILE)
     assert is_clean(str(error))

@@ -4,6 +4,7 @@ import asyncio
 import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
 import uuid
@@ -18,6 +19,7 @@ from mita.ports.ids import new_ids
 from mita.printable import shell_command
 
 from .conftest import Run
+from .processes import Running, wait_until
 from .test_screen import on_a_terminal
 
 Put = Callable[..., str]
@@ -228,6 +230,34 @@ def test_what_helps_can_be_pasted(project: Path, shell: Run, enqueue: Put) -> No
     dead = enqueue("charge", "1", "-5")
     shell("cancel", dead)
     assert commands_of(shell("why", dead).out) == [f"mita retry {dead}"]
+
+
+@pytest.mark.parametrize("command", [["jobs"], ["top", "--once"], ["queues"], ["doctor"], ["why", "{id}"], ["show", "{id}"]])
+def test_the_app_of_the_environment_is_looked_at(
+    mita: Run, enqueue: Put, monkeypatch: pytest.MonkeyPatch, command: list[str]
+) -> None:
+    id = enqueue("greet", "Ada", "--after", "1h")
+    monkeypatch.delenv("MITA_URL")
+    words = [word.format(id=id) for word in command]
+    nowhere = mita(*words)
+    assert (nowhere.code, "--app MODULE:APP ($MITA_APP) or --url ($MITA_URL)" in nowhere.err) == (3, True)
+    monkeypatch.setenv("MITA_APP", "shop:app")
+    assert mita(*words).code == 0
+    assert mita(*words, "--url", "sqlite:///elsewhere.db").code == 3, "what is said comes before what is set"
+    assert mita("enqueue", "greet", "Bo").code == 0
+    assert mita("why", id).out.count("mita worker shop:app") == 1
+
+
+def test_a_worker_takes_the_app_of_the_environment(project: Path, enqueue: Put, mita: Run) -> None:
+    id = enqueue("greet", "Ada")
+    worker = Running(MITA_APP="shop:app")
+    try:
+        wait_until(lambda: mita("show", id, "--json").data["job"]["state"] == "succeeded")
+    finally:
+        worker.signal(signal.SIGTERM)
+        assert worker.ended() == 0
+        worker.close()
+    assert "mita worker MODULE:APP, or set $MITA_APP" in mita("worker").err
 
 
 def test_a_command_can_be_pasted_whatever_is_in_its_words() -> None:

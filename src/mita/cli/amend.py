@@ -12,6 +12,7 @@ from mita.errors import UsageError
 from mita.model.outcome import Answer
 from mita.model.record import Shown
 
+from .answers import counted_in_words, in_words
 from .desk import Desk, at_desk
 from .exits import Exit, NotFound, Refused
 from .look import FILTERS, filters
@@ -22,16 +23,6 @@ from .words import counted
 
 PAGE = 1000
 TOGETHER = 250  # asked at once: a store writes calls that come together in one go
-
-_LIVE = "only what waits or runs can be asked; `mita retry` brings failed and cancelled jobs back"
-_DEAD = "only failed and cancelled jobs can be brought back"
-_SAYS = {
-    Answer.DONE: "done",
-    Answer.ASKED: "asked: it is running, and this takes effect when the run ends",
-    Answer.TOO_LATE: "too late: its state is {state}; {allowed}",
-    Answer.TAKEN: "not done: another job has its unique key now",
-    Answer.UNKNOWN: "not found: no such job is in the store",
-}
 
 
 def add(commands: Commands) -> None:
@@ -65,11 +56,11 @@ def _asker() -> str:
 async def move(desk: Desk) -> Report:
     options = desk.options
     at, after, reason = options.at, options.after, asked(options)
-    return await _each(desk, lambda job: desk.app.reschedule(job, at=at, after=after, reason=reason), _LIVE)
+    return await _each(desk, lambda job: desk.app.reschedule(job, at=at, after=after, reason=reason))
 
 
 async def stop(desk: Desk) -> Report:
-    return await _each(desk, lambda job: desk.app.cancel(job, asked(desk.options)), _LIVE)
+    return await _each(desk, lambda job: desk.app.cancel(job, asked(desk.options)))
 
 
 async def revive(desk: Desk) -> Report:
@@ -81,29 +72,26 @@ async def revive(desk: Desk) -> Report:
         return await _revive_all(desk)
     if chosen or not options.ids:
         raise UsageError("say which jobs: their ids, or --all, for example `mita retry --all --queue mail --error Timeout`")
-    return await _each(desk, desk.app.retry, _DEAD)
+    return await _each(desk, desk.app.retry)
 
 
 # ---------------------------------------------------------------- by id
 
 
-async def _each(desk: Desk, ask: Callable[[str], Awaitable[Answer]], allowed: str) -> Report:
-    """One answer for each id. One that is not there does not keep the others from being asked. `allowed`: which may be."""
+async def _each(desk: Desk, ask: Callable[[str], Awaitable[Answer]]) -> Report:
+    """One answer for each id. One that is not there does not keep the others from being asked."""
     answers = [await _answer(desk, given, ask) for given in dict.fromkeys(desk.options.ids)]
     if len(answers) == 1 and answers[0][1] is Answer.UNKNOWN:
         await desk.id_of(answers[0][0])
     went_well = all(answer in (Answer.DONE, Answer.ASKED) for _, answer in answers)
     data = {"answers": [{"id": id, "answer": answer.value} for id, answer in answers]}
-    lines = [f"{id}  {await _in_words(desk, id, answer, allowed)}" for id, answer in answers]
+    lines = [f"{id}  {await _in_words(desk, id, answer)}" for id, answer in answers]
     return Report(data, *lines, code=Exit.OK if went_well else Exit.FAILED)
 
 
-async def _in_words(desk: Desk, id: str, answer: Answer, allowed: str) -> str:
-    says = _SAYS[answer]
-    if answer is not Answer.TOO_LATE:
-        return says
-    now = await desk.app.get(id)
-    return says.format(state=now.state if now else "forgotten", allowed=allowed)
+async def _in_words(desk: Desk, id: str, answer: Answer) -> str:
+    now = await desk.app.get(id) if answer is Answer.TOO_LATE else None
+    return in_words(desk.options.command, answer, now.state.value if now else "no longer in the store")
 
 
 async def _answer(desk: Desk, given: str, ask: Callable[[str], Awaitable[Answer]]) -> tuple[str, Answer]:
@@ -127,14 +115,16 @@ async def _revive_all(desk: Desk) -> Report:
         _ask_first(desk, found, len(ids))
     answers = await _revive_these(desk, ids)
     data = {"matched": len(ids), "answers": answers, "dry_run": False}
-    lines = [f"{counted(n, 'job')} {answer}" for answer, n in answers.items()]
+    lines = [counted_in_words("retry", Answer(answer), n) for answer, n in answers.items()]
     code = Exit.OK if set(answers) <= {Answer.DONE.value} else Exit.FAILED
     return Report(data, *lines, code=code)
 
 
 def _ask_first(desk: Desk, found: str, n: int) -> None:
     if desk.screen.json or not desk.screen.asks:
-        raise UsageError(f"{found}, and nobody can be asked here: say --yes to retry them, or --dry-run to only count")
+        raise UsageError(
+            f"{found}, and there is no terminal to ask for confirmation: pass --yes to retry them, or --dry-run to count"
+        )
     if not desk.screen.confirm(f"{found}. Retry {'it' if n == 1 else 'them'}?"):
         raise Refused("nothing was done")
 

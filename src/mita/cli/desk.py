@@ -123,8 +123,8 @@ def _check_there(url: StoreURL) -> None:
     """Looking must not make a new, empty file in the wrong folder."""
     if url.scheme == "sqlite" and url.path.parent.is_dir() and not url.path.exists():
         raise NoStore(
-            f"there is no file {url.path.absolute()}, so no job was ever put there: say which store with --url "
-            "or $MITA_URL, or make this one with `mita migrate`"
+            f"there is no file {url.path.absolute()}, so no job was ever stored there: choose the store with "
+            "--app MODULE:APP ($MITA_APP) or --url ($MITA_URL), or make this one with `mita migrate`"
         )
 
 

@@ -42,7 +42,7 @@ def named_task(desk: Desk) -> tuple[Bound[..., Any], list[Any], dict[str, Any]]:
     """The task that was named, with what was said about its job, and its arguments by position and by name."""
     options = desk.options
     if options.app is None:
-        raise UsageError("which app's task is it? Say --app module:app, for example --app jobs:app")
+        raise UsageError("which app's task is it? Pass --app MODULE:APP, for example --app jobs:app, or set $MITA_APP")
     task = desk.app.find_task(options.task)
     packed = sys.stdin.read() if options.packed == "-" else options.packed
     return _chosen(task, options), *arguments(task, options.args, packed)

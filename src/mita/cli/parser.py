@@ -1,6 +1,7 @@
 """The grammar of the command line."""
 
 import argparse
+import os
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from typing import Any, NoReturn
@@ -65,7 +66,7 @@ class Commands:
             formatter_class=argparse.RawDescriptionHelpFormatter,
             epilog=EXIT_CODES,
         )
-        parser.set_defaults(run=run, rest=rest, parser=parser)
+        parser.set_defaults(run=run, rest=rest, parser=parser, takes_app=app)
         shared(parser, app=app)
         return parser
 
@@ -77,7 +78,9 @@ def shared(parser: argparse.ArgumentParser, *, app: bool) -> None:
     group.add_argument("--url", default=missing, help="the store (else the app's own, $MITA_URL, or sqlite:///mita.db)")
     group.add_argument("--namespace", default=missing, help="the name that several apps in one store tell apart")
     if app:
-        group.add_argument("--app", metavar="MODULE:APP", default=missing, help="use the store and the tasks of this app")
+        group.add_argument(
+            "--app", metavar="MODULE:APP", default=missing, help="use the store and the tasks of this app (else $MITA_APP)"
+        )
     group.add_argument("--json", action="store_true", default=missing, help="answer with one JSON document, errors too")
 
 
@@ -107,7 +110,14 @@ def read(parser: Parser, argv: Sequence[str]) -> argparse.Namespace:
     if extra:
         setattr(options, options.rest, [*getattr(options, options.rest), *extra])
     options.argv = tuple(argv)
+    if options.takes_app and options.app is None and options.url is None:
+        options.app = app_of_environment()
     return options
+
+
+def app_of_environment() -> str | None:
+    """What `$MITA_APP` names, for people who work on one app."""
+    return os.environ.get("MITA_APP") or None
 
 
 def time_options(parser: argparse.ArgumentParser, *, at: str = "--at", required: bool = False) -> Any:

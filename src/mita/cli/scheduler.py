@@ -7,7 +7,7 @@ import logging
 from .desk import placed, shown
 from .exits import Exit
 from .logs import LEVELS, write_logs
-from .parser import Commands
+from .parser import Commands, app_of_environment
 from .screen import Report, Screen
 from .signals import on_stop
 from .values import wait
@@ -22,7 +22,9 @@ the repeats that this app declares."""
 
 def add(commands: Commands) -> None:
     parser = commands.add("scheduler", schedule, "fire repeats until told to stop", about=_ABOUT, app=False)
-    parser.add_argument("target", metavar="MODULE:APP", nargs="?", help="where the app is, for example jobs:app")
+    parser.add_argument(
+        "target", metavar="MODULE:APP", nargs="?", help="where the app is, for example jobs:app (else $MITA_APP)"
+    )
     parser.add_argument(
         "--lock", type=wait, default=3.0, metavar="WAIT", help="for how long one of many fires for all; 0: each its own (3s)"
     )
@@ -39,7 +41,7 @@ def schedule(options: argparse.Namespace, screen: Screen) -> int:
 
 
 async def _serve(options: argparse.Namespace) -> None:
-    async with placed(options, options.target) as app:
+    async with placed(options, options.target or (None if options.url else app_of_environment())) as app:
         scheduler = app.scheduler(lock=options.lock, name=options.name, metrics=options.metrics)
         on_stop(scheduler.stop)
         log.info("scheduler %s (%s) fires the repeats of %s", scheduler.name, scheduler.id, shown(app.url))

@@ -18,7 +18,7 @@ from .desk import placed, shown
 from .exits import Exit, kind
 from .leaving import run_and_leave
 from .logs import LEVELS, write_logs
-from .parser import Commands
+from .parser import Commands, app_of_environment
 from .screen import Report, Screen, listed
 from .signals import leave_when_told_again, on_stop
 from .supervisor import HURRY, Supervisor
@@ -39,7 +39,9 @@ _DURABILITY = {
 
 def add(commands: Commands) -> None:
     parser = commands.add("worker", work, "run jobs until told to stop", about=_ABOUT, app=False)
-    parser.add_argument("target", metavar="MODULE:APP", help="where the app is, for example jobs:app")
+    parser.add_argument(
+        "target", metavar="MODULE:APP", nargs="?", help="where the app is, for example jobs:app (else $MITA_APP)"
+    )
     parser.add_argument("--queues", type=names, metavar="A,B", help="only these (else all there are)")
     parser.add_argument("--concurrency", type=count, default=100, metavar="N", help="jobs at once (100)")
     parser.add_argument("--threads", type=count, default=16, metavar="N", help="of them, handlers that are not async (16)")
@@ -68,6 +70,9 @@ def add(commands: Commands) -> None:
 
 
 def work(options: argparse.Namespace, screen: Screen) -> int:
+    options.target = options.target or app_of_environment()
+    if options.target is None:
+        raise UsageError("which app's jobs are to run? Name it: mita worker MODULE:APP, or set $MITA_APP")
     options.log_json = options.log_json or screen.json
     write_logs(options.log_level, as_json=options.log_json)
     if options.processes > 1 and options.lifeline is None:

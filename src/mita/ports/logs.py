@@ -5,7 +5,16 @@ from traceback import format_exception
 
 from mita.printable import printable, printable_lines
 
-LOGGERS = ("mita.worker", "mita.store", "mita.scheduler", "mita.repeats", "mita.events", "mita.metrics", "mita.cli")
+LOGGERS = (
+    "mita.worker",
+    "mita.store",
+    "mita.nats",
+    "mita.scheduler",
+    "mita.repeats",
+    "mita.events",
+    "mita.metrics",
+    "mita.cli",
+)
 
 
 class _Printable(logging.Filter):

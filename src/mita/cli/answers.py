@@ -1,0 +1,42 @@
+"""What became of a job that was asked something, in words."""
+
+from mita.model.outcome import Answer
+
+_LIVE = "only waiting and running jobs can be {done}; `mita retry` brings failed and cancelled jobs back"
+_DEAD = "only failed and cancelled jobs can be queued again"
+_DONE = {"reschedule": "rescheduled", "cancel": "cancelled", "retry": "queued again"}
+_ASKED = {
+    "reschedule": "it is running: it is rescheduled when this run ends",
+    "cancel": "it is running: its handler is told to stop, and it is cancelled when the run ends",
+    "retry": "it is running: it is queued again when this run ends",
+}
+
+
+def in_words(act: str, answer: Answer, state: str = "") -> str:
+    """`act` is the command, `state` that of the job where it was too late."""
+    match answer:
+        case Answer.DONE:
+            return _DONE[act]
+        case Answer.ASKED:
+            return _ASKED[act]
+        case Answer.TAKEN:
+            return f"not {_DONE[act]}: another job has its unique key now"
+        case Answer.UNKNOWN:
+            return "not found: no such job is in the store"
+    allowed = _DEAD if act == "retry" else _LIVE.format(done=_DONE[act])
+    return f"not {_DONE[act]}: it is {'already ' if state == _DONE[act] else ''}{state}; {allowed}"
+
+
+def counted_in_words(act: str, answer: Answer, n: int) -> str:
+    """Of many at once: `3 jobs queued again`."""
+    jobs = f"{n:,} job{'' if n == 1 else 's'}"
+    match answer:
+        case Answer.DONE:
+            return f"{jobs} {_DONE[act]}"
+        case Answer.ASKED:
+            return f"{jobs} running: {_DONE[act]} when the run ends"
+        case Answer.TAKEN:
+            return f"{jobs} not {_DONE[act]}: another job has the unique key now"
+        case Answer.UNKNOWN:
+            return f"{jobs} not {_DONE[act]}: no longer in the store"
+    return f"{jobs} not {_DONE[act]}: the state has changed since"
