@@ -22,7 +22,7 @@ from mita.model.view import Finding, JobFilter, Page, QueueView, ResourceView, W
 
 from .ear import Ear, Told
 
-ASKED = "!"  # the wake-up topic that says: somebody asked something of a running job
+ASKED = "!"  # the wake-up topic that says: a running job was cancelled
 REPEATS = "@"  # and the one that says: a repeat may fire earlier than you thought, or nobody holds a lock any more
 TOLD = "?"  # and the one that says: something was told to those who listen, which is no work for anybody
 
@@ -184,8 +184,8 @@ class Waking(Protocol):
     """Sleeping without polling."""
 
     async def wait(self, queues: Collection[str] | None, timeout: float) -> frozenset[str]:
-        """Return as soon as a job may have become claimable in one of these queues (None: in any), something was asked of a
-        running job (`ASKED`) or repeats changed (`REPEATS`), and say which; empty after `timeout` seconds. What happened
+        """Return as soon as a job may have become claimable in one of these queues (None: in any), a running job was
+        cancelled (`ASKED`) or repeats changed (`REPEATS`), and say which; empty after `timeout` seconds. What happened
         since the last `wait` of this store counts, so nothing falls between two calls; waking for nothing is allowed,
         sleeping through is not."""
 

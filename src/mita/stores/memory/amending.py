@@ -20,7 +20,10 @@ def amend(act: Act, id: str, change: Change) -> Answer:
     if record.job.state not in allowed(change):
         return Answer.TOO_LATE
     answer = _apply(act, record, change)
-    act.rings |= {record.job.queue} | ({ASKED} if answer is Answer.ASKED else set())
+    if answer is Answer.DONE:
+        act.rings.add(record.job.queue)
+    elif answer is Answer.ASKED and isinstance(change, Cancel):
+        act.rings.add(ASKED)
     return answer
 
 

@@ -49,8 +49,10 @@ async def _amend(tx: Tx, id: str, change: Change) -> Answer:
     if record.state not in allowed(change):
         return Answer.TOO_LATE
     answer = await _apply(tx, place, record, change)
-    if answer in (Answer.DONE, Answer.ASKED):
-        tx.rings |= {record.queue} | ({ASKED} if answer is Answer.ASKED else set())
+    if answer is Answer.DONE:
+        tx.rings.add(record.queue)
+    elif answer is Answer.ASKED and isinstance(change, Cancel):
+        tx.rings.add(ASKED)
     return answer
 
 

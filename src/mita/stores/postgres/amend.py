@@ -65,8 +65,9 @@ def _answer(act: Act, found: Row | None, change: Change) -> Answer:
         return Answer.TOO_LATE
     if isinstance(change, Revive) and not more:
         return Answer.TAKEN
-    act.topics.add(queue)
     if state == State.RUNNING and not isinstance(change, Rank):
-        act.topics.add(ASKED)
+        if isinstance(change, Cancel):
+            act.topics.add(ASKED)
         return Answer.ASKED
+    act.topics.add(queue)
     return Answer.DONE

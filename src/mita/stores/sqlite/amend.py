@@ -73,7 +73,8 @@ def _cancel(tx: Tx, job: _Row, change: Cancel) -> Answer:
 def _ask(tx: Tx, job: _Row, what: str, **details: Any) -> Answer:
     """A running job finishes its run first; what was asked waits with it."""
     tx.run("ask", seq=job.seq, asked=what, **details)
-    tx.topics.add(ASKED)
+    if what == "cancel":
+        tx.topics.add(ASKED)
     return Answer.ASKED
 
 

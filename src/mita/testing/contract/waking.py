@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from mita.model.outcome import Cancel, Move, Revive
+from mita.model.outcome import Answer, Cancel, Move, Revive
 from mita.model.repeat import Repeat
 from mita.model.time import HOUR, NOW, When
 from mita.ports.store import ASKED, Store
@@ -121,9 +121,21 @@ async def test_a_fired_repeat_wakes(store: Store, twin: Store) -> None:
     assert await rings(store, lambda: twin.fire([firing(repeat)]))
 
 
-async def test_whoever_runs_a_job_hears_that_something_was_asked_of_it(store: Store, twin: Store) -> None:
-    for change in (Move(NOW), Cancel(keep=HOUR)):
-        claim = await running(store)
-        await awake(store)
-        await twin.amend([claim.id], change)
-        assert ASKED in await store.wait(["some other queue"], ENOUGH)
+async def test_a_worker_hears_that_a_running_job_was_cancelled(store: Store, twin: Store) -> None:
+    claim = await running(store)
+    await awake(store)
+    await twin.amend([claim.id], Cancel(keep=HOUR))
+    assert ASKED in await store.wait(["some other queue"], ENOUGH)
+
+
+async def test_a_reschedule_of_a_running_job_wakes_no_heartbeat(store: Store, twin: Store) -> None:
+    """It takes effect when the run ends. A job that is enqueued after it rings after it."""
+    claim = await running(store)
+    await awake(store)
+    assert await twin.amend([claim.id], Move(NOW)) == [Answer.ASKED]
+    await put(twin, queue="billing")
+    heard: set[str] = set()
+    async with asyncio.timeout(ENOUGH):
+        while "billing" not in heard:
+            heard |= await store.wait(None, ENOUGH)
+    assert ASKED not in heard

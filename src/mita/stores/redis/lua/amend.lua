@@ -12,7 +12,7 @@ local amends = {}
 
 local function ask(r, how)
   r.asked = how
-  rung[ASKED] = true
+  if how == 'cancel' then rung[ASKED] = true end
   save(q, r)
   return 'asked'
 end
