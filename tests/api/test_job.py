@@ -21,6 +21,7 @@ class Acted:
         self.reports: list[Any] = []
         self.memos: dict[tuple[str, bool], bytes] = {}
         self.keeps: list[int | None] = []
+        self.released: list[str] = []
         self.completed: list[tuple[Any, Any]] = []
 
     async def report(self, packed: bytes) -> None:
@@ -30,6 +31,12 @@ class Acted:
 
     async def recall(self, name: str, shared: bool) -> bytes | None:
         return self.memos.get((name, shared))
+
+    async def take_once(self, name: str) -> bytes | None:
+        return self.memos.get((name, True))
+
+    async def release_once(self, name: str) -> None:
+        self.released.append(name)
 
     async def remember(self, name: str, value: bytes, keep: int | None) -> bytes | None:
         self.keeps.append(keep)
@@ -154,6 +161,7 @@ async def test_once_for_all_jobs_has_a_time_to_live(job: Job, run: Acted) -> Non
     await job.once("b", lambda: 1, scope="global", ttl=5)
     await job.once("a", lambda: 2)
     assert run.keeps == [DAY, 5000, None]
+    assert run.released == ["a", "b"], "also when the function returned"
 
 
 async def test_wrong_uses_of_once_are_refused(job: Job) -> None:

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from mita.model.job import Claim, State
 from mita.model.outcome import Ending, Interrupted, Returned, Settlement, Start, Unknown, Verdict
+from mita.model.time import SECOND, Wait
 from mita.ports.store import Store
 from mita.rules.judge import Keep, first_line, judge
 from mita.rules.options import options_of
@@ -43,9 +44,10 @@ class Crew:
         threads: int,
         news: Callable[[], None],
         processes: ProcessPlan | None = None,
+        lease: Wait = 30 * SECOND,
     ) -> None:
         self._tasks, self._keep, self._slots, self._news = tasks, keep, slots, news
-        self._home = Home(store, keep)
+        self._home = Home(store, keep, lease)
         self._loop = self._home.loop
         self._make_task = task_maker(self._loop)
         self._threads = Threads(threads, self._thread_done)

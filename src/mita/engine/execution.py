@@ -11,10 +11,11 @@ from typing import Any, TypeAlias, TypeVar
 
 from msgspec import Struct
 
-from mita.errors import LeaseLost, StoreAway, StoreError
+from mita.errors import JobCancelled, LeaseLost, StoreAway, StoreError
 from mita.model.job import Claim
 from mita.model.outcome import Ending, Start
 from mita.model.time import Wait
+from mita.ports.ids import new_id
 from mita.ports.store import Memo, Store, transactional
 from mita.rules.judge import Keep
 from mita.tasks import Task
@@ -41,12 +42,13 @@ class Stop(Enum):
 class Home:
     """What all runs of one worker share. `completed` holds those that were settled in a transaction of the handler's own."""
 
-    __slots__ = ("completed", "keep", "loop", "room", "store", "thread", "tracer")
+    __slots__ = ("completed", "keep", "lease", "loop", "room", "store", "thread", "tracer")
 
-    def __init__(self, store: Store, keep: Keep) -> None:
+    def __init__(self, store: Store, keep: Keep, lease: Wait) -> None:
         self.store = store
         self.room = store.room
         self.keep = keep
+        self.lease = lease
         self.loop = asyncio.get_running_loop()
         self.thread = threading.get_ident()
         self.completed: set[tuple[str, int]] = set()
@@ -74,6 +76,7 @@ class Execution(Struct, eq=False):
     reports: Reports | None = None  # few runs tell how far they have come
     start: Start | None = None  # until somebody was told of it
     timer: asyncio.TimerHandle | None = None  # its time-out, if it runs on a thread
+    locks: dict[str, str] | None = None  # of shared values that it computes: name and holder, read by the lease keeper
     asking: int = 0  # calls of the handler that wait for the store's answer
 
     @property
@@ -124,6 +127,37 @@ class Execution(Struct, eq=False):
 
     async def recall(self, name: str, shared: bool) -> bytes | None:
         return await self._ask(lambda: self.home.store.recall(self.claim, name, shared))
+
+    async def take_once(self, name: str) -> bytes | None:
+        """The lock lasts for one lease. The lease keeper extends it while this run computes the value, so a run that dies
+        is replaced when its lease is over."""
+        lock, holder = _once_lock(name), f"{self.claim.id}:{self.claim.token}:{new_id()}"
+        for delay in delays():
+            known = await self.recall(name, True)
+            if known is not None:
+                return known
+            if await self._ask(lambda: self.home.store.lock(lock, holder, self.home.lease)):
+                self.locks = {**(self.locks or {}), lock: holder}
+                known = await self.recall(name, True)  # another run may have stored it before we had the lock
+                if known is not None:
+                    await self.release_once(name)
+                return known
+            if self.stop is not None:
+                raise JobCancelled(self.claim.id, f"it was told to stop while it waited for once({name!r})")
+            await asyncio.sleep(delay)
+        raise AssertionError("the delays do not end")
+
+    async def release_once(self, name: str) -> None:
+        """A lock that cannot be released, because the store is unreachable, ends with its time."""
+        lock = _once_lock(name)
+        locks = dict(self.locks or {})
+        holder = locks.pop(lock, None)
+        self.locks = locks or None
+        if holder is not None:
+            try:
+                await self.home.store.unlock(lock, holder)
+            except StoreError as error:
+                log.warning("job %s could not release once(%r): %s", self.claim.id, name, error)
 
     async def remember(self, name: str, value: bytes, keep: Wait | None) -> bytes | None:
         memo = Memo(claim=self.claim, name=name, value=value, keep=keep)
@@ -193,6 +227,11 @@ class Execution(Struct, eq=False):
 
     def _lose(self) -> None:
         raise LeaseLost(f"job {self.claim.id} is no longer this run's: its lease ran out")
+
+
+def _once_lock(name: str) -> str:
+    """The lock of a shared value, apart from the names of other locks."""
+    return f"once:{name}"
 
 
 Done: TypeAlias = Callable[[Execution, Ending], None]  # who is told, on the loop, how a run ended

@@ -73,6 +73,14 @@ class Recall(Struct, frozen=True, tag=True):
     shared: bool
 
 
+class TakeOnce(Struct, frozen=True, tag=True):
+    name: str
+
+
+class ReleaseOnce(Struct, frozen=True, tag=True):
+    name: str
+
+
 class Remember(Struct, frozen=True, tag=True):
     name: str
     value: bytes
@@ -91,7 +99,7 @@ class Ended(Struct, frozen=True, tag=True):
     ending: Ending
 
 
-Question: TypeAlias = Report | Recall | Remember | Completing | Completed
+Question: TypeAlias = Report | Recall | TakeOnce | ReleaseOnce | Remember | Completing | Completed
 FromChild: TypeAlias = Ready | CannotStart | Question | Ended
 
 # ---------------------------------------------------------------- bytes

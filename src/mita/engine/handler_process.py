@@ -29,9 +29,11 @@ from .frames import (
     Question,
     Ready,
     Recall,
+    ReleaseOnce,
     Remember,
     Report,
     Run,
+    TakeOnce,
     cut,
     from_child,
     pack,
@@ -204,6 +206,10 @@ async def _ask(question: Question, execution: Execution) -> bytes | None:
             await execution.report(packed)
         case Recall(name, shared):
             return await execution.recall(name, shared)
+        case TakeOnce(name):
+            return await execution.take_once(name)
+        case ReleaseOnce(name):
+            await execution.release_once(name)
         case Remember(name, value, keep):
             return await execution.remember(name, value, keep)
         case Completing():

@@ -43,7 +43,7 @@ class Inline:
         task = self._tasks.get(claim.task)
         if task is None:
             return Unknown()
-        execution = Execution(claim, task, Home(self._store, self._keep), math.inf, time.monotonic())
+        execution = Execution(claim, task, Home(self._store, self._keep, HOUR), math.inf, time.monotonic())
         if not task.is_async:
             return await asyncio.to_thread(run_sync, execution)
         endings: list[Ending] = []  # in a task of its own, for the context of its own that it would have in a worker

@@ -106,6 +106,9 @@ class Keeper:
         held = list(self._crew.held)
         for start in range(0, len(held), BATCH):
             await self._extend(store, held[start : start + BATCH])
+        for execution in held:
+            for lock, holder in (execution.locks or {}).items():
+                await store.lock(lock, holder, self._lease)
         view = self._describe()
         before = time.time()
         now = await store.beat(view, self._lease)

@@ -27,9 +27,11 @@ from .frames import (
     Halt,
     Question,
     Recall,
+    ReleaseOnce,
     Remember,
     Report,
     Run,
+    TakeOnce,
     ToChild,
     length,
     pack,
@@ -110,6 +112,7 @@ class RemoteHome(Home):
 
     def __init__(self, connection: Connection, keep: Keep, room: int | None, open_store: Callable[[], Store]) -> None:
         self.connection, self.keep, self.room, self.open_store = connection, keep, room, open_store
+        self.lease = 0  # the worker keeps the locks
         self.tracer = None  # the worker makes the span of a run
 
 
@@ -126,6 +129,12 @@ class RemoteExecution(Execution):
 
     async def recall(self, name: str, shared: bool) -> bytes | None:
         return self._connection.ask(Recall(name, shared))
+
+    async def take_once(self, name: str) -> bytes | None:
+        return self._connection.ask(TakeOnce(name))
+
+    async def release_once(self, name: str) -> None:
+        self._connection.ask(ReleaseOnce(name))
 
     async def remember(self, name: str, value: bytes, keep: Wait | None) -> bytes | None:
         return self._connection.ask(Remember(name, value, keep))

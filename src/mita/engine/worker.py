@@ -112,6 +112,7 @@ class Worker:
             settings.threads,
             news=self._turns.news,
             processes=self.processes,
+            lease=self._lease,
         )
         self._keeper = Keeper(self._open_store, self._crew, self._lease, self._describe)
 

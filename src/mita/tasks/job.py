@@ -2,7 +2,9 @@
 
 import inspect
 import math
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import datetime, timedelta
 from typing import Any, Literal, Protocol, TypeVar, cast, overload
 
@@ -24,6 +26,8 @@ from .stored import encode
 T = TypeVar("T")
 Scope = Literal["job", "global"]
 
+_computing: ContextVar[frozenset[str]] = ContextVar("computing", default=frozenset())  # shared values, in this context
+
 _checkpoints = msgspec.msgpack.Decoder(Checkpoint)
 
 
@@ -36,6 +40,12 @@ class Run(Protocol):
     async def report(self, packed: bytes) -> None: ...
 
     async def recall(self, name: str, shared: bool) -> bytes | None: ...
+
+    async def take_once(self, name: str) -> bytes | None:
+        """Return the value that all jobs share under this name, as soon as there is one. None: no run computes it now, so
+        this run has to, and then calls `release_once`."""
+
+    async def release_once(self, name: str) -> None: ...
 
     async def remember(self, name: str, value: bytes, keep: Wait | None) -> bytes | None: ...
 
@@ -125,24 +135,45 @@ class Job:
     ) -> Any:
         """Run `fn` once for this job, across retries and reschedules, and remember its result.
 
-        With `scope="global"` the name is shared by all jobs and remembered for `ttl` (a day unless given). The result
-        comes back as `fn`'s return annotation says, or as plain values.
+        With `scope="global"` the name is shared by all jobs and remembered for `ttl` (a day unless given). Of several jobs
+        that ask for it at once, one runs `fn`, and the others wait for its value. If that one fails or dies, the next one
+        runs `fn`. The result comes back as `fn`'s return annotation says, or as plain values.
         """
         keep, results = _keep(scope, ttl), Results(self.task, fn)
-        known = await self._run.recall(check_key("once", name), scope == "global")
-        if known is None:
-            made = fn()
-            packed = results.pack_any(await made if inspect.isawaitable(made) else made)
-            known = await self._remember(name, packed, keep)
+        if scope == "job":
+            known = await self._run.recall(check_key("once", name), False)
+            return results.unpack(await self._compute(name, fn, results, None) if known is None else known)
+        with _waiting_for(check_key("once", name)):
+            known = await self._run.take_once(name)
+            if known is None:
+                try:
+                    known = await self._compute(name, fn, results, keep)
+                finally:
+                    await self._run.release_once(name)
         return results.unpack(known)
+
+    async def _compute(self, name: str, fn: Callable[[], Any], results: Results, keep: Wait | None) -> bytes:
+        made = fn()
+        packed = results.pack_any(await made if inspect.isawaitable(made) else made)
+        return await self._remember(name, packed, keep)
 
     def once_sync(self, name: str, fn: Callable[[], T], *, scope: Scope = "job", ttl: float | timedelta | None = None) -> T:
         """`once` for a handler that is a plain function: `fn` runs on the handler's own thread."""
         keep, results = _keep(scope, ttl), Results(self.task, fn)
-        known = self._run.call(self._run.recall(check_key("once", name), scope == "global"))
-        if known is None:
-            known = self._run.call(self._remember(name, results.pack_any(fn()), keep))
+        if scope == "job":
+            known = self._run.call(self._run.recall(check_key("once", name), False))
+            return cast(T, results.unpack(self._compute_sync(name, fn, results, None) if known is None else known))
+        with _waiting_for(check_key("once", name)):
+            known = self._run.call(self._run.take_once(name))
+            if known is None:
+                try:
+                    known = self._compute_sync(name, fn, results, keep)
+                finally:
+                    self._run.call(self._run.release_once(name))
         return cast(T, results.unpack(known))
+
+    def _compute_sync(self, name: str, fn: Callable[[], Any], results: Results, keep: Wait | None) -> bytes:
+        return self._run.call(self._remember(name, results.pack_any(fn()), keep))
 
     async def complete_in(self, connection: Any, result: Any = None) -> None:
         """Let this job's success be part of the transaction that is open on your `connection`: the effect and the success
@@ -165,6 +196,18 @@ class Job:
 
     def __repr__(self) -> str:
         return f"<Job {self.id} of {self.task}, attempt {self.attempt}>"
+
+
+@contextmanager
+def _waiting_for(name: str) -> Iterator[None]:
+    """A function that asks for its own value would wait for itself."""
+    if name in _computing.get():
+        raise UsageError(f"once({name!r}, scope='global') is called inside its own function: use another name there")
+    token = _computing.set(_computing.get() | {name})
+    try:
+        yield
+    finally:
+        _computing.reset(token)
 
 
 def _number(named: str, number: float) -> float:

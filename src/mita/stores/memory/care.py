@@ -58,10 +58,11 @@ def _forget(act: Act, records: list[Record], most: int) -> int:
 
 
 def _forget_the_rest(act: Act) -> None:
-    """What nobody counts: memos, reservations and workers whose time is over."""
+    """Memos, reservations, workers and locks whose time is over. They are not counted as jobs."""
     state = act.state
     state.shared = {name: memo for name, memo in state.shared.items() if not _over(act, memo.until)}
     state.unique = {key: held for key, held in state.unique.items() if not _over(act, held.until)}
+    state.locks = {name: held for name, held in state.locks.items() if not _over(act, held.until)}
     state.workers = {id: presence for id, presence in state.workers.items() if not _over(act, presence.until)}
 
 

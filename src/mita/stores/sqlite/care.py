@@ -51,6 +51,7 @@ def prune(tx: Tx, limit: int, most: int) -> int:
         gone += _forget(tx, tx.rows("surplus", queue=name, most=most, limit=limit - gone))
     tx.run("forget_shared_memos", now=tx.now)
     tx.run("forget_uniques", now=tx.now)
+    tx.run("forget_locks", now=tx.now)
     telling.forget(tx)
     return gone
 
