@@ -20,6 +20,7 @@ from mita.testing.contract.given import LONG, job, look, succeed
 
 from .crew import QUEUE, RUNS, Book, all_ended, check, insist, plan, sweep, work
 from .servers import Cluster, fresh_namespace
+from .test_pause import check_barrier
 
 JOBS = int(os.environ.get("MITA_CLUSTER_JOBS", "20000"))
 SHORT_FORM = 300
@@ -130,6 +131,11 @@ async def test_a_line_that_chooses_its_leader_is_not_an_empty_one(stores: list[N
         await stand_down(store, (QUEUE, 5))
         [claim] = await claimed(store)
         assert await store.settle([succeed(claim)]) == [True]
+
+
+async def test_a_pause_is_a_barrier_on_a_cluster(stores: list[NatsStore], monkeypatch: pytest.MonkeyPatch) -> None:
+    for _ in range(5):
+        await check_barrier(stores[0], stores[1], monkeypatch)
 
 
 async def test_leaders_step_down_in_the_middle_of_the_work(stores: list[NatsStore]) -> None:

@@ -1,16 +1,17 @@
 """Keeping the place in order."""
 
+import asyncio
 from collections.abc import Sequence
 
 from msgspec.structs import replace
 
 from mita.model.job import State
-from mita.model.time import Moment, Wait, When
+from mita.model.time import MINUTE, Moment, Wait, When
 from mita.model.view import WorkerView
 from mita.rules.states import TERMINAL
 
-from . import indexes, waiters
-from .context import Context
+from . import indexes, schema, waiters
+from .context import Context, Line
 from .homes import ROLLUP, TTL, seconds
 from .messages import Out
 from .reads import Found
@@ -19,28 +20,47 @@ from .removal import remove
 from .sweep import give_up
 from .tx import Tx, transact
 
+STOPPED: Wait = MINUTE  # how long a paused queue's consumers deliver nothing: longer than `walk.BELIEVED`, by far
 LOOK_AT = 2000  # homes that a prune looks at, at the least: the server itself forgets what has expired, in time
 
 
 async def pause(context: Context, queues: Sequence[str]) -> None:
-    async def act(tx: Tx) -> None:
-        for queue in queues:
-            record = await indexes.queue_of(tx, queue)
+    """A claim that begins after this reads in the queue's record that it is paused. One that has read the record before may
+    still ask the consumers for jobs. So these are stopped for as long as such a claim may last: what is enqueued from
+    now on is not delivered to it. A crash between the two: claims that begin later know, and nobody was told of a pause."""
+
+    async def act(tx: Tx) -> list[Line]:
+        records = [await indexes.queue_of(tx, queue) for queue in dict.fromkeys(queues)]
+        for record in records:
             if record.paused is None:
                 indexes.put_queue(tx, replace(record, paused=tx.now))
+        return [(record.name, priority) for record in records for priority in record.priorities]
 
-    await transact(context, act)
+    lines = await transact(context, act)
+    await _stop(context, lines, context.clock.now() + STOPPED)
+    records = [await indexes.queue_of(Tx(context), queue) for queue in {queue for queue, _ in lines}]
+    resumed = {record.name for record in records if record.paused is None}  # by another, before the consumers were stopped
+    await _stop(context, [line for line in lines if line[0] in resumed], None)
 
 
 async def resume(context: Context, queues: Sequence[str]) -> None:
-    async def act(tx: Tx) -> None:
-        for queue in queues:
-            record = await indexes.queue_of(tx, queue)
-            if record.paused is not None:
-                indexes.put_queue(tx, replace(record, paused=None))
-                tx.rings.add(queue)
+    """A crash between the two steps: the server lets the consumers go on by itself when `STOPPED` is over."""
 
-    await transact(context, act)
+    async def act(tx: Tx) -> list[Line]:
+        records = [await indexes.queue_of(tx, queue) for queue in dict.fromkeys(queues)]
+        paused = [record for record in records if record.paused is not None]
+        for record in paused:
+            indexes.put_queue(tx, replace(record, paused=None))
+        return [(record.name, priority) for record in paused for priority in record.priorities]
+
+    lines = await transact(context, act)
+    await _stop(context, lines, None)
+    if lines:
+        context.ring({queue for queue, _ in lines})
+
+
+async def _stop(context: Context, lines: Sequence[Line], until: Moment | None) -> None:
+    await asyncio.gather(*(schema.stop_line(context, queue, priority, until) for queue, priority in lines))
 
 
 async def hold(context: Context, queues: Sequence[str], key: str, until: When) -> None:

@@ -134,13 +134,15 @@ async def open_lines(context: Context, lines: Iterable[tuple[str, int]]) -> None
     """That there is a consumer for each, and that every worker knows of it.
 
     The consumer comes first. A crash before the queue's record names it: nobody uses it until the next who enqueues there.
+    One that is named is not made again: that would let a consumer go on that a pause has stopped.
     """
     for queue, priority in lines:
         if (queue, priority) in context.lines:
             continue
-        await schema.ensure_line(context.wire, context.subjects, queue, priority)
-        await context.fail_point("between consumer and queue")
-        await transact(context, lambda tx, line=(queue, priority): _name_line(tx, *line))  # type: ignore[misc]
+        if priority not in (await indexes.queue_of(Tx(context), queue)).priorities:
+            await schema.ensure_line(context.wire, context.subjects, queue, priority)
+            await context.fail_point("between consumer and queue")
+            await transact(context, lambda tx, line=(queue, priority): _name_line(tx, *line))  # type: ignore[misc]
         context.lines.add((queue, priority))
 
 

@@ -4,20 +4,25 @@ An older server drops settings it does not know without a word, and would then k
 never fire. So the configuration is compared as the server echoes it, and a server that is too old is refused.
 """
 
+import asyncio
 from typing import Any
 
 from mita.errors import StoreError, UsageError
+from mita.model.time import Moment
 
+from .clock import as_stamp
+from .context import Context
 from .errors import refused
 from .messages import Out
 from .subjects import Subjects
-from .wire import Wire
+from .wire import PATIENCE, Wire
 
 OLDEST = (2, 12, 1)
 ADVISED = "2.12.12, or 2.14.3 and later"
 SCHEMA = "3"
 LIMITED = "2"  # the schema before: the server removed what was replaced by a limit of one message per subject
 ACK_WAIT = 5  # seconds; a ticket is in a worker's hands for milliseconds, so one that takes longer lost its worker
+NOT_FOUND = 10014  # the server's number for: there is no such consumer
 NEEDED = ("allow_msg_schedules", "allow_msg_ttl", "allow_atomic", "allow_direct")
 
 
@@ -132,8 +137,26 @@ async def ensure_line(wire: Wire, subjects: Subjects, queue: str, priority: int)
         raise refused(problem.get("err_code", 0), problem.get("description", ""))
 
 
+async def stop_line(context: Context, queue: str, priority: int, until: Moment | None) -> None:
+    """Have a consumer deliver nothing until then (None: let it go on). On a cluster the API answers before the consumer's
+    leader knows of it, so the leader itself is asked."""
+    consumer = f"{context.subjects.stream}.{context.subjects.consumer(queue, priority)}"
+    body = {} if until is None else {"pause_until": as_stamp(until).decode()}
+    answer = await context.wire.api(f"CONSUMER.PAUSE.{consumer}", body)
+    deadline = asyncio.get_running_loop().time() + PATIENCE
+    while not (problem := answer.get("error", {})):
+        answer = await context.wire.api(f"CONSUMER.INFO.{consumer}")
+        if "error" not in answer and bool(answer.get("paused")) is (until is not None):
+            return
+        if asyncio.get_running_loop().time() > deadline:
+            raise StoreError(f"the consumer of queue {queue!r} was not stopped in {PATIENCE:g} s", transient=True)
+        await asyncio.sleep(0.005)
+    if problem.get("err_code") != NOT_FOUND:
+        raise refused(problem.get("err_code", 0), problem.get("description", ""))
+
+
 async def restore_line(wire: Wire, subjects: Subjects, queue: str, priority: int) -> None:
     """Nobody answers for this line. If its consumer was removed by somebody, make it again."""
     found = await wire.api(f"CONSUMER.INFO.{subjects.stream}.{subjects.consumer(queue, priority)}")
-    if found.get("error", {}).get("err_code") == 10014:
+    if found.get("error", {}).get("err_code") == NOT_FOUND:
         await ensure_line(wire, subjects, queue, priority)

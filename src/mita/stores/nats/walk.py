@@ -1,6 +1,7 @@
 """One claim: the walk along the queues and their priorities, and when to come again."""
 
 import asyncio
+import time
 from collections.abc import Sequence
 from typing import TypeAlias
 
@@ -26,6 +27,7 @@ MOST_LOOKED_AT = 1000  # in one claim
 LOOK_AHEAD = 200  # homes read to know when the next job is due; with more of them we only say: soon
 SOON = SECOND
 RETRY: Wait = 100  # until a line that has no leader is asked again
+BELIEVED = 20.0  # seconds for which a claim believes that a queue is not paused; `care.pause` counts on it
 SAME: Wait = 60 * SECOND  # a queue with so many homes is not counted again before this is over
 
 Pulled: TypeAlias = tuple[list[Ticket], int]  # and how many places were filled
@@ -41,6 +43,7 @@ class Walk:
         self._top: dict[str, Line] = {}  # the first line of each queue that was open when we last looked
         self._early: dict[str, Moment] = {}  # job and due time of what was given back because it came before its time
         self._early_queue: dict[str, str] = {}
+        self._believed_until = 0.0
         self._busy: list[Busy] = []  # whom the claim that is under way sent away from a key
         self._next_due: dict[str, tuple[Moment, Moment | None]] = {}  # queue: believed until, and the next due time
 
@@ -91,10 +94,12 @@ class Walk:
 
     async def _open_queues(self, queues: list[str]) -> list[QueueRecord]:
         """Those that are there and not paused, in the order asked."""
+        asked = time.monotonic()
         subjects = [self._context.subjects.queue(queue) for queue in queues]
         found = {message.subject: message.body for message in await self._context.reader.last(subjects, fresh=False)}
         records = [read_queue(found[subject]) for subject in subjects if found.get(subject)]
         going = [record for record in records if record.paused is None]
+        self._believed_until = asked + BELIEVED
         self._top = {record.name: (record.name, max(record.priorities)) for record in going if record.priorities}
         return going
 
@@ -120,6 +125,8 @@ class Walk:
         looked_at, empty = 0, False
         try:
             while looked_at < limit and not empty:
+                if time.monotonic() > self._believed_until:  # this process stood still: the queue may be paused by now
+                    return [claim for claims in await asyncio.gather(*taking) for claim in claims], looked_at, True
                 want = min(limit - looked_at, SLICE)
                 tickets, delivered = first or await pull(self._context, [line], want)
                 first = None
@@ -135,7 +142,7 @@ class Walk:
     async def _linger(self, going: list[QueueRecord], limit: int, lease: Wait, worker: str) -> list[Claim]:
         """A consumer hears of a new message a moment after the publisher does, and until then says that it has none."""
         lines = [(record.name, priority) for record in going for priority in sorted(record.priorities, reverse=True)]
-        if not lines or limit <= 0:
+        if not lines or limit <= 0 or time.monotonic() > self._believed_until:
             return []
         tickets, _ = await pull(self._context, lines, limit, wait=A_MOMENT)
         order = {name: at for at, (name, _) in enumerate(lines)}
