@@ -41,7 +41,7 @@ DRAFTS: st.SearchStrategy[NewJob] = st.builds(
 BATCHES = st.lists(DRAFTS, min_size=1, max_size=3)
 
 WAITS = st.sampled_from([None, NOW, When(10), When(30)])
-ERRORS = st.sampled_from([None, "Boom: %", "Bang: _"])
+ERRORS = st.sampled_from([None, "Boom: %", "Bang: _", 'Bang: no\n  File "a.py", line 1\n    raise Boom("%_")'])
 COUNTERS = st.sampled_from([None, *Counter])
 EVENTS = st.sampled_from(["", "", "told"])
 

@@ -43,7 +43,7 @@ def filters(parser: Parser, *, states: list[str]) -> None:
     group.add_argument("--resource", metavar="KEY")
     group.add_argument("--unique", metavar="KEY")
     group.add_argument("--repeat", metavar="KEY", help="made by this repeat")
-    group.add_argument("--error", metavar="TEXT", help="whose error contains this text")
+    group.add_argument("--error", metavar="TEXT", help="whose error has this in its type or message")
 
 
 # ---------------------------------------------------------------- jobs

@@ -145,7 +145,7 @@ class Client:
         after: str | None = None,
         limit: int = 100,
     ) -> JobPage:
-        """A page of jobs, newest first. `error` is looked for inside the error's text; `after` is the last page's."""
+        """A page of jobs, newest first. `error` is part of an error's type and message; `after` is the last page's."""
         want = job_filter(state, queue=queue, task=task, resource=resource, unique=unique, repeat=repeat, error=error)
         store = await self._store()
         page = await store.page(want, cursor(after), page_size(limit))

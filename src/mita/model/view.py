@@ -26,7 +26,7 @@ class QueueView(Struct, frozen=True, kw_only=True):
 class JobFilter(Struct, frozen=True, kw_only=True):
     """Which jobs a page shows; None means any. `scheduled` splits `queued` by its due time: True ahead, False ready.
 
-    `error` is looked for inside the error's text.
+    `error` is looked for in the error's type and message, not in its traceback.
     """
 
     queue: str | None = None

@@ -9,12 +9,20 @@ from .text import shortened
 
 LONGEST = 1500  # bytes of one error: the 50 lines of a timeline keep 75 KB of them at most
 
+TRACE = '\n  File "'  # what the first line of a traceback begins with
+
 _TYPE = re.compile(r"[\w.<>]+")
 
 
 def failure(error: str) -> str:
     """An error as its line in the timeline keeps it."""
     return shortened(error, LONGEST)
+
+
+def head(error: str) -> str:
+    """Type and message, which may have several lines: all that comes before the traceback, whose lines of source code hold
+    the names of other errors."""
+    return error.partition(TRACE)[0]
 
 
 def type_of(error: str) -> str:

@@ -4,6 +4,8 @@ from mita.model.job import Job, State
 from mita.model.time import Moment
 from mita.model.view import JobFilter
 
+from .failures import head
+
 
 def shown_as(state: State, due: Moment, now: Moment) -> str:
     """The name of a job's state for people: `queued` is `scheduled` until its time has come, and `ready` from then on."""
@@ -25,4 +27,4 @@ def matches(job: Job, want: JobFilter, now: Moment) -> bool:
         return False
     if want.scheduled is not None and shown_as(job.state, job.due, now) != ("scheduled" if want.scheduled else "ready"):
         return False
-    return want.error is None or want.error in (job.error or "")
+    return want.error is None or want.error in head(job.error or "")

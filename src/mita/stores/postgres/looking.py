@@ -18,7 +18,7 @@ from .arrays import storable, texts
 from .statements import Statements
 from .steps import Act, Ask, Step, Steps, ask
 
-_DIALECT = sql.Dialect(bound="%({})s", now="{now}", contains="strpos")
+_DIALECT = sql.Dialect(bound="%({})s", now="{now}", contains="strpos", head="""split_part(error, E'\\n  File "', 1)""")
 _read_worker = msgspec.msgpack.Decoder(WorkerView).decode
 
 

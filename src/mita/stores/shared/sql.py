@@ -14,11 +14,13 @@ _FIELDS = Job.__struct_fields__
 
 
 class Dialect(Struct, frozen=True):
-    """How a database spells a bound value (`{}` is its name), the present moment, and "this text is inside that"."""
+    """How a database spells a bound value (`{}` is its name), the present moment, "this text is inside that", and an error
+    without its traceback (as `rules.failures.head`)."""
 
     bound: str
     now: str
     contains: str
+    head: str
 
 
 def where(want: JobFilter, after: str | None, say: Dialect) -> str:
@@ -27,7 +29,7 @@ def where(want: JobFilter, after: str | None, say: Dialect) -> str:
         f"{column} = {say.bound.format(name)}" for name, column in _COLUMNS.items() if getattr(want, name) is not None
     ]
     if want.error is not None:
-        clauses.append(f"{say.contains}(error, {say.bound.format('error')}) > 0")
+        clauses.append(f"{say.contains}({say.head}, {say.bound.format('error')}) > 0")
     state = State.QUEUED if want.scheduled is not None else want.state
     if state is not None:
         clauses.append(f"state = '{state.value}'")

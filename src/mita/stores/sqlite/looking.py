@@ -12,7 +12,10 @@ from mita.stores.shared.views import resource_views
 
 from .tx import Tx, as_json
 
-_DIALECT = sql.Dialect(bound=":{}", now=":now", contains="instr")
+_TRACE = """char(10) || '  File "'"""
+_DIALECT = sql.Dialect(
+    bound=":{}", now=":now", contains="instr", head=f"substr(error, 1, instr(error || {_TRACE}, {_TRACE}) - 1)"
+)
 _read_worker = msgspec.msgpack.Decoder(WorkerView).decode
 
 

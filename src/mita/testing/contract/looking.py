@@ -173,6 +173,24 @@ async def test_a_page_can_be_of_errors_that_hold_a_text(store: Store) -> None:
     assert await ids(store, JobFilter(error="nowhere")) == []
 
 
+async def test_a_page_of_errors_is_chosen_by_type_and_message_and_not_by_the_traceback(store: Store) -> None:
+    """A line of source code often names an error that was not raised."""
+    trace = '\n  File "shop.py", line 3, in send\n    raise KeyError(name) from IndexError()\ncaused by IndexError: 7'
+    plain, long, bare = await running(store), await running(store), await running(store)
+    await settled(
+        store,
+        fail(plain, f"app.ValueError: no name{trace}"),
+        fail(long, f"LookupError: first line\nsecond line{trace}"),
+        fail(bare, "WorkerLost: KeyError"),
+    )
+    assert await ids(store, JobFilter(error="KeyError")) == [bare.id]
+    assert await ids(store, JobFilter(error="IndexError")) == []
+    assert await ids(store, JobFilter(error="shop.py")) == []
+    assert await ids(store, JobFilter(error="app.ValueError: no name")) == [plain.id]
+    assert await ids(store, JobFilter(error="second line")) == [long.id]
+    assert await ids(store, JobFilter(error="line\nsecond")) == [long.id]
+
+
 async def test_looking_changes_nothing(store: Store, twin: Store) -> None:
     by_state = await one_of_each(store)
     before = await store.find(list(by_state.values()))

@@ -2,7 +2,7 @@
 -- KEYS  1 root of the queue
 -- ARGV  1 now, '' to ask the server  2 below this id, '' for the newest  3 limit  4 state, '' for any
 --       5 scheduled: '1' ahead, '0' ready, '' for any
---       6 task  7 resource key  8 unique key  9 repeat  10 text of the error: '' for any
+--       6 task  7 resource key  8 unique key  9 repeat  10 part of the error's type and message: '' for any
 -- gives the ids, and where the next slice begins (false: that was the last); false when the ids are not in order yet: `index`
 --       does that, and is to be called until it says so
 -- include keys
@@ -20,7 +20,8 @@ local function matches(r)
   end
   if ARGV[10] == '' then return true end
   local error = r.extras and call('HGET', q.error, r.id)
-  return error and error:find(ARGV[10], 1, true)
+  local trace = error and error:find('\n  File "', 1, true)
+  return error and (trace and error:sub(1, trace - 1) or error):find(ARGV[10], 1, true)
 end
 
 -- A state with few jobs is read from its own set: among a million others it would be long looked for.
