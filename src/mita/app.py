@@ -10,10 +10,8 @@ from weakref import WeakSet
 
 from mita.client import Client, Events, SyncEvents, unknown_task
 from mita.engine.alone import LoneScheduler
-from mita.engine.importing import importable
+from mita.engine.importing import plan_processes
 from mita.engine.opening import Serve
-from mita.engine.processes import ProcessPlan, usable_processors
-from mita.engine.remote import is_inside
 from mita.engine.worker import Worker
 from mita.errors import UsageError
 from mita.model.policy import Retry
@@ -110,15 +108,20 @@ class Mita(Client):
         metrics: str | None = None,
         handler_processes: int | None = None,
         target: str | None = None,
+        exclude: Sequence[str] = (),
+        until_empty: bool = False,
+        max_jobs: int | None = None,
     ) -> Worker:
-        """A worker for these queues (None: all there are). `await worker.run()` until `worker.stop()`.
+        """A worker for these queues (None: all there are, but for those in `exclude`). `await worker.run()` until
+        `worker.stop()`, until nothing is left to do now (`until_empty`), or until it has run `max_jobs` jobs.
 
         Tasks with `executor="process"` run in at most `handler_processes` processes (None: as many as there are
         processors), which import this app by its name, `target="module:app"` (None: it is looked for).
 
         `metrics` is an address (`127.0.0.1:9000`) at which Prometheus can read what it counts, while it runs."""
-        if isinstance(queues, str):
-            raise UsageError(f"queues={queues!r}: give a list, [{queues!r}]")
+        for named, given in (("queues", queues), ("exclude", exclude)):
+            if isinstance(given, str):
+                raise UsageError(f"{named}={given!r}: give a list, [{given!r}]")
         settings = WorkerSettings(
             queues=None if queues is None else tuple(queues),
             concurrency=concurrency,
@@ -131,12 +134,10 @@ class Mita(Client):
             poll=poll,
             handler_processes=handler_processes,
             target=target,
+            exclude=tuple(exclude),
+            until_empty=until_empty,
+            max_jobs=max_jobs,
         )
-        if is_inside():
-            raise UsageError(
-                "a worker was started while a handler process imported this module: start it under "
-                "`if __name__ == '__main__':`, so that only the program itself does"
-            )
         for task in self.tasks.values():
             task.arguments.prepare()
         return Worker(
@@ -148,17 +149,8 @@ class Mita(Client):
             self._watch.tell,
             self.repeats.put_declared,
             self._served(metrics),
-            self._process_plan(settings),
+            plan_processes(self, self.tasks, settings, self.url),
         )
-
-    def _process_plan(self, settings: WorkerSettings) -> ProcessPlan | None:
-        """None, unless there are tasks that need handler processes."""
-        tasks = [task for task in self.tasks.values() if task.executor == "process"]
-        if not tasks:
-            return None
-        target, modules = importable(self, tasks, settings.target)
-        size = settings.handler_processes or usable_processors()
-        return ProcessPlan(target=target, modules=modules, url=self.url.text, namespace=self.url.namespace, size=size)
 
     def scheduler(
         self, *, lock: float = 3.0, poll: float = 1.0, name: str = "", metrics: str | None = None

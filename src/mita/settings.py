@@ -195,7 +195,8 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
     `queues=None` serves every queue there is. An empty `name` is made of host and process. `schedule`: whether it fires
     repeats; `schedule_lock`: for how long one of many does that for all, 0 for each on its own. `poll` is the safety net
     under the wake-ups. `handler_processes` bounds the processes for tasks with executor='process' (None: as many as there
-    are processors), which import the app as `target`, MODULE:APP (None: it is looked for).
+    are processors), which import the app as `target`, MODULE:APP (None: it is looked for). `exclude` lists queues that are
+    not served when `queues` is None. `until_empty`: it ends when there is nothing to do now; `max_jobs`: and after so many.
     """
 
     queues: tuple[str, ...] | None = None
@@ -209,13 +210,16 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
     poll: float = 1.0
     handler_processes: int | None = None
     target: str | None = None
+    exclude: tuple[str, ...] = ()
+    until_empty: bool = False
+    max_jobs: int | None = None
 
     def __post_init__(self) -> None:
         self._check_queues()
         check_lock("schedule_lock", self.schedule_lock)
         if self.name:
             check_name("worker", self.name)
-        for count in ("concurrency", "threads", "handler_processes"):
+        for count in ("concurrency", "threads", "handler_processes", "max_jobs"):
             number = getattr(self, count)
             if number is None:
                 continue
@@ -231,6 +235,10 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
         check_poll(self.poll)
 
     def _check_queues(self) -> None:
+        for queue in self.exclude:
+            check_name("queue", queue)
+        if self.queues is not None and self.exclude:
+            raise UsageError("queues and exclude: name the queues that are served, or those that are not, but not both")
         if self.queues is None:
             return
         if not self.queues:

@@ -95,7 +95,7 @@ async def test_what_a_handler_raises_means_the_same_as_on_a_thread(app: Mita) ->
         failed, secret = await crunch.fail.enqueue("boo"), await crunch.fail_secretly.enqueue("boo")
         left = await crunch.leave.enqueue()
         assert await moved.result(timeout=20) == "moved"
-        assert (await until_state(app, aborted.id, "failed")).error.startswith("Abort: hopeless")
+        assert (await until_state(app, aborted.id, "failed")).error.startswith("mita.Abort: hopeless")
         assert (await until_state(app, refused.id, "blocked")).busy == 1
         error = (await until_state(app, failed.id, "failed")).error
         hidden = (await until_state(app, secret.id, "failed")).error

@@ -12,6 +12,7 @@ class Exit(IntEnum):
     FAILED = 1
     USAGE = 2
     STORE = 3
+    AGAIN = 75  # a supervised process has run its jobs, and is to be started anew; nobody else sees it
     INTERRUPTED = 130
 
 

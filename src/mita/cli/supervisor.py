@@ -14,6 +14,7 @@ import time
 from asyncio.subprocess import Process
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import Any
 
 from .exits import Exit
 from .signals import on_stop
@@ -79,9 +80,11 @@ class Child:
 
 
 class Supervisor:
-    """`patience` is how long children may take to stop before they are killed."""
+    """`patience` is how long children may take to stop before they are killed. `until_empty`: a child that ends by itself
+    found nothing more to do, and is not started again."""
 
-    def __init__(self, arguments: Sequence[str], processes: int, patience: float) -> None:
+    def __init__(self, arguments: Sequence[str], processes: int, patience: float, until_empty: bool = False) -> None:
+        self._until_empty = until_empty
         self._children = [Child(number, arguments) for number in range(1, processes + 1)]
         self._patience = patience
         self._stopping = asyncio.Event()
@@ -94,7 +97,9 @@ class Supervisor:
             "supervisor %d keeps %s running", os.getpid(), counted(len(self._children), "worker process", "worker processes")
         )
         lives = [asyncio.create_task(self._keep(child)) for child in self._children]
-        await asyncio.wait([asyncio.create_task(self._stopping.wait()), *lives], return_when=asyncio.FIRST_COMPLETED)
+        over: asyncio.Future[Any] = asyncio.gather(*lives)
+        stopping: asyncio.Future[Any] = asyncio.ensure_future(self._stopping.wait())
+        await asyncio.wait([stopping, over], return_when=asyncio.FIRST_COMPLETED)
         await self._wait_for(lives)
         log.info("all worker processes are gone")
         return self._code
@@ -121,7 +126,12 @@ class Supervisor:
             if code == Exit.USAGE:  # it will not get better by trying again
                 self._give_up(Exit.USAGE)
                 return
-            await self._rest(child, code)
+            if code == Exit.OK and self._until_empty:
+                return
+            if code == Exit.AGAIN:
+                log.info("process %d has run its jobs; another is started", child.number)
+            else:
+                await self._rest(child, code)
 
     async def _rest(self, child: Child, code: int) -> None:
         pause = child.pause()
@@ -136,7 +146,7 @@ class Supervisor:
             self.tell()
 
     def _note_end(self, child: Child, code: int) -> None:
-        if code != Exit.OK and self._code is Exit.OK:
+        if code not in (Exit.OK, Exit.AGAIN) and self._code is Exit.OK:
             log.warning("process %d %s instead of stopping cleanly", child.number, _fate(code))
             self._code = Exit.FAILED
 

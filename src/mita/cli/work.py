@@ -43,6 +43,14 @@ def add(commands: Commands) -> None:
         "target", metavar="MODULE:APP", nargs="?", help="where the app is, for example jobs:app (else $MITA_APP)"
     )
     parser.add_argument("--queues", type=names, metavar="A,B", help="only these (else all there are)")
+    parser.add_argument(
+        "--exclude",
+        type=names,
+        action="extend",
+        default=[],
+        metavar="QUEUE",
+        help="serve all queues but this one; may be given again",
+    )
     parser.add_argument("--concurrency", type=count, default=100, metavar="N", help="jobs at once (100)")
     parser.add_argument("--threads", type=count, default=16, metavar="N", help="of them, handlers that are not async (16)")
     parser.add_argument(
@@ -61,6 +69,14 @@ def add(commands: Commands) -> None:
         "--processes", type=count, default=1, metavar="N", help="worker processes; one that dies is started again (1)"
     )
     parser.add_argument("--name", default="", help="shown by `mita workers` (host and process id)")
+    parser.add_argument(
+        "--until-empty",
+        action="store_true",
+        help="end when no job is ready or running; scheduled jobs and paused queues are left",
+    )
+    parser.add_argument(
+        "--max-jobs", type=count, metavar="N", help="end after N jobs; with --processes each process is started anew"
+    )
     parser.add_argument("--no-schedule", dest="schedule", action="store_false", help="leave repeats to others")
     parser.add_argument(
         "--metrics", metavar="HOST:PORT", help="serve metrics for Prometheus there; process N of --processes on PORT + N - 1"
@@ -78,7 +94,7 @@ def work(options: argparse.Namespace, screen: Screen) -> int:
     if options.processes > 1 and options.lifeline is None:
         patience = options.grace + options.lease + 5
         with asyncio.Runner() as runner:
-            code = runner.run(Supervisor(options.argv, options.processes, patience).run())
+            code = runner.run(Supervisor(options.argv, options.processes, patience, options.until_empty).run())
     else:
         code = run_and_leave(serve(options), _fast_loop())
     return code if options.lifeline is not None else screen.show(_report(code))
@@ -113,6 +129,9 @@ async def serve(options: argparse.Namespace) -> Exit:
             metrics=_metrics(options),
             handler_processes=options.handler_processes,
             target=options.target,
+            exclude=options.exclude,
+            until_empty=options.until_empty,
+            max_jobs=options.max_jobs,
         )
         if worker.processes is not None:
             worker.processes = replace(worker.processes, logs=(options.log_level, options.log_json))
@@ -121,7 +140,8 @@ async def serve(options: argparse.Namespace) -> Exit:
         log.info("%s", greeting(app, worker, options))
         spare_collector()
         await worker.run()
-    return Exit.OK
+        wants_another = options.lifeline is not None and worker.spent
+    return Exit.AGAIN if wants_another else Exit.OK
 
 
 def _name(options: argparse.Namespace) -> str:
@@ -146,6 +166,8 @@ def _check_tasks(app: Mita, target: str) -> None:
 def greeting(app: Mita, worker: Worker, options: argparse.Namespace) -> str:
     """What is served, from where, and how durable it is there."""
     served = f"queues {listed(options.queues)}" if options.queues else "all queues"
+    if options.exclude:
+        served += f" but {listed(options.exclude)}"
     durable = _DURABILITY.get(app.url.scheme, "as durable as its server is set up to be (see `mita doctor`)")
     tasks = counted(len(app.tasks), "task")
     return (

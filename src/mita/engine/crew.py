@@ -15,13 +15,14 @@ from mita.model.job import Claim, State
 from mita.model.outcome import Ending, Interrupted, Returned, Settlement, Start, Unknown, Verdict
 from mita.model.time import SECOND, Wait
 from mita.ports.store import Store
-from mita.rules.judge import Keep, first_line, judge
+from mita.rules.judge import Keep, judge
 from mita.rules.options import options_of
 from mita.rules.pace import Load
 from mita.tasks import Task
 from mita.watch.notes import Begun
 
 from .execution import Execution, Home, Stop
+from .job_log import extras, report
 from .processes import Processes, ProcessPlan
 from .run import run_async, stopped
 from .threads import Threads
@@ -62,6 +63,7 @@ class Crew:
         self._tells_all = log.isEnabledFor(logging.DEBUG)
         self._success = Verdict(state=State.SUCCEEDED, keep=keep.succeeded)  # the latest
         self.finished = 0
+        self.started = 0
         self.done: list[Settlement] = []  # put down here, and not in the store yet
         self._began: list[Execution] = []  # whose start nobody was told of yet
 
@@ -72,6 +74,11 @@ class Crew:
         if self._processes is None:
             return load
         return replace(load, processes=self._processes.size, in_processes=self._processes.busy)
+
+    @property
+    def waiting(self) -> int:
+        """Claimed, and without a slot yet."""
+        return len(self._waiting)
 
     @property
     def idle(self) -> bool:
@@ -106,6 +113,7 @@ class Crew:
         self._starting = False
         count = 0 if self._leaving else max(0, min(self._slots - self._active, len(self._waiting)))
         self._active += count
+        self.started += count
         now = time.monotonic()
         task = since = queue = attempts = start = None
         for _ in range(count):
@@ -284,17 +292,3 @@ def task_maker(loop: asyncio.AbstractEventLoop) -> Callable[..., asyncio.Task[No
     """What `loop.create_task` comes to where nobody has set a factory, without what it does around that: a third of the
     price of a task."""
     return loop.create_task if loop.get_task_factory() is not None else partial(asyncio.Task, loop=loop)
-
-
-def extras(claim: Claim, event: str, seconds: float = 0.0) -> dict[str, object]:
-    """What a log line says beside its text: never arguments or results."""
-    where = {"job": claim.id, "task": claim.task, "queue": claim.queue, "attempt": claim.attempts + 1}
-    return {**where, "event": event, "seconds": round(seconds, 6)}
-
-
-def report(claim: Claim, verdict: Verdict, seconds: float) -> None:
-    """One line for each ending that is worth one."""
-    level = logging.ERROR if verdict.state is State.FAILED else logging.INFO
-    if verdict.event and log.isEnabledFor(level):
-        what = f"{verdict.event}: {first_line(verdict.note)}" if verdict.note else verdict.event
-        log.log(level, "job %s of %s %s", claim.id, claim.task, what, extra=extras(claim, verdict.event, seconds))

@@ -1,22 +1,42 @@
 """By which names a new process can import an app and the modules of its tasks."""
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from mita.errors import UsageError
+from mita.settings import StoreURL, WorkerSettings
 from mita.tasks import Task
+
+from .processes import ProcessPlan, usable_processors
+from .remote import is_inside
 
 REMEDY = "put the app into a module of its own, for example jobs.py, and start `mita worker jobs:app`"
 
 
-def importable(app: object, tasks: Iterable[Task[Any, Any]], target: str | None) -> tuple[str, tuple[str, ...]]:
-    """MODULE:APP (`target`, if it is given), and the modules that declare these tasks."""
-    modules = {_importable_name(name) for task in tasks if (name := getattr(task.fn, "__module__", None))}
-    return target or _target(app), tuple(sorted(modules))
+def plan_processes(
+    app: object, tasks: Mapping[str, Task[Any, Any]], settings: WorkerSettings, url: StoreURL
+) -> ProcessPlan | None:
+    """The handler processes of a worker. None: no task needs them. Refuses what no handler process could import."""
+    if is_inside():
+        raise UsageError(
+            "a worker was started while a handler process imported this module: start it under "
+            "`if __name__ == '__main__':`, so that only the program itself does"
+        )
+    functions = [task.fn for task in tasks.values() if task.executor == "process"]
+    if not functions:
+        return None
+    modules = {_importable_name(name) for fn in functions if (name := getattr(fn, "__module__", None))}
+    return ProcessPlan(
+        target=settings.target or _target(app),
+        modules=tuple(sorted(modules)),
+        url=url.text,
+        namespace=url.namespace,
+        size=settings.handler_processes or usable_processors(),
+    )
 
 
 def _target(app: object) -> str:

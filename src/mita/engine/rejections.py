@@ -11,7 +11,7 @@ from mita.ports.store import Store
 from mita.rules.fitting import smaller
 from mita.rules.judge import Keep
 
-from .crew import extras, report
+from .job_log import extras, report
 
 log = logging.getLogger("mita.worker")
 

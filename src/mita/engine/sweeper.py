@@ -14,7 +14,7 @@ from mita.rules.options import options_of
 from mita.watch import Tell
 from mita.watch.notes import Settled
 
-from .crew import report
+from .job_log import report
 from .patience import Patience
 from .rejections import settle
 

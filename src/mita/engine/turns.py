@@ -8,7 +8,7 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from mita.errors import Rejected, StoreError
 from mita.model.outcome import Settlement, Turn
@@ -19,7 +19,8 @@ from mita.rules.pace import MOST, room, rotate, smooth
 from mita.watch import Tell
 from mita.watch.notes import Ahead, Began, SentAway, Settled, Turned, settled
 
-from .crew import TOO_LONG, Crew, extras
+from .crew import TOO_LONG, Crew
+from .job_log import extras
 from .patience import Patience
 from .rejections import split
 
@@ -27,8 +28,11 @@ log = logging.getLogger("mita.worker")
 
 
 class Turns:
-    """`queues` None means all there are. `asked` is called when somebody may have asked something of a running job,
-    `repeats` when repeats may have changed, `tell` with what happened, `now` gives the store's clock for that."""
+    """`queues` None means all there are but those in `exclude`. `asked` is called when somebody may have asked something of
+    a running job, `repeats` when repeats may have changed, `tell` with what happened, `now` gives the store's clock.
+
+    After `max_jobs` starts nothing more is claimed, and `run` ends with the last of them. `is_over` is asked when nothing
+    was found and nothing runs: True ends `run`."""
 
     def __init__(
         self,
@@ -42,8 +46,12 @@ class Turns:
         repeats: Callable[[], None],
         tell: Tell,
         now: Callable[[], Moment],
+        exclude: frozenset[str] = frozenset(),
+        max_jobs: int | None = None,
+        is_over: Callable[[], Awaitable[bool]] | None = None,
     ) -> None:
         self._keep, self._repeats, self._tell, self._now = keep, repeats, tell, now
+        self._exclude, self._max_jobs, self._is_over = exclude, max_jobs, is_over
         self._store, self._queues, self._lease, self._worker, self._poll, self._asked = (
             store,
             queues,
@@ -74,14 +82,23 @@ class Turns:
         return self._names
 
     async def run(self, crew: Crew) -> None:
-        """Until `leaving`, and then until everything is settled."""
-        while not (self.leaving and not crew.done and crew.idle):
+        """Until `leaving`, or until its jobs are over, and then until everything is settled."""
+        while crew.done or not crew.idle or not (self.leaving or self.spent(crew)):
             self._news.clear()
             limit = self._limit(crew)
             if not crew.done and not limit:
                 await self._news.wait()
                 continue
             await self._turn(crew, limit)
+            if self._is_over is not None and limit and crew.idle and not crew.done and await self._is_over():
+                return
+
+    def spent(self, crew: Crew) -> bool:
+        """Whether as many jobs were started as this worker may run."""
+        return self._max_jobs is not None and crew.started >= self._max_jobs
+
+    def serves(self, queue: str) -> bool:
+        return queue not in self._exclude if self._queues is None else queue in self._queues
 
     def wake(self) -> None:
         """There may be something to claim, or a reason to leave."""
@@ -90,7 +107,10 @@ class Turns:
 
     def _limit(self, crew: Crew) -> int:
         self._measure(crew)
-        return room(crew.load(self.rate)) if self._hungry and not self.leaving else 0
+        limit = room(crew.load(self.rate)) if self._hungry and not self.leaving else 0
+        if self._max_jobs is not None:
+            limit = max(0, min(limit, self._max_jobs - crew.started - crew.waiting))
+        return limit
 
     def _measure(self, crew: Crew) -> None:
         now = time.monotonic()
@@ -185,15 +205,18 @@ class Turns:
                 self._asked()
             if REPEATS in heard:
                 self._repeats()
-            if not heard or heard - {ASKED, REPEATS, TOLD}:
+            if not heard or heard - {ASKED, REPEATS, TOLD, *self._exclude}:
                 self.wake()
             crew.put_back(TOO_LONG)
 
     async def _hear(self) -> frozenset[str]:
         """A worker of all queues finds out first which there are, and again when it hears of a new one, or of nothing."""
         if self._queues is None and not self._names:
-            self._names = await self._store.queue_names()
+            await self._find_queues()
         heard = await self._store.wait(self._queues, self._poll)
-        if self._queues is None and (not heard or not heard <= {ASKED, REPEATS, TOLD, *self._names}):
-            self._names = await self._store.queue_names()
+        if self._queues is None and (not heard or not heard <= {ASKED, REPEATS, TOLD, *self._exclude, *self._names}):
+            await self._find_queues()
         return heard
+
+    async def _find_queues(self) -> None:
+        self._names = [name for name in await self._store.queue_names() if name not in self._exclude]

@@ -6,9 +6,11 @@ import os
 import socket
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack, nullcontext
+from functools import partial
 from importlib.metadata import version
 from typing import Any
 
+from mita.errors import StoreError
 from mita.model.time import SECOND, Moment
 from mita.model.view import WorkerView
 from mita.ports.clock import wall_clock
@@ -22,11 +24,12 @@ from mita.watch import Tell
 
 from .blocking import run_until_stopped
 from .crew import Crew
+from .emptiness import is_empty
 from .keeper import Keeper
 from .opening import Serve, opened
 from .processes import ProcessPlan
 from .rates import Rates
-from .scheduler import Scheduler
+from .scheduler import Scheduler, fire_due
 from .sweeper import Sweeper
 from .turns import Turns
 
@@ -55,6 +58,7 @@ class Worker:
         self._most, self._tell_here, self._repeats, self._serve = most, tell, repeats, serve
         self.processes = processes
         self._lease = round(settings.lease * SECOND)
+        self.spent = False  # it has run its `max_jobs`; another worker is to take its place
         self._stopping = asyncio.Event()
         self._hurry = asyncio.Event()
         self._started = 0
@@ -103,6 +107,9 @@ class Worker:
             self._scheduler.poke,
             self._tell,
             self._now,
+            frozenset(settings.exclude),
+            settings.max_jobs,
+            partial(self._is_over, store) if settings.until_empty else None,
         )
         self._crew = Crew(
             self._tasks,
@@ -115,6 +122,15 @@ class Worker:
             lease=self._lease,
         )
         self._keeper = Keeper(self._open_store, self._crew, self._lease, self._describe)
+
+    async def _is_over(self, store: Store) -> bool:
+        """Repeats that are due are fired first: their jobs are due now. A store that is away is asked again."""
+        try:
+            fired, again = await fire_due(store, self._tell) if self._settings.schedule else (0, None)
+            return not fired and again != 0 and await is_empty(store, self._turns.serves)
+        except StoreError as error:
+            log.warning("cannot tell whether there is anything left to do: %s", error)
+            return False
 
     def _poke(self) -> None:
         self._keeper.poke()
@@ -133,6 +149,7 @@ class Worker:
             await asyncio.wait({turns, stopping, *helpers}, return_when=asyncio.FIRST_COMPLETED)
             stopping.cancel()
             await self._drain(turns)
+            self.spent = self._turns.spent(self._crew)
         finally:
             for helper in helpers:
                 helper.cancel()

@@ -1,0 +1,25 @@
+"""Whether there is nothing left to do, for a worker that ends then."""
+
+from collections.abc import Callable
+
+from mita.ports.store import Store
+
+
+async def is_empty(store: Store, serves: Callable[[str], bool]) -> bool:
+    """Nothing in these queues is ready or running, on any worker. What is left: scheduled jobs (also retries that wait for
+    their time), jobs whose key is held until a later time, and what waits in a paused queue."""
+    for queue in await store.queues():
+        if not serves(queue.name):
+            continue
+        if queue.running:
+            return False
+        if queue.paused is None and (queue.ready or (queue.blocked and await _wakes_now(store, queue.name))):
+            return False
+    return True
+
+
+async def _wakes_now(store: Store, queue: str) -> bool:
+    """Whether a blocked job waits for a key that is free by now: it is about to be woken."""
+    now = await store.now()
+    keys = await store.resources(queue)
+    return any(key.waiting and (key.held_until is None or key.held_until <= now) for key in keys)
