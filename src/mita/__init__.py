@@ -2,6 +2,8 @@
 
 from mita.app import Mita
 from mita.client import Events, SyncEvents
+from mita.client.bulk import Confirm, ShowProgress
+from mita.client.filters import JobFilters
 from mita.client.patterns import RepeatChoices as RepeatOptions
 from mita.client.repeats import Repeats
 from mita.client.within import Within as TransactionalSender
@@ -14,8 +16,8 @@ from mita.model.job import WhenBusy
 from mita.model.outcome import Answer
 from mita.model.pattern import All, Cron, Every, Pattern
 from mita.model.policy import Jitter, Retry
+from mita.model.record import BulkResult, Failure, JobPage, JobRecord, RepeatRecord
 from mita.model.record import Checkpoint as ProgressReport
-from mita.model.record import Failure, JobPage, JobRecord, RepeatRecord
 from mita.model.record import Happening as TimelineLine
 from mita.model.record import Shown as DisplayState
 from mita.model.repeat import RepeatState
@@ -37,8 +39,10 @@ __all__ = [
     "All",
     "Answer",
     "BoundTask",
+    "BulkResult",
     "Call",
     "CallableTask",
+    "Confirm",
     "Cron",
     "DisplayState",
     "EventKind",
@@ -52,6 +56,7 @@ __all__ = [
     "JobCancelled",
     "JobEvent",
     "JobFailed",
+    "JobFilters",
     "JobOptions",
     "JobPage",
     "JobRecord",
@@ -76,6 +81,7 @@ __all__ = [
     "Retention",
     "Retry",
     "Scheduler",
+    "ShowProgress",
     "StoreError",
     "StoreURL",
     "SyncEvents",

@@ -7,11 +7,12 @@ import pytest
 from msgspec.structs import replace
 
 from mita.model.job import Claim, Job, State
-from mita.model.outcome import Counter, Settlement, Turn, Verdict
+from mita.model.outcome import Counter, Delete, Settlement, Turn, Verdict
 from mita.model.repeat import Firing
 from mita.model.time import Moment, Wait, When
 from mita.ports.ear import Ear
 from mita.ports.store import Memo
+from mita.rules.states import allowed
 from mita.stores.memory import amending, care, claims, intake, keys, memos, repeats, settling
 from mita.stores.memory.bell import Bell
 from mita.stores.memory.index import Index
@@ -211,6 +212,14 @@ def amend_in_every_state(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(amending, "allowed", lambda change: frozenset(State))
 
 
+def delete_and_keep_the_unique_key(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(amending, "give_up_unique", lambda act, job: None)
+
+
+def delete_the_living(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(amending, "allowed", lambda change: frozenset(State) if isinstance(change, Delete) else allowed(change))
+
+
 def prune_before_the_time(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(care, "_over", lambda act, until: until is not None)
 
@@ -305,6 +314,12 @@ IN_MEMORY = [
         ("test_a_dead_job_comes_back_with_its_counters_at_zero",),
     ),
     Fault("an ended job that can be changed", amend_in_every_state, ("test_an_ended_job_stays_as_it_ended",)),
+    Fault("a living job that is deleted", delete_the_living, ("test_a_job_that_waits_or_runs_is_not_deleted",)),
+    Fault(
+        "a deleted job that keeps its unique key",
+        delete_and_keep_the_unique_key,
+        ("test_a_deleted_job_frees_the_unique_key_that_it_would_have_kept",),
+    ),
     Fault("a prune before the time", prune_before_the_time, ("test_a_job_is_forgotten_when_its_time_is_over",)),
     Fault(
         "a firing that does not compare",
@@ -392,6 +407,11 @@ IN_SQLITE = [
         "a unique key that is not looked at",
         said_as(unique_holder=("until is null or ", "")),
         ("test_a_second_job_with_the_key_gets_the_first_ones_id",),
+    ),
+    Fault(
+        "a deleted job that takes another's unique key",
+        said_as(unique_give_up=(" and id = :id", " and :id = :id")),
+        ("test_a_deleted_job_leaves_the_unique_key_of_another_alone",),
     ),
     Fault(
         "a firing that does not compare the cursor",

@@ -3,7 +3,7 @@
 from hypothesis import strategies as st
 
 from mita.model.job import NewJob, State, WhenBusy
-from mita.model.outcome import Cancel, Change, Counter, Move, Rank, Revive, Verdict
+from mita.model.outcome import Cancel, Change, Counter, Delete, Move, Rank, Revive, Verdict
 from mita.model.repeat import Repeat, RepeatState
 from mita.model.time import HOUR, NOW, When
 from mita.model.view import JobFilter
@@ -83,6 +83,7 @@ CHANGES: st.SearchStrategy[Change] = st.one_of(
     st.builds(Cancel, keep=KEEPS, reason=st.sampled_from(["", "enough"])),
     st.builds(Revive, st.sampled_from([NOW, When(20)])),
     st.builds(Rank, PRIORITIES),
+    st.builds(Delete),
 )
 
 FILTERS: st.SearchStrategy[JobFilter] = st.builds(

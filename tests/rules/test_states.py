@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mita.model.job import Claim, State
-from mita.model.outcome import Cancel, Change, Ending, Move, Rank, Revive
+from mita.model.outcome import Cancel, Change, Delete, Ending, Move, Rank, Revive
 from mita.model.policy import Retry
 from mita.model.time import NOW
 from mita.rules.judge import Keep, judge
@@ -78,6 +78,7 @@ def test_every_change_is_allowed_where_the_table_has_a_way_for_it() -> None:
     for change, states in changes.values():
         assert allowed(change) == states
         assert State.SUCCEEDED not in allowed(change)
+    assert allowed(Delete()) == TERMINAL
 
 
 def test_the_picture_is_the_table() -> None:
@@ -87,7 +88,7 @@ def test_the_picture_is_the_table() -> None:
     assert drawn == {
         (source, target, why) for why, (sources, target) in TABLE.items() for source in sources if source != target
     }
-    pruned = {match[1] for line in lines if (match := re.fullmatch(r" +(\w+) --> \[\*\]: prune", line))}
+    pruned = {match[1] for line in lines if (match := re.fullmatch(r" +(\w+) --> \[\*\]: prune, delete", line))}
     assert pruned == TERMINAL
     assert "    [*] --> queued: enqueue" in lines
     assert len(lines) == len(set(lines)) == 2 + len(drawn) + len(TERMINAL)

@@ -6,7 +6,7 @@ from typing import Any, TypeVar, Unpack
 
 from mita.errors import UsageError
 from mita.model.job import PRIORITIES, NewJob
-from mita.model.outcome import OUTSIDE, Answer, Cancel, Change, Move, Rank, Revive
+from mita.model.outcome import OUTSIDE, Answer, Cancel, Change, Delete, Move, Rank, Revive
 from mita.model.pattern import Pattern
 from mita.model.record import JobPage, JobRecord, RepeatRecord, Shown
 from mita.model.time import NOW
@@ -27,6 +27,7 @@ from mita.twins import RunSync, sync_twin
 from mita.watch import Reports, Watch
 from mita.watch.notes import Amended, Enqueued
 
+from .bulk import Bulk
 from .evidence import gather
 from .filters import cursor, job_filter, page_size
 from .intake import check_calls, in_parts, new_jobs, unknown_job
@@ -39,7 +40,7 @@ from .within import Within
 R = TypeVar("R")
 
 
-class Client:
+class Client(Bulk):
     """The store's customer. `open_store` gives the store of the running event loop.
 
     What is asked of a job is answered with an `Answer`: `done`; `asked` (it runs: it takes effect when the run ends);
@@ -211,6 +212,12 @@ class Client:
         return await self._amend(id, Revive(NOW))
 
     retry_sync = sync_twin(retry)
+
+    async def delete(self, id: str) -> Answer:
+        """Forget a job that has ended, with its result, timeline and unique key, before its time is over."""
+        return await self._amend(id, Delete())
+
+    delete_sync = sync_twin(delete)
 
     async def prioritise(self, id: str, priority: int) -> Answer:
         """Another priority from now on."""

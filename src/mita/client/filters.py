@@ -1,7 +1,7 @@
 """Which jobs to show."""
 
 import re
-from typing import Any
+from typing import Any, TypedDict
 
 from mita.errors import UsageError
 from mita.model.job import State
@@ -9,14 +9,32 @@ from mita.model.record import Shown
 from mita.model.view import JobFilter
 from mita.rules.names import check_key, check_name
 from mita.rules.pace import MOST
+from mita.tasks.hints import did_you_mean
 
+FILTERS = ("queue", "task", "state", "resource", "unique", "repeat", "error")
 _CHECKS = {"queue": check_name, "task": check_name, "resource": check_key, "unique": check_key, "repeat": check_key}
 _CURSOR = re.compile(r"[0-9a-f]{1,32}")
 
 
-def job_filter(state: Shown | str | None, **fields: Any) -> JobFilter:
+class JobFilters(TypedDict, total=False):
+    """Which jobs are meant: those that match all that is given. `error` is looked for inside the error's text."""
+
+    queue: str | None
+    task: str | None
+    state: Shown | str | None
+    resource: str | None
+    unique: str | None
+    repeat: str | None
+    error: str | None
+
+
+def job_filter(state: Shown | str | None = None, **given: Any) -> JobFilter:
     """By the state that people see: `scheduled` and `ready` are both queued. What no job can have is refused by the name of
     its field: an empty page would say that there is no such job, and the filter was at fault."""
+    for name in given:
+        if name not in FILTERS:
+            raise UsageError(f"unknown filter {name!r}{did_you_mean(name, FILTERS)} The filters are {', '.join(FILTERS)}")
+    fields: dict[str, Any] = {name: given.get(name) for name in FILTERS if name != "state"}
     for name, check in _CHECKS.items():
         if fields[name] is not None:
             check(name, fields[name])

@@ -208,7 +208,11 @@ class Rank(Struct, frozen=True, tag=True):
     priority: int
 
 
-Change: TypeAlias = Move | Cancel | Revive | Rank
+class Delete(Struct, frozen=True, tag=True):
+    """Forget a job that has ended, with its timeline, memos and unique key."""
+
+
+Change: TypeAlias = Move | Cancel | Revive | Rank | Delete
 
 
 class Answer(StrEnum):

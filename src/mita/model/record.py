@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct
 
+from .outcome import Answer
 from .pattern import Pattern
 from .repeat import RepeatState
 
@@ -98,6 +99,19 @@ class JobPage(Struct, frozen=True):
 
     jobs: tuple[JobRecord, ...]
     after: str | None = None
+
+
+class BulkResult(Struct, frozen=True):
+    """What became of a request to many jobs: how many `matched`, and how many gave which answer. No answers: nothing was
+    asked, because none matched, it was a dry run, or it was not confirmed."""
+
+    matched: int
+    answers: dict[Answer, int] = {}
+
+    @property
+    def done(self) -> int:
+        """How many did what was asked, or do it when their run ends."""
+        return self.answers.get(Answer.DONE, 0) + self.answers.get(Answer.ASKED, 0)
 
 
 class RepeatRecord(Struct, frozen=True, kw_only=True):

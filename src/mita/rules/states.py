@@ -3,7 +3,7 @@
 from enum import StrEnum
 
 from mita.model.job import State
-from mita.model.outcome import Cancel, Change, Move, Rank, Revive
+from mita.model.outcome import Cancel, Change, Delete, Move, Rank, Revive
 
 Q, B, R = State.QUEUED, State.BLOCKED, State.RUNNING
 WAITING = frozenset({Q, B})
@@ -61,6 +61,8 @@ def allowed(change: Change) -> frozenset[State]:
             return TABLE[Step.REVIVE][0]
         case Rank():
             return ALIVE
+        case Delete():
+            return TERMINAL
 
 
 def as_mermaid() -> str:
@@ -72,5 +74,5 @@ def as_mermaid() -> str:
         for source in sorted(sources)
         if source != target
     ]
-    lines += [f"    {state} --> [*]: prune" for state in sorted(TERMINAL)]
+    lines += [f"    {state} --> [*]: prune, delete" for state in sorted(TERMINAL)]
     return "\n".join(lines)

@@ -31,7 +31,7 @@ class Reports:
         """An amend knows only the id: whoever watches here gets the task and the queue as well, at the price of a look."""
         if asked(note) is None:
             return
-        if self._watch.sinks:
+        if self._watch.sinks and not note.queue:
             [job] = await store.find([note.id])
             note = note if job is None else replace(note, task=job.task, queue=job.queue)
         self.tell(store, note)

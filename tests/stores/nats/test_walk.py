@@ -11,7 +11,20 @@ from collections import Counter as Tally
 import pytest
 
 from mita.model.job import Claim, Job, NewJob, State, WhenBusy
-from mita.model.outcome import Answer, Cancel, Change, Counter, Held, Move, Progress, Rank, Revive, Settlement, Verdict
+from mita.model.outcome import (
+    Answer,
+    Cancel,
+    Change,
+    Counter,
+    Delete,
+    Held,
+    Move,
+    Progress,
+    Rank,
+    Revive,
+    Settlement,
+    Verdict,
+)
 from mita.model.time import HOUR, NOW, When
 from mita.ports.ids import new_id
 from mita.rules.states import TERMINAL
@@ -144,7 +157,7 @@ class Walk:
         id = self.chance.choice(list(self.jobs))
         before = self.jobs[id]
         keep = self.chance.choice([0, HOUR])
-        changes: list[Change] = [Move(NOW), Move(When(300)), Cancel(keep=keep), Revive(NOW), Rank(9), Rank(0)]
+        changes: list[Change] = [Move(NOW), Move(When(300)), Cancel(keep=keep), Revive(NOW), Rank(9), Rank(0), Delete()]
         change = self.chance.choice(changes)
         [answer] = await self.store.amend([id], change)
         await self.look()
@@ -155,6 +168,8 @@ class Walk:
             assert before.state is State.RUNNING
             assert after is not None
             assert after.asked == ("cancel" if isinstance(change, Cancel) else "reschedule")
+        elif isinstance(change, Delete):
+            assert after is None
         elif isinstance(change, Cancel):
             assert (None if after is None else after.state) is (None if keep == 0 else State.CANCELLED), (before, after)
         else:

@@ -1,11 +1,11 @@
 """What a person asks of a job by its id."""
 
 from mita.model.job import State
-from mita.model.outcome import Answer, Cancel, Change, Move, Rank, Revive
+from mita.model.outcome import Answer, Cancel, Change, Delete, Move, Rank, Revive
 from mita.ports.store import ASKED
 from mita.rules.states import allowed
 
-from .keys import take_unique, unique_holder
+from .keys import give_up_unique, take_unique, unique_holder
 from .settling import finish
 from .state import Act, Record
 
@@ -39,6 +39,8 @@ def _apply(act: Act, record: Record, change: Change) -> Answer:
         case Rank(priority):
             act.change(record, priority=priority)
             return Answer.DONE
+        case Delete():
+            return _delete(act, record)
 
 
 def _move(act: Act, record: Record, change: Move) -> Answer:
@@ -77,4 +79,10 @@ def _revive(act: Act, record: Record, change: Revive) -> Answer:
     act.note(record, "revived")
     due = change.when.moment(act.now)
     take_unique(act, act.change(record, state=State.QUEUED, due=due, **COUNTERS_AT_ZERO, **AS_IF_NEVER_RUN))
+    return Answer.DONE
+
+
+def _delete(act: Act, record: Record) -> Answer:
+    give_up_unique(act, record.job)
+    act.forget(record)
     return Answer.DONE

@@ -88,3 +88,9 @@ def free_unique(act: Act, job: Job) -> None:
         act.state.unique[job.queue, job.unique] = Reservation(job.id, act.now + job.unique_for)
     else:
         del act.state.unique[job.queue, job.unique]
+
+
+def give_up_unique(act: Act, job: Job) -> None:
+    """The job is deleted: a key that it still has is free at once."""
+    if unique_holder(act, job.queue, job.unique) == job.id and job.unique is not None:
+        del act.state.unique[job.queue, job.unique]

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mita.model.job import State
-from mita.model.outcome import Answer, Cancel, Change, Move, Rank, Revive
+from mita.model.outcome import Answer, Cancel, Change, Delete, Move, Rank, Revive
 from mita.ports.store import ASKED
 from mita.rules.states import allowed
 
@@ -76,6 +76,9 @@ async def _apply(tx: Tx, place: Place, record: Record, change: Change) -> Answer
             return await _revive(tx, place, record, change)
         case Rank(priority):
             await indexes.change(tx, place, priority=priority, home=0)
+        case Delete():
+            await indexes.give_up(tx, record)
+            await indexes.change(tx, place, gone=True)
     return Answer.DONE
 
 

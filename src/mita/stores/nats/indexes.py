@@ -150,6 +150,12 @@ async def reserve(tx: Tx, record: Record) -> None:
         tx.put(there, pack(Reservation(record.id)))
 
 
+async def give_up(tx: Tx, record: Record) -> None:
+    """The job is deleted: a key that it still has is free at once."""
+    if record.unique is not None and await reserved_for(tx, record.queue, record.unique) == record.id:
+        tx.remove(tx.context.subjects.unique(record.queue, record.unique))
+
+
 async def _change_reservation(tx: Tx, old: Record, new: Record) -> None:
     """The key is free when the job has ended, or free after a while; a job that comes back takes it again."""
     if (old.state in TERMINAL) == (new.state in TERMINAL):

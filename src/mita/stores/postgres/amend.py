@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mita.model.job import State
-from mita.model.outcome import Answer, Cancel, Change, Move, Rank, Revive
+from mita.model.outcome import Answer, Cancel, Change, Delete, Move, Rank, Revive
 from mita.model.time import When
 from mita.ports.store import ASKED
 from mita.rules.states import allowed
@@ -36,7 +36,7 @@ def _without_repeats(ids: Sequence[str]) -> list[list[str]]:
     return pieces
 
 
-def _ask(ids: list[str], change: Move | Cancel | Rank) -> Ask:
+def _ask(ids: list[str], change: Move | Cancel | Rank | Delete) -> Ask:
     match change:
         case Move(when, note):
             return ask("move", ids=texts(ids), note=storable(note), **_moment(when))
@@ -44,6 +44,8 @@ def _ask(ids: list[str], change: Move | Cancel | Rank) -> Ask:
             return ask("cancel", ids=texts(ids), keep=keep, reason=storable(reason))
         case Rank(priority):
             return ask("rank", ids=texts(ids), priority=priority)
+        case Delete():
+            return ask("delete", ids=texts(ids))
 
 
 def _revive(id: str, change: Revive) -> Ask:

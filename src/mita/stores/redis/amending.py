@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from mita.model.outcome import Answer, Cancel, Change, Move, Rank, Revive
+from mita.model.outcome import Answer, Cancel, Change, Delete, Move, Rank, Revive
 
 from .packing import moment
 from .room import Room, parts
@@ -30,3 +30,5 @@ def _words(change: Change) -> tuple[Any, ...]:
             return ("cancel", keep, "", reason)
         case Rank(priority):
             return ("rank", priority, "", "")
+        case Delete():
+            return ("delete", "", "", "")

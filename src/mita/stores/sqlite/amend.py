@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from mita.model.job import State
-from mita.model.outcome import Answer, Cancel, Change, Move, Rank, Revive
+from mita.model.outcome import Answer, Cancel, Change, Delete, Move, Rank, Revive
 from mita.ports.store import ASKED
 from mita.rules.states import allowed
 
@@ -44,6 +44,8 @@ def _amend(tx: Tx, id: str, change: Change) -> Answer:
         case Rank():
             tx.run("rank", seq=job.seq, priority=change.priority)
             return Answer.DONE
+        case Delete():
+            return _delete(tx, job)
 
 
 def _move(tx: Tx, job: _Row, change: Move) -> Answer:
@@ -87,4 +89,11 @@ def _revive(tx: Tx, job: _Row, change: Revive) -> Answer:
     tx.run("revive", seq=job.seq, due=change.when.moment(tx.now), fixed=change.when.is_fixed(tx.now))
     note(tx, job.seq, "revived", "")
     tx.topics.add(job.queue)
+    return Answer.DONE
+
+
+def _delete(tx: Tx, job: _Row) -> Answer:
+    if job.unique is not None:
+        tx.run("unique_give_up", queue=job.queue, key=job.unique, id=job.id)
+    forget(tx, [job.seq])
     return Answer.DONE

@@ -43,6 +43,7 @@ from types import ModuleType
 from . import (
     amend,
     claim,
+    delete,
     enqueue,
     holds,
     leases,
@@ -72,6 +73,7 @@ PROMISES: tuple[ModuleType, ...] = (
     reap,
     settle,
     amend,
+    delete,
     resources,
     holds,
     pause,

@@ -1,6 +1,6 @@
 -- amend: what a person asks of jobs by id.
 -- KEYS  1 root of the queue
--- ARGV  1 now, '' to ask the server  2 channel of the bell  3 what: move, cancel, revive, rank
+-- ARGV  1 now, '' to ask the server  2 channel of the bell  3 what: move, cancel, revive, rank, delete
 --       4 wait, keep or priority  5 moment (move, revive), '' for none  6 note (move, cancel)  then ids
 -- gives done, asked, too late, taken or unknown for each
 -- include keys
@@ -69,6 +69,17 @@ function amends.rank(r)
   r.priority = amount
   if r.state ~= 'running' then stand(q, r) end
   save(q, r)
+  return 'done'
+end
+
+function amends.delete(r)
+  if not ENDED[r.state] then return 'too late' end
+  if r.unique and call('HGET', q.unique, r.unique) == r.id then
+    call('HDEL', q.unique, r.unique)
+    call('ZREM', q.unique_ends, r.unique)
+  end
+  leave(q, r)
+  forget(q, r)
   return 'done'
 end
 

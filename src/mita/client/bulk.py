@@ -1,0 +1,172 @@
+"""What is asked of many jobs at once: of all that match a filter, in batches."""
+
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import datetime, timedelta
+from typing import Any, TypeAlias, Unpack
+
+from mita.errors import UsageError
+from mita.model.outcome import OUTSIDE, Answer, Cancel, Change, Delete, Move, Revive
+from mita.model.record import BulkResult, Shown
+from mita.model.time import NOW
+from mita.ports.clock import wall_clock
+from mita.ports.store import Store
+from mita.rules.judge import Keep
+from mita.rules.pace import MOST
+from mita.rules.states import allowed
+from mita.rules.text import note
+from mita.rules.when import when
+from mita.twins import RunSync, sync_twin
+from mita.watch import Reports
+from mita.watch.notes import Amended
+
+from .filters import FILTERS, JobFilters, job_filter
+
+Confirm: TypeAlias = Callable[[int], bool]
+ShowProgress: TypeAlias = Callable[[int, int], object]
+
+_DONE = {Cancel: "cancelled", Move: "rescheduled", Revive: "retried", Delete: "deleted"}
+
+
+class Bulk:
+    """Which jobs match is decided when the call begins: their ids are collected first, 1,000 at a time, and what changes
+    later does not change the choice. Then they are asked in batches of 1,000. The answer counts the jobs that matched, and
+    how many of them gave which `Answer`. If the store fails in the middle, the batches before are done.
+
+    A call without any filter needs `all=True`. With `dry_run=True` the jobs are only counted. `confirm` is called with the
+    number of jobs before anything is done: nothing is, if it returns False. `progress` is called with the number of jobs
+    that are done and the number of all, after each batch.
+    """
+
+    _store: Callable[[], Awaitable[Store]]
+    _keep: Keep
+    _run_sync: RunSync
+    _reports: Reports
+
+    async def cancel_many(
+        self,
+        *,
+        reason: str = "",
+        all: bool = False,
+        dry_run: bool = False,
+        confirm: Confirm | None = None,
+        progress: ShowProgress | None = None,
+        **filters: Unpack[JobFilters],
+    ) -> BulkResult:
+        """Cancel every waiting or running job that matches; see `jobs` for the filters."""
+        change = Cancel(self._keep.failed, note(reason))
+        return await self._amend_many(change, filters, all, dry_run, confirm, progress)
+
+    cancel_many_sync = sync_twin(cancel_many)
+
+    async def reschedule_many(
+        self,
+        *,
+        at: datetime | None = None,
+        after: float | timedelta | None = None,
+        reason: str = "",
+        all: bool = False,
+        dry_run: bool = False,
+        confirm: Confirm | None = None,
+        progress: ShowProgress | None = None,
+        **filters: Unpack[JobFilters],
+    ) -> BulkResult:
+        """Run every job that matches, and that `reschedule` could move, at another time; see `jobs` for the filters."""
+        change = Move(when(at=at, after=after), note(reason) or OUTSIDE)
+        return await self._amend_many(change, filters, all, dry_run, confirm, progress)
+
+    reschedule_many_sync = sync_twin(reschedule_many)
+
+    async def retry_many(
+        self,
+        *,
+        all: bool = False,
+        dry_run: bool = False,
+        confirm: Confirm | None = None,
+        progress: ShowProgress | None = None,
+        **filters: Unpack[JobFilters],
+    ) -> BulkResult:
+        """Run every failed job that matches again, with its counters at zero; `state="cancelled"` chooses cancelled ones.
+        See `jobs` for the filters."""
+        chosen = {**filters, "state": filters.get("state") or Shown.FAILED}
+        some = all or any(value is not None for value in filters.values())
+        return await self._amend_many(Revive(NOW), chosen if some else {}, all, dry_run, confirm, progress)
+
+    retry_many_sync = sync_twin(retry_many)
+
+    async def delete_many(
+        self,
+        *,
+        all: bool = False,
+        dry_run: bool = False,
+        confirm: Confirm | None = None,
+        progress: ShowProgress | None = None,
+        **filters: Unpack[JobFilters],
+    ) -> BulkResult:
+        """Forget every job that matches and has ended, with its result, timeline and unique key; see `jobs` for the
+        filters."""
+        return await self._amend_many(Delete(), filters, all, dry_run, confirm, progress)
+
+    delete_many_sync = sync_twin(delete_many)
+
+    async def _amend_many(
+        self,
+        change: Change,
+        filters: Mapping[str, Any],
+        all: bool,
+        dry_run: bool,
+        confirm: Confirm | None,
+        progress: ShowProgress | None,
+    ) -> BulkResult:
+        _check_choice(change, filters, all)
+        store = await self._store()
+        jobs = await _matching(store, filters, change)
+        if dry_run or not jobs or (confirm is not None and not confirm(len(jobs))):
+            return BulkResult(matched=len(jobs))
+        answers: Counter[Answer] = Counter()
+        for start in range(0, len(jobs), MOST):
+            part = jobs[start : start + MOST]
+            answers.update(await self._amend_part(store, part, change))
+            if progress is not None:
+                progress(start + len(part), len(jobs))
+        return BulkResult(matched=len(jobs), answers=dict(answers))
+
+    async def _amend_part(self, store: Store, jobs: list["_Found"], change: Change) -> list[Answer]:
+        answers = await store.amend([id for id, _, _ in jobs], change)
+        now = wall_clock()
+        for (id, task, queue), answer in zip(jobs, answers, strict=True):
+            await self._reports.amended(store, Amended(id, change, answer, now, task, queue))
+        return answers
+
+
+_Found: TypeAlias = tuple[str, str, str]  # id, task, queue
+
+
+def _check_choice(change: Change, filters: Mapping[str, Any], all: bool) -> None:
+    chosen = {name: value for name, value in filters.items() if value is not None}
+    if not chosen and not all:
+        raise UsageError(f"no filter was given: choose jobs with {', '.join(FILTERS)}, or pass all=True to take every job")
+    possible = _shown_states(change)
+    state = chosen.get("state")
+    if state is not None and state in tuple(Shown) and state not in possible:
+        raise UsageError(f"state={str(state)!r}: only {', '.join(possible)} jobs can be {_DONE[type(change)]}")
+
+
+def _shown_states(change: Change) -> list[str]:
+    """The states, as people see them, in which a job may be asked for this."""
+    names = {state.value for state in allowed(change)}
+    names |= {Shown.SCHEDULED.value, Shown.READY.value} if "queued" in names else set()
+    return [state.value for state in Shown if state.value in names]
+
+
+async def _matching(store: Store, filters: Mapping[str, Any], change: Change) -> list[_Found]:
+    """Every job that matches now and may be asked for this, the newest first. One walk by id meets each job once, whatever
+    its state becomes meanwhile."""
+    want, possible = job_filter(**filters), allowed(change)
+    jobs: list[_Found] = []
+    after: str | None = None
+    while True:
+        page = await store.page(want, after, MOST)
+        jobs += [(job.id, job.task, job.queue) for job in page.jobs if job.state in possible]
+        if (after := page.after) is None:
+            return jobs
