@@ -132,7 +132,7 @@ def _enqueued_by(claim: Claim) -> "tuple[Context | None, list[Link]]":
         return None, []
     try:
         context = extract(_headers.decode(claim.headers))
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, ValueError, RecursionError):
         return None, []
     enqueue = get_current_span(context).get_span_context()
     return context, [Link(enqueue)] if enqueue.is_valid else []

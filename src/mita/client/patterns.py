@@ -64,7 +64,8 @@ def repeat_record(repeat: Repeat) -> RepeatRecord:
     try:
         wanted = spec.unpack(repeat.spec)
     except UsageError as error:
-        return RepeatRecord(key=repeat.key, state=RepeatState.PARKED, reason=str(error), count=repeat.count)
+        reason = repeat.reason or str(error)
+        return RepeatRecord(key=repeat.key, state=RepeatState.PARKED, reason=reason, count=repeat.count)
     return RepeatRecord(
         key=repeat.key,
         state=repeat.state,

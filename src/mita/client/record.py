@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from mita.errors import StoreError
 from mita.model.job import Job, State
 from mita.model.outcome import Event
 from mita.model.record import WITHHELD, Checkpoint, Failure, Happening, JobRecord
@@ -36,7 +37,7 @@ def job_record(job: Job, events: Sequence[Event], now: Moment, tasks: Mapping[st
         interruptions=job.interruptions,
         crashes=job.crashes,
         error=job.error,
-        result=None if secret else result(job, tasks),
+        result=None if secret else _shown_result(job, tasks),
         resource=job.resource,
         unique=job.unique,
         repeat=job.repeat,
@@ -72,6 +73,13 @@ def _progress(job: Job, secret: bool | tuple[str, ...]) -> Checkpoint | None:
     """Its numbers are for everybody; its message may tell of what it works on."""
     found: Checkpoint | None = _read(_checkpoint, job.progress)
     return found._replace(message=WITHHELD) if found is not None and found.message and secret else found
+
+
+def _shown_result(job: Job, tasks: Mapping[str, Task[Any, Any]]) -> Any:
+    try:
+        return result(job, tasks)
+    except (msgspec.MsgspecError, StoreError):
+        return None
 
 
 def result(job: Job, tasks: Mapping[str, Task[Any, Any]]) -> Any:

@@ -5,14 +5,22 @@ them again and again takes a quarter of the time of a bulk enqueue.
 """
 
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any, TypeAlias
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
-from .time import NOW, Moment, Wait, When
+from .time import LATEST, NOW, Moment, When
 
 PRIORITIES = range(10)
 DEFAULT_PRIORITY = 5
+
+# What a stored job may hold, checked where a record is read.
+Priority: TypeAlias = Annotated[int, Meta(ge=PRIORITIES[0], le=PRIORITIES[-1])]
+Count: TypeAlias = Annotated[int, Meta(ge=0, le=1_000_000_000)]
+MOST_HOLDERS = 2**31 - 1
+Limit: TypeAlias = Annotated[int, Meta(ge=1, le=MOST_HOLDERS)]
+Token: TypeAlias = Annotated[int, Meta(ge=0, le=2**53 - 1)]  # exact in a double too, which is all that Lua has
+Lasting: TypeAlias = Annotated[int, Meta(ge=0, le=LATEST)]  # a wait that is not negative
 
 
 class State(StrEnum):
@@ -45,12 +53,12 @@ class NewJob(Struct, frozen=True, kw_only=True, gc=False):
     payload: bytes
     options: bytes = b""
     headers: bytes = b""
-    priority: int = DEFAULT_PRIORITY
+    priority: Priority = DEFAULT_PRIORITY
     when: When = NOW
     unique: str | None = None
-    unique_for: Wait = 0
+    unique_for: Lasting = 0
     resource: str | None = None
-    limit: int = 1
+    limit: Limit = 1
     when_busy: WhenBusy = WhenBusy.WAIT
     repeat: str | None = None
     fire_time: Moment | None = None
@@ -106,29 +114,29 @@ class Job(Struct, frozen=True, kw_only=True):
     task: str
     queue: str
     state: State
-    priority: int
+    priority: Priority
     due: Moment
     created: Moment
     payload: bytes
     options: bytes = b""
     headers: bytes = b""
-    attempts: int = 0
-    reschedules: int = 0
-    busy: int = 0
-    interruptions: int = 0
-    crashes: int = 0
+    attempts: Count = 0
+    reschedules: Count = 0
+    busy: Count = 0
+    interruptions: Count = 0
+    crashes: Count = 0
     error: str | None = None
     result: bytes | None = None
     resource: str | None = None
-    limit: int = 1
+    limit: Limit = 1
     when_busy: WhenBusy = WhenBusy.WAIT
     unique: str | None = None
-    unique_for: Wait = 0
+    unique_for: Lasting = 0
     repeat: str | None = None
     fire_time: Moment | None = None
     progress: bytes | None = None
     stranded: Moment | None = None
-    token: int = 0
+    token: Token = 0
     worker: str | None = None
     started: Moment | None = None
     lease_until: Moment | None = None

@@ -222,6 +222,7 @@ class Answer(StrEnum):
     ASKED = "asked"  # the job is running: it takes effect when the run ends
     TOO_LATE = "too late"  # the job's state does not allow it (any more)
     TAKEN = "taken"  # reviving it would make two jobs with one unique key
+    UNREADABLE = "unreadable"  # its record cannot be read, so it cannot run again
     UNKNOWN = "unknown"  # no such job
 
 

@@ -4,12 +4,14 @@ A `Moment` is a point on the store's clock, a `Wait` a length. Callers send wait
 store turns a wait into a moment, so two clocks never meet in one comparison.
 """
 
-from typing import TypeAlias
+from typing import Annotated, TypeAlias
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
-Moment: TypeAlias = int
-Wait: TypeAlias = int
+LATEST = 253_402_300_799_999  # the last millisecond of the year 9999: no calendar goes further
+# What is read from a store is checked against these bounds. Code that makes a moment or a length is not.
+Moment: TypeAlias = Annotated[int, Meta(ge=0, le=LATEST)]
+Wait: TypeAlias = Annotated[int, Meta(ge=-LATEST, le=LATEST)]
 
 SECOND: Wait = 1000
 MINUTE: Wait = 60 * SECOND

@@ -4,8 +4,11 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
+from typing import Annotated, Any
 
-from msgspec import Struct
+import msgspec
+from msgspec import Meta, Struct
 
 from mita.errors import StoreError
 from mita.model.time import SECOND, Wait
@@ -23,8 +26,17 @@ class Told(Struct, frozen=True, array_like=True):
     """So many events of one queue, packed. Stores pass them on and never look inside."""
 
     queue: str
-    count: int
+    count: Annotated[int, Meta(ge=0, le=2**31 - 1)]
     events: bytes
+
+
+def read_told(rows: Iterable[Sequence[Any]]) -> list[Told]:
+    """Batches as a store kept them, without those that cannot be read: what is told may be lost."""
+    told = []
+    for row in rows:
+        with suppress(msgspec.MsgspecError, ValueError, RecursionError):
+            told.append(msgspec.convert(row, Told))
+    return told
 
 
 class Heard(Struct, frozen=True):

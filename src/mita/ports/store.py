@@ -140,6 +140,10 @@ class Looking(Protocol):
 
     async def find(self, ids: Sequence[str]) -> list[Job | None]: ...
 
+    async def raw(self, id: str) -> dict[str, bytes] | None:
+        """A job's record as it is stored, part by part, whether it can be read or not; None when there is no such job. What
+        the parts are is the store's own affair."""
+
     async def timeline(self, id: str) -> list[Event]:
         """What happened to a job beyond the happy path, oldest first; at most `TIMELINE_LENGTH` events, the first of them
         a `folded` one that counts what came before by kind (`rules.timeline`)."""

@@ -6,6 +6,7 @@ import msgspec
 
 from mita.errors import UsageError
 from mita.model.policy import JobOptions
+from mita.model.time import LONGEST, SECOND
 
 _decode_options = msgspec.msgpack.Decoder(JobOptions).decode
 
@@ -13,8 +14,11 @@ _decode_options = msgspec.msgpack.Decoder(JobOptions).decode
 @lru_cache(maxsize=4096)
 def options_of(packed: bytes) -> JobOptions:
     """The settings stored with a job. Nearly all jobs share a few, so nearly none is decoded. What cannot be read is taken
-    as the defaults: a job is never lost over its settings."""
+    as the defaults, and as secret, which it may be: a job is never lost over its settings."""
     try:
-        return _decode_options(packed) if packed else JobOptions()
-    except (msgspec.MsgspecError, ValueError, UsageError):  # the last: what a newer version allows
-        return JobOptions()
+        options = _decode_options(packed) if packed else JobOptions()
+        if options.timeout is None or 0 < options.timeout * SECOND <= LONGEST:  # not a number is not within bounds either
+            return options
+    except (msgspec.MsgspecError, ValueError, RecursionError, UsageError):  # the last: what a newer version allows
+        pass
+    return JobOptions(secret=True)

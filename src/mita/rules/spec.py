@@ -24,7 +24,7 @@ def unpack(packed: bytes) -> RepeatSpec:
     """Raises a `UsageError` for what cannot be read or computed (any more)."""
     try:
         spec = _decoder.decode(packed)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise UsageError(f"the stored repeat cannot be read: {error}") from error
     check(spec)
     return spec

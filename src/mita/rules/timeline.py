@@ -15,7 +15,15 @@ from mita.model.outcome import Event
 TIMELINE_LENGTH = 50  # lines that a store keeps of one job
 FOLDED = "folded"
 
-_counts = msgspec.json.Decoder(dict[str, int]).decode
+_decode = msgspec.json.Decoder(dict[str, int]).decode
+
+
+def _counts(note: str) -> dict[str, int]:
+    """The counts in the note of a folded line. A note that cannot be read counts as one unreadable line."""
+    try:
+        return _decode(note)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return {"unreadable": 1}
 
 
 def lengthened(events: Sequence[Event], event: Event) -> tuple[Event, ...]:

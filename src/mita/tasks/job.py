@@ -3,7 +3,7 @@
 import inspect
 import math
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from datetime import datetime, timedelta
 from typing import Any, Literal, Protocol, TypeVar, cast, overload
@@ -111,7 +111,8 @@ class Job:
     def checkpoint(self) -> Checkpoint | None:
         """The last progress, of this run or of an earlier one: where to go on."""
         if self._reported is None and self._claim.progress:
-            self._reported = _checkpoints.decode(self._claim.progress)
+            with suppress(msgspec.MsgspecError, ValueError, RecursionError):  # unreadable: the run begins from the start
+                self._reported = _checkpoints.decode(self._claim.progress)
         return self._reported
 
     async def progress(self, done: float, total: float | None = None, message: str = "") -> None:

@@ -10,7 +10,7 @@ from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from mita.errors import UsageError
-from mita.model.job import DEFAULT_PRIORITY, PRIORITIES, WhenBusy
+from mita.model.job import DEFAULT_PRIORITY, MOST_HOLDERS, PRIORITIES, WhenBusy
 from mita.model.policy import JobOptions, Retry
 from mita.model.time import NOW, SECOND, Wait, When
 from mita.rules.names import check_key, check_name, check_template
@@ -144,8 +144,10 @@ def _timeout(value: Any) -> float | None:
 
 
 def _limit(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise UsageError(f"limit={value!r}: at least 1 job must be able to hold a resource key")
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MOST_HOLDERS:
+        raise UsageError(
+            f"limit={value!r}: at least 1 job must be able to hold a resource key, and at most {MOST_HOLDERS:,} can"
+        )
     return value
 
 

@@ -8,7 +8,7 @@ from typing import Any, Union, get_args, get_origin
 
 import msgspec
 
-from mita.errors import UsageError
+from mita.errors import StoreError, UsageError
 
 from .annotations import STORABLE, UNREADABLE, in_words, resolve, storable
 from .signals import Reschedule
@@ -73,7 +73,14 @@ class Results:
             ) from error
 
     def unpack(self, packed: bytes) -> Any:
-        """A result that does not fit the annotation (any more) comes back as plain values."""
+        """A result that does not fit the annotation (any more) comes back as plain values. One that cannot be read at all is a
+        `StoreError`."""
+        try:
+            return self._unpack(packed)
+        except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+            raise StoreError(f"a stored result of task {self._task!r} cannot be read: {error}", transient=False) from error
+
+    def _unpack(self, packed: bytes) -> Any:
         if self._reader is None:
             return plain(packed)
         try:

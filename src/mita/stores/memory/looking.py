@@ -42,6 +42,11 @@ def find(act: Act, id: str) -> Job | None:
     return None if record is None else record.job
 
 
+def raw(act: Act, id: str) -> dict[str, bytes] | None:
+    job = find(act, id)
+    return None if job is None else {name: repr(getattr(job, name)).encode() for name in job.__struct_fields__}
+
+
 def timeline(act: Act, id: str) -> list[Event]:
     record = act.state.records.get(id)
     return [] if record is None else told(record.events)

@@ -159,6 +159,10 @@ class MemoryStore:
         with await self._act() as act:
             return [looking.find(act, id) for id in ids]
 
+    async def raw(self, id: str) -> dict[str, bytes] | None:
+        with await self._act() as act:
+            return looking.raw(act, id)
+
     async def timeline(self, id: str) -> list[Event]:
         with await self._act() as act:
             return looking.timeline(act, id)

@@ -3,14 +3,34 @@
 from collections.abc import Sequence
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, inspect
 
-from mita.model.job import Job, State, WhenBusy
+from mita.model.job import Job, Lasting, State
+from mita.model.time import Moment
 from mita.model.view import JobFilter, Page
+from mita.rules.readable import is_unreadable, read_job
 from mita.rules.states import TERMINAL
 
+_NAMES = {"unique": "uniq", "limit": "most"}
+_CONTRADICTIONS = ("state = 'running' and lease_until is null", "state = 'blocked' and resource is null")
+HIGHEST = chr(0x10FFFF)  # comes after every id that is a text
 _COLUMNS = {"queue": "queue", "task": "task", "resource": "resource", "unique": "uniq", "repeat": "repeat"}
 _FIELDS = Job.__struct_fields__
+
+
+_REVIVED: dict[str, Any] = {
+    "state": "queued",
+    "due": 0,
+    **dict.fromkeys(("attempts", "reschedules", "busy", "interruptions", "crashes"), 0),
+    **dict.fromkeys(("error", "result", "finished", "expires", "stranded", "worker", "started")),
+}  # what `revive` writes
+
+
+class Row(Job, frozen=True, kw_only=True):
+    """A job as a table has it: with what waits for the end of its run."""
+
+    asked_due: Moment | None = None
+    asked_keep: Lasting | None = None
 
 
 class Dialect(Struct, frozen=True):
@@ -51,11 +71,73 @@ def values(want: JobFilter, after: str | None, limit: int) -> dict[str, Any]:
 
 def as_page(rows: Sequence[Sequence[Any]], limit: int) -> Page:
     jobs = [as_job(row) for row in rows]
-    return Page(jobs[:limit], jobs[limit - 1].id if len(jobs) > limit else None)
+    return Page(jobs[:limit], _cursor(rows[limit - 1][0]) if len(jobs) > limit else None)
+
+
+def _cursor(id: Any) -> str:
+    """Where the next page begins. An id that cannot be read is passed by what can be read of it."""
+    if not isinstance(id, str):
+        return HIGHEST
+    return id.encode("utf-8", "surrogateescape").decode("utf-8", "replace").partition("\ufffd")[0]
 
 
 def as_job(row: Sequence[Any]) -> Job:
-    found = dict(zip(_FIELDS, row, strict=True))
-    found["state"] = State(found["state"])
-    found["when_busy"] = WhenBusy(found["when_busy"])
-    return Job(**found)
+    return read_job(dict(zip(_FIELDS, row, strict=True)))
+
+
+# ---------------------------------------------------------------- looking for records that cannot be read
+
+
+class Kinds(Struct, frozen=True):
+    """How a database asks whether a value is not a whole number within bounds, not a text, or not bytes. `{}` is the column."""
+
+    number: str
+    text: str
+    bytes: str
+
+
+def suspicious(kinds: Kinds) -> str:
+    """The condition for rows that may not be readable: everything that `reasons` finds is among them."""
+    conditions = [_suspicion(name, info, kinds) for name, info in _row_fields()]
+    return " or ".join([*conditions, *_CONTRADICTIONS])
+
+
+def reasons(rows: Sequence[Sequence[Any]]) -> list[str | None]:
+    """Why each of these rows cannot be read; None for one that can. The columns are `columns()` in their order."""
+    return [_reason(dict(zip(Row.__struct_fields__, row, strict=True))) for row in rows]
+
+
+def stays_unreadable(row: Sequence[Any]) -> bool:
+    """Whether a row could not be read either if its job were brought back, which writes some of its columns anew."""
+    return _reason(dict(zip(Row.__struct_fields__, row, strict=True)) | _REVIVED) is not None
+
+
+def columns() -> list[str]:
+    """The columns of a whole job."""
+    return [_NAMES.get(name, name) for name in Row.__struct_fields__]
+
+
+def _reason(found: dict[str, Any]) -> str | None:
+    job = read_job(found, Row)
+    return job.error if is_unreadable(job) and found["error"] != job.error else None
+
+
+def _row_fields() -> list[tuple[str, Any]]:
+    shape = inspect.type_info(Row)
+    assert isinstance(shape, inspect.StructType)  # noqa: S101
+    return [(_NAMES.get(field.name, field.name), field.type) for field in shape.fields]
+
+
+def _suspicion(column: str, kind: Any, kinds: Kinds) -> str:
+    if isinstance(kind, inspect.UnionType):
+        [kind] = [one for one in kind.types if not isinstance(one, inspect.NoneType)]
+    match kind:
+        case inspect.IntType(ge=low, le=high):
+            return kinds.number.format(column, low=low, high=high)
+        case inspect.EnumType(cls=names):
+            known = ", ".join(f"'{name.value}'" for name in names)
+            return f"{column} not in ({known})"
+        case inspect.StrType():
+            return kinds.text.format(column)
+        case _:
+            return kinds.bytes.format(column)

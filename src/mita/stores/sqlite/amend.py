@@ -8,6 +8,7 @@ from mita.model.outcome import Answer, Cancel, Change, Delete, Move, Rank, Reviv
 from mita.ports.store import ASKED
 from mita.rules.states import allowed
 
+from . import aside
 from .settle import forget
 from .timeline import note
 from .tx import Tx
@@ -81,6 +82,8 @@ def _ask(tx: Tx, job: _Row, what: str, **details: Any) -> Answer:
 
 
 def _revive(tx: Tx, job: _Row, change: Revive) -> Answer:
+    if aside.stays_unreadable(tx, job.seq):
+        return Answer.UNREADABLE
     if job.unique is not None:
         holder = tx.row("unique_holder", queue=job.queue, key=job.unique, now=tx.now)
         if holder is not None and holder[0] != job.id:

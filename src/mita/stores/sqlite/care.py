@@ -13,10 +13,10 @@ from mita.errors import UsageError
 from mita.model.time import SECOND, Moment, Wait, When
 from mita.model.view import Finding, Health, WorkerView
 
-from . import keys, telling
+from . import aside, keys, telling
 from .settle import forget
 from .statements import for_namespace, migrations, read
-from .tx import Tx, as_json
+from .tx import Tx, as_json, is_text
 
 _pack = msgspec.msgpack.Encoder().encode
 LITTLE_ROOM = 100_000_000  # bytes
@@ -47,7 +47,7 @@ def beat(tx: Tx, worker: WorkerView, keep: Wait) -> Moment:
 
 def prune(tx: Tx, limit: int, most: int) -> int:
     gone = _forget(tx, tx.rows("past_their_time", now=tx.now, limit=limit))
-    for name, _ in tx.rows("queues"):
+    for name in [name for name, _ in tx.rows("queues") if is_text([name])]:
         gone += _forget(tx, tx.rows("surplus", queue=name, most=most, limit=limit - gone))
     tx.run("forget_shared_memos", now=tx.now)
     tx.run("forget_uniques", now=tx.now)
@@ -92,6 +92,7 @@ def doctor(tx: Tx, path: Path, namespace: str) -> list[Finding]:
         _log_size(path),
         _disk(path),
         _overdue(tx),
+        aside.doctor(tx),
         _integrity(tx),
     ]
 

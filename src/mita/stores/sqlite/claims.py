@@ -2,19 +2,24 @@
 
 import sqlite3
 from collections.abc import Sequence
-from typing import Any
+from typing import TypeAlias
 
 import msgspec
 
-from mita.model.job import Claim
+from mita.model.job import Claim, Count, Limit, Priority, Token, WhenBusy
 from mita.model.outcome import Busy, Held, Turn
 from mita.model.time import Moment, Wait
 
-from . import keys
+from . import aside, keys
 from .tx import Tx, as_json
 
 SCAN = 1000  # jobs looked at in one call at most: a hot key's thousands are blocked a slice at a time
 
+_Rest: TypeAlias = tuple[
+    str, Count, Count, Count, Count, Count, str | None, str | None, str | None, Moment | None, str, Moment | None, Limit, WhenBusy
+]  # fmt: skip
+_Row: TypeAlias = tuple[int, str, Token, str, str, str, str, Priority, Moment, Moment, _Rest | None]
+_read_rows = msgspec.json.Decoder(list[_Row]).decode  # a row that cannot be read is an error: see `aside`
 _from_json = msgspec.json.Decoder().decode
 
 
@@ -53,11 +58,11 @@ def _claim_queue(tx: Tx, queue: str, limit: int, lease: Wait, worker: str, busy:
     return claims, False
 
 
-def _claimable(tx: Tx, queue: str, want: int) -> tuple[int, list[Any]]:
+def _claimable(tx: Tx, queue: str, want: int) -> tuple[int, list[_Row]]:
     """The first jobs of the line, and how many were asked for: fewer, when so many do not fit into one text."""
     while True:
         try:
-            return want, _from_json(tx.one("claimable", queue=queue, now=tx.now, limit=want))
+            return want, _read_rows(tx.one("claimable", queue=queue, now=tx.now, limit=want))
         except sqlite3.DataError:
             if want <= 1:
                 raise
@@ -71,7 +76,7 @@ def _again(tx: Tx, queues: list[str], *, look_for_due: bool) -> Wait | None:
     return min(moments) - tx.now if moments else None
 
 
-def _as_claim(row: list[Any], now: Moment) -> Claim:
+def _as_claim(row: _Row, now: Moment) -> Claim:
     """Positions, not names: this runs once per job and is most of what Python does in a claim."""
     seq, id, token, task, queue, payload, options, priority, due, created, rest = row
     args = bytes.fromhex(payload)
@@ -106,17 +111,18 @@ def _held(asked: dict[tuple[int, int], str | None], claim: tuple[int, int]) -> H
 def reap(tx: Tx, limit: int, lease: Wait, worker: str) -> list[Claim]:
     keys.end_holds(tx, None)
     keys.mend(tx)
+    aside.set_aside_unmet(tx)
     rows = _expired(tx, limit)
     if rows:
         tx.run("inherit", seqs=as_json(row[0] for row in rows), until=tx.now + lease, worker=worker)
     return [_as_claim(row, tx.now) for row in rows]
 
 
-def _expired(tx: Tx, limit: int) -> list[Any]:
+def _expired(tx: Tx, limit: int) -> list[_Row]:
     """As many as fit into one text: the others are still there for the next reap."""
     while True:
         try:
-            rows: list[Any] = _from_json(tx.one("expired", now=tx.now, limit=limit))
+            rows = _read_rows(tx.one("expired", now=tx.now, limit=limit))
         except sqlite3.DataError:
             if limit <= 1:
                 raise

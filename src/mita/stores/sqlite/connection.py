@@ -8,6 +8,8 @@ from pathlib import Path
 from mita import forks
 from mita.errors import MitaError, Rejected, StoreError, UsageError
 
+from .tx import as_text
+
 OLDEST_SQLITE = (3, 35, 0)
 BUSY_TIMEOUT = 30.0  # seconds; with the fair lock only a stranger's transaction can make us wait
 CHECKPOINT_PAGES = 4000
@@ -73,6 +75,7 @@ def connect(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(
         path, timeout=BUSY_TIMEOUT, isolation_level=None, check_same_thread=False, cached_statements=512
     )
+    connection.text_factory = as_text
     try:
         connection.execute("pragma journal_mode = wal").fetchall()
         connection.execute("pragma synchronous = full").fetchall()

@@ -7,7 +7,7 @@ from mita.model.outcome import Busy
 from mita.model.time import HOUR, When
 
 from .timeline import note
-from .tx import Tx, as_json
+from .tx import Tx, as_json, is_text
 
 ALL = 1_000_000
 GIVEN_UP_KEEP = HOUR  # how long a job that was skipped or replaced can still be looked at
@@ -87,7 +87,7 @@ def hold(tx: Tx, queue: str, key: str, when: When) -> None:
 def end_holds(tx: Tx, queues: list[str] | None) -> None:
     """Holds that have run out are gone, and whoever waited may go on."""
     names = None if queues is None else as_json(queues)
-    for queue, key in tx.rows("ended_holds", queues=names, now=tx.now):
+    for queue, key in filter(is_text, tx.rows("ended_holds", queues=names, now=tx.now)):
         tx.run("unhold", queue=queue, key=key)
         wake(tx, queue, key, ALL)
 

@@ -17,7 +17,7 @@ from typing import TypeVar
 
 from mita.errors import Rejected, StoreError
 
-from . import connection
+from . import aside, connection
 from .call import Call, answer
 from .clock import FileClock
 from .lock import FairLock
@@ -168,12 +168,25 @@ class Line:
         if not alone:
             tx.connection.execute("savepoint one")
         self._attempt(tx, call)
+        if call.error is not None and aside.may_be_a_record(call.error):
+            self._set_aside(tx, call, alone=alone)
         if not alone:
             if call.error is not None:
                 tx.connection.execute("rollback to one")
             tx.connection.execute("release one")
         elif call.error is not None and tx.connection.in_transaction:  # a full disk ends the transaction by itself
             tx.connection.execute("rollback")
+
+    def _set_aside(self, tx: Tx, call: Call, *, alone: bool) -> None:
+        """The call may have met records that cannot be read: they are set aside, and it is done again."""
+        if alone:
+            tx.connection.execute("rollback")
+            tx.connection.execute("begin immediate")
+        else:
+            tx.connection.execute("rollback to one")
+        if aside.set_aside(tx):
+            call.error = None
+            self._attempt(tx, call)
 
     def _attempt(self, tx: Tx, call: Call) -> None:
         try:

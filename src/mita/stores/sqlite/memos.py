@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from mita.model.job import Claim
 from mita.model.outcome import Progress
 from mita.ports.store import Memo
+from mita.stores.shared.views import as_memo
 
 from .tx import Tx
 
@@ -19,7 +20,7 @@ def progress(tx: Tx, reports: Sequence[Progress]) -> list[bool]:
 
 def recall(tx: Tx, claim: Claim, name: str, shared: bool) -> bytes | None:
     found = tx.row("recall", job=SHARED if shared else claim.ref, name=name, now=tx.now)
-    return None if found is None else bytes(found[0])
+    return None if found is None else as_memo(name, found[0])
 
 
 def remember(tx: Tx, memo: Memo) -> bytes | None:

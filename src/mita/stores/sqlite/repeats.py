@@ -6,6 +6,7 @@ from typing import Any
 from mita.model.repeat import DueRepeats, Firing, Repeat, RepeatState
 from mita.model.time import Moment, Wait
 from mita.ports.store import REPEATS
+from mita.rules.readable import is_lost, read_repeat
 from mita.rules.spec import edited
 
 from .enqueue import enqueue
@@ -41,17 +42,7 @@ def _write(tx: Tx, repeat: Repeat) -> None:
 
 
 def _as_repeat(row: Any) -> Repeat:
-    key, spec, cursor, state, reason, revision, count, last = row
-    return Repeat(
-        key=key,
-        spec=spec,
-        cursor=cursor,
-        state=RepeatState(state),
-        reason=reason,
-        revision=revision,
-        count=count,
-        last=last,
-    )
+    return read_repeat(dict(zip(Repeat.__struct_fields__, row, strict=True)))
 
 
 def remove(tx: Tx, keys: Sequence[str]) -> list[bool]:
@@ -65,7 +56,11 @@ def switch(tx: Tx, keys: Sequence[str], old: RepeatState, new: RepeatState) -> l
 
 
 def due(tx: Tx, limit: int) -> DueRepeats:
-    repeats = [_as_repeat(row) for row in tx.rows("due_repeats", now=tx.now, limit=limit + 1)]
+    repeats, want, full = [], limit + 1, True
+    while full and len(repeats) <= limit:  # those that cannot be read are no reason to leave out others
+        rows = tx.rows("due_repeats", now=tx.now, limit=want)
+        repeats = [repeat for row in rows if not is_lost(repeat := _as_repeat(row))]
+        want, full = want * 2, len(rows) == want
     following: Moment | None = repeats[limit].cursor if len(repeats) > limit else tx.one("next_fire", now=tx.now)
     return DueRepeats(tx.now, repeats[:limit], following)
 

@@ -23,6 +23,13 @@ class Statements:
             text = self._texts[name] = for_namespace(read("sql", f"{name}.sql"), self._namespace)
         return text
 
+    def made(self, text: str) -> str:
+        """A statement that is made in code, with the tables of this namespace."""
+        found = self._texts.get(text)
+        if found is None:
+            found = self._texts[text] = for_namespace(text, self._namespace)
+        return found
+
     def over(self, name: str, rows: Sequence[Sequence[Any]], shared: Sequence[Any] = ()) -> Iterator[tuple[str, list[Any]]]:
         """The statement with its `{rows}` spelled out, in as many pieces as it takes, and the values of each."""
         start = 0

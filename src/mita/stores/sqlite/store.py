@@ -22,12 +22,12 @@ from mita.rules.names import check_namespace
 from mita.stores.shared.apart import settle_apart, turn_apart
 from mita.stores.shared.room import check_room
 
-from . import amend, care, claims, connection, enqueue, looking, memos, repeats, settle, telling, timeline
+from . import amend, aside, care, claims, connection, enqueue, looking, memos, repeats, settle, telling, timeline
 from .bell import Bell
 from .clock import FileClock
 from .line import Line
 from .statements import Statements
-from .tx import Tx
+from .tx import Tx, is_text
 
 
 class SqliteStore:
@@ -147,7 +147,7 @@ class SqliteStore:
         return await self._read.do(lambda tx: tx.now)
 
     async def queue_names(self) -> list[str]:
-        return await self._read.do(lambda tx: [name for name, _ in tx.rows("queues")])
+        return await self._read.do(lambda tx: [name for name, _ in tx.rows("queues") if is_text([name])])
 
     async def queues(self) -> list[QueueView]:
         return await self._read.do(looking.queues)
@@ -157,6 +157,9 @@ class SqliteStore:
 
     async def find(self, ids: Sequence[str]) -> list[Job | None]:
         return await self._read.do(lambda tx: looking.find(tx, ids)) if ids else []
+
+    async def raw(self, id: str) -> dict[str, bytes] | None:
+        return await self._read.do(lambda tx: aside.raw(tx, id))
 
     async def timeline(self, id: str) -> list[Event]:
         return await self._read.do(lambda tx: timeline.timeline(tx, id))

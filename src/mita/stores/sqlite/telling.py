@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from mita.ports.ear import EAR_KEEP, MOST_TOLD, TOLD_KEEP, Told
+from mita.ports.ear import EAR_KEEP, MOST_TOLD, TOLD_KEEP, Told, read_told
 from mita.ports.store import TOLD
 
-from .tx import Tx
+from .tx import Tx, is_text
 
 
 def tell(tx: Tx, told: Sequence[Told]) -> None:
@@ -16,7 +16,7 @@ def tell(tx: Tx, told: Sequence[Told]) -> None:
 
 
 def listened(tx: Tx) -> frozenset[str]:
-    return frozenset(queue for (queue,) in tx.rows("listened", now=tx.now))
+    return frozenset(row[0] for row in tx.rows("listened", now=tx.now) if is_text(row))
 
 
 def listen(tx: Tx, id: str, queue: str) -> int:
@@ -45,4 +45,4 @@ class Follower:
         rows = tx.rows("told_since", seq=self._seq)
         if rows:
             self._seq = rows[-1][0]
-        return [Told(queue, count, events) for _, queue, count, events in rows]
+        return read_told(row[1:] for row in rows)

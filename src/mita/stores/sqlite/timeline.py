@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from mita.model.outcome import Event
+from mita.rules.readable import read_event
 from mita.rules.timeline import TIMELINE_LENGTH, told
 
 from .tx import Tx, as_json
@@ -21,4 +22,4 @@ def fold(tx: Tx, seqs: Iterable[int]) -> None:
 
 
 def timeline(tx: Tx, id: str) -> list[Event]:
-    return told([Event(*row) for row in tx.rows("timeline", id=id)])
+    return told([read_event(dict(zip(Event.__struct_fields__, row, strict=True))) for row in tx.rows("timeline", id=id)])

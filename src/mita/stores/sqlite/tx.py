@@ -18,6 +18,24 @@ def as_json(values: Iterable[Any]) -> str:
     return _to_json(list(values)).decode()
 
 
+def as_text(found: bytes) -> str:
+    """Text from the file. What is not UTF-8 keeps its bytes as half characters, which no statement takes."""
+    return found.decode("utf-8", "surrogateescape")
+
+
+def is_text(row: Sequence[Any]) -> bool:
+    """Whether all of these are texts that a statement takes."""
+    return all(isinstance(value, str) and (value.isascii() or _can_be_written(value)) for value in row)
+
+
+def _can_be_written(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 class Tx:
     """One call inside a transaction. `now` is the store's clock, read once, after the lock was had."""
 

@@ -1,2 +1,2 @@
 -- bury_ears: forget those who fell silent.  In: now.
-delete from _mita_ear where until <= :now
+delete from _mita_ear where until <= :now or typeof(until) <> 'integer'

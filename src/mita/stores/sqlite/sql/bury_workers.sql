@@ -1,2 +1,2 @@
 -- bury_workers: In: now.
-delete from _mita_worker where until <= :now
+delete from _mita_worker where until <= :now or typeof(until) <> 'integer'

@@ -4,8 +4,9 @@ with long as (
   select e.job, max(e.n) - :keep as n
   from _mita_event as e where e.job in (select value from json_each(:seqs)) group by e.job having count(*) > :keep
 ), pair as (
-  select second.job, second.n, second.kind,
-         case first.kind when 'folded' then first.note else json_object(first.kind, 1) end as counts
+  select second.job, second.n, case typeof(second.kind) when 'text' then second.kind else 'unreadable' end as kind,
+         case when first.kind = 'folded' and json_valid(first.note) then first.note
+              when typeof(first.kind) = 'text' then json_object(first.kind, 1) else json_object('unreadable', 1) end as counts
   from long
   join _mita_event as first on first.job = long.job and first.n = long.n
   join _mita_event as second on second.job = long.job and second.n = long.n + 1

@@ -1,2 +1,2 @@
 -- workers: those that are alive.  In: now.
-select view from _mita_worker where until > :now order by id
+select view from _mita_worker where until > :now and typeof(until) = 'integer' order by id

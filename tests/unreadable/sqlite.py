@@ -1,0 +1,94 @@
+"""Garbage in the tables of an SQLite file, which takes any value in any column."""
+
+import random
+import sqlite3
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from .harness import Broken, Case
+
+NOT_UTF8 = "cast(x'41ff42' as text)"
+VALUES: tuple[Any, ...] = (
+    b"\xff\xfe",
+    "",
+    "explode",
+    -1,
+    1.5,
+    2**63 - 1,
+    -(2**63),
+    float("inf"),
+    NOT_UTF8,
+    b"\x81" * 2000,  # a map inside a map inside a map …
+)
+OTHERS = {
+    "_mita_repeat": "repeat",
+    "_mita_worker": "worker",
+    "_mita_hold": "hold",
+    "_mita_unique": "unique",
+    "_mita_lock": "lock",
+    "_mita_queue": "queue",
+    "_mita_memo": "memo",
+    "_mita_told": "told",
+}
+NAMED_BY = {"repeat": "key", "worker": "id", "hold": "key", "unique": "key", "lock": "name", "queue": "name", "memo": "name"}
+
+
+class SqliteLayout:
+    identity = frozenset({"id"})
+
+    def __init__(self, path: Path, seed: int | None = None) -> None:
+        self._path = path
+        self._chance = None if seed is None else random.Random(seed)
+
+    def _columns(self, table: str) -> list[str]:
+        with sqlite3.connect(self._path) as connection:
+            return [row[1] for row in connection.execute(f"pragma table_info({table})")]
+
+    def _values(self) -> Sequence[Any]:
+        if self._chance is None:
+            return VALUES
+        return [*VALUES, self._chance.randbytes(20), self._chance.randint(-(2**63), 2**63 - 1), self._chance.random() * 1e300]
+
+    def job_cases(self, role: str) -> list[Case]:
+        columns = [column for column in self._columns("_mita_job") if column not in ("seq", "state")]
+        return [Case("job", column, value) for column in columns for value in self._values()]
+
+    def other_cases(self) -> list[Case]:
+        return [
+            Case(name, column, value)
+            for table, name in OTHERS.items()
+            for column in self._columns(table)
+            if column != "seq"
+            for value in self._values()
+        ]
+
+    async def spoil(self, broken: Sequence[Broken]) -> list[Broken]:
+        with sqlite3.connect(self._path) as connection:
+            return [one for one in broken if self._set(connection, "_mita_job", one.case, "id", one.id)]
+
+    async def spoil_others(self, cases: Sequence[Case], ids: Sequence[str]) -> None:
+        tables = {name: table for table, name in OTHERS.items()}
+        with sqlite3.connect(self._path) as connection:
+            told = 0
+            for n, case in enumerate(cases):
+                by, name = NAMED_BY.get(case.record, "seq"), f"{case.record}{n}"
+                if case.record == "told":
+                    told += 1
+                self._set(connection, tables[case.record], case, by, told if case.record == "told" else name)
+            events = self._columns("_mita_event")
+            rows = connection.execute("select job, n from _mita_event").fetchall()
+            garbage = [Case("event", column, value) for column in events if column not in ("job", "n") for value in VALUES]
+            for (seq, n), case in zip(rows, garbage, strict=False):
+                self._set(connection, "_mita_event", case, f"job = {seq} and n", n)
+
+    @staticmethod
+    def _set(connection: sqlite3.Connection, table: str, case: Case, by: str, name: Any) -> bool:
+        value = NOT_UTF8 if case.value is NOT_UTF8 else ":value"
+        try:
+            connection.execute(
+                f"update {table} set {case.field} = {value} where {by} = :name", {"value": case.value, "name": name}
+            )
+        except sqlite3.IntegrityError:  # the table itself does not take it
+            return False
+        return True
