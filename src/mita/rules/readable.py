@@ -48,16 +48,26 @@ def is_unreadable(job: Job) -> bool:
 def read_job(found: Mapping[str, Any], kind: type[Job] = Job) -> Job:
     """The job with these fields. One that cannot be read is a failed job with the fields that can. `kind` may have fields
     beyond those of a job, which must be readable too."""
+    read = _read(found, kind)
+    return read if isinstance(read, Job) else salvaged(found, read, kind)
+
+
+def problem(found: Mapping[str, Any], kind: type[Job] = Job) -> str | None:
+    """Why a job with these fields cannot be read; None when it can."""
+    read = _read(found, kind)
+    return None if isinstance(read, Job) else salvaged(found, read, kind).error
+
+
+def _read(found: Mapping[str, Any], kind: type[Job]) -> Job | str:
+    """The job, or what is wrong with it that no single field shows."""
     try:
-        job: Job = msgspec.convert(found, kind)
+        job = msgspec.convert(found, kind)
     except BAD:
-        return salvaged(found, kind)
-    if wrong := _contradiction(job):
-        return salvaged(found, kind, wrong)
-    return job if _is_text(job) else salvaged(found, kind)
+        return ""
+    return _contradiction(job) or (job if _is_text(job) else "")
 
 
-def salvaged(found: Mapping[str, Any], kind: type[Job] = Job, reason: str = "") -> Job:
+def salvaged(found: Mapping[str, Any], reason: str = "", kind: type[Job] = Job) -> Job:
     """A failed job with whatever can be read of these fields. An ended job keeps its state."""
     kept, wrong = dict(_STAND_INS), [reason] if reason else []
     for name, wanted in _types(kind).items():

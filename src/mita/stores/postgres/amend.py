@@ -9,17 +9,30 @@ from mita.model.time import When
 from mita.ports.store import ASKED
 from mita.rules.states import allowed
 
+from . import aside
 from .arrays import storable, texts
+from .statements import Statements
 from .steps import Act, Ask, Row, Step, Steps, ask
 
 
-def amend(act: Act, ids: Sequence[str], change: Change) -> Steps[list[Answer]]:
+def amend(act: Act, statements: Statements, ids: Sequence[str], change: Change) -> Steps[list[Answer]]:
+    if isinstance(change, Revive):
+        [rows] = yield Step(aside.whole_rows(statements, list(ids)))
+        lost = aside.stay_unreadable(rows)
+        changed = iter((yield from _amend(act, [id for id in ids if id not in lost], change)))
+        answers = [Answer.UNREADABLE if id in lost else next(changed) for id in ids]
+    else:
+        answers = yield from _amend(act, ids, change)
+    yield Step(last=True)
+    return answers
+
+
+def _amend(act: Act, ids: Sequence[str], change: Change) -> Steps[list[Answer]]:
     answers: list[Answer] = []
     for some in _without_repeats(ids):
         asks = [_revive(id, change) for id in some] if isinstance(change, Revive) else [_ask(sorted(some), change)]
         found = {row[0]: row for rows in (yield Step(*asks)) for row in rows}
         answers += [_answer(act, found.get(id), change) for id in some]
-    yield Step(last=True)
     return answers
 
 

@@ -9,11 +9,12 @@ from mita.model.job import Claim
 from mita.model.outcome import Busy, Held, Settlement, Turn
 from mita.model.time import Wait
 
-from . import keys
+from . import aside, keys
 from .arrays import numbers, texts
 from .connection import LONGEST, OURS
 from .marks import Marks, lines
 from .settle import Batch, after_a_lost_answer, settle
+from .statements import Statements
 from .steps import Act, Ask, Row, Rows, Step, Steps, ask
 
 SCAN = 1000  # jobs looked at in one call at most: a hot key's thousands are blocked a slice at a time
@@ -178,9 +179,13 @@ def _answer(holding: dict[tuple[str, int], str | None], claim: Claim) -> Held:
     return Held.CANCEL if asked == "cancel" else Held.HELD
 
 
-def reap(act: Act, limit: int, lease: Wait, worker: str) -> Steps[list[Claim]]:
-    _, over = yield Step(ask("end_stopped", ours=OURS, seconds=LONGEST), ask("ended_holds", queues=None))
+def reap(act: Act, statements: Statements, limit: int, lease: Wait, worker: str) -> Steps[list[Claim]]:
+    _, over, [(unmet,)] = yield Step(
+        ask("end_stopped", ours=OURS, seconds=LONGEST), ask("ended_holds", queues=None), ask("any_unmet")
+    )
     yield from keys.wake_all(act, over)
+    if unmet:
+        yield from aside.set_aside(act, statements)
     [free] = yield Step(ask("waited_keys"))
     yield from keys.wake_all(act, free)
     mark = act.marks.lease

@@ -10,6 +10,7 @@ from hashlib import blake2b
 from mita.model.job import Claim, WhenBusy
 from mita.model.outcome import Busy
 from mita.model.time import HOUR, Wait
+from mita.rules.readable import SET_ASIDE_KEEP, salvaged
 
 from .arrays import numbers, texts
 from .marks import Key
@@ -85,7 +86,7 @@ def admit(act: Act, shown: list[Claim], lease: Wait, worker: str) -> Steps[tuple
     act.marks.found_keys(
         {key: (first, now) for key, (_, _, first, now) in zip(places, standings, strict=True) if key in had}
     )
-    wishes = {id: (most, WhenBusy(when_busy)) for id, most, when_busy in waiting}
+    wishes, unreadable = _wishes(waiting)
     admitted: list[Claim] = []
     away: list[tuple[Claim, WhenBusy]] = []
     for claim in shown:
@@ -99,10 +100,31 @@ def admit(act: Act, shown: list[Claim], lease: Wait, worker: str) -> Steps[tuple
         else:
             holders[key] = count + 1, on_hold
             admitted.append(claim)
-    answers = yield Step(_take(admitted, lease, worker), *_turn_away(away), last=True)
+    answers = yield Step(_take(admitted, lease, worker), *_turn_away(away), set_aside(unreadable), last=True)
     taken = {id for (id,) in answers[0]} if admitted else set()
     busy = [Busy(claim.id, claim.task, claim.queue, wish is WhenBusy.SKIP) for claim, wish in away]
     return [claim for claim in admitted if claim.id in taken], busy
+
+
+def _wishes(waiting: Rows) -> tuple[dict[str, tuple[int, WhenBusy]], list[tuple[str, str]]]:
+    """Limit and wish of each job, and those whose record cannot be read, with the reason."""
+    wishes: dict[str, tuple[int, WhenBusy]] = {}
+    unreadable: list[tuple[str, str]] = []
+    for id, most, when_busy in waiting:
+        found = salvaged({"limit": most, "when_busy": when_busy})
+        if found.limit == most and found.when_busy == when_busy:
+            wishes[id] = most, found.when_busy
+        else:
+            unreadable.append((id, found.error or ""))
+    return wishes, unreadable
+
+
+def set_aside(unreadable: Sequence[tuple[str, str]]) -> Ask | None:
+    """Make failed jobs of these, each with its reason."""
+    if not unreadable:
+        return None
+    ids, reasons = texts([id for id, _ in unreadable]), texts([reason for _, reason in unreadable])
+    return ask("set_aside", ids=ids, reasons=reasons, keep=SET_ASIDE_KEEP)
 
 
 def _take(claims: list[Claim], lease: Wait, worker: str) -> Ask | None:

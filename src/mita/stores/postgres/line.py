@@ -12,6 +12,7 @@ from psycopg import pq
 from mita.errors import MitaError, StoreError
 from mita.ports.clock import Clock
 
+from . import aside
 from .connection import ANSWER, Connection, NoAnswer, answered_within, connect, translated, was_rolled_back
 from .marks import Marks
 from .statements import Statements
@@ -75,7 +76,7 @@ class Line:
             for pause in (*PAUSES, None):
                 act = self._place.act(tried=tried)
                 try:
-                    result = await self._attempt(verb(act))
+                    result = await self._attempt_readable(verb, act)
                 except (psycopg.Error, MitaError) as error:
                     ours = self._ours(error)
                     sent = isinstance(error, psycopg.Error) and not was_rolled_back(error)
@@ -93,6 +94,15 @@ class Line:
                     return result
                 await asyncio.sleep(pause * random.uniform(0.5, 1.0))
         raise AssertionError("the last try either answers or raises")
+
+    async def _attempt_readable(self, verb: Callable[[Act], Steps[T]], act: Act) -> T:
+        """Once more if it may have met records that cannot be read, and they could be set aside."""
+        try:
+            return await self._attempt(verb(act))
+        except Exception as error:
+            if not aside.may_be_a_record(error) or not await self._attempt(aside.set_aside(act, self._place.sql)):
+                raise
+        return await self._attempt(verb(act))
 
     async def _attempt(self, steps: Steps[T]) -> T:
         connection = await self.connection()

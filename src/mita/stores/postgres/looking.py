@@ -10,16 +10,16 @@ from mita.model.job import Job, State
 from mita.model.outcome import Event
 from mita.model.time import Moment
 from mita.model.view import Holder, JobFilter, Page, QueueView, ResourceView, WorkerView
+from mita.rules.readable import BAD
 from mita.rules.timeline import told
 from mita.stores.shared import sql
-from mita.stores.shared.views import resource_views
+from mita.stores.shared.views import as_moment, as_worker, resource_views
 
 from .arrays import storable, texts
 from .statements import Statements
 from .steps import Act, Ask, Step, Steps, ask
 
 _DIALECT = sql.Dialect(bound="%({})s", now="{now}", contains="strpos", head="""split_part(error, E'\\n  File "', 1)""")
-_read_worker = msgspec.msgpack.Decoder(WorkerView).decode
 
 
 class _Line(Event, array_like=True, frozen=True):
@@ -42,7 +42,9 @@ def queue_names(_: Act) -> Steps[list[str]]:
 def queues(_: Act) -> Steps[list[QueueView]]:
     """A job that starts between two of these questions would be counted as one that is not due."""
     names, counts, ready = yield Step(ask("queues"), ask("counts"), ask("ready"), last=True, still=True)
-    views: dict[str, dict[str, Any]] = {name: {"scheduled": 0, "paused": paused} for name, paused in names}
+    views: dict[str, dict[str, Any]] = {
+        name: {"scheduled": 0, "paused": None if paused is None else as_moment(paused)} for name, paused in names
+    }
     for name, state, count in counts:
         views.setdefault(name, {"scheduled": 0})["scheduled" if state == State.QUEUED else state] = count
     for name, count, oldest in ready:
@@ -65,7 +67,14 @@ def page(_: Act, statements: Statements, want: JobFilter, after: str | None, lim
 
 def timeline(_: Act, id: str) -> Steps[list[Event]]:
     [rows] = yield Step(ask("timeline", id=storable(id)), last=True)
-    return told([Event(*astuple(_read_line(line))) for (lines,) in rows for line in lines or ()])
+    return told([_event(line) for (lines,) in rows for line in lines or ()])
+
+
+def _event(line: Any) -> Event:
+    try:
+        return Event(*astuple(_read_line(line)))
+    except BAD as error:
+        return Event(0, "unreadable", f"this line cannot be read: {error}")
 
 
 def ahead(_: Act, id: str) -> Steps[int | None]:
@@ -75,7 +84,7 @@ def ahead(_: Act, id: str) -> Steps[int | None]:
 
 def workers(_: Act) -> Steps[list[WorkerView]]:
     [rows] = yield Step(ask("workers"), last=True)
-    return [_read_worker(view) for (view,) in rows]
+    return [view for (packed,) in rows if (view := as_worker(packed)) is not None]
 
 
 def resources(_: Act, queue: str | None, key: str | None) -> Steps[list[ResourceView]]:
@@ -85,7 +94,7 @@ def resources(_: Act, queue: str | None, key: str | None) -> Steps[list[Resource
     )
     holders: dict[tuple[str, str], list[Holder]] = {}
     for where, name, id, worker, since in held_by:
-        holders.setdefault((where, name), []).append(Holder(id, worker, since))
+        holders.setdefault((where, name), []).append(Holder(id, worker, since and as_moment(since)))
     waiting = {(where, name): count for where, name, count in waited_for}
-    held = {(where, name): until for where, name, until in on_hold}
+    held = {(where, name): as_moment(until) for where, name, until in on_hold}
     return resource_views(holders, waiting, held)

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from mita.model.job import Claim
 from mita.model.outcome import Progress
 from mita.ports.store import Memo
+from mita.stores.shared.views import as_memo
 
 from .arrays import blobs, check_size, numbers, storable, texts
 from .steps import Act, Step, Steps, ask
@@ -29,7 +30,7 @@ def progress(_: Act, reports: Sequence[Progress]) -> Steps[list[bool]]:
 def recall(_: Act, claim: Claim, name: str, shared: bool) -> Steps[bytes | None]:
     question = ask("recall_shared", name=storable(name)) if shared else ask("recall", id=claim.id, name=storable(name))
     [rows] = yield Step(question, last=True)
-    return None if not rows or rows[0][0] is None else bytes(rows[0][0])
+    return None if not rows or rows[0][0] is None else as_memo(name, rows[0][0])
 
 
 def remember(_: Act, memo: Memo) -> Steps[bytes | None]:
@@ -38,4 +39,4 @@ def remember(_: Act, memo: Memo) -> Steps[bytes | None]:
     values = {"id": claim.id, "token": claim.token, "name": storable(memo.name), "value": memo.value}
     question = ask("remember", **values) if memo.keep is None else ask("remember_shared", **values, keep=memo.keep)
     [rows] = yield Step(question, last=True)
-    return bytes(rows[0][0]) if rows else None
+    return as_memo(memo.name, rows[0][0]) if rows else None

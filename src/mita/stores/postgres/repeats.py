@@ -6,6 +6,7 @@ from typing import Any
 from mita.model.repeat import DueRepeats, Firing, Repeat, RepeatState
 from mita.model.time import Wait
 from mita.ports.store import REPEATS
+from mita.rules.readable import is_lost, read_repeat
 from mita.rules.spec import edited
 
 from .arrays import numbers, storable, texts
@@ -41,17 +42,7 @@ def _values(repeat: Repeat) -> dict[str, Any]:
 
 
 def _as_repeat(row: Row) -> Repeat:
-    key, spec, cursor, state, reason, revision, count, last = row
-    return Repeat(
-        key=key,
-        spec=bytes(spec),
-        cursor=cursor,
-        state=RepeatState(state),
-        reason=reason,
-        revision=revision,
-        count=count,
-        last=last,
-    )
+    return read_repeat(dict(zip(Repeat.__struct_fields__, row, strict=True)))
 
 
 def remove(act: Act, keys: Sequence[str]) -> Steps[list[bool]]:
@@ -72,9 +63,13 @@ def _first_of_each(act: Act, keys: Sequence[str], done: set[str]) -> list[bool]:
 
 
 def due(_: Act, limit: int) -> Steps[DueRepeats]:
-    [rows] = yield Step(ask("due_repeats", limit=limit + 1), last=True)
-    now = rows[0][0]
-    repeats = [_as_repeat(row[1:]) for row in rows if row[1] is not None]
+    repeats: list[Repeat] = []
+    now, want, full = 0, limit + 1, True
+    while full and len(repeats) <= limit:  # those that cannot be read are no reason to leave out others
+        [rows] = yield Step(ask("due_repeats", limit=want), last=True)
+        now = rows[0][0]
+        repeats = [repeat for row in rows if row[1] is not None and not is_lost(repeat := _as_repeat(row[1:]))]
+        want, full = want * 2, len(rows) == want
     come = [repeat for repeat in repeats if repeat.cursor is not None and repeat.cursor <= now][:limit]
     return DueRepeats(now, come, repeats[len(come)].cursor if len(repeats) > len(come) else None)
 

@@ -19,7 +19,7 @@ from mita.rules.names import check_namespace
 from mita.stores.shared.apart import enqueue_apart, settle_apart, turn_apart
 from mita.stores.shared.room import check_room
 
-from . import amend, arrays, care, claims, doctor, enqueue, looking, memos, migrate, repeats, settle, telling
+from . import amend, arrays, aside, care, claims, doctor, enqueue, looking, memos, migrate, repeats, settle, telling
 from .bell import Bell
 from .connection import ANSWER_SLOWLY, TUNED, UNTUNED, is_pooled, parse
 from .ears import Ears
@@ -104,10 +104,10 @@ class PostgresStore(Joining):
         return await self._work.do(lambda act: claims.extend(act, claimed, lease), again=True) if claimed else []
 
     async def reap(self, limit: int, lease: Wait, worker: str) -> list[Claim]:
-        return await self._work.do(lambda act: claims.reap(act, limit, lease, worker), again=True)
+        return await self._work.do(lambda act: claims.reap(act, self._place.sql, limit, lease, worker), again=True)
 
     async def amend(self, ids: Sequence[str], change: Change) -> list[Answer]:
-        return await self._side.do(lambda act: amend.amend(act, ids, change)) if ids else []
+        return await self._side.do(lambda act: amend.amend(act, self._place.sql, ids, change)) if ids else []
 
     async def progress(self, reports: Sequence[Progress]) -> list[bool]:
         return await self._side.do(lambda act: memos.progress(act, reports), again=True) if reports else []
@@ -174,6 +174,9 @@ class PostgresStore(Joining):
     async def find(self, ids: Sequence[str]) -> list[Job | None]:
         return await self._side.do(lambda act: looking.find(act, ids), again=True) if ids else []
 
+    async def raw(self, id: str) -> dict[str, bytes] | None:
+        return await self._read.do(lambda act: aside.raw(act, self._place.sql, id), again=True)
+
     async def timeline(self, id: str) -> list[Event]:
         return await self._side.do(lambda act: looking.timeline(act, id), again=True)
 
@@ -211,7 +214,8 @@ class PostgresStore(Joining):
 
     async def doctor(self) -> list[Finding]:
         pooled = is_pooled(await self._read.connection())
-        return await self._read.do(lambda act: doctor.doctor(act, pooled), again=True)
+        findings = await self._read.do(lambda act: doctor.doctor(act, pooled), again=True)
+        return [*findings, await self._read.do(lambda act: aside.doctor(act, self._place.sql), again=True)]
 
     # ------------------------------------------------------------ waking
 

@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Sequence
 
-from mita.ports.ear import EAR_KEEP, MOST_TOLD, TOLD_KEEP, Told
+from mita.ports.ear import EAR_KEEP, MOST_TOLD, TOLD_KEEP, Told, read_told
 from mita.ports.store import TOLD
 
 from .arrays import numbers
@@ -59,4 +59,4 @@ class Follower:
         seen = [seq for seq in self._seen if seq > floor]
         [rows] = yield Step(ask("told_since", seq=floor, seen=numbers(seen)), last=True)
         self._seen.extend(row[0] for row in rows)
-        return [Told(queue, count, events) for _, queue, count, events in rows]
+        return read_told(row[1:] for row in rows)

@@ -8,7 +8,7 @@ from msgspec import Struct, inspect
 from mita.model.job import Job, Lasting, State
 from mita.model.time import Moment
 from mita.model.view import JobFilter, Page
-from mita.rules.readable import is_unreadable, read_job
+from mita.rules.readable import problem, read_job
 from mita.rules.states import TERMINAL
 
 _NAMES = {"unique": "uniq", "limit": "most"}
@@ -104,22 +104,17 @@ def suspicious(kinds: Kinds) -> str:
 
 def reasons(rows: Sequence[Sequence[Any]]) -> list[str | None]:
     """Why each of these rows cannot be read; None for one that can. The columns are `columns()` in their order."""
-    return [_reason(dict(zip(Row.__struct_fields__, row, strict=True))) for row in rows]
+    return [problem(dict(zip(Row.__struct_fields__, row, strict=True)), Row) for row in rows]
 
 
 def stays_unreadable(row: Sequence[Any]) -> bool:
     """Whether a row could not be read either if its job were brought back, which writes some of its columns anew."""
-    return _reason(dict(zip(Row.__struct_fields__, row, strict=True)) | _REVIVED) is not None
+    return problem(dict(zip(Row.__struct_fields__, row, strict=True)) | _REVIVED, Row) is not None
 
 
 def columns() -> list[str]:
     """The columns of a whole job."""
     return [_NAMES.get(name, name) for name in Row.__struct_fields__]
-
-
-def _reason(found: dict[str, Any]) -> str | None:
-    job = read_job(found, Row)
-    return job.error if is_unreadable(job) and found["error"] != job.error else None
 
 
 def _row_fields() -> list[tuple[str, Any]]:

@@ -61,7 +61,8 @@ def set_aside_unmet(tx: Tx) -> None:
 
 
 def _unreadable(tx: Tx, where: str) -> Iterator[tuple[int, str]]:
-    seq, rows = 0, [()]
+    seq = 0
+    rows: list[Any] = [None]
     text = tx.sql.made(_LOOK.replace("{where}", where))
     while rows:
         rows = tx.connection.execute(text, {"seq": seq}).fetchall()

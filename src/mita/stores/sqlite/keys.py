@@ -65,7 +65,7 @@ def wake(tx: Tx, queue: str, key: str, at_most: int) -> None:
     first = tx.row("waiters", queue=queue, key=key, limit=1)
     if first is None:
         return
-    places = min(first[1] - holders, at_most)
+    places = min(max(1, first[1]) - holders, at_most)
     if places <= 0:
         return
     seqs = [seq for seq, _, _ in tx.rows("waiters", queue=queue, key=key, limit=places)]
@@ -94,5 +94,7 @@ def end_holds(tx: Tx, queues: list[str] | None) -> None:
 
 def mend(tx: Tx) -> None:
     """The net under a lost wake-up: every key that somebody waits for and nobody holds wakes its first."""
-    for queue, key in tx.rows("waited_keys"):
-        wake(tx, queue, key, ALL)
+    for row in tx.rows("waited_keys"):
+        if not is_text(row):
+            raise ValueError("a blocked job has a queue or a key that cannot be read")  # see `aside`
+        wake(tx, *row, ALL)

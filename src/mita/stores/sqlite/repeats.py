@@ -56,7 +56,8 @@ def switch(tx: Tx, keys: Sequence[str], old: RepeatState, new: RepeatState) -> l
 
 
 def due(tx: Tx, limit: int) -> DueRepeats:
-    repeats, want, full = [], limit + 1, True
+    repeats: list[Repeat] = []
+    want, full = limit + 1, True
     while full and len(repeats) <= limit:  # those that cannot be read are no reason to leave out others
         rows = tx.rows("due_repeats", now=tx.now, limit=want)
         repeats = [repeat for row in rows if not is_lost(repeat := _as_repeat(row))]

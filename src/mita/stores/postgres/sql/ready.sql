@@ -1,5 +1,5 @@
 -- ready: how many jobs are due in each queue, and for how long the oldest.  Out: queue, count, wait.
-select j.queue, count(*), min(clock.now) - min(j.due)
+select j.queue, count(*), min(clock.now) - greatest(min(j.due), 0)
 from (select {now} as now) as clock
 cross join (select distinct name from mita._queue) as q
 cross join generate_series(0, 9) as p (priority)

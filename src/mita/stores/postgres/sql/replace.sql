@@ -8,6 +8,6 @@ ended as (
   where j.state = 'blocked' and j.queue = %(queue)s and j.resource = %(key)s and j.id <> %(id)s
   returning j.id, j.queue, j.uniq, j.unique_for
 )
-update mita._unique as u set until = clock.now + e.unique_for
+update mita._unique as u set until = clock.now + least(e.unique_for, 253402300799999)
 from ended as e, clock
 where u.queue = e.queue and u.key = e.uniq and u.id = e.id

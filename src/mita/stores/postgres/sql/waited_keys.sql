@@ -11,7 +11,7 @@ with recursive k as (
 )
 select k.queue, k.resource from k
 where not exists (select 1 from mita._hold as h where h.queue = k.queue and h.key = k.resource and h.until > {now})
-  and (select w.most from mita._job as w where w.state = 'blocked' and w.queue = k.queue and w.resource = k.resource
+  and (select greatest(w.most, 1) from mita._job as w where w.state = 'blocked' and w.queue = k.queue and w.resource = k.resource
        order by w.priority desc, w.due, w.seq limit 1)
       > (select count(*) from mita._job as h
          where h.state = 'running' and h.resource is not null and h.queue = k.queue and h.resource = k.resource)

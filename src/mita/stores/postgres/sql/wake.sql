@@ -4,7 +4,7 @@ with clock as materialized (select {now} as now),
 room as (
   select v.queue, v.key,
          least(v.most,
-               (select w.most from mita._job as w where w.state = 'blocked' and w.queue = v.queue and w.resource = v.key
+               (select greatest(w.most, 1) from mita._job as w where w.state = 'blocked' and w.queue = v.queue and w.resource = v.key
                 order by w.priority desc, w.due, w.seq limit 1)
                - (select count(*) from mita._job as h
                   where h.state = 'running' and h.resource is not null and h.queue = v.queue and h.resource = v.key

@@ -12,6 +12,7 @@ select exists (select 1 from (select name from _mita_queue) as q
                where j.state = 'queued' and j.queue = q.name and j.priority = p.column1 and j.due > 253402300799999)
     or exists (select 1 from _mita_job indexed by _mita_leased where state = 'running' and lease_until > 253402300799999)
     or exists (select 1 from _mita_job indexed by _mita_leased where state = 'running' and lease_until is null)
+    or exists (select 1 from _mita_job indexed by _mita_leased where state = 'running' and lease_until < 0)
     or exists (select 1 from _mita_job indexed by _mita_ready where state = 'queued' and queue >= x'')
     or exists (select 1 from (select name from _mita_queue) as q
                cross join _mita_job as j indexed by _mita_waiters
