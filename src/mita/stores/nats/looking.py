@@ -41,6 +41,12 @@ def _as_job(place: Place) -> Job | None:
     return None if place.record is None else as_job(place.record)
 
 
+async def raw(context: Context, id: str) -> dict[str, bytes] | None:
+    """The messages of a job by their subjects."""
+    found = await context.reader.last([context.subjects.anywhere(id)])
+    return {message.subject: message.body for message in found if message.body} or None
+
+
 async def events(context: Context, id: str) -> list[Event]:
     record = (await Tx(context).job(id)).record
     return [] if record is None else timeline(record)

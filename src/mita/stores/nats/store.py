@@ -207,6 +207,9 @@ class NatsStore:
     async def find(self, ids: Sequence[str]) -> list[Job | None]:
         return await looking.find(self._in, ids) if ids else []
 
+    async def raw(self, id: str) -> dict[str, bytes] | None:
+        return await looking.raw(self._in, id)
+
     async def timeline(self, id: str) -> list[Event]:
         return await looking.events(self._in, id)
 

@@ -90,6 +90,15 @@ async def _fetch(room: Room, ids: list[str], where: dict[str, str]) -> list[Job 
     return [jobs.get(id) for id in ids]
 
 
+async def raw(room: Room, id: str) -> dict[str, bytes] | None:
+    """The parts of a job by the name of the hash they lie in."""
+    found = await room.by_id("raw", [id])
+    if id not in found:
+        return None
+    parts = found[id][1]
+    return {name.decode(): text for name, text in zip(parts[::2], parts[1::2], strict=True)}
+
+
 async def timeline(room: Room, id: str) -> list[Event]:
     for said in await _about(room, "timeline", id):
         return as_timeline(said)

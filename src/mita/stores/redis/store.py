@@ -145,6 +145,9 @@ class RedisStore:
     async def find(self, ids: Sequence[str]) -> list[Job | None]:
         return await looking.find(self._room, ids) if ids else []
 
+    async def raw(self, id: str) -> dict[str, bytes] | None:
+        return await looking.raw(self._room, id)
+
     async def timeline(self, id: str) -> list[Event]:
         return await looking.timeline(self._room, id)
 
