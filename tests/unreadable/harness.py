@@ -19,9 +19,8 @@ from mita.ports.ids import new_id
 from mita.ports.store import Memo, Store
 from mita.rules.readable import is_unreadable
 from mita.rules.states import TERMINAL
-from tests.engine.conftest import working
 
-PATIENCE = 20.0  # seconds until a healthy job that did not run is one that never will
+PATIENCE = 60.0  # seconds until a healthy job that did not run is one that never will
 LONG = 10 * MINUTE
 
 
@@ -197,7 +196,7 @@ class Field:
                     break
         shown = await app.jobs(limit=1000)
         assert shown.jobs
-        for one in self.broken[::3]:
+        for one in self.broken[::15]:
             record = await app.get(one.id)
             if record is not None:
                 await app.explain(one.id)
@@ -230,12 +229,20 @@ class Field:
                 for claim in self._holders[start : start + 100]
             ]
             await self.store.settle(done)
-        async with working(self.app, lease=2, concurrency=50):
-            deadline = asyncio.get_running_loop().time() + PATIENCE
+        worker = self.app.worker(lease=2, concurrency=50)
+        running = asyncio.create_task(worker.run())
+        deadline = asyncio.get_running_loop().time() + PATIENCE
+        try:
             while left := await self._left():
+                if running.done():
+                    running.result()
+                    raise AssertionError("the worker has left")
                 if asyncio.get_running_loop().time() > deadline:
                     raise AssertionError(await self._told(left))
                 await asyncio.sleep(0.1)
+        finally:
+            worker.stop()
+            await asyncio.gather(running, return_exceptions=True)
 
     async def drive(self) -> None:
         """The verbs of a worker, one after the other, until everything healthy is done."""
@@ -309,7 +316,7 @@ async def alone(url: str, layout: Layout, role: str, n: int) -> None:
         try:
             await field.drive()
             await field.check()
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - whatever it is, the case belongs to it
             raise AssertionError(f"{role} {[str(one.case) for one in field.broken]}: {error!r}") from None
     finally:
         await store.close()

@@ -48,7 +48,12 @@ class SqliteLayout:
     def _values(self) -> Sequence[Any]:
         if self._chance is None:
             return VALUES
-        return [*VALUES, self._chance.randbytes(20), self._chance.randint(-(2**63), 2**63 - 1), self._chance.random() * 1e300]
+        return [
+            *VALUES,
+            self._chance.randbytes(20),
+            self._chance.randint(-(2**63), 2**63 - 1),
+            self._chance.random() * 1e300,
+        ]
 
     def job_cases(self, role: str) -> list[Case]:
         columns = [column for column in self._columns("_mita_job") if column not in ("seq", "state")]

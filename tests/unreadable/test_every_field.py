@@ -1,7 +1,8 @@
 """I15: a record that cannot be read is set aside in sight, and nothing else stops for it.
 
 The daily run spoils every field of every record with every kind of garbage, all in one store, and some of them each in a
-store of its own. `MITA_SOAK=1` does all of them each by itself, and adds garbage made by chance; `MITA_SEED=n` other chances.
+store of its own. `MITA_SOAK=1` does all of them each by itself, and adds garbage made by chance; `MITA_SEED=n` chooses
+others.
 """
 
 import os
@@ -19,7 +20,7 @@ from .sqlite import SqliteLayout
 
 SOAK = "MITA_SOAK" in os.environ
 SEED = int(os.environ.get("MITA_SEED", "1"))
-SOME = random.Random(SEED).sample(range(1000), 1000 if SOAK else int(os.environ.get("N","12")))
+SOME = random.Random(SEED).sample(range(1000), 1000 if SOAK else 6)
 
 
 def sqlite(folder: Path, n: int) -> tuple[str, Layout]:

@@ -76,7 +76,11 @@ class Events:
         for told in heard.told:
             try:
                 made = _read(told.events)
-            except (msgspec.MsgspecError, ValueError, RecursionError):  # of a newer Mita, perhaps: one batch is lost, not the loop
+            except (
+                msgspec.MsgspecError,
+                ValueError,
+                RecursionError,
+            ):  # of a newer Mita, perhaps: one batch is lost, not the loop
                 self.missed += told.count
                 yield _missed(told.queue, told.count)
                 continue

@@ -73,8 +73,8 @@ class Results:
             ) from error
 
     def unpack(self, packed: bytes) -> Any:
-        """A result that does not fit the annotation (any more) comes back as plain values. One that cannot be read at all is a
-        `StoreError`."""
+        """A result that does not fit the annotation (any more) comes back as plain values. One that cannot be read at all
+        is a `StoreError`."""
         try:
             return self._unpack(packed)
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:

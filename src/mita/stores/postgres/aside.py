@@ -22,10 +22,12 @@ SLICE = 1000  # rows looked at with one statement
 _KINDS = sql.Kinds(number="{0} not between {low} and {high}", text="false", bytes="false")
 _LOOK = f"""\
 select {", ".join(sql.columns())} from mita._job
-where id > %(id)s::text and {{where}} and ({sql.suspicious(_KINDS)}) order by id limit {SLICE}"""
+where id > %(id)s::text and {{where}} and ({sql.suspicious(_KINDS)}) order by id limit {SLICE}"""  # noqa: S608 - made of our own columns
 _ALIVE = "state in ('queued', 'blocked', 'running')"
 _PARTS = ("seq", *sql.columns(), "timeline", "memos")
-_RAW = ", ".join(name if name in ("payload", "options", "headers", "result", "progress") else f"{name}::text" for name in _PARTS)
+_RAW = ", ".join(
+    name if name in ("payload", "options", "headers", "result", "progress") else f"{name}::text" for name in _PARTS
+)
 
 
 def may_be_a_record(error: Exception) -> bool:
@@ -60,18 +62,20 @@ def stay_unreadable(rows: list[Row]) -> set[str]:
 
 
 def whole_rows(statements: Statements, ids: list[str]) -> Ask:
-    text = statements.fill(f"select {', '.join(sql.columns())} from mita._job where id = any (%(ids)s::text::text[])")
-    return Ask("whole_rows", {"ids": texts(ids)}, text)
+    text = f"select {', '.join(sql.columns())} from mita._job where id = any (%(ids)s::text::text[])"  # noqa: S608
+    return Ask("whole_rows", {"ids": texts(ids)}, statements.fill(text))
 
 
 def raw(_: Act, statements: Statements, id: str) -> Steps[dict[str, bytes] | None]:
     """The columns of a job: a text as its bytes, a number in digits, a list as the database writes it."""
-    text = statements.fill(f"select {_RAW} from mita._job where id = %(id)s")
+    text = statements.fill(f"select {_RAW} from mita._job where id = %(id)s")  # noqa: S608
     [rows] = yield Step(Ask("raw", {"id": storable(id)}, text), last=True)
     if not rows:
         return None
     parts = zip(_PARTS, rows[0], strict=True)
-    return {name: bytes(value) if isinstance(value, bytes) else str(value).encode() for name, value in parts if value is not None}
+    return {
+        name: bytes(value) if isinstance(value, bytes) else str(value).encode() for name, value in parts if value is not None
+    }
 
 
 def doctor(_: Act, statements: Statements) -> Steps[Finding]:

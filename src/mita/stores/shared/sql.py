@@ -89,7 +89,7 @@ def as_job(row: Sequence[Any]) -> Job:
 
 
 class Kinds(Struct, frozen=True):
-    """How a database asks whether a value is not a whole number within bounds, not a text, or not bytes. `{}` is the column."""
+    """How a database asks whether a value is no whole number within bounds, no text, or no bytes. `{}` is the column."""
 
     number: str
     text: str

@@ -17,7 +17,7 @@ from mita.stores.shared.aside import finding
 
 from . import keys
 from .timeline import note
-from .tx import Tx
+from .tx import Tx, is_text
 
 SLICE = 1000  # rows looked at with one statement
 _ASCII = "'*[^' || char(1) || '-' || char(127) || ']*'"
@@ -28,7 +28,7 @@ _KINDS = sql.Kinds(
 )
 _LOOK = f"""\
 select seq, {", ".join(sql.columns())} from _mita_job
-where seq > :seq and {{where}} and ({sql.suspicious(_KINDS)}) order by seq limit {SLICE}"""
+where seq > :seq and {{where}} and ({sql.suspicious(_KINDS)}) order by seq limit {SLICE}"""  # noqa: S608 - made of our own columns
 _ALIVE = "state in ('queued', 'blocked', 'running')"
 
 
@@ -55,7 +55,7 @@ def set_aside(tx: Tx) -> int:
 
 def set_aside_unmet(tx: Tx) -> None:
     """Jobs that stand where no claim and no reap would ever meet them, found by the indexes alone."""
-    tx.run("know_lost_queues")
+    tx.topics |= {name for (name,) in filter(is_text, tx.rows("know_lost_queues"))}
     if tx.one("any_unmet", now=tx.now):
         set_aside(tx)
 
@@ -74,14 +74,15 @@ def _unreadable(tx: Tx, where: str) -> Iterator[tuple[int, str]]:
 
 def stays_unreadable(tx: Tx, seq: int) -> bool:
     """Whether this ended job could not be read either if it were brought back."""
-    text = tx.sql.made(f"select {', '.join(sql.columns())} from _mita_job where seq = ?")
+    text = tx.sql.made(f"select {', '.join(sql.columns())} from _mita_job where seq = ?")  # noqa: S608
     return sql.stays_unreadable(tx.connection.execute(text, (seq,)).fetchone())
 
 
 def raw(tx: Tx, id: str) -> dict[str, bytes] | None:
     """The columns of a job as they are in the file: a text as its bytes, a number in digits."""
-    names = ("seq", *sql.columns())
-    text = tx.sql.made(f"select {', '.join(f'cast({name} as blob)' for name in names)} from _mita_job where id = :id")
+    names = [row[1] for row in tx.connection.execute(tx.sql.made("pragma table_info(_mita_job)"))]
+    columns = ", ".join(f"cast({name} as blob)" for name in names)
+    text = tx.sql.made(f"select {columns} from _mita_job where id = :id")  # noqa: S608
     row: Any = tx.connection.execute(text, {"id": id}).fetchone()
     return None if row is None else {name: bytes(value) for name, value in zip(names, row, strict=True) if value is not None}
 

@@ -16,7 +16,8 @@ from .tx import Tx, as_json
 SCAN = 1000  # jobs looked at in one call at most: a hot key's thousands are blocked a slice at a time
 
 _Rest: TypeAlias = tuple[
-    str, Count, Count, Count, Count, Count, str | None, str | None, str | None, Moment | None, str, Moment | None, Limit, WhenBusy
+    str, Count, Count, Count, Count, Count, str | None, str | None, str | None, Moment | None, str, Moment | None, Limit,
+    WhenBusy,
 ]  # fmt: skip
 _Row: TypeAlias = tuple[int, str, Token, str, str, str, str, Priority, Moment, Moment, _Rest | None]
 _read_rows = msgspec.json.Decoder(list[_Row]).decode  # a row that cannot be read is an error: see `aside`

@@ -26,6 +26,7 @@ from msgspec import Struct
 from mita.model.time import SECOND, Moment, Wait
 from mita.ports import clock
 from mita.ports.clock import Clock
+from mita.rules.readable import BAD
 
 from .statements import Statements
 
@@ -135,7 +136,7 @@ def _shown(agreed: Agreed, reading: Reading) -> Moment:
 def _parsed(text: str) -> Agreed | None:
     try:
         return msgspec.json.decode(text, type=Agreed)
-    except msgspec.DecodeError:
+    except BAD:
         return None
 
 

@@ -97,4 +97,5 @@ def mend(tx: Tx) -> None:
     for row in tx.rows("waited_keys"):
         if not is_text(row):
             raise ValueError("a blocked job has a queue or a key that cannot be read")  # see `aside`
-        wake(tx, *row, ALL)
+        queue, key = row
+        wake(tx, queue, key, ALL)

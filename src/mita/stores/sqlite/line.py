@@ -182,6 +182,7 @@ class Line:
         if alone:
             tx.connection.execute("rollback")
             tx.connection.execute("begin immediate")
+            tx.now = self._clock.followed(tx.connection)
         else:
             tx.connection.execute("rollback to one")
         if aside.set_aside(tx):

@@ -1,4 +1,4 @@
--- know_lost_queues: queues that have waiting jobs and no record of their own, because it cannot be read any more, get one.
+-- know_lost_queues: queues that have waiting jobs and no record of their own, because it cannot be read any more, get one.  Out: name.
 -- The recursion steps from queue to queue over the index, so a queue with 100,000 jobs costs as much as one.
 insert into _mita_queue (name)
 with recursive q (name) as (
@@ -9,3 +9,4 @@ with recursive q (name) as (
 )
 select name from q where typeof(name) = 'text'
 on conflict (name) do nothing
+returning name
