@@ -37,7 +37,7 @@ def may_be_a_record(error: Exception) -> bool:
     if isinstance(error, StoreError):
         cause = error.__cause__
         name = getattr(cause, "sqlite_errorname", None)
-        return isinstance(cause, sqlite3.Error) and name in (None, "SQLITE_ERROR", "SQLITE_MISMATCH", "SQLITE_TOOBIG")
+        return isinstance(cause, sqlite3.Error) and name in (None, "SQLITE_ERROR", "SQLITE_MISMATCH")
     return isinstance(error, BAD)
 
 
