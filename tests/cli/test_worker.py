@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -117,6 +118,48 @@ def test_a_keyboard_interrupt_of_a_handler_fails_its_job_and_no_more(start: Star
     until(mita, enqueue("greet", "Ada"), "succeeded")
     worker.signal(signal.SIGTERM)
     assert worker.ended() == 0
+
+
+@pytest.mark.parametrize("signals", [1, 2])
+def test_a_handler_that_blocks_the_loop_does_not_keep_it_alive(start: Start, enqueue: Put, mita: Run, signals: int) -> None:
+    """Its job is put back by the thread that keeps the leases. A second signal does not wait for the grace time."""
+    id = enqueue("hog", "600")
+    worker = start("shop:app", "--grace", "0.2" if signals == 1 else "600")
+    until(mita, id, "running")
+    worker.signal(signal.SIGTERM)
+    worker.heard("stopping")
+    if signals == 2:
+        worker.signal(signal.SIGTERM)
+    worker.heard(rf"leaving with 1 job still running, put back: job {id} of hog")
+    assert worker.ended() == 0
+    assert (job(mita, id)["state"], job(mita, id)["interruptions"], job(mita, id)["attempts"]) == ("ready", 1, 0)
+
+
+@pytest.mark.parametrize("signals", [1, 2])
+def test_nor_does_it_keep_processes_alive(start: Start, enqueue: Put, mita: Run, signals: int) -> None:
+    id = enqueue("hog", "600")
+    supervisor = start("shop:app", "--processes", "2", "--grace", "0.2" if signals == 1 else "600")
+    until(mita, id, "running")
+    supervisor.signal(signal.SIGTERM)
+    for _ in range(2):
+        supervisor.heard("stopping")
+    if signals == 2:
+        supervisor.signal(signal.SIGTERM)
+    supervisor.heard(rf"leaving with 1 job still running, put back: job {id} of hog")
+    assert supervisor.ended() == 0
+    assert (job(mita, id)["state"], job(mita, id)["interruptions"]) == ("ready", 1)
+
+
+def test_it_leaves_in_time_when_its_file_was_deleted(start: Start, enqueue: Put, mita: Run, project: Path) -> None:
+    id = enqueue("nap", "600")
+    worker = start("shop:app", "--grace", "0.2")
+    until(mita, id, "running")
+    for file in project.glob("jobs.db*"):
+        file.unlink()
+    worker.heard("deleted or replaced")
+    worker.signal(signal.SIGTERM)
+    worker.heard("stopping")
+    worker.ended()
 
 
 def test_it_can_run_the_app_on_another_store(start: Start, mita: Run) -> None:

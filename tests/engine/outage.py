@@ -55,6 +55,7 @@ class CutServer:
         self._proxy = Proxy(target).start()
         self.url = url.format(port=self._proxy.port)
         self.cut, self.open, self.close = self._proxy.down, self._proxy.up, self._proxy.stop
+        self.black_hole = self._proxy.black_hole
 
 
 @contextmanager

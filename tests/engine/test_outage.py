@@ -167,3 +167,19 @@ async def test_a_run_that_waited_for_as_long_as_its_lease_is_interrupted(app: Mi
         record = await succeeded(app, handle.id)
     assert runs == [1, 1]
     assert (record.attempts, record.interruptions, record.crashes) == (0, 1, 0)
+
+
+async def test_a_worker_inside_a_program_leaves_in_time_when_its_store_is_gone(outage: Outage) -> None:  # noqa: F811
+    app, started = Mita(outage.url), asyncio.Event()
+
+    @app.task
+    async def nap() -> None:
+        started.set()
+        await asyncio.sleep(600)
+
+    async with working(app, lease=60, grace=0.2):  # it gives the worker a third of the lease to leave
+        await nap.enqueue()
+        await asyncio.wait_for(started.wait(), 20)
+        outage.cut()
+    outage.open()
+    await app.close()

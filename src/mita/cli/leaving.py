@@ -6,7 +6,7 @@ import os
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, NoReturn
 
 from .exits import Exit
 
@@ -24,10 +24,15 @@ def run_and_leave(work: Coroutine[Any, Any, Exit], loop_factory: Callable[[], as
         code = runner.run(work)
         if left := runner.run(_stubborn()) or _still_busy(threads):
             log.warning("leaving although %s", left)
-            logging.shutdown()
-            print(end="", flush=True)  # as `sys.stdout.flush()`, also where stdout was closed from the start
-            os._exit(code)
+            end_process(code)
     return code
+
+
+def end_process(code: Exit) -> NoReturn:
+    """From any thread, without waiting for the others."""
+    logging.shutdown()
+    print(end="", flush=True)  # as `sys.stdout.flush()`, also where stdout was closed from the start
+    os._exit(code)
 
 
 async def _stubborn() -> str:

@@ -23,6 +23,7 @@ from .words import counted
 log = logging.getLogger("mita.cli")
 
 STOP, HURRY = b"s", b"h"
+AFTER_HURRY = 10.0  # seconds that children have to stop after a second signal before they are killed
 LIVED = 10.0  # seconds after which a death is an accident, not a habit
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
 
@@ -88,6 +89,7 @@ class Supervisor:
         self._children = [Child(number, arguments) for number in range(1, processes + 1)]
         self._patience = patience
         self._stopping = asyncio.Event()
+        self._limit: asyncio.Timeout | None = None
         self._told = 0
         self._code = Exit.OK
 
@@ -108,6 +110,10 @@ class Supervisor:
         """First stop, then hurry, then kill."""
         self._told += 1
         self._stopping.set()
+        if self._told == 2:
+            self._patience = min(self._patience, AFTER_HURRY)
+            if self._limit is not None:
+                self._limit.reschedule(asyncio.get_running_loop().time() + self._patience)
         for child in self._children:
             match self._told:
                 case 1:
@@ -151,8 +157,10 @@ class Supervisor:
             self._code = Exit.FAILED
 
     async def _wait_for(self, lives: list[asyncio.Task[None]]) -> None:
-        _, left = await asyncio.wait(lives, timeout=self._patience)
-        if left:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._patience) as self._limit:
+                await asyncio.wait(lives)
+        if left := [life for life in lives if not life.done()]:
             log.warning("%s did not stop in time and are killed", counted(len(left), "process", "processes"))
             for child in self._children:
                 child.kill()

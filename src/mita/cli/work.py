@@ -3,7 +3,6 @@
 import argparse
 import asyncio
 import logging
-import os
 from collections.abc import Callable
 
 from msgspec.structs import replace
@@ -20,8 +19,8 @@ from .leaving import run_and_leave
 from .logs import LEVELS, write_logs
 from .parser import Commands, app_of_environment
 from .screen import Report, Screen, listed
-from .signals import leave_when_told_again, on_stop
-from .supervisor import HURRY, Supervisor
+from .stopping import MARGIN, Stopper
+from .supervisor import Supervisor
 from .values import count, names, wait
 from .words import counted
 
@@ -92,11 +91,12 @@ def work(options: argparse.Namespace, screen: Screen) -> int:
     options.log_json = options.log_json or screen.json
     write_logs(options.log_level, as_json=options.log_json)
     if options.processes > 1 and options.lifeline is None:
-        patience = options.grace + options.lease + 5
+        patience = options.grace + MARGIN + 5
         with asyncio.Runner() as runner:
             code = runner.run(Supervisor(options.argv, options.processes, patience, options.until_empty).run())
     else:
-        code = run_and_leave(serve(options), _fast_loop())
+        with Stopper(options.grace, options.lifeline) as stopper:
+            code = run_and_leave(serve(options, stopper), _fast_loop())
     return code if options.lifeline is not None else screen.show(_report(code))
 
 
@@ -116,7 +116,7 @@ def _fast_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
     return new_event_loop
 
 
-async def serve(options: argparse.Namespace) -> Exit:
+async def serve(options: argparse.Namespace, stopper: Stopper) -> Exit:
     async with placed(options, options.target) as app:
         worker = app.worker(
             options.queues,
@@ -136,7 +136,7 @@ async def serve(options: argparse.Namespace) -> Exit:
         if worker.processes is not None:
             worker.processes = replace(worker.processes, logs=(options.log_level, options.log_json))
         _check_tasks(app, options.target)
-        Stopper(worker, options.grace).listen(options.lifeline)
+        stopper.attach(worker)
         log.info("%s", greeting(app, worker, options))
         spare_collector()
         await worker.run()
@@ -174,45 +174,3 @@ def greeting(app: Mita, worker: Worker, options: argparse.Namespace) -> str:
         f"worker {worker.name} serves {served}, {tasks}, {counted(options.concurrency, 'slot')}, "
         f"from {shown(app.url)}, namespace {app.url.namespace}: {durable}"
     )
-
-
-class Stopper:
-    """Passes on what the worker is told: first to stop, then to hurry, then to leave whatever is there.
-
-    It is told by signals, and by the supervisor through the lifeline. A process manager may signal the whole group, so the
-    two are counted apart: one signal and one word mean the same, not more.
-    """
-
-    def __init__(self, worker: Worker, grace: float) -> None:
-        self._worker, self._grace = worker, grace
-        self._signals = 0
-        self._told = 0
-
-    def listen(self, lifeline: int | None) -> None:
-        on_stop(self._signalled)
-        leave_when_told_again()
-        if lifeline is not None:
-            os.set_inheritable(lifeline, False)
-            asyncio.get_running_loop().add_reader(lifeline, self._hear, lifeline)
-
-    def _signalled(self) -> None:
-        self._signals += 1
-        self._tell(self._signals)
-
-    def _hear(self, lifeline: int) -> None:
-        heard = os.read(lifeline, 16)
-        if not heard:  # the supervisor is gone
-            asyncio.get_running_loop().remove_reader(lifeline)
-        self._tell(2 if HURRY in heard else 1)
-
-    def _tell(self, times: int) -> None:
-        while self._told < times:
-            self._told += 1
-            match self._told:
-                case 1:
-                    log.info("stopping: running jobs have %g s to end; a second signal puts them back at once", self._grace)
-                case 2:
-                    log.info("putting running jobs back")
-                case _:
-                    os._exit(Exit.INTERRUPTED)
-            self._worker.stop()

@@ -262,6 +262,13 @@ class Crew:
         for execution in list(self.held):
             execution.halt(Stop.SHUTDOWN)
             if execution.handler is None:
+                if execution.started and execution.stop is Stop.SHUTDOWN:
+                    log.warning(
+                        "job %s of %s is put back; its handler cannot be stopped, and runs on until this process ends",
+                        execution.claim.id,
+                        execution.claim.task,
+                        extra=extras(execution.claim, "abandoned", time.monotonic() - execution.since),
+                    )
                 self._end(execution, self._left(execution))
 
     def abandon(self) -> None:
@@ -276,6 +283,22 @@ class Crew:
     def _left(execution: Execution) -> Ending:
         """How a run ended that this worker leaves behind."""
         return stopped(execution) if execution.stop is Stop.TIMED_OUT else Interrupted(started=True)
+
+    def running(self) -> list[str]:
+        """What runs now, for people. Called on another thread: it only reads."""
+        now = time.monotonic()
+        return [
+            f"job {one.claim.id} of {one.claim.task} ({now - one.since:.0f} s)" for one in list(self.held) if one.started
+        ]
+
+    def unsettled(self) -> list[Settlement]:
+        """What a worker puts down that can wait for nothing more. Called on another thread: it only reads."""
+        held = [
+            Settlement(one.claim, judge(one.claim, self._left(one), options_of(one.claim.options).retry, self._keep, 0.5))
+            for one in list(self.held)
+            if one.stop is not Stop.LOST
+        ]
+        return [*self.done, *held]
 
     async def prepare(self) -> None:
         """What must work before a job is claimed."""

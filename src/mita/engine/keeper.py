@@ -4,17 +4,18 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 
-from mita.errors import MitaError, StoreError
-from mita.model.outcome import Held
+from mita.errors import MitaError
+from mita.model.outcome import Held, Settlement
 from mita.model.time import SECOND, Wait
 from mita.model.view import WorkerView
 from mita.ports.store import Store
 
 from .crew import Crew
 from .execution import Execution, Stop
+from .patience import within
 from .pulse import Pulse
 
 log = logging.getLogger("mita.worker")
@@ -23,6 +24,8 @@ BEATS = 3  # heartbeats per lease
 FIRST_REST = 1.0  # seconds between the first two; twice as long each time after
 CHECKS = 10  # looks at our own clock per lease
 BATCH = 1000
+LONGEST_GOODBYE = 1.0  # seconds, for each of two calls of a store that may be gone
+LONGEST_STOP = 2.5  # seconds that a worker waits for its keeper
 
 
 class Keeper:
@@ -36,6 +39,7 @@ class Keeper:
         self._own_loop: asyncio.AbstractEventLoop | None = None
         self._poked: asyncio.Event | None = None
         self._leaving = False
+        self._store: Store | None = None
         self.over: asyncio.Future[None] = self._loop.create_future()  # done when nobody keeps the leases any more
         self.offset = 0  # of this machine's clock against the store's, in ms
         self._pulse = Pulse(self._loop)
@@ -53,7 +57,26 @@ class Keeper:
     async def stop(self) -> None:
         self._leaving = True
         self.poke()
-        await self._loop.run_in_executor(None, self._thread.join, self._lease / SECOND)
+        await self._loop.run_in_executor(None, self._thread.join, LONGEST_STOP)
+
+    def settle(self, settlements: Sequence[Settlement], seconds: float) -> bool:
+        """From any thread but the keeper's: settle these with the keeper's own store, for a worker whose loop is blocked.
+        Returns whether the store has answered."""
+        if self._own_loop is None or self._store is None:
+            return False
+        settling = self._settle(self._store, settlements)
+        try:
+            asyncio.run_coroutine_threadsafe(settling, self._own_loop).result(seconds)
+        except Exception as error:  # noqa: BLE001 - the process ends now, whatever it was
+            settling.close()
+            log.warning("could not settle jobs at the end: %s", str(error) or type(error).__name__)
+            return False
+        return True
+
+    @staticmethod
+    async def _settle(store: Store, settlements: Sequence[Settlement]) -> None:
+        for start in range(0, len(settlements), BATCH):
+            await store.settle(settlements[start : start + BATCH])
 
     def _main(self) -> None:
         try:
@@ -69,14 +92,13 @@ class Keeper:
     async def _keep(self) -> None:
         self._own_loop, self._poked = asyncio.get_running_loop(), asyncio.Event()
         watch = asyncio.create_task(self._watch(self._lease / SECOND / CHECKS))
-        store: Store | None = None
         pause = self._lease / SECOND / BEATS
         early = FIRST_REST  # what people see of a new worker is soon true: its first beats are closer together
         while not self._leaving:
             self._poked.clear()
             try:
-                store = store or await self._open_store()
-                await self._beat(store)
+                self._store = self._store or await self._open_store()
+                await self._beat(self._store)
             except MitaError as error:
                 log.warning("a heartbeat failed: %s", error)
                 await self._rest(pause / 4)
@@ -84,8 +106,8 @@ class Keeper:
             await self._rest(min(pause, early))
             early *= 2
         watch.cancel()
-        if store is not None:
-            await self._goodbye(store)
+        if self._store is not None:
+            await self._goodbye(self._store)
 
     async def _watch(self, pause: float) -> None:
         """Beside the heartbeats: a store that hangs does not even fail."""
@@ -136,8 +158,5 @@ class Keeper:
         self._loop.call_soon_threadsafe(self._crew.lose, execution)
 
     async def _goodbye(self, store: Store) -> None:
-        try:
-            await store.leave(self._describe().id)
-            await store.close()
-        except StoreError as error:
-            log.warning("could not say goodbye: %s", error)
+        await within(LONGEST_GOODBYE, "sign this worker off", lambda: store.leave(self._describe().id))
+        await within(LONGEST_GOODBYE, "close the store of the heartbeats", store.close)

@@ -8,7 +8,9 @@ from typing import TypeAlias
 from mita.ports.store import Store
 from mita.watch import Herald, Note, Tell
 
-from .patience import reach
+from .patience import reach, within
+
+LONGEST_CLOSE = 2.0  # seconds
 
 Serve: TypeAlias = Callable[[], AbstractContextManager[None]]  # what is open to others while it runs: its metrics
 
@@ -22,9 +24,9 @@ async def opened(
     store = await reach(open_store, stopping)
     if store is None:
         return None
-    stack.push_async_callback(store.close)
+    stack.push_async_callback(within, LONGEST_CLOSE, "close the store", store.close)
     herald = Herald(store)
-    stack.push_async_callback(herald.close)
+    stack.push_async_callback(within, LONGEST_CLOSE, "send the last events", herald.close)
 
     def tell(note: Note) -> None:
         here(note)

@@ -58,3 +58,14 @@ async def reach(open_store: Callable[[], Awaitable[Store]], stopping: asyncio.Ev
                 raise
             await patience.after(error, stopping)
     return None
+
+
+async def within(seconds: float, what: str, act: Callable[[], Awaitable[object]]) -> None:
+    """Do this at the end of a worker, and leave it if the store does not answer: a store that is gone holds nothing up."""
+    try:
+        async with asyncio.timeout(seconds):
+            await act()
+    except TimeoutError:
+        log.warning("could not %s within %g s", what, seconds)
+    except StoreError as error:
+        log.warning("could not %s: %s", what, error)

@@ -71,6 +71,7 @@ class Turns:
         self.rate = 0.0
         self.ended: Counter[str] = Counter()  # runs by queue; read by the keeper's thread
         self.leaving = False
+        self.sending: list[Settlement] = []  # of the turn under way, or of the last one
         self.stale = 0
 
     def news(self) -> None:
@@ -118,7 +119,8 @@ class Turns:
         self._since, self._counted = now, crew.finished
 
     async def _turn(self, crew: Crew, limit: int) -> None:
-        batch, crew.done = crew.done[:MOST], crew.done[MOST:]
+        self.sending = batch = crew.done[:MOST]
+        crew.done = crew.done[MOST:]
         self._tell_began(crew)
         ahead = Settled(batch, (), self._worker, self._now())
         if batch:

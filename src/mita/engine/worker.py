@@ -36,6 +36,7 @@ from .turns import Turns
 log = logging.getLogger("mita.worker")
 
 LONGEST_SWEEP = 5.0
+LAST_SETTLE = 2.0  # seconds for the store to take back what did not end
 COURTESY = 2.0  # seconds that a handler has for tidying up when it is cancelled
 
 
@@ -62,6 +63,7 @@ class Worker:
         self._stopping = asyncio.Event()
         self._hurry = asyncio.Event()
         self._started = 0
+        self._assembled = False
         self._rates = Rates()
         self._version = version("mita")
         self.name = settings.name or f"{socket.gethostname()}-{os.getpid()}"
@@ -72,6 +74,17 @@ class Worker:
         if self._stopping.is_set():
             self._hurry.set()
         self._stopping.set()
+
+    def running(self) -> list[str]:
+        """What runs now, in words. From any thread."""
+        return self._crew.running() if self._assembled else []
+
+    def put_back(self, seconds: float) -> bool:
+        """From any thread but the loop's: put back what runs, without the loop, which may be blocked. Returns whether the
+        store has taken it. The process is to end after this: the handlers still run."""
+        if not self._assembled:
+            return True
+        return self._keeper.settle([*self._turns.sending, *self._crew.unsettled()], seconds)
 
     def run_sync(self) -> None:
         """`run`, from code that is not async. On the main thread SIGTERM and Ctrl-C stop it."""
@@ -122,6 +135,7 @@ class Worker:
             lease=self._lease,
         )
         self._keeper = Keeper(self._open_store, self._crew, self._lease, self._describe)
+        self._assembled = True
 
     async def _is_over(self, store: Store) -> bool:
         """Repeats that are due are fired first: their jobs are due now. A store that is away is asked again."""
@@ -184,7 +198,7 @@ class Worker:
         if not turns.done():
             self._crew.abandon()
             self._turns.wake()
-            await asyncio.wait([turns], timeout=self._settings.lease)  # a store that is away gets its jobs back by the lease
+            await asyncio.wait([turns], timeout=LAST_SETTLE)  # a store that is away gets its jobs back by the lease
         if turns.done():
             turns.result()
         else:

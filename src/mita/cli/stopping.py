@@ -1,0 +1,161 @@
+"""Stopping the process of a worker in time, whatever its handlers do and wherever its store is."""
+
+import asyncio
+import logging
+import math
+import os
+import selectors
+import signal
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from types import FrameType
+from typing import Self
+
+from mita.engine.worker import Worker
+
+from .exits import Exit
+from .leaving import end_process
+from .signals import stop_signals
+from .supervisor import HURRY
+from .words import counted
+
+log = logging.getLogger("mita.cli")
+
+MARGIN = 5.0  # seconds after the grace time, or after a second signal, in which running jobs are put back
+LOOP_ANSWER = 1.0  # seconds that the event loop has to answer a second signal before it counts as blocked
+PUT_BACK = 2.0  # seconds for the last try to put running jobs back
+
+
+class Stopper:
+    """Passes on what the process is told: first to stop, then to put running jobs back, then to end.
+
+    It is told by signals, and by the supervisor through the lifeline. A process manager may signal the whole group, so the
+    two are counted apart: one signal and one word mean the same, not more.
+
+    It waits on a thread of its own, and the system writes each signal into its pipe. So a handler that blocks the event loop
+    cannot keep the process alive: when its time is over, this thread puts the running jobs back and ends the process.
+    """
+
+    def __init__(self, grace: float, lifeline: int | None) -> None:
+        self._grace, self._lifeline = grace, lifeline
+        self._numbers = stop_signals()
+        self._received = 0  # signals that the system wrote into the pipe
+        self._handled = 0  # and those that Python called our handler for: either may miss some
+        self._asked = 0  # what the supervisor asked for: 1 stop, 2 hurry
+        self._told = 0
+        self._end = self._end_if_loop_answers = math.inf
+        self._attached = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def attach(self, worker: Worker) -> None:
+        """Listen from now on. Called on the main thread, by the loop of the worker."""
+        self._worker, self._loop = worker, asyncio.get_running_loop()
+        self._reads, self._writes = os.pipe()
+        os.set_blocking(self._writes, False)
+        if self._lifeline is not None:
+            os.set_inheritable(self._lifeline, False)
+        for number in self._numbers:
+            signal.signal(number, self._on_signal)
+        self._passed_on = signal.set_wakeup_fd(self._writes, warn_on_full_buffer=False)
+        self._attached = True
+        os.register_at_fork(after_in_child=self._forget)
+        self._thread = threading.Thread(target=self._watch, name="mita-stopper", daemon=True)
+        self._thread.start()
+
+    def __exit__(self, *_: object) -> None:
+        if self._attached:
+            self._forget()
+            self._wake()
+            self._thread.join(1)
+
+    def _forget(self) -> None:
+        """Signals mean again what they mean to any Python program. A forked child's are not its parent's."""
+        if self._attached:
+            self._attached = False
+            with suppress(ValueError, OSError):
+                signal.set_wakeup_fd(-1)
+                for number in self._numbers:
+                    signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+
+    def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
+        self._handled += 1
+        self._wake()
+
+    def _wake(self) -> None:
+        with suppress(OSError):
+            os.write(self._writes, b"\0")
+
+    # ------------------------------------------------------------ on the thread
+
+    def _watch(self) -> None:
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._reads, selectors.EVENT_READ)
+            if self._lifeline is not None:
+                selector.register(self._lifeline, selectors.EVENT_READ)
+            while True:
+                left = self._end - time.monotonic()
+                ready = selector.select(None if left == math.inf else max(left, 0.0))
+                if not self._attached:
+                    return
+                for key, _ in ready:
+                    self._read(key.fd, selector)
+                self._tell(max(self._received, self._handled, self._asked))
+                if time.monotonic() >= self._end:
+                    self._leave()
+
+    def _read(self, fd: int, selector: selectors.BaseSelector) -> None:
+        data = os.read(fd, 64)
+        if fd == self._lifeline:
+            self._asked = max(self._asked, 2 if HURRY in data else 1)
+            if not data:  # the supervisor has ended
+                selector.unregister(fd)
+            return
+        for number in data:
+            if number in self._numbers:
+                self._received += 1
+            elif number and self._passed_on >= 0:  # a signal that another part of the program waits for
+                with suppress(OSError):
+                    os.write(self._passed_on, bytes([number]))
+
+    def _tell(self, times: int) -> None:
+        while self._told < times:
+            self._told += 1
+            now = time.monotonic()
+            match self._told:
+                case 1:
+                    log.info("stopping: running jobs have %g s to end; a second signal puts them back at once", self._grace)
+                    self._end = now + self._grace + MARGIN
+                case 2:
+                    log.info("putting running jobs back")
+                    self._end_if_loop_answers = min(self._end, now + MARGIN)
+                    self._end = min(self._end, now + LOOP_ANSWER)
+                    self._on_loop(self._loop_answers)
+                case _:
+                    end_process(Exit.INTERRUPTED)
+            self._on_loop(self._worker.stop)
+
+    def _on_loop(self, act: Callable[[], object]) -> None:
+        with suppress(RuntimeError):  # the loop is closed: the worker has ended
+            self._loop.call_soon_threadsafe(act)
+
+    def _loop_answers(self) -> None:
+        self._end = self._end_if_loop_answers
+        self._wake()
+
+    def _leave(self) -> None:
+        """The time is over. What runs now is named, and ends with the process."""
+        at_last = threading.Timer(PUT_BACK + MARGIN, os._exit, [Exit.FAILED])  # if even the log is blocked
+        at_last.daemon = True
+        at_last.start()
+        running = self._worker.running()
+        if not running:
+            log.warning("leaving although the store cannot be reached, or a connection to it cannot be closed")
+            end_process(Exit.OK)
+        done = self._worker.put_back(PUT_BACK)
+        fate = "put back" if done else "not put back, for the store does not answer: they run again when their leases end"
+        log.warning("leaving with %s still running, %s: %s", counted(len(running), "job"), fate, "; ".join(running))
+        end_process(Exit.OK if done else Exit.FAILED)

@@ -1,0 +1,46 @@
+"""A worker whose store is gone for good leaves in time all the same, on every store with a server."""
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mita import Mita
+from tests.engine.outage import CutServer, outage_of
+
+from .processes import Running, wait_until
+
+
+@pytest.fixture(params=["postgres", "redis", "nats"])
+def server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[CutServer]:
+    with outage_of(request.param, tmp_path) as made:
+        assert isinstance(made, CutServer)
+        yield made
+
+
+@pytest.fixture
+def worker(server: CutServer, project: Path) -> Iterator[Running]:
+    running = Running("shop:app", "--url", server.url, "--grace", "0.2")
+    yield running
+    running.close()
+
+
+@pytest.mark.parametrize("how", ["refuses", "is silent"])
+def test_a_worker_whose_server_is_gone_leaves_in_time(server: CutServer, worker: Running, how: str) -> None:
+    worker.heard("serves all queues")
+    app = Mita(server.url)
+
+    @app.task
+    async def nap(seconds: float) -> None: ...
+
+    job = nap.enqueue_sync(600)
+    wait_until(lambda: (record := job.get_sync()) is not None and record.state == "running")
+    app.close_sync()
+    if how == "refuses":
+        server.cut()
+    else:
+        server.black_hole()
+    worker.signal(signal.SIGTERM)
+    worker.heard("stopping")
+    worker.ended()
