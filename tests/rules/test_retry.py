@@ -131,4 +131,4 @@ def test_waits_may_be_a_list() -> None:
 def test_stored_settings_that_this_version_would_refuse_are_taken_as_the_defaults() -> None:
     """I15: a newer version may allow more."""
     for stored in ({"retry": {"max_retries": 1_000_000}}, {"retry": {"jitter": "triangular"}}, {"retry": 3}, "nonsense"):
-        assert options_of(msgspec.msgpack.encode(stored)) == JobOptions()
+        assert options_of(msgspec.msgpack.encode(stored)) == JobOptions(secret=True)
