@@ -1,6 +1,7 @@
 """Where the jobs are: one URL, and a store for every event loop that asks."""
 
 import asyncio
+import threading
 from collections.abc import AsyncGenerator, Callable
 from weakref import WeakKeyDictionary
 
@@ -18,6 +19,7 @@ class Place:
         self.url = url
         self._clock = clock
         self._make: Callable[[], Store] | None = None
+        self._making = forks.guarded(threading.Lock())
         self._forget()
         forks.renewed(self, Place._renew)
 
@@ -32,8 +34,9 @@ class Place:
 
     async def new(self) -> Store:
         """One more store, opened, that its caller closes."""
-        if self._make is None:
-            self._make = maker(self.url, self._clock)
+        with self._making:  # loops on two threads may come at once, and share what one memory URL means
+            if self._make is None:
+                self._make = maker(self.url, self._clock)
         store = self._make()
         await store.open()
         return store

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mita import Mita, MitaError, UsageError
+from mita import Mita, MitaError, UsageError, place
 from mita.settings import AppSettings, StoreURL
 
 from .conftest import total, working
@@ -89,6 +89,41 @@ def test_a_call_under_way_when_the_app_closes_does_not_wait_for_ever() -> None:
     waiting.join(10)
     assert not waiting.is_alive()
     assert "closed" in ends[0]
+
+
+def test_a_worker_on_another_thread_is_woken_and_finds_what_was_there_before_it(url: str) -> None:
+    """Its poll is an hour away."""
+    app, double = make(url)
+    worker = app.worker(poll=3600)
+    loop = asyncio.new_event_loop()
+    before = double.enqueue_sync(1)
+    thread = threading.Thread(target=lambda: loop.run_until_complete(worker.run()))
+    thread.start()
+    assert before.result_sync(timeout=30) == 2
+    assert double.enqueue_sync(2).result_sync(timeout=30) == 4
+    assert asyncio.run(double.enqueue(3)).result_sync(timeout=30) == 6
+    assert double.options(queue="other").enqueue_sync(4).result_sync(timeout=30) == 8
+    loop.call_soon_threadsafe(worker.stop)
+    thread.join()
+    loop.close()
+    app.close_sync()
+
+
+def test_loops_on_many_threads_that_come_first_at_once_share_one_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    app, double = make("memory://")
+    slow = place.maker
+
+    def maker(*given: Any) -> Any:
+        time.sleep(0.05)
+        return slow(*given)
+
+    monkeypatch.setattr(place, "maker", maker)
+    threads = [threading.Thread(target=lambda: asyncio.run(double.enqueue(1))) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert asyncio.run(total(app)) == 8
 
 
 def _in_a_child(app: Mita, double: Any) -> None:

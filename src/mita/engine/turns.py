@@ -215,6 +215,7 @@ class Turns:
         """A worker of all queues finds out first which there are, and again when it hears of a new one, or of nothing."""
         if self._queues is None and not self._names:
             await self._find_queues()
+            self.wake()  # for jobs that were there before us: nobody notifies of them
         heard = await self._store.wait(self._queues, self._poll)
         if self._queues is None and (not heard or not heard <= {ASKED, REPEATS, TOLD, *self._exclude, *self._names}):
             await self._find_queues()
