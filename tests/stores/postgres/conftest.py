@@ -21,6 +21,14 @@ def plain_url() -> str:
 
 
 @pytest.fixture
+async def twin(store: PostgresStore, url: str) -> AsyncIterator[PostgresStore]:
+    twin = PostgresStore(url)
+    await twin.open()
+    yield twin
+    await twin.close()
+
+
+@pytest.fixture
 async def store(url: str) -> AsyncIterator[PostgresStore]:
     store = PostgresStore(url)
     await store.open()

@@ -16,7 +16,7 @@ from mita.stores.postgres import PostgresStore
 from mita.testing.contract.given import LONG, claim_one, claims, put, running, settled, state_of, succeed
 
 from .shared import server
-from .test_your_transaction import ASYNC_KINDS, SYNC_KINDS
+from .yours import ASYNC_KINDS, SYNC_KINDS
 
 # Where the worker dies: before its first write, after its write, after the completion, after the commit, and nowhere.
 POINTS = ("before", "written", "completed", "committed", "nowhere")

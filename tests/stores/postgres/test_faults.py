@@ -214,7 +214,7 @@ async def test_a_server_that_hangs_is_not_waited_for_for_ever(own: Server, monke
             with pytest.raises(StoreError, match=r"no answer for 0\.5 s") as caught:
                 await act
             assert caught.value.transient
-        store.ring([QUEUE])
+        store._bell.ring({QUEUE})
         async with asyncio.timeout(30):
             await store.close()
     finally:

@@ -18,8 +18,10 @@ def enqueue(act: Act, jobs: Sequence[NewJob], *, last: bool = True) -> Steps[lis
     if keyed:
         asks = [_unique_take(keyed), *asks, _unique_holders(keyed), ask("known_ids", ids=texts([job.id for job in keyed]))]
     if not queues <= act.queues:
-        asks.append(ask("know_queues", ids=texts([job.id for job in fresh])))
+        asks.append(ask("know_queues_here" if act.yours else "know_queues", ids=texts([job.id for job in fresh])))
     answers = yield Step(*asks, last=last)
+    if act.yours:
+        [(act.transaction,)] = answers[-1]
     if keyed:
         return _receipts(act, jobs, answers[1], answers[2], answers[3])
     return _receipts(act, jobs, answers[0], (), ())

@@ -5,6 +5,7 @@ import random
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, TypeVar
+from weakref import WeakSet
 
 import psycopg
 from psycopg import pq
@@ -35,6 +36,7 @@ class Place:
         self.clock = clock
         self.marks = Marks()
         self.queues: set[str] = set()
+        self.fit: WeakSet[Any] = WeakSet()  # the users' connections on which jobs can be written
         self.ring: Callable[[set[str]], None] = lambda _: None
 
     def act(self, *, tried: bool) -> Act:

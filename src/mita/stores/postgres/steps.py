@@ -48,11 +48,13 @@ Steps: TypeAlias = Generator[Step, list[Rows], T]
 class Act:
     """One call of a verb: whom to wake when it is done, and whether an earlier try may have been done already."""
 
-    __slots__ = ("marks", "namespace", "queues", "topics", "tried")
+    __slots__ = ("marks", "namespace", "queues", "topics", "transaction", "tried", "yours")
 
-    def __init__(self, namespace: str, marks: Marks, queues: set[str], *, tried: bool = False) -> None:
+    def __init__(self, namespace: str, marks: Marks, queues: set[str], *, tried: bool = False, yours: bool = False) -> None:
         self.namespace = namespace
         self.marks = marks
         self.queues = queues  # that the database surely knows
         self.tried = tried
         self.topics: set[str] = set()
+        self.yours = yours  # inside a transaction of the user's, which may be undone
+        self.transaction: str | None = None  # its number, if it was asked for

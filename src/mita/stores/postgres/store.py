@@ -21,6 +21,7 @@ from mita.stores.shared.room import check_room
 
 from . import amend, arrays, aside, care, claims, doctor, enqueue, looking, memos, migrate, repeats, settle, telling
 from .bell import Bell
+from .commits import Commits
 from .connection import ANSWER_SLOWLY, TUNED, UNTUNED, is_pooled, parse
 from .ears import Ears
 from .gather import Gather
@@ -56,6 +57,7 @@ class PostgresStore(Joining):
         self._ears = Ears(self._place, self._side, self._read)
         self._bell = Bell(self._place)
         self._place.ring = self._bell.ring
+        self._commits = Commits(self._side, self._bell.ring)
         try:
             await migrate.migrate(await self._side.connection(), self._place, removing=False)
         except BaseException:
@@ -64,6 +66,8 @@ class PostgresStore(Joining):
 
     async def close(self) -> None:
         await self._ears.close()
+        if self._commits is not None:
+            await self._commits.close()
         await asyncio.gather(*(line.close() for line in (self._work, self._beside, self._side, self._read)))
         await self._bell.close()
 
