@@ -37,6 +37,17 @@ def charge(account: int, cents: int, card: str = "") -> None:
         raise ValueError("cannot charge less than nothing \\x1b[31m")
 
 
+class SoldOut(Exception):
+    pass
+
+
+@app.task(retry=Retry(max_retries=1, base=0))
+async def flaky(job: Job) -> None:
+    if job.attempt == 1:
+        raise SoldOut("the first time")
+    raise KeyError("the second time")
+
+
 @app.task
 async def nap(seconds: float) -> str:
     await asyncio.sleep(seconds)

@@ -103,6 +103,19 @@ def test_a_record_has_everything_but_the_arguments(mita: Run, enqueue: Put, work
     assert "card='4111'" in mita("show", id, "--args").out
 
 
+def test_every_attempt_that_failed_is_shown(mita: Run, enqueue: Put, work_off: Work) -> None:
+    id = enqueue("flaky")
+    work_off()
+    said = mita("show", id).out
+    first, second = re.findall(r"^failure \d: (\w+) at [\d:.]+ after .*, by \S+\n  (.*)$", said, re.MULTILINE)
+    assert first == ("retried", "shop.SoldOut: the first time")
+    assert second == ("failed", "KeyError: 'the second time'")
+    assert said.count("the second time") == 3, "its line, its error, and the source line that raised it"
+    failures = mita("show", id, "--json").data["job"]["failures"]
+    assert [failure["type"] for failure in failures] == ["shop.SoldOut", "KeyError"]
+    assert "failures" not in mita("jobs", "--json").data["jobs"][0]
+
+
 def test_a_long_story_ends_with_the_newest_and_counts_the_rest(mita: Run, enqueue: Put) -> None:
     id = enqueue("greet", "Ada", "--after", "1h")
     for n in range(52):

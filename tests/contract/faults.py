@@ -1,15 +1,16 @@
 """Stores that are broken on purpose: each fault is one that a real queue has had."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import pytest
 from msgspec.structs import replace
 
+from mita.errors import Rejected
 from mita.model.job import Claim, Job, State
-from mita.model.outcome import Counter, Delete, Settlement, Turn, Verdict
+from mita.model.outcome import Counter, Delete, Event, Settlement, Turn, Verdict
 from mita.model.repeat import Firing
-from mita.model.time import Moment, Wait, When
+from mita.model.time import HOUR, Moment, Wait, When
 from mita.ports.ear import Ear
 from mita.ports.store import Memo
 from mita.rules.states import allowed
@@ -17,6 +18,7 @@ from mita.stores.memory import amending, care, claims, intake, keys, memos, repe
 from mita.stores.memory.bell import Bell
 from mita.stores.memory.index import Index
 from mita.stores.memory.state import Act, Record
+from mita.stores.shared.apart import named
 from mita.stores.sqlite.statements import Statements
 from mita.testing.contract import waking
 
@@ -252,6 +254,34 @@ def ring_for_nobody(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(waking, "ENOUGH", 0.2)
 
 
+def reject_the_whole_batch(patch: pytest.MonkeyPatch) -> None:
+    whole = settling.settle_all
+
+    def settle_all(act: Act, settlements: Sequence[Settlement], room: int | None) -> list[bool]:
+        if room is not None and (large := [at for at, one in enumerate(settlements) if settling.size_of(one) > room]):
+            raise named([False] * len(settlements), dict.fromkeys(large, "too large"))
+        return whole(act, settlements, room)
+
+    patch.setattr(settling, "settle_all", settle_all)
+
+
+def claim_although_some_were_rejected(patch: pytest.MonkeyPatch) -> None:
+    whole = settling.settle_all
+
+    def settle_all(act: Act, settlements: Sequence[Settlement], room: int | None) -> list[bool]:
+        try:
+            return whole(act, settlements, room)
+        except Rejected:
+            claims.claim(act, ["mail"], 10, HOUR, "w1")
+            raise
+
+    patch.setattr(settling, "settle_all", settle_all)
+
+
+def forget_when_it_was_started(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr("mita.stores.memory.state.Event", lambda *parts: Event(*parts[:5]))
+
+
 A_STALE_SETTLE = (
     "test_a_late_worker_cannot_settle_a_job_it_lost",
     "test_a_claim_of_a_forgotten_job_cannot_touch_those_that_came_after",
@@ -326,6 +356,27 @@ IN_MEMORY = [
         fire_without_looking,
         ("test_of_many_schedulers_one_fires", "test_nothing_of_an_old_definition_fires_after_the_edit"),
     ),
+    Fault(
+        "a batch that is rejected as a whole",
+        reject_the_whole_batch,
+        (
+            "test_a_result_that_is_too_large_is_rejected_and_the_others_are_settled",
+            "test_so_it_is_among_jobs_with_keys",
+        ),
+    ),
+    Fault(
+        "a claim that nobody hears of",
+        claim_although_some_were_rejected,
+        ("test_a_turn_with_a_rejected_settlement_claims_nothing",),
+    ),
+    Fault(
+        "a failure without its start",
+        forget_when_it_was_started,
+        (
+            "test_a_failed_run_leaves_its_error_and_when_it_was_started",
+            "test_so_do_many_that_are_put_down_together",
+        ),
+    ),
     Fault("an ear for every queue", hear_every_queue, ("test_who_listens_to_one_queue_hears_of_no_other",)),
     Fault("an ear that stays open", stay_open, ("test_it_is_known_to_what_somebody_listens",)),
     Fault("a bell that does not ring", ring_for_nobody, ("test_what_rang_before_the_wait_is_not_lost",)),
@@ -387,6 +438,11 @@ IN_SQLITE = [
         ("test_nothing_starts_before_its_due_time",),
     ),
     Fault("a wait that is forgotten", forget_the_wait, ("test_a_retry_waits_and_counts_an_attempt",)),
+    Fault(
+        "a failure without its start",
+        said_as(note_many=("then j.started", "then null"), note=("then (select j.started", "then (select null")),
+        ("test_a_failed_run_leaves_its_error_and_when_it_was_started", "test_so_do_many_that_are_put_down_together"),
+    ),
     Fault(
         "an attempt counted on reschedule",
         said_as(settle_many=("(v.column6 = 'attempts')", "(v.column6 in ('attempts', 'reschedules'))")),

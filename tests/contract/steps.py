@@ -43,6 +43,7 @@ BATCHES = st.lists(DRAFTS, min_size=1, max_size=3)
 WAITS = st.sampled_from([None, NOW, When(10), When(30)])
 ERRORS = st.sampled_from([None, "Boom: %", "Bang: _", 'Bang: no\n  File "a.py", line 1\n    raise Boom("%_")'])
 COUNTERS = st.sampled_from([None, *Counter])
+FAILURES = st.sampled_from(["", "shop.Boom: é"])
 EVENTS = st.sampled_from(["", "", "told"])
 
 ENDED: st.SearchStrategy[Verdict] = st.builds(
@@ -54,6 +55,7 @@ ENDED: st.SearchStrategy[Verdict] = st.builds(
     keep=KEEPS,
     event=EVENTS,
     note=st.just("why"),
+    failure=FAILURES,
 )
 HAPPY: st.SearchStrategy[Verdict] = st.builds(
     Verdict, state=st.just(State.SUCCEEDED), result=st.sampled_from([b"", b"\x00result"]), keep=KEEPS, event=EVENTS
@@ -67,6 +69,7 @@ BACK: st.SearchStrategy[Verdict] = st.builds(
     stranded=st.booleans(),
     event=EVENTS,
     note=st.just("why"),
+    failure=FAILURES,
 )
 REFUSED: st.SearchStrategy[Verdict] = st.builds(
     Verdict,

@@ -10,19 +10,20 @@ from mita.testing.contract import TESTS
 from mita.testing.contract.clocks import FakeTicker
 
 from .faults import IN_MEMORY, IN_SQLITE, Fault
-from .stores import STORES
+from .stores import STORES, tight
 
 
-async def run(name: str, kind: str, folder: Path) -> None:
+async def run(name: str, kind: str, folder: Path, patch: pytest.MonkeyPatch) -> None:
     """One test of the contract over a new store, as pytest would."""
     clock = FakeTicker()
     handles = STORES[kind](folder, clock)
+    (folder / "tight").mkdir()
     async with AsyncExitStack() as closing:
-        stores = [handles(), handles()]
+        stores = [handles(), handles(), tight(kind, folder / "tight", clock, patch)]
         for store in stores:
             await store.open()
             closing.push_async_callback(store.close)
-        fixtures = {"store": stores[0], "twin": stores[1], "clock": clock}
+        fixtures = {"store": stores[0], "twin": stores[1], "tight": stores[2], "clock": clock}
         wanted = inspect.signature(TESTS[name]).parameters
         await TESTS[name](**{fixture: fixtures[fixture] for fixture in wanted})
 
@@ -33,7 +34,7 @@ async def must_be_noticed(fault: Fault, kind: str, folder: Path, patch: pytest.M
         place = folder / str(n)
         place.mkdir()
         with pytest.raises(AssertionError) as noticed:
-            await run(name, kind, place)
+            await run(name, kind, place, patch)
         assert "must be written anew" not in str(noticed.value)
 
 
@@ -47,10 +48,10 @@ async def test_a_fault_in_the_sqlite_store_is_noticed(fault: Fault, tmp_path: Pa
     await must_be_noticed(fault, "sqlite", tmp_path, monkeypatch)
 
 
-async def test_the_tests_that_notice_pass_over_whole_stores(tmp_path: Path) -> None:
+async def test_the_tests_that_notice_pass_over_whole_stores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Or they would notice nothing at all."""
     for kind, faults in (("memory", IN_MEMORY), ("sqlite", IN_SQLITE)):
         for name in {name for fault in faults for name in fault.noticed_by}:
             folder = tmp_path / f"{kind}-{name}"
             folder.mkdir()
-            await run(name, kind, folder)
+            await run(name, kind, folder, monkeypatch)

@@ -78,7 +78,6 @@ AT_THE_COMMIT = ("commit.before", "commit.after")  # of a transaction in which s
 BETWEEN_TWO_STEPS = {
     "nats.acknowledge": "between home and acknowledgement",
     "nats.ticket": "between home and ticket",
-    "nats.cursor": "between jobs and cursor",
     "nats.line": "between consumer and queue",
 }
 

@@ -9,7 +9,7 @@ from mita.model.job import State
 
 from . import menu
 from .checker import Expect
-from .harness import SOAK, Asked, Scene, scaled, until
+from .harness import Asked, Scene, scaled, until
 from .program import open_gate
 
 ANYWHERE = (
@@ -91,16 +91,6 @@ async def test_a_worker_may_die_between_two_steps_of_a_verb(nats_scene: Scene, p
     for _ in range(scaled(1, 10)):
         await one_death(nats_scene, point)
         await recovered(nats_scene)
-    await each_fire_has_its_job(nats_scene)
-
-
-@pytest.mark.skipif(not SOAK, reason="an aborted connection stands for it in every run: tests/stores/nats")
-async def test_a_worker_may_die_between_the_jobs_of_a_firing_and_its_cursor(nats_scene: Scene) -> None:
-    """I1 I2 I3 I4 I7 I12 I13"""
-    await repeats_that_must_all_fire(nats_scene)
-    for _ in range(10):
-        await one_death(nats_scene, "nats.cursor")
-    await recovered(nats_scene)
     await each_fire_has_its_job(nats_scene)
 
 

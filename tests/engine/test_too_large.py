@@ -10,8 +10,14 @@ from typing import Any
 import psycopg
 import pytest
 
-from mita import Job, Mita, Retry
+from mita import All, Every, Job, Mita, Retry, UsageError
+from mita.client.patterns import repeat_spec
 from mita.engine.execution import Home
+from mita.engine.scheduler import fire_due
+from mita.model.repeat import Repeat
+from mita.model.time import HOUR, Moment
+from mita.rules import spec
+from mita.rules.show import as_datetime
 from mita.stores.memory import MemoryStore
 from mita.stores.postgres import arrays
 from tests.contract.stores import tight_redis, tighten_sqlite
@@ -161,6 +167,53 @@ async def test_a_value_that_cannot_be_remembered_ends_its_job_and_is_made_once(a
         record = await until_state(app, (await fat.enqueue()).id, "failed")
     assert record.error.startswith("mita.Rejected: ")
     assert (record.attempts, len(made)) == (1, 1)
+
+
+async def test_a_catch_up_that_is_too_much_for_one_call_is_made_in_several(app: Mita) -> None:
+    """I7: one job for each window, and none is lost."""
+    size = await room(app) // 2
+
+    @app.task
+    async def digest(text: str) -> None: ...
+
+    first = await missed(app, digest.call("x" * size), 30)
+    store = await app._place.store()
+    while (await fire_due(store))[1] == 0:
+        pass
+    [repeat] = await store.list_repeats()
+    assert (repeat.state, repeat.count, repeat.reason) == ("active", 30, "")
+    page = await app.jobs(repeat="digest")
+    made = sorted(job.fire_time for job in page.jobs if job.fire_time is not None)
+    assert made == [as_datetime(first + n * HOUR) for n in range(30)]
+
+
+async def test_a_repeat_whose_job_the_store_does_not_take_is_parked_and_the_others_fire(app: Mita) -> None:
+    """I15: somebody has made the server's limit smaller since it was put there."""
+    size = await room(app)
+
+    @app.task
+    async def digest(text: str) -> None: ...
+
+    with pytest.raises(UsageError, match=r"'digest'.*bytes.*room for"):
+        await app.repeat("heavy", digest.call("x" * size), Every(3600))
+    await missed(app, digest.call("x" * size), 2, "heavy")
+    await missed(app, digest.call("x"), 2, "light")
+    store = await app._place.store()
+    while (await fire_due(store))[1] == 0:
+        pass
+    heavy, light = await store.list_repeats()
+    assert (light.count, light.state) == (2, "active")
+    assert (heavy.count, heavy.state) == (0, "parked")
+    assert "store the data elsewhere" in heavy.reason
+
+
+async def missed(app: Mita, call: Any, windows: int, key: str = "digest") -> Moment:
+    """A repeat of every hour that has missed so many windows; the first of them."""
+    store = await app._place.store()
+    first = await store.now() - windows * HOUR + HOUR // 2
+    wanted = repeat_spec(call, Every(3600), {"missed": All(1000)})
+    await store.put_repeat(Repeat(key=key, spec=spec.pack(wanted), cursor=first))
+    return first
 
 
 # ---------------------------------------------------------------- a rule of the database

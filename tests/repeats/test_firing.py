@@ -1,11 +1,12 @@
 """What becomes of a repeat whose time has come, has long come, or is over: on every store."""
 
+import asyncio
 from typing import Any
 
 import pytest
 
 from mita import All, Cron, Every
-from mita.engine.scheduler import firing_of
+from mita.engine.scheduler import fire_due, firing_of
 from mita.model.job import State
 from mita.model.outcome import Settlement, Verdict
 from mita.model.repeat import Firing, Repeat, RepeatState
@@ -85,12 +86,30 @@ async def test_a_limit_holds_in_the_middle_of_a_catch_up(scene: Scene) -> None:
 
 
 async def test_a_catch_up_of_thousands_is_whole(scene: Scene) -> None:
-    """I7 I14: more jobs than any store takes in one call."""
-    first = await scene.store.now() - 3000 * SECOND
-    await scene.stands(Every(1), first, missed=All(2500))
-    assert await scene.fire() == 1
-    assert await scene.fired() == [first + n * SECOND for n in range(2500)]
+    """I7 I14: more jobs than any store takes in one call, by two schedulers at once."""
+    first = await scene.store.now() - 3_000_000 * SECOND
+    await scene.stands(Every(1000), first, missed=All(2500))
+    other = await scene.another()
+    while (await scene.repeat()).count < 2500:
+        await asyncio.gather(scene.fire(), fire_due(other))
+    assert await scene.fired() == [first + n * 1000 * SECOND for n in range(2500)]
     assert (await scene.repeat()).count == 2500
+
+
+async def test_one_that_ends_in_the_middle_is_gone_on_with(scene: Scene) -> None:
+    """I7: whoever comes next makes the rest, and no more than the cap."""
+    first = await scene.store.now() - 3_000_000 * SECOND
+    await scene.stands(Every(1000), first, missed=All(600))
+    assert await fire_due(scene.store) == (1, 0)
+    begun = await scene.repeat()
+    assert (begun.count, begun.cursor) == (250, first + 250_000 * SECOND)
+    assert "350 missed windows to go" in begun.reason
+    other = await scene.another()
+    while (await scene.repeat()).count < 600:
+        await fire_due(other)
+    assert await scene.fired() == [first + n * 1000 * SECOND for n in range(600)]
+    ended = await scene.repeat()
+    assert (ended.count, ended.reason) == (600, "")
 
 
 async def test_new_york_is_caught_up_with_through_a_change_of_clocks(scene: Scene) -> None:

@@ -1,17 +1,19 @@
 """What one turn of a repeat makes."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from mita.errors import UsageError
 from mita.model.pattern import MOST_IN_ONE_GO, All, Cron, Every, JobTemplate, RepeatSpec
-from mita.model.repeat import Firing, Repeat, RepeatState
+from mita.model.repeat import MOST_FIRED, Firing, Repeat, RepeatState
 from mita.model.time import DAY, HOUR, MINUTE, SECOND, Moment, When
 from mita.rules import cron, fire
-from mita.rules.fire import fire_id, fires, first, plan, preview
+from mita.rules.fire import fire_id, fires, first, half, plan, preview
 from tests.counting import calls_counted
 
 from .given import NOON
@@ -114,11 +116,62 @@ def test_all_just_under_its_cap_is_whole() -> None:
     assert times(firing) == [NOON + n * MINUTE for n in range(11)]
 
 
-def test_no_turn_makes_more_than_ten_thousand() -> None:
-    """I14"""
-    firing = turn(spec(Every(1), missed=All(10**6)), NOON + 30_000 * SECOND)
-    assert len(firing.jobs) == firing.fired == MOST_IN_ONE_GO
-    assert firing.next == NOON + 30_001 * SECOND
+def turns(wanted: RepeatSpec, now: Moment, split: Callable[[Firing], Firing] = lambda firing: firing) -> list[Firing]:
+    """All turns of a repeat until its next window is ahead, each planned from what the one before left in the store."""
+    repeat = Repeat(key="digest", spec=b"", cursor=NOON)
+    made = []
+    while repeat.cursor is not None and repeat.cursor <= now:
+        firing = split(plan(repeat, wanted, now))
+        made.append(firing)
+        repeat = replace(
+            repeat, cursor=firing.next, count=repeat.count + firing.fired, state=firing.state, reason=firing.reason
+        )
+    return made
+
+
+def test_no_catch_up_makes_more_than_ten_thousand() -> None:
+    """I7 I14: in turns that every store can write in one act."""
+    made = turns(spec(Every(1), missed=All(10**6)), NOON + 30_000 * SECOND)
+    assert {len(firing.jobs) for firing in made} == {MOST_FIRED}
+    assert [time for firing in made for time in times(firing)] == [NOON + n * SECOND for n in range(MOST_IN_ONE_GO)]
+    assert made[-1].next == NOON + 30_001 * SECOND
+    assert "9750 missed windows to go" in made[0].reason
+    assert made[-1].reason == ""
+
+
+@given(late=st.integers(0, 2000), most=st.integers(1, 1500), limit=st.none() | st.integers(1, 1500))
+def test_a_catch_up_in_several_turns_makes_what_one_turn_would(late: int, most: int, limit: int | None) -> None:
+    """I7"""
+    made = turns(spec(missed=All(most), limit=limit), NOON + late * MINUTE)
+    expected = min(late + 1, most, limit or most)
+    assert [time for firing in made for time in times(firing)] == [NOON + n * MINUTE for n in range(expected)]
+    assert (made[-1].state is RepeatState.FINISHED) == (limit is not None and expected == limit)
+
+
+@given(late=st.integers(0, 600), most=st.integers(1, 600))
+def test_a_turn_may_be_halved(late: int, most: int) -> None:
+    """I7: the store did not take so much at once."""
+    made = turns(
+        spec(missed=All(most)), NOON + late * MINUTE, lambda firing: half(firing) if len(firing.jobs) > 90 else firing
+    )
+    expected = [NOON + n * MINUTE for n in range(min(late + 1, most))]
+    assert [time for firing in made for time in times(firing)] == expected
+
+
+def test_jobs_with_large_arguments_are_made_a_few_at_a_time() -> None:
+    heavy = spec(missed=All(1000))
+    heavy = replace(heavy, job=replace(heavy.job, payload=b"x" * 1_000_000))
+    firing = turn(heavy, NOON + HOUR)
+    assert len(firing.jobs) == 7
+    assert firing.next == NOON + 7 * MINUTE
+
+
+def test_windows_that_come_during_a_catch_up_are_not_lost() -> None:
+    """I7: the cap counts what is made, not what was missed when it began."""
+    first = turn(spec(missed=All(1000)), NOON + 300 * MINUTE)
+    later = Repeat(key="digest", spec=b"", cursor=first.next, count=first.fired, reason=first.reason)
+    second = plan(later, spec(missed=All(1000)), NOON + 400 * MINUTE)
+    assert times(second) == [NOON + n * MINUTE for n in range(250, 401)]
 
 
 @given(late=st.integers(0, 40 * MINUTE), most=st.integers(1, 50))

@@ -18,7 +18,6 @@ from mita.rules.evidence import Reason
 from mita.rules.explain import explain
 from mita.rules.judge import Keep
 from mita.rules.names import check_key, check_name
-from mita.rules.pace import MOST
 from mita.rules.text import note
 from mita.rules.when import when
 from mita.tasks import Call, Handle, Task
@@ -30,7 +29,7 @@ from mita.watch.notes import Amended, Enqueued
 from .bulk import Bulk
 from .evidence import gather
 from .filters import cursor, job_filter, page_size
-from .intake import check_calls, in_parts, new_jobs, unknown_job
+from .intake import check_calls, fit_together, in_parts, new_jobs, unknown_job
 from .patterns import RepeatChoices
 from .record import job_record, result
 from .repeats import Repeats
@@ -100,7 +99,7 @@ class Client(Bulk):
             return handles
 
     def _send(self, calls: Sequence[Call[Any]], headers: bytes) -> Coroutine[Any, Any, list[Handle[Any]]]:
-        if len(calls) <= MOST:
+        if fit_together(calls):
             return self._take_in(new_jobs(calls, headers))
         return one_ahead(in_parts(calls, headers), self._take_in)
 

@@ -11,6 +11,9 @@ from mita.ports.ids import new_ids
 from mita.rules.pace import MOST
 from mita.tasks import Call
 
+MOST_BYTES = 16_000_000  # of arguments in one call to a store
+FEW = 50
+
 
 def new_jobs(calls: Sequence[Call[Any]], headers: bytes = b"") -> list[NewJob]:
     """Each with a fresh id. This is where a job gets its shape; 60,000 of them a second pass here."""
@@ -35,10 +38,21 @@ def new_jobs(calls: Sequence[Call[Any]], headers: bytes = b"") -> list[NewJob]:
     ]
 
 
+def fit_together(calls: Sequence[Call[Any]]) -> bool:
+    """Whether a store takes them in one call. A few are not looked at: arguments have a limit of their own."""
+    return len(calls) <= FEW or (len(calls) <= MOST and sum([len(call.payload) for call in calls]) <= MOST_BYTES)
+
+
 def in_parts(calls: Sequence[Call[Any]], headers: bytes = b"") -> Iterator[list[NewJob]]:
     """As many at a time as a store takes in one call; each part is made when it is asked for."""
-    for start in range(0, len(calls), MOST):
-        yield new_jobs(calls[start : start + MOST], headers)
+    start = 0
+    while start < len(calls):
+        end, size = start, 0
+        while end < len(calls) and end - start < MOST and (end == start or size + len(calls[end].payload) <= MOST_BYTES):
+            size += len(calls[end].payload)
+            end += 1
+        yield new_jobs(calls[start:end], headers)
+        start = end
 
 
 def template(call: Call[Any]) -> JobTemplate:

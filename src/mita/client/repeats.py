@@ -15,6 +15,7 @@ from mita.model.repeat import Repeat
 from mita.ports.ids import new_id
 from mita.ports.store import Store
 from mita.rules import fire, spec
+from mita.rules.fitting import check_room
 from mita.rules.show import as_datetime
 from mita.tasks import Call, Handle, Task
 from mita.tasks.handle import Tracker
@@ -104,6 +105,7 @@ class Repeats:
         key = repeat_key(key, call.task, pattern)
         wanted = repeat_spec(call, pattern, choices)
         store = await self._store()
+        check_room(call.task, len(call.payload), store.room)
         stored = await self._find(store, key)
         put = spec.put(key, wanted, stored, await store.now())
         if stored is not None and (stored.spec, stored.state) == (put.spec, put.state):

@@ -5,11 +5,12 @@ import logging
 from collections.abc import Iterator
 from contextlib import suppress
 
-from mita.errors import StoreError
+from mita.errors import Rejected, StoreError
 from mita.model.repeat import DueRepeats, Firing, Repeat, RepeatState
 from mita.model.time import SECOND, Moment, Wait
 from mita.ports.store import Store
-from mita.rules.fire import plan
+from mita.rules.fire import MOST_BYTES, half, plan
+from mita.rules.fitting import check_room
 from mita.rules.spec import unpack
 from mita.watch import Tell
 from mita.watch.notes import Fired, Locked, unheard
@@ -19,7 +20,7 @@ from .patience import Patience
 log = logging.getLogger("mita.scheduler")
 
 BATCH = 1000  # repeats in one look: when there are many, one sync to disk is for many
-TOGETHER = 1000  # jobs in one call to the store; a single repeat that catches up may make more
+TOGETHER = 1000  # jobs in one call to the store
 LOCK = "scheduler"
 GOODBYE = 2.0  # seconds that giving the lock back may take
 
@@ -29,8 +30,8 @@ async def fire_due(store: Store, tell: Tell = unheard) -> tuple[int, Wait | None
     due = await store.due_repeats(BATCH)
     ahead = [] if due.next is None else [due.next]
     won = 0
-    for firings in _handfuls(due):
-        fired = await store.fire(firings)
+    for planned in _handfuls(due, store.room):
+        firings, fired = await _fire(store, planned)
         tell(Fired(firings, fired, due.now))
         won += sum(fired)
         ahead += [firing.next for firing in firings if firing.next is not None]
@@ -39,38 +40,66 @@ async def fire_due(store: Store, tell: Tell = unheard) -> tuple[int, Wait | None
     return won, max(0, min(ahead) - due.now) if ahead else None
 
 
-def _handfuls(due: DueRepeats) -> Iterator[list[Firing]]:
+async def _fire(store: Store, firings: list[Firing]) -> tuple[list[Firing], list[bool]]:
+    """What was fired, and which of them won. One that the store rejects alone is parked with the reason, and shown."""
+    try:
+        return firings, await store.fire(firings)
+    except Rejected as error:
+        if len(firings) == 1 and len(firings[0].jobs) > 1:
+            return await _fire(store, [half(firings[0])])
+        if len(firings) == 1:
+            [firing] = firings
+            log.error("the store does not take the jobs of repeat %s, which is parked: %s", firing.key, error)
+            stopped = [parked(firing.key, firing.cursor, firing.revision, f"the store does not take its jobs: {error}")]
+            return stopped, await store.fire(stopped)
+    made: list[Firing] = []
+    won: list[bool] = []
+    for firing in firings:
+        one, answer = await _fire(store, [firing])
+        made, won = made + one, won + answer
+    return made, won
+
+
+def _handfuls(due: DueRepeats, room: int | None) -> Iterator[list[Firing]]:
     """What the due repeats do, planned as it is asked for: many that catch up at once are never in memory together."""
     firings: list[Firing] = []
-    jobs = 0
+    jobs = size = 0
     for repeat in due.repeats:
-        firings.append(firing_of(repeat, due.now))
+        firings.append(firing_of(repeat, due.now, room))
         jobs += len(firings[-1].jobs)
-        if jobs >= TOGETHER:
+        size += sum(len(job.payload) for job in firings[-1].jobs)
+        if jobs >= TOGETHER or size >= MOST_BYTES:
             yield firings
-            firings, jobs = [], 0
+            firings, jobs, size = [], 0, 0
     if firings:
         yield firings
 
 
-def firing_of(repeat: Repeat, now: Moment) -> Firing:
-    """What this repeat does now. One that cannot be read or computed is parked with its reason, and shown."""
+def firing_of(repeat: Repeat, now: Moment, room: int | None = None) -> Firing:
+    """What this repeat does now. One that cannot be read or computed, or whose job has no room in the store, is parked with
+    its reason, and shown."""
     assert repeat.cursor is not None  # noqa: S101
     try:
-        return plan(repeat, unpack(repeat.spec), now)
+        wanted = unpack(repeat.spec)
+        check_room(wanted.job.task, len(wanted.job.payload), room)
+        return plan(repeat, wanted, now)
     except Exception as error:  # noqa: BLE001 - whatever is wrong with one of them, the others go on
-        log.error("repeat %s cannot be computed and is parked: %s", repeat.key, error)
-        return Firing(
-            key=repeat.key,
-            cursor=repeat.cursor,
-            revision=repeat.revision,
-            next=None,
-            fired=0,
-            last=None,
-            jobs=(),
-            state=RepeatState.PARKED,
-            reason=str(error) or type(error).__name__,
-        )
+        log.error("repeat %s cannot be fired and is parked: %s", repeat.key, error)
+        return parked(repeat.key, repeat.cursor, repeat.revision, str(error) or type(error).__name__)
+
+
+def parked(key: str, cursor: Moment, revision: int, reason: str) -> Firing:
+    return Firing(
+        key=key,
+        cursor=cursor,
+        revision=revision,
+        next=None,
+        fired=0,
+        last=None,
+        jobs=(),
+        state=RepeatState.PARKED,
+        reason=reason,
+    )
 
 
 class Scheduler:

@@ -4,12 +4,20 @@ from collections.abc import Iterator
 from hashlib import sha256
 from itertools import islice, takewhile
 
+from msgspec.structs import replace
+
 from mita.model.job import NewJob
 from mita.model.pattern import MOST_IN_ONE_GO, All, Cron, Every, Pattern, RepeatSpec
-from mita.model.repeat import Firing, Repeat, RepeatState
+from mita.model.repeat import MOST_FIRED, Firing, Repeat, RepeatState
 from mita.model.time import MINUTE, SECOND, Moment, When
 
 from . import cron
+
+MOST_BYTES = 8_000_000  # of the jobs of one firing
+JOB_BYTES = 1000  # of a job beside its arguments
+# The reason of a repeat that has missed windows to go. Its number is read again when the next of them are planned, so that a
+# catch-up that takes several acts, of several schedulers, makes no more than one that takes a single one.
+CATCHING_UP = "it catches up, with at most %d missed windows to go"
 
 
 def check(spec: RepeatSpec) -> None:
@@ -63,10 +71,10 @@ def plan(repeat: Repeat, spec: RepeatSpec, now: Moment) -> Firing:
     """What a repeat whose cursor has come does now."""
     assert repeat.cursor is not None, "a repeat without a cursor is never due"  # noqa: S101
     future = following(spec, repeat.cursor, repeat.cursor)
-    due = [repeat.cursor]
+    due, left = [repeat.cursor], 0
     if future is not None and future <= now:  # a fire is merely late, not missed, while its next window has not come
-        due = _missed(spec, repeat.cursor, now)
-        future = following(spec, now, repeat.cursor)
+        due, left = _missed(spec, repeat, now)
+        future = following(spec, due[-1] if left else now, repeat.cursor)
     if spec.limit is not None:
         due = due[: max(0, spec.limit - repeat.count)]
     ended = _ending(spec, repeat.count + len(due), future)
@@ -79,21 +87,52 @@ def plan(repeat: Repeat, spec: RepeatSpec, now: Moment) -> Firing:
         last=due[-1] if due else None,
         jobs=tuple(job(repeat.key, spec, time) for time in due),
         state=RepeatState.FINISHED if ended else RepeatState.ACTIVE,
-        reason=ended,
+        reason=ended or (CATCHING_UP % left if left else ""),
         missed="all" if isinstance(spec.missed, All) else spec.missed,
     )
 
 
-def _missed(spec: RepeatSpec, cursor: Moment, now: Moment) -> list[Moment]:
-    """The windows to make jobs for, of those that have come. The last of them is merely late: it is not dropped."""
+def _missed(spec: RepeatSpec, repeat: Repeat, now: Moment) -> tuple[list[Moment], int]:
+    """The windows to make jobs for, of those that have come, and how many more the same catch-up may make when there are
+    more. The last window that has come is merely late: it is not dropped."""
+    cursor = repeat.cursor or 0
     match spec.missed:
         case "skip":
-            return [_latest(spec, cursor, now)]
+            return [_latest(spec, cursor, now)], 0
         case "once":
-            return [cursor]
+            return [cursor], 0
         case All(most):
-            missed = takewhile(lambda time: time <= now, fires(spec, cursor, cursor))
-            return [cursor, *islice(missed, min(most, MOST_IN_ONE_GO) - 1)]
+            allowed = _left(repeat.reason) or min(most, MOST_IN_ONE_GO)
+            come = takewhile(lambda time: time <= now, fires(spec, cursor, cursor))
+            portion = min(allowed, _together(spec))
+            due = [cursor, *islice(come, portion - 1)]
+            return due, allowed - portion if next(come, None) is not None else 0
+
+
+def half(firing: Firing) -> Firing:
+    """The first half of a firing whose jobs are too much for its store; the others are due at once, and planned again."""
+    jobs, rest = firing.jobs[: len(firing.jobs) // 2], firing.jobs[len(firing.jobs) // 2 :]
+    return replace(
+        firing,
+        next=rest[0].fire_time,
+        fired=len(jobs),
+        last=jobs[-1].fire_time,
+        jobs=jobs,
+        state=RepeatState.ACTIVE,
+        reason=CATCHING_UP % (_left(firing.reason) + len(rest)),
+    )
+
+
+def _together(spec: RepeatSpec) -> int:
+    """How many jobs of this repeat are made in one act: no more than every store can write at once."""
+    return max(1, min(MOST_FIRED, MOST_BYTES // (len(spec.job.payload) + JOB_BYTES)))
+
+
+def _left(reason: str) -> int:
+    """How many windows a catch-up that was begun may still make up for; 0 when none was begun."""
+    head, tail = CATCHING_UP.split("%d")
+    number = reason.removeprefix(head).removesuffix(tail)
+    return int(number) if number != reason and number.isdigit() else 0
 
 
 def _latest(spec: RepeatSpec, cursor: Moment, now: Moment) -> Moment:

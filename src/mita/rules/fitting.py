@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from mita.errors import UsageError
 from mita.model.job import State
 from mita.model.outcome import Counter, Event, Verdict
 from mita.model.time import Wait
@@ -24,6 +25,16 @@ from .timeline import FOLDED, folded
 SHORT = 500  # bytes of a text that was cut
 SHORTEST = 200  # bytes of a text that was cut as far as it can be
 MARK = "Rejected: "
+
+
+def check_room(task: str, size: int, room: int | None, remedy: str = "") -> None:
+    """That a job whose arguments take `size` bytes fits into a store with so much room. `remedy` is what can be done at the
+    server."""
+    if room is not None and size > room:
+        raise UsageError(
+            f"task {task!r}: the arguments take {size:,} bytes, and this store has room for {room:,} in one job; "
+            f"store the data elsewhere and pass its name{', or ' if remedy else ''}{remedy}"
+        )
 
 
 def smaller(verdict: Verdict, reason: str, keep: Wait) -> Verdict | None:

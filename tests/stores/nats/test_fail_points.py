@@ -8,7 +8,6 @@ import pytest
 
 from mita.model.job import NewJob, State
 from mita.model.outcome import Answer, Move, Rank
-from mita.model.repeat import Firing, Repeat
 from mita.model.time import HOUR, NOW, When
 from mita.stores.nats import NatsStore, homes, pulls, schema, walk
 from mita.stores.nats import claims as claiming
@@ -157,27 +156,6 @@ async def test_a_lost_connection_takes_acknowledgements_with_it(store: NatsStore
             await asyncio.sleep(0.02)
     await settled(store, succeed(claim, keep=0))
     assert await left_tickets(store, claim.id) == []
-
-
-async def test_a_firing_with_more_jobs_than_a_batch_holds(store: NatsStore, twin: NatsStore) -> None:
-    """I7"""
-    repeat = await store.put_repeat(Repeat(key="k", spec=b"", cursor=await store.now()))
-    assert repeat.cursor is not None
-    made = tuple(jobs(300))
-    firing = Firing(
-        key="k",
-        cursor=repeat.cursor,
-        revision=repeat.revision,
-        next=repeat.cursor + 1000,
-        fired=300,
-        last=repeat.cursor,
-        jobs=made,
-    )
-    await dies(store, "between jobs and cursor", lambda: store.fire([firing]))
-    assert (await twin.list_repeats())[0].cursor == repeat.cursor
-    assert await twin.fire([firing]) == [True]
-    assert (await twin.queues())[0].ready == 300
-    assert await twin.fire([firing]) == [False]
 
 
 async def test_a_queue_whose_consumer_nobody_was_told_of(store: NatsStore, twin: NatsStore) -> None:

@@ -1,4 +1,4 @@
-"""Firings whose jobs cannot be made in the same act: on a cluster, or too many for one call."""
+"""Firings whose jobs cannot be made in the same act: on a cluster."""
 
 from mita.model.repeat import Firing, Repeat
 from mita.model.time import When
@@ -15,14 +15,6 @@ async def planned(store: RedisStore, many: int) -> Firing:
     return Firing(
         key="digest", cursor=repeat.cursor, revision=0, next=repeat.cursor + 1, fired=many, last=repeat.cursor, jobs=made
     )
-
-
-async def test_more_jobs_than_one_call_takes(store: RedisStore) -> None:
-    """I7"""
-    firing = await planned(store, 2500)
-    assert await store.fire([firing, firing]) == [True, False]
-    assert [view.ready for view in await store.queues()] == [2500]
-    assert await store._room.shared("parcels", store._room.now(), 0) == []
 
 
 async def test_whoever_dies_after_winning_leaves_a_parcel_for_the_next(

@@ -60,5 +60,5 @@ async def test_a_file_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:
     with sqlite3.connect(path) as database:
         database.execute("update _mita_meta set value = '99' where name = 'schema'")
     database.close()
-    with pytest.raises(UsageError, match=r"schema 99.*knows only up to 5.*Upgrade Mita"):
+    with pytest.raises(UsageError, match=rf"schema 99.*knows only up to {len(migrations())}.*Upgrade Mita"):
         await SqliteStore(path).open()

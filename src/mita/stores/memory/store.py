@@ -14,7 +14,7 @@ from mita.model.view import Finding, JobFilter, Page, QueueView, ResourceView, W
 from mita.ports.clock import Clock, SystemClock
 from mita.ports.ear import EVERY, Ear, Told
 from mita.ports.store import Can, Memo
-from mita.stores.shared.room import check_room
+from mita.stores.shared import room as rooms
 
 from . import amending, care, claims, intake, keys, looking, memos, repeats, settling
 from .bell import Bell
@@ -52,7 +52,7 @@ class MemoryStore:
     # ------------------------------------------------------------ jobs
 
     async def enqueue(self, jobs: Sequence[NewJob]) -> list[Receipt]:
-        check_room(jobs, self.room)
+        rooms.check(jobs, self.room)
         with await self._act() as act:
             return [intake.enqueue(act, job) for job in jobs]
 

@@ -29,7 +29,7 @@ from .pulls import Ticket, acknowledge
 from .records import Record, Ref, as_claim, noted, pack
 from .tx import Tx, transact
 
-log = logging.getLogger("mita.nats")
+log = logging.getLogger("mita.store")
 
 TOGETHER = 150  # jobs with keys in one batch: blocking one is up to five messages of the thousand a batch may have
 

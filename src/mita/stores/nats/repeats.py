@@ -1,27 +1,25 @@
 """Stored rules that make jobs.
 
-A firing is one atomic batch: the cursor, if it is still where the scheduler saw it, and the jobs. Only one that catches up
-on more jobs than a batch holds enqueues them first and moves the cursor last; their ids follow from repeat and fire time, so
-a crash between, or a second scheduler, makes the same jobs and not others.
+A firing is part of one atomic batch: the cursor, if it is still where the scheduler saw it, and the jobs.
 """
 
 from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
-from mita.model.repeat import DueRepeats, Firing, Repeat, RepeatState
+from mita.model.repeat import MOST_FIRED, DueRepeats, Firing, Repeat, RepeatState
 from mita.model.time import Wait
 from mita.ports.store import REPEATS
 from mita.rules.spec import edited
 
 from .context import Context
 from .homes import TTL, seconds
-from .intake import admit, enqueue, open_lines
+from .intake import admit, open_lines
 from .records import LockHeld, as_record, pack, read_lock, read_repeat
 from .tx import Tx, transact
 
 OVER = {RepeatState.FINISHED, RepeatState.PARKED}
-TOGETHER = 250  # jobs in one batch: with a unique key each is two messages of the thousand a batch may have
+TOGETHER = MOST_FIRED  # jobs in one batch: with a unique key each is two messages of the thousand a batch may have
 
 
 async def _stored(tx: Tx, key: str) -> Repeat | None:
@@ -99,11 +97,8 @@ async def fire(context: Context, firings: Sequence[Firing]) -> list[bool]:
     """Several in one batch: the server takes milliseconds for each of those, however much is in it."""
     won: list[bool] = []
     for group in _groups(firings):
-        if len(group) == 1:
-            won.append(await _fire(context, group[0]))
-        else:
-            await open_lines(context, {(job.queue, job.priority) for firing in group for job in firing.jobs})
-            won += await transact(context, lambda tx, group=group: _move_cursors(tx, group))  # type: ignore[misc]
+        await open_lines(context, {(job.queue, job.priority) for firing in group for job in firing.jobs})
+        won += await transact(context, lambda tx, group=group: _move_cursors(tx, group))  # type: ignore[misc]
     return won
 
 
@@ -123,16 +118,7 @@ def _groups(firings: Sequence[Firing]) -> Iterator[list[Firing]]:
 async def _move_cursors(tx: Tx, firings: list[Firing]) -> list[bool]:
     await tx.see(tx.context.subjects.repeat(firing.key) for firing in firings)
     await tx.jobs(job.id for firing in firings for job in firing.jobs)
-    return [await _move_cursor(tx, firing, with_jobs=True) for firing in firings]
-
-
-async def _fire(context: Context, firing: Firing) -> bool:
-    await open_lines(context, {(job.queue, job.priority) for job in firing.jobs})
-    many = len(firing.jobs) > TOGETHER
-    if many and await _standing(Tx(context), firing) is not None:
-        await enqueue(context, firing.jobs)
-        await context.fail_point("between jobs and cursor")
-    return await transact(context, lambda tx: _move_cursor(tx, firing, with_jobs=not many))
+    return [await _move_cursor(tx, firing) for firing in firings]
 
 
 async def _standing(tx: Tx, firing: Firing) -> Repeat | None:
@@ -142,7 +128,7 @@ async def _standing(tx: Tx, firing: Firing) -> Repeat | None:
     return repeat if (repeat.cursor, repeat.revision) == (firing.cursor, firing.revision) else None
 
 
-async def _move_cursor(tx: Tx, firing: Firing, *, with_jobs: bool) -> bool:
+async def _move_cursor(tx: Tx, firing: Firing) -> bool:
     repeat = await _standing(tx, firing)
     if repeat is None:
         return False
@@ -157,10 +143,8 @@ async def _move_cursor(tx: Tx, firing: Firing, *, with_jobs: bool) -> bool:
             reason=firing.reason,
         ),
     )
-    if with_jobs:
-        await tx.jobs(job.id for job in firing.jobs)
-        for job, age in zip(firing.jobs, tx.context.clock.age(len(firing.jobs)), strict=True):
-            await admit(tx, as_record(job, tx.now, age))
+    for job, age in zip(firing.jobs, tx.context.clock.age(len(firing.jobs)), strict=True):
+        await admit(tx, as_record(job, tx.now, age))
     return True
 
 

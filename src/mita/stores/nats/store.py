@@ -27,7 +27,7 @@ from mita.ports.ear import Ear, Told
 from mita.ports.store import Can, Memo
 from mita.rules.judge import RELEASE
 from mita.rules.names import check_namespace
-from mita.stores.shared.room import check_room
+from mita.stores.shared import room as rooms
 
 from . import amend, care, intake, leases, looking, repeats, schema, settle, telling
 from .batches import Batches
@@ -105,7 +105,7 @@ class NatsStore:
     # ------------------------------------------------------------ jobs
 
     async def enqueue(self, jobs: Sequence[NewJob]) -> list[Receipt]:
-        check_room(jobs, self.room, "raise the server's max_payload")
+        rooms.check(jobs, self.room, "raise the server's max_payload")
         return await intake.enqueue(self._in, jobs) if jobs else []
 
     async def claim(self, queues: Sequence[str], limit: int, lease: Wait, worker: str) -> Turn:

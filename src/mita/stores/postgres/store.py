@@ -16,8 +16,8 @@ from mita.ports.clock import Clock
 from mita.ports.ear import Ear, Told
 from mita.ports.store import Can, Memo
 from mita.rules.names import check_namespace
-from mita.stores.shared.apart import enqueue_apart, settle_apart, turn_apart
-from mita.stores.shared.room import check_room
+from mita.stores.shared import room as rooms
+from mita.stores.shared.apart import settle_apart, turn_apart
 
 from . import amend, arrays, aside, care, claims, doctor, enqueue, looking, memos, migrate, repeats, settle, telling
 from .bell import Bell
@@ -74,16 +74,14 @@ class PostgresStore(Joining):
     # ------------------------------------------------------------ jobs
 
     async def enqueue(self, jobs: Sequence[NewJob]) -> list[Receipt]:
-        check_room(jobs, self.room)
-        return await self._gather.enqueue(jobs) if jobs else []
+        if not jobs:
+            return []
+        return [receipt for part in rooms.parts(jobs, self.room) for receipt in await self._gather.enqueue(part)]
 
     async def _enqueue(self, jobs: Sequence[NewJob]) -> list[Receipt]:
-        receipts = await enqueue_apart(self._enqueue_together, jobs)
+        receipts = await self._side.do(lambda act: enqueue.enqueue(act, jobs), again=True)
         self._place.queues.update(job.queue for job, receipt in zip(jobs, receipts, strict=True) if receipt.created)
         return receipts
-
-    async def _enqueue_together(self, jobs: Sequence[NewJob]) -> list[Receipt]:
-        return await self._side.do(lambda act: enqueue.enqueue(act, jobs), again=True)
 
     async def claim(self, queues: Sequence[str], limit: int, lease: Wait, worker: str) -> Turn:
         return await self._work.do(lambda act: claims.claim(act, queues, limit, lease, worker), again=True)

@@ -7,7 +7,6 @@ from typing import Any
 
 from msgspec import Struct
 
-from mita.errors import Rejected
 from mita.model.job import NewJob, Receipt
 
 from .link import Doubt
@@ -15,6 +14,15 @@ from .packing import is_plain, meta, packed
 from .room import Room, parts
 
 SLICE = 500  # jobs that are taken in by one script
+
+
+def enqueue_parts(room: Room, some: list[Sequence[NewJob]]) -> Coroutine[Any, Any, list[Receipt]]:
+    """Jobs in parts of which each fits into one call; nearly always that is one."""
+    return enqueue(room, some[0]) if len(some) == 1 else _one_by_one(room, some)
+
+
+async def _one_by_one(room: Room, some: list[Sequence[NewJob]]) -> list[Receipt]:
+    return [receipt for part in some for receipt in await enqueue(room, part)]
 
 
 def enqueue(room: Room, jobs: Sequence[NewJob]) -> Coroutine[Any, Any, list[Receipt]]:
@@ -54,17 +62,6 @@ class _Ask(Struct, frozen=True, gc=False):
 
 
 async def _take_in(room: Room, ask: _Ask) -> list[Receipt]:
-    """Jobs that are too much for one call are taken in by halves."""
-    try:
-        return await _take_in_together(room, ask)
-    except Rejected:
-        if len(ask.jobs) <= 1:
-            raise
-    half = len(ask.jobs) // 2
-    return [receipt for part in (ask.jobs[:half], ask.jobs[half:]) for receipt in await _take_in(room, _ask(room, part))]
-
-
-async def _take_in_together(room: Room, ask: _Ask) -> list[Receipt]:
     jobs, kinds, doubt = ask.jobs, ask.kinds, Doubt()
     if not jobs:
         return []

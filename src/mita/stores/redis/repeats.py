@@ -67,20 +67,18 @@ async def everything(room: Room) -> list[Repeat]:
 
 
 async def fire(room: Room, firings: Sequence[Firing]) -> list[bool]:
-    """Many in one call, as long as their jobs fit in it and live on the same server; the others one by one."""
+    """Many in one call, as far as their jobs fit in it; on a cluster their jobs live elsewhere, and they go one by one."""
+    if room.cluster:
+        return [await _fire_alone(room, firing) for firing in firings]
     won: list[bool] = []
     together: list[Firing] = []
     jobs = 0
     for firing in firings:
-        alone = room.cluster or len(firing.jobs) > MOST
-        if together and (alone or jobs + len(firing.jobs) > MOST or len(together) == MOST):
+        if together and (jobs + len(firing.jobs) > MOST or len(together) == MOST):
             won += await _fire_together(room, together)
             together, jobs = [], 0
-        if alone:
-            won.append(await _fire_alone(room, firing))
-        else:
-            together.append(firing)
-            jobs += len(firing.jobs)
+        together.append(firing)
+        jobs += len(firing.jobs)
     return won + (await _fire_together(room, together) if together else [])
 
 

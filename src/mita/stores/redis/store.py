@@ -13,7 +13,7 @@ from mita.model.view import Finding, JobFilter, Page, QueueView, ResourceView, W
 from mita.ports.clock import Clock
 from mita.ports.ear import Ear, Told
 from mita.ports.store import Can, Memo
-from mita.stores.shared.room import check_room
+from mita.stores.shared import room as rooms
 
 from . import address, amending, care, claims, doctor, intake, looking, repeats, telling, turns
 from .bell import Bell
@@ -63,8 +63,7 @@ class RedisStore:
     # ------------------------------------------------------------ jobs
 
     def enqueue(self, jobs: Sequence[NewJob]) -> Coroutine[Any, Any, list[Receipt]]:
-        check_room(jobs, self.room)
-        return intake.enqueue(self._room, jobs)
+        return intake.enqueue_parts(self._room, rooms.parts(jobs, self.room))
 
     async def claim(self, queues: Sequence[str], limit: int, lease: Wait, worker: str) -> Turn:
         return await turns.turn(self._room, [], queues, limit, lease, worker)

@@ -1,5 +1,5 @@
-"""What a store rejects together is written in halves: together it may be too much for one call, and one that cannot be
-written must not hold up the others."""
+"""Settlements that a store rejects together are written in halves: together they may be too much for one call, and one that
+cannot be written must not hold up the others."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeAlias
@@ -7,22 +7,9 @@ from typing import TypeAlias
 from msgspec.structs import replace
 
 from mita.errors import Rejected
-from mita.model.job import NewJob, Receipt
 from mita.model.outcome import Settlement, Turn
 
-Enqueue: TypeAlias = Callable[[Sequence[NewJob]], Awaitable[list[Receipt]]]
 Settle: TypeAlias = Callable[[Sequence[Settlement]], Awaitable[list[bool]]]
-
-
-async def enqueue_apart(enqueue: Enqueue, jobs: Sequence[NewJob]) -> list[Receipt]:
-    """All together, or in halves, in their order. One that is rejected alone ends it."""
-    try:
-        return await enqueue(jobs)
-    except Rejected:
-        if len(jobs) <= 1:
-            raise
-    half = len(jobs) // 2
-    return [*await enqueue_apart(enqueue, jobs[:half]), *await enqueue_apart(enqueue, jobs[half:])]
 
 
 async def settle_apart(settle: Settle, settlements: Sequence[Settlement]) -> list[bool]:

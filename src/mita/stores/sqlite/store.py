@@ -19,8 +19,8 @@ from mita.ports.ear import EVERY, Ear, Told, Trail, follow, stop
 from mita.ports.ids import new_id
 from mita.ports.store import Can, Memo
 from mita.rules.names import check_namespace
+from mita.stores.shared import room as rooms
 from mita.stores.shared.apart import settle_apart, turn_apart
-from mita.stores.shared.room import check_room
 
 from . import amend, aside, care, claims, connection, enqueue, looking, memos, repeats, settle, telling, timeline
 from .bell import Bell
@@ -64,7 +64,7 @@ class SqliteStore:
     # ------------------------------------------------------------ jobs
 
     async def enqueue(self, jobs: Sequence[NewJob]) -> list[Receipt]:
-        check_room(jobs, self.room)
+        rooms.check(jobs, self.room)
         return await self._write.do(lambda tx: enqueue.enqueue(tx, jobs)) if jobs else []
 
     async def claim(self, queues: Sequence[str], limit: int, lease: Wait, worker: str) -> Turn:

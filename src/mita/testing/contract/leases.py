@@ -8,7 +8,7 @@ from mita.model.time import HOUR, NOW
 from mita.ports.store import Store
 
 from .clocks import Ticker
-from .given import LONG, PAST, SHORT, exact, look, lost, release, running, settled, succeed
+from .given import LONG, PAST, SHORT, claims, exact, jobs, look, lost, release, running, settled, succeed
 
 
 async def test_an_extended_lease_runs_from_now(store: Store, clock: Ticker) -> None:
@@ -69,3 +69,12 @@ async def test_each_claim_gets_its_own_answer(store: Store, clock: Ticker) -> No
     nobody = replace(heir, id="f" * 32, ref=None)
     answers = await store.extend([stale, stopping, heir, nobody], LONG)
     assert answers == [Held.LOST, Held.CANCEL, Held.HELD, Held.LOST]
+
+
+async def test_a_claim_that_is_named_often_keeps_no_other(store: Store) -> None:
+    """I4: of several that were claimed together."""
+    await store.enqueue(jobs(10))
+    first, *others = await claims(store, 10, lease=LONG)
+    before = [await look(store, claim.id) for claim in others]
+    assert await store.extend([first] * 10, HOUR) == [Held.HELD] * 10
+    assert [await look(store, claim.id) for claim in others] == before

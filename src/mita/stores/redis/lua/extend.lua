@@ -5,7 +5,7 @@
 -- include keys
 -- include record
 local now, q, said, leases = clock(ARGV[1]), sound(queue_of(KEYS[1])), {}, {}
-local ends, ids, batches = now + tonumber(ARGV[2]), {}, {}
+local ends, ids, batches, seen = now + tonumber(ARGV[2]), {}, {}, {}
 for at = 3, #ARGV, 2 do ids[#ids + 1] = ARGV[at] end
 local lives = call('HMGET', q.live, unpack(ids))
 
@@ -14,10 +14,12 @@ for i, live in ipairs(lives) do
   local r = live and read_live(batch and half_of(q, live) or live)
   local holds = r and r.state == 'running' and r.token == tonumber(ARGV[i * 2 + 2])
   said[i] = not holds and 'lost' or r.asked == 'cancel' and 'cancel' or 'held'
-  if holds and batch then
+  local first = not seen[ids[i]] -- one that is named twice must not count for another of its batch
+  seen[ids[i]] = true
+  if holds and batch and first then
     batches[live] = batches[live] or {}
     table.insert(batches[live], ids[i])
-  elseif holds then
+  elseif holds and first then
     leases[#leases + 1] = ids[i]
   end
 end
