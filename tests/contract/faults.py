@@ -143,7 +143,7 @@ def count_a_reschedule_as_an_attempt(patch: pytest.MonkeyPatch) -> None:
 
 
 def keep_the_key(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Index, "_let_go", lambda *_: None)
+    patch.setattr(Index, "let_go", lambda *_: None)
 
 
 def ignore_the_key(patch: pytest.MonkeyPatch) -> None:
