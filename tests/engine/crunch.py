@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -72,11 +73,46 @@ def remember(job: Job, folder: str) -> int:
     return value
 
 
+@app.task(executor="process")
+def shared(job: Job, folder: str) -> int:
+    """Many of these compute one value together."""
+
+    def effect() -> int:
+        with (Path(folder) / "effects").open("a") as file:
+            file.write("x")
+        time.sleep(0.05)
+        return os.getpid()
+
+    return job.once_sync("shared", effect, scope="global")
+
+
+@app.task(executor="process")
+def ask_twice(job: Job, folder: str) -> str:
+    """One thread of the handler waits for a shared value that another job computes; the other one reports meanwhile."""
+    waiting = threading.Thread(target=job.once_sync, args=("slow", lambda: "mine"), kwargs={"scope": "global"})
+    waiting.start()
+    job.progress_sync(1, 2, "still talking")
+    _mark(folder, "talked")
+    waiting.join()
+    return "both answered"
+
+
+@app.task(executor="process")
+def slow_value(job: Job, folder: str) -> str:
+    def effect() -> str:
+        _mark(folder, "computing")
+        while not (Path(folder) / "talked").exists():
+            time.sleep(0.01)
+        return "theirs"
+
+    return job.once_sync("slow", effect, scope="global")
+
+
 def _mark(folder: str, name: str) -> None:
     (Path(folder) / name).write_text(str(os.getpid()))
 
 
-@app.task(executor="process", timeout=0.2, resource="key", retry=AT_ONCE)
+@app.task(executor="process", timeout=0.5, resource="key", retry=AT_ONCE)
 def overrun(job: Job, folder: str) -> None:
     """Never looks at job.cancelled. Each run writes down its process, and which earlier ones are still alive."""
     runs = Path(folder) / "runs"

@@ -42,8 +42,9 @@ class Halt(Struct, frozen=True, tag=True):
 
 
 class Answer(Struct, frozen=True, tag=True):
-    """The answer to a question of the handler's `job`. `error` is the name of a class in `mita.errors`, with `text`."""
+    """The answer to the question of that `number`. `error` is the name of a class in `mita.errors`, with `text`."""
 
+    number: int
     value: bytes | None = None
     error: str = ""
     text: str = ""
@@ -100,7 +101,16 @@ class Ended(Struct, frozen=True, tag=True):
 
 
 Question: TypeAlias = Report | Recall | TakeOnce | ReleaseOnce | Remember | Completing | Completed
-FromChild: TypeAlias = Ready | CannotStart | Question | Ended
+
+
+class Ask(Struct, frozen=True, tag=True):
+    """What the handler's `job` asks of the worker."""
+
+    number: int
+    question: Question
+
+
+FromChild: TypeAlias = Ready | CannotStart | Ask | Ended
 
 # ---------------------------------------------------------------- bytes
 

@@ -1,6 +1,7 @@
 """One handler process as its worker sees it: a new interpreter, a socket to it, and at most one job at a time."""
 
 import asyncio
+import logging
 import os
 import signal
 import socket
@@ -19,6 +20,7 @@ from mita.model.outcome import Died, Ending
 from .execution import Execution, Stop
 from .frames import (
     Answer,
+    Ask,
     CannotStart,
     Completed,
     Completing,
@@ -39,6 +41,8 @@ from .frames import (
     pack,
 )
 from .run import stopped
+
+log = logging.getLogger("mita.worker")
 
 MODULE = "mita.handler_main"
 CANCEL_GRACE = 2.0  # seconds that a cancelled handler has to end by itself before its process is killed
@@ -184,23 +188,26 @@ class HandlerProcess(asyncio.Protocol):
             case Ended(ending):
                 if not self._ending.done():
                     self._ending.set_result(ending)
-            case _ if self._execution is not None:
+            case Ask() if self._execution is not None:
                 task = asyncio.get_running_loop().create_task(self._answer(frame, self._execution))
                 self._answering.add(task)
                 task.add_done_callback(self._answering.discard)
 
-    async def _answer(self, question: Question, execution: Execution) -> None:
+    async def _answer(self, ask: Ask, execution: Execution) -> None:
         try:
-            self._send(Answer(await _ask(question, execution)))
+            self._send(Answer(ask.number, await _answered(ask.question, execution)))
         except MitaError as error:
-            self._send(Answer(error=type(error).__name__, text=str(error)))
+            self._send(Answer(ask.number, error=type(error).__name__, text=str(error)))
+        except Exception as error:  # a mistake of ours: a handler that waits for its answer would wait for ever
+            log.exception("a question of job %s failed", execution.claim.id)
+            self._send(Answer(ask.number, error=MitaError.__name__, text=f"{type(error).__name__}: {error}"))
 
     def _send(self, frame: Hello | Run | Halt | Answer) -> None:
         if self._transport is not None and not self._transport.is_closing():
             self._transport.write(pack(frame))
 
 
-async def _ask(question: Question, execution: Execution) -> bytes | None:
+async def _answered(question: Question, execution: Execution) -> bytes | None:
     match question:
         case Report(packed):
             await execution.report(packed)

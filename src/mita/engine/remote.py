@@ -1,5 +1,6 @@
 """Inside a handler process: runs one job after the other, and asks the worker for what a job may do while it runs."""
 
+import itertools
 import os
 import queue
 import socket
@@ -9,7 +10,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, TypeVar
 
 from mita import errors, traces
-from mita.errors import MitaError, UsageError
+from mita.errors import MitaError, StoreAway, StoreError, UsageError
 from mita.model.outcome import Ending, Unknown
 from mita.model.time import Wait
 from mita.ports.store import Store, transactional
@@ -20,6 +21,7 @@ from .execution import Execution, Home, Stop
 from .frames import (
     HEAD,
     Answer,
+    Ask,
     Completed,
     Completing,
     Ended,
@@ -58,12 +60,13 @@ def enter() -> None:
 
 
 class Connection:
-    """The socket to the worker. Any thread may ask; one question is under way at a time."""
+    """The socket to the worker. Any thread may ask."""
 
     def __init__(self, sock: socket.socket) -> None:
         self._socket = sock
-        self._sending, self._asking = threading.Lock(), threading.Lock()
-        self._answers: queue.SimpleQueue[Answer] = queue.SimpleQueue()
+        self._sending = threading.Lock()
+        self._numbers = itertools.count()
+        self._asked: dict[int, queue.SimpleQueue[Answer]] = {}
 
     def send(self, frame: FromChild) -> None:
         with self._sending:
@@ -88,20 +91,26 @@ class Connection:
         return bytes(data)
 
     def ask(self, question: Question) -> bytes | None:
-        with self._asking:
-            self.send(question)
-            answer = self._answers.get()
+        number, answers = next(self._numbers), queue.SimpleQueue[Answer]()
+        self._asked[number] = answers
+        self.send(Ask(number, question))
+        answer = answers.get()
         if answer.error:
             raise _error(answer)
         return answer.value
 
     def answered(self, answer: Answer) -> None:
-        self._answers.put(answer)
+        self._asked.pop(answer.number).put(answer)
 
 
 def _error(answer: Answer) -> MitaError:
-    kind = getattr(errors, answer.error, MitaError)
-    return kind(answer.text) if isinstance(kind, type) and issubclass(kind, MitaError) else MitaError(answer.text)
+    """An error of the same class. It is made without its own arguments, which its text already has."""
+    kind: type[MitaError] = getattr(errors, answer.error, MitaError)
+    error = kind.__new__(kind)
+    error.args = (answer.text,)
+    if isinstance(error, StoreError):
+        error.transient = isinstance(error, StoreAway)
+    return error
 
 
 class RemoteHome(Home):
