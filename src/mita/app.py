@@ -111,9 +111,11 @@ class Mita(Client):
         exclude: Sequence[str] = (),
         until_empty: bool = False,
         max_jobs: int | None = None,
+        verbose: bool = False,
     ) -> Worker:
         """A worker for these queues (None: all there are, but for those in `exclude`). `await worker.run()` until
         `worker.stop()`, until nothing is left to do now (`until_empty`), or until it has run `max_jobs` jobs.
+        Failures are logged with their traceback; `verbose` logs successes too, with their duration.
 
         Tasks with `executor="process"` run in at most `handler_processes` processes (None: as many as there are
         processors), which import this app by its name, `target="module:app"` (None: it is looked for).
@@ -137,6 +139,7 @@ class Mita(Client):
             exclude=tuple(exclude),
             until_empty=until_empty,
             max_jobs=max_jobs,
+            verbose=verbose,
         )
         for task in self.tasks.values():
             task.arguments.prepare()

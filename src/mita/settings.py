@@ -197,6 +197,7 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
     under the wake-ups. `handler_processes` bounds the processes for tasks with executor='process' (None: as many as there
     are processors), which import the app as `target`, MODULE:APP (None: it is looked for). `exclude` lists queues that are
     not served when `queues` is None. `until_empty`: it ends when there is nothing to do now; `max_jobs`: and after so many.
+    `verbose`: it logs the jobs that succeed, too.
     """
 
     queues: tuple[str, ...] | None = None
@@ -213,6 +214,7 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
     exclude: tuple[str, ...] = ()
     until_empty: bool = False
     max_jobs: int | None = None
+    verbose: bool = False
 
     def __post_init__(self) -> None:
         self._check_queues()

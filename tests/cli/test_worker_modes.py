@@ -61,3 +61,19 @@ def test_queues_and_exclude_are_refused_together(mita: Run) -> None:
     said = mita("worker", "shop:app", "--queues", "a", "--exclude", "b")
     assert said.code == 2
     assert "but not both" in said.err
+
+
+def test_verbose_logs_each_job_that_succeeds(start: Start, enqueue: Put, mita: Run) -> None:
+    id = enqueue("greet", "Ada")
+    worker = start("shop:app", "-v", "--until-empty")
+    worker.heard(rf"INFO .*job {id} of greet succeeded in [\d.e-]+ s")
+    assert worker.ended() == 0
+
+
+def test_a_failure_is_logged_with_its_traceback(start: Start, enqueue: Put, mita: Run) -> None:
+    id = enqueue("charge", "1", "-5")
+    worker = start("shop:app", "--until-empty")
+    worker.heard(rf"ERROR .*job {id} of charge failed: ValueError: cannot charge")
+    worker.heard(r'File ".*shop.py", line \d+, in charge')
+    assert worker.ended() == 0
+    assert "\x1b" not in "".join(worker.log)

@@ -157,3 +157,64 @@ async def test_a_handler_that_holds_up_the_loop_is_named(
     [line] = said("held up")
     assert Path(__file__).name in line
     assert hog.fn.__qualname__ in line
+
+
+async def test_failures_are_logged_with_their_traceback(app: Mita, caplog: pytest.LogCaptureFixture) -> None:
+    """`exc_info` for programs that group errors by it, and a bounded text for everything else."""
+    caplog.set_level(logging.INFO, "mita")
+
+    def inner(text: str) -> None:
+        raise ValueError(text)
+
+    @app.task(retry=Retry(max_retries=1, waits=(0.0,)))
+    async def on_the_loop() -> None:
+        inner("x" * 1_000_000)
+
+    @app.task(retry=Retry(max_retries=0))
+    def on_a_thread() -> None:
+        inner("boo")
+
+    async with working(app):
+        jobs = [await on_the_loop.enqueue(), await on_a_thread.enqueue()]
+        for job in jobs:
+            await until_state(app, job.id, "failed")
+    lines = [record for record in caplog.records if getattr(record, "event", "") in ("retried", "failed")]
+    assert len(lines) == 3
+    for line in lines:
+        assert line.exc_info is not None
+        assert isinstance(line.exc_info[1], ValueError)
+        assert line.exc_info[2] is not None
+        for text in (logging.Formatter().format(line), json.loads(JsonLines().format(line))["error"]):
+            assert "raise ValueError(text)" in text or "xxxx" in text
+            assert "in test_failures_are_logged_with_their_traceback.<locals>.inner" in text
+            assert len(text) < 15_000
+
+
+async def test_of_a_secret_task_no_traceback_is_logged(here: Mita, caplog: pytest.LogCaptureFixture) -> None:
+    @here.task(secret=True, retry=Retry(max_retries=0))
+    async def hush(card: str) -> None:
+        raise ValueError(card)
+
+    async with working(here):
+        await until_state(here, (await hush.enqueue(PRECIOUS)).id, "failed")
+    [line] = [record for record in caplog.records if getattr(record, "event", "") == "failed"]
+    assert (line.exc_info, line.exc_text) == (None, None)
+    assert PRECIOUS not in logging.Formatter().format(line)
+    await here.close()
+
+
+@pytest.mark.parametrize("verbose", [True, False])
+async def test_successes_are_logged_when_asked_for(here: Mita, caplog: pytest.LogCaptureFixture, verbose: bool) -> None:
+    caplog.set_level(logging.INFO, "mita")
+
+    @here.task
+    async def work() -> None: ...
+
+    async with working(here, verbose=verbose):
+        job = await work.enqueue()
+        await job.result(timeout=20)
+    lines = [record.getMessage() for record in caplog.records if getattr(record, "event", "") == "succeeded"]
+    assert [line.startswith(f"job {job.id} of work succeeded in ") and line.endswith(" s") for line in lines] == [
+        True
+    ] * verbose
+    await here.close()

@@ -124,6 +124,18 @@ async def test_what_a_handler_raises_means_the_same_as_on_a_thread(app: Mita) ->
     assert "boo" not in hidden
 
 
+async def test_a_failure_is_logged_with_the_traceback_of_its_process(
+    on_file: Mita, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with working(on_file, **SETTINGS):
+        for task in (crunch.fail, crunch.fail_secretly):
+            await until_state(on_file, (await task.enqueue("boo")).id, "failed")
+    shown, hidden = [logging.Formatter().format(line) for line in caplog.records if getattr(line, "event", "") == "failed"]
+    assert f'File "{crunch.__file__}"' in shown
+    assert "raise ValueError(text)" in shown
+    assert "\n" not in hidden
+
+
 async def test_large_results_come_through(on_file: Mita) -> None:
     async with working(on_file, **SETTINGS):
         assert await (await crunch.big.enqueue(3_000_000)).result(timeout=20) == b"x" * 3_000_000

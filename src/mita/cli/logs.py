@@ -25,8 +25,8 @@ class JsonLines(logging.Formatter):
             "message": record.getMessage(),
         }
         line.update({name: record.__dict__[name] for name in _EXTRAS if name in record.__dict__})
-        if record.exc_info:
-            line["error"] = self.formatException(record.exc_info)
+        if record.exc_text or record.exc_info:
+            line["error"] = record.exc_text or self.formatException(record.exc_info)  # type: ignore[arg-type]
         return printable_json(json.dumps(line, default=str, ensure_ascii=False))
 
 

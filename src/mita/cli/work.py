@@ -80,6 +80,7 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--metrics", metavar="HOST:PORT", help="serve metrics for Prometheus there; process N of --processes on PORT + N - 1"
     )
+    parser.add_argument("-v", "--verbose", action="store_true", help="log each job that succeeds, with its duration")
     parser.add_argument("--log-level", choices=LEVELS, default="info")
     parser.add_argument("--log-json", action="store_true", help="write each log line as JSON; --json does so too")
 
@@ -132,6 +133,7 @@ async def serve(options: argparse.Namespace, stopper: Stopper) -> Exit:
             exclude=options.exclude,
             until_empty=options.until_empty,
             max_jobs=options.max_jobs,
+            verbose=options.verbose,
         )
         if worker.processes is not None:
             worker.processes = replace(worker.processes, logs=(options.log_level, options.log_json))

@@ -22,7 +22,7 @@ from mita.tasks import Task
 from mita.watch.notes import Begun
 
 from .execution import Execution, Home, Stop
-from .job_log import extras, report
+from .job_log import extras, report, report_success
 from .processes import Processes, ProcessPlan
 from .run import run_async, stopped
 from .threads import Threads
@@ -45,6 +45,7 @@ class Crew:
         threads: int,
         news: Callable[[], None],
         processes: ProcessPlan | None = None,
+        verbose: bool = False,
         lease: Wait = 30 * SECOND,
     ) -> None:
         self._tasks, self._keep, self._slots, self._news = tasks, keep, slots, news
@@ -60,7 +61,8 @@ class Crew:
         self._starting = False  # a start of those that wait is on its way
         self._leaving = False
         self._strangers: set[str] = set()
-        self._tells_all = log.isEnabledFor(logging.DEBUG)
+        self._success_level = logging.INFO if verbose else logging.DEBUG
+        self._tells_all = log.isEnabledFor(self._success_level)
         self._success = Verdict(state=State.SUCCEEDED, keep=keep.succeeded)  # the latest
         self.finished = 0
         self.started = 0
@@ -196,20 +198,26 @@ class Crew:
             return
         seconds = time.monotonic() - execution.since
         start = execution.start if execution.stop is None else None  # of one that was stopped, `began` tells it
-        self._put_down(execution.claim, ending, seconds, execution.stop is Stop.CANCELLED, start)
+        self._put_down(execution.claim, ending, seconds, execution.stop is Stop.CANCELLED, start, execution)
 
     def _put_down(
-        self, claim: Claim, ending: Ending, seconds: float = 0.0, told: bool = False, start: Start | None = None
+        self,
+        claim: Claim,
+        ending: Ending,
+        seconds: float = 0.0,
+        told: bool = False,
+        start: Start | None = None,
+        execution: Execution | None = None,
     ) -> None:
         if type(ending) is Returned:  # the happy path, a million times a day
             verdict = self._success
             if verdict.result != ending.result:  # most give back what the one before them gave: nothing
                 verdict = self._success = Verdict(state=State.SUCCEEDED, result=ending.result, keep=verdict.keep)
             if self._tells_all:
-                log.debug("job %s of %s succeeded", claim.id, claim.task, extra=extras(claim, "succeeded", seconds))
+                report_success(claim, self._success_level, seconds)
         else:
             verdict = judge(claim, ending, options_of(claim.options).retry, self._keep, random.random())
-            report(claim, verdict, seconds)
+            report(claim, verdict, seconds, execution)
         if not self.done:
             self._news()
         self.done.append(Settlement(claim, verdict, seconds, told, start))

@@ -77,6 +77,7 @@ class Execution(Struct, eq=False):
     start: Start | None = None  # until somebody was told of it
     timer: asyncio.TimerHandle | None = None  # its time-out, if it runs on a thread
     locks: dict[str, str] | None = None  # of shared values that it computes: name and holder, read by the lease keeper
+    error: BaseException | None = None  # what the handler raised, until it is logged
     asking: int = 0  # calls of the handler that wait for the store's answer
 
     @property

@@ -4,7 +4,11 @@ import logging
 
 from mita.model.job import Claim, State
 from mita.model.outcome import Verdict
+from mita.printable import printable_lines
 from mita.rules.judge import first_line
+
+from .endings import is_secret
+from .execution import Execution
 
 log = logging.getLogger("mita.worker")
 
@@ -15,9 +19,26 @@ def extras(claim: Claim, event: str, seconds: float = 0.0) -> dict[str, object]:
     return {**where, "event": event, "seconds": round(seconds, 6)}
 
 
-def report(claim: Claim, verdict: Verdict, seconds: float) -> None:
-    """One line for each ending that is worth one."""
+def report_success(claim: Claim, level: int, seconds: float) -> None:
+    log.log(
+        level, "job %s of %s succeeded in %.3g s", claim.id, claim.task, seconds, extra=extras(claim, "succeeded", seconds)
+    )
+
+
+def report(claim: Claim, verdict: Verdict, seconds: float, execution: Execution | None = None) -> None:
+    """One line for each ending that is worth one. A failure comes with its traceback, unless its task is secret; that of a
+    handler process is only there as text."""
+    error: BaseException | None = None
+    if execution is not None:
+        error, execution.error = execution.error, None  # its traceback has frames that have the execution
     level = logging.ERROR if verdict.state is State.FAILED else logging.INFO
-    if verdict.event and log.isEnabledFor(level):
-        what = f"{verdict.event}: {first_line(verdict.note)}" if verdict.note else verdict.event
-        log.log(level, "job %s of %s %s", claim.id, claim.task, what, extra=extras(claim, verdict.event, seconds))
+    if not verdict.event or not log.isEnabledFor(level):
+        return
+    what = f"{verdict.event}: {first_line(verdict.note)}" if verdict.note else verdict.event
+    args, extra = (claim.id, claim.task, what), extras(claim, verdict.event, seconds)
+    shows = execution is not None and not is_secret(execution.task, claim)
+    exc_info = None if error is None or not shows else (type(error), error, error.__traceback__)
+    record = log.makeRecord(log.name, level, __file__, 0, "job %s of %s %s", args, exc_info, "report", extra)
+    if shows and verdict.error is not None and "\n" in verdict.error:
+        record.exc_text = printable_lines(verdict.error)  # bounded: what formatters make of `exc_info` need not be
+    log.handle(record)

@@ -148,6 +148,8 @@ def _failed(execution: Execution, error: BaseException) -> Ending:
     ending = ending_of(error, execution.task, execution.claim)
     if execution.stop is not None and isinstance(ending, Raised) and not ending.final:
         return stopped(execution)  # it was told to stop, and an error on the way out is one way to obey
+    if isinstance(ending, Raised):
+        execution.error = error
     return ending
 
 
@@ -173,6 +175,7 @@ def _cancelled(execution: Execution, error: asyncio.CancelledError) -> Ending:
     """We told it to stop; or else somebody cancelled what it waited for, or the handler's own task: that is its error."""
     if execution.stop is not None:
         return stopped(execution)
+    execution.error = error
     return Raised(told(error, execution.task, execution.claim))
 
 

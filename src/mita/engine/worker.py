@@ -132,6 +132,7 @@ class Worker:
             settings.threads,
             news=self._turns.news,
             processes=self.processes,
+            verbose=settings.verbose,
             lease=self._lease,
         )
         self._keeper = Keeper(self._open_store, self._crew, self._lease, self._describe)
