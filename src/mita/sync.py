@@ -1,15 +1,41 @@
 """A way into async code from code that is not: one event loop on a thread of its own."""
 
 import asyncio
+import os
 import threading
-from collections.abc import Awaitable, Callable, Coroutine
+from collections import Counter
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from concurrent.futures import CancelledError
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from mita import forks
 from mita.errors import MitaError, UsageError
 
 T = TypeVar("T")
+
+
+_loops_with_jobs: Counter[tuple[int, int]] = Counter()  # by process and thread: how many workers run on it
+
+
+@contextmanager
+def runs_jobs() -> Iterator[None]:
+    """For as long as the event loop of this thread runs jobs."""
+    here = os.getpid(), threading.get_ident()
+    _loops_with_jobs[here] += 1
+    try:
+        yield
+    finally:
+        _loops_with_jobs[here] -= 1
+
+
+def check_may_wait(called: str, instead: str) -> None:
+    """Refuse a call that waits for a job on the thread whose event loop is to run it: it would wait for ever."""
+    if _loops_with_jobs[os.getpid(), threading.get_ident()]:
+        raise UsageError(
+            f"{called} blocks the event loop of this worker, which would have to run the job that it waits for. In an async "
+            f"handler use {instead}; or make the handler a plain function, which runs on a thread"
+        )
 
 
 class Portal:

@@ -20,6 +20,7 @@ from mita.rules.judge import Keep
 from mita.rules.names import check_key, check_name
 from mita.rules.text import note
 from mita.rules.when import when
+from mita.sync import check_may_wait
 from mita.tasks import Call, Handle, Task
 from mita.traces import sending, tracer
 from mita.twins import RunSync, sync_twin
@@ -130,7 +131,10 @@ class Client(Bulk):
         """Wait for a job to end; see `Handle.result`."""
         return result(await succeeded(self._store, id, timeout), self._tasks)
 
-    result_sync = sync_twin(result)
+    def result_sync(self, id: str, timeout: float | None = None) -> Any:
+        """`result`, from code that is not async. Refused in an async handler: it would block its worker."""
+        check_may_wait("result_sync", "`await job.result()`")
+        return self._run_sync(self.result(id, timeout))
 
     async def jobs(
         self,

@@ -12,6 +12,7 @@ from mita.model.time import HOUR, Wait
 from mita.ports.store import Store
 from mita.rules.judge import Keep, judge
 from mita.rules.options import options_of
+from mita.sync import runs_jobs
 from mita.tasks import Task
 
 from .execution import Execution, Home
@@ -33,7 +34,8 @@ class Inline:
         _, fires = await fire_due(self._store)
         turn = await self._store.claim(await self._store.queue_names(), 1, HOUR, WORKER)
         for claim in turn.claims:
-            ending = await self._run(claim)
+            with runs_jobs():
+                ending = await self._run(claim)
             verdict = judge(claim, ending, options_of(claim.options).retry, self._keep, self._roll)
             await settle(self._store, [Settlement(claim, verdict)], self._keep)
         waits = [wait for wait in (fires, turn.again) if wait is not None]

@@ -19,6 +19,7 @@ from mita.ports.store import Store
 from mita.rules.judge import Keep
 from mita.rules.pace import room
 from mita.settings import WorkerSettings
+from mita.sync import runs_jobs
 from mita.tasks import Task
 from mita.watch import Tell
 
@@ -92,6 +93,7 @@ class Worker:
 
     async def run(self) -> None:
         async with AsyncExitStack() as stack:
+            stack.enter_context(runs_jobs())
             found = await opened(stack, self._serve, self._open_store, self._stopping, self._tell_here)
             if found is None:
                 return
