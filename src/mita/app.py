@@ -65,13 +65,13 @@ class Mita(Client):
         self._settings = AppSettings.of(
             keep=keep, keep_failed=keep_failed, keep_most=keep_most, payload_limit=payload_limit, retry=retry
         )
-        self._place = Place(StoreURL.parse(url, namespace))
+        self._watch = Watch()
+        self._place = Place(StoreURL.parse(url, namespace), tell=self._watch.tell)
         self._portal = Portal(self._close_here)
         registry = Registry(self, Options.of(retry), payload_limit)
         self.tasks: Mapping[str, Task[Any, Any]] = MappingProxyType(registry.tasks)
         self.task = Declare(registry, {})
         kept = Keep(succeeded=self._settings.keep, failed=self._settings.keep_failed)
-        self._watch = Watch()
         super().__init__(self._store_here, self.tasks, kept, self._portal, self._watch)
         self._events: WeakSet[Events] = WeakSet()
         self._source: Source | None = None
@@ -233,7 +233,7 @@ class Mita(Client):
     async def using(self, url: str, *, namespace: str | None = None, clock: Clock | None = None) -> AsyncIterator[Self]:
         """Until the end of the block, the same tasks on another store: `async with app.using("memory://"): …`. A `clock` of
         one's own, for tests, takes the place of the store's."""
-        before, self._place = self._place, Place(StoreURL.parse(url, namespace), clock)
+        before, self._place = self._place, Place(StoreURL.parse(url, namespace), clock, self._watch.tell)
         try:
             yield self
         finally:
@@ -243,7 +243,7 @@ class Mita(Client):
     @contextmanager
     def using_sync(self, url: str, *, namespace: str | None = None, clock: Clock | None = None) -> Iterator[Self]:
         """`using`, from code that is not async: `with app.using_sync("memory://"): …`."""
-        before, self._place = self._place, Place(StoreURL.parse(url, namespace), clock)
+        before, self._place = self._place, Place(StoreURL.parse(url, namespace), clock, self._watch.tell)
         try:
             yield self
         finally:

@@ -6,17 +6,21 @@ from collections.abc import AsyncGenerator, Callable
 from weakref import WeakKeyDictionary
 
 from mita import forks
-from mita.errors import UsageError
+from mita.errors import StoreError, UsageError
 from mita.ports.clock import Clock, SystemClock
 from mita.ports.store import Store
 from mita.settings import StoreURL
+from mita.watch import Tell
+from mita.watch.notes import StoreFailed, unheard
+from mita.watch.store_errors import OPEN, watched
 
 
 class Place:
     """Opens nothing until asked. A store belongs to the loop that opened it, and is closed with that loop."""
 
-    def __init__(self, url: StoreURL, clock: Clock | None = None) -> None:
-        self.url = url
+    def __init__(self, url: StoreURL, clock: Clock | None = None, tell: Tell = unheard) -> None:
+        """`tell` is told of each call to a store that fails."""
+        self.url, self._tell = url, tell
         self._clock = clock
         self._make: Callable[[], Store] | None = None
         self._making = forks.guarded(threading.Lock())
@@ -37,8 +41,12 @@ class Place:
         with self._making:  # loops on two threads may come at once, and share what one memory URL means
             if self._make is None:
                 self._make = maker(self.url, self._clock)
-        store = self._make()
-        await store.open()
+        store = watched(self._make(), self._tell)
+        try:
+            await store.open()
+        except StoreError:
+            self._tell(StoreFailed(OPEN))
+            raise
         return store
 
     async def store(self) -> Store:

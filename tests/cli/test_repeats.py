@@ -104,8 +104,8 @@ def test_a_scheduler_fires_and_leaves(mita: Run, project: Path) -> None:
     finally:
         process.kill()
     assert process.returncode == 0
-    assert "fires repeats from now on" in said
-    assert "leaves the repeats to others" in said
+    assert "is now the one that fires repeats" in said
+    assert "no longer fires repeats: it stops" in said
     assert [job["state"] for job in mita("jobs", "--repeat", "tick", "--json").data["jobs"]] == ["ready"] * 3
 
 

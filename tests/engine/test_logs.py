@@ -218,3 +218,31 @@ async def test_successes_are_logged_when_asked_for(here: Mita, caplog: pytest.Lo
         True
     ] * verbose
     await here.close()
+
+
+async def test_a_job_that_is_postponed_for_a_busy_key_is_logged(app: Mita, caplog: pytest.LogCaptureFixture) -> None:
+    """On every store, once for each time; one that does not wait says so."""
+    caplog.set_level(logging.INFO, "mita")
+    let_go = asyncio.Event()
+
+    @app.task(resource="account:42")
+    async def charge() -> None:
+        await let_go.wait()
+
+    async with working(app):
+        holder = await charge.enqueue()
+        await until_state(app, holder.id, "running")
+        waits, skips = await charge.enqueue(), await charge.options(when_busy="skip").enqueue()
+        await until_state(app, waits.id, "blocked")
+        await until_state(app, skips.id, "cancelled")
+
+        async def is_told() -> bool:
+            return bool(told(caplog, waits.id) and told(caplog, skips.id))
+
+        await until(is_told)
+        assert told(caplog, waits.id)[0] == ("blocked", "INFO")
+        assert told(caplog, skips.id) == [("cancelled", "INFO")]
+        let_go.set()
+        await until_state(app, waits.id, "succeeded")
+    [line] = [record.getMessage() for record in caplog.records if getattr(record, "event", "") == "blocked"]
+    assert line == f"job {waits.id} of charge: its resource key is busy: postponed until it is free; this costs no attempt"

@@ -95,9 +95,10 @@ PANELS = (
     ),
     Panel(
         "Failures",
-        "Runs that are retried, and jobs whose retries are used up.",
+        "Runs that are retried, jobs that had to be retried at all, and jobs whose retries are used up.",
         {
             "{{task}} retried": rate("mita_retries_total", "task"),
+            "{{task}} jobs retried": rate("mita_retried_jobs_total", "task"),
             "{{task}} exhausted": rate("mita_retry_exhausted_total", "task"),
         },
         "ops",
@@ -128,6 +129,12 @@ PANELS = (
             "{{policy}}": rate("mita_repeat_fires_total", "policy"),
             "lock {{outcome}}": rate("mita_scheduler_lock", "outcome", ""),
         },
+        "ops",
+    ),
+    Panel(
+        "Store errors",
+        "Calls to the store that failed.",
+        {"{{operation}}": rate("mita_store_errors_total", "operation", "")},
         "ops",
     ),
     Panel(

@@ -7,14 +7,16 @@ import re
 import shutil
 import string
 import subprocess
+from contextlib import suppress
 
 import pytest
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from mita import Every, Mita
+from mita import Every, Mita, StoreError
 from mita.metrics import TABLE
+from mita.stores.memory import MemoryStore
 from tests.engine.conftest import until, working
 from tests.watch.workload import Workload
 
@@ -102,7 +104,13 @@ async def recorded() -> list[str]:
     @app.task(name="tick", queue="free")
     async def tick() -> None: ...
 
+    async def away(*_: object) -> None:
+        raise StoreError("the store is away")
+
     async with app:
+        with pytest.MonkeyPatch.context() as patch, suppress(StoreError):
+            patch.setattr(MemoryStore, "pause", away)
+            await app.pause("free")
         await work._walk.enqueue("s")
         await app.repeat("tick", tick.call(), Every(0.05))
         async with working(app, name="box"):

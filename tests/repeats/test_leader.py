@@ -38,7 +38,7 @@ class Process:
     @property
     def leads(self) -> bool:
         """By what it said last. On a busy machine a lock of half a second changes hands by itself too."""
-        return self.said.rfind("from now on") > self.said.rfind("was away too long")
+        return self.said.rfind("is now the one that fires repeats") > self.said.rfind("was away too long")
 
     def signal(self, number: int) -> None:
         self._process.send_signal(number)

@@ -6,11 +6,13 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from mita import All, Every, StoreError
+from mita.engine import patience
 from mita.engine.alone import LoneScheduler
 from mita.engine.scheduler import Scheduler
 from mita.model.repeat import DueRepeats, Firing
@@ -129,7 +131,7 @@ async def test_with_a_lock_one_does_the_work_and_hands_it_over(live: Scene, capl
 
         await eventually(second_leads, "the second takes over as soon as the first has left", 5)
     assert (first.changes, second.changes) == ((1, 0), (1, 0))
-    assert sum("from now on" in line for line in caplog.messages) == 2
+    assert sum("is now the one that fires repeats" in line for line in caplog.messages) == 2
     times = await live.fired()
     assert {later - earlier for earlier, later in pairwise(times)} == {20}
 
@@ -199,3 +201,26 @@ async def test_trouble_is_waited_out_longer_and_longer_and_fires_nothing_twice(l
     for wait, (least, most) in zip(waits, ((0.025, 0.05), (0.05, 0.1), (0.1, 0.2), (0.2, 0.4)), strict=False):
         assert least * 0.9 <= wait < most + 0.5
     assert (len(await live.jobs()), (await live.repeat()).count) == (1, 1)
+
+
+async def test_tries_are_close_together_while_the_store_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that repeats are hardly late when it is back."""
+    waits: list[float] = []
+
+    class Away:
+        async def lock(self, *_: object) -> bool:
+            if len(waits) >= 12:
+                raise EnoughSeen
+            raise StoreError("the store is away", transient=True)
+
+    class EnoughSeen(Exception): ...
+
+    def noted(seconds: float) -> Any:
+        waits.append(seconds)
+        return asyncio.timeout(0)
+
+    monkeypatch.setattr(patience, "asyncio", SimpleNamespace(timeout=noted, Event=asyncio.Event))
+    with pytest.raises(EnoughSeen):
+        await Scheduler(Away(), 1.0, 3.0, "one").run()  # type: ignore[arg-type]
+    assert len(waits) == 12
+    assert max(waits) <= 0.4

@@ -53,9 +53,24 @@ def test_cadence_holds_whoever_is_late(late: int, missed: Any, seconds: float) -
     pattern = Every(seconds)
     firing = turn(spec(pattern, missed=missed), NOON + late)
     assert firing.next is not None
-    assert NOON + late < firing.next <= NOON + late + pattern.interval
+    assert NOON + late <= firing.next <= NOON + late + pattern.interval
+    assert firing.next > NOON
     assert all((at - NOON) % pattern.interval == 0 for at in [*times(firing), firing.next])
     assert all(NOON <= at <= NOON + late for at in times(firing))
+
+
+@pytest.mark.parametrize("missed", POLICIES)
+@pytest.mark.parametrize("windows", [1, 2, 10])
+@pytest.mark.parametrize("pattern", [MINUTELY, Cron("* * * * *")])
+def test_a_window_that_begins_this_moment_is_never_missed(pattern: Every | Cron, windows: int, missed: Any) -> None:
+    """I7: whatever came before it, it is the next one; and it is fired in the next look, which comes at once."""
+    now = NOON + windows * MINUTE
+    firing = turn(spec(pattern, missed=missed), now)
+    assert firing.next == now
+    assert now not in times(firing)
+    assert times(turn(spec(pattern, missed=missed), now, cursor=now)) == [now]
+    if windows == 1:
+        assert times(firing) == [NOON], "late by one window, and its next one is not over"
 
 
 def test_a_firing_names_what_it_compares() -> None:
@@ -67,7 +82,7 @@ def test_a_firing_names_what_it_compares() -> None:
 # ---------------------------------------------------------------- missed windows
 
 
-@pytest.mark.parametrize("late", [0, 5, MINUTE - 1])
+@pytest.mark.parametrize("late", [1, 5, MINUTE - 1])
 @pytest.mark.parametrize("pattern", [MINUTELY, Cron("* * * * *")])
 def test_skip_drops_what_is_over_and_makes_the_one_that_is_merely_late(pattern: Every | Cron, late: int) -> None:
     firing = turn(spec(pattern, missed="skip"), NOON + 10 * MINUTE + late)
@@ -112,7 +127,7 @@ def test_all_stops_at_its_cap_and_moves_past_now() -> None:
 
 
 def test_all_just_under_its_cap_is_whole() -> None:
-    firing = turn(spec(missed=All(11)), NOON + 10 * MINUTE)
+    firing = turn(spec(missed=All(11)), NOON + 10 * MINUTE + 1)
     assert times(firing) == [NOON + n * MINUTE for n in range(11)]
 
 
@@ -131,7 +146,7 @@ def turns(wanted: RepeatSpec, now: Moment, split: Callable[[Firing], Firing] = l
 
 def test_no_catch_up_makes_more_than_ten_thousand() -> None:
     """I7 I14: in turns that every store can write in one act."""
-    made = turns(spec(Every(1), missed=All(10**6)), NOON + 30_000 * SECOND)
+    made = turns(spec(Every(1), missed=All(10**6)), NOON + 30_000 * SECOND + 1)
     assert {len(firing.jobs) for firing in made} == {MOST_FIRED}
     assert [time for firing in made for time in times(firing)] == [NOON + n * SECOND for n in range(MOST_IN_ONE_GO)]
     assert made[-1].next == NOON + 30_001 * SECOND
@@ -142,7 +157,7 @@ def test_no_catch_up_makes_more_than_ten_thousand() -> None:
 @given(late=st.integers(0, 2000), most=st.integers(1, 1500), limit=st.none() | st.integers(1, 1500))
 def test_a_catch_up_in_several_turns_makes_what_one_turn_would(late: int, most: int, limit: int | None) -> None:
     """I7"""
-    made = turns(spec(missed=All(most), limit=limit), NOON + late * MINUTE)
+    made = turns(spec(missed=All(most), limit=limit), NOON + late * MINUTE + 1)
     expected = min(late + 1, most, limit or most)
     assert [time for firing in made for time in times(firing)] == [NOON + n * MINUTE for n in range(expected)]
     assert (made[-1].state is RepeatState.FINISHED) == (limit is not None and expected == limit)
@@ -152,7 +167,7 @@ def test_a_catch_up_in_several_turns_makes_what_one_turn_would(late: int, most: 
 def test_a_turn_may_be_halved(late: int, most: int) -> None:
     """I7: the store did not take so much at once."""
     made = turns(
-        spec(missed=All(most)), NOON + late * MINUTE, lambda firing: half(firing) if len(firing.jobs) > 90 else firing
+        spec(missed=All(most)), NOON + late * MINUTE + 1, lambda firing: half(firing) if len(firing.jobs) > 90 else firing
     )
     expected = [NOON + n * MINUTE for n in range(min(late + 1, most))]
     assert [time for firing in made for time in times(firing)] == expected
@@ -168,9 +183,9 @@ def test_jobs_with_large_arguments_are_made_a_few_at_a_time() -> None:
 
 def test_windows_that_come_during_a_catch_up_are_not_lost() -> None:
     """I7: the cap counts what is made, not what was missed when it began."""
-    first = turn(spec(missed=All(1000)), NOON + 300 * MINUTE)
+    first = turn(spec(missed=All(1000)), NOON + 300 * MINUTE + 1)
     later = Repeat(key="digest", spec=b"", cursor=first.next, count=first.fired, reason=first.reason)
-    second = plan(later, spec(missed=All(1000)), NOON + 400 * MINUTE)
+    second = plan(later, spec(missed=All(1000)), NOON + 400 * MINUTE + 1)
     assert times(second) == [NOON + n * MINUTE for n in range(250, 401)]
 
 
@@ -178,7 +193,7 @@ def test_windows_that_come_during_a_catch_up_are_not_lost() -> None:
 def test_all_makes_each_window_once(late: int, most: int) -> None:
     """I7"""
     made = times(turn(spec(missed=All(most)), NOON + late))
-    windows = [NOON + n * MINUTE for n in range(late // MINUTE + 1)]
+    windows = [NOON + n * MINUTE for n in range(max(1, -(-late // MINUTE)))]
     assert made == windows[:most]
 
 
@@ -218,7 +233,7 @@ def test_an_outage_across_the_hour_that_comes_twice_makes_it_once() -> None:
 def test_years_of_outage_cost_no_time(missed: Any) -> None:
     """I14: the next fire of an interval is computed, not walked."""
     with calls_counted() as calls:
-        firing = turn(spec(Every(0.01), missed=missed), NOON + 20 * 365 * DAY)
+        firing = turn(spec(Every(0.01), missed=missed), NOON + 20 * 365 * DAY + 1)
     assert calls[0] < 5_000
     assert firing.next == NOON + 20 * 365 * DAY + 10
     assert len(firing.jobs) <= 100
@@ -331,7 +346,7 @@ def test_a_fired_job_knows_its_repeat_and_its_nominal_time() -> None:
 
 
 def test_without_overlap_the_fires_of_one_repeat_share_a_unique_key() -> None:
-    one, two = turn(spec(overlap="skip", missed=All()), NOON + MINUTE).jobs
+    one, two = turn(spec(overlap="skip", missed=All()), NOON + MINUTE + 1).jobs
     assert one.unique == two.unique == "repeat:digest"
 
 

@@ -7,7 +7,7 @@ import threading
 import pytest
 from prometheus_client import CollectorRegistry
 
-from mita import Every, Job, Mita
+from mita import Every, Job, Mita, StoreError
 from mita.metrics import TABLE
 from mita.model.event import Reason
 from mita.model.job import State
@@ -62,6 +62,10 @@ class Mishaps:
             await self._began.wait()
 
 
+async def away(*_: object) -> None:
+    raise StoreError("the store is away")
+
+
 @pytest.mark.timeout(120)
 async def test_every_metric_moves(app: Mita, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
     caplog.set_level(logging.CRITICAL)
@@ -75,6 +79,10 @@ async def test_every_metric_moves(app: Mita, caplog: pytest.LogCaptureFixture, m
         told = await asyncio.to_thread(sums, registry)
         return all(told[name] for name in names)
 
+    with monkeypatch.context() as patch:
+        patch.setattr(type(await app._store_here()).__mro__[1], "pause", away)
+        with pytest.raises(StoreError):
+            await app.pause("mishaps")
     await mishaps.prepare()
     async with working(app, queues=["free", "keyed", "mishaps"], lease=3.0, grace=0.01):
         await work._enqueue()

@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
-from mita import Every, Mita, UsageError
+from mita import Every, Mita, Retry, StoreError, UsageError
 from mita.metrics import TABLE, depths
 from mita.model.event import Reason
 from mita.settings import Address
+from mita.stores.memory import MemoryStore
 from mita.watch import tally
 from tests.engine.conftest import until, until_state, working
 
@@ -188,6 +189,57 @@ async def test_repeats_and_the_schedulers_lock_are_counted(counted: Counted) -> 
     told = await counted.told()
     assert told["mita_scheduler_lock:acquired"] == told["mita_scheduler_lock:released"] == 1
     assert told["mita_lateness_seconds_count"] == told["mita_started_total"] == 3
+
+
+async def test_a_lock_that_another_holds_is_told_from_one_that_nobody_holds(counted: Counted) -> None:
+    first, second = (counted.app.scheduler(poll=0.02) for _ in range(2))
+    running = [asyncio.create_task(one.run()) for one in (first, second)]
+
+    async def held() -> bool:
+        return (await counted.told())["mita_scheduler_lock:held"] >= 3
+
+    await until(held)
+    first.stop()
+    second.stop()
+    await asyncio.gather(*running)
+    assert (await counted.told())["mita_scheduler_lock:acquired"] >= 1
+
+
+async def test_each_operation_that_the_store_cannot_do_is_counted(counted: Counted, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def away(*_: object, **__: object) -> None:
+        raise StoreError("the store is away", transient=True)
+
+    job = await counted.work.after(60).enqueue()
+    with monkeypatch.context() as patch:
+        for name in ("amend", "enqueue", "settle"):
+            patch.setattr(MemoryStore, name, away)
+        for call in (counted.app.reschedule(job.id, after=1), counted.app.cancel(job.id), counted.work.enqueue()):
+            with pytest.raises(StoreError, match="away"):
+                await call
+    await counted.app.cancel(job.id)
+    told = await counted.told()
+    assert (told["mita_store_errors_total:amend"], told["mita_store_errors_total:enqueue"]) == (2, 1)
+    assert sum(n for name, n in told.items() if name.startswith("mita_store_errors_total")) == 3
+
+
+async def test_a_store_that_cannot_be_opened_is_counted(tmp_path: Path) -> None:
+    app, registry = Mita("redis://127.0.0.1:1/0"), CollectorRegistry()
+    app.metrics(registry)
+    with pytest.raises(StoreError):
+        await app.counts()
+    assert (await asyncio.to_thread(sums, registry))["mita_store_errors_total:open"] >= 1
+
+
+async def test_a_job_that_is_retried_often_is_one_retried_job(counted: Counted) -> None:
+    @counted.app.task(retry=Retry(max_retries=3, waits=(0.0,)))
+    async def fail() -> None:
+        raise ValueError("no")
+
+    async with working(counted.app):
+        for job in [await fail.enqueue() for _ in range(2)]:
+            await until_state(counted.app, job.id, "failed")
+    told = await counted.told()
+    assert (told["mita_retries_total"], told["mita_retried_jobs_total"]) == (6, 2)
 
 
 async def test_a_move_in_time_is_no_failure(counted: Counted) -> None:

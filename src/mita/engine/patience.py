@@ -4,6 +4,7 @@ import asyncio
 import itertools
 import logging
 import random
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 
@@ -13,6 +14,7 @@ from mita.rules.show import times
 
 FIRST = 0.05
 LONGEST = 5.0
+EACH = 5  # failures in a row that are logged one by one; after that one line in `LONGEST` seconds is enough
 LONGEST_IN_A_RUN = 1.0  # between two tries that a handler waits for
 
 log = logging.getLogger("mita.worker")
@@ -25,18 +27,21 @@ def delays() -> Iterator[float]:
 
 
 class Patience:
-    """One per loop that talks to the store. `what` is what it was about to do, for the log."""
+    """One per loop that talks to the store. `what` is what it was about to do, for the log; `longest` bounds its waits."""
 
-    def __init__(self, what: str) -> None:
-        self._what = what
+    def __init__(self, what: str, longest: float = LONGEST) -> None:
+        self._what, self._longest = what, longest
         self._failures = 0
+        self._told = 0.0
 
     async def after(self, error: StoreError, leaving: asyncio.Event | None = None) -> None:
         """Sleep a while after a failure, unless it is time to leave; each one in a row makes it longer."""
-        ceiling = min(FIRST * 2.0 ** min(self._failures, 20), LONGEST)
+        ceiling = min(FIRST * 2.0 ** min(self._failures, 20), self._longest)
         self._failures += 1
         wait = ceiling * (0.5 + random.random() / 2)
-        log.warning("cannot %s (try %d), again in %.2f s: %s", self._what, self._failures, wait, error)
+        if self._failures <= EACH or time.monotonic() - self._told >= LONGEST:
+            self._told = time.monotonic()
+            log.warning("cannot %s (try %d), again in %.2f s: %s", self._what, self._failures, wait, error)
         with suppress(TimeoutError):
             async with asyncio.timeout(wait):
                 await (leaving or asyncio.Event()).wait()

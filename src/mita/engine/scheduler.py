@@ -22,6 +22,7 @@ log = logging.getLogger("mita.scheduler")
 BATCH = 1000  # repeats in one look: when there are many, one sync to disk is for many
 TOGETHER = 1000  # jobs in one call to the store
 LOCK = "scheduler"
+LONGEST_WAIT = 0.4  # seconds between two tries while the store is away: a repeat is not late for longer than that
 GOODBYE = 2.0  # seconds that giving the lock back may take
 
 
@@ -123,7 +124,7 @@ class Scheduler:
         self._news.set()
 
     async def run(self) -> None:
-        patience = Patience("fire repeats")
+        patience = Patience("fire repeats", LONGEST_WAIT)
         try:
             while True:
                 self._news.clear()  # before the look: who changes something while it is under way makes another
@@ -170,11 +171,13 @@ class Scheduler:
         if leads and not self.leads:
             self.gained += 1
             self._tell(Locked("acquired"))
-            log.info("scheduler %s fires repeats from now on", self._id)
+            log.info("%s is now the one that fires repeats", self._id)
         if self.leads and not leads:
             self.lost += 1
             self._tell(Locked("lost"))
-            log.info("scheduler %s was away too long: another one fires repeats", self._id)
+            log.info("%s no longer fires repeats: it was away too long, and another took over", self._id)
+        elif not leads:
+            self._tell(Locked("held"))
         self.leads = leads
 
     async def _release(self) -> None:
@@ -185,4 +188,4 @@ class Scheduler:
         with suppress(StoreError, TimeoutError):  # whoever comes next waits until it has run out
             async with asyncio.timeout(GOODBYE):
                 await self._store.unlock(LOCK, self._id)
-                log.info("scheduler %s leaves the repeats to others", self._id)
+                log.info("%s no longer fires repeats: it stops", self._id)

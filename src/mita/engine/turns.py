@@ -8,10 +8,10 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 from mita.errors import Rejected, StoreError
-from mita.model.outcome import Settlement, Turn
+from mita.model.outcome import Busy, Settlement, Turn
 from mita.model.time import SECOND, Moment, Wait
 from mita.ports.store import ASKED, REPEATS, TOLD, Store
 from mita.rules.judge import Keep
@@ -146,6 +146,7 @@ class Turns:
             self.ended.update([settlement.claim.queue for settlement in batch])
             self._tell(settled(ahead, took))
         if turn.busy:
+            report_busy(turn.busy)
             self._tell(SentAway(turn.busy, self._now()))
         if limit:
             self._plan(turn)
@@ -223,3 +224,13 @@ class Turns:
 
     async def _find_queues(self) -> None:
         self._names = [name for name in await self._store.queue_names() if name not in self._exclude]
+
+
+def report_busy(jobs: Sequence[Busy]) -> None:
+    """One line for each job that was sent away from its resource key."""
+    if log.isEnabledFor(logging.INFO):
+        for busy in jobs:
+            event = "cancelled" if busy.ended else "blocked"
+            text = "cancelled, as its when_busy says" if busy.ended else "postponed until it is free; this costs no attempt"
+            facts = {"job": busy.id, "task": busy.task, "queue": busy.queue, "event": event}
+            log.info("job %s of %s: its resource key is busy: %s", busy.id, busy.task, text, extra=facts)

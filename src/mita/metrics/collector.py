@@ -18,6 +18,7 @@ _PLAIN = {
     "mita_enqueued_total": "enqueued",
     "mita_started_total": "started",
     "mita_retries_total": "retries",
+    "mita_retried_jobs_total": "retried",
     "mita_retry_exhausted_total": "exhausted",
     "mita_crashes_total": "crashes",
     "mita_stale_writes_total": "stale",
@@ -51,6 +52,7 @@ class Collector(Base):
         yield from _of_jobs(tally)
         yield _made("mita_repeat_fires_total", tally.fires.items())
         yield _made("mita_scheduler_lock", (((outcome,), count) for outcome, count in tally.locks.items()))
+        yield _made("mita_store_errors_total", (((name,), count) for name, count in tally.store_errors.items()))
         yield _spread("mita_claim_batch_size", [((), tally.claim_sizes)])
         yield _spread("mita_claim_seconds", [((), tally.claim_seconds)])
         yield _spread("mita_settle_batch_size", [((), tally.settle_sizes)])

@@ -19,6 +19,7 @@ TABLE: tuple[Described, ...] = (
     Described("mita_started_total", "counter", _JOB, "runs that began"),
     Described("mita_finished_total", "counter", (*_JOB, "outcome"), "jobs that ended: succeeded, failed or cancelled"),
     Described("mita_retries_total", "counter", _JOB, "runs that failed and will be tried again"),
+    Described("mita_retried_jobs_total", "counter", _JOB, "jobs that had to be tried again, each counted once"),
     Described("mita_retry_exhausted_total", "counter", _JOB, "jobs that failed with no retry left"),
     Described("mita_retry_latency_seconds", "histogram", _JOB, "time that jobs spend in backoff before a retry"),
     Described(
@@ -42,8 +43,12 @@ TABLE: tuple[Described, ...] = (
     Described("mita_workers", "gauge", (), "workers alive"),
     Described("mita_repeat_fires_total", "counter", (*_JOB, "policy"), "jobs made by repeats, by policy: skip, once, all"),
     Described(
-        "mita_scheduler_lock", "unknown", ("outcome",), "how often the schedulers' lock was acquired, lost or released here"
+        "mita_scheduler_lock",
+        "unknown",
+        ("outcome",),
+        "how often the schedulers' lock was acquired, found held by another, lost or released here",
     ),
+    Described("mita_store_errors_total", "counter", ("operation",), "calls to the store that failed, by operation"),
     Described("mita_claim_batch_size", "histogram", (), "jobs given by one claim"),
     Described("mita_claim_seconds", "histogram", (), "round trips that claim"),
     Described("mita_settle_batch_size", "histogram", (), "jobs put down by one settle"),

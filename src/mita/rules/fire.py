@@ -72,9 +72,10 @@ def plan(repeat: Repeat, spec: RepeatSpec, now: Moment) -> Firing:
     assert repeat.cursor is not None, "a repeat without a cursor is never due"  # noqa: S101
     future = following(spec, repeat.cursor, repeat.cursor)
     due, left = [repeat.cursor], 0
-    if future is not None and future <= now:  # a fire is merely late, not missed, while its next window has not come
-        due, left = _missed(spec, repeat, now)
-        future = following(spec, due[-1] if left else now, repeat.cursor)
+    if future is not None and future < now:  # a fire is merely late, not missed, until its next window is over
+        before = now - 1  # a window that begins this very moment is on time: it is the next one, whatever was missed
+        due, left = _missed(spec, repeat, before)
+        future = following(spec, due[-1] if left else before, repeat.cursor)
     if spec.limit is not None:
         due = due[: max(0, spec.limit - repeat.count)]
     ended = _ending(spec, repeat.count + len(due), future)

@@ -20,6 +20,7 @@ from .notes import (
     Note,
     SentAway,
     Settled,
+    StoreFailed,
     Turned,
     asked,
     meaning,
@@ -53,7 +54,7 @@ def bunches(note: Note) -> list[Bunch]:
         case Ahead(ahead):
             bunches(ahead)
             return []
-        case Turned() | Locked():
+        case Turned() | Locked() | StoreFailed():
             return []
 
 

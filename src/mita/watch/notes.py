@@ -93,9 +93,15 @@ class Fired(Struct, frozen=True):
 
 
 class Locked(Struct, frozen=True):
-    """The schedulers' lock changed hands: `acquired`, `lost`, `released`."""
+    """The schedulers' lock was asked for or given back: `acquired`, `held` (by another), `lost`, `released`."""
 
     outcome: str
+
+
+class StoreFailed(Struct, frozen=True):
+    """The store could not do this."""
+
+    operation: str
 
 
 class Made(Struct, frozen=True):
@@ -104,7 +110,7 @@ class Made(Struct, frozen=True):
     bunches: list[Bunch]
 
 
-Note: TypeAlias = Made | Ahead | Enqueued | Began | Settled | SentAway | Turned | Amended | Fired | Locked
+Note: TypeAlias = Made | Ahead | Enqueued | Began | Settled | SentAway | Turned | Amended | Fired | Locked | StoreFailed
 Tell: TypeAlias = Callable[[Note], None]
 
 
@@ -127,7 +133,7 @@ def size(note: Note) -> int:
             return sum(len(firing.jobs) for firing in firings)
         case Amended():
             return 1
-        case Ahead() | Turned() | Locked():
+        case Ahead() | Turned() | Locked() | StoreFailed():
             return 0
 
 

@@ -15,7 +15,22 @@ from mita.model.time import SECOND
 from mita.rules.options import options_of
 
 from .bunches import bunches
-from .notes import Ahead, Amended, Began, Enqueued, Fired, Locked, Note, SentAway, Settled, Turned, asked, meaning, waited
+from .notes import (
+    Ahead,
+    Amended,
+    Began,
+    Enqueued,
+    Fired,
+    Locked,
+    Note,
+    SentAway,
+    Settled,
+    StoreFailed,
+    Turned,
+    asked,
+    meaning,
+    waited,
+)
 
 Labels: TypeAlias = tuple[str, str]  # queue and task
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0)
@@ -63,17 +78,17 @@ class Histogram:
 class Counts:
     """What happened to the jobs of one task in one queue."""
 
-    __slots__ = ("crashes", "enqueued", "exhausted", "finished", "lateness", "moved", "retries", "retry_latency", "run",
-                 "stale", "started", "wait")  # fmt: skip
+    __slots__ = ("crashes", "enqueued", "exhausted", "finished", "lateness", "moved", "retried", "retries", "retry_latency",
+                 "run", "stale", "started", "wait")  # fmt: skip
 
     def __init__(self) -> None:
-        self.enqueued = self.started = self.retries = self.exhausted = self.crashes = self.stale = 0
+        self.enqueued = self.started = self.retries = self.retried = self.exhausted = self.crashes = self.stale = 0
         self.finished = {Kind.SUCCEEDED: 0, Kind.FAILED: 0, Kind.CANCELLED: 0}
         self.moved = dict.fromkeys(Reason, 0)
         self.run, self.wait, self.lateness, self.retry_latency = Histogram(), Histogram(), Histogram(), Histogram()
 
     def merge(self, other: "Counts") -> None:
-        for name in ("enqueued", "started", "retries", "exhausted", "crashes", "stale"):
+        for name in ("enqueued", "started", "retries", "retried", "exhausted", "crashes", "stale"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         for kind, count in other.finished.items():
             self.finished[kind] += count
@@ -103,6 +118,7 @@ class Counts:
         match kind:
             case Kind.RETRIED:
                 self.retries += 1
+                self.retried += not claim.attempts  # a job is counted at its first retry, and not again
                 self.retry_latency.add(0.0 if verdict.when is None else verdict.when.wait / SECOND)
             case Kind.RESCHEDULED:
                 self.moved[Reason(reason)] += 1
@@ -120,6 +136,7 @@ class Tally:
         self.jobs: dict[Labels, Counts] = {}
         self.fires: Counter[tuple[str, str, str]] = Counter()  # queue, task, policy
         self.locks: Counter[str] = Counter()
+        self.store_errors: Counter[str] = Counter()  # by operation
         self.claim_sizes, self.settle_sizes = Histogram(SIZES), Histogram(SIZES)
         self.claim_seconds, self.settle_seconds = Histogram(), Histogram()
 
@@ -144,6 +161,8 @@ class Tally:
                     self._fired(note)
                 case Locked():
                     self.locks[note.outcome] += 1
+                case StoreFailed():
+                    self.store_errors[note.operation] += 1
 
     def add_to(self, total: "Tally") -> None:
         """All numbers, as they stand at one moment."""
@@ -152,6 +171,7 @@ class Tally:
                 total.of(queue, task).merge(counts)
             total.fires.update(self.fires)
             total.locks.update(self.locks)
+            total.store_errors.update(self.store_errors)
             for name in ("claim_sizes", "settle_sizes", "claim_seconds", "settle_seconds"):
                 getattr(total, name).merge(getattr(self, name))
 
