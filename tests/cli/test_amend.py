@@ -134,15 +134,59 @@ def test_retry_all_of_nothing(mita: Run) -> None:
     assert mita("retry", "--all").out == "0 jobs match\n"
 
 
-def test_retry_all_goes_through_many_pages(
-    mita: Run, enqueue: Put, monkeypatch: pytest.MonkeyPatch, dead: list[str]
+@pytest.mark.parametrize(
+    "words", [["--all", "0" * 32], ["--queue", "mail", "0" * 32], ["--dry-run", "0" * 32], ["--dry-run"], ["--yes"], []]
+)
+@pytest.mark.parametrize("command", [["retry"], ["cancel"], ["delete"], ["reschedule", "--after", "5"]])
+def test_jobs_are_chosen_by_id_or_by_filter_but_not_by_both_nor_neither(
+    mita: Run, command: list[str], words: list[str]
 ) -> None:
-    monkeypatch.setattr("mita.cli.amend.PAGE", 1)
-    monkeypatch.setattr("mita.cli.amend.TOGETHER", 2)
-    assert mita("retry", "--all", "--yes", "--json").data["answers"] == {"done": 3}
-
-
-@pytest.mark.parametrize("words", [["--all", "0" * 32], ["--queue", "mail", "0" * 32], ["--queue", "mail"], []])
-def test_retry_takes_ids_or_all_but_not_both_nor_neither(mita: Run, words: list[str]) -> None:
     mita("migrate")
-    assert mita("retry", *words).code == 2
+    said = mita(*command, *words)
+    assert said.code == 2
+    assert "by id" in said.err
+
+
+def test_all_that_match_are_cancelled(mita: Run, enqueue: Put) -> None:
+    ids = [enqueue("greet", "Ada") for _ in range(3)]
+    kept = enqueue("greet", "Bo", "--queue", "kept")
+    queue = mita("show", ids[0], "--json").data["job"]["queue"]
+    said = mita("cancel", "--queue", queue, "--state", "ready", "--dry-run")
+    assert (said.code, said.out) == (0, "3 jobs match\n")
+    assert {state(mita, id) for id in ids} == {"ready"}
+    assert mita("cancel", "--queue", queue).code == 2
+    said = mita("cancel", "--queue", queue, "--yes", "--reason", "too many")
+    assert (said.code, said.out) == (0, "3 jobs cancelled\n")
+    assert "cancelling: 3 of 3" in said.err
+    assert {state(mita, id) for id in ids} == {"cancelled"}
+    assert state(mita, kept) == "ready"
+    assert "too many; by" in mita("show", ids[0]).out
+
+
+def test_all_that_match_are_moved(mita: Run, enqueue: Put) -> None:
+    ids = [enqueue("greet", "Ada") for _ in range(2)]
+    said = mita("reschedule", "--task", "greet", "--after", "1h", "--yes", "--json")
+    assert said.data == {"matched": 2, "answers": {"done": 2}, "dry_run": False}
+    assert {state(mita, id) for id in ids} == {"scheduled"}
+
+
+def test_jobs_that_have_ended_are_deleted_by_id_and_by_filter(mita: Run, enqueue: Put, dead: list[str]) -> None:
+    waits = enqueue("greet", "Ada", "--after", "1h")
+    said = mita("delete", dead[0])
+    assert (said.code, said.out) == (0, f"{dead[0]}  deleted\n")
+    assert mita("show", dead[0]).code == 1
+    said = mita("delete", waits)
+    assert said.code == 1
+    assert "not deleted: it is scheduled; only jobs that have ended can be deleted" in said.out
+    said = mita("delete", "--all", "--yes")
+    assert (said.code, said.out) == (0, "2 jobs deleted\n")
+    assert mita("jobs", "--json").data["jobs"][0]["id"] == waits
+
+
+def test_a_person_is_asked_before_jobs_are_deleted(mita: Run, dead: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mita.cli.screen.Screen.asks", True)
+    monkeypatch.setattr("sys.stdin", StringIO("n\n"))
+    said = mita("delete", "--state", "failed")
+    assert "3 jobs match. Delete them? [y/N]" in said.err
+    assert said.code == 1
+    assert {state(mita, id) for id in dead} == {"failed"}

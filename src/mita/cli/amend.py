@@ -1,44 +1,49 @@
-"""Asking something of jobs: `reschedule`, `cancel`, `retry`."""
+"""Asking something of jobs: `reschedule`, `cancel`, `retry`, `delete`."""
 
 import argparse
-import asyncio
 import getpass
 import os
 import socket
-from collections import Counter
 from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any
 
-from mita.errors import UsageError
 from mita.model.outcome import Answer
 from mita.model.record import Shown
 
-from .answers import counted_in_words, in_words
+from .answers import in_words
+from .bulk import all_that_match, bulk_options, by_filter
 from .desk import Desk, at_desk
-from .exits import Exit, NotFound, Refused
-from .look import FILTERS, filters
+from .exits import Exit, NotFound
+from .look import filters
 from .parser import Commands, time_options
-from .progress import Progress
 from .screen import Report
-from .words import counted
 
-PAGE = 1000
-TOGETHER = 250  # asked at once: a store writes calls that come together in one go
+_IDS = "job ids, or their first digits"
+_LIVE = [Shown.SCHEDULED.value, Shown.READY.value, Shown.BLOCKED.value, Shown.RUNNING.value]
+_DEAD = [Shown.FAILED.value, Shown.CANCELLED.value]
 
 
 def add(commands: Commands) -> None:
     reschedule = commands.add("reschedule", at_desk(move), "run jobs at another time, attempts unchanged", rest="ids")
-    reschedule.add_argument("ids", metavar="ID", nargs="+", help="job ids, or their first digits")
+    reschedule.add_argument("ids", metavar="ID", nargs="*", help=_IDS)
     time_options(reschedule, required=True)
     reschedule.add_argument("--reason", default="", help="kept in the job's timeline, beside who asked")
+    bulk_options(reschedule)
+    filters(reschedule, states=_LIVE)
     cancel = commands.add("cancel", at_desk(stop), "do not run jobs any more; running ones are told", rest="ids")
-    cancel.add_argument("ids", metavar="ID", nargs="+", help="job ids, or their first digits")
+    cancel.add_argument("ids", metavar="ID", nargs="*", help=_IDS)
     cancel.add_argument("--reason", default="", help="kept in the job's timeline, beside who asked")
+    bulk_options(cancel)
+    filters(cancel, states=_LIVE)
     retry = commands.add("retry", at_desk(revive), "run failed or cancelled jobs again, counters at zero", rest="ids")
-    retry.add_argument("ids", metavar="ID", nargs="*", help="job ids, or their first digits")
-    retry.add_argument("--all", action="store_true", help="all that match; failed ones unless --state says otherwise")
-    retry.add_argument("--yes", action="store_true", help="do not ask, with --all")
-    retry.add_argument("--dry-run", action="store_true", help="only count them, with --all")
-    filters(retry, states=[Shown.FAILED.value, Shown.CANCELLED.value])
+    retry.add_argument("ids", metavar="ID", nargs="*", help=_IDS)
+    bulk_options(retry, "all that match; failed ones unless --state says otherwise")
+    filters(retry, states=_DEAD)
+    delete = commands.add("delete", at_desk(forget), "forget jobs that have ended, before their time is over", rest="ids")
+    delete.add_argument("ids", metavar="ID", nargs="*", help=_IDS)
+    bulk_options(delete)
+    filters(delete, states=[Shown.SUCCEEDED.value, *_DEAD])
 
 
 def asked(options: argparse.Namespace) -> str:
@@ -55,24 +60,24 @@ def _asker() -> str:
 
 async def move(desk: Desk) -> Report:
     options = desk.options
-    at, after, reason = options.at, options.after, asked(options)
-    return await _each(desk, lambda job: desk.app.reschedule(job, at=at, after=after, reason=reason))
+    when: dict[str, Any] = {"at": options.at, "after": options.after, "reason": asked(options)}
+    if by_filter(desk):
+        return await all_that_match(desk, partial(desk.app.reschedule_many, **when))
+    return await _each(desk, partial(desk.app.reschedule, **when))
 
 
 async def stop(desk: Desk) -> Report:
-    return await _each(desk, lambda job: desk.app.cancel(job, asked(desk.options)))
+    if by_filter(desk):
+        return await all_that_match(desk, partial(desk.app.cancel_many, reason=asked(desk.options)))
+    return await _each(desk, partial(desk.app.cancel, reason=asked(desk.options)))
 
 
 async def revive(desk: Desk) -> Report:
-    options = desk.options
-    chosen = any(getattr(options, name) for name in FILTERS)
-    if options.ids and (options.all or chosen):
-        raise UsageError("name jobs by id, or choose them with --all and filters, but not both")
-    if options.all:
-        return await _revive_all(desk)
-    if chosen or not options.ids:
-        raise UsageError("say which jobs: their ids, or --all, for example `mita retry --all --queue mail --error Timeout`")
-    return await _each(desk, desk.app.retry)
+    return await (all_that_match(desk, desk.app.retry_many) if by_filter(desk) else _each(desk, desk.app.retry))
+
+
+async def forget(desk: Desk) -> Report:
+    return await (all_that_match(desk, desk.app.delete_many) if by_filter(desk) else _each(desk, desk.app.delete))
 
 
 # ---------------------------------------------------------------- by id
@@ -100,60 +105,3 @@ async def _answer(desk: Desk, given: str, ask: Callable[[str], Awaitable[Answer]
     except NotFound:
         return given, Answer.UNKNOWN
     return id, await ask(id)
-
-
-# ---------------------------------------------------------------- all that match
-
-
-async def _revive_all(desk: Desk) -> Report:
-    options = desk.options
-    ids = await _matching(desk)
-    found = f"{counted(len(ids), 'job')} {'matches' if len(ids) == 1 else 'match'}"
-    if options.dry_run or not ids:
-        return Report({"matched": len(ids), "answers": {}, "dry_run": options.dry_run}, found)
-    if not options.yes:
-        _ask_first(desk, found, len(ids))
-    answers = await _revive_these(desk, ids)
-    data = {"matched": len(ids), "answers": answers, "dry_run": False}
-    lines = [counted_in_words("retry", Answer(answer), n) for answer, n in answers.items()]
-    code = Exit.OK if set(answers) <= {Answer.DONE.value} else Exit.FAILED
-    return Report(data, *lines, code=code)
-
-
-def _ask_first(desk: Desk, found: str, n: int) -> None:
-    if desk.screen.json or not desk.screen.asks:
-        raise UsageError(
-            f"{found}, and there is no terminal to ask for confirmation: pass --yes to retry them, or --dry-run to count"
-        )
-    if not desk.screen.confirm(f"{found}. Retry {'it' if n == 1 else 'them'}?"):
-        raise Refused("nothing was done")
-
-
-async def _matching(desk: Desk) -> list[str]:
-    """What is counted now is what will be retried, whatever fails in the meantime."""
-    want = {name: getattr(desk.options, name) for name in FILTERS}
-    want["state"] = want["state"] or Shown.FAILED.value
-    ids: list[str] = []
-    after: str | None = None
-    while True:
-        page = await desk.app.jobs(**want, after=after, limit=PAGE)
-        ids += [job.id for job in page.jobs]
-        if (after := page.after) is None:
-            return ids
-
-
-async def _revive_these(desk: Desk, ids: list[str]) -> dict[str, int]:
-    answers: Counter[str] = Counter()
-    with Progress(desk.screen, "retrying", len(ids)) as progress:
-        for start in range(0, len(ids), TOGETHER):
-            some = ids[start : start + TOGETHER]
-            answers.update(await asyncio.gather(*(_revive_one(desk, id) for id in some)))
-            progress.advance(len(some))
-    return dict(answers)
-
-
-async def _revive_one(desk: Desk, id: str) -> str:
-    try:
-        return (await desk.app.retry(id)).value
-    except UsageError:  # forgotten since it was counted
-        return Answer.UNKNOWN.value

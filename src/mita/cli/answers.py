@@ -4,7 +4,8 @@ from mita.model.outcome import Answer
 
 _LIVE = "only waiting and running jobs can be {done}; `mita retry` brings failed and cancelled jobs back"
 _DEAD = "only failed and cancelled jobs can be queued again"
-_DONE = {"reschedule": "rescheduled", "cancel": "cancelled", "retry": "queued again"}
+_ENDED = "only jobs that have ended can be deleted; `mita cancel` ends a job"
+_DONE = {"reschedule": "rescheduled", "cancel": "cancelled", "retry": "queued again", "delete": "deleted"}
 _ASKED = {
     "reschedule": "it is running: it is rescheduled when this run ends",
     "cancel": "it is running: its handler is told to stop, and it is cancelled when the run ends",
@@ -23,7 +24,7 @@ def in_words(act: str, answer: Answer, state: str = "") -> str:
             return f"not {_DONE[act]}: another job has its unique key now"
         case Answer.UNKNOWN:
             return "not found: no such job is in the store"
-    allowed = _DEAD if act == "retry" else _LIVE.format(done=_DONE[act])
+    allowed = {"retry": _DEAD, "delete": _ENDED}.get(act) or _LIVE.format(done=_DONE[act])
     return f"not {_DONE[act]}: it is {'already ' if state == _DONE[act] else ''}{state}; {allowed}"
 
 

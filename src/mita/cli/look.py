@@ -5,6 +5,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from mita.client.filters import FILTERS
 from mita.model.record import WITHHELD, JobRecord, Shown
 from mita.printable import shell_command
 from mita.rules.evidence import Reason
@@ -18,7 +19,6 @@ from .table import Column, Table
 from .values import count
 from .words import clock, first_line, length, progress, relative, when
 
-FILTERS = ("queue", "task", "state", "resource", "unique", "repeat", "error")
 _NEIGHBOURS = 200  # jobs to look at for the shortest ids of a choice among them
 COUNTERS = ("attempts", "reschedules", "busy", "interruptions", "crashes")
 

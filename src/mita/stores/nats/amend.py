@@ -1,44 +1,90 @@
-"""What a person asks of a job by its id: one transaction each."""
+"""What a person asks of jobs by id."""
 
-import asyncio
 from collections.abc import Sequence
 from typing import Any
 
+from mita.errors import Rejected
 from mita.model.job import State
 from mita.model.outcome import Answer, Cancel, Change, Delete, Move, Rank, Revive
 from mita.ports.store import ASKED
 from mita.rules.states import allowed
+from mita.stores.shared.ids import without_repeats
 
 from . import indexes
 from .context import Context
-from .homes import Place
+from .homes import Place, locate
 from .intake import open_lines
+from .portions import side_by_side
 from .records import Record, noted
-from .tx import Tx, transact
+from .tx import AboutToFire, Tx, transact
 
-AT_ONCE = 16
+TOGETHER = 150  # jobs in one batch: each is up to five messages of the thousand a batch may have
 COUNTERS_AT_ZERO = {"attempts": 0, "reschedules": 0, "busy": 0, "interruptions": 0, "crashes": 0}
 AS_IF_NEVER_RUN = dict.fromkeys(("error", "result", "finished", "expires", "stranded", "worker", "started"))
 
 
 async def amend(context: Context, ids: Sequence[str], change: Change) -> list[Answer]:
-    gate = asyncio.Semaphore(AT_ONCE)
-
-    async def one(id: str) -> Answer:
-        async with gate:
-            if isinstance(change, Rank):
-                await _open_line(context, id, change.priority)
-            return await transact(context, lambda tx: _amend(tx, id, change))
-
-    if len(set(ids)) == len(ids):
-        return list(await asyncio.gather(*(one(id) for id in ids)))
-    return [await one(id) for id in ids]
+    answers: list[Answer] = []
+    for some in without_repeats(ids):
+        found = await _amend_all(context, some, change)
+        answers += [found[id] for id in some]
+    return answers
 
 
-async def _open_line(context: Context, id: str, priority: int) -> None:
-    place = await Tx(context).job(id)
-    if place.record is not None:
-        await open_lines(context, [(place.record.queue, priority)])
+async def _amend_all(context: Context, ids: Sequence[str], change: Change) -> dict[str, Answer]:
+    """Many in one transaction, and several transactions side by side. Jobs of one key are in one of them, so that two
+    transactions do not write to the same records."""
+    if len(ids) == 1 and not isinstance(change, Rank):
+        return {ids[0]: (await _amend_together(context, [ids[0]], change))[0]}
+    places = await locate(context, ids)
+    records = {id: place.record for id, place in places.items()}
+    if isinstance(change, Rank):
+        await open_lines(context, sorted({(record.queue, change.priority) for record in records.values() if record}))
+    found: dict[str, Answer] = {}
+
+    async def amend_some(part: list[str]) -> None:
+        found.update(zip(part, await _amend_together(context, part, change), strict=True))
+
+    await side_by_side(ids, lambda one: _meets(one, records[one]), TOGETHER, amend_some)
+    return found
+
+
+def _meets(id: str, record: Record | None) -> tuple[str, ...]:
+    """Jobs whose changes may write to the same records have this in common."""
+    key = None if record is None else record.resource or record.unique
+    return (id,) if record is None or key is None else (record.queue, key)
+
+
+async def _amend_together(context: Context, ids: list[str], change: Change) -> list[Answer]:
+    """One transaction for all. When one of them is in the way of the others, because somebody else changes it, its time is
+    about to come, or it does not fit, each half is tried by itself."""
+    if len(ids) == 1:
+        return [await transact(context, lambda tx: _amend(tx, ids[0], change))]
+    tx = Tx(context)
+    try:
+        await _read_ahead(tx, ids)
+        answers = [await _amend(tx, id, change) for id in ids]
+        if await tx.commit():
+            return answers
+    except (AboutToFire, Rejected):
+        pass
+    half = len(ids) // 2
+    return [answer for part in (ids[:half], ids[half:]) for answer in await _amend_together(context, part, change)]
+
+
+async def _read_ahead(tx: Tx, ids: Sequence[str]) -> None:
+    """What the changes will ask for, in two reads for all of them."""
+    subjects: list[str] = []
+    for place in await tx.jobs(ids):
+        if (record := place.record) is None:
+            continue
+        if record.resource is not None:
+            subjects.append(tx.context.subjects.key(record.queue, record.resource))
+        if record.state is State.BLOCKED and record.resource is not None:
+            subjects.append(tx.context.subjects.waiter(record.queue, record.resource, record.priority, record.id))
+        if record.unique is not None:
+            subjects.append(tx.context.subjects.unique(record.queue, record.unique))
+    await tx.see(subjects)
 
 
 async def _amend(tx: Tx, id: str, change: Change) -> Answer:

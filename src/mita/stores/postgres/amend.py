@@ -8,6 +8,7 @@ from mita.model.outcome import Answer, Cancel, Change, Delete, Move, Rank, Reviv
 from mita.model.time import When
 from mita.ports.store import ASKED
 from mita.rules.states import allowed
+from mita.stores.shared.ids import without_repeats
 
 from . import aside
 from .arrays import storable, texts
@@ -29,24 +30,11 @@ def amend(act: Act, statements: Statements, ids: Sequence[str], change: Change) 
 
 def _amend(act: Act, ids: Sequence[str], change: Change) -> Steps[list[Answer]]:
     answers: list[Answer] = []
-    for some in _without_repeats(ids):
+    for some in without_repeats(ids):
         asks = [_revive(id, change) for id in some] if isinstance(change, Revive) else [_ask(sorted(some), change)]
         found = {row[0]: row for rows in (yield Step(*asks)) for row in rows}
         answers += [_answer(act, found.get(id), change) for id in some]
     return answers
-
-
-def _without_repeats(ids: Sequence[str]) -> list[list[str]]:
-    """Pieces in which no id occurs twice: who asks twice is answered twice."""
-    pieces: list[list[str]] = []
-    met: set[str] = set()
-    for id in ids:
-        if not pieces or id in met:
-            pieces.append([])
-            met = set()
-        pieces[-1].append(id)
-        met.add(id)
-    return pieces
 
 
 def _ask(ids: list[str], change: Move | Cancel | Rank | Delete) -> Ask:

@@ -1,0 +1,93 @@
+"""Asking something of all jobs that match: counted first, confirmed, then done in batches."""
+
+from collections.abc import Awaitable, Callable
+from contextlib import ExitStack
+from typing import TypeAlias
+
+from mita.client.filters import FILTERS
+from mita.errors import UsageError
+from mita.model.outcome import Answer
+from mita.model.record import BulkResult
+
+from .answers import counted_in_words
+from .desk import Desk
+from .exits import Exit, Refused
+from .parser import Parser
+from .progress import Progress
+from .screen import Report
+from .words import counted
+
+_DOING = {"cancel": "cancelling", "reschedule": "rescheduling", "retry": "retrying", "delete": "deleting"}
+
+Many: TypeAlias = Callable[..., Awaitable[BulkResult]]  # a bulk act of an app, but for what the command line adds to it
+
+
+def bulk_options(parser: Parser, all: str = "all that match") -> None:
+    parser.add_argument("--all", action="store_true", help=f"{all}; needed where no filter is given")
+    parser.add_argument("--yes", action="store_true", help="do not ask for confirmation")
+    parser.add_argument("--dry-run", action="store_true", help="only count the jobs that match")
+
+
+def by_filter(desk: Desk) -> bool:
+    """Whether jobs are chosen by filters and not by their ids. Refuses a command that does neither, or both."""
+    options = desk.options
+    chosen = options.all or any(getattr(options, name) for name in FILTERS)
+    if options.ids and chosen:
+        raise UsageError("name jobs by id, or choose them with filters or --all, but not both")
+    if options.ids and options.dry_run:
+        raise UsageError("--dry-run counts the jobs that filters choose: leave it out for jobs that are named by id")
+    if not options.ids and not chosen:
+        example = f"`mita {options.command} --queue mail --dry-run`"
+        raise UsageError(f"name the jobs by id, or choose them with filters, for example {example}, or with --all")
+    return bool(chosen)
+
+
+async def all_that_match(desk: Desk, many: Many) -> Report:
+    options = desk.options
+    filters = {name: getattr(options, name) for name in FILTERS}
+    with ExitStack() as stack:
+        steps = _Steps(desk, stack)
+        result = await many(
+            **filters, all=options.all, dry_run=options.dry_run, confirm=steps.confirm, progress=steps.advance
+        )
+    answers = {answer.value: n for answer, n in result.answers.items()}
+    data = {"matched": result.matched, "answers": answers, "dry_run": options.dry_run}
+    if not answers:
+        return Report(data, _found(result.matched))
+    lines = [counted_in_words(options.command, answer, n) for answer, n in result.answers.items()]
+    went_well = set(result.answers) <= {Answer.DONE, Answer.ASKED}
+    return Report(data, *lines, code=Exit.OK if went_well else Exit.FAILED)
+
+
+def _found(n: int) -> str:
+    return f"{counted(n, 'job')} {'matches' if n == 1 else 'match'}"
+
+
+class _Steps:
+    """What happens on the terminal meanwhile: a question, then a bar."""
+
+    def __init__(self, desk: Desk, stack: ExitStack) -> None:
+        self._desk, self._stack = desk, stack
+        self._bar: Progress | None = None
+        self._done = 0
+
+    def confirm(self, n: int) -> bool:
+        if not self._desk.options.yes:
+            self._ask(n)
+        self._bar = self._stack.enter_context(Progress(self._desk.screen, _DOING[self._desk.options.command], n))
+        return True
+
+    def _ask(self, n: int) -> None:
+        screen, command = self._desk.screen, self._desk.options.command
+        if screen.json or not screen.asks:
+            raise UsageError(
+                f"{_found(n)}, and there is no terminal to ask for confirmation: "
+                f"pass --yes to {command} them, or --dry-run to count"
+            )
+        if not screen.confirm(f"{_found(n)}. {command.capitalize()} {'it' if n == 1 else 'them'}?"):
+            raise Refused("nothing was done")
+
+    def advance(self, done: int, _: int) -> None:
+        if self._bar is not None:
+            self._bar.advance(done - self._done)
+        self._done = done
