@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from mita import Abort, Job, JobCancelled, JobFailed, Mita, MitaError, Reschedule, Retry
+from mita.client.intake import fit_together, in_parts
 from mita.model.outcome import Answer
 from mita.tasks import Handle
 
@@ -313,3 +314,18 @@ async def test_jobs_of_a_loop_can_be_asked_after_in_another(app: Mita) -> None:
     record = await asyncio.to_thread(app.get_sync, many.id)
     assert record is not None
     assert record.state == "ready"
+
+
+def test_many_jobs_are_sent_in_parts_that_every_store_can_carry() -> None:
+    app = Mita("memory://", payload_limit=20_000_000)
+
+    @app.task
+    async def keep(text: str) -> None: ...
+
+    large, largest, small = keep.call("x" * 1_000_000), keep.call("x" * 17_000_000), keep.call("x")
+    calls = [*[large] * 40, largest, *[small] * 2500]
+    parts = list(in_parts(calls))
+    assert [job.payload for part in parts for job in part] == [call.payload for call in calls]
+    assert [len(part) for part in parts] == [15, 15, 10, 1, 1000, 1000, 500]
+    assert not fit_together(calls[:60])
+    assert fit_together(calls[-1000:])

@@ -267,6 +267,26 @@ async def test_what_a_rule_of_the_database_forbids_fails_its_job_and_no_other(st
 
 
 @pytest.mark.parametrize("store", RULES)
+async def test_progress_that_is_rejected_does_not_fail_its_run(store: str, tmp_path: Path) -> None:
+    """I6: it is a report."""
+    make, forbid = RULES[store]
+    url = make(tmp_path)
+    app = Mita(url)
+
+    @app.task
+    async def work(job: Job) -> str:
+        for n in range(3):
+            await job.progress(n, 3)
+        return "x"
+
+    job = await work.enqueue()
+    forbid(url, job.id, "new.progress is not null")
+    async with working(app):
+        await succeeded(app, [job.id])
+    await app.close()
+
+
+@pytest.mark.parametrize("store", RULES)
 async def test_a_job_that_cannot_be_put_down_at_all_holds_up_no_other(store: str, tmp_path: Path) -> None:
     """It is left until its lease ends."""
     make, forbid = RULES[store]

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import math
 
-from mita.errors import StoreError
+from mita.errors import Rejected, StoreError
 from mita.model.job import Claim
 from mita.model.outcome import Progress
 from mita.ports.store import Store
@@ -82,6 +82,8 @@ class Reports:
                 packed, self._pending = self._pending, None
                 try:
                     await self._write(packed)
+                except Rejected as error:
+                    log.warning("progress of job %s is not kept: %s", self._claim.id, error)
                 except StoreError as error:
                     if not error.transient:
                         self._failed = error

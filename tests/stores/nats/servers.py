@@ -42,9 +42,18 @@ class Server:
         self.port = port or free_port()
         block = f'jetstream {{ store_dir: "{self.folder}/js"\n{jetstream} }}' if jetstream != "off" else ""
         title = f'server_name: "{name}"' if name else ""
-        lines = [f'listen: "127.0.0.1:{self.port}"', title, block, more]
-        (self.folder / "server.conf").write_text("\n".join(lines))
+        self._lines = [f'listen: "127.0.0.1:{self.port}"', title, block]
+        self._write(more)
         self._process: subprocess.Popen[bytes] | None = None
+
+    def _write(self, more: str) -> None:
+        (self.folder / "server.conf").write_text("\n".join([*self._lines, more]))
+
+    def set(self, more: str) -> None:
+        """Another configuration, for which it is ended and started again."""
+        self._write(more)
+        self._end(signal.SIGTERM)
+        self.start()
 
     @property
     def url(self) -> str:

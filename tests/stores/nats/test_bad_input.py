@@ -1,17 +1,18 @@
 """What can be wrong with a server, an address or a name: a clear error, and never an injected subject."""
 
+import asyncio
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from mita.errors import MitaError, StoreError, UsageError
+from mita.errors import MitaError, Rejected, StoreError, UsageError
 from mita.model.job import State
 from mita.model.outcome import Answer, Cancel
 from mita.model.time import HOUR
 from mita.stores.nats import NatsStore, parse, schema
 from mita.stores.nats.subjects import Subjects, name, token
-from mita.testing.contract.given import claim_one, job, look, put, settled, succeed
+from mita.testing.contract.given import LONG, SHORT, claim_one, claimed_ids, job, look, put, settled, state_of, succeed
 
 from .servers import Server, free_port
 
@@ -246,4 +247,39 @@ async def test_arguments_that_leave_no_room_for_the_story_of_their_job_are_refus
     await put(store, payload=b"x" * 71_928)
     claim = await claim_one(store)
     assert await store.settle([succeed(claim)]) == [True]
+    await store.close()
+
+
+async def test_a_max_payload_that_was_made_smaller_stops_only_the_jobs_that_are_too_large_for_it(
+    serve: Callable[..., Server],
+) -> None:
+    """I12 I15: they wait in their queue until it is raised again, and so do those that ran."""
+    server = serve("max_payload: 65536")
+    store = NatsStore(server.url)
+    await store.open()
+    ran = await put(store, payload=b"r" * 40_000)
+    held = await claim_one(store, lease=SHORT)
+    waits = await put(store, payload=b"w" * 40_000)
+    keyed = await put(store, payload=b"k" * 40_000, resource="r")
+    await store.close()
+    server.set("max_payload: 16384")
+
+    small = NatsStore(server.url)
+    await small.open()
+    lean = [await put(small), await put(small, resource="s")]
+    assert sorted(await claimed_ids(small)) == sorted(lean)
+    with pytest.raises(Rejected):
+        await small.settle([succeed(held)])
+    assert await small.reap(10, LONG, "w2") == [], "its lease has run out, and it cannot be written"
+    assert [await state_of(small, id) for id in (ran, waits, keyed)] == [State.RUNNING, State.QUEUED, State.QUEUED]
+    await small.close()
+    server.set("max_payload: 65536")
+
+    store = NatsStore(server.url)
+    await store.open()
+    found: set[str] = set()
+    async with asyncio.timeout(60):
+        while found < {ran, waits, keyed}:
+            found |= set(await claimed_ids(store)) | {claim.id for claim in await store.reap(10, LONG, "w2")}
+            await asyncio.sleep(0.1)
     await store.close()

@@ -6,10 +6,12 @@ from statistics import median
 
 import pytest
 
+from mita.errors import Rejected
 from mita.model.job import State
 from mita.model.outcome import Answer, Cancel, Held, Rank
 from mita.model.time import NOW, When
 from mita.model.view import Health
+from mita.ports.ear import Told
 from mita.ports.store import Can
 from mita.stores.nats import NatsStore
 from mita.stores.nats.clock import as_stamp, nanoseconds
@@ -230,3 +232,16 @@ def test_times_as_the_server_writes_them() -> None:
     assert nanoseconds("2026-11-15T06:13:10.500565274Z") == 1_794_723_190_500_565_274
     assert nanoseconds("2026-11-15T06:13:10Z") == 1_794_723_190_000_000_000
     assert as_stamp(1_794_723_190_005) == b"2026-11-15T06:13:10.005Z"
+
+
+async def test_what_is_too_large_to_be_told_does_not_cost_the_connection(tight: NatsStore) -> None:
+    """The server ends the connection of whoever sends a message that is larger than its max_payload."""
+    ear = await tight.listen(None)
+    with pytest.raises(Rejected):
+        await tight.tell([Told("q", 1, b"x" * 100_000)])
+    await tight.tell([Told("q", 1, b"small")])
+    heard = await ear.hear()
+    assert heard is not None
+    assert [one.events for one in heard.told] == [b"small"]
+    assert not heard.cut, "nothing was lost on the way"
+    assert tight._in.returned == 0, "the connection is the first one"

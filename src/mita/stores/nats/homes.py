@@ -26,13 +26,14 @@ from .clock import as_stamp
 from .context import Context
 from .messages import Out
 from .reads import Found
-from .records import Record, fitted, pack, read_record
+from .records import Record, cut, pack, read_record
 from .subjects import Subjects, token
 
 LEAD: Wait = 300  # the server's timer is up to 250 ms late, so it is set so much earlier, and claims wait out the rest
 SAFETY: Wait = 30 * SECOND
 MARGIN: Wait = 400
 FORGET = 30  # seconds for which a forgotten job's home turns away its own late tickets
+ALWAYS_FITS = 4096  # bytes of a record, whatever the server's max_payload
 SLACK = 2  # seconds by which the server forgets later than asked, so that a prune can count what it forgets
 EXPECT = b"Nats-Expected-Last-Subject-Sequence: %d\r\n"
 EXPECT_AT = EXPECT + b"Nats-Expected-Last-Subject-Sequence-Subject: %b\r\n"
@@ -77,16 +78,21 @@ def placed(subjects: Subjects, found: Iterable[Found]) -> Place:
 
 def home_message(context: Context, record: Record, now: Moment) -> tuple[bytes, bytes]:
     """Body and headers of a home record."""
-    most = context.most
     if record.state is State.QUEUED:
         ready = context.subjects.ready(record.queue, record.priority, record.id).encode()
         at = fires(record, now)
-        return fitted(replace(record, fires=at), most), SCHEDULE % (as_stamp(at), ready)
+        return fitted(context, replace(record, fires=at)), SCHEDULE % (as_stamp(at), ready)
     if record.state in TERMINAL:
         if record.gone or record.expires is None or record.expires <= now:
             return GONE
-        return fitted(record, most), TTL % (seconds(record.expires - now) + SLACK)
-    return fitted(record, most), b""
+        return fitted(context, record), TTL % (seconds(record.expires - now) + SLACK)
+    return fitted(context, record), b""
+
+
+def fitted(context: Context, record: Record) -> bytes:
+    """A record with as much of its story as fits into a message. What is too large even so is for the caller to reject."""
+    body = pack(record)
+    return body if len(body) <= ALWAYS_FITS else cut(record, context.most)
 
 
 def fenced(seq: int, headers: bytes = b"") -> bytes:
@@ -123,7 +129,7 @@ def seconds(wait: Wait) -> int:
 def ticket_message(context: Context, record: Record, home: str, seq: int, now: Moment) -> Out:
     """A ticket for a home record that was written at `now`."""
     ready = context.subjects.ready(record.queue, record.priority, record.id)
-    body = fitted(replace(record, home=seq, fires=fires(record, now)), context.most)
+    body = fitted(context, replace(record, home=seq, fires=fires(record, now)))
     return Out(ready, body, EXPECT_AT % (seq, home.encode()))
 
 

@@ -20,7 +20,7 @@ from mita.ports.store import Memo
 from . import indexes
 from .batches import Batches
 from .context import Context
-from .homes import TTL, fenced, seconds
+from .homes import TTL, fenced, fitted, seconds
 from .messages import Out, size
 from .reads import Found
 from .records import (
@@ -29,7 +29,6 @@ from .records import (
     Ref,
     SharedMemo,
     as_claim,
-    fitted,
     pack,
     read_claimed,
     read_memo,
@@ -101,7 +100,7 @@ async def _try_rewrite(
             continue
         seen.add(homes[at])
         edited = edit(record)
-        changed = Out(message.subject, fitted(edited, context.most), fenced(message.seq))
+        changed = Out(message.subject, fitted(context, edited), fenced(message.seq))
         if size(changed) <= context.wire.max_payload:  # unless that was made smaller since the job came
             results[at] = edited
             messages.append(changed)

@@ -234,7 +234,7 @@ def noted(
     return {"events": lengthened(record.events, Event(now, kind, note, worker, error, started))}
 
 
-def fitted(record: Record, most: int) -> bytes:
+def cut(record: Record, most: int) -> bytes:
     """A record in at most so many bytes, with as much of its story as there is room for. What is longer even so is for the
     caller to reject."""
     body = pack(record)
