@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, nullcontext
 from datetime import timedelta
+from functools import partial
 from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Any, Self
 from weakref import WeakSet
@@ -33,6 +34,9 @@ if TYPE_CHECKING:  # an extra, imported when it is used
     from mita.metrics import Source
 
 make_logs_printable()
+
+
+SILENCES = 6  # silent connections that a lease must outlast: one that is found dead is made again well before its end
 
 
 class Mita(Client):
@@ -144,7 +148,7 @@ class Mita(Client):
         for task in self.tasks.values():
             task.arguments.prepare()
         return Worker(
-            self._place.new,
+            partial(self._place.new, settings.lease / SILENCES),
             self.tasks,
             settings,
             self._keep,

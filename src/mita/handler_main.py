@@ -19,7 +19,7 @@ from mita.engine.frames import CannotStart, Hello, Ready
 from mita.engine.remote import Connection, Handlers, RemoteHome, enter
 from mita.errors import MitaError, UsageError
 from mita.place import Place
-from mita.ports.store import Store
+from mita.ports.store import SILENCE, Store
 from mita.settings import StoreURL
 
 _PR_SET_PDEATHSIG = 1
@@ -28,7 +28,7 @@ _PR_SET_PDEATHSIG = 1
 class _Elsewhere(Place):
     """A store in memory is in the worker's process. One of our own would swallow the jobs that a handler enqueues."""
 
-    async def new(self) -> Store:
+    async def new(self, silence: float = SILENCE) -> Store:  # noqa: ARG002 - as its parent has it
         raise UsageError(
             "the app's store is memory://, which only the worker's own process can use: a task with executor='process' "
             "cannot enqueue or look at jobs there. Use sqlite:// or a server"

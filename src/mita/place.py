@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary
 from mita import forks
 from mita.errors import StoreError, UsageError
 from mita.ports.clock import Clock, SystemClock
-from mita.ports.store import Store
+from mita.ports.store import SILENCE, Store
 from mita.settings import StoreURL
 from mita.watch import Tell
 from mita.watch.notes import StoreFailed, unheard
@@ -36,12 +36,14 @@ class Place:
         self._opened: WeakKeyDictionary[asyncio.AbstractEventLoop, _Opened] = WeakKeyDictionary()
         self._opening: dict[asyncio.AbstractEventLoop, asyncio.Task[Store]] = {}
 
-    async def new(self) -> Store:
+    async def new(self, silence: float = SILENCE) -> Store:
         """One more store, opened, that its caller closes."""
         with self._making:  # loops on two threads may come at once, and share what one memory URL means
             if self._make is None:
                 self._make = maker(self.url, self._clock)
-        store = watched(self._make(), self._tell)
+        made = self._make()
+        made.silence = silence
+        store = watched(made, self._tell)
         try:
             await store.open()
         except StoreError:

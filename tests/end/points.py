@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from mita.model.outcome import Counter
 from mita.place import Place
-from mita.ports.store import Store
+from mita.ports.store import SILENCE, Store
 from mita.stores.nats import NatsStore
 from mita.stores.nats import homes as nats_homes
 from mita.stores.nats import repeats as nats_repeats
@@ -102,8 +102,8 @@ def _arm_verbs(name: str, point: Point) -> None:
     """Every store that is opened from now on dies there, whoever opens it."""
     opened = Place.new
 
-    async def new(self: Place) -> Store:
-        store = await opened(self)
+    async def new(self: Place, silence: float = SILENCE) -> Store:
+        store = await opened(self, silence)
         for verb in point.verbs:
             setattr(store, verb, _deadly(name, point, getattr(store, verb)))
         return store

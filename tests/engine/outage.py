@@ -51,9 +51,12 @@ class LockedFile:
 
 
 class CutServer:
-    def __init__(self, target: int | str, url: str) -> None:
+    """A server behind a proxy (`url`), and the same server without it (`direct`)."""
+
+    def __init__(self, target: int | str, url: str, direct: str = "") -> None:
         self._proxy = Proxy(target).start()
         self.url = url.format(port=self._proxy.port)
+        self.direct = direct or url.format(port=target)
         self.cut, self.open, self.close = self._proxy.down, self._proxy.up, self._proxy.stop
         self.black_hole = self._proxy.black_hole
 
@@ -73,7 +76,7 @@ def _made(store: str, folder: Path) -> LockedFile | CutServer:
             server = postgres_servers.server("pg18")
             namespace = postgres_servers.fresh_url().rpartition("=")[2]
             url = f"postgresql://postgres@127.0.0.1:{{port}}/postgres?namespace={namespace}"
-            return CutServer(f"{server.folder}/.s.PGSQL.{PORT}", url)
+            return CutServer(f"{server.folder}/.s.PGSQL.{PORT}", url, f"{server.url()}&namespace={namespace}")
         case "redis":
             port = redis_servers.shared(redis_servers.bundled()).port
             return CutServer(port, f"redis://127.0.0.1:{{port}}/0?namespace=outage_{redis_servers.fresh_namespace()}")

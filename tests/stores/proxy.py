@@ -27,9 +27,17 @@ class Proxy:
 
     def stop(self) -> None:
         self.cut()
-        self._call(self._server.close)
+        asyncio.run_coroutine_threadsafe(self._end(), self._loop).result(10)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(10)
+        self._loop.close()
+
+    async def _end(self) -> None:
+        self._server.close()
+        tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     def cut(self) -> None:
         """Close all connections that are open now, as a rebooting router does. New ones pass."""

@@ -35,6 +35,9 @@ class Can(Flag):
     ENQUEUE_IN_YOUR_TRANSACTION = auto()
 
 
+SILENCE = 5.0  # seconds: `Store.silence`, unless it is set
+
+
 class Memo(Struct, frozen=True, kw_only=True):
     """A value to remember under a name: for the life of the claim's job, or for `keep` across all jobs."""
 
@@ -226,9 +229,14 @@ class Transactional(Protocol):
 
 
 class Store(Jobs, Repeats, Looking, Care, Waking, Telling, Protocol):
-    """The whole contract."""
+    """The whole contract.
+
+    `silence`, to be set before `open`: after so many seconds without an answer a store asks whether its server is still at
+    the other end of the connection. If it is not, the connection is made again. A worker sets a part of its lease.
+    """
 
     can: Can
+    silence: float
 
     @property
     def room(self) -> int | None:

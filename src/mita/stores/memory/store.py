@@ -13,7 +13,7 @@ from mita.model.time import Moment, Wait, When
 from mita.model.view import Finding, JobFilter, Page, QueueView, ResourceView, WorkerView
 from mita.ports.clock import Clock, SystemClock
 from mita.ports.ear import EVERY, Ear, Told
-from mita.ports.store import Can, Memo
+from mita.ports.store import SILENCE, Can, Memo
 from mita.stores.shared import room as rooms
 
 from . import amending, care, claims, intake, keys, looking, memos, repeats, settling
@@ -26,6 +26,7 @@ class MemoryStore:
     """One handle on a `MemoryState`. Handles that share a state are to each other as processes that share a database."""
 
     can = Can.OBEY_A_FAKE_CLOCK | Can.KEEP_EXACT_ORDER
+    silence = SILENCE  # there is no connection that could fall silent
 
     def __init__(self, state: MemoryState | None = None, clock: Clock | None = None, room: int | None = None) -> None:
         self.room = room  # a test may bound what a job takes, as other stores do

@@ -6,6 +6,7 @@ Connecting, TLS, credentials and reconnecting stay with the driver.
 """
 
 import asyncio
+import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, TypeAlias
@@ -19,6 +20,7 @@ from mita.errors import StoreError
 from .errors import CutOff, translated, unreached
 from .parser import QuickParser
 
+log = logging.getLogger("mita.store")
 Hear: TypeAlias = Callable[[bytes, bytes, bytes, bytes | None], None]
 RECONNECT_PATIENCE = 2.0
 _LOST = (OSError, RuntimeError)  # closed at this moment: whoever reads from the connection hears of it and acts
@@ -35,6 +37,8 @@ class Link(Client):  # type: ignore[misc, unused-ignore]
         self.reconnected: list[Callable[[], None]] = []
         self._problems: list[Exception] = []
         self._writing = False
+        self._ending = False
+        self._where = ""
         forks.left(self, Link._descriptors)
 
     def _descriptors(self) -> list[int]:
@@ -45,6 +49,7 @@ class Link(Client):  # type: ignore[misc, unused-ignore]
         settings: dict[str, Any] = {
             "servers": list(servers),
             "connect_timeout": 5,
+            "max_outstanding_pings": 2,  # a connection that has not answered so many is made again
             "max_reconnect_attempts": -1,
             "reconnect_time_wait": 0.1,
             "allow_reconnect": True,
@@ -53,6 +58,7 @@ class Link(Client):  # type: ignore[misc, unused-ignore]
             "reconnected_cb": self._on_return,
             **options,
         }
+        self._where = _shown(settings["servers"])
         await self._first_connect(settings)
 
     async def _first_connect(self, settings: dict[str, Any]) -> None:
@@ -65,11 +71,12 @@ class Link(Client):  # type: ignore[misc, unused-ignore]
         if connecting.done() and connecting.exception() is None:
             return
         error = (connecting.exception() if connecting.done() else None) or self._telling_problem()
+        self._ending = True
         connecting.cancel()
         await asyncio.wait([connecting])
         with suppress(Exception):
             await self.close()
-        raise unreached(error, _shown(settings["servers"])) from error
+        raise unreached(error, self._where) from error
 
     def _telling_problem(self) -> BaseException:
         """A refusal says more than the broken connections that come with it."""
@@ -97,6 +104,7 @@ class Link(Client):  # type: ignore[misc, unused-ignore]
 
     async def end(self) -> None:
         """Close, whatever state the connection is in."""
+        self._ending = True
         with suppress(Exception):
             if self.is_connected:
                 self._write_out()
@@ -108,10 +116,20 @@ class Link(Client):  # type: ignore[misc, unused-ignore]
     def give_up(self, error: Exception) -> None:
         """Nobody will hear any more what he waits for."""
 
+    async def _attempt_reconnect(self) -> None:
+        """Without waiting until what was said is sent: the peer of a silent connection takes nothing in."""
+        writer = getattr(self._transport, "_io_writer", None)
+        if writer is not None:
+            writer.transport.abort()
+        await super()._attempt_reconnect()
+
     async def _on_loss(self) -> None:
+        if not self._ending:
+            log.warning("the connection to NATS at %s was lost, or was silent for too long: connecting again", self._where)
         self.give_up(StoreError("the connection to NATS was lost before the answer came", transient=True))
 
     async def _on_return(self) -> None:
+        log.info("connected to NATS at %s again", self._where)
         for tell in self.reconnected:
             tell()
 

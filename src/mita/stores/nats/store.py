@@ -24,7 +24,7 @@ from mita.model.time import Moment, Wait, When
 from mita.model.view import Finding, JobFilter, Page, QueueView, ResourceView, WorkerView
 from mita.ports.clock import Clock
 from mita.ports.ear import Ear, Told
-from mita.ports.store import Can, Memo
+from mita.ports.store import SILENCE, Can, Memo
 from mita.rules.judge import RELEASE
 from mita.rules.names import check_namespace
 from mita.stores.shared import room as rooms
@@ -47,6 +47,7 @@ class NatsStore:
     """`servers` are addresses of one cluster; `options` go to the driver's `connect` as they are."""
 
     can = Can(0)
+    silence = SILENCE
 
     def __init__(
         self,
@@ -70,7 +71,7 @@ class NatsStore:
 
     async def open(self) -> None:
         self._wire = Wire()
-        await self._wire.start(self._servers, self._options)
+        await self._wire.start(self._servers, {"ping_interval": self.silence / 2, **self._options})
         try:
             await self.migrate()
             clock = ServerClock(self._wire, self._subjects.stream)

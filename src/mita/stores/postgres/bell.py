@@ -6,6 +6,7 @@ straight to the driver's lowest floor, and no task has to be started or woken on
 """
 
 import asyncio
+import logging
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from typing import Any
@@ -19,12 +20,14 @@ from mita.stores.shared.hearing import ANY, Hearing
 from .connection import Connection, connect
 from .line import Place
 
+SILENCES = 2
 LONGEST = 7900  # bytes; PostgreSQL allows 8000
 QUIET = 0.005  # seconds between two rings
 PATIENCE = 2.0  # seconds that a ring may take
 RETRY = 1.0  # seconds before listening is tried again
 # A ring that is lost in a crash costs a second's sleep at most: it need not wait for the disk.
 _SETTINGS = {"synchronous_commit": "off"}
+log = logging.getLogger("mita.store")
 _TROUBLE = (psycopg.Error, MitaError, OSError)
 
 
@@ -41,6 +44,7 @@ class Bell:
         self._listener: asyncio.Task[None] | None = None
         self._listening = asyncio.Event()
         self._voice: Voice | None = None
+        self._answered = True  # whether the listening connection owes us no answer
 
     # ------------------------------------------------------------ ringing
 
@@ -106,9 +110,24 @@ class Bell:
                 self._hearing.hear({ANY})  # rings were missed while nobody listened
             self._listening.set()
             with Reading(connection, lambda: self._heard(connection.pgconn)) as reading:
-                await reading.lost
+                await self._until_silent(connection.pgconn, reading)
+
+    async def _until_silent(self, pgconn: pq.abc.PGconn, reading: "Reading") -> None:
+        """Until the connection is lost, or the server does not answer on it any more."""
+        while True:
+            self._answered = False
+            pgconn.send_query(b"select 1")
+            pgconn.flush()  # a few bytes: there is room for them
+            await asyncio.wait([reading.lost], timeout=SILENCES * self._place.silence)
+            if reading.lost.done():
+                return
+            if not self._answered:
+                log.warning("the connection on which PostgreSQL notifies us is silent: connecting again")
+                return
 
     def _heard(self, pgconn: pq.abc.PGconn) -> None:
+        while not self._answered and not pgconn.is_busy():
+            self._answered = pgconn.get_result() is None
         while (note := pgconn.notifies()) is not None:
             if self._voice is None or note.be_pid != self._voice.pid:  # our own we have heard already
                 self._hearing.hear(note.extra.decode().split("\n"))

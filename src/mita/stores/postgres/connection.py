@@ -42,7 +42,16 @@ TUNED_SINCE_17 = {"transaction_timeout": f"{LONGEST}s"}
 OURS = 0x6D697461
 UNTUNED = {"jit": "off"}
 
-_DEFAULTS = {"application_name": "mita", "connect_timeout": "10", "keepalives_idle": "15", "keepalives_interval": "5"}
+# The last four: a connection is lost when the machine at its other end has not answered for 20 seconds. They do not follow
+# the lease, since libpq takes only whole seconds; `Store.silence` does.
+_DEFAULTS = {
+    "application_name": "mita",
+    "connect_timeout": "10",
+    "keepalives_idle": "10",
+    "keepalives_interval": "5",
+    "keepalives_count": "2",
+    "tcp_user_timeout": "20000",
+}
 
 
 def parse(url: str) -> tuple[dict[str, Any], str | None]:
@@ -78,20 +87,22 @@ class NoAnswer(psycopg.OperationalError):
 def answered_within(seconds: float, connection: Connection) -> Iterator[None]:
     """After that many seconds the connection is lost."""
     loop = asyncio.get_running_loop()
-    limit = loop.call_later(seconds, _hang_up, connection)
+    limit = loop.call_later(seconds, hang_up, connection)
     try:
         yield
     except psycopg.OperationalError as error:
         if loop.time() < limit.when():
             raise
-        raise NoAnswer(
-            f"no answer for {seconds:g} s: is the server stopped, or its disk full, or is it far too busy?"
-        ) from error
+        raise no_answer(seconds) from error
     finally:
         limit.cancel()
 
 
-def _hang_up(connection: Connection) -> None:
+def no_answer(seconds: float) -> NoAnswer:
+    return NoAnswer(f"no answer for {seconds:g} s: is the server stopped, or its disk full, or is it far too busy?")
+
+
+def hang_up(connection: Connection) -> None:
     """Whoever waits hears that no answer will come. Cancelling the wait would not do: the driver would then ask the server
     to stop, and wait for that."""
     with suppress(psycopg.Error, OSError), socket.socket(fileno=os.dup(connection.fileno())) as line:

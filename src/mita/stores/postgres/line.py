@@ -12,10 +12,12 @@ from psycopg import pq
 
 from mita.errors import MitaError, StoreError
 from mita.ports.clock import Clock
+from mita.ports.store import SILENCE
 
 from . import aside
-from .connection import ANSWER, Connection, NoAnswer, answered_within, connect, translated, was_rolled_back
+from .connection import ANSWER, Connection, NoAnswer, connect, translated, was_rolled_back
 from .marks import Marks
+from .silence import Waiting
 from .statements import Statements
 from .steps import Act, Ask, Rows, Step, Steps, ask
 
@@ -34,6 +36,7 @@ class Place:
         self.told = told
         self.sql = sql
         self.clock = clock
+        self.silence = SILENCE
         self.marks = Marks()
         self.queues: set[str] = set()
         self.fit: WeakSet[Any] = WeakSet()  # the users' connections on which jobs can be written
@@ -109,7 +112,7 @@ class Line:
     async def _attempt(self, steps: Steps[T]) -> T:
         connection = await self.connection()
         try:
-            with answered_within(self._answer, connection):
+            with Waiting(self._place.told, connection, self._answer, self._place.silence):
                 return await drive(connection, self._place, steps)
         except BaseException:
             await self._tidy(connection)

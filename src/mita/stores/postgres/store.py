@@ -14,7 +14,7 @@ from mita.model.time import Moment, Wait, When
 from mita.model.view import Finding, JobFilter, Page, QueueView, ResourceView, WorkerView
 from mita.ports.clock import Clock
 from mita.ports.ear import Ear, Told
-from mita.ports.store import Can, Memo
+from mita.ports.store import SILENCE, Can, Memo
 from mita.rules.names import check_namespace
 from mita.stores.shared import room as rooms
 from mita.stores.shared.apart import settle_apart, turn_apart
@@ -37,6 +37,7 @@ class PostgresStore(Joining):
     """`url` is what libpq understands; the namespace is a schema. A clock is for tests: otherwise the server's decides."""
 
     can = Can.OBEY_A_FAKE_CLOCK | Can.KEEP_EXACT_ORDER | Can.ENQUEUE_IN_YOUR_TRANSACTION
+    silence = SILENCE
 
     @property
     def room(self) -> int:
@@ -48,6 +49,7 @@ class PostgresStore(Joining):
         self._place = Place(told, Statements(space, given_clock=clock is not None), clock)
 
     async def open(self) -> None:
+        self._place.silence = self.silence
         self._work = Line(self._place, TUNED)
         self._beside = Line(self._place, TUNED)
         self._side = Line(self._place, TUNED)

@@ -19,6 +19,7 @@ from .errors import DRIVER_ERRORS, explained, is_cut
 from .scripts import script
 from .wire import MOST_BYTES, NotSent, Wire, too_long
 
+SILENCES = 3
 BACKOFF = (0.05, 0.1, 0.2, 0.4, 0.8)  # seconds before each new try
 
 
@@ -42,11 +43,11 @@ class Driver(Protocol):
 class Single:
     """One server."""
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: Address, silence: float) -> None:
         options = dict(address.driver)
         self._kind: type[AbstractConnection] = options.pop("connection_class", Connection)
         self._options = options
-        self._wire = Wire(self.connection, address.timeout)
+        self._wire = Wire(self.connection, address.timeout, silence, address.shown)
         self.ask = self._wire.ask
         self.limit = self._wire.limit
 
@@ -60,9 +61,10 @@ class Single:
 class Cluster:
     """Several servers: redis-py knows which one has a key."""
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: Address, silence: float) -> None:
         options = {name: value for name, value in address.driver.items() if name not in ("db", "connection_class")}
-        self._cluster = RedisCluster(**options, protocol=2, socket_timeout=address.timeout)
+        patience = min(address.timeout, SILENCES * silence)  # redis-py gives up a node's connection when that is over
+        self._cluster = RedisCluster(**options, protocol=2, socket_timeout=patience)
         self._most = MOST_BYTES
         forks.left(self, Cluster._descriptors)
 
@@ -98,8 +100,9 @@ class Link:
         self._address = address
         self._driver: Driver | None = None
 
-    def open(self) -> None:
-        self._driver = Cluster(self._address) if self._address.cluster else Single(self._address)
+    def open(self, silence: float) -> None:
+        make = Cluster if self._address.cluster else Single
+        self._driver = make(self._address, silence)
 
     @property
     def driver(self) -> Driver:

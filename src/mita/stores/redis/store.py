@@ -12,7 +12,7 @@ from mita.model.time import Moment, Wait, When
 from mita.model.view import Finding, JobFilter, Page, QueueView, ResourceView, WorkerView
 from mita.ports.clock import Clock
 from mita.ports.ear import Ear, Told
-from mita.ports.store import Can, Memo
+from mita.ports.store import SILENCE, Can, Memo
 from mita.stores.shared import room as rooms
 
 from . import address, amending, care, claims, doctor, intake, looking, repeats, telling, turns
@@ -29,6 +29,7 @@ class RedisStore:
     one. A store belongs to the event loop that opened it; several may be open in one process."""
 
     can = Can.OBEY_A_FAKE_CLOCK | Can.KEEP_EXACT_ORDER
+    silence = SILENCE
     room: int | None = None
 
     def __init__(self, url: str, *, namespace: str = "mita", clock: Clock | None = None) -> None:
@@ -42,7 +43,8 @@ class RedisStore:
         return self._link.driver.connection()
 
     async def open(self) -> None:
-        self._link.open()
+        self._link.open(self.silence)
+        self._bell.silence = self.silence
         try:
             said = await doctor.info(self._link)
             doctor.check(said, self._address.shown, allow_eviction=self._address.allow_eviction)

@@ -1,6 +1,7 @@
 """Telling what happens: one channel for each queue, heard on a connection of its own."""
 
 import asyncio
+import logging
 import random
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
@@ -12,11 +13,13 @@ from mita.errors import StoreError
 from mita.model.time import SECOND
 from mita.ports.ear import EAR_KEEP, EVERY, Ear, Told, stop
 from mita.ports.ids import new_id
+from mita.ports.store import SILENCE
 
 from .errors import DRIVER_ERRORS
-from .link import BACKOFF
+from .link import BACKOFF, SILENCES
 from .room import Room
 
+log = logging.getLogger("mita.store")
 _pack = msgspec.msgpack.Encoder().encode
 _read = msgspec.msgpack.Decoder(Told).decode
 
@@ -39,6 +42,7 @@ class Listener:
         self._room, self._connect, self._ear = room, connect, ear
         self._name = f"{EVERY if ear.queue is None else ear.queue} {new_id()}"
         self._began = asyncio.Event()
+        self._heard_at = 0.0
 
     async def start(self) -> None:
         """When this returns, whatever is told is heard."""
@@ -84,6 +88,7 @@ class Listener:
 
     async def _messages(self) -> AsyncIterator[Told]:
         connection = self._connect()
+        pinging: asyncio.Task[None] | None = None
         verb, queue = ("PSUBSCRIBE", EVERY) if self._ear.queue is None else ("SUBSCRIBE", self._ear.queue)
         try:
             await connection.connect()  # type: ignore[no-untyped-call]
@@ -92,10 +97,25 @@ class Listener:
             if self._began.is_set():  # the server may have forgotten that we listen
                 await self._say_so()
             self._began.set()
+            pinging = asyncio.get_running_loop().create_task(self._ping(connection))
             while True:
                 message = await connection.read_response(disable_decoding=True)
+                self._heard_at = asyncio.get_running_loop().time()
                 with suppress(msgspec.MsgspecError):  # whoever else publishes there
-                    yield _read(message[-1])
+                    if message[0] != b"pong":
+                        yield _read(message[-1])
         finally:
+            if pinging is not None:
+                pinging.cancel()
             with suppress(*DRIVER_ERRORS):
                 await connection.disconnect(nowait=True)
+
+    async def _ping(self, connection: AbstractConnection) -> None:
+        """Cut a connection on which the server does not answer any more: whoever reads from it then connects again."""
+        self._heard_at = asyncio.get_running_loop().time()
+        while asyncio.get_running_loop().time() < self._heard_at + SILENCES * SILENCE:
+            with suppress(*DRIVER_ERRORS):
+                await connection.send_command("PING")
+            await asyncio.sleep(SILENCE)
+        log.warning("the connection on which Redis tells of events is silent: connecting again")
+        await connection.disconnect(nowait=True)

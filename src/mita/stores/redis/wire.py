@@ -3,6 +3,7 @@
 # ruff: noqa: SLF001  (redis-py has no public way to its transport; these four names are the same since its version 5)
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -16,6 +17,7 @@ from mita.errors import Rejected
 
 from .errors import CUT, is_cut
 
+log = logging.getLogger("mita.store")
 Connect = Callable[[], AbstractConnection]
 # Bytes of one call. No part of a call may be longer than the server's proto-max-bulk-len, which is this unless it is set:
 # the server ends the connection of a client that sends more.
@@ -65,6 +67,10 @@ class Line(asyncio.Protocol):
         self._transport.write(packed)
         return answer
 
+    def send(self, parts: tuple[Any, ...]) -> None:
+        """Whatever comes of it is given to `heard`."""
+        self._transport.write(pack_command(parts))
+
     @property
     def oldest(self) -> float | None:
         """Since when somebody waits for an answer."""
@@ -107,9 +113,12 @@ class Line(asyncio.Protocol):
 class Wire:
     """redis-py connects; hiredis packs and parses. Whoever asks does not wait for those who asked before to be answered."""
 
-    def __init__(self, connect: Connect, timeout: float) -> None:
+    def __init__(self, connect: Connect, timeout: float, silence: float, where: str) -> None:
         self._connect = connect
         self._timeout = timeout
+        self._silence = min(silence, timeout)
+        self._where = where
+        self._probe: asyncio.Task[None] | None = None
         self._line: Line | None = None
         self._opening = asyncio.Lock()
         self._watch: asyncio.TimerHandle | None = None
@@ -126,7 +135,7 @@ class Wire:
         if self._line is None:
             return self._open_and_ask(parts)
         if self._watch is None:
-            self._watch = asyncio.get_running_loop().call_later(self._timeout, self._look)
+            self._watch = asyncio.get_running_loop().call_later(self._silence, self._look)
         return self._line.ask(parts)
 
     async def _open_and_ask(self, parts: tuple[Any, ...]) -> Any:
@@ -156,17 +165,41 @@ class Wire:
         loop = asyncio.get_running_loop()
         if self._line is None or self._line.oldest is None:
             return
-        left = self._line.oldest + self._timeout - loop.time()
-        if left > 0:
-            self._watch = loop.call_later(left, self._look)
-        else:
+        waited = loop.time() - self._line.oldest
+        if waited >= self._timeout:
             self._line.drop(theirs.TimeoutError(f"no answer for {self._timeout:g} s"))
+            return
+        if waited >= self._silence and (self._probe is None or self._probe.done()):
+            self._probe = loop.create_task(self._ask_elsewhere(self._line, self._line.oldest))
+        left = self._silence - waited if waited < self._silence else min(self._silence, self._timeout - waited)
+        self._watch = loop.call_later(left, self._look)
+
+    async def _ask_elsewhere(self, line: Line, oldest: float) -> None:
+        """A server does one thing after the other. If it answers on a new connection what was asked later, it has not heard
+        what was asked on the old one, or its answer was lost: the connection is dead, and nobody has told us. If it does not
+        answer there either, it is busy or away, and is waited for."""
+        connection = self._connect()
+        try:
+            async with asyncio.timeout(self._timeout):
+                await connection.connect()  # type: ignore[no-untyped-call]
+                await connection.send_command("PING")
+                await connection.read_response()
+        except (*CUT, TimeoutError):
+            return
+        finally:
+            await connection.disconnect(nowait=True)
+        await asyncio.sleep(self._silence / 5)  # a server that was busy answers all at once, in no certain order
+        if self._line is line and line.oldest == oldest:
+            log.warning("the connection to %s is silent, and the server answers on another: connecting again", self._where)
+            line.drop(theirs.ConnectionError("the connection was silent, and the server answered on another"))
 
     def _lost(self, line: Line) -> None:
         if self._line is line:
             self._line = None
 
     def close(self) -> None:
+        if self._probe is not None:
+            self._probe.cancel()
         if self._watch is not None:
             self._watch.cancel()
             self._watch = None

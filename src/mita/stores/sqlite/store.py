@@ -17,7 +17,7 @@ from mita.model.view import Finding, JobFilter, Page, QueueView, ResourceView, W
 from mita.ports.clock import Clock
 from mita.ports.ear import EVERY, Ear, Told, Trail, follow, stop
 from mita.ports.ids import new_id
-from mita.ports.store import Can, Memo
+from mita.ports.store import SILENCE, Can, Memo
 from mita.rules.names import check_namespace
 from mita.stores.shared import room as rooms
 from mita.stores.shared.apart import settle_apart, turn_apart
@@ -34,6 +34,7 @@ class SqliteStore:
     """`path` is the database file. Two threads of our own: one writes, one reads."""
 
     can = Can.OBEY_A_FAKE_CLOCK | Can.KEEP_EXACT_ORDER
+    silence = SILENCE  # there is no connection that could fall silent
     room: int | None = None
 
     def __init__(self, path: Path, namespace: str = "mita", clock: Clock | None = None) -> None:

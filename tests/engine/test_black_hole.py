@@ -1,0 +1,173 @@
+"""A connection whose other end is gone, and nobody says so: no data, no end of file, no reset. New connections pass.
+
+The worker has a lease of three seconds, so it asks after half a second of silence. The limit is one for a busy machine.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from mita import Mita
+from mita.model.job import NewJob
+from mita.place import Place
+from mita.ports.ear import Told
+from mita.ports.ids import new_id
+from mita.ports.store import Store
+from mita.settings import StoreURL
+from mita.stores.postgres import PostgresStore
+from mita.stores.redis import RedisStore
+
+from .outage import CutServer, outage_of
+
+STORES = ("postgres", "redis", "nats")
+LEASE = 3.0
+LIMIT = 25.0  # seconds; before there was any check, the quickest store took 30
+QUEUE = "default"
+
+pytestmark = pytest.mark.timeout(120)
+
+
+@pytest.fixture(params=STORES)
+def hole(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[CutServer]:
+    """A server behind a proxy (`url`) and the same without it (`direct`)."""
+    with outage_of(request.param, tmp_path) as hole:
+        assert isinstance(hole, CutServer)
+        yield hole
+
+
+async def until(condition: Callable[[], Awaitable[bool]]) -> None:
+    deadline = asyncio.get_running_loop().time() + LIMIT
+    while not await condition():
+        assert asyncio.get_running_loop().time() < deadline, "it never came to this"
+        await asyncio.sleep(0.05)
+
+
+async def test_a_worker_goes_on_when_its_connections_fall_silent(hole: CutServer, caplog: pytest.LogCaptureFixture) -> None:
+    """I12: a job that comes by another way runs, one that was running keeps its lease, and the log tells of it."""
+    caplog.set_level(logging.INFO, "mita.store")
+    app, elsewhere = Mita(hole.url), Mita(hole.direct)
+    seen: list[str] = []
+    may_end = asyncio.Event()
+
+    async def noted(text: str) -> None:
+        seen.append(text)
+
+    note, note_elsewhere = app.task(name="note")(noted), elsewhere.task(name="note")(noted)
+
+    @app.task(name="last")
+    async def last() -> None:
+        await may_end.wait()
+
+    async with app, elsewhere:
+        long_one = await last.enqueue()
+        await note.enqueue("before")
+        worker = app.worker(lease=LEASE, grace=1, concurrency=4)
+        running = asyncio.ensure_future(worker.run())
+
+        async def is_seen(text: str) -> bool:
+            return text in seen
+
+        await until(lambda: is_seen("before"))
+        hole.black_hole()
+        await note_elsewhere.enqueue("after")
+        await until(lambda: is_seen("after"))
+        assert any("connecting again" in record.getMessage() for record in caplog.records)
+        may_end.set()
+
+        async def has_ended() -> bool:
+            record = await elsewhere.get(long_one.id)
+            return record is not None and (record.state, record.crashes) == ("succeeded", 0)
+
+        await until(has_ended)
+        worker.stop()
+        await running
+
+
+# ---------------------------------------------------------------- who waits to be notified
+
+
+@pytest.fixture
+async def stores(hole: CutServer) -> AsyncIterator[tuple[Store, Store]]:
+    """One behind the proxy that asks after half a second, and one beside it."""
+    behind = await Place(StoreURL.parse(hole.url)).new(LEASE / 6)
+    beside = await Place(StoreURL.parse(hole.direct)).new()
+    yield behind, beside
+    await behind.close()
+    await beside.close()
+
+
+async def test_a_sleeper_is_notified_after_its_connection_fell_silent(hole: CutServer, stores: tuple[Store, Store]) -> None:
+    behind, beside = stores
+    await behind.enqueue([NewJob(id=new_id(), task="t", queue=QUEUE, payload=b"\x90")])
+    await behind.claim([QUEUE], 1, 60_000, "w")
+    while await behind.wait([QUEUE], 0.5):  # what rang so far
+        pass
+    hole.black_hole()
+
+    async def is_notified() -> bool:
+        await beside.enqueue([NewJob(id=new_id(), task="t", queue=QUEUE, payload=b"\x90")])
+        return bool(await behind.wait([QUEUE], 1.0))
+
+    await until(is_notified)
+
+
+async def test_events_are_heard_after_the_connection_fell_silent(
+    hole: CutServer, stores: tuple[Store, Store], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mita.stores.redis.telling.SILENCE", LEASE / 6)
+    behind, beside = stores
+    ear = await behind.listen(None)
+    hole.black_hole()
+
+    async def is_heard() -> bool:
+        await beside.tell([Told(QUEUE, 1, b"")])
+        try:
+            async with asyncio.timeout(0.5):
+                heard = await ear.hear()
+        except TimeoutError:
+            return False
+        return heard is not None and bool(heard.told)
+
+    await until(is_heard)
+    await ear.close()
+
+
+# ---------------------------------------------------------------- a server that takes its time
+
+
+async def is_waited_for(behind: Store, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "mita.store")
+    [receipt] = await behind.enqueue([NewJob(id=new_id(), task="t", queue=QUEUE, payload=b"\x90")])
+    assert receipt.created
+    assert [record.getMessage() for record in caplog.records] == []
+
+
+@pytest.mark.parametrize("hole", ["postgres"], indirect=True)
+async def test_a_postgres_that_is_at_work_is_waited_for(
+    hole: CutServer, stores: tuple[Store, Store], caplog: pytest.LogCaptureFixture
+) -> None:
+    """It works for us, or waits for a lock: the connection is not dead."""
+    behind, beside = stores
+    assert isinstance(beside, PostgresStore)
+    async with await psycopg.AsyncConnection.connect(**beside._place.told) as other:
+        await other.execute(f'lock table "{beside._place.sql.namespace}"._job in access exclusive mode'.encode())
+        waiting = asyncio.ensure_future(is_waited_for(behind, caplog))
+        await asyncio.sleep(LEASE / 6 * 4)
+        assert not waiting.done()
+    await waiting
+
+
+@pytest.mark.parametrize("hole", ["redis"], indirect=True)
+async def test_a_redis_that_is_busy_is_waited_for(
+    hole: CutServer, stores: tuple[Store, Store], caplog: pytest.LogCaptureFixture
+) -> None:
+    behind, beside = stores
+    assert isinstance(beside, RedisStore)
+    busy = asyncio.ensure_future(beside._link.command("DEBUG", "SLEEP", LEASE / 6 * 4))
+    await asyncio.sleep(LEASE / 6 / 5)
+    await is_waited_for(behind, caplog)
+    await busy
