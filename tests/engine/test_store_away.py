@@ -66,12 +66,12 @@ async def test_a_worker_starts_as_soon_as_its_store_can_be_opened(tmp_path: Path
     tries = 0
     real = app._place.new
 
-    async def refuse_twice() -> object:
+    async def refuse_twice(silence: float) -> object:
         nonlocal tries
         tries += 1
         if tries <= 2:
             raise StoreError("not yet", transient=True)
-        return await real()
+        return await real(silence)
 
     monkeypatch.setattr(app._place, "new", refuse_twice)
 
