@@ -18,6 +18,7 @@ from mita.stores.shared.words import UNREACHED
 
 OLDEST = 140000
 ANSWER = 60.0  # seconds that the server may take over one call
+FIRST_ANSWER = 15.0  # over the first question on a new connection
 ANSWER_SLOWLY = 300.0  # where all jobs may have to be looked at
 Connection = AsyncConnection[tuple[Any, ...]]
 
@@ -121,7 +122,7 @@ async def connect(told: dict[str, Any], settings: dict[str, str]) -> Connection:
         clear_frames(error.__traceback__)  # the driver's hold the half-made connection, and with it an open socket
         raise
     try:
-        with answered_within(ANSWER, connection):
+        with answered_within(FIRST_ANSWER, connection):
             await _examine(connection, told, settings)
     except psycopg.Error as error:
         await connection.close()
