@@ -184,6 +184,21 @@ def test_types_that_look_the_same_when_they_are_stored_are_refused(kind: Any, sa
         taking(kind).prepare()
 
 
+class Cat(BaseModel):
+    name: str
+
+
+class Dog(BaseModel):
+    name: str
+
+
+def test_a_model_that_would_be_read_as_another_is_refused() -> None:
+    arguments = taking(Cat | Dog)
+    arguments.pack((Cat(name="Tom"),), {})
+    with pytest.raises(UsageError, match="parameter 'value': a Dog would be read as a Cat"):
+        arguments.pack((Dog(name="Rex"),), {})
+
+
 def test_an_argument_that_was_stored_wrong_is_refused_before_the_run() -> None:
     stored = taking(dict[str, Any]).pack(({"id": "x", "at": "2026-01-02T12:00:00Z", "file": "a"},), {})
     with pytest.raises(UsageError, match=r"stored arguments do not fit.*parameter 'value': id: Input should be"):

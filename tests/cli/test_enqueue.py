@@ -2,8 +2,12 @@
 
 from collections.abc import Callable
 from io import StringIO
+from pathlib import Path
 
 import pytest
+
+from mita import Mita
+from mita.cli.values import arguments
 
 from .conftest import Run
 
@@ -97,3 +101,15 @@ def test_what_does_not_fit_is_refused_and_nothing_is_stored(mita: Run, words: li
 def test_it_needs_to_know_whose_task_it_is(mita: Run) -> None:
     said = mita("enqueue", "greet", "Ada")
     assert (said.code, "--app MODULE:APP" in said.err) == (2, True)
+
+
+def test_a_word_for_a_path_is_a_path_even_if_it_reads_as_a_number() -> None:
+    app = Mita("memory://")
+
+    @app.task
+    def read(file: Path, lines: int, copy: Path | None = None) -> None: ...
+
+    by_position, by_name = arguments(read, ["2026", "3", "copy=null"], None)
+    assert (by_position, by_name) == (["2026", 3], {"copy": None})
+    payload = read.arguments.pack(tuple(by_position), by_name)
+    assert read.arguments.unpack(payload)[0] == (Path("2026"), 3, None)

@@ -3,6 +3,7 @@
 import argparse
 import re
 from datetime import datetime
+from pathlib import PurePath
 from types import NoneType
 from typing import Any, get_args
 
@@ -90,10 +91,14 @@ def _value(task: Task[Any, Any], name: str, word: str) -> Any:
 
 
 def _text_kinds(task: Task[Any, Any], name: str) -> tuple[type, ...]:
-    """For a parameter that takes text: `str`, and the type of None if it takes that too. Empty for others."""
+    """For a parameter that takes text or a path: `str`, and the type of None if it takes that too. Empty for others."""
     parameter = task.arguments.signature.parameters.get(name)
     if parameter is None or parameter.annotation is parameter.empty:
         return ()
     annotation = resolve(task.fn, parameter.annotation)
-    kinds = get_args(annotation) or (annotation,)
+    kinds = tuple(str if _is_path(kind) else kind for kind in get_args(annotation) or (annotation,))
     return kinds if str in kinds and set(kinds) <= {str, NoneType} else ()
+
+
+def _is_path(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, PurePath)

@@ -15,6 +15,7 @@ from mita.rules.names import check_name
 from mita.rules.show import as_datetime
 from mita.rules.when import moment
 from mita.tasks import Call
+from mita.tasks.hints import did_you_mean
 
 from .intake import template
 
@@ -47,7 +48,8 @@ def repeat_spec(call: Call[Any], pattern: Pattern, choices: Mapping[str, Any]) -
     known = RepeatChoices.__annotations__
     for name in choices:
         if name not in known:
-            raise UsageError(f"unknown option {name!r}: a repeat takes {', '.join(known)}; job options go on the call")
+            meant = did_you_mean(name, known) or ":"
+            raise UsageError(f"unknown option {name!r}{meant} a repeat takes {', '.join(known)}; job options go on the call")
     moments = {name: _moment(choices, name) for name in ("start_after", "end_before")}
     wanted = RepeatSpec(pattern=pattern, job=template(call), **{**choices, **moments})
     fire.check(wanted)

@@ -21,9 +21,11 @@ from mita.errors import UsageError
 
 from .annotations import STORABLE, parameter_type
 from .hints import unknown_argument
+from .models import is_model
 from .options import Choices
 from .results import Results
 from .signature import read
+from .standins import StandIn
 from .stored import UNSTORABLE, Reader, encode, encode_big, encode_fast, reader
 
 PAYLOAD_LIMIT = 256 * 1024
@@ -38,7 +40,7 @@ class Codec(Struct, frozen=True):
 
     `bind` is the Struct that takes what the caller passed. `decode` reads a payload as the Struct that the handler is called
     with, and `reader` does so where that fails at first. `names` are its fields, of which the first `by_position` are
-    passed by position.
+    passed by position. `ambiguous` names those that a value of another class than the caller's may be read for.
     """
 
     bind: Callable[..., Struct]
@@ -46,6 +48,7 @@ class Codec(Struct, frozen=True):
     reader: Reader
     names: tuple[str, ...]
     by_position: int
+    ambiguous: tuple[str, ...]
 
 
 class Arguments:
@@ -82,6 +85,8 @@ class Arguments:
             raise UsageError(f"task {self._task!r}: {_which(error)}") from error
         except UNSTORABLE as error:
             self._refuse_value(given, error)
+        if codec.ambiguous:
+            self._refuse_another_model(given, seen, codec.ambiguous)
         if len(payload) > limit:
             self._refuse_size(given, len(payload), limit)
         return payload, seen
@@ -107,9 +112,10 @@ class Arguments:
         parameters = list(self.signature.parameters.values())
         by_position = sum(parameter.kind is not Parameter.KEYWORD_ONLY for parameter in parameters)
         bind = _struct([_passed(parameter) for parameter in parameters], by_position)
-        seen = _struct([self._seen(parameter) for parameter in parameters], by_position)
-        read = reader(seen)
-        return Codec(bind, read.decode, read, self.parameters, by_position)
+        fields = [self._seen(parameter) for parameter in parameters]
+        read = reader(_struct(fields, by_position))
+        ambiguous = tuple(name for name, kind, *_ in fields if isinstance(kind, type) and issubclass(kind, StandIn))
+        return Codec(bind, read.decode, read, self.parameters, by_position, ambiguous)
 
     def _seen(self, parameter: Parameter) -> Any:
         """The field of one parameter as the handler sees it: with its type and its default."""
@@ -151,6 +157,16 @@ class Arguments:
                     f"({reason}); arguments are {STORABLE}"
                 ) from error
         raise UsageError(f"task {self._task!r}: the arguments cannot be stored ({error})") from error
+
+    def _refuse_another_model(self, given: Struct, seen: Struct, ambiguous: tuple[str, ...]) -> None:
+        """Of two models whose fields are alike, Pydantic may read one for the other."""
+        for name in ambiguous:
+            ours, theirs = type(getattr(given, name)), type(getattr(seen, name))
+            if ours is not theirs and is_model(ours) and is_model(theirs) and not issubclass(ours, theirs):
+                raise UsageError(
+                    f"task {self._task!r}: parameter {name!r}: a {ours.__qualname__} would be read as a "
+                    f"{theirs.__qualname__}, which fits it as well; give the models a field that tells them apart"
+                )
 
     def _refuse_size(self, given: Struct, size: int, limit: int) -> NoReturn:
         sizes = {name: len(encode(value)) for name, value in _given(given).items()}

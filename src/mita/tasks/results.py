@@ -30,7 +30,11 @@ class Results:
             packed = encode_fast(value)
         except UNSTORABLE:
             packed = self.pack_any(value)
-        if self._reader is not None and not (self._simple and isinstance(value, self._kind)):
+        if self._reader is None or (self._simple and isinstance(value, self._kind)):
+            return packed
+        try:
+            self._reader.decode(packed)
+        except (msgspec.MsgspecError, ValueError, RecursionError):  # or an integer beyond 64 bits
             self._check(value, packed, self._reader)
         return packed
 
