@@ -5,7 +5,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mita.rules.pace import MOST, SOON, Load, room, rotate, smooth
+from mita.rules.pace import MOST, MOST_BESIDE, SOON, Load, full_pools, room, room_beside, rotate, smooth
 
 SMALL = st.integers(0, 5000)
 LOADS = st.builds(
@@ -45,6 +45,18 @@ def test_what_needs_a_thread_waits_for_one() -> None:
     assert room(Load(100, 10, 0, rate=0, threads=8, on_threads=6)) == 2
     assert room(Load(100, 10, 0, rate=0, threads=8, on_threads=8)) == 0
     assert room(Load(100, 10, 0, rate=0, threads=0)) == 90, "no task needs one"
+
+
+def test_a_pool_is_full_when_all_its_places_are_taken() -> None:
+    assert full_pools(Load(100, 10, 0, rate=0, threads=8, on_threads=7)) == set()
+    assert full_pools(Load(100, 10, 0, rate=0, threads=8, on_threads=9)) == {"thread"}
+    assert full_pools(Load(100, 10, 0, rate=0, processes=2, in_processes=2)) == {"process"}
+    assert full_pools(Load(100, 10, 0, rate=0)) == set(), "no task needs one"
+
+
+@given(load=LOADS)
+def test_beside_a_full_pool_a_worker_claims_what_it_has_slots_for(load: Load) -> None:
+    assert 0 <= room_beside(load) <= max(0, min(load.slots - load.running - load.waiting, MOST_BESIDE))
 
 
 @given(rate=st.floats(0, 1e6), finished=st.integers(0, 10_000), seconds=st.floats(0.0001, 100))

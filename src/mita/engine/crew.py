@@ -86,9 +86,18 @@ class Crew:
     def idle(self) -> bool:
         return not self.held
 
-    def take(self, claims: list[Claim], deadline: float) -> None:
-        """Start these as slots allow; `deadline` is when their leases end on this machine's clock."""
+    def executors(self) -> set[str]:
+        """What the tasks of this worker run on."""
+        return {task.executor for task in self._tasks.values()}
+
+    def take(self, claims: list[Claim], deadline: float, *, beside: bool = False) -> int:
+        """Start these as slots allow; `deadline` is when their leases end on this machine's clock. `beside`: they were
+        claimed while a pool was full, so what has no place there goes back to the queue as if it had never been touched.
+        Returns how many did."""
         now, fresh = time.monotonic(), []
+        all_claims = len(claims)
+        if beside:
+            claims = self._with_a_place(claims)
         self._home.look_for_tracer()
         for claim in claims:
             task = self._tasks.get(claim.task)
@@ -101,6 +110,21 @@ class Crew:
         self._start_waiting()
         if self._leaving:  # these were on their way when we were asked to leave
             self.put_back()
+        return all_claims - len(claims)
+
+    def _with_a_place(self, claims: list[Claim]) -> list[Claim]:
+        """Those that can start now; the others are put back."""
+        load, kept = self.load(0.0), []
+        places = {"thread": load.threads - load.on_threads, "process": load.processes - load.in_processes}
+        for claim in claims:
+            task = self._tasks.get(claim.task)
+            if task is not None and task.executor in places:
+                places[task.executor] -= 1
+                if places[task.executor] < 0:
+                    self._put_down(claim, Interrupted(started=False))
+                    continue
+            kept.append(claim)
+        return kept
 
     def _meet(self, claim: Claim) -> None:
         """A job whose task is unknown here is left for others. It comes back every two seconds: one line per task."""

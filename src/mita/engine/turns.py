@@ -14,12 +14,13 @@ from mita.errors import Rejected, StoreError
 from mita.model.outcome import Busy, Settlement, Turn
 from mita.model.time import SECOND, Moment, Wait
 from mita.ports.store import ASKED, REPEATS, TOLD, Store
-from mita.rules.judge import Keep
+from mita.rules.judge import RELEASE, Keep
 from mita.rules.pace import MOST, room, rotate, smooth
 from mita.watch import Tell
 from mita.watch.notes import Ahead, Began, SentAway, Settled, Turned, settled
 
 from .crew import TOO_LONG, Crew
+from .full_pools import FullPools
 from .job_log import extras
 from .patience import Patience
 from .rejections import split
@@ -70,6 +71,8 @@ class Turns:
         self._patience = Patience("take turns")
         self.rate = 0.0
         self.ended: Counter[str] = Counter()  # runs by queue; read by the keeper's thread
+        self._full_pools = FullPools(self.news)
+        self._beside = False  # the claim under way was made while a pool was full
         self.leaving = False
         self.sending: list[Settlement] = []  # of the turn under way, or of the last one
         self.stale = 0
@@ -108,9 +111,20 @@ class Turns:
 
     def _limit(self, crew: Crew) -> int:
         self._measure(crew)
-        limit = room(crew.load(self.rate)) if self._hungry and not self.leaving else 0
+        limit = self._room(crew) if self._hungry and not self.leaving else 0
         if self._max_jobs is not None:
             limit = max(0, min(limit, self._max_jobs - crew.started - crew.waiting))
+        return limit
+
+    def _room(self, crew: Crew) -> int:
+        load = crew.load(self.rate)
+        limit = room(load)
+        self._beside = False
+        if limit:
+            self._full_pools.free()
+        elif load.threads or load.processes:
+            limit = self._full_pools.room(load, crew.executors())
+            self._beside = limit > 0
         return limit
 
     def _measure(self, crew: Crew) -> None:
@@ -143,7 +157,7 @@ class Turns:
         took = self._note_stale(crew, batch, turn)
         self._tell(Turned(time.monotonic() - sent, len(batch), len(turn.claims) if limit else None))
         if batch:
-            self.ended.update([settlement.claim.queue for settlement in batch])
+            self.ended.update([settlement.claim.queue for settlement in batch if settlement.verdict is not RELEASE])
             self._tell(settled(ahead, took))
         if turn.busy:
             report_busy(turn.busy)
@@ -151,8 +165,10 @@ class Turns:
         if limit:
             self._plan(turn)
         if turn.claims:
-            crew.take(turn.claims, sent + self._lease / SECOND)
+            put_back = crew.take(turn.claims, sent + self._lease / SECOND, beside=self._beside)
             self._tell_began(crew)
+            if self._beside:
+                self._full_pools.claimed(len(turn.claims) - put_back, put_back)
 
     async def _ask(self, batch: list[Settlement], limit: int) -> Turn:
         if not limit:

@@ -4,6 +4,7 @@ from msgspec import Struct
 
 SOON = 0.05  # seconds of work a worker may hold beyond what it runs
 MOST = 1000  # items in one call to a store
+MOST_BESIDE = 100  # jobs in one claim while the threads or the processes are full
 MEMORY = 0.2  # seconds over which the rate of finished runs is smoothed
 
 
@@ -30,6 +31,18 @@ def room(load: Load) -> int:
     if load.processes:
         free = min(free, load.processes - load.in_processes)
     return max(0, min(free + ahead - load.waiting, MOST))
+
+
+def full_pools(load: Load) -> frozenset[str]:
+    """The executors that have no free place: `thread`, `process`."""
+    threads = {"thread"} if load.threads and load.on_threads >= load.threads else set()
+    processes = {"process"} if load.processes and load.in_processes >= load.processes else set()
+    return frozenset(threads | processes)
+
+
+def room_beside(load: Load) -> int:
+    """How many jobs to claim while a pool is full. Some of them may need that pool and be put back, so it is not many."""
+    return max(0, min(load.slots - load.running - load.waiting, MOST_BESIDE))
 
 
 def smooth(rate: float, finished: int, seconds: float) -> float:

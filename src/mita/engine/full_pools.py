@@ -1,0 +1,55 @@
+"""Claiming while the threads or the processes are full, so that jobs which need neither do not wait for them (I9)."""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable
+
+from mita.rules.pace import Load, full_pools, room_beside
+
+STUCK = 0.05  # seconds without a free place, after which the others are looked for
+FIRST_PAUSE = 0.05  # seconds between two claims that brought only jobs for the full pool: twice as long each time,
+LONGEST_PAUSE = 1.0  # up to this
+
+
+class FullPools:
+    """Says how much to claim while a pool is full. What needs that pool is put back at once, for workers that have room. A
+    claim that brings nothing else makes the next one come later: workers with full threads must not hand the same jobs to
+    each other all the time. `again` is called when it is time to claim."""
+
+    def __init__(self, again: Callable[[], None]) -> None:
+        self._again = again
+        self._since: float | None = None
+        self._not_before = 0.0
+        self._pause = FIRST_PAUSE
+        self._timer: asyncio.TimerHandle | None = None
+
+    def free(self) -> None:
+        """There is a free place again."""
+        self._since = None
+
+    def room(self, load: Load, executors: Iterable[str]) -> int:
+        """How many jobs to claim now. `executors` are those of the tasks that this worker knows."""
+        pools = full_pools(load)
+        if not pools or not room_beside(load) or pools.issuperset(executors):
+            return 0
+        now = time.monotonic()
+        if self._since is None:
+            self._since = now
+        start = max(self._since + STUCK, self._not_before)
+        if now < start:
+            self._call_at(start - now)
+            return 0
+        return room_beside(load)
+
+    def claimed(self, started: int, put_back: int) -> None:
+        """What a claim of that many jobs came to."""
+        if started or not put_back:
+            self._pause = FIRST_PAUSE
+        if put_back:
+            self._not_before = time.monotonic() + self._pause
+            self._pause = min(self._pause * 2, LONGEST_PAUSE)
+
+    def _call_at(self, seconds: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = asyncio.get_running_loop().call_later(seconds, self._again)
