@@ -59,6 +59,11 @@ class Layout(Protocol):
         """The n-th case is the n-th repeat, worker, hold … that `others` has made. `ids` are jobs with a timeline."""
 
 
+def some(values: Sequence[Any], n: int, at: int) -> list[Any]:
+    """`n` of these values, other ones for each `at`: the daily run has not the time for all of them everywhere."""
+    return [values[(at * n + k) % len(values)] for k in range(min(n, len(values)))]
+
+
 def job(queue: str, **more: Any) -> NewJob:
     return NewJob(id=new_id(), task="send", queue=queue, payload=b"\x80", **more)
 

@@ -8,7 +8,7 @@ import psycopg
 
 from tests.stores.postgres.shared import server
 
-from .harness import Broken, Case
+from .harness import ROLES, Broken, Case, some
 
 DEEP = b"\x81" * 2000  # a map inside a map inside a map …
 VALUES: dict[str, tuple[Any, ...]] = {
@@ -40,11 +40,17 @@ class PostgresLayout:
     def _connect(self) -> psycopg.Connection[Any]:
         return psycopg.connect(server("pg18").url(), autocommit=True)
 
-    def _cases(self, table: str, name: str, leave: Sequence[str] = ("seq",)) -> list[Case]:
+    def _cases(self, table: str, name: str, turn: int, leave: Sequence[str] = ("seq",)) -> list[Case]:
         columns = "select column_name, data_type from information_schema.columns where table_schema = %s and table_name = %s"
         with self._connect() as connection:
             found = connection.execute(columns, (self._space, table)).fetchall()
-        return [Case(name, column, value) for column, kind in found if column not in leave for value in self._values(kind)]
+        many = 2 if self._chance is None else 10
+        return [
+            Case(name, column, value)
+            for at, (column, kind) in enumerate(found, turn)
+            if column not in leave
+            for value in some(self._values(kind), many, at)
+        ]
 
     def _values(self, kind: str) -> tuple[Any, ...]:
         if self._chance is None:
@@ -58,10 +64,10 @@ class PostgresLayout:
         return (*VALUES[kind], more[kind]) if kind in more else VALUES[kind]
 
     def job_cases(self, role: str) -> list[Case]:
-        return self._cases("_job", "job", ("seq", "state"))
+        return self._cases("_job", "job", ROLES.index(role), ("seq", "state"))
 
     def other_cases(self) -> list[Case]:
-        return [case for table, (name, _) in OTHERS.items() for case in self._cases(table, name)]
+        return [case for table, (name, _) in OTHERS.items() for case in self._cases(table, name, 0)]
 
     async def spoil(self, broken: Sequence[Broken]) -> list[Broken]:
         with self._connect() as connection:

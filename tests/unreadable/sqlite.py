@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from .harness import Broken, Case
+from .harness import ROLES, Broken, Case, some
 
 NOT_UTF8 = "cast(x'41ff42' as text)"
 VALUES: tuple[Any, ...] = (
@@ -57,15 +57,18 @@ class SqliteLayout:
 
     def job_cases(self, role: str) -> list[Case]:
         columns = [column for column in self._columns("_mita_job") if column not in ("seq", "state")]
-        return [Case("job", column, value) for column in columns for value in self._values()]
+        return self._cases("job", columns, ROLES.index(role))
+
+    def _cases(self, record: str, columns: Sequence[str], turn: int) -> list[Case]:
+        values = self._values()
+        many = 3 if self._chance is None else len(values)
+        return [Case(record, column, value) for at, column in enumerate(columns, turn) for value in some(values, many, at)]
 
     def other_cases(self) -> list[Case]:
         return [
-            Case(name, column, value)
+            case
             for table, name in OTHERS.items()
-            for column in self._columns(table)
-            if column != "seq"
-            for value in self._values()
+            for case in self._cases(name, [column for column in self._columns(table) if column != "seq"], 0)
         ]
 
     async def spoil(self, broken: Sequence[Broken]) -> list[Broken]:

@@ -12,9 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.stores.nats import servers as nats_servers
 from tests.stores.postgres import shared as postgres_servers
 
 from .harness import ROLES, Layout, alone, shake
+from .nats import NatsLayout
 from .postgres import PostgresLayout
 from .sqlite import SqliteLayout
 
@@ -33,7 +35,12 @@ def postgres(_: Path, __: int) -> tuple[str, Layout]:
     return url, PostgresLayout(url, SEED if SOAK else None)
 
 
-STORES: dict[str, Callable[[Path, int], tuple[str, Layout]]] = {"sqlite": sqlite, "postgres": postgres}
+def nats(_: Path, __: int) -> tuple[str, Layout]:
+    url = f"{nats_servers.shared().url}?namespace=lost_{nats_servers.fresh_namespace()}"
+    return url, NatsLayout(url, SEED if SOAK else None)
+
+
+STORES: dict[str, Callable[[Path, int], tuple[str, Layout]]] = {"sqlite": sqlite, "postgres": postgres, "nats": nats}
 
 
 @pytest.mark.timeout(600)

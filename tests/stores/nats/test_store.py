@@ -138,7 +138,7 @@ async def test_a_long_line_at_a_key_is_woken_from_its_head(store: NatsStore) -> 
     assert view.waiting == 1300
 
 
-async def test_what_is_not_ours_in_our_subjects_harms_nobody(store: NatsStore) -> None:
+async def test_what_is_not_ours_in_our_subjects_harms_no_job_and_is_shown(store: NatsStore) -> None:
     """I15"""
     id = await put(store)
     subjects = store._in.subjects
@@ -147,7 +147,9 @@ async def test_what_is_not_ours_in_our_subjects_harms_nobody(store: NatsStore) -
     await asyncio.sleep(0.1)
     assert await claimed_ids(store) == [id]
     assert [(view.ready, view.running) for view in await store.queues()] == [(0, 1)]
-    assert await store.find(["junk"]) == [None]
+    [junk] = await store.find(["junk"])
+    assert junk is not None and (junk.state, junk.queue) == (State.FAILED, QUEUE)
+    assert (await store.raw("junk") or {}).popitem()[1] == b"\xc1 not ours"
 
 
 async def test_a_line_that_was_removed_by_hand_comes_back(store: NatsStore, twin: NatsStore) -> None:

@@ -15,6 +15,7 @@ from .context import Context
 from .homes import Place, locate
 from .intake import open_lines
 from .portions import side_by_side
+from .reading import is_unreadable
 from .records import Record, noted
 from .tx import AboutToFire, Tx, transact
 
@@ -92,6 +93,8 @@ async def _amend(tx: Tx, id: str, change: Change) -> Answer:
     record = place.record
     if record is None:
         return Answer.UNKNOWN
+    if isinstance(change, Revive) and is_unreadable(record):
+        return Answer.UNREADABLE
     if record.state not in allowed(change):
         return Answer.TOO_LATE
     answer = await _apply(tx, place, record, change)

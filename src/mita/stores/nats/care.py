@@ -14,8 +14,9 @@ from . import indexes, schema, waiters
 from .context import Context, Line
 from .homes import ROLLUP, TTL, seconds
 from .messages import Out
+from .reading import read_record
 from .reads import Found
-from .records import Presence, Record, pack, read_record
+from .records import Presence, Record, pack
 from .removal import remove
 from .sweep import give_up
 from .tx import Tx, transact
@@ -108,7 +109,7 @@ async def _ended(context: Context, limit: int, most: int) -> list[tuple[Record, 
     start, looked_at, left = context.nothing_ended_before, 0, 1
     while left and (looked_at < LOOK_AT or (ended and looked_at < most + limit and looked_at + left > most)):
         homes, left = await context.reader.slice(context.subjects.homes(), start, LOOK_AT)
-        records = [(read_record(home.body), home) for home in homes]
+        records = [(read_record(home.body, home.subject), home) for home in homes]
         ended += [(record, home) for record, home in records if not record.gone and record.state in TERMINAL]
         await give_up(context, [record for record, _ in records])
         looked_at += len(homes)

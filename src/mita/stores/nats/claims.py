@@ -25,8 +25,8 @@ from .errors import NoAnswer
 from .homes import Place, about_to_fire, fenced, locate
 from .messages import Out
 from .portions import side_by_side
-from .pulls import Ticket, acknowledge
 from .records import Record, Ref, as_claim, noted, pack
+from .tickets import Ticket, acknowledge
 from .tx import Tx, transact
 
 log = logging.getLogger("mita.store")

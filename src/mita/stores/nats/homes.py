@@ -25,8 +25,9 @@ from mita.rules.states import TERMINAL
 from .clock import as_stamp
 from .context import Context
 from .messages import Out
+from .reading import read_record
 from .reads import Found
-from .records import Record, cut, pack, read_record
+from .records import Record, cut, pack
 from .subjects import Subjects, token
 
 LEAD: Wait = 300  # the server's timer is up to 250 ms late, so it is set so much earlier, and claims wait out the rest
@@ -66,7 +67,7 @@ def placed(subjects: Subjects, found: Iterable[Found]) -> Place:
         is_home = subjects.is_home(message.subject)
         if not is_home and not message.body:
             continue
-        record = read_record(message.body)
+        record = read_record(message.body, message.subject)
         if is_home:
             place.home, place.home_seq = message.subject, message.seq
             place.fires = record.fires if record.state is State.QUEUED else 0

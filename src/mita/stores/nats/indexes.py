@@ -10,17 +10,8 @@ from mita.model.time import Wait
 from mita.rules.states import TERMINAL
 
 from .homes import TTL, Place, locate, seconds
-from .records import (
-    KeyRecord,
-    QueueRecord,
-    Record,
-    Reservation,
-    Waiter,
-    pack,
-    read_key,
-    read_queue,
-    read_reservation,
-)
+from .reading import read_key, read_queue, read_record, read_reservation
+from .records import KeyRecord, QueueRecord, Record, Reservation, Waiter, pack
 from .tx import Tx
 
 
@@ -48,7 +39,7 @@ async def finish(tx: Tx, place: Place, state: State, keep: Wait, **changes: Any)
 
 async def queue_of(tx: Tx, queue: str) -> QueueRecord:
     body = await tx.body(tx.context.subjects.queue(queue))
-    return read_queue(body) if body else QueueRecord(queue)
+    return read_queue(body, tx.context.subjects.queue(queue)) if body else QueueRecord(queue)
 
 
 def put_queue(tx: Tx, record: QueueRecord) -> None:
@@ -56,8 +47,18 @@ def put_queue(tx: Tx, record: QueueRecord) -> None:
 
 
 async def key_of(tx: Tx, queue: str, key: str) -> KeyRecord:
-    body = await tx.body(tx.context.subjects.key(queue, key))
-    return read_key(body) if body else KeyRecord(queue, key)
+    there = tx.context.subjects.key(queue, key)
+    body = await tx.body(there)
+    return (read_key(body, there) or await _rebuilt(tx, queue, key)) if body else KeyRecord(queue, key)
+
+
+async def _rebuilt(tx: Tx, queue: str, key: str) -> KeyRecord:
+    """The record of a key that cannot be read, from the jobs that hold the key and those that wait for it."""
+    reader, subjects = tx.context.reader, tx.context.subjects
+    homes = [read_record(home.body, home.subject) for home in await reader.all(subjects.homes(queue))]
+    of_key = [record for record in homes if record.resource == key and not record.gone]
+    holders = tuple(record.id for record in of_key if record.state is State.RUNNING)
+    return KeyRecord(queue, key, holders, sum(record.state is State.BLOCKED for record in of_key))
 
 
 def put_key(tx: Tx, record: KeyRecord) -> None:
@@ -115,7 +116,7 @@ async def reservers(tx: Tx, records: Iterable[Record]) -> list[str]:
     """The ids that the reservations of these jobs' unique keys name, whatever became of them since."""
     keys = [(record.queue, record.unique) for record in records if record.unique is not None]
     bodies = [await tx.body(tx.context.subjects.unique(queue, key)) for queue, key in keys]
-    return [read_reservation(body).id for body in bodies if body]
+    return [held.id for body in bodies if body and (held := read_reservation(body)) is not None]
 
 
 async def reserved_for(tx: Tx, queue: str, key: str | None) -> str | None:

@@ -18,23 +18,14 @@ from mita.model.time import Moment, Wait
 from mita.ports.store import Memo
 
 from . import indexes
+from .aside import mend_queue
 from .batches import Batches
 from .context import Context
 from .homes import TTL, fenced, fitted, seconds
 from .messages import Out, size
+from .reading import is_guess, read_claimed, read_memo, read_queue, read_record
 from .reads import Found
-from .records import (
-    Claimed,
-    Record,
-    Ref,
-    SharedMemo,
-    as_claim,
-    pack,
-    read_claimed,
-    read_memo,
-    read_queue,
-    read_record,
-)
+from .records import Claimed, Record, Ref, SharedMemo, as_claim, pack
 from .removal import remove_left_tickets, remove_some_time
 from .settle import holds
 from .sweep import free_keys
@@ -92,7 +83,7 @@ async def _try_rewrite(
     for at in left:
         claim, edit = edits[at]
         message = found.get(homes[at])
-        record = read_record(message.body) if message is not None else None
+        record = read_record(message.body, message.subject) if message is not None else None
         if message is None or record is None or not _is_held(record, claim):
             continue
         if homes[at] in seen:  # twice in one call: the second is written upon the first
@@ -137,15 +128,16 @@ async def _overdue(context: Context) -> list[tuple[Record, Found]]:
     now = context.clock.now()
     overdue: dict[str, tuple[Record, Found]] = {}
     for listing in await context.reader.all(context.subjects.all("c")):
-        if listing.body and read_claimed(listing.body).until <= now:
+        claimed = read_claimed(listing.body) if listing.body else None
+        if listing.body and (claimed is None or claimed.until <= now):
             overdue |= {home.subject: (record, home) for record, home in await _look_through(context, listing, now)}
     return sorted(overdue.values(), key=lambda found: (found[0].lease_until or 0, found[0].age))
 
 
 async def _look_through(context: Context, listing: Found, now: Moment) -> list[tuple[Record, Found]]:
     """The overdue jobs of a listing. It is removed when none of its jobs runs any more, and else rewritten with the rest."""
-    homes = await context.reader.last(read_claimed(listing.body).homes)
-    running = [(record, home) for home in homes if (record := read_record(home.body)).state is State.RUNNING]
+    homes = await _named(context, listing)
+    running = [(record, home) for home in homes if (record := read_record(home.body, home.subject)).state is State.RUNNING]
     if not running:
         remove_some_time(context, listing.seq)
         return []
@@ -155,6 +147,14 @@ async def _look_through(context: Context, listing: Found, now: Moment) -> list[t
         await context.wire.store([Out(listing.subject, pack(left), fenced(listing.seq))])
     most = context.most  # one that has become too large for the server stays as it is until its max_payload is raised again
     return [(record, home) for record, home in running if (record.lease_until or 0) <= now and len(home.body) <= most]
+
+
+async def _named(context: Context, listing: Found) -> list[Found]:
+    """The homes that a listing names. One that cannot be read may have named any."""
+    claimed = read_claimed(listing.body)
+    if claimed is None:
+        return await context.reader.all(context.subjects.homes())
+    return await context.reader.last(claimed.homes)
 
 
 async def _inherit(
@@ -181,7 +181,9 @@ async def _inherit(
 async def _end_holds(context: Context) -> None:
     now = context.clock.now()
     for message in await context.reader.all(context.subjects.all("q")):
-        record = read_queue(message.body)
+        record = read_queue(message.body, message.subject)
+        if is_guess(record):
+            record = await mend_queue(context, record)
         if any(until <= now for until in record.holds.values()):
             await end_holds(context, record.name)
 

@@ -12,18 +12,8 @@ from mita.rules.matching import matches, shown_as
 
 from .context import Context
 from .homes import Place, locate
-from .records import (
-    Glance,
-    KeyRecord,
-    Record,
-    as_job,
-    read_glance,
-    read_key,
-    read_presence,
-    read_queue,
-    read_record,
-    timeline,
-)
+from .reading import read_glance, read_key, read_presence, read_queue, read_record
+from .records import Glance, KeyRecord, Record, as_job, timeline
 from .subjects import name
 from .tx import Tx
 
@@ -52,22 +42,23 @@ async def events(context: Context, id: str) -> list[Event]:
     return [] if record is None else timeline(record)
 
 
-async def standing(context: Context, queue: str | None, read: Callable[[bytes], R]) -> list[R]:
+async def standing(context: Context, queue: str | None, read: Callable[[bytes, str], R]) -> list[R]:
     """What is read of every job of a queue, or of all. Of a home and a ticket the one that comes later is true."""
     newest: dict[str, R] = {}
     async for found in context.reader.scan(context.subjects.jobs(queue)):
         for message in found:
             if message.body:
-                newest[message.subject.rsplit(".", 1)[1]] = read(message.body)
+                newest[message.subject.rsplit(".", 1)[1]] = read(message.body, message.subject)
     return [record for record in newest.values() if record.id]
 
 
 async def queue_names(context: Context) -> list[str]:
-    return sorted(read_queue(message.body).name for message in await context.reader.all(context.subjects.all("q")))
+    found = await context.reader.all(context.subjects.all("q"))
+    return sorted(read_queue(message.body, message.subject).name for message in found)
 
 
 async def queues(context: Context) -> list[QueueView]:
-    known = [read_queue(message.body) for message in await context.reader.all(context.subjects.all("q"))]
+    known = [read_queue(message.body, message.subject) for message in await context.reader.all(context.subjects.all("q"))]
     counts: dict[str, Tally[str]] = {record.name: Tally() for record in known}
     oldest: dict[str, Moment] = {}
     now = context.clock.now()
@@ -141,16 +132,17 @@ async def workers(context: Context) -> list[WorkerView]:
     now = context.clock.now()
     found = await context.reader.all(context.subjects.all("w"))
     present = [read_presence(message.body) for message in found if message.body]
-    return sorted((one.worker for one in present if one.until > now), key=lambda worker: worker.id)
+    return sorted((one.worker for one in present if one is not None and one.until > now), key=lambda worker: worker.id)
 
 
 async def resources(context: Context, queue: str | None, key: str | None) -> list[ResourceView]:
     now = context.clock.now()
     found = await context.reader.all(context.subjects.all("k"))
-    keys = {(one.queue, one.key): one for one in (read_key(message.body) for message in found if message.body)}
+    read = [read_key(message.body, message.subject) for message in found if message.body]
+    keys = {(one.queue, one.key): one for one in read if one is not None}
     holds: dict[tuple[str, str], Moment] = {}
     for message in await context.reader.all(context.subjects.all("q")):
-        record = read_queue(message.body)
+        record = read_queue(message.body, message.subject)
         holds |= {(record.name, name): until for name, until in record.holds.items() if until > now}
     places = [where for where in sorted({*keys, *holds}) if queue in (None, where[0]) and key in (None, where[1])]
     return [await _resource(context, keys.get(where, KeyRecord(*where)), holds.get(where)) for where in places]

@@ -4,26 +4,19 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
 
-from msgspec import Struct
-
+from mita.model.job import State
 from mita.model.time import Wait
 
+from .aside import set_aside
 from .context import Context, Line
 from .link import Hear
-from .records import Record, read_record
+from .reading import read_record
+from .tickets import Ticket
 from .wire import PATIENCE, Wire
 
 EMPTY = (b"404", b"408", b"000")  # nothing there, nothing came in time, and a connection that was lost
 ELECTION = 0.5  # seconds for which a line without a leader is asked again, before the claim goes on without it
 A_MOMENT = 0.005
-
-
-class Ticket(Struct, gc=False):
-    """A job in a worker's hands: not claimed yet, and given to another in a few seconds if nothing is done about it."""
-
-    reply: bytes
-    seq: int
-    record: Record
 
 
 async def pull(context: Context, lines: Sequence[Line], most: int, wait: Wait = 0) -> tuple[list[Ticket], int]:
@@ -35,6 +28,8 @@ async def pull(context: Context, lines: Sequence[Line], most: int, wait: Wait = 
     until = asyncio.get_running_loop().time() + ELECTION
     while True:
         hand = await _pull(context, lines, most, wait)
+        if hand.unreadable:
+            await set_aside(context, [ticket for ticket, _ in hand.unreadable], [body for _, body in hand.unreadable])
         context.leaderless.difference_update(lines)
         if not hand.leaderless:
             return hand.tickets, hand.delivered
@@ -70,22 +65,25 @@ class Hand:
 
     def __init__(self, wire: Wire, room: dict[bytes, int]) -> None:
         self.tickets: list[Ticket] = []
+        self.unreadable: list[tuple[Ticket, bytes]] = []
         self.delivered = 0
         self.leaderless: set[bytes] = set()
         self.full: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._wire = wire
         self._room = room
 
-    def deliver(self, _: bytes, reply: bytes, data: bytes, __: bytes | None) -> None:
+    def deliver(self, subject: bytes, reply: bytes, data: bytes, _: bytes | None) -> None:
         consumer, sequence = _origin(reply)
         self.delivered += 1
-        record = read_record(data) if data else None
-        if record is None:  # a job that was taken out of the line
+        record = read_record(data, subject.decode())
+        if record.gone:  # a job that was taken out of the line
             self._wire.say(reply, b"")
-        elif not record.gone:  # and what is not ours is not ours to remove
+        elif record.state is State.QUEUED:
             if sequence > self._wire.seen:
                 self._wire.seen = sequence
             self.tickets.append(Ticket(reply, sequence, record))
+        else:
+            self.unreadable.append((Ticket(reply, sequence, record), data))
         left = self._room.get(consumer, 0) - 1
         if left > 0:
             self._room[consumer] = left
@@ -113,13 +111,3 @@ def _origin(reply: bytes) -> tuple[bytes, int]:
     else:
         _, _, _, _, _, consumer, _, sequence, _ = reply.split(b".", 8)
     return consumer, int(sequence)
-
-
-def acknowledge(context: Context, tickets: list[Ticket]) -> None:
-    """Empty answers, sent with the next flush. One that is lost lets its ticket come again, to meet a home that is newer."""
-    context.wire.send(b"".join([b"PUB %b 0\r\n\r\n" % ticket.reply for ticket in tickets]))
-
-
-def give_back(context: Context, ticket: Ticket, wait_ns: int) -> None:
-    """Let it come again after a while."""
-    context.wire.say(ticket.reply, b'-NAK {"delay": %d}' % max(1, wait_ns))

@@ -1,17 +1,18 @@
 """What is written into messages: MessagePack by position, read and written here only."""
 
-from typing import Any
+from typing import Annotated, Any, TypeAlias
 
 import msgspec
 from msgspec import Struct
 
-from mita.model.job import Claim, Job, NewJob, State, WhenBusy
+from mita.model.job import Claim, Count, Job, Lasting, Limit, NewJob, Priority, State, Token, WhenBusy
 from mita.model.outcome import Event
-from mita.model.repeat import Repeat
-from mita.model.time import Moment, Wait
+from mita.model.time import Moment
 from mita.model.view import WorkerView
 from mita.rules.fitting import shorter
 from mita.rules.timeline import lengthened, told
+
+Sequence: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
 
 class Glance(Struct, array_like=True, gc=False):
@@ -21,7 +22,7 @@ class Glance(Struct, array_like=True, gc=False):
     task: str
     queue: str
     state: State
-    priority: int
+    priority: Priority
     due: Moment
 
 
@@ -38,35 +39,35 @@ class Record(Glance, array_like=True, gc=False):
     payload: bytes
     options: bytes = b""
     headers: bytes = b""
-    attempts: int = 0
-    reschedules: int = 0
-    busy: int = 0
-    interruptions: int = 0
-    crashes: int = 0
+    attempts: Count = 0
+    reschedules: Count = 0
+    busy: Count = 0
+    interruptions: Count = 0
+    crashes: Count = 0
     error: str | None = None
     result: bytes | None = None
     resource: str | None = None
-    limit: int = 1
+    limit: Limit = 1
     when_busy: WhenBusy = WhenBusy.WAIT
     unique: str | None = None
-    unique_for: Wait = 0
+    unique_for: Lasting = 0
     repeat: str | None = None
     fire_time: Moment | None = None
     progress: bytes | None = None
     stranded: Moment | None = None
-    token: int = 0
+    token: Token = 0
     worker: str | None = None
     started: Moment | None = None
     lease_until: Moment | None = None
     asked: str | None = None
     finished: Moment | None = None
     expires: Moment | None = None
-    age: int = 0
+    age: Sequence = 0
     asked_due: Moment = 0
-    asked_keep: Wait = 0
+    asked_keep: Lasting = 0
     events: tuple[Event, ...] = ()
     memos: dict[str, bytes] = {}
-    home: int = 0
+    home: Sequence = 0
     gone: bool = False
     fires: Moment = 0
 
@@ -138,32 +139,6 @@ class Ref(Struct, frozen=True, array_like=True, gc=False):
 
 
 pack = msgspec.msgpack.Encoder().encode
-_read_record = msgspec.msgpack.Decoder(Record).decode
-_read_glance = msgspec.msgpack.Decoder(Glance).decode
-read_queue = msgspec.msgpack.Decoder(QueueRecord).decode
-read_key = msgspec.msgpack.Decoder(KeyRecord).decode
-read_waiter = msgspec.msgpack.Decoder(Waiter).decode
-read_reservation = msgspec.msgpack.Decoder(Reservation).decode
-read_memo = msgspec.msgpack.Decoder(SharedMemo).decode
-read_presence = msgspec.msgpack.Decoder(Presence).decode
-read_lock = msgspec.msgpack.Decoder(LockHeld).decode
-read_claimed = msgspec.msgpack.Decoder(Claimed).decode
-read_repeat = msgspec.msgpack.Decoder(Repeat).decode
-
-
-def read_record(body: bytes) -> Record:
-    """What cannot be read was not written by us: it stands for a job that is gone, and is left where it is."""
-    try:
-        return _read_record(body)
-    except msgspec.MsgspecError:
-        return Record("", "", "", State.CANCELLED, 0, 0, 0, b"", gone=True)
-
-
-def read_glance(body: bytes) -> Glance:
-    try:
-        return _read_glance(body)
-    except msgspec.MsgspecError:
-        return Glance("", "", "", State.CANCELLED, 0, 0)
 
 
 _JOB_FIELDS = Job.__struct_fields__

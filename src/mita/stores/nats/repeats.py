@@ -8,14 +8,15 @@ from collections.abc import Iterator, Sequence
 from msgspec.structs import replace
 
 from mita.model.repeat import MOST_FIRED, DueRepeats, Firing, Repeat, RepeatState
-from mita.model.time import Wait
+from mita.model.time import DAY, Wait
 from mita.ports.store import REPEATS
 from mita.rules.spec import edited
 
 from .context import Context
 from .homes import TTL, seconds
 from .intake import admit, open_lines
-from .records import LockHeld, as_record, pack, read_lock, read_repeat
+from .reading import read_lock, read_repeat
+from .records import LockHeld, as_record, pack
 from .tx import Tx, transact
 
 OVER = {RepeatState.FINISHED, RepeatState.PARKED}
@@ -24,7 +25,7 @@ TOGETHER = MOST_FIRED  # jobs in one batch: with a unique key each is two messag
 
 async def _stored(tx: Tx, key: str) -> Repeat | None:
     body = await tx.body(tx.context.subjects.repeat(key))
-    return read_repeat(body) if body else None
+    return read_repeat(body, tx.context.subjects.repeat(key)) if body else None
 
 
 def _put(tx: Tx, repeat: Repeat) -> None:
@@ -71,7 +72,9 @@ async def switch(context: Context, keys: Sequence[str], source: RepeatState, tar
 
 async def everything(context: Context) -> list[Repeat]:
     found = await context.reader.all(context.subjects.all("e"))
-    return sorted((read_repeat(message.body) for message in found if message.body), key=lambda repeat: repeat.key)
+    return sorted(
+        (read_repeat(message.body, message.subject) for message in found if message.body), key=lambda repeat: repeat.key
+    )
 
 
 async def find(context: Context, keys: Sequence[str]) -> list[Repeat | None]:
@@ -153,7 +156,7 @@ async def lock(context: Context, name: str, holder: str, keep: Wait) -> bool:
         there = tx.context.subjects.lock(name)
         body = await tx.body(there)
         held = read_lock(body) if body else None
-        if held is not None and held.holder != holder and held.until > tx.now:
+        if held is not None and held.holder != holder and tx.now < held.until <= tx.now + DAY:
             return False
         tx.put(there, pack(LockHeld(holder, tx.now + keep)), TTL % seconds(keep))
         return True
@@ -165,7 +168,8 @@ async def unlock(context: Context, name: str, holder: str) -> None:
     async def act(tx: Tx) -> None:
         there = tx.context.subjects.lock(name)
         body = await tx.body(there)
-        if body and read_lock(body).holder == holder:
+        held = read_lock(body) if body else None
+        if held is not None and held.holder == holder:
             tx.remove(there)
             tx.rings.add(REPEATS)
 

@@ -160,3 +160,9 @@ async def restore_line(wire: Wire, subjects: Subjects, queue: str, priority: int
     found = await wire.api(f"CONSUMER.INFO.{subjects.stream}.{subjects.consumer(queue, priority)}")
     if found.get("error", {}).get("err_code") == NOT_FOUND:
         await ensure_line(wire, subjects, queue, priority)
+
+
+async def has_line(wire: Wire, subjects: Subjects, queue: str, priority: int) -> bool:
+    """Whether there is a consumer of this priority of a queue."""
+    found = await wire.api(f"CONSUMER.INFO.{subjects.stream}.{subjects.consumer(queue, priority)}")
+    return "error" not in found

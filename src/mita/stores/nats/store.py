@@ -29,7 +29,7 @@ from mita.rules.judge import RELEASE
 from mita.rules.names import check_namespace
 from mita.stores.shared import room as rooms
 
-from . import amend, care, intake, leases, looking, repeats, schema, settle, telling
+from . import amend, aside, care, intake, leases, looking, repeats, schema, settle, telling
 from .batches import Batches
 from .clock import ServerClock
 from .context import Context
@@ -249,7 +249,7 @@ class NatsStore:
         return await schema.ensure(self._wire, self._subjects, self._replicas)
 
     async def doctor(self) -> list[Finding]:
-        return await doctor(self._in, self._replicas)
+        return [*await doctor(self._in, self._replicas), await aside.doctor(self._in)]
 
     # ------------------------------------------------------------ waking
 

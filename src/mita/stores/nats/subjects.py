@@ -12,6 +12,7 @@ from hashlib import sha256
 
 _PLAIN = re.compile(r"[A-Za-z0-9_-]+")
 _ESCAPED = re.compile(r"=([0-9a-f]{2})")
+NAMELESS = "unreadable:"  # and the hash of its key: the name of a repeat whose key cannot be read
 CLASSES = "jbkqugewcml"
 
 
@@ -112,7 +113,8 @@ class Subjects:
         return f"{self.root}.g.{hashed(name)}"
 
     def repeat(self, key: str) -> str:
-        return f"{self.root}.e.{hashed(key)}"
+        """One whose key cannot be read goes by the hash of it."""
+        return f"{self.root}.e.{key.removeprefix(NAMELESS) if key.startswith(NAMELESS) else hashed(key)}"
 
     def lock(self, name: str) -> str:
         return f"{self.root}.l.{hashed(name)}"

@@ -21,9 +21,11 @@ from mita.rules.judge import Keep
 from . import indexes, waiters
 from .context import Context
 from .homes import Place, locate
+from .reading import read_claimed, read_key, read_record, read_waiter
 from .reads import Found
-from .records import KeyRecord, Record, noted, read_claimed, read_key, read_waiter
+from .records import KeyRecord, Record, noted
 from .removal import remove
+from .subjects import hashed, name
 from .tx import Tx, transact
 
 ABANDONED: Wait = 5 * MINUTE  # so long after its lease a running job that no listing names is given up
@@ -44,7 +46,7 @@ class Held(Struct, frozen=True):
 async def free_keys(context: Context) -> None:
     """Free the keys of jobs that do not run, and wake whoever waits for a key that is free."""
     found = [message for message in await context.reader.all(context.subjects.all("k")) if message.body]
-    keys = [Held(message.subject, message.seq, read_key(message.body)) for message in found]
+    keys = [Held(message.subject, message.seq, key) for message in found for key in await _keys(context, message)]
     doubtful = await _doubtful(context, keys)
     for held in keys:
         if held.key.waiting:
@@ -53,6 +55,16 @@ async def free_keys(context: Context) -> None:
         await context.catch_up()
         for held in doubtful:
             await transact(context, lambda tx, held=held: _free(tx, held))  # type: ignore[misc]
+
+
+async def _keys(context: Context, message: Found) -> list[KeyRecord]:
+    """The key of this record. The name of one that cannot be read is looked for among the jobs of its queue."""
+    if (key := read_key(message.body, message.subject)) is not None:
+        return [key]
+    queue, hash = message.subject.split(".")[-2:]
+    homes = await context.reader.all(context.subjects.homes(name(queue)))
+    keys = {read_record(home.body, home.subject).resource for home in homes}
+    return [await indexes.key_of(Tx(context), name(queue), key) for key in keys if key is not None and hashed(key) == hash]
 
 
 async def _doubtful(context: Context, keys: Sequence[Held]) -> list[Held]:
@@ -86,7 +98,7 @@ async def _count_line(tx: Tx, key: KeyRecord) -> int:
     """How many wait for a key. The places of others are removed, by their sequence: one that was written since is not. Of a
     very long line only the head is looked at."""
     line, whole = await waiters.messages_of(tx, key.queue, key.key)
-    ids = {message.subject: read_waiter(message.body).id for message in line if message.body}
+    ids = {message.subject: read_waiter(message.body, message.subject).id for message in line if message.body}
     places = dict(zip(ids, await tx.jobs(ids.values()), strict=True))
     stale = {subject for subject, place in places.items() if not _waits(place, key)}
     await remove(tx.context, [message.seq for message in line if message.subject in stale])
@@ -116,7 +128,8 @@ async def give_up(context: Context, records: Iterable[Record]) -> None:
 
 async def _listed(context: Context) -> set[str]:
     listings: list[Found] = await context.reader.all(context.subjects.all("c"))
-    return {home for listing in listings if listing.body for home in read_claimed(listing.body).homes}
+    read = [read_claimed(listing.body) for listing in listings if listing.body]
+    return {home for claimed in read if claimed is not None for home in claimed.homes}
 
 
 async def _fail(tx: Tx, seen: Record) -> None:

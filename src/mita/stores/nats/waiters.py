@@ -14,8 +14,9 @@ from mita.model.time import Moment
 
 from .homes import Place
 from .indexes import change, key_of, on_hold, put_queue, queue_of
+from .reading import read_waiter
 from .reads import Found, TooMany
-from .records import Waiter, read_waiter
+from .records import Waiter
 from .tx import Tx
 
 SOME = 20
@@ -28,7 +29,7 @@ async def line_of(tx: Tx, queue: str, key: str) -> list[Waiter]:
     found, exact = (tx.lines[line], True) if line in tx.lines else await messages_of(tx, queue, key)
     bodies = {message.subject: message.body for message in found}
     bodies.update(tx.puts(line.removesuffix("*.*")))
-    waiters = [read_waiter(body) for body in bodies.values() if body]
+    waiters = [read_waiter(body, subject) for subject, body in bodies.items() if body]
     waiters.sort(key=lambda one: (-one.priority, one.due, one.age) if exact else (-one.priority, 0, 0))
     return waiters
 

@@ -12,12 +12,15 @@ from mita.model.outcome import Busy, Turn
 from mita.model.time import SECOND, Moment, Wait
 
 from . import indexes, schema, waiters
+from .aside import mend_queue
 from .batches import Batches
 from .claims import take
 from .context import Context, Line
 from .homes import locate
-from .pulls import Ticket, give_back, pull
-from .records import QueueRecord, read_queue, read_record
+from .pulls import pull
+from .reading import is_guess, read_queue, read_record
+from .records import QueueRecord
+from .tickets import Ticket, give_back
 from .tx import Tx, transact
 
 SLICE = 250  # tickets in one pull
@@ -97,7 +100,8 @@ class Walk:
         asked = time.monotonic()
         subjects = [self._context.subjects.queue(queue) for queue in queues]
         found = {message.subject: message.body for message in await self._context.reader.last(subjects, fresh=False)}
-        records = [read_queue(found[subject]) for subject in subjects if found.get(subject)]
+        records = [read_queue(found[subject], subject) for subject in subjects if found.get(subject)]
+        records = [await mend_queue(self._context, record) if is_guess(record) else record for record in records]
         going = [record for record in records if record.paused is None]
         self._believed_until = asked + BELIEVED
         self._top = {record.name: (record.name, max(record.priorities)) for record in going if record.priorities}
@@ -224,7 +228,7 @@ class Walk:
             return now + SOON if believed[1] is not None and believed[1] <= now else believed[1]
         self._context.bell.changed.discard(queue)
         found, left = await self._context.reader.slice(self._context.subjects.homes(queue), 1, LOOK_AHEAD)
-        records = [read_record(message.body) for message in found]
+        records = [read_record(message.body, message.subject) for message in found]
         due = min((record.due for record in records if record.state is State.QUEUED), default=None)
         if left:
             due = now + SOON if due is None else min(due, now + SOON)
@@ -238,7 +242,7 @@ class Walk:
     async def _anything_ready(self, names: set[str], now: Moment) -> bool:
         for name in names:
             async for found in self._context.reader.scan(self._context.subjects.lines(name)):
-                ids = [read_record(message.body).id for message in found if message.body]
+                ids = [read_record(message.body, message.subject).id for message in found if message.body]
                 for place in (await locate(self._context, ids)).values():
                     record = place.record
                     if record is not None and record.state is State.QUEUED and record.due <= now:
