@@ -148,7 +148,8 @@ async def test_what_is_not_ours_in_our_subjects_harms_no_job_and_is_shown(store:
     assert await claimed_ids(store) == [id]
     assert [(view.ready, view.running) for view in await store.queues()] == [(0, 1)]
     [junk] = await store.find(["junk"])
-    assert junk is not None and (junk.state, junk.queue) == (State.FAILED, QUEUE)
+    assert junk is not None
+    assert (junk.state, junk.queue) == (State.FAILED, QUEUE)
     assert (await store.raw("junk") or {}).popitem()[1] == b"\xc1 not ours"
 
 
