@@ -25,7 +25,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="replace")
     screen = Screen(json="--json" in arguments and not is_child(arguments))
     try:
-        return _run(arguments, screen)
+        return _run(arguments, screen, is_process=argv is None)
     except BrokenPipeError:  # whoever read our answer has read enough
         _write_no_more()
         return Exit.OK
@@ -59,7 +59,9 @@ def grammar() -> Parser:
     return parser
 
 
-def _run(arguments: list[str], screen: Screen) -> int:
+def _run(arguments: list[str], screen: Screen, *, is_process: bool) -> int:
+    """`is_process`: the command is all that this process does."""
     options = read(grammar(), arguments)
+    options.is_process = is_process
     code: int = options.run(options, screen)
     return code

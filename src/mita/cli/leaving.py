@@ -3,7 +3,9 @@
 import asyncio
 import logging
 import os
+import sys
 import threading
+import time
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NoReturn
@@ -26,6 +28,24 @@ def run_and_leave(work: Coroutine[Any, Any, Exit], loop_factory: Callable[[], as
             log.warning("leaving although %s", left)
             end_process(code)
     return code
+
+
+def end_within(seconds: float, code: Exit) -> None:
+    """Python waits at its end for exit hooks, and for threads and process pools that a handler started, however long they
+    take. What still runs when the time is over is named and ended."""
+    threading.Thread(target=_end_after, args=(seconds, code), name="mita-end", daemon=True).start()
+
+
+def _end_after(seconds: float, code: Exit) -> None:
+    time.sleep(seconds)
+    pools: Any = sys.modules.get("multiprocessing.process")  # None: no handler has used it
+    children = pools.active_children() if pools is not None else []
+    threads = [one.name for one in threading.enumerate() if not one.daemon and one is not threading.main_thread()]
+    left = [f"thread {name}" for name in threads] + [f"process {child.pid} ({child.name})" for child in children]
+    log.warning("ending what a handler left behind, which still runs: %s", ", ".join(left) or "something of its own")
+    for child in children:
+        child.kill()
+    end_process(code)
 
 
 def end_process(code: Exit) -> NoReturn:

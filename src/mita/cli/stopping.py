@@ -66,6 +66,12 @@ class Stopper:
         self._thread = threading.Thread(target=self._watch, name="mita-stopper", daemon=True)
         self._thread.start()
 
+    @property
+    def left(self) -> float:
+        """How many seconds the process has until it must have ended. One that was not told to stop has as long as if it were
+        told now."""
+        return self._grace + MARGIN if self._end == math.inf else max(self._end - time.monotonic(), LOOP_ANSWER)
+
     def __exit__(self, *_: object) -> None:
         if self._attached:
             self._forget()

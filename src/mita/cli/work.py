@@ -15,7 +15,7 @@ from mita.settings import Address
 from .collector import spare_collector
 from .desk import placed, shown
 from .exits import Exit, kind
-from .leaving import run_and_leave
+from .leaving import end_within, run_and_leave
 from .logs import LEVELS, write_logs
 from .parser import Commands, app_of_environment
 from .screen import Report, Screen, listed
@@ -98,6 +98,8 @@ def work(options: argparse.Namespace, screen: Screen) -> int:
     else:
         with Stopper(options.grace, options.lifeline) as stopper:
             code = run_and_leave(serve(options, stopper), _fast_loop())
+        if options.is_process:
+            end_within(stopper.left, code)
     return code if options.lifeline is not None else screen.show(_report(code))
 
 

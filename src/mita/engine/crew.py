@@ -1,12 +1,10 @@
 """Who is running what: starts claims as slots are free, and turns each ending into a settlement."""
 
-import asyncio
 import logging
 import random
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any
 
 from msgspec.structs import replace
@@ -21,14 +19,14 @@ from mita.rules.pace import Load
 from mita.tasks import Task
 from mita.watch.notes import Begun
 
+from . import left_behind
 from .execution import Execution, Home, Stop
-from .job_log import extras, report, report_success
+from .job_log import extras, report, report_overrun, report_success
 from .processes import Processes, ProcessPlan
-from .run import run_async, stopped
+from .run import run_async, task_maker
 from .threads import Threads
 
 log = logging.getLogger("mita.worker")
-
 
 TOO_LONG = 1.0  # seconds that a claimed job may wait here for a slot before others get it back
 
@@ -203,15 +201,7 @@ class Crew:
         if execution.settled or execution.stop is not None:
             return
         execution.halt(Stop.TIMED_OUT)
-        claim = execution.claim
-        log.warning(
-            "job %s of %s ran past its time-out of %g s; its thread cannot be stopped, so the job keeps its slot and its "
-            "resource key until the handler ends (job.cancelled tells it)",
-            claim.id,
-            claim.task,
-            timeout,
-            extra=extras(claim, "timed out", timeout),
-        )
+        report_overrun(execution.claim, timeout)
 
     def _end(self, execution: Execution, ending: Ending) -> None:
         execution.settled = True
@@ -295,42 +285,33 @@ class Crew:
             execution.halt(Stop.SHUTDOWN)
             if execution.handler is None:
                 if execution.started and execution.stop is Stop.SHUTDOWN:
-                    log.warning(
-                        "job %s of %s is put back; its handler cannot be stopped, and runs on until this process ends",
-                        execution.claim.id,
-                        execution.claim.task,
-                        extra=extras(execution.claim, "abandoned", time.monotonic() - execution.since),
+                    left_behind.warn(
+                        execution, "is put back; its handler cannot be stopped, and runs on until this process ends"
                     )
-                self._end(execution, self._left(execution))
+                self._end(execution, left_behind.ending(execution))
 
     def abandon(self) -> None:
         """Those that go on although they were cancelled are put back all the same."""
         for execution in list(self.held):
-            claim = execution.claim
-            text = "job %s of %s goes on although it was cancelled: it is put back, and its handler left to itself"
-            log.warning(text, claim.id, claim.task, extra=extras(claim, "abandoned", time.monotonic() - execution.since))
-            self._end(execution, self._left(execution))
-
-    @staticmethod
-    def _left(execution: Execution) -> Ending:
-        """How a run ended that this worker leaves behind."""
-        return stopped(execution) if execution.stop is Stop.TIMED_OUT else Interrupted(started=True)
+            left_behind.warn(execution, "goes on although it was cancelled: it is put back, and its handler left to itself")
+            self._end(execution, left_behind.ending(execution))
 
     def running(self) -> list[str]:
         """What runs now, for people. Called on another thread: it only reads."""
-        now = time.monotonic()
-        return [
-            f"job {one.claim.id} of {one.claim.task} ({now - one.since:.0f} s)" for one in list(self.held) if one.started
-        ]
+        return left_behind.described(self.held)
+
+    def on_threads(self) -> list[str]:
+        """What runs on threads, for people."""
+        return left_behind.described_on_threads(self._threads.running)
 
     def unsettled(self) -> list[Settlement]:
         """What a worker puts down that can wait for nothing more. Called on another thread: it only reads."""
-        held = [
-            Settlement(one.claim, judge(one.claim, self._left(one), options_of(one.claim.options).retry, self._keep, 0.5))
-            for one in list(self.held)
-            if one.stop is not Stop.LOST
-        ]
-        return [*self.done, *held]
+        return [*self.done, *left_behind.settlements(self.held, self._keep)]
+
+    def kill_processes(self) -> None:
+        """From any thread: a job that ran in a process may be put back only when that is gone."""
+        if self._processes is not None:
+            self._processes.kill()
 
     async def prepare(self) -> None:
         """What must work before a job is claimed."""
@@ -341,9 +322,3 @@ class Crew:
         self._threads.close()
         if self._processes is not None:
             await self._processes.close()
-
-
-def task_maker(loop: asyncio.AbstractEventLoop) -> Callable[..., asyncio.Task[None]]:
-    """What `loop.create_task` comes to where nobody has set a factory, without what it does around that: a third of the
-    price of a task."""
-    return loop.create_task if loop.get_task_factory() is not None else partial(asyncio.Task, loop=loop)

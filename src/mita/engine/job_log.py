@@ -25,6 +25,15 @@ def report_success(claim: Claim, level: int, seconds: float) -> None:
     )
 
 
+def report_overrun(claim: Claim, timeout: float) -> None:
+    """A handler on a thread goes on after its time-out."""
+    text = (
+        "job %s of %s ran past its time-out of %g s; its thread cannot be stopped, so the job keeps its slot and its "
+        "resource key until the handler ends (job.cancelled tells it)"
+    )
+    log.warning(text, claim.id, claim.task, timeout, extra=extras(claim, "timed out", timeout))
+
+
 def report(claim: Claim, verdict: Verdict, seconds: float, execution: Execution | None = None) -> None:
     """One line for each ending that is worth one. A failure comes with its traceback, unless its task is secret; that of a
     handler process is only there as text."""

@@ -133,6 +133,11 @@ class Processes:
         else:
             self._all.discard(child)
 
+    def kill(self) -> None:
+        """At once, from any thread: the worker's process is about to end."""
+        for child in list(self._all):
+            child.kill()
+
     async def close(self) -> None:
         """No process outlives its worker."""
         async with asyncio.TaskGroup() as group:

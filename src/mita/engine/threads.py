@@ -27,6 +27,7 @@ class Threads:
         self._knocked = False
         self._started = 0
         self.busy = 0  # given out and not come back
+        self.running: dict[str, Execution] = {}  # by the name of its thread
 
     def give(self, execution: Execution) -> None:
         self.busy += 1
@@ -40,9 +41,11 @@ class Threads:
             self._todo.put(None)
 
     def _work(self) -> None:
-        context = contextvars.copy_context()
+        context, name = contextvars.copy_context(), threading.current_thread().name
         while (execution := self._todo.get()) is not None:
+            self.running[name] = execution
             ending = context.copy().run(run_sync, execution)
+            del self.running[name]
             self._endings.append((execution, ending))
             if not self._knocked:  # one knock at the loop for all that end before it answers
                 self._knocked = True

@@ -85,6 +85,7 @@ class Worker:
         store has taken it. The process is to end after this: the handlers still run."""
         if not self._assembled:
             return True
+        self._crew.kill_processes()
         return self._keeper.settle([*self._turns.sending, *self._crew.unsettled()], seconds)
 
     def run_sync(self) -> None:
@@ -174,7 +175,11 @@ class Worker:
         for result in results:
             if isinstance(result, Exception):
                 raise result
-        log.info("worker %s is gone", self.name)
+        if left := self._crew.on_threads():
+            text = "worker %s is gone; what still runs was put back, cannot be stopped, and ends with this process: %s"
+            log.warning(text, self.name, "; ".join(left))
+        else:
+            log.info("worker %s is gone", self.name)
 
     def _helpers(self, store: Store) -> list[Coroutine[Any, Any, None]]:
         sweep_every = min(LONGEST_SWEEP, self._settings.lease / 2)

@@ -1,0 +1,45 @@
+"""Runs that a worker leaves behind when its time is over: what becomes of their jobs, and what people are told."""
+
+import logging
+import time
+from collections.abc import Collection, Mapping
+
+from mita.model.outcome import Ending, Interrupted, Settlement
+from mita.rules.judge import Keep, judge
+from mita.rules.options import options_of
+
+from .execution import Execution, Stop
+from .job_log import extras
+from .run import stopped
+
+log = logging.getLogger("mita.worker")
+
+
+def ending(execution: Execution) -> Ending:
+    """How such a run ended."""
+    return stopped(execution) if execution.stop is Stop.TIMED_OUT else Interrupted(started=True)
+
+
+def settlements(held: Collection[Execution], keep: Keep) -> list[Settlement]:
+    """What is put down of them, by a thread that only reads."""
+    return [
+        Settlement(one.claim, judge(one.claim, ending(one), options_of(one.claim.options).retry, keep, 0.5))
+        for one in list(held)
+        if one.stop is not Stop.LOST
+    ]
+
+
+def warn(execution: Execution, what: str) -> None:
+    claim = execution.claim
+    extra = extras(claim, "abandoned", time.monotonic() - execution.since)
+    log.warning("job %s of %s %s", claim.id, claim.task, what, extra=extra)
+
+
+def described(held: Collection[Execution]) -> list[str]:
+    now = time.monotonic()
+    return [f"job {one.claim.id} of {one.claim.task} ({now - one.since:.0f} s)" for one in list(held) if one.started]
+
+
+def described_on_threads(running: Mapping[str, Execution]) -> list[str]:
+    runs = sorted(running.items())
+    return [f"job {one.claim.id} of {one.claim.task} on thread {name}" for name, one in runs]
