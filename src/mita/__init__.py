@@ -9,7 +9,7 @@ from mita.client.repeats import Repeats
 from mita.client.within import Within as TransactionalSender
 from mita.engine.alone import LoneScheduler as Scheduler
 from mita.engine.worker import Worker
-from mita.errors import JobCancelled, JobFailed, LeaseLost, MitaError, Rejected, StoreError, UsageError
+from mita.errors import JobCancelled, JobFailed, LeaseLost, MitaError, Rejected, StoreAway, StoreError, UsageError
 from mita.model.event import JobEvent
 from mita.model.event import Kind as EventKind
 from mita.model.job import WhenBusy
@@ -82,6 +82,7 @@ __all__ = [
     "Retry",
     "Scheduler",
     "ShowProgress",
+    "StoreAway",
     "StoreError",
     "StoreURL",
     "SyncEvents",

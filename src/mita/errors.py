@@ -10,7 +10,8 @@ MitaError
     LeaseLost       this run no longer owns its job; whatever it does now is refused
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
 
 from mita.printable import printable
 
@@ -68,3 +69,9 @@ class JobCancelled(MitaError):
 
 class LeaseLost(MitaError):
     """The lease on this job ran out while it was running: another worker may have it now."""
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """For the message about a word that is not known: the one that was probably meant, or nothing."""
+    near = get_close_matches(word, list(known), 1)
+    return f", did you mean {near[0]!r}?" if near else ""

@@ -87,6 +87,19 @@ def test_full_jitter_spreads_evenly() -> None:
     assert max(abs((i + 1) / n - x) for i, x in enumerate(crowded)) > 1.63 / n**0.5, "the test can tell"
 
 
+@pytest.mark.parametrize(
+    ("args", "parts", "says"),
+    [
+        ((5,), {}, r"Retry\(5,\): give each part by name, Retry\(max_retries="),
+        ((), {"max_retry": 5}, r"no part 'max_retry', did you mean 'max_retries'\?"),
+        ((), {"forever": True}, r"no part 'forever'\. It takes max_retries, base, cap"),
+    ],
+)
+def test_parts_are_given_by_their_names(args: tuple[Any, ...], parts: dict[str, Any], says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        Retry(*args, **parts)
+
+
 def test_a_huge_number_of_tries_is_still_a_number() -> None:
     for jitter in get_args(Jitter):
         assert 0 <= backoff(Retry(base=1e-9, cap=30, jitter=jitter), 10**18, 1.0) <= 30_000

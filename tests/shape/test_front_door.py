@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 import mita
+from mita import errors
 from mita.ports.clock import Clock
 from mita.ports.store import Store
 
@@ -59,6 +60,7 @@ PROMISED = [
     "Retry",
     "Scheduler",
     "ShowProgress",
+    "StoreAway",
     "StoreError",
     "StoreURL",
     "SyncEvents",
@@ -82,6 +84,13 @@ INNER = {"Call.options", "ListenerThread.put", "TransactionalSender.within"}
 def test_the_front_door_is_a_list() -> None:
     assert sorted(mita.__all__) == PROMISED
     assert all(hasattr(mita, name) for name in PROMISED)
+
+
+def test_every_error_that_mita_raises_can_be_named() -> None:
+    raised = {
+        name for name, found in vars(errors).items() if isinstance(found, type) and issubclass(found, errors.MitaError)
+    }
+    assert raised <= set(PROMISED)
 
 
 def test_every_error_is_a_mita_error() -> None:

@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from typing import Any, NoReturn
 
-from mita.errors import UsageError
-from mita.tasks.hints import did_you_mean
+from mita.errors import UsageError, did_you_mean
 
 from .exits import EXIT_CODES
 from .screen import Screen

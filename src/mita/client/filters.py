@@ -3,13 +3,12 @@
 import re
 from typing import Any, TypedDict
 
-from mita.errors import UsageError
+from mita.errors import UsageError, did_you_mean
 from mita.model.job import State
 from mita.model.record import Shown
 from mita.model.view import JobFilter
 from mita.rules.names import check_key, check_name
 from mita.rules.pace import MOST
-from mita.tasks.hints import did_you_mean
 
 FILTERS = ("queue", "task", "state", "resource", "unique", "repeat", "error")
 _CHECKS = {"queue": check_name, "task": check_name, "resource": check_key, "unique": check_key, "repeat": check_key}
@@ -33,7 +32,8 @@ def job_filter(state: Shown | str | None = None, **given: Any) -> JobFilter:
     its field: an empty page would say that there is no such job, and the filter was at fault."""
     for name in given:
         if name not in FILTERS:
-            raise UsageError(f"unknown filter {name!r}{did_you_mean(name, FILTERS)} The filters are {', '.join(FILTERS)}")
+            meant = did_you_mean(name, FILTERS) or "."
+            raise UsageError(f"unknown filter {name!r}{meant} The filters are {', '.join(FILTERS)}")
     fields: dict[str, Any] = {name: given.get(name) for name in FILTERS if name != "state"}
     for name, check in _CHECKS.items():
         if fields[name] is not None:

@@ -5,7 +5,7 @@ from datetime import datetime
 from hashlib import sha256
 from typing import Any, Literal, TypedDict
 
-from mita.errors import UsageError
+from mita.errors import UsageError, did_you_mean
 from mita.model.pattern import All, Cron, Every, JobTemplate, Pattern, RepeatSpec
 from mita.model.record import RepeatRecord
 from mita.model.repeat import Repeat, RepeatState
@@ -15,7 +15,6 @@ from mita.rules.names import check_name
 from mita.rules.show import as_datetime
 from mita.rules.when import moment
 from mita.tasks import Call
-from mita.tasks.hints import did_you_mean
 
 from .intake import template
 

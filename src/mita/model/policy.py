@@ -1,12 +1,12 @@
 """How failures are tried again, and the other settings that travel with a job."""
 
 from collections.abc import Callable
-from typing import Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Struct, StructMeta, UnsetType
 from msgspec.structs import force_setattr
 
-from mita.errors import UsageError
+from mita.errors import UsageError, did_you_mean
 
 from .time import LONGEST, SECOND
 
@@ -16,7 +16,23 @@ MAX_RETRIES_LIMIT = 1000
 Jitter: TypeAlias = Literal["full", "none", "equal", "decorrelated"]  # how chance spreads the waits between retries
 
 
-class Retry(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class _Named(StructMeta):
+    """A class whose parts are given by name: wrong names, and values without one, are answered with the right names."""
+
+    if not TYPE_CHECKING:  # a type checker knows the names, and says so by itself
+
+        def __call__(self, *args: Any, **parts: Any) -> Any:
+            known = self.__struct_fields__
+            if args:
+                raise UsageError(f"{self.__name__}{args!r}: give each part by name, {self.__name__}({known[0]}=…, …)")
+            for name in parts:
+                if name not in known:
+                    meant = did_you_mean(name, known) or "."
+                    raise UsageError(f"{self.__name__} has no part {name!r}{meant} It takes {', '.join(known)}")
+            return super().__call__(**parts)
+
+
+class Retry(Struct, metaclass=_Named, frozen=True, kw_only=True, omit_defaults=True):
     """A retry budget and the waits within it, in seconds.
 
     Before retry *n* the wait is drawn from 0 to `min(base · 2^(n-1), cap)` (full jitter). `waits` gives them one by one

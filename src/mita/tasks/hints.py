@@ -1,10 +1,9 @@
 """Answers to what people write who know another queue, or who mistyped a name."""
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 from typing import NoReturn
 
-from mita.errors import UsageError
+from mita.errors import UsageError, did_you_mean
 
 _WHEN = "say when with .at(<an aware datetime>) or .after(<seconds>) before .enqueue(…)"
 _RETRIES = "give retry=Retry(max_retries=…)"
@@ -70,8 +69,3 @@ def no_method(task: str, method: str) -> NoReturn:
     if hint := METHODS.get(method):
         raise NoSuchMethod(f"a task has no {method}(): write {hint.format(task)}", name=method)
     raise AttributeError(f"a task has no attribute {method!r}", name=method)
-
-
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    near = get_close_matches(word, list(known), 1)
-    return f", did you mean {near[0]!r}?" if near else ""
