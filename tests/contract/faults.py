@@ -8,11 +8,11 @@ from msgspec.structs import replace
 
 from mita.errors import Rejected
 from mita.model.job import Claim, Job, State
-from mita.model.outcome import Counter, Delete, Event, Settlement, Turn, Verdict
+from mita.model.outcome import Answer, Counter, Delete, Event, Move, Settlement, Turn, Verdict
 from mita.model.repeat import Firing
 from mita.model.time import HOUR, Moment, Wait, When
 from mita.ports.ear import Ear
-from mita.ports.store import Memo
+from mita.ports.store import ASKED, Memo
 from mita.rules.states import allowed
 from mita.stores.memory import amending, care, claims, intake, keys, memos, repeats, settling
 from mita.stores.memory.bell import Bell
@@ -254,6 +254,16 @@ def ring_for_nobody(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(waking, "ENOUGH", 0.2)
 
 
+def ring_for_every_ask(patch: pytest.MonkeyPatch) -> None:
+    whole = amending._ask_to_move
+
+    def ask_to_move(act: Act, record: Record, change: Move) -> Answer:
+        act.rings.add(ASKED)
+        return whole(act, record, change)
+
+    patch.setattr(amending, "_ask_to_move", ask_to_move)
+
+
 def reject_the_whole_batch(patch: pytest.MonkeyPatch) -> None:
     whole = settling.settle_all
 
@@ -379,6 +389,11 @@ IN_MEMORY = [
     ),
     Fault("an ear for every queue", hear_every_queue, ("test_who_listens_to_one_queue_hears_of_no_other",)),
     Fault("an ear that stays open", stay_open, ("test_it_is_known_to_what_somebody_listens",)),
+    Fault(
+        "a reschedule that wakes every heartbeat",
+        ring_for_every_ask,
+        ("test_a_reschedule_of_a_running_job_wakes_no_heartbeat",),
+    ),
     Fault("a bell that does not ring", ring_for_nobody, ("test_what_rang_before_the_wait_is_not_lost",)),
 ]
 

@@ -1,6 +1,7 @@
 """What a run tells of itself while it runs, and what the next one finds."""
 
 import asyncio
+import threading
 from typing import Any
 
 import pytest
@@ -141,3 +142,26 @@ async def test_progress_of_a_long_step_reaches_its_readers(app: Mita) -> None:
 
         await until(shown)
         seen.set()
+
+
+async def test_a_handler_on_a_thread_that_is_interrupted_keeps_its_last_progress(app: Mita) -> None:
+    reported, gate = threading.Event(), threading.Event()
+
+    @app.task
+    def crawl(job: Job) -> float | None:
+        if job.checkpoint is not None:
+            return job.checkpoint.done
+        for page in range(1, 21):
+            job.progress_sync(page, 20)
+        reported.set()
+        gate.wait(60)
+        return None
+
+    try:
+        handle = await crawl.enqueue()
+        async with working(app, grace=0):
+            assert await asyncio.to_thread(reported.wait, 20)
+        async with working(app):
+            assert await handle.result(timeout=20) == 20
+    finally:
+        gate.set()

@@ -21,6 +21,7 @@ from mita.watch.notes import Begun
 
 from . import left_behind
 from .execution import Execution, Home, Stop
+from .full_pools import with_a_place
 from .job_log import extras, report, report_overrun, report_success
 from .processes import Processes, ProcessPlan
 from .run import run_async, task_maker
@@ -48,6 +49,7 @@ class Crew:
     ) -> None:
         self._tasks, self._keep, self._slots, self._news = tasks, keep, slots, news
         self._home = Home(store, keep, lease)
+        self.was_completed = self._home.was_completed
         self._loop = self._home.loop
         self._make_task = task_maker(self._loop)
         self._threads = Threads(threads, self._thread_done)
@@ -95,7 +97,9 @@ class Crew:
         now, fresh = time.monotonic(), []
         all_claims = len(claims)
         if beside:
-            claims = self._with_a_place(claims)
+            claims, others = with_a_place(claims, self._tasks, self.load(0.0))
+            for claim in others:
+                self._put_down(claim, Interrupted(started=False))
         self._home.look_for_tracer()
         for claim in claims:
             task = self._tasks.get(claim.task)
@@ -109,20 +113,6 @@ class Crew:
         if self._leaving:  # these were on their way when we were asked to leave
             self.put_back()
         return all_claims - len(claims)
-
-    def _with_a_place(self, claims: list[Claim]) -> list[Claim]:
-        """Those that can start now; the others are put back."""
-        load, kept = self.load(0.0), []
-        places = {"thread": load.threads - load.on_threads, "process": load.processes - load.in_processes}
-        for claim in claims:
-            task = self._tasks.get(claim.task)
-            if task is not None and task.executor in places:
-                places[task.executor] -= 1
-                if places[task.executor] < 0:
-                    self._put_down(claim, Interrupted(started=False))
-                    continue
-            kept.append(claim)
-        return kept
 
     def _meet(self, claim: Claim) -> None:
         """A job whose task is unknown here is left for others. It comes back every two seconds: one line per task."""
@@ -266,14 +256,6 @@ class Crew:
             execution = self._waiting.popleft()
             self._end(execution, Interrupted(started=False))
 
-    def was_completed(self, claim: Claim) -> bool:
-        """Did the handler settle this claim in a transaction of its own? Asked once, when its verdict came too late."""
-        key = claim.id, claim.token
-        if key in self._home.completed:
-            self._home.completed.remove(key)
-            return True
-        return False
-
     def leave(self) -> None:
         """Start nothing more."""
         self._leaving = True
@@ -288,7 +270,16 @@ class Crew:
                     left_behind.warn(
                         execution, "is put back; its handler cannot be stopped, and runs on until this process ends"
                     )
-                self._end(execution, left_behind.ending(execution))
+                if execution.reports is None:
+                    self._end(execution, left_behind.ending(execution))
+                else:
+                    self._make_task(self._end_with_progress(execution), name=execution.claim.id)
+
+    async def _end_with_progress(self, execution: Execution) -> None:
+        """The last report of a handler on a thread is where its next run goes on."""
+        await execution.close_reports()
+        if not execution.settled:
+            self._end(execution, left_behind.ending(execution))
 
     def abandon(self) -> None:
         """Those that go on although they were cancelled are put back all the same."""

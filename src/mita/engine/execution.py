@@ -54,6 +54,14 @@ class Home:
         self.completed: set[tuple[str, int]] = set()
         self.look_for_tracer()
 
+    def was_completed(self, claim: Claim) -> bool:
+        """Did the handler settle this claim in a transaction of its own? Asked once, when its verdict came too late."""
+        key = claim.id, claim.token
+        if key in self.completed:
+            self.completed.remove(key)
+            return True
+        return False
+
     def look_for_tracer(self) -> None:
         """None, unless the program has set up tracing by now. Asked once for each batch of jobs, never for a job."""
         self.tracer = tracer()

@@ -2,9 +2,12 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
+from mita.model.job import Claim
 from mita.rules.pace import Load, full_pools, room_beside
+from mita.tasks import Task
 
 STUCK = 0.05  # seconds without a free place, after which the others are looked for
 FIRST_PAUSE = 0.05  # seconds between two claims that brought only jobs for the full pool: twice as long each time,
@@ -53,3 +56,18 @@ class FullPools:
         if self._timer is not None:
             self._timer.cancel()
         self._timer = asyncio.get_running_loop().call_later(seconds, self._again)
+
+
+def with_a_place(claims: list[Claim], tasks: Mapping[str, Task[Any, Any]], load: Load) -> tuple[list[Claim], list[Claim]]:
+    """Those that can start now, and those that need a place in a pool which has none left."""
+    places = {"thread": load.threads - load.on_threads, "process": load.processes - load.in_processes}
+    kept, others = [], []
+    for claim in claims:
+        task = tasks.get(claim.task)
+        if task is not None and task.executor in places:
+            places[task.executor] -= 1
+            if places[task.executor] < 0:
+                others.append(claim)
+                continue
+        kept.append(claim)
+    return kept, others
