@@ -187,6 +187,17 @@ def big(size: int) -> bytes:
     return b"x" * size
 
 
+@app.task(executor="process")
+def trace_here() -> int:
+    """The trace that is current in the handler. The first call in a process sets up tracing there."""
+    from opentelemetry import trace
+    from opentelemetry.sdk.trace import TracerProvider
+
+    current = trace.get_current_span().get_span_context().trace_id
+    trace.set_tracer_provider(TracerProvider())
+    return current
+
+
 @app.task(executor="process", retry=ONE_TRY)
 def leave() -> None:
     sys.exit(4)

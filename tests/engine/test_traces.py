@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 from mita import Abort, Job, Mita, Reschedule, Retry
 from mita.traces import tracer
 
+from . import crunch
 from .conftest import until, until_state, working
 
 ONCE_MORE = Retry(max_retries=1, waits=(0.0,))
@@ -207,6 +209,20 @@ async def test_a_move_is_no_error_and_a_time_out_is(here: Mita, spans: Spans) ->
         ("slow_sync", "timedout", StatusCode.ERROR),
     }
     await here.close()
+
+
+async def test_a_run_in_a_process_has_its_span_in_the_worker_and_its_trace_in_the_handler(
+    tmp_path: Path, spans: Spans
+) -> None:
+    async with crunch.app.using(f"sqlite:///{tmp_path}/jobs.db") as app, working(app, handler_processes=1):
+        await (await crunch.trace_here.enqueue()).result(timeout=20)
+        trace_id = await (await crunch.trace_here.enqueue()).result(timeout=20)
+        await until_state(app, (await crunch.die.enqueue("exit")).id, "failed")
+        runs = await spans.runs(3)
+    assert [facts(span)["mita.ending"] for span in runs] == ["returned", "returned", "died"]
+    assert runs[1].context is not None
+    assert runs[1].context.trace_id == trace_id
+    assert facts(runs[2])["error.type"] == "ProcessDied"
 
 
 async def test_baggage_travels_with_the_job(here: Mita, spans: Spans) -> None:

@@ -60,6 +60,7 @@ class HandlerProcess(asyncio.Protocol):
     def __init__(self, process: Process) -> None:
         loop = asyncio.get_running_loop()
         self._process = process
+        self._ended = False
         self._buffer = bytearray()
         self._transport: asyncio.WriteTransport | None = None
         self._execution: Execution | None = None
@@ -113,8 +114,9 @@ class HandlerProcess(asyncio.Protocol):
         """Its end, however it comes. What it sent before is read first; a grandchild may hold the socket open, so that is
         not waited for without a limit."""
         code = await self._process.wait()
-        await asyncio.wait([self._closed], timeout=LAST_BYTES)
         self.kill()  # what it left behind in its group
+        self._ended = True
+        await asyncio.wait([self._closed], timeout=LAST_BYTES)
         for task in self._answering:
             task.cancel()
         if not self._ready.done():
@@ -125,7 +127,9 @@ class HandlerProcess(asyncio.Protocol):
             self._transport.abort()
 
     def kill(self) -> None:
-        """At once, with everything in its process group."""
+        """At once, with everything in its process group. After its end the system may give its number to another process."""
+        if self._ended:
+            return
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)
 
