@@ -156,7 +156,7 @@ async def test_explain_gathers_its_evidence_from_the_store(app: Mita) -> None:
         await release.wait()
 
     async def says(id: str, code: Code) -> bool:
-        return (await app.explain(id))[0].code is code
+        return [reason.code for reason in await app.explain(id)] == [code]  # and its worker has been heard of
 
     first = await send.enqueue()
     assert [reason.code for reason in await app.explain(first.id)] == [Code.NO_WORKER]

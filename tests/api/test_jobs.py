@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mita import Abort, Job, JobCancelled, JobFailed, Mita, MitaError, Reschedule, Retry
+from mita import Abort, Job, JobCancelled, JobFailed, Mita, MitaError, Reschedule, Retry, UsageError
 from mita.client.intake import fit_together, in_parts
 from mita.model.outcome import Answer
 from mita.tasks import Handle
@@ -329,3 +329,25 @@ def test_many_jobs_are_sent_in_parts_that_every_store_can_carry() -> None:
     assert [len(part) for part in parts] == [15, 15, 10, 1, 1000, 1000, 500]
     assert not fit_together(calls[:60])
     assert fit_together(calls[-1000:])
+
+
+async def test_a_dead_job_comes_back_at_a_time(app: Mita) -> None:
+    @app.task
+    async def send() -> None: ...
+
+    jobs = [await send.enqueue() for _ in range(3)]
+    for job in jobs:
+        await app.cancel(job.id)
+    assert await app.retry(jobs[0].id, after=60, reason="by Ada") is Answer.DONE
+    assert await app.retry(jobs[1].id, at=datetime(2040, 1, 1, tzinfo=UTC)) is Answer.DONE
+    assert await app.reschedule(jobs[2].id, after=60) is Answer.DONE
+    records = [await app.get(job.id) for job in jobs]
+    assert [record.state.value for record in records if record] == ["scheduled"] * 3
+    assert records[1] is not None
+    assert records[1].due == datetime(2040, 1, 1, tzinfo=UTC)
+    with pytest.raises(UsageError, match="not both"):
+        await app.retry(jobs[0].id, at=datetime(2040, 1, 1, tzinfo=UTC), after=1)
+    for job in jobs:
+        await app.cancel(job.id)
+    assert (await app.retry_many(state="cancelled", after=60)).answers == {Answer.DONE: 3}
+    assert (await app.counts())["default"]["scheduled"] == 3

@@ -64,7 +64,7 @@ def test_cancel_ends_a_job_with_its_reason(mita: Run, enqueue: Put) -> None:
     assert "not needed" in mita("show", id).out
 
 
-LIVE = "only waiting and running jobs can be cancelled; `mita retry` brings failed and cancelled jobs back"
+LIVE = "only waiting and running jobs can be cancelled"
 
 
 def test_too_late_is_a_failure(mita: Run, enqueue: Put, work_off: Work) -> None:
@@ -88,6 +88,29 @@ def test_retry_brings_one_job_back(mita: Run, dead: list[str]) -> None:
     assert (said.code, said.out) == (0, f"{dead[0]}  queued again\n")
     job = mita("show", dead[0], "--json").data["job"]
     assert (job["state"], job["attempts"]) == ("ready", 0)
+
+
+def test_retry_brings_a_job_back_at_a_time(mita: Run, dead: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("getpass.getuser", lambda: "ada")
+    said = mita("retry", dead[0], "--after", "10m", "--reason", "the bank is closed")
+    assert (said.code, said.out) == (0, f"{dead[0]}  queued again\n")
+    job = mita("show", dead[0], "--json").data["job"]
+    assert (job["state"], job["attempts"], job["error"]) == ("scheduled", 0, None)
+    assert job["timeline"][-1]["note"].startswith("the bank is closed; by ada on ")
+    assert mita("retry", dead[1], "--at", "2040-01-01T00:00:00Z").code == 0
+    assert mita("show", dead[1], "--json").data["job"]["due"] == "2040-01-01T00:00:00Z"
+    assert mita("retry", "--all", "--yes", "--after", "1h").out == "1 job queued again\n"
+    assert state(mita, dead[2]) == "scheduled"
+
+
+def test_reschedule_brings_a_dead_job_back_at_a_time(mita: Run, dead: list[str], enqueue: Put) -> None:
+    said = mita("reschedule", dead[0], "--after", "10m")
+    assert (said.code, said.out) == (0, f"{dead[0]}  rescheduled\n")
+    assert state(mita, dead[0]) == "scheduled"
+    enqueue("greet", "Ada")
+    assert mita("reschedule", "--all", "--yes", "--after", "1h").out == "2 jobs rescheduled\n", "dead ones stay dead"
+    assert state(mita, dead[1]) == "failed"
+    assert mita("reschedule", "--state", "failed", "--all", "--yes", "--after", "1h").out == "2 jobs rescheduled\n"
 
 
 def test_retry_all_counts_first(mita: Run, dead: list[str]) -> None:

@@ -70,7 +70,7 @@ def test_every_change_is_allowed_where_the_table_has_a_way_for_it() -> None:
         return TABLE[why][0]
 
     changes: dict[type, tuple[Change, frozenset[State]]] = {
-        Move: (Move(NOW), sources(Step.RESCHEDULE)),
+        Move: (Move(NOW), sources(Step.RESCHEDULE) | sources(Step.REVIVE)),
         Cancel: (Cancel(keep=0), sources(Step.CANCEL)),
         Revive: (Revive(NOW), sources(Step.REVIVE)),
         Rank: (Rank(1), ALIVE),

@@ -25,12 +25,14 @@ _DEAD = [Shown.FAILED.value, Shown.CANCELLED.value]
 
 
 def add(commands: Commands) -> None:
-    reschedule = commands.add("reschedule", at_desk(move), "run jobs at another time, attempts unchanged", rest="ids")
+    reschedule = commands.add(
+        "reschedule", at_desk(move), "run jobs at another time; failed ones come back for then", rest="ids"
+    )
     reschedule.add_argument("ids", metavar="ID", nargs="*", help=_IDS)
     time_options(reschedule, required=True)
     reschedule.add_argument("--reason", default="", help="kept in the job's timeline, beside who asked")
     bulk_options(reschedule)
-    filters(reschedule, states=_LIVE)
+    filters(reschedule, states=[*_LIVE, *_DEAD])
     cancel = commands.add("cancel", at_desk(stop), "do not run jobs any more; running ones are told", rest="ids")
     cancel.add_argument("ids", metavar="ID", nargs="*", help=_IDS)
     cancel.add_argument("--reason", default="", help="kept in the job's timeline, beside who asked")
@@ -38,6 +40,8 @@ def add(commands: Commands) -> None:
     filters(cancel, states=_LIVE)
     retry = commands.add("retry", at_desk(revive), "run failed or cancelled jobs again, counters at zero", rest="ids")
     retry.add_argument("ids", metavar="ID", nargs="*", help=_IDS)
+    time_options(retry)
+    retry.add_argument("--reason", default="", help="kept in the job's timeline, beside who asked")
     bulk_options(retry, "all that match; failed ones unless --state says otherwise")
     filters(retry, states=_DEAD)
     delete = commands.add("delete", at_desk(forget), "forget jobs that have ended, before their time is over", rest="ids")
@@ -73,7 +77,11 @@ async def stop(desk: Desk) -> Report:
 
 
 async def revive(desk: Desk) -> Report:
-    return await (all_that_match(desk, desk.app.retry_many) if by_filter(desk) else _each(desk, desk.app.retry))
+    options = desk.options
+    when: dict[str, Any] = {"at": options.at, "after": options.after, "reason": asked(options)}
+    if by_filter(desk):
+        return await all_that_match(desk, partial(desk.app.retry_many, **when))
+    return await _each(desk, partial(desk.app.retry, **when))
 
 
 async def forget(desk: Desk) -> Report:

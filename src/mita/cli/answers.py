@@ -2,7 +2,8 @@
 
 from mita.model.outcome import Answer
 
-_LIVE = "only waiting and running jobs can be {done}; `mita retry` brings failed and cancelled jobs back"
+_LIVE = "only waiting and running jobs can be cancelled"
+_NOT_DONE = "only jobs that have not succeeded can be rescheduled"
 _DEAD = "only failed and cancelled jobs can be queued again"
 _ENDED = "only jobs that have ended can be deleted; `mita cancel` ends a job"
 _DONE = {"reschedule": "rescheduled", "cancel": "cancelled", "retry": "queued again", "delete": "deleted"}
@@ -24,7 +25,9 @@ def in_words(act: str, answer: Answer, state: str = "") -> str:
             return f"not {_DONE[act]}: another job has its unique key now"
         case Answer.UNKNOWN:
             return "not found: no such job is in the store"
-    allowed = {"retry": _DEAD, "delete": _ENDED}.get(act) or _LIVE.format(done=_DONE[act])
+        case Answer.UNREADABLE:
+            return f"not {_DONE[act]}: its record cannot be read (`mita show` says why)"
+    allowed = {"retry": _DEAD, "delete": _ENDED, "cancel": _LIVE, "reschedule": _NOT_DONE}[act]
     return f"not {_DONE[act]}: it is {'already ' if state == _DONE[act] else ''}{state}; {allowed}"
 
 
@@ -40,4 +43,6 @@ def counted_in_words(act: str, answer: Answer, n: int) -> str:
             return f"{jobs} not {_DONE[act]}: another job has the unique key now"
         case Answer.UNKNOWN:
             return f"{jobs} not {_DONE[act]}: no longer in the store"
+        case Answer.UNREADABLE:
+            return f"{jobs} not {_DONE[act]}: the record cannot be read (`mita show` says why)"
     return f"{jobs} not {_DONE[act]}: the state has changed since"

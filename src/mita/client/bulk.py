@@ -8,14 +8,13 @@ from typing import Any, TypeAlias, Unpack
 from mita.errors import UsageError
 from mita.model.outcome import OUTSIDE, Answer, Cancel, Change, Delete, Move, Revive
 from mita.model.record import BulkResult, Shown
-from mita.model.time import NOW
 from mita.ports.clock import wall_clock
 from mita.ports.store import Store
 from mita.rules.judge import Keep
 from mita.rules.pace import MOST
-from mita.rules.states import allowed
+from mita.rules.states import ALIVE, allowed
 from mita.rules.text import note
-from mita.rules.when import when
+from mita.rules.when import when, when_or_now
 from mita.twins import RunSync, sync_twin
 from mita.watch import Reports
 from mita.watch.notes import Amended
@@ -71,7 +70,8 @@ class Bulk:
         progress: ShowProgress | None = None,
         **filters: Unpack[JobFilters],
     ) -> BulkResult:
-        """Run every job that matches, and that `reschedule` could move, at another time; see `jobs` for the filters."""
+        """Run every waiting or running job that matches at another time; `state="failed"` or `"cancelled"` brings such jobs
+        back for that time. See `jobs` for the filters."""
         change = Move(when(at=at, after=after), note(reason) or OUTSIDE)
         return await self._amend_many(change, filters, all, dry_run, confirm, progress)
 
@@ -80,17 +80,21 @@ class Bulk:
     async def retry_many(
         self,
         *,
+        at: datetime | None = None,
+        after: float | timedelta | None = None,
+        reason: str = "",
         all: bool = False,
         dry_run: bool = False,
         confirm: Confirm | None = None,
         progress: ShowProgress | None = None,
         **filters: Unpack[JobFilters],
     ) -> BulkResult:
-        """Run every failed job that matches again, with its counters at zero; `state="cancelled"` chooses cancelled ones.
-        See `jobs` for the filters."""
+        """Run every failed job that matches again, with its counters at zero: now, or at the given time. `state="cancelled"`
+        chooses cancelled ones. See `jobs` for the filters."""
+        change = Revive(when_or_now(at=at, after=after), note(reason))
         chosen = {**filters, "state": filters.get("state") or Shown.FAILED}
         some = all or any(value is not None for value in filters.values())
-        return await self._amend_many(Revive(NOW), chosen if some else {}, all, dry_run, confirm, progress)
+        return await self._amend_many(change, chosen if some else {}, all, dry_run, confirm, progress)
 
     retry_many_sync = sync_twin(retry_many)
 
@@ -163,6 +167,8 @@ async def _matching(store: Store, filters: Mapping[str, Any], change: Change) ->
     """Every job that matches now and may be asked for this, the newest first. One walk by id meets each job once, whatever
     its state becomes meanwhile."""
     want, possible = job_filter(**filters), allowed(change)
+    if isinstance(change, Move) and filters.get("state") is None:
+        possible = ALIVE  # dead jobs come back only when they are asked for
     jobs: list[_Found] = []
     after: str | None = None
     while True:

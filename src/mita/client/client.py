@@ -19,7 +19,7 @@ from mita.rules.explain import explain
 from mita.rules.judge import Keep
 from mita.rules.names import check_key, check_name
 from mita.rules.text import note
-from mita.rules.when import when
+from mita.rules.when import when, when_or_now
 from mita.sync import check_may_wait
 from mita.tasks import Call, Handle, Task
 from mita.traces import sending, tracer
@@ -198,8 +198,8 @@ class Client(Bulk):
     async def reschedule(
         self, id: str, *, at: datetime | None = None, after: float | timedelta | None = None, reason: str = ""
     ) -> Answer:
-        """Run it at another time, in every state that is not terminal. It keeps its id, priority and counters. The `reason`
-        (who wants it, and why) is kept in its timeline."""
+        """Run it at another time. It keeps its id, priority and counters; one that failed or was cancelled comes back for
+        that time with its counters at zero. The `reason` (who wants it, and why) is kept in its timeline."""
         return await self._amend(id, Move(when(at=at, after=after), note(reason) or OUTSIDE))
 
     reschedule_sync = sync_twin(reschedule)
@@ -210,9 +210,11 @@ class Client(Bulk):
 
     cancel_sync = sync_twin(cancel)
 
-    async def retry(self, id: str) -> Answer:
-        """Run a failed or cancelled job again, with its counters at zero."""
-        return await self._amend(id, Revive(NOW))
+    async def retry(
+        self, id: str, *, at: datetime | None = None, after: float | timedelta | None = None, reason: str = ""
+    ) -> Answer:
+        """Run a failed or cancelled job again, with its counters at zero: now, or at the given time."""
+        return await self._amend(id, Revive(when_or_now(at=at, after=after), note(reason)))
 
     retry_sync = sync_twin(retry)
 

@@ -182,8 +182,8 @@ OUTSIDE = "from outside"
 
 
 class Move(Struct, frozen=True, tag=True):
-    """Run at another time. A running job finishes its run first and then goes back to the queue. `note` says who or what
-    asked, for the timeline."""
+    """Run at another time. A running job finishes its run first and then goes back to the queue. A failed or cancelled job
+    is revived for that time. `note` says who or what asked, for the timeline."""
 
     when: When
     note: str = OUTSIDE
@@ -197,9 +197,10 @@ class Cancel(Struct, frozen=True, tag=True):
 
 
 class Revive(Struct, frozen=True, tag=True):
-    """A failed or cancelled job runs again, with its counters at zero."""
+    """A failed or cancelled job runs again, with its counters at zero. `note` says who asked, for the timeline."""
 
     when: When
+    note: str = ""
 
 
 class Rank(Struct, frozen=True, tag=True):

@@ -8,6 +8,7 @@ from mita.model.outcome import Cancel, Change, Delete, Move, Rank, Revive
 Q, B, R = State.QUEUED, State.BLOCKED, State.RUNNING
 WAITING = frozenset({Q, B})
 ALIVE = frozenset({Q, B, R})
+DEAD = frozenset({State.FAILED, State.CANCELLED})  # can be brought back
 TERMINAL = frozenset({State.SUCCEEDED, State.FAILED, State.CANCELLED})
 
 
@@ -40,7 +41,7 @@ TABLE: dict[Step, tuple[frozenset[State], State]] = {
     Step.REFUSE: (frozenset({R}), B),
     Step.FAIL: (frozenset({R}), State.FAILED),
     Step.CANCEL: (ALIVE, State.CANCELLED),
-    Step.REVIVE: (frozenset({State.FAILED, State.CANCELLED}), Q),
+    Step.REVIVE: (DEAD, Q),
 }
 
 
@@ -54,11 +55,11 @@ def allowed(change: Change) -> frozenset[State]:
     """The states in which a person may ask for this change."""
     match change:
         case Move():
-            return TABLE[Step.RESCHEDULE][0]
+            return TABLE[Step.RESCHEDULE][0] | DEAD
         case Cancel():
             return TABLE[Step.CANCEL][0]
         case Revive():
-            return TABLE[Step.REVIVE][0]
+            return DEAD
         case Rank():
             return ALIVE
         case Delete():

@@ -4,7 +4,7 @@ import math
 from datetime import UTC, datetime, timedelta
 
 from mita.errors import UsageError
-from mita.model.time import LONGEST, SECOND, Moment, Wait, When
+from mita.model.time import LONGEST, NOW, SECOND, Moment, Wait, When
 
 LONGEST_WAIT = LONGEST // SECOND  # in seconds, as people give waits
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -16,6 +16,11 @@ def when(*, at: datetime | None = None, after: float | timedelta | None = None, 
     if (at is None) == (after is None):
         raise UsageError(f"say either {named}=<a moment> or after=<a wait>, and not both")
     return When(at=moment(at, named)) if at is not None else When(wait("after", after))
+
+
+def when_or_now(*, at: datetime | None = None, after: float | timedelta | None = None) -> When:
+    """At most one of the two; neither means now."""
+    return NOW if at is None and after is None else when(at=at, after=after)
 
 
 def moment(at: datetime, named: str = "at") -> Moment:

@@ -3,7 +3,7 @@
 from mita.model.job import State
 from mita.model.outcome import Answer, Cancel, Change, Delete, Move, Rank, Revive
 from mita.ports.store import ASKED
-from mita.rules.states import allowed
+from mita.rules.states import DEAD, allowed
 
 from .keys import give_up_unique, take_unique, unique_holder
 from .settling import finish
@@ -44,6 +44,8 @@ def _apply(act: Act, record: Record, change: Change) -> Answer:
 
 
 def _move(act: Act, record: Record, change: Move) -> Answer:
+    if record.job.state in DEAD:
+        return _revive(act, record, Revive(change.when, change.note))
     act.note(record, "rescheduled", change.note)
     due = change.when.moment(act.now)
     act.change(record, state=State.QUEUED, due=due, reschedules=record.job.reschedules + 1)
@@ -76,7 +78,7 @@ def _revive(act: Act, record: Record, change: Revive) -> Answer:
     job = record.job
     if unique_holder(act, job.queue, job.unique) not in (None, job.id):
         return Answer.TAKEN
-    act.note(record, "revived")
+    act.note(record, "revived", change.note)
     due = change.when.moment(act.now)
     take_unique(act, act.change(record, state=State.QUEUED, due=due, **COUNTERS_AT_ZERO, **AS_IF_NEVER_RUN))
     return Answer.DONE

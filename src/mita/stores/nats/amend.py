@@ -7,7 +7,7 @@ from mita.errors import Rejected
 from mita.model.job import State
 from mita.model.outcome import Answer, Cancel, Change, Delete, Move, Rank, Revive
 from mita.ports.store import ASKED
-from mita.rules.states import allowed
+from mita.rules.states import DEAD, allowed
 from mita.stores.shared.ids import without_repeats
 
 from . import indexes
@@ -110,6 +110,8 @@ async def _apply(tx: Tx, place: Place, record: Record, change: Change) -> Answer
     match change:
         case Move() if running:
             return await _ask_to_move(tx, place, record, change)
+        case Move() if record.state in DEAD:
+            return await _revive(tx, place, record, Revive(change.when, change.note))
         case Move():
             moved: dict[str, Any] = {"due": change.when.moment(tx.now), "reschedules": record.reschedules + 1}
             said = noted(record, tx.now, "rescheduled", change.note)
@@ -143,7 +145,7 @@ async def _ask_to_move(tx: Tx, place: Place, record: Record, change: Move) -> An
 async def _revive(tx: Tx, place: Place, record: Record, change: Revive) -> Answer:
     if await indexes.reserved_for(tx, record.queue, record.unique) not in (None, record.id):
         return Answer.TAKEN
-    said = noted(record, tx.now, "revived")
+    said = noted(record, tx.now, "revived", change.note)
     due = change.when.moment(tx.now)
     await indexes.change(tx, place, state=State.QUEUED, due=due, home=0, **COUNTERS_AT_ZERO, **AS_IF_NEVER_RUN, **said)
     return Answer.DONE

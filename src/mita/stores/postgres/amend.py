@@ -7,7 +7,7 @@ from mita.model.job import State
 from mita.model.outcome import Answer, Cancel, Change, Delete, Move, Rank, Revive
 from mita.model.time import When
 from mita.ports.store import ASKED
-from mita.rules.states import allowed
+from mita.rules.states import DEAD, allowed
 from mita.stores.shared.ids import without_repeats
 
 from . import aside
@@ -17,19 +17,32 @@ from .steps import Act, Ask, Row, Step, Steps, ask
 
 
 def amend(act: Act, statements: Statements, ids: Sequence[str], change: Change) -> Steps[list[Answer]]:
-    if isinstance(change, Revive):
-        [rows] = yield Step(aside.whole_rows(statements, list(ids)))
-        lost = aside.stay_unreadable(rows)
-        changed = iter((yield from _amend(act, [id for id in ids if id not in lost], change)))
-        answers = [Answer.UNREADABLE if id in lost else next(changed) for id in ids]
-    else:
-        answers = yield from _amend(act, ids, change)
+    match change:
+        case Revive():
+            answers = yield from _revive_readable(act, statements, ids, change)
+        case Move(when, note):
+            answers = yield from _amend(act, ids, change)
+            dead = [id for id, answer in zip(ids, answers, strict=True) if answer is None]
+            revived = iter((yield from _revive_readable(act, statements, dead, Revive(when, note))))
+            answers = [next(revived) if answer is None else answer for answer in answers]
+        case _:
+            answers = yield from _amend(act, ids, change)
     yield Step(last=True)
-    return answers
+    return [answer or Answer.TOO_LATE for answer in answers]
 
 
-def _amend(act: Act, ids: Sequence[str], change: Change) -> Steps[list[Answer]]:
-    answers: list[Answer] = []
+def _revive_readable(act: Act, statements: Statements, ids: Sequence[str], change: Revive) -> Steps[list[Answer | None]]:
+    if not ids:
+        return []
+    [rows] = yield Step(aside.whole_rows(statements, list(ids)))
+    lost = aside.stay_unreadable(rows)
+    changed = iter((yield from _amend(act, [id for id in ids if id not in lost], change)))
+    return [Answer.UNREADABLE if id in lost else next(changed) for id in ids]
+
+
+def _amend(act: Act, ids: Sequence[str], change: Change) -> Steps[list[Answer | None]]:
+    """None for a dead job that was to be moved: it has to be revived."""
+    answers: list[Answer | None] = []
     for some in without_repeats(ids):
         asks = [_revive(id, change) for id in some] if isinstance(change, Revive) else [_ask(sorted(some), change)]
         found = {row[0]: row for rows in (yield Step(*asks)) for row in rows}
@@ -50,20 +63,22 @@ def _ask(ids: list[str], change: Move | Cancel | Rank | Delete) -> Ask:
 
 
 def _revive(id: str, change: Revive) -> Ask:
-    return ask("revive", id=storable(id), **_moment(change.when))
+    return ask("revive", id=storable(id), note=storable(change.note), **_moment(change.when))
 
 
 def _moment(when: When) -> dict[str, Any]:
     return {"wait": when.wait, "at": when.at}
 
 
-def _answer(act: Act, found: Row | None, change: Change) -> Answer:
+def _answer(act: Act, found: Row | None, change: Change) -> Answer | None:
     """By the state in which the statement found the job, and whether it has another wish already (or was revived)."""
     if found is None:
         return Answer.UNKNOWN
     _, queue, state, more = found[:4]
     if State(state) not in allowed(change):
         return Answer.TOO_LATE
+    if isinstance(change, Move) and State(state) in DEAD:
+        return None
     if isinstance(change, Move) and state == State.RUNNING and more == "cancel":
         return Answer.TOO_LATE
     if isinstance(change, Revive) and not more:

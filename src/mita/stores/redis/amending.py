@@ -24,8 +24,8 @@ def _words(change: Change) -> tuple[Any, ...]:
     match change:
         case Move(when, note):
             return ("move", *moment(when), note)
-        case Revive(when):
-            return ("revive", *moment(when), "")
+        case Revive(when, note):
+            return ("revive", *moment(when), note)
         case Cancel(keep, reason):
             return ("cancel", keep, "", reason)
         case Rank(priority):

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from mita.model.job import State
 from mita.model.outcome import Answer, Cancel, Change, Delete, Move, Rank, Revive
 from mita.ports.store import ASKED
-from mita.rules.states import allowed
+from mita.rules.states import DEAD, allowed
 
 from . import aside
 from .settle import forget
@@ -50,6 +50,8 @@ def _amend(tx: Tx, id: str, change: Change) -> Answer:
 
 
 def _move(tx: Tx, job: _Row, change: Move) -> Answer:
+    if State(job.state) in DEAD:
+        return _revive(tx, job, Revive(change.when, change.note))
     if job.asked == "cancel":
         return Answer.TOO_LATE
     due, fixed = change.when.moment(tx.now), change.when.is_fixed(tx.now)
@@ -90,7 +92,7 @@ def _revive(tx: Tx, job: _Row, change: Revive) -> Answer:
             return Answer.TAKEN
         tx.run("unique_take", queue=job.queue, key=job.unique, id=job.id)
     tx.run("revive", seq=job.seq, due=change.when.moment(tx.now), fixed=change.when.is_fixed(tx.now))
-    note(tx, job.seq, "revived", "")
+    note(tx, job.seq, "revived", change.note)
     tx.topics.add(job.queue)
     return Answer.DONE
 

@@ -124,14 +124,44 @@ async def test_the_latest_asked_time_counts(store: Store) -> None:
     assert (after.due, after.reschedules) == (claim.at + HOUR, 2)
 
 
-async def test_an_ended_job_cannot_be_moved(store: Store) -> None:
+async def test_a_job_that_succeeded_cannot_be_moved(store: Store) -> None:
     """I10"""
+    id = await done(store)
+    before = await look(store, id)
+    assert await store.amend([id], Move(NOW)) == [Answer.TOO_LATE]
+    assert await look(store, id) == before
+
+
+async def test_a_dead_job_that_is_moved_comes_back_at_that_time(store: Store) -> None:
+    """As if it had been revived for then: with its counters at zero, and its error gone."""
     claim = await running(store)
     await settled(store, stop(claim))
-    for id in (claim.id, await done(store), await dead(store)):
-        before = await look(store, id)
-        assert await store.amend([id], Move(NOW)) == [Answer.TOO_LATE]
-        assert await look(store, id) == before
+    waiting = await put(store, when=When(LONG))
+    ids = [claim.id, await dead(store), waiting, "f" * 32, await done(store)]
+    now = await store.now()
+    moved, late = [Answer.DONE] * 3, Answer.TOO_LATE
+    assert await store.amend(ids, Move(When(LONG), "by Ada")) == [*moved, Answer.UNKNOWN, late]
+    for id in ids[:2]:
+        after = await look(store, id)
+        assert (after.state, after.error, after.finished, after.expires) == (State.QUEUED, None, None, None)
+        assert [getattr(after, name) for name in Counter] == [0] * 5
+        assert after.due >= now + LONG
+        last = (await store.timeline(id))[-1]
+        assert (last.kind, last.note, last.worker) == ("revived", "by Ada", None)
+    assert (await look(store, waiting)).reschedules == 1
+    assert await claimed_ids(store) == []
+    assert await store.amend(ids[:2], Move(NOW)) == [Answer.DONE] * 2
+    assert sorted(await claimed_ids(store)) == sorted(ids[:2])
+
+
+async def test_a_dead_job_is_not_moved_while_another_has_its_unique_key(store: Store) -> None:
+    id = await dead(store, unique="u")
+    other = await put(store, unique="u", when=When(LONG))
+    before = await look(store, id)
+    assert await store.amend([id], Move(NOW)) == [Answer.TAKEN]
+    assert await look(store, id) == before
+    await store.amend([other], Cancel(keep=HOUR))
+    assert await store.amend([id, other], Move(NOW)) == [Answer.DONE, Answer.TAKEN]
 
 
 async def test_a_waiting_job_is_cancelled_at_once(store: Store) -> None:
@@ -211,9 +241,10 @@ async def test_a_dead_job_comes_back_with_its_counters_at_zero(store: Store) -> 
 async def test_a_cancelled_job_comes_back_when_asked(store: Store) -> None:
     id = await put(store)
     await store.amend([id], Cancel(keep=HOUR))
-    assert await store.amend([id], Revive(When(LONG))) == [Answer.DONE]
+    assert await store.amend([id], Revive(When(LONG), "by Ada")) == [Answer.DONE]
     assert await state_of(store, id) is State.QUEUED
     assert await claimed_ids(store) == []
+    assert [(event.kind, event.note) for event in await store.timeline(id)][-1] == ("revived", "by Ada")
 
 
 async def test_an_old_claim_cannot_touch_a_revived_job(store: Store) -> None:

@@ -1,5 +1,5 @@
 -- revive: a failed or cancelled job runs again, with its counters at zero, unless its unique key is another's now.
--- In: id, wait, at.  Out: id, queue, state (as found), whether it was revived.
+-- In: id, wait, at, note.  Out: id, queue, state (as found), whether it was revived.
 with moment as materialized (
   select clock.now, case when %(at)s::bigint is null then clock.now + %(wait)s::bigint else greatest(%(at)s::bigint, clock.now) end as due
   from (select {now} as now) as clock
@@ -15,7 +15,7 @@ revived as (
   update mita._job as j
   set state = 'queued', due = m.due, attempts = 0, reschedules = 0, busy = 0, interruptions = 0, crashes = 0,
       error = null, result = null, finished = null, expires = null, stranded = null, worker = null, started = null,
-      timeline = mita._noted(j.timeline, m.now, 'revived', '', null)
+      timeline = mita._noted(j.timeline, m.now, 'revived', %(note)s::text, null)
   from found as f, moment as m
   where j.id = f.id and f.state in ('failed', 'cancelled') and (f.uniq is null or exists (select 1 from got))
   returning j.id

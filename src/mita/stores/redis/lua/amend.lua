@@ -1,7 +1,7 @@
 -- amend: what a person asks of jobs by id.
 -- KEYS  1 root of the queue
 -- ARGV  1 now, '' to ask the server  2 channel of the bell  3 what: move, cancel, revive, rank, delete
---       4 wait, keep or priority  5 moment (move, revive), '' for none  6 note (move, cancel)  then ids
+--       4 wait, keep or priority  5 moment (move, revive), '' for none  6 note (move, revive, cancel)  then ids
 -- gives done, asked, too late, taken or unknown for each
 -- include keys
 -- include record
@@ -17,7 +17,26 @@ local function ask(r, how)
   return 'asked'
 end
 
+local function revive(r)
+  if r.unique then
+    local holder = unique_holder(q, r.unique, now)
+    if holder and holder ~= r.id then return 'taken' end
+    take_unique(q, r.unique, r.id)
+  end
+  note(q, r, now, 'revived', why)
+  leave(q, r)
+  call('HDEL', q.error, r.id)
+  call('HDEL', q.result, r.id)
+  for _, counter in ipairs({ 'attempts', 'reschedules', 'busy', 'interruptions', 'crashes' }) do r[counter] = 0 end
+  for _, field in ipairs({ 'finished', 'expires', 'stranded', 'worker', 'started' }) do r[field] = false end
+  r.state, r.due = 'queued', moment(amount, at, now)
+  stand(q, r)
+  save(q, r)
+  return 'done'
+end
+
 function amends.move(r)
+  if r.state == 'failed' or r.state == 'cancelled' then return revive(r) end
   if ENDED[r.state] or r.asked == 'cancel' then return 'too late' end
   note(q, r, now, 'rescheduled', why)
   r.reschedules = r.reschedules + 1
@@ -45,22 +64,7 @@ function amends.cancel(r)
 end
 
 function amends.revive(r)
-  if r.state ~= 'failed' and r.state ~= 'cancelled' then return 'too late' end
-  if r.unique then
-    local holder = unique_holder(q, r.unique, now)
-    if holder and holder ~= r.id then return 'taken' end
-    take_unique(q, r.unique, r.id)
-  end
-  note(q, r, now, 'revived', '')
-  leave(q, r)
-  call('HDEL', q.error, r.id)
-  call('HDEL', q.result, r.id)
-  for _, counter in ipairs({ 'attempts', 'reschedules', 'busy', 'interruptions', 'crashes' }) do r[counter] = 0 end
-  for _, field in ipairs({ 'finished', 'expires', 'stranded', 'worker', 'started' }) do r[field] = false end
-  r.state, r.due = 'queued', moment(amount, at, now)
-  stand(q, r)
-  save(q, r)
-  return 'done'
+  return (r.state == 'failed' or r.state == 'cancelled') and revive(r) or 'too late'
 end
 
 function amends.rank(r)
