@@ -9,7 +9,17 @@ from mita.client.repeats import Repeats
 from mita.client.within import Within as TransactionalSender
 from mita.engine.alone import LoneScheduler as Scheduler
 from mita.engine.worker import Worker
-from mita.errors import JobCancelled, JobFailed, LeaseLost, MitaError, Rejected, StoreAway, StoreError, UsageError
+from mita.errors import (
+    JobCancelled,
+    JobFailed,
+    LeaseLost,
+    MitaError,
+    Rejected,
+    StoreAway,
+    StoreError,
+    StoreMissing,
+    UsageError,
+)
 from mita.model.event import JobEvent
 from mita.model.event import Kind as EventKind
 from mita.model.job import WhenBusy
@@ -84,6 +94,7 @@ __all__ = [
     "ShowProgress",
     "StoreAway",
     "StoreError",
+    "StoreMissing",
     "StoreURL",
     "SyncEvents",
     "Task",

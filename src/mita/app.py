@@ -234,10 +234,14 @@ class Mita(Client):
         return await self._place.new()
 
     @asynccontextmanager
-    async def using(self, url: str, *, namespace: str | None = None, clock: Clock | None = None) -> AsyncIterator[Self]:
+    async def using(
+        self, url: str, *, namespace: str | None = None, clock: Clock | None = None, create: bool = True
+    ) -> AsyncIterator[Self]:
         """Until the end of the block, the same tasks on another store: `async with app.using("memory://"): …`. A `clock` of
-        one's own, for tests, takes the place of the store's."""
-        before, self._place = self._place, Place(StoreURL.parse(url, namespace), clock, self._watch.tell)
+        one's own, for tests, takes the place of the store's. `create=False`: a place without Mita is left as it is, and its
+        first use raises `StoreMissing`."""
+        place = Place(StoreURL.parse(url, namespace), clock, self._watch.tell, create=create)
+        before, self._place = self._place, place
         try:
             yield self
         finally:

@@ -4,6 +4,7 @@ MitaError
     UsageError      the caller wrote something wrong; the message says what and how to mend it
     StoreError      the store could not; `.transient` says whether trying again may help
         Rejected    the store is there and does not take this: it is too large, or breaks a rule of its database
+        StoreMissing  there is no Mita at the place that was to be looked at
         StoreAway   a handler waited for its store until its lease was over; its run is interrupted, not failed
     JobFailed       the job you waited for ended in the dead letters
     JobCancelled    the job you waited for was cancelled
@@ -40,6 +41,10 @@ class Rejected(StoreError):
         super().__init__(message, transient=False)
         self.took = list(took)
         self.rejected = dict(rejected or {})
+
+
+class StoreMissing(StoreError):
+    """There is no Mita at this place, and nothing was created. It is raised where one only wants to look."""
 
 
 class StoreAway(StoreError):

@@ -18,10 +18,11 @@ from mita.watch.store_errors import OPEN, watched
 class Place:
     """Opens nothing until asked. A store belongs to the loop that opened it, and is closed with that loop."""
 
-    def __init__(self, url: StoreURL, clock: Clock | None = None, tell: Tell = unheard) -> None:
-        """`tell` is told of each call to a store that fails."""
+    def __init__(self, url: StoreURL, clock: Clock | None = None, tell: Tell = unheard, *, create: bool = True) -> None:
+        """`tell` is told of each call to a store that fails. `create=False`: the stores are there already."""
         self.url, self._tell = url, tell
         self._clock = clock
+        self._create = create
         self._make: Callable[[], Store] | None = None
         self._making = forks.guarded(threading.Lock())
         self._forget()
@@ -45,7 +46,7 @@ class Place:
         made.silence = silence
         store = watched(made, self._tell)
         try:
-            await store.open()
+            await store.open(create=self._create)
         except StoreError:
             self._tell(StoreFailed(OPEN))
             raise
@@ -126,7 +127,8 @@ def maker(url: StoreURL, clock: Clock | None) -> Callable[[], Store]:
     if url.scheme == "sqlite":
         from mita.stores.sqlite import SqliteStore
 
-        return lambda: SqliteStore(url.path, url.namespace, clock)
+        path = url.path.absolute()  # of the first use: the process may go elsewhere
+        return lambda: SqliteStore(path, url.namespace, clock)
     if url.scheme == "memory":
         from mita.stores.memory import MemoryState, MemoryStore
 

@@ -41,10 +41,17 @@ def until(mita: Run, id: str, state: str) -> None:
     wait_until(lambda: job(mita, id)["state"] == state)
 
 
+def test_it_says_that_it_creates_a_new_file_and_which(start: Start) -> None:
+    worker = start("shop:app")
+    worker.heard(r"created the new file /.*/jobs\.db")
+    worker.signal(signal.SIGTERM)
+    assert worker.ended() == 0
+
+
 def test_it_says_what_it_serves_from_where_and_how_durable_that_is(start: Start, enqueue: Put, mita: Run) -> None:
     id = enqueue("greet", "Ada")
     worker = start("shop:app", "--queues", "default,billing", "--name", "box", "--concurrency", "3")
-    worker.heard(r"worker box serves queues default, billing, \d+ tasks, 3 slots, from sqlite file jobs\.db.*on disk")
+    worker.heard(r"worker box serves queues default, billing, \d+ tasks, 3 slots, from sqlite file /.*/jobs\.db.*on disk")
     until(mita, id, "succeeded")
     worker.signal(signal.SIGTERM)
     assert worker.ended() == 0
@@ -166,7 +173,7 @@ def test_it_can_run_the_app_on_another_store(start: Start, mita: Run) -> None:
     place = ("--url", "sqlite:///elsewhere.db", "--namespace", "two")
     id = mita("enqueue", "greet", "Ada", "--app", "shop:app", *place, "--json").data["id"]
     worker = start("shop:app", *place)
-    worker.heard(r"sqlite file elsewhere\.db, namespace two")
+    worker.heard(r"sqlite file /.*/elsewhere\.db, namespace two")
     wait_until(lambda: mita("show", id, "--json", *place).data["job"]["state"] == "succeeded")
     worker.signal(signal.SIGTERM)
     assert worker.ended() == 0

@@ -133,8 +133,8 @@ def _arm_steps(name: str, where: str) -> None:
         if reached == where:
             die(name)
 
-    async def open_deadly(self: NatsStore) -> None:
-        await opened(self)
+    async def open_deadly(self: NatsStore, *, create: bool = True) -> None:
+        await opened(self, create=create)
         self._in.fail_point = point
 
     NatsStore.open = open_deadly  # type: ignore[method-assign]

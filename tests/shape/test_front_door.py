@@ -62,6 +62,7 @@ PROMISED = [
     "ShowProgress",
     "StoreAway",
     "StoreError",
+    "StoreMissing",
     "StoreURL",
     "SyncEvents",
     "Task",

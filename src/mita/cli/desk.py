@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import datetime
 
 from mita import Mita
-from mita.errors import UsageError
+from mita.errors import StoreMissing, UsageError
 from mita.model.record import JobRecord
 from mita.model.view import JobFilter
 from mita.ports.store import Store
@@ -16,10 +16,14 @@ from mita.rules.show import as_datetime
 from mita.settings import StoreURL
 
 from . import ids
-from .exits import NoStore, NotFound
+from .exits import NotFound
 from .loading import load
 from .screen import Report, Screen
 
+CHOOSE = (
+    "choose the store with --app MODULE:APP ($MITA_APP) or --url ($MITA_URL), and its --namespace, or make this one with "
+    "`mita migrate`"
+)
 _CANDIDATES = 5  # jobs that are named when an id fits several
 
 
@@ -102,35 +106,31 @@ async def sit(
     command: Callable[[Desk], Awaitable[Report]], options: argparse.Namespace, screen: Screen, makes: bool = False
 ) -> Report:
     async with AsyncExitStack() as stack:
-        app = await stack.enter_async_context(placed(options, options.app))
-        if not makes:
-            _check_there(app.url)
-        return await command(Desk(app, options, screen, stack))
+        app = await stack.enter_async_context(placed(options, options.app, create=makes))
+        try:
+            return await command(Desk(app, options, screen, stack))
+        except StoreMissing as error:
+            raise StoreMissing(f"{error}: {CHOOSE}") from error
 
 
 @asynccontextmanager
-async def placed(options: argparse.Namespace, target: str | None) -> AsyncIterator[Mita]:
-    """The app of `module:app`, or one without tasks, on the store that `--url` and `--namespace` name."""
+async def placed(options: argparse.Namespace, target: str | None, *, create: bool = True) -> AsyncIterator[Mita]:
+    """The app of `module:app`, or one without tasks, on the store that `--url` and `--namespace` name. `create=False`: it is
+    there already, or it is an error."""
     app = Mita(options.url, namespace=options.namespace) if target is None else load(target)
     async with AsyncExitStack() as stack:
-        if target is not None and (options.url is not None or options.namespace is not None):
-            await stack.enter_async_context(app.using(options.url or app.url.text, namespace=options.namespace))
+        elsewhere = target is not None and (options.url is not None or options.namespace is not None)
+        if elsewhere or not create:
+            url = options.url or app.url.text
+            namespace = options.namespace if elsewhere else app.url.namespace
+            await stack.enter_async_context(app.using(url, namespace=namespace, create=create))
         stack.push_async_callback(app.close)
         yield app
-
-
-def _check_there(url: StoreURL) -> None:
-    """Looking must not make a new, empty file in the wrong folder."""
-    if url.scheme == "sqlite" and url.path.parent.is_dir() and not url.path.exists():
-        raise NoStore(
-            f"there is no file {url.path.absolute()}, so no job was ever stored there: choose the store with "
-            "--app MODULE:APP ($MITA_APP) or --url ($MITA_URL), or make this one with `mita migrate`"
-        )
 
 
 def shown(url: StoreURL) -> str:
     """The place, without anything secret."""
     if url.scheme == "sqlite":
-        return f"sqlite file {url.path}"
+        return f"sqlite file {url.path.absolute()}"
     rest = url.text.split("://", 1)[1].split("?", 1)[0]
     return f"{url.scheme}://{rest.rsplit('@', 1)[-1]}"

@@ -35,10 +35,6 @@ class Refused(MitaError):
     """It was not done, although it was asked in the right way."""
 
 
-class NoStore(StoreError):
-    """There is nothing at the place that was named."""
-
-
 def exit_of(error: BaseException) -> Exit:
     match error:
         case KeyboardInterrupt():

@@ -243,8 +243,9 @@ class Store(Jobs, Repeats, Looking, Care, Waking, Telling, Protocol):
         """How many bytes the arguments and the result of one job may take together, once it is open. None: any number.
         `enqueue` refuses a larger job with a `UsageError`, before anything is stored."""
 
-    async def open(self) -> None:
-        """Connect, and bring the schema up to date."""
+    async def open(self, *, create: bool = True) -> None:
+        """Connect, and bring the schema up to date. `create=False`: change nothing there. A place without Mita is a
+        `StoreMissing`, which names the place and the namespace; a schema that is not up to date is a `UsageError`."""
 
     async def close(self) -> None: ...
 

@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager, suppress
 
 from msgspec.structs import replace
 
+from mita.errors import StoreMissing
 from mita.model.job import Claim, Job, NewJob, Receipt
 from mita.model.outcome import Answer, Change, Event, Held, Progress, Settlement, Turn
 from mita.model.repeat import DueRepeats, Firing, Repeat, RepeatState
@@ -35,8 +36,12 @@ class MemoryStore:
         self._bell = Bell(self._state.lock)
         self._ears: set[Ear] = set()
 
-    async def open(self) -> None:
+    async def open(self, *, create: bool = True) -> None:
         with self._state.lock:
+            if not create and not (self._state.queues or self._state.repeats or self._state.workers):
+                raise StoreMissing(
+                    "memory:// holds no jobs: they live in the process that enqueued them, and no other process sees them"
+                )
             self._state.bells.add(self._bell)
 
     async def close(self) -> None:

@@ -58,7 +58,7 @@ class Link(Client):  # type: ignore[misc, unused-ignore]
             "reconnected_cb": self._on_return,
             **options,
         }
-        self._where = _shown(settings["servers"])
+        self._where = shown(settings["servers"])
         await self._first_connect(settings)
 
     async def _first_connect(self, settings: dict[str, Any]) -> None:
@@ -206,7 +206,7 @@ class Link(Client):  # type: ignore[misc, unused-ignore]
                 self._pending, self._pending_data_size = [], 0
 
 
-def _shown(servers: Sequence[str]) -> str:
+def shown(servers: Sequence[str]) -> str:
     """Servers without the passwords in their addresses."""
     parts = [server.rpartition("://") for server in servers]
     return ", ".join(f"{scheme or 'nats'}://{rest.rpartition('@')[2]}" for scheme, _, rest in parts)

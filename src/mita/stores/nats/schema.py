@@ -7,14 +7,15 @@ never fire. So the configuration is compared as the server echoes it, and a serv
 import asyncio
 from typing import Any
 
-from mita.errors import StoreError, UsageError
+from mita.errors import StoreError, StoreMissing, UsageError
 from mita.model.time import Moment
+from mita.stores.shared.words import namespaces
 
 from .clock import as_stamp
 from .context import Context
 from .errors import refused
 from .messages import Out
-from .subjects import Subjects
+from .subjects import PREFIX, ROOT, Subjects
 from .wire import PATIENCE, Wire
 
 OLDEST = (2, 12, 1)
@@ -22,6 +23,7 @@ ADVISED = "2.12.12, or 2.14.3 and later"
 SCHEMA = "3"
 LIMITED = "2"  # the schema before: the server removed what was replaced by a limit of one message per subject
 ACK_WAIT = 5  # seconds; a ticket is in a worker's hands for milliseconds, so one that takes longer lost its worker
+NO_STREAM = 10059  # the server's number for: there is no such stream
 NOT_FOUND = 10014  # the server's number for: there is no such consumer
 NEEDED = ("allow_msg_schedules", "allow_msg_ttl", "allow_atomic", "allow_direct")
 
@@ -61,17 +63,36 @@ def number(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in parts if part.isdigit())
 
 
+async def _config(wire: Wire, subjects: Subjects) -> dict[str, Any] | None:
+    """The stream's configuration, as the server has it. None: there is no such stream."""
+    if number(wire.version) < OLDEST:
+        raise too_old(wire.version)
+    info = await wire.api(f"STREAM.INFO.{subjects.stream}")
+    error = info.get("error", {})
+    if error and error.get("err_code") != NO_STREAM:
+        raise refused(error.get("err_code", 0), error.get("description", ""))
+    config: dict[str, Any] | None = None if error else info["config"]
+    return config
+
+
+async def look(wire: Wire, subjects: Subjects, where: str) -> None:
+    """That the stream is there and as we need it; nothing is changed."""
+    config = await _config(wire, subjects)
+    if config is None:
+        names = (await wire.api("STREAM.NAMES", {"subject": f"{ROOT}.>"})).get("streams") or []
+        there = sorted(name.removeprefix(PREFIX) for name in names if name.startswith(PREFIX))
+        raise StoreMissing(f"{where} has no Mita in namespace {subjects.namespace!r}{namespaces(there)}")
+    _check(config, subjects, wire.version)
+    if config["metadata"]["mita"] != SCHEMA:
+        raise UsageError(f"the stream {subjects.stream!r} is of an older Mita: run `mita migrate`, or start a worker")
+
+
 async def ensure(wire: Wire, subjects: Subjects, replicas: int) -> list[str]:
     """That the stream is there and as we need it; what had to be done."""
     version = wire.version
-    if number(version) < OLDEST:
-        raise too_old(version)
-    info = await wire.api(f"STREAM.INFO.{subjects.stream}")
-    error = info.get("error", {})
-    if error and error.get("err_code") != 10059:
-        raise refused(error.get("err_code", 0), error.get("description", ""))
-    if not error:
-        return await _adopt(wire, subjects, replicas, info["config"], version)
+    config = await _config(wire, subjects)
+    if config is not None:
+        return await _adopt(wire, subjects, replicas, config, version)
     made = await wire.api(f"STREAM.CREATE.{subjects.stream}", stream(subjects, replicas))
     if problem := made.get("error"):
         raise refused(problem.get("err_code", 0), problem.get("description", ""))

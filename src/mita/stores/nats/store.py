@@ -34,6 +34,7 @@ from .batches import Batches
 from .clock import ServerClock
 from .context import Context
 from .doctor import doctor
+from .link import shown
 from .subjects import Subjects
 from .walk import Walk
 from .wire import Wire
@@ -69,11 +70,11 @@ class NatsStore:
         self._wire: Wire | None = None
         self._ears: set[Ear] = set()
 
-    async def open(self) -> None:
+    async def open(self, *, create: bool = True) -> None:
         self._wire = Wire()
         await self._wire.start(self._servers, {"ping_interval": self.silence / 2, **self._options})
         try:
-            await self.migrate()
+            await (self.migrate() if create else schema.look(self._wire, self._subjects, shown(self._servers)))
             clock = ServerClock(self._wire, self._subjects.stream)
             await clock.refresh()
             self._context = Context(self._wire, self._subjects, clock, replicated=self._replicas > 1)

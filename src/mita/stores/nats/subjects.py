@@ -13,6 +13,7 @@ from hashlib import sha256
 _PLAIN = re.compile(r"[A-Za-z0-9_-]+")
 _ESCAPED = re.compile(r"=([0-9a-f]{2})")
 NAMELESS = "unreadable:"  # and the hash of its key: the name of a repeat whose key cannot be read
+PREFIX, ROOT = "mita_", "mita"  # of every stream, and of every subject
 CLASSES = "jbkqugewcml"
 
 
@@ -42,8 +43,9 @@ class Subjects:
     """What stands where, for one namespace."""
 
     def __init__(self, namespace: str) -> None:
-        self.stream = f"mita_{namespace}"
-        self.root = f"mita.{namespace}"
+        self.namespace = namespace
+        self.stream = f"{PREFIX}{namespace}"
+        self.root = f"{ROOT}.{namespace}"
         self.stored = [f"{self.root}.{letter}.>" for letter in CLASSES]
         self.wake = f"{self.root}.wake"
         self.bell = f"{self.root}.bell"

@@ -8,13 +8,21 @@ schema at once).
 import psycopg
 from psycopg import errors
 
-from mita.errors import MitaError, UsageError
+from mita.errors import MitaError, StoreMissing, UsageError
+from mita.stores.shared.words import namespaces
 
 from .connection import Connection, translated
+from .connection import place as shown
 from .keys import lock_number
 from .line import Place
 from .statements import migrations, read
 
+_NAMESPACES = """
+select n.nspname from pg_catalog.pg_class as c join pg_catalog.pg_namespace as n on n.oid = c.relnamespace
+where c.relname = '_step'
+  and exists (select 1 from pg_catalog.pg_class as j where j.relnamespace = n.oid and j.relname = '_job')
+order by n.nspname
+"""
 PRE, POST = ".pre", ".post"
 
 
@@ -30,6 +38,24 @@ async def migrate(connection: Connection, place: Place, *, removing: bool) -> li
             return await _run(connection, place, removing=removing)
     except psycopg.Error as error:
         raise (_half_run(space, error) if _is_duplicate(error) else _refused(error, place)) from error
+
+
+async def look(connection: Connection, place: Place) -> None:
+    """That the schema is there and up to date; nothing is changed."""
+    space = place.sql.namespace
+    try:
+        done = await steps_done(connection, space)
+        if not done:
+            found = await connection.execute(_NAMESPACES)
+            there = [name for (name,) in await found.fetchall()]
+            raise StoreMissing(f"{shown(place.told)} has no Mita in namespace {space!r}{namespaces(there)}")
+    except psycopg.Error as error:
+        raise _refused(error, place) from error
+    if steps := missing(done, removing=False):
+        raise UsageError(
+            f"the schema {space!r} of {shown(place.told)} is of an older Mita (it lacks {', '.join(steps)}): "
+            "run `mita migrate`, or start a worker"
+        )
 
 
 async def steps_done(connection: Connection, space: str) -> set[str]:

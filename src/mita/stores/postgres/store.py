@@ -48,7 +48,7 @@ class PostgresStore(Joining):
         space = check_namespace(named if named is not None and namespace == "mita" else namespace)
         self._place = Place(told, Statements(space, given_clock=clock is not None), clock)
 
-    async def open(self) -> None:
+    async def open(self, *, create: bool = True) -> None:
         self._place.silence = self.silence
         self._work = Line(self._place, TUNED)
         self._beside = Line(self._place, TUNED)
@@ -61,7 +61,11 @@ class PostgresStore(Joining):
         self._place.ring = self._bell.ring
         self._commits = Commits(self._side, self._bell.ring)
         try:
-            await migrate.migrate(await self._side.connection(), self._place, removing=False)
+            connection = await self._side.connection()
+            if create:
+                await migrate.migrate(connection, self._place, removing=False)
+            else:
+                await migrate.look(connection, self._place)
         except BaseException:
             await self.close()
             raise

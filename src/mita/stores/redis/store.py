@@ -5,6 +5,7 @@ from typing import Any
 
 from redis.asyncio.connection import AbstractConnection
 
+from mita.errors import StoreMissing
 from mita.model.job import Claim, Job, NewJob, Receipt
 from mita.model.outcome import Answer, Change, Event, Held, Progress, Settlement, Turn
 from mita.model.repeat import DueRepeats, Firing, Repeat, RepeatState
@@ -42,12 +43,14 @@ class RedisStore:
     def _connection(self) -> AbstractConnection:
         return self._link.driver.connection()
 
-    async def open(self) -> None:
+    async def open(self, *, create: bool = True) -> None:
         self._link.open(self.silence)
         self._bell.silence = self.silence
         try:
             said = await doctor.info(self._link)
             doctor.check(said, self._address.shown, allow_eviction=self._address.allow_eviction)
+            if not create:
+                await self._must_be_used()
             most = await doctor.largest(self._link)
             self._link.driver.limit(most)
             self.room = most - RESERVE
@@ -55,6 +58,13 @@ class RedisStore:
         except BaseException:
             await self.close()
             raise
+
+    async def _must_be_used(self) -> None:
+        """A namespace is there as soon as it has a queue, a repeat or a worker."""
+        keys = self._room.keys
+        signs = (keys.queues, f"{keys.shared}:repeats", f"{keys.shared}:workers")
+        if not await self._link.command("EXISTS", *signs):
+            raise StoreMissing(f"{self._address.shown} has no Mita in namespace {self._address.namespace!r}")
 
     async def close(self) -> None:
         for ear in list(self._ears):

@@ -68,10 +68,7 @@ def migrate(tx: Tx, namespace: str) -> list[str]:
     version = int(tx.one("version")) if there else 0
     newest = migrations()[-1][0]
     if version > newest:
-        raise UsageError(
-            f"this file has schema {version}, and this Mita knows only up to {newest}: "
-            "it was written by a newer one. Upgrade Mita, or use another file"
-        )
+        raise too_new(version, newest)
     steps = [(number, name) for number, name in migrations() if number > version]
     for _, name in steps:
         for statement in for_namespace(read("migrations", name), namespace).split(";\n"):
@@ -80,6 +77,13 @@ def migrate(tx: Tx, namespace: str) -> list[str]:
     if steps:
         tx.run("set_version", version=str(steps[-1][0]))
     return [name for _, name in steps]
+
+
+def too_new(version: int, newest: int) -> UsageError:
+    return UsageError(
+        f"this file has schema {version}, and this Mita knows only up to {newest}: "
+        "it was written by a newer one. Upgrade Mita, or use another file"
+    )
 
 
 def doctor(tx: Tx, path: Path, namespace: str) -> list[Finding]:

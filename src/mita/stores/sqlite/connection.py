@@ -1,5 +1,6 @@
 """Opening the file, and turning the driver's errors into ours."""
 
+import logging
 import os
 import sqlite3
 import threading
@@ -24,6 +25,7 @@ _REMEDIES = {
     "SQLITE_IOERR": "The disk failed, or is not a local one: look at the system's log",
 }
 _NO_RIGHTS = "this user may not write there. Mend its rights, or choose another"
+log = logging.getLogger("mita.store")
 _refused = False
 _one_at_a_time = forks.guarded(threading.Lock())
 
@@ -36,11 +38,7 @@ def prepare(path: Path) -> None:
             "Fork before the app is used, or start processes with the method 'spawn'",
             transient=False,
         )
-    folder = path.parent
-    if not folder.is_dir():
-        raise UsageError(f"cannot open {path}: the folder {folder} does not exist. Create it, or choose another file")
-    if path.is_dir():
-        raise UsageError(f"cannot open {path}: it is a folder. Name a file, for example sqlite:///{path}/jobs.db")
+    check_folder(path)
     with _one_at_a_time:
         if not path.exists():
             _create(path)
@@ -48,11 +46,20 @@ def prepare(path: Path) -> None:
         raise UsageError(f"cannot open {path}: {_NO_RIGHTS}")
 
 
+def check_folder(path: Path) -> None:
+    folder = path.parent
+    if not folder.is_dir():
+        raise UsageError(f"cannot open {path}: the folder {folder} does not exist. Create it, or choose another file")
+    if path.is_dir():
+        raise UsageError(f"cannot open {path}: it is a folder. Name a file, for example sqlite:///{path}/jobs.db")
+
+
 def _create(path: Path) -> None:
     """Only where there is none. An existing file must never be opened and closed here: closing any handle on it drops the
     locks that SQLite holds on it in this process, and then another process that leaves takes the log away under us."""
     try:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+        log.info("created the new file %s", path)
     except FileExistsError:
         return
     except PermissionError as error:

@@ -117,7 +117,7 @@ class Line:
         except FileNotFoundError:
             pass
         raise StoreError(
-            f"{self._path} was deleted or replaced while it was open: put it back, or restart to use the new one",
+            f"deleted or replaced while it was open: {self._path}. Put the file back, or restart to use the new one",
             transient=False,
         )
 

@@ -26,6 +26,7 @@ from . import amend, aside, care, claims, connection, enqueue, looking, memos, r
 from .bell import Bell
 from .clock import FileClock
 from .line import Line
+from .peek import peek
 from .statements import Statements
 from .tx import Tx, is_text
 
@@ -38,18 +39,21 @@ class SqliteStore:
     room: int | None = None
 
     def __init__(self, path: Path, namespace: str = "mita", clock: Clock | None = None) -> None:
-        self._path = path
+        self._path = path.absolute()  # one file, wherever the process goes
         self._namespace = check_namespace(namespace)
         self._clock = clock
         self._ears: set[Ear] = set()
 
-    async def open(self) -> None:
+    async def open(self, *, create: bool = True) -> None:
+        if not create:
+            await asyncio.to_thread(peek, self._path, self._namespace)
         sql = Statements(self._namespace)
         self._bell = Bell(self._path)
         self._write = Line(self._path, sql, FileClock(self._path, sql, self._clock), self._bell.ring, writes=True)
         self._read = Line(self._path, sql, FileClock(self._path, sql, self._clock), self._bell.ring, writes=False)
         try:
-            await self.migrate()
+            if create:
+                await self.migrate()
             self.room = await self._write.do(lambda tx: connection.room(tx.connection), durable=False)
         except BaseException:
             await self.close()
