@@ -99,3 +99,19 @@ async def test_a_revived_job_keeps_those_of_its_earlier_life(app: Mita) -> None:
         record = await until_state(app, job.id, "succeeded")
     assert [each.message for each in record.failures] == ["no"]
     assert (record.error, record.attempts) == (None, 0)
+
+
+async def test_a_crash_names_the_worker_that_was_lost(app: Mita) -> None:
+    @app.task
+    async def work() -> str:
+        return "done"
+
+    job = await work.enqueue()
+    store = await app._place.store()
+    turn = await store.claim(["default"], 1, 100, "lost-worker")
+    assert [claim.id for claim in turn.claims] == [job.id]
+    async with working(app, lease=0.3):
+        record = await until_state(app, job.id, "succeeded")
+    [crash] = record.failures
+    assert (crash.type, crash.kind, crash.worker) == ("WorkerLost", "crashed", "lost-worker")
+    assert record.crashes == 1

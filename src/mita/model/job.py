@@ -75,7 +75,8 @@ class Receipt(Struct, frozen=True, gc=False):
 class Claim(Struct, frozen=True, gc=False):
     """A worker's hold on a job: what a run needs to know, and the token that lets it put the job down again.
 
-    `at` is the store's clock at the claim. `ref` is the store's own handle; nobody else looks inside.
+    `at` is the store's clock at the claim. `ref` is the store's own handle; nobody else looks inside. `lost` is the worker
+    whose lease ran out, of a claim that was taken over.
     """
 
     id: str
@@ -101,6 +102,7 @@ class Claim(Struct, frozen=True, gc=False):
     progress: bytes | None = None
     stranded: Moment | None = None
     ref: Any = None
+    lost: str | None = None
 
 
 class Job(Struct, frozen=True, kw_only=True):

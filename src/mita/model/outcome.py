@@ -107,7 +107,8 @@ class Verdict(Struct, frozen=True, kw_only=True, gc=False):
     `error`: None keeps the last one. `keep`: how long a terminal job stays; 0 forgets it at once.
     `hold`: until then nobody with this job's resource key runs. `stranded`: the worker did not know the task.
     `event` and `note` are the line in the job's timeline; no event, no line (the happy path writes none). `failure` is
-    the error as that line keeps it, cut to `rules.failures.LONGEST` bytes.
+    the error as that line keeps it, cut to `rules.failures.LONGEST` bytes; `worker` is whom the line names, None for the one
+    that has the job.
     """
 
     state: State
@@ -121,6 +122,7 @@ class Verdict(Struct, frozen=True, kw_only=True, gc=False):
     event: str = ""
     note: str = ""
     failure: str = ""
+    worker: str | None = None
 
 
 class Start(Struct, frozen=True, gc=False):

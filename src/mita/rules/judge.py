@@ -1,6 +1,7 @@
 """From how a run ended to what becomes of its job."""
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from mita.model.job import Claim, State
 from mita.model.outcome import (
@@ -55,7 +56,8 @@ def judge(claim: Claim, ending: Ending, retry: Retry, keep: Keep, roll: float, g
         case Interrupted(started, reason):
             return _back(None, Counter.INTERRUPTIONS, "interrupted", reason) if started else RELEASE
         case Lost():
-            return _crash(claim, retry, keep, roll, "WorkerLost: the lease ran out; the worker died or was cut off")
+            error = "WorkerLost: the lease ran out; the worker died or was cut off"
+            return replace(_crash(claim, retry, keep, roll, error), worker=claim.lost)
         case Died(reason):
             return _crash(claim, retry, keep, roll, f"ProcessDied: {reason}")
         case Stopped():

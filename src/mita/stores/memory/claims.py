@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from mita.model.job import Claim, Job, State, WhenBusy
 from mita.model.outcome import Busy, Held, Turn
 from mita.model.time import HOUR, Moment, Wait
@@ -115,6 +117,7 @@ def reap(act: Act, limit: int, lease: Wait, worker: str) -> list[Claim]:
     claims = []
     for id in act.state.index.leases.until(act.now)[:limit]:
         record = act.state.records[id]
+        lost = record.job.worker
         job = act.change(record, token=record.job.token + 1, worker=worker, lease_until=act.now + lease)
-        claims.append(_as_claim(job, act.now))
+        claims.append(replace(_as_claim(job, act.now), lost=lost))
     return claims

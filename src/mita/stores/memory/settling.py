@@ -59,7 +59,7 @@ def _note(act: Act, record: Record, verdict: Verdict) -> None:
     """What was asked changes where the job goes, so then the timeline says how its run ended even if it ended well."""
     kind = verdict.event or (verdict.state.value if record.job.asked else "")
     if kind:
-        act.note(record, kind, verdict.note, record.job.worker, verdict.failure)
+        act.note(record, kind, verdict.note, verdict.worker or record.job.worker, verdict.failure)
 
 
 def _written(act: Act, job: Job, verdict: Verdict) -> dict[str, Any]:

@@ -170,8 +170,8 @@ async def _inherit(
     messages += [Out(home.subject, pack(heir), fenced(home.seq)) for heir, (_, home) in zip(heirs, overdue, strict=True)]
     index, *seqs = await context.wire.store(messages)
     claims = [
-        as_claim(heir, now, Ref(home.subject, seq, batch, heir))
-        for heir, (_, home), seq in zip(heirs, overdue, seqs, strict=True)
+        replace(as_claim(heir, now, Ref(home.subject, seq, batch, heir)), lost=record.worker)
+        for heir, (record, home), seq in zip(heirs, overdue, seqs, strict=True)
         if seq
     ]
     batches.opened(batch, index, len(claims))

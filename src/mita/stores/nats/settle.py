@@ -165,7 +165,7 @@ def put_down(record: Record, verdict: Verdict, now: Moment) -> dict[str, Any]:
     changes: dict[str, Any] = {"lease_until": None, "asked": None, "stranded": None}
     kind = verdict.event or (verdict.state.value if record.asked else "")
     if kind:
-        changes |= noted(record, now, kind, verdict.note, record.worker, verdict.failure)
+        changes |= noted(record, now, kind, verdict.note, verdict.worker or record.worker, verdict.failure)
     if verdict.stranded:
         changes["stranded"] = now if record.stranded is None else record.stranded
     if verdict.counts is not None:

@@ -202,6 +202,7 @@ def _settle(settlements: list[Settlement]) -> Ask:
         events=texts([verdict.event for verdict in verdicts]),
         notes=texts([verdict.note for verdict in verdicts]),
         failures=texts([verdict.failure for verdict in verdicts]),
+        workers=texts([verdict.worker for verdict in verdicts]),
         hold_waits=numbers([None if hold is None else hold.wait for hold in holds]),
         hold_ats=numbers([None if hold is None else hold.at for hold in holds]),
     )

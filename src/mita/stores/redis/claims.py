@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from mita.model.job import Claim
 from mita.model.outcome import Held, Progress
 from mita.model.time import Wait
@@ -48,7 +50,9 @@ async def _inherit(room: Room, lost: list[tuple[str, bytes]], lease: Wait, worke
         now, rows = await room.in_queue("inherit", queue, room.now(), lease, worker, *places)
         for place, row in zip(places, rows, strict=True):
             if row is not None:
-                heirs[place] = later_claim(first_claim(row[0], queue, now), row[1], row[2])
+                heirs[place] = replace(
+                    later_claim(first_claim(row[0], queue, now), row[1], row[2]), lost=row[3].decode() or None
+                )
     return [heirs[place] for _, place in lost if place in heirs]
 
 

@@ -110,6 +110,7 @@ def verdict(said: Verdict) -> bytes:
             said.event,
             said.note,
             said.failure,
+            said.worker,
         )
     )
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 import msgspec
+from msgspec.structs import replace
 
 from mita.model.job import Claim, Count, Limit, Priority, Token, WhenBusy
 from mita.model.outcome import Busy, Held, Turn
@@ -20,6 +21,8 @@ _Rest: TypeAlias = tuple[
     WhenBusy,
 ]  # fmt: skip
 _Row: TypeAlias = tuple[int, str, Token, str, str, str, str, Priority, Moment, Moment, _Rest | None]
+_Expired: TypeAlias = tuple[int, str, Token, str, str, str, str, Priority, Moment, Moment, _Rest | None, str | None]
+_read_expired = msgspec.json.Decoder(list[_Expired]).decode
 _read_rows = msgspec.json.Decoder(list[_Row]).decode  # a row that cannot be read is an error: see `aside`
 _from_json = msgspec.json.Decoder().decode
 
@@ -116,14 +119,14 @@ def reap(tx: Tx, limit: int, lease: Wait, worker: str) -> list[Claim]:
     rows = _expired(tx, limit)
     if rows:
         tx.run("inherit", seqs=as_json(row[0] for row in rows), until=tx.now + lease, worker=worker)
-    return [_as_claim(row, tx.now) for row in rows]
+    return [replace(_as_claim(row[:-1], tx.now), lost=row[-1]) for row in rows]
 
 
-def _expired(tx: Tx, limit: int) -> list[_Row]:
+def _expired(tx: Tx, limit: int) -> list[_Expired]:
     """As many as fit into one text: the others are still there for the next reap."""
     while True:
         try:
-            rows = _read_rows(tx.one("expired", now=tx.now, limit=limit))
+            rows = _read_expired(tx.one("expired", now=tx.now, limit=limit))
         except sqlite3.DataError:
             if limit <= 1:
                 raise

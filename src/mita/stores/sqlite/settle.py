@@ -90,7 +90,7 @@ def _settle_plain(tx: Tx, settlements: list[Settlement]) -> None:
 def _settle_others(tx: Tx, settlements: list[Settlement]) -> None:
     """Retries, moves, failures: a statement for each step, for all of them together."""
     noted = [
-        (settlement.claim.ref, tx.now, verdict.event, verdict.note, verdict.failure)
+        (settlement.claim.ref, tx.now, verdict.event, verdict.note, verdict.failure, verdict.worker)
         for settlement in settlements
         if (verdict := settlement.verdict).event
     ]
@@ -139,7 +139,7 @@ def _settle_one(tx: Tx, settlement: Settlement) -> bool:
     state, due, keep = _asked_first(tx, verdict, asked, when, asked_keep)
     event = verdict.event or (verdict.state.value if asked else "")
     if event:
-        note(tx, claim.ref, event, verdict.note, worker, verdict.failure)
+        note(tx, claim.ref, event, verdict.note, verdict.worker or worker, verdict.failure)
     _write(tx, claim, verdict, state, due, keep)
     if state in TERMINAL and claim.unique is not None:
         tx.run("unique_free", queue=claim.queue, key=claim.unique, id=claim.id, until=tx.now + unique_for)

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from msgspec.structs import replace
+
 from mita.model.job import Claim, State
 from mita.model.outcome import Cancel, Counter, Move, Revive, Settlement, Verdict
 from mita.model.time import HOUR, NOW, When
@@ -168,6 +170,17 @@ async def test_errors_are_kept_as_long_as_their_lines(store: Store) -> None:
     folded, *kept = await store.timeline(claim.id)
     assert (folded.kind, folded.error, folded.started) == ("folded", "", None)
     assert [line.error for line in kept] == [f"Boom: {n}" for n in range(3, TIMELINE_LENGTH + 2)]
+
+
+async def test_a_lost_run_names_the_worker_that_lost_it(store: Store, clock: Ticker) -> None:
+    stale, heir = await lost(store, clock, worker="w1")
+    assert (stale.lost, heir.lost) == (None, "w1")
+    keyed, other = await lost(store, clock, worker="w2", resource="r")
+    for claim in (heir, other):
+        settlement = _failed(claim, State.FAILED, "WorkerLost: gone")
+        await settled(store, Settlement(claim, replace(settlement.verdict, worker=claim.lost)))
+    [first], [second] = await store.timeline(stale.id), await store.timeline(keyed.id)
+    assert [(line.worker, line.started) for line in (first, second)] == [("w1", stale.at), ("w2", keyed.at)]
 
 
 def _failed(claim: Claim, state: State, error: str) -> Settlement:

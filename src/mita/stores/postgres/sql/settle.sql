@@ -2,7 +2,7 @@
 -- In: one array for each part of a verdict.  Out: id, state, queue; of those that took.
 with clock as materialized (select {now} as now),
 held as materialized (
-  select j.id, j.queue, j.resource, j.uniq, j.unique_for, v.counts, v.error, v.stranded, v.note, v.failure, v.result,
+  select j.id, j.queue, j.resource, j.uniq, j.unique_for, v.counts, v.error, v.stranded, v.note, v.failure, v.worker, v.result,
          case j.asked when 'cancel' then 'cancelled' when 'reschedule' then 'queued' else v.state end as state,
          case j.asked when 'cancel' then j.asked_keep when 'reschedule' then 0 else v.keep end as keep,
          case when j.asked = 'reschedule' then j.asked_due when j.asked = 'cancel' then j.due
@@ -12,9 +12,9 @@ held as materialized (
   from unnest(
     %(ids)s::text::text[], %(tokens)s::text::bigint[], %(states)s::text::text[], %(waits)s::text::bigint[], %(ats)s::text::bigint[],
     %(counts)s::text::text[], %(results)s::text::bytea[], %(errors)s::text::text[], %(keeps)s::text::bigint[],
-    %(stranded)s::text::boolean[], %(events)s::text::text[], %(notes)s::text::text[], %(failures)s::text::text[], %(hold_waits)s::text::bigint[],
+    %(stranded)s::text::boolean[], %(events)s::text::text[], %(notes)s::text::text[], %(failures)s::text::text[], %(workers)s::text::text[], %(hold_waits)s::text::bigint[],
     %(hold_ats)s::text::bigint[]
-  ) as v (id, token, state, wait, at, counts, result, error, keep, stranded, event, note, failure, hold_wait, hold_at)
+  ) as v (id, token, state, wait, at, counts, result, error, keep, stranded, event, note, failure, worker, hold_wait, hold_at)
   join mita._job as j on j.id = v.id and j.token = v.token and j.state = {running}
   cross join clock
   for update of j
@@ -31,7 +31,7 @@ written as (
       busy = j.busy + (h.counts = 'busy')::int, interruptions = j.interruptions + (h.counts = 'interruptions')::int,
       crashes = j.crashes + (h.counts = 'crashes')::int,
       stranded = case when h.stranded then coalesce(j.stranded, clock.now) end,
-      timeline = case when h.event is null then j.timeline else mita._noted(j.timeline, clock.now, h.event, h.note, j.worker, h.failure, j.started) end,
+      timeline = case when h.event is null then j.timeline else mita._noted(j.timeline, clock.now, h.event, h.note, coalesce(h.worker, j.worker), h.failure, j.started) end,
       worker = case when h.state in ('queued', 'blocked') then null else j.worker end,
       finished = case when h.state in ('queued', 'blocked') then null else clock.now end,
       expires = case when h.state in ('queued', 'blocked') then null else clock.now + h.keep end,

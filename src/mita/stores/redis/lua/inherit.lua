@@ -1,7 +1,7 @@
 -- inherit: take over running jobs whose lease is over, under a new token.
 -- KEYS  1 root of the queue
 -- ARGV  1 now, '' to ask the server  2 lease  3 worker  then handles
--- gives now, and {fixed half, live half, progress} of each, or false for one that somebody else has now
+-- gives now, and {fixed half, live half, progress, worker that lost it} of each, or false for one that somebody else has now
 -- include keys
 -- include record
 local now, q, said = clock(ARGV[1]), sound(queue_of(KEYS[1])), {}
@@ -10,10 +10,11 @@ for at = 4, #ARGV do
   local ends = call('ZSCORE', q.lease, handle)
   local r = ends and tonumber(ends) <= now and load_handle(q, handle)
   if r then
+    local lost = r.worker or ''
     r.token, r.worker = next_token(r.token, now), ARGV[3]
     save(q, r)
     call('ZADD', q.lease, now + tonumber(ARGV[2]), handle)
-    said[at - 3] = { r.fixed, pack_live(r), call('HGET', q.progress, r.id) }
+    said[at - 3] = { r.fixed, pack_live(r), call('HGET', q.progress, r.id), lost }
   else
     said[at - 3] = false
   end

@@ -13,10 +13,10 @@ end
 local function settle_one(q, id, token, verdict, result, now)
   local r = load(q, id)
   if not r or r.state ~= 'running' or r.token ~= tonumber(token) then return false end
-  local state, wait, at, counts, error, keep, hold_wait, hold_at, stranded, event, text, failure =
-    unpack(cmsgpack.unpack(verdict), 1, 12)
+  local state, wait, at, counts, error, keep, hold_wait, hold_at, stranded, event, text, failure, named =
+    unpack(cmsgpack.unpack(verdict), 1, 13)
   if event == '' and r.asked then event = state end
-  if event ~= '' then note(q, r, now, event, text, r.worker, failure) end
+  if event ~= '' then note(q, r, now, event, text, named or r.worker, failure) end
   r.stranded = stranded and (r.stranded or now) or false
   if counts then r[counts] = r[counts] + 1 end
   if error then keep_text(q, r, 'error', error) end
