@@ -18,8 +18,9 @@ LEASE = 3000
 RUNS = {"plain": 1, "retry": 3, "move": 3, "fail": 2}  # of each sort of job, when nothing goes wrong
 
 
-def plan(n: int, seed: int = 1) -> list[NewJob]:
-    """A mixed lot: every fifth retries twice, every fifth moves itself twice, every fifth fails, some are for later."""
+def plan(n: int, seed: int = 1, keys: int = 0) -> list[NewJob]:
+    """A mixed lot: every fifth retries twice, every fifth moves itself twice, every fifth fails, some are for later. With
+    `keys` every second has one of so many resource keys."""
     chance = random.Random(seed)
     kinds = ["plain", "retry", "move", "fail", "plain"]
     return [
@@ -30,6 +31,7 @@ def plan(n: int, seed: int = 1) -> list[NewJob]:
             payload=b"",
             priority=chance.choice([5, 5, 5, 9]),
             when=When(chance.randrange(3000) if at % 3 == 0 else 0),
+            resource=f"key {chance.randrange(keys)}" if keys and at % 2 else None,
         )
         for at, id in enumerate(new_ids(n))
     ]

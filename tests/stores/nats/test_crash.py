@@ -6,9 +6,10 @@ from collections.abc import AsyncIterator
 import pytest
 
 from mita.model.job import NewJob
+from mita.ports.ids import new_ids
 from mita.stores.nats import NatsStore
 
-from .crew import RUNS, Book, all_ended, check, insist, plan, sweep, work
+from .crew import QUEUE, RUNS, Book, all_ended, check, insist, plan, sweep, work
 from .servers import Server
 
 
@@ -48,6 +49,25 @@ async def test_nothing_is_lost_or_early_or_miscounted_when_the_server_is_killed(
     store, book = await run_through(server, jobs, kills=4)
     await check(store, jobs, book)
     print(f"stale {book.stale}, troubles {book.troubles}, runs {sum(book.runs.values())}")
+    await store.close()
+
+
+async def test_no_key_stays_taken_when_the_server_is_killed(server: Server) -> None:
+    """I1 I5 I12: half of the jobs have one of twenty keys, and when all is over a job for each of them runs at once."""
+    jobs = plan(600, seed=3, keys=20)
+    store, book = await run_through(server, jobs, kills=4)
+    await check(store, jobs, book)
+    await asyncio.sleep(2.5)  # what was removed is gone from the server's memory
+    server.kill()
+    server.start()
+    last = [NewJob(id=id, task="plain", queue=QUEUE, payload=b"", resource=f"key {n}") for n, id in enumerate(new_ids(20))]
+    await insist(lambda: store.enqueue(last), book)
+    book, stop = Book(), asyncio.Event()
+    crew = [asyncio.ensure_future(work(store, "w", book, stop)), asyncio.ensure_future(sweep(store, book, stop))]
+    await all_ended(store, [job.id for job in last], within=60)
+    stop.set()
+    await asyncio.gather(*crew)
+    assert await store.resources() == []
     await store.close()
 
 
