@@ -152,7 +152,7 @@ async def test_leaders_step_down_in_the_middle_of_the_work(stores: list[NatsStor
 
 async def through_trouble(stores: list[NatsStore], n: int, trouble: Callable[[], Awaitable[None]]) -> None:
     """A mixed lot is enqueued, run, moved by its workers and from outside, while something happens to the servers."""
-    jobs = plan(n)
+    jobs = plan(n, keys=20)
     book, stop = Book(), asyncio.Event()
     began = time.monotonic()
     crew = [asyncio.ensure_future(work(store, f"w{at}", book, stop)) for at, store in enumerate(stores[:2])]

@@ -8,7 +8,7 @@ from typing import Any
 import psycopg
 from psycopg import AsyncConnection
 
-from .connection import Connection, hang_up, is_pooled, no_answer, place
+from .connection import ANSWER, Connection, hang_up, is_pooled, no_answer, place
 
 log = logging.getLogger("mita.store")
 POOLED = 4  # silences after which a pooler's connection is given up: which server session works for it is not known
@@ -28,7 +28,8 @@ class Waiting:
     def __init__(self, told: dict[str, Any], connection: Connection, seconds: float, silence: float) -> None:
         self._told, self._connection, self._silence = told, connection, silence
         self._loop = asyncio.get_running_loop()
-        self._seconds = min(seconds, POOLED * silence) if is_pooled(connection) else seconds
+        blind = is_pooled(connection) and seconds <= ANSWER  # a look at everything may really take long
+        self._seconds = min(seconds, POOLED * silence) if blind else seconds
         self._given_up = self._over = False
 
     def __enter__(self) -> None:
