@@ -17,6 +17,8 @@ from mita.cli import main
 SHOP = """
 import asyncio
 import contextlib
+import os
+import signal
 import time
 
 from mita import Every, Job, Mita, Retry
@@ -84,6 +86,17 @@ async def stubborn(seconds: float) -> None:
 @app.task(retry=Retry(max_retries=0))
 async def interrupting() -> None:
     raise KeyboardInterrupt
+
+
+@app.task(retry=Retry(max_retries=0), timeout=20)
+def forking() -> int:
+    # as a process pool ends its children
+    child = os.fork()
+    if not child:
+        time.sleep(600)
+        os._exit(0)
+    os.kill(child, signal.SIGTERM)
+    return os.waitpid(child, 0)[1]
 
 
 @app.task

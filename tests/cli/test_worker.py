@@ -127,6 +127,17 @@ def test_a_keyboard_interrupt_of_a_handler_fails_its_job_and_no_more(start: Star
     assert worker.ended() == 0
 
 
+def test_a_signal_to_a_forked_child_of_a_handler_ends_the_child_alone(start: Start, enqueue: Put, mita: Run) -> None:
+    """The child has its parent's handlers and pipes: the signal must not go to the parent."""
+    id = enqueue("forking")
+    worker = start()
+    until(mita, id, "succeeded")
+    assert job(mita, id)["result"] == signal.SIGTERM
+    until(mita, enqueue("greet", "Ada"), "succeeded")
+    worker.signal(signal.SIGTERM)
+    assert worker.ended() == 0
+
+
 @pytest.mark.parametrize("signals", [1, 2])
 def test_a_handler_that_blocks_the_loop_does_not_keep_it_alive(start: Start, enqueue: Put, mita: Run, signals: int) -> None:
     """Its job is put back by the thread that keeps the leases. A second signal does not wait for the grace time."""
