@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 
 from mita import Mita
 from mita.model.job import NewJob, State
-from mita.model.outcome import Answer, Cancel, Rank, Revive, Settlement, Verdict
+from mita.model.outcome import Answer, Cancel, Delete, Rank, Revive, Settlement, Verdict
 from mita.model.repeat import Repeat
 from mita.model.time import HOUR, MINUTE, NOW, When
 from mita.model.view import JobFilter, WorkerView
@@ -289,6 +289,15 @@ class Field:
         lost = [job for job in found if job is not None and is_unreadable(job) and "without a" not in (job.error or "")]
         assert "cannot be read" in records.found or not lost, f"the doctor does not see {lost[0].error}"
 
+    async def delete(self) -> None:
+        """A job that cannot be read can be deleted, as any other that has ended."""
+        found = await self.store.find(self.unreadable)
+        ids = [job.id for job in found if job is not None and job.state in TERMINAL]
+        answers = await self.store.amend(ids, Delete())
+        kept = [job.id for job in await self.store.find(ids) if job is not None]
+        assert set(answers) <= {Answer.DONE}, f"{answers}"
+        assert not kept, await self._told(kept)
+
 
 class One:
     """A layout of which only one case matters."""
@@ -321,6 +330,7 @@ async def alone(url: str, layout: Layout, role: str, n: int) -> None:
         try:
             await field.drive()
             await field.check()
+            await field.delete()
         except Exception as error:  # noqa: BLE001 - whatever it is, the case belongs to it
             raise AssertionError(f"{role} {[str(one.case) for one in field.broken]}: {error!r}") from None
     finally:
@@ -345,6 +355,7 @@ async def shake(url: str, layout: Layout, roles: Sequence[str]) -> None:
         await field.run()
         await field.look()
         await field.check()
+        await field.delete()
         await store.prune(1000, 10**6)
     finally:
         await store.close()

@@ -25,6 +25,8 @@ def amend(act: Act, statements: Statements, ids: Sequence[str], change: Change) 
             dead = [id for id, answer in zip(ids, answers, strict=True) if answer is None]
             revived = iter((yield from _revive_readable(act, statements, dead, Revive(when, note))))
             answers = [next(revived) if answer is None else answer for answer in answers]
+        case Delete():
+            answers = yield from _delete(act, statements, ids, change)
         case _:
             answers = yield from _amend(act, ids, change)
     yield Step(last=True)
@@ -38,6 +40,16 @@ def _revive_readable(act: Act, statements: Statements, ids: Sequence[str], chang
     lost = aside.stay_unreadable(rows)
     changed = iter((yield from _amend(act, [id for id in ids if id not in lost], change)))
     return [Answer.UNREADABLE if id in lost else next(changed) for id in ids]
+
+
+def _delete(act: Act, statements: Statements, ids: Sequence[str], change: Delete) -> Steps[list[Answer | None]]:
+    """A job that cannot be read is shown as failed, also before it is set aside: then it is set aside first."""
+    answers = yield from _amend(act, ids, change)
+    late = [id for id, answer in zip(ids, answers, strict=True) if answer is Answer.TOO_LATE]
+    if not late or not (yield from aside.set_aside(act, statements)):
+        return answers
+    again = iter((yield from _amend(act, late, change)))
+    return [next(again) if answer is Answer.TOO_LATE else answer for answer in answers]
 
 
 def _amend(act: Act, ids: Sequence[str], change: Change) -> Steps[list[Answer | None]]:

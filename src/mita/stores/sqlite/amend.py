@@ -25,7 +25,13 @@ class _Row(NamedTuple):
 
 
 def amend(tx: Tx, ids: Sequence[str], change: Change) -> list[Answer]:
-    return [_amend(tx, id, change) for id in ids]
+    answers = [_amend(tx, id, change) for id in ids]
+    if isinstance(change, Delete) and Answer.TOO_LATE in answers and aside.set_aside(tx):
+        # A job that cannot be read is shown as failed, also before it is set aside.
+        late = [at for at, answer in enumerate(answers) if answer is Answer.TOO_LATE]
+        for at in late:
+            answers[at] = _amend(tx, ids[at], change)
+    return answers
 
 
 def _amend(tx: Tx, id: str, change: Change) -> Answer:
@@ -99,6 +105,6 @@ def _revive(tx: Tx, job: _Row, change: Revive) -> Answer:
 
 def _delete(tx: Tx, job: _Row) -> Answer:
     if job.unique is not None:
-        tx.run("unique_give_up", queue=job.queue, key=job.unique, id=job.id)
+        tx.run("unique_give_up", seq=job.seq)
     forget(tx, [job.seq])
     return Answer.DONE

@@ -196,10 +196,10 @@ class Line:
             call.error = self._translated(error)
 
     def _translated(self, error: Exception) -> Exception:
-        if isinstance(
-            error, OverflowError | UnicodeEncodeError
-        ):  # the driver's words for a value that SQLite has no room for
-            return Rejected(f"{self._path}: {error}")
+        if isinstance(error, OverflowError | UnicodeEncodeError):  # the driver's words for a value that SQLite cannot take
+            rejected = Rejected(f"{self._path}: {error}")
+            rejected.__cause__ = error
+            return rejected
         if not isinstance(error, sqlite3.Error | OSError):
             return error
         ours = connection.translated(error, self._path)

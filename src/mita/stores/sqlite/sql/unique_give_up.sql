@@ -1,2 +1,4 @@
--- unique_give_up: the job is deleted; a key that it still has is free at once.  In: queue, key, id.
-delete from _mita_unique where queue = :queue and key = :key and id = :id
+-- unique_give_up: the job is deleted; a key that it still has is free at once.  In: seq.
+delete from _mita_unique
+where queue = (select queue from _mita_job where seq = :seq) and key = (select uniq from _mita_job where seq = :seq)
+  and id = (select id from _mita_job where seq = :seq)
