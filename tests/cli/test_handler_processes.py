@@ -130,6 +130,17 @@ def test_each_worker_process_has_handler_processes_of_its_own(start: Start, mita
     assert all(gone(pid) for pid in pids)
 
 
+def test_a_worker_can_be_stopped_while_a_handler_process_imports_the_app(start: Start, mita: Run, project: Path) -> None:
+    slow = "import pathlib, sys, time\nif 'mita.handler_main' in str(sys.modules['__main__'].__spec__):\n"
+    slow += "    pathlib.Path('importing').write_text(str(__import__('os').getpid()))\n    time.sleep(600)\n"
+    (project / "heavy.py").write_text(slow + HEAVY)
+    worker = start("--grace", "600s")
+    wait_until(lambda: (project / "importing").exists() and (project / "importing").read_text() != "")
+    worker.signal(signal.SIGTERM)
+    assert worker.ended() == 0
+    assert gone(int((project / "importing").read_text()))
+
+
 @pytest.mark.parametrize("how", ["script", "module"])
 def test_a_script_may_start_a_worker(project: Path, how: str) -> None:
     (project / "program.py").write_text(SCRIPT + "if __name__ == '__main__':\n    asyncio.run(main())\n")

@@ -104,7 +104,8 @@ class Worker:
                 await self._repeats()
             self._assemble(store)
             stack.push_async_callback(self._crew.close)
-            await self._crew.prepare()
+            if not await self._prepared():
+                return
             self._keeper.start()
             stack.push_async_callback(self._keeper.stop)
             await self._work(store)
@@ -140,6 +141,19 @@ class Worker:
         )
         self._keeper = Keeper(self._open_store, self._crew, self._lease, self._describe)
         self._assembled = True
+
+    async def _prepared(self) -> bool:
+        """False: told to stop before it was ready. A handler process may take long to import the app."""
+        preparing: asyncio.Future[Any] = asyncio.ensure_future(self._crew.prepare())
+        stopping: asyncio.Future[Any] = asyncio.ensure_future(self._stopping.wait())
+        await asyncio.wait([preparing, stopping], return_when=asyncio.FIRST_COMPLETED)
+        stopping.cancel()
+        if preparing.done():
+            await preparing
+            return True
+        preparing.cancel()
+        await asyncio.wait([preparing])
+        return False
 
     async def _is_over(self, store: Store) -> bool:
         """Repeats that are due are fired first: their jobs are due now. A store that is away is asked again."""
