@@ -214,6 +214,16 @@ async def gated_writer(job: Job, n: int) -> int:
         return effect(job, n)
 
 
+async def reporting(job: Job, n: int, ms: int = 0) -> int:
+    """Talks to the store all the time: progress, and a value that it computes once."""
+    with on_record(job, n):
+        for step in range(5):
+            await job.progress(step, 5)
+            await asyncio.sleep(ms / 5000)
+        await job.once("value", lambda: n)
+        return effect(job, n)
+
+
 async def _refusal(act: Any) -> Exception | None:
     try:
         await act
@@ -244,3 +254,4 @@ class Works:
         self.gated_key = app.task(resource="key:{key}")(gated_key)
         self.gated_thread = app.task(gated_thread)
         self.gated_writer = app.task(gated_writer)
+        self.reporting = app.task(reporting)

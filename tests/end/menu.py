@@ -36,13 +36,17 @@ def doomed(scene: Scene, ms: int = 0) -> Asked:
     return Asked(scene.works.doomed.call(scene.number(), ms), Expect(state=State.FAILED, attempts=3))
 
 
+def reporting(scene: Scene, ms: int = 0) -> Asked:
+    return Asked(scene.works.reporting.call(scene.number(), ms), Expect())
+
+
 def mixed(scene: Scene, count: int, longest: int = 200) -> list[Asked]:
     """Some of each, in no order, at most `longest` ms long."""
     return [_one(scene, scene.random, scene.random.randrange(longest)) for _ in range(count)]
 
 
 def _one(scene: Scene, chance: Random, ms: int) -> Asked:
-    match chance.randrange(12):
+    match chance.randrange(13):
         case 0 | 1:
             return keyed(scene, f"k{chance.randrange(5)}", ms // 4)
         case 2 | 3:
@@ -53,6 +57,8 @@ def _one(scene: Scene, chance: Random, ms: int) -> Asked:
             return later(scene, chance.random(), ms)
         case 8 | 9:
             return thread_nap(scene, ms)
+        case 12:
+            return reporting(scene, ms)
         case 10:
             return doomed(scene, ms // 4)
         case _:

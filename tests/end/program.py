@@ -20,6 +20,8 @@ from . import points
 from .jobs import Here, Works, gate
 from .record import Record
 
+LARGEST_BATCH = 40  # jobs that a producer enqueues in one call
+
 
 class Settings(Struct, frozen=True, kw_only=True):
     """`point` is where it kills itself. `deaf`: it never learns that a lease is lost, so only the store can refuse it.
@@ -92,7 +94,7 @@ async def _produce(settings: Settings) -> None:
     await _gate()
     async with works.app:
         while first < last:
-            batch = range(first, min(last, first + 1 + first % 40))
+            batch = range(first, min(last, first + 1 + first % LARGEST_BATCH))
             handles = await works.app.enqueue_many([works.nap.call(n, settings.ms) for n in batch])
             for n, handle in zip(batch, handles, strict=True):
                 Here.record.write("enqueued", n=n, job=handle.id)
