@@ -1,5 +1,6 @@
 """`repeats add`, `next`, `explain`, and `scheduler`."""
 
+import asyncio
 import signal
 import subprocess
 import sys
@@ -8,6 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from mita import Every, Mita
+from mita.engine.scheduler import fire_due
 
 from .conftest import Run
 
@@ -111,3 +115,24 @@ def test_a_scheduler_fires_and_leaves(mita: Run, project: Path) -> None:
 
 def _count(mita: Run) -> Any:
     return mita("repeats", "--json").data["repeats"][0]["count"]
+
+
+def test_a_repeat_shows_the_windows_that_it_dropped(mita: Run, project: Path) -> None:
+    async def late() -> None:
+        async with Mita("sqlite:///jobs.db") as app:
+
+            @app.task
+            async def greet(name: str) -> None: ...
+
+            await app.repeat("late", greet.call("Ada"), Every(0.01))
+            await asyncio.sleep(0.1)  # nobody is there for its first windows
+            store = await app.open_store()
+            await fire_due(store)
+            await store.close()
+            await app.repeats.pause("late")
+
+    asyncio.run(late())
+    data = mita("repeats", "show", "late", "--json").data["repeat"]
+    assert data["dropped"] > 0
+    assert f"dropped {data['dropped']} window" in mita("repeats", "show", "late").out
+    assert f"{data['dropped']} window" in mita("repeats").out

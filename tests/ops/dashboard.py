@@ -127,6 +127,7 @@ PANELS = (
         "Jobs made by repeats, by what they do about missed fires; changes of the schedulers' lock.",
         {
             "{{policy}}": rate("mita_repeat_fires_total", "policy"),
+            "{{policy}} dropped": rate("mita_repeat_windows_dropped_total", "policy"),
             "lock {{outcome}}": rate("mita_scheduler_lock", "outcome", ""),
         },
         "ops",

@@ -113,8 +113,11 @@ async def recorded() -> list[str]:
             await app.pause("free")
         await work._walk.enqueue("s")
         await app.repeat("tick", tick.call(), Every(0.05))
+        await app.repeat("late", tick.call(), Every(0.01), limit=1)
+        await asyncio.sleep(0.1)  # nobody is there for its first windows
         async with working(app, name="box"):
             await until(lambda: _has(registry, 'mita_repeat_fires_total{policy="skip"'))
+            await until(lambda: _has(registry, "mita_repeat_windows_dropped_total"))
             pages = [await scraped(registry)]
             await work._enqueue()
             await until(lambda: _has(registry, 'mita_finished_total{outcome="failed",queue="free",task="walk"}'))

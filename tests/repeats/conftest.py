@@ -24,7 +24,7 @@ class Rented:
         self._mine: Store | None = None
         self.url = Mita("memory://").url
 
-    async def new(self) -> Store:
+    async def new(self, silence: float = 0.0) -> Store:
         store = self._made()
         await store.open()
         return store

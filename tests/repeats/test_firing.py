@@ -1,12 +1,15 @@
 """What becomes of a repeat whose time has come, has long come, or is over: on every store."""
 
 import asyncio
+import logging
 from typing import Any
 
 import pytest
 
 from mita import All, Cron, Every
+from mita.client.patterns import repeat_record
 from mita.engine.scheduler import fire_due, firing_of
+from mita.model.event import JobEvent, Kind
 from mita.model.job import State
 from mita.model.outcome import Settlement, Verdict
 from mita.model.repeat import Firing, Repeat, RepeatState
@@ -14,6 +17,8 @@ from mita.model.time import DAY, HOUR, MINUTE, SECOND, Moment
 from mita.rules.show import as_datetime
 from mita.testing.contract.clocks import Ticker
 from mita.testing.contract.given import claim_one
+from mita.watch import Note, Tally
+from mita.watch.bunches import bunches
 from tests.rules.test_cron import utc
 
 from .given import KEY, Scene
@@ -77,6 +82,33 @@ async def test_all_stops_at_its_cap_and_goes_on_right_after_now(scene: Scene) ->
     assert (repeat.cursor, repeat.count) == (first + 25 * HOUR, 5)
 
 
+@pytest.mark.parametrize(("missed", "dropped"), [("skip", 24), ("once", 24), (All(5), 20), (All(100), 0)])
+async def test_windows_that_are_dropped_are_told_and_kept(
+    scene: Scene, missed: Any, dropped: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """In the log, as an event and a metric, and in what people see of the repeat."""
+    caplog.set_level(logging.INFO, "mita.scheduler")
+    tally, told = Tally(), list[JobEvent]()
+
+    def tell(note: Note) -> None:
+        tally(note)
+        told.extend(event for bunch in bunches(note) for event in bunch.events() if event.kind is Kind.DROPPED)
+
+    await scene.stands(Every(3600), await scene.store.now() - OUTAGE, missed=missed)
+    while (await fire_due(scene.store, tell))[1] == 0:
+        pass
+    record = repeat_record(await scene.repeat())
+    assert (record.state, record.dropped) == (RepeatState.ACTIVE, dropped)
+    assert sum(tally.dropped.values()) == dropped
+    assert [(event.id, event.count, event.queue) for event in told] == [(KEY, dropped, "mail")] * bool(dropped)
+    lines = [(line.levelname, line.getMessage()) for line in caplog.records if "drops" in line.getMessage()]
+    level = "WARNING" if isinstance(missed, All) else "INFO"
+    assert [(name, f"repeat {KEY} drops {dropped} missed windows" in text) for name, text in lines] == (
+        [(level, True)] if dropped else []
+    )
+    assert (f"{dropped} windows dropped so far" in record.reason) == bool(dropped)
+
+
 async def test_a_limit_holds_in_the_middle_of_a_catch_up(scene: Scene) -> None:
     first, repeat = await after_an_outage(scene, missed=All(100), limit=7)
     assert await scene.fired() == [first + n * HOUR for n in range(7)]
@@ -87,7 +119,7 @@ async def test_a_limit_holds_in_the_middle_of_a_catch_up(scene: Scene) -> None:
 
 async def test_a_catch_up_of_thousands_is_whole(scene: Scene) -> None:
     """I7 I14: more jobs than any store takes in one call, by two schedulers at once."""
-    first = await scene.store.now() - 3_000_000 * SECOND
+    first = await scene.store.now() - 3_000_000 * SECOND - 500
     await scene.stands(Every(1000), first, missed=All(2500))
     other = await scene.another()
     while (await scene.repeat()).count < 2500:
@@ -98,7 +130,7 @@ async def test_a_catch_up_of_thousands_is_whole(scene: Scene) -> None:
 
 async def test_one_that_ends_in_the_middle_is_gone_on_with(scene: Scene) -> None:
     """I7: whoever comes next makes the rest, and no more than the cap."""
-    first = await scene.store.now() - 3_000_000 * SECOND
+    first = await scene.store.now() - 3_000_000 * SECOND - 500
     await scene.stands(Every(1000), first, missed=All(600))
     assert await fire_due(scene.store) == (1, 0)
     begun = await scene.repeat()
@@ -109,7 +141,7 @@ async def test_one_that_ends_in_the_middle_is_gone_on_with(scene: Scene) -> None
         await fire_due(other)
     assert await scene.fired() == [first + n * 1000 * SECOND for n in range(600)]
     ended = await scene.repeat()
-    assert (ended.count, ended.reason) == (600, "")
+    assert (ended.count, ended.reason.split(",")[0]) == (600, "2401 windows dropped so far")
 
 
 async def test_new_york_is_caught_up_with_through_a_change_of_clocks(scene: Scene) -> None:

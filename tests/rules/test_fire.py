@@ -13,6 +13,7 @@ from mita.model.pattern import MOST_IN_ONE_GO, All, Cron, Every, JobTemplate, Re
 from mita.model.repeat import MOST_FIRED, Firing, Repeat, RepeatState
 from mita.model.time import DAY, HOUR, MINUTE, SECOND, Moment, When
 from mita.rules import cron, fire
+from mita.rules.dropped import dropped
 from mita.rules.fire import fire_id, fires, first, half, plan, preview
 from tests.counting import calls_counted
 
@@ -126,6 +127,27 @@ def test_all_stops_at_its_cap_and_moves_past_now() -> None:
     assert times(turn(spec(missed=All(1)), NOON + 10 * MINUTE)) == [NOON]
 
 
+@pytest.mark.parametrize("pattern", [MINUTELY, Cron("* * * * *")])
+@pytest.mark.parametrize(("missed", "windows"), [("skip", 10), ("once", 10), (All(3), 8), (All(11), 0), (All(), 0)])
+def test_windows_that_make_no_job_are_counted(pattern: Every | Cron, missed: Any, windows: int) -> None:
+    """Eleven have come since noon, that of noon included."""
+    firing = turn(spec(pattern, missed=missed), NOON + 10 * MINUTE + 5)
+    assert firing.dropped == windows
+    assert len(firing.jobs) + firing.dropped == 11
+    assert dropped(firing.reason) == windows
+    assert turn(spec(pattern, missed=missed), NOON).dropped == 0
+
+
+def test_what_was_dropped_is_added_up_from_turn_to_turn() -> None:
+    reason = ""
+    for n, late in enumerate([10 * MINUTE, 0, 5 * MINUTE]):
+        repeat = Repeat(key="digest", spec=b"", cursor=NOON + n * HOUR, reason=reason)
+        reason = plan(repeat, spec(), NOON + n * HOUR + late + 5).reason
+    assert reason == "15 windows dropped so far, most recently at 2030-01-01 14:05:00 UTC"
+    ended = plan(Repeat(key="digest", spec=b"", cursor=NOON, reason=reason), spec(limit=1), NOON + MINUTE + 5).reason
+    assert ended.startswith("it has fired 1 times, its limit; 16 windows dropped so far")
+
+
 def test_all_just_under_its_cap_is_whole() -> None:
     firing = turn(spec(missed=All(11)), NOON + 10 * MINUTE + 1)
     assert times(firing) == [NOON + n * MINUTE for n in range(11)]
@@ -151,7 +173,8 @@ def test_no_catch_up_makes_more_than_ten_thousand() -> None:
     assert [time for firing in made for time in times(firing)] == [NOON + n * SECOND for n in range(MOST_IN_ONE_GO)]
     assert made[-1].next == NOON + 30_001 * SECOND
     assert "9750 missed windows to go" in made[0].reason
-    assert made[-1].reason == ""
+    assert made[-1].reason.startswith("20001 windows dropped so far, most recently at 2030-01-01 20:20:00 UTC")
+    assert [firing.dropped for firing in made] == [0] * 39 + [20_001]
 
 
 @given(late=st.integers(0, 2000), most=st.integers(1, 1500), limit=st.none() | st.integers(1, 1500))

@@ -54,6 +54,8 @@ class Mishaps:
         await store.close()
         await self._app.enqueue_many([self._plain.options(queue="nobody").call() for _ in range(2)])
         await self._app.repeat("tick", self._plain.call(), Every(0.05), limit=2)
+        await self._app.repeat("late", self._plain.call(), Every(0.01), limit=1)
+        await asyncio.sleep(0.1)  # nobody is there for its first windows
 
     async def begin(self) -> None:
         await self._twice.enqueue()

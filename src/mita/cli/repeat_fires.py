@@ -37,6 +37,7 @@ _CLOCKS = (
 def add(verbs: Commands) -> None:
     for name, run, help in (
         ("next", _coming, "show the coming fires of a repeat or of a pattern"),
+        ("show", _explain, "show all that is known of a repeat, with its next fires and the windows it dropped"),
         ("explain", _explain, "say in plain words when a repeat or a pattern fires"),
     ):
         parser = verbs.add(name, _with_or_without_a_store(run), help, about=_ABOUT)
@@ -134,6 +135,8 @@ def _about(repeat: RepeatRecord, words: str) -> list[str]:
     lines.append(", ".join(bound for bound in bounds if bound))
     last = f", last for {repeat.last:%Y-%m-%d %H:%M:%S} UTC" if repeat.last else ""
     lines.append(f"fired {counted(repeat.count, 'time')}{last}")
+    if repeat.dropped:
+        lines.append(f"dropped {counted(repeat.dropped, 'window')} for which it made no job")
     if words:
         lines.append(f"missed: {_MISSED.get(repeat.missed, f'one job for each window that was missed ({repeat.missed})')}")
     if repeat.overlap == "skip":

@@ -1,4 +1,4 @@
-"""Stored rules that make jobs: `repeats ls`, `add`, `rm`, `pause`, `resume`, `trigger`, `next`, `explain`."""
+"""Stored rules that make jobs: `repeats ls`, `add`, `rm`, `pause`, `resume`, `trigger`, `next`, `show`, `explain`."""
 
 from collections.abc import Awaitable, Callable
 from datetime import datetime

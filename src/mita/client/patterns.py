@@ -11,6 +11,7 @@ from mita.model.record import RepeatRecord
 from mita.model.repeat import Repeat, RepeatState
 from mita.model.time import Moment
 from mita.rules import fire, spec
+from mita.rules.dropped import dropped
 from mita.rules.names import check_name
 from mita.rules.show import as_datetime
 from mita.rules.when import moment
@@ -83,6 +84,7 @@ def repeat_record(repeat: Repeat) -> RepeatRecord:
         end_before=_shown(wanted.end_before),
         missed=f"all, at most {wanted.missed.max_catchup}" if isinstance(wanted.missed, All) else wanted.missed,
         overlap=wanted.overlap,
+        dropped=dropped(repeat.reason),
     )
 
 

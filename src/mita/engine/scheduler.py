@@ -11,6 +11,7 @@ from mita.model.time import SECOND, Moment, Wait
 from mita.ports.store import Store
 from mita.rules.fire import MOST_BYTES, half, plan
 from mita.rules.fitting import check_room
+from mita.rules.show import times
 from mita.rules.spec import unpack
 from mita.watch import Tell
 from mita.watch.notes import Fired, Locked, unheard
@@ -33,12 +34,24 @@ async def fire_due(store: Store, tell: Tell = unheard) -> tuple[int, Wait | None
     won = 0
     for planned in _handfuls(due, store.room):
         firings, fired = await _fire(store, planned)
+        report_dropped(firings, fired)
         tell(Fired(firings, fired, due.now))
         won += sum(fired)
         ahead += [firing.next for firing in firings if firing.next is not None]
     if len(due.repeats) == BATCH:
         return won, 0
     return won, max(0, min(ahead) - due.now) if ahead else None
+
+
+def report_dropped(firings: list[Firing], won: list[bool]) -> None:
+    """One line for each repeat that passed over windows: a cap that cuts a catch-up off is worth a warning."""
+    for firing, mine in zip(firings, won, strict=True):
+        if mine and firing.dropped:
+            level = logging.WARNING if firing.missed == "all" else logging.INFO
+            why = "max_catchup is reached" if firing.missed == "all" else f"missed={firing.missed!r}"
+            windows = times(firing.dropped, "missed window")
+            facts = {"event": "dropped", "repeat": firing.key, "count": firing.dropped}
+            log.log(level, "repeat %s drops %s: %s", firing.key, windows, why, extra=facts)
 
 
 async def _fire(store: Store, firings: list[Firing]) -> tuple[list[Firing], list[bool]]:

@@ -51,6 +51,7 @@ class Collector(Base):
         tally = self._tally()
         yield from _of_jobs(tally)
         yield _made("mita_repeat_fires_total", tally.fires.items())
+        yield _made("mita_repeat_windows_dropped_total", tally.dropped.items())
         yield _made("mita_scheduler_lock", (((outcome,), count) for outcome, count in tally.locks.items()))
         yield _made("mita_store_errors_total", (((name,), count) for name, count in tally.store_errors.items()))
         yield _spread("mita_claim_batch_size", [((), tally.claim_sizes)])

@@ -43,6 +43,12 @@ TABLE: tuple[Described, ...] = (
     Described("mita_workers", "gauge", (), "workers alive"),
     Described("mita_repeat_fires_total", "counter", (*_JOB, "policy"), "jobs made by repeats, by policy: skip, once, all"),
     Described(
+        "mita_repeat_windows_dropped_total",
+        "counter",
+        (*_JOB, "policy"),
+        "windows that repeats passed over, by policy (all: at its cap)",
+    ),
+    Described(
         "mita_scheduler_lock",
         "unknown",
         ("outcome",),

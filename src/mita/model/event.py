@@ -23,6 +23,7 @@ class Kind(StrEnum):
     CRASHED = "crashed"
     REVIVED = "revived"
     STALE = "stale"
+    DROPPED = "dropped"
     MISSED = "missed"
 
 
@@ -43,6 +44,7 @@ class JobEvent(Struct, frozen=True, array_like=True, gc=False):
     is how long the run took, `wait` how long until the start (`started`) or until the next try (`retried`). `reason` says
     why a job was rescheduled (`handler`, `api`, `resource_busy`, `unavailable`, `shutdown`).
 
+    `dropped` is of a repeat, whose key is the `id`: it passed over `count` windows, by its policy (the `reason`) or its cap.
     `missed` belongs to no job: here `count` events were lost before the next one, 0 when nobody knows how many.
     """
 

@@ -115,7 +115,8 @@ class BulkResult(Struct, frozen=True):
 
 
 class RepeatRecord(Struct, frozen=True, kw_only=True):
-    """A repeat and how it stands. One that cannot be read is `parked`, with nothing but its key and the reason."""
+    """A repeat and how it stands. `dropped` is how many windows it has passed over, by its policy or at its cap. One that
+    cannot be read is `parked`, with nothing but its key and the reason."""
 
     key: str
     state: RepeatState
@@ -132,3 +133,4 @@ class RepeatRecord(Struct, frozen=True, kw_only=True):
     end_before: datetime | None = None
     missed: str = "skip"
     overlap: str = "allow"
+    dropped: int = 0

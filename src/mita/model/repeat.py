@@ -42,8 +42,8 @@ class Firing(Struct, frozen=True, kw_only=True):
     are at most `MOST_FIRED` of them, so that every store can write them in one act.
 
     `last` is the nominal time of the newest job made, None when missed windows were only passed over. `fired` is how
-    many fires this counts for. A `next` of None ends the repeat as `state` with `reason`. `missed` is the policy by which it
-    was planned, for whoever watches.
+    many fires this counts for, `dropped` how many windows it passes over. A `next` of None ends the repeat as `state` with
+    `reason`. `missed` is the policy by which it was planned, for whoever watches.
     """
 
     key: str
@@ -56,6 +56,7 @@ class Firing(Struct, frozen=True, kw_only=True):
     state: RepeatState = RepeatState.ACTIVE
     reason: str = ""
     missed: str = "skip"
+    dropped: int = 0
 
 
 class DueRepeats(Struct, frozen=True):

@@ -12,6 +12,7 @@ from mita.model.repeat import MOST_FIRED, Firing, Repeat, RepeatState
 from mita.model.time import MINUTE, SECOND, Moment, When
 
 from . import cron
+from .dropped import count, with_note, without_note
 
 MOST_BYTES = 8_000_000  # of the jobs of one firing
 JOB_BYTES = 1000  # of a job beside its arguments
@@ -71,11 +72,12 @@ def plan(repeat: Repeat, spec: RepeatSpec, now: Moment) -> Firing:
     """What a repeat whose cursor has come does now."""
     assert repeat.cursor is not None, "a repeat without a cursor is never due"  # noqa: S101
     future = following(spec, repeat.cursor, repeat.cursor)
-    due, left = [repeat.cursor], 0
+    due, left, dropped = [repeat.cursor], 0, 0
     if future is not None and future < now:  # a fire is merely late, not missed, until its next window is over
         before = now - 1  # a window that begins this very moment is on time: it is the next one, whatever was missed
         due, left = _missed(spec, repeat, before)
         future = following(spec, due[-1] if left else before, repeat.cursor)
+        dropped = 0 if left else _dropped(spec, repeat.cursor, due, before)
     if spec.limit is not None:
         due = due[: max(0, spec.limit - repeat.count)]
     ended = _ending(spec, repeat.count + len(due), future)
@@ -88,9 +90,17 @@ def plan(repeat: Repeat, spec: RepeatSpec, now: Moment) -> Firing:
         last=due[-1] if due else None,
         jobs=tuple(job(repeat.key, spec, time) for time in due),
         state=RepeatState.FINISHED if ended else RepeatState.ACTIVE,
-        reason=ended or (CATCHING_UP % left if left else ""),
+        reason=with_note(ended or (CATCHING_UP % left if left else ""), repeat.reason, dropped, now),
         missed="all" if isinstance(spec.missed, All) else spec.missed,
+        dropped=dropped,
     )
+
+
+def _dropped(spec: RepeatSpec, cursor: Moment, due: list[Moment], now: Moment) -> int:
+    """How many of the windows that have come make no job: with `skip` those before the one that does, else those after."""
+    if spec.missed == "skip":
+        return count(spec, cursor, due[0] - 1, fires) + 1 if due[0] > cursor else 0
+    return count(spec, due[-1], now, fires)
 
 
 def _missed(spec: RepeatSpec, repeat: Repeat, now: Moment) -> tuple[list[Moment], int]:
@@ -103,7 +113,7 @@ def _missed(spec: RepeatSpec, repeat: Repeat, now: Moment) -> tuple[list[Moment]
         case "once":
             return [cursor], 0
         case All(most):
-            allowed = _left(repeat.reason) or min(most, MOST_IN_ONE_GO)
+            allowed = _left(without_note(repeat.reason)) or min(most, MOST_IN_ONE_GO)
             come = takewhile(lambda time: time <= now, fires(spec, cursor, cursor))
             portion = min(allowed, _together(spec))
             due = [cursor, *islice(come, portion - 1)]
@@ -120,7 +130,8 @@ def half(firing: Firing) -> Firing:
         last=jobs[-1].fire_time,
         jobs=jobs,
         state=RepeatState.ACTIVE,
-        reason=CATCHING_UP % (_left(firing.reason) + len(rest)),
+        reason=with_note(CATCHING_UP % (_left(without_note(firing.reason)) + len(rest)), firing.reason, -firing.dropped, 0),
+        dropped=0,
     )
 
 

@@ -6,6 +6,7 @@ from typing import TypeAlias
 from mita.model.event import Bunch, Kind, Reason
 from mita.model.job import Claim, NewJob, State
 from mita.model.outcome import Settlement
+from mita.model.repeat import Firing
 from mita.model.time import SECOND, Moment
 
 from .notes import (
@@ -45,7 +46,8 @@ def bunches(note: Note) -> list[Bunch]:
         case Enqueued(jobs, receipts, at):
             return _enqueued((job for job, receipt in zip(jobs, receipts, strict=True) if receipt.created), at)
         case Fired(firings, won, at):
-            return _enqueued((job for firing, mine in zip(firings, won, strict=True) if mine for job in firing.jobs), at)
+            mine = [firing for firing, mine in zip(firings, won, strict=True) if mine]
+            return [*_enqueued((job for firing in mine for job in firing.jobs), at), *_dropped(mine, at)]
         case SentAway():
             return _sent_away(note)
         case Amended():
@@ -151,6 +153,16 @@ def _enqueued(jobs: Iterable[NewJob], at: Moment) -> list[Bunch]:
     for job in jobs:
         groups.setdefault((job.task, job.queue), []).append(job.id)
     return [Bunch(Kind.ENQUEUED, task, queue, at, ids=ids) for (task, queue), ids in groups.items()]
+
+
+def _dropped(firings: Iterable[Firing], at: Moment) -> list[Bunch]:
+    """One that makes no job at all (its limit was reached) tells nothing of its task and queue."""
+    return [
+        Bunch(Kind.DROPPED, task, queue, at, reason=firing.missed, ids=[firing.key], count=firing.dropped)
+        for firing in firings
+        if firing.dropped
+        for task, queue in [(firing.jobs[0].task, firing.jobs[0].queue) if firing.jobs else ("", "")]
+    ]
 
 
 def _sent_away(note: SentAway) -> list[Bunch]:

@@ -130,7 +130,7 @@ def size(note: Note) -> int:
         case Settled(settlements):
             return 2 * len(settlements)
         case Fired(firings):
-            return sum(len(firing.jobs) for firing in firings)
+            return sum(len(firing.jobs) + bool(firing.dropped) for firing in firings)
         case Amended():
             return 1
         case Ahead() | Turned() | Locked() | StoreFailed():

@@ -135,6 +135,7 @@ class Tally:
         self._lock = forks.guarded(threading.Lock())
         self.jobs: dict[Labels, Counts] = {}
         self.fires: Counter[tuple[str, str, str]] = Counter()  # queue, task, policy
+        self.dropped: Counter[tuple[str, str, str]] = Counter()  # windows; the same
         self.locks: Counter[str] = Counter()
         self.store_errors: Counter[str] = Counter()  # by operation
         self.claim_sizes, self.settle_sizes = Histogram(SIZES), Histogram(SIZES)
@@ -170,6 +171,7 @@ class Tally:
             for (queue, task), counts in self.jobs.items():
                 total.of(queue, task).merge(counts)
             total.fires.update(self.fires)
+            total.dropped.update(self.dropped)
             total.locks.update(self.locks)
             total.store_errors.update(self.store_errors)
             for name in ("claim_sizes", "settle_sizes", "claim_seconds", "settle_seconds"):
@@ -235,3 +237,5 @@ class Tally:
                 for job in firing.jobs:
                     self.of(job.queue, job.task).enqueued += 1
                     self.fires[job.queue, job.task, firing.missed] += 1
+                if firing.dropped and firing.jobs:
+                    self.dropped[firing.jobs[0].queue, firing.jobs[0].task, firing.missed] += firing.dropped
