@@ -249,9 +249,12 @@ class Mita(Client):
             await self._leave(other)
 
     @contextmanager
-    def using_sync(self, url: str, *, namespace: str | None = None, clock: Clock | None = None) -> Iterator[Self]:
+    def using_sync(
+        self, url: str, *, namespace: str | None = None, clock: Clock | None = None, create: bool = True
+    ) -> Iterator[Self]:
         """`using`, from code that is not async: `with app.using_sync("memory://"): …`."""
-        before, self._place = self._place, Place(StoreURL.parse(url, namespace), clock, self._watch.tell)
+        place = Place(StoreURL.parse(url, namespace), clock, self._watch.tell, create=create)
+        before, self._place = self._place, place
         try:
             yield self
         finally:

