@@ -294,7 +294,6 @@ async def test_a_process_that_cannot_start_later_costs_no_attempt(
     async with working(on_file, handler_processes=1) as worker:
         pid, _ = await (await crunch.whoami.enqueue()).result(timeout=20)
         processes = worker._crew._processes
-        assert processes is not None
         monkeypatch.setattr(processes, "_hello", _broken(processes._hello))
         os.kill(pid, signal.SIGKILL)
         await gone(pid)

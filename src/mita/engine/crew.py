@@ -7,8 +7,6 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from msgspec.structs import replace
-
 from mita.model.job import Claim, State
 from mita.model.outcome import Ending, Interrupted, Returned, Settlement, Start, Unknown, Verdict
 from mita.model.time import SECOND, Wait
@@ -22,7 +20,7 @@ from mita.watch.notes import Begun
 from . import left_behind
 from .execution import Execution, Home, Stop
 from .full_pools import with_a_place
-from .job_log import extras, report, report_overrun, report_success
+from .job_log import extras, report, report_lost, report_overrun, report_success
 from .processes import Processes, ProcessPlan
 from .run import run_async, task_maker
 from .threads import Threads
@@ -54,7 +52,7 @@ class Crew:
         self._make_task = task_maker(self._loop)
         self._threads = Threads(threads, self._thread_done)
         self._thread_limit = threads if any(task.executor == "thread" for task in tasks.values()) else 0
-        self._processes = None if processes is None else Processes(processes, keep, store.room, self._task_done)
+        self._processes = Processes(processes, keep, store.room, self._task_done)
         self._waiting: deque[Execution] = deque()
         self.held: set[Execution] = set()  # running and waiting; read by the keeper's thread
         self._active = 0
@@ -72,10 +70,8 @@ class Crew:
     # ------------------------------------------------------------ taking on
 
     def load(self, rate: float) -> Load:
-        load = Load(self._slots, self._active, len(self._waiting), rate, self._thread_limit, self._threads.busy)
-        if self._processes is None:
-            return load
-        return replace(load, processes=self._processes.size, in_processes=self._processes.busy)
+        pools = self._thread_limit, self._threads.busy, self._processes.size, self._processes.busy
+        return Load(self._slots, self._active, len(self._waiting), rate, *pools)
 
     @property
     def waiting(self) -> int:
@@ -146,15 +142,9 @@ class Crew:
             if execution.task.is_async:
                 execution.handler = self._make_task(run_async(execution, self._task_done), name=claim.id)
             elif execution.task.executor == "process":
-                self._start_in_process(execution)
+                execution.handler = self._make_task(self._processes.run(execution), name=claim.id)
             else:
                 self._start_on_thread(execution)
-
-    def _start_in_process(self, execution: Execution) -> None:
-        if self._processes is None:  # it was declared after the worker had been made
-            self._task_done(execution, Unknown())
-        else:
-            execution.handler = self._make_task(self._processes.run(execution), name=execution.claim.id)
 
     def _start_on_thread(self, execution: Execution) -> None:
         execution.started = True
@@ -243,9 +233,7 @@ class Crew:
         """The lease is gone. A handler on a thread can only be told; its slot is taken until it ends."""
         if execution.settled or execution.stop is Stop.LOST:
             return
-        claim = execution.claim
-        seconds = time.monotonic() - execution.since
-        log.warning("job %s of %s lost its lease", claim.id, claim.task, extra=extras(claim, "lease lost", seconds))
+        report_lost(execution.claim, time.monotonic() - execution.since)
         execution.halt(Stop.LOST)
         execution.stop = Stop.LOST  # whatever it was told before, this comes first
 
@@ -301,15 +289,12 @@ class Crew:
 
     def kill_processes(self) -> None:
         """From any thread: a job that ran in a process may be put back only when that is gone."""
-        if self._processes is not None:
-            self._processes.kill()
+        self._processes.kill()
 
     async def prepare(self) -> None:
         """What must work before a job is claimed."""
-        if self._processes is not None:
-            await self._processes.prepare()
+        await self._processes.prepare()
 
     async def close(self) -> None:
         self._threads.close()
-        if self._processes is not None:
-            await self._processes.close()
+        await self._processes.close()

@@ -25,6 +25,10 @@ def report_success(claim: Claim, level: int, seconds: float) -> None:
     )
 
 
+def report_lost(claim: Claim, seconds: float) -> None:
+    log.warning("job %s of %s lost its lease", claim.id, claim.task, extra=extras(claim, "lease lost", seconds))
+
+
 def report_overrun(claim: Claim, timeout: float) -> None:
     """A handler on a thread goes on after its time-out."""
     text = (

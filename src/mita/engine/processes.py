@@ -40,23 +40,27 @@ def usable_processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-class Processes:
-    """At most `plan.size` at once. `done` is called on the loop with the ending of each run."""
+def _hello(plan: ProcessPlan, keep: Keep, room: int | None) -> Hello:
+    return Hello(
+        target=plan.target,
+        modules=plan.modules,
+        path=tuple(sys.path),
+        url=plan.url,
+        namespace=plan.namespace,
+        keep=keep,
+        room=room,
+        worker=os.getpid(),
+        logs=plan.logs,
+    )
 
-    def __init__(self, plan: ProcessPlan, keep: Keep, room: int | None, done: Done) -> None:
-        self.size, self._done = plan.size, done
-        self._hello = Hello(
-            target=plan.target,
-            modules=plan.modules,
-            path=tuple(sys.path),
-            url=plan.url,
-            namespace=plan.namespace,
-            keep=keep,
-            room=room,
-            worker=os.getpid(),
-            logs=plan.logs,
-        )
-        self._free = asyncio.Semaphore(plan.size)
+
+class Processes:
+    """At most `plan.size` at once; none without a plan. `done` is called on the loop with the ending of each run."""
+
+    def __init__(self, plan: ProcessPlan | None, keep: Keep, room: int | None, done: Done) -> None:
+        self.size, self._done = 0 if plan is None else plan.size, done
+        self._hello = None if plan is None else _hello(plan, keep, room)
+        self._free = asyncio.Semaphore(self.size or 1)
         self._idle: list[HandlerProcess] = []
         self._all: set[HandlerProcess] = set()
         self._failures = 0
@@ -65,8 +69,10 @@ class Processes:
 
     async def prepare(self) -> None:
         """Start the first: what keeps the app from being imported there is known before a job is claimed."""
+        if self._hello is None:
+            return
         try:
-            self._idle.append(await self._launch())
+            self._idle.append(await self._launch(self._hello))
         except CannotStartError as error:
             raise UsageError(f"tasks with executor='process' cannot run: a handler process cannot start: {error}") from error
 
@@ -104,18 +110,18 @@ class Processes:
             if (child := self._idle.pop()).alive:
                 return child
             self._all.discard(child)
-        if time.monotonic() < self._no_start_before:
+        if self._hello is None or time.monotonic() < self._no_start_before:  # no plan: the task was declared too late
             return None
         try:
-            child = await self._launch()
+            child = await self._launch(self._hello)
         except CannotStartError as error:
             self._pause(error)
             return None
         self._failures = 0
         return child
 
-    async def _launch(self) -> HandlerProcess:
-        child = await HandlerProcess.launch(self._hello)
+    async def _launch(self, hello: Hello) -> HandlerProcess:
+        child = await HandlerProcess.launch(hello)
         self._all.add(child)
         log.debug("handler process %d is ready", child.pid)
         return child
