@@ -14,10 +14,12 @@ import pytest
 
 from tests.stores.nats import servers as nats_servers
 from tests.stores.postgres import shared as postgres_servers
+from tests.stores.redis import servers as redis_servers
 
 from .harness import ROLES, Layout, alone, shake
 from .nats import NatsLayout
 from .postgres import PostgresLayout
+from .redis import RedisLayout
 from .sqlite import SqliteLayout
 
 SOAK = "MITA_SOAK" in os.environ
@@ -40,7 +42,17 @@ def nats(_: Path, __: int) -> tuple[str, Layout]:
     return url, NatsLayout(url, SEED if SOAK else None)
 
 
-STORES: dict[str, Callable[[Path, int], tuple[str, Layout]]] = {"sqlite": sqlite, "postgres": postgres, "nats": nats}
+def redis(_: Path, __: int) -> tuple[str, Layout]:
+    url = f"{redis_servers.shared(redis_servers.bundled()).url}?namespace=lost_{redis_servers.fresh_namespace()}"
+    return url, RedisLayout(url, SEED if SOAK else None)
+
+
+STORES: dict[str, Callable[[Path, int], tuple[str, Layout]]] = {
+    "sqlite": sqlite,
+    "postgres": postgres,
+    "redis": redis,
+    "nats": nats,
+}
 
 
 @pytest.mark.timeout(600)

@@ -9,8 +9,11 @@ from mita.model.job import Claim
 from mita.model.outcome import Held, Progress
 from mita.model.time import Wait
 from mita.ports.store import Memo
+from mita.rules.readable import BAD, unreadable
+from mita.stores.shared.views import as_name
 
-from .packing import AGE, first_claim, later_claim
+from . import aside
+from .packing import AGE, ID, first_claim, later_claim
 from .room import MOST, Room, parts
 
 
@@ -50,9 +53,12 @@ async def _inherit(room: Room, lost: list[tuple[str, bytes]], lease: Wait, worke
         now, rows = await room.in_queue("inherit", queue, room.now(), lease, worker, *places)
         for place, row in zip(places, rows, strict=True):
             if row is not None:
-                heirs[place] = replace(
-                    later_claim(first_claim(row[0], queue, now), row[1], row[2]), lost=row[3].decode() or None
-                )
+                try:
+                    heir = later_claim(first_claim(row[0], queue, now), row[1], row[2])
+                except BAD as error:
+                    await aside.set_aside(room, queue, [(place[ID], place, unreadable(str(error)))])
+                    continue
+                heirs[place] = replace(heir, lost=as_name(row[3]) or None)
     return [heirs[place] for _, place in lost if place in heirs]
 
 

@@ -86,7 +86,7 @@ async def _take_in(room: Room, ask: _Ask) -> list[Receipt]:
         room.known -= {job.queue for job in jobs}
         await room.register({job.queue for job in jobs})
     for position, there in zip(refused[::2], refused[1::2], strict=True):
-        id = there.decode()
+        id = there.decode("utf-8", "backslashreplace")
         # After a cut connection, the job that is there is most likely the one this very call made.
         receipts[position - 1] = Receipt(id, created=doubt.justified and id == jobs[position - 1].id)
     return receipts

@@ -10,11 +10,10 @@ import msgspec
 from mita.model.job import Job
 from mita.model.outcome import Event
 from mita.model.view import Holder, JobFilter, Page, QueueView, ResourceView, WorkerView
+from mita.stores.shared.views import as_moment, as_name, as_worker
 
 from .packing import as_job, as_timeline
 from .room import Room, parts
-
-_worker = msgspec.msgpack.Decoder(WorkerView).decode
 
 
 async def queues(room: Room) -> list[QueueView]:
@@ -30,7 +29,7 @@ async def queues(room: Room) -> list[QueueView]:
             failed=row[5],
             cancelled=row[6],
             oldest=row[7],
-            paused=row[8],
+            paused=_moment(row[8]),
         )
         for name, row in zip(names, await room.in_each("count", names, room.now()), strict=True)
     ]
@@ -38,7 +37,7 @@ async def queues(room: Room) -> list[QueueView]:
 
 async def find(room: Room, ids: Sequence[str]) -> list[Job | None]:
     found = await room.by_id("find", ids)
-    return [as_job(found[id][1], found[id][0]) if id in found else None for id in ids]
+    return [as_job(found[id][1], found[id][0], id) if id in found else None for id in ids]
 
 
 async def page(room: Room, want: JobFilter, after: str | None, limit: int) -> Page:
@@ -67,8 +66,8 @@ async def _matching(room: Room, queue: str, wish: list[str], after: str, limit: 
             await _index(room, queue)
             continue
         ids, following = said
-        found += [id.decode() for id in ids]
-        start = None if following is None else following.decode()
+        found += [id.decode("utf-8", "backslashreplace") for id in ids]
+        start = None if following is None else following.decode("utf-8", "replace")
     return found
 
 
@@ -86,7 +85,7 @@ async def _fetch(room: Room, ids: list[str], where: dict[str, str]) -> list[Job 
     for queue, some in by_queue.items():
         for part in parts(some):
             rows: list[Any] = await room.in_queue("find", queue, *part)
-            jobs.update({id: as_job(row, queue) for id, row in zip(part, rows, strict=True) if row is not None})
+            jobs.update({id: as_job(row, queue, id) for id, row in zip(part, rows, strict=True) if row is not None})
     return [jobs.get(id) for id in ids]
 
 
@@ -118,7 +117,9 @@ async def _about(room: Room, name: str, *args: Any) -> list[Any]:
 
 async def workers(room: Room) -> list[WorkerView]:
     rows = await room.shared("workers", room.now())
-    views = [msgspec.structs.replace(_worker(view), seen=seen) for view, seen in rows]
+    views = [
+        msgspec.structs.replace(view, seen=seen or 0) for packed, seen in rows if (view := as_worker(packed)) is not None
+    ]
     return sorted(views, key=lambda view: view.id)
 
 
@@ -127,9 +128,19 @@ async def resources(room: Room, queue: str | None, key: str | None) -> list[Reso
     views = []
     for name, rows in zip(names, await room.in_each("resources", names, room.now(), key or ""), strict=True):
         for found, waiting, until, holders in rows:
-            holding = [Holder(id.decode(), worker.decode(), since) for id, worker, since in holders]
+            holding = [Holder(as_name(id), _name(worker), since) for id, worker, since in holders]
             holding.sort(key=lambda holder: holder.since or 0)
             views.append(
-                ResourceView(queue=name, key=found.decode(), holders=tuple(holding), waiting=waiting, held_until=until)
+                ResourceView(
+                    queue=name, key=as_name(found), holders=tuple(holding), waiting=waiting, held_until=_moment(until)
+                )
             )
     return sorted(views, key=lambda view: (view.queue, view.key))
+
+
+def _name(worker: Any) -> str | None:
+    return as_name(worker) if isinstance(worker, bytes) else None
+
+
+def _moment(until: Any) -> int | None:
+    return None if until is None else as_moment(until)

@@ -1,13 +1,26 @@
 """Between our nouns and what lies in Redis. `lua/include/record.lua` says how the two halves of a job are laid out."""
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
-from mita.model.job import DEFAULT_PRIORITY, Claim, Job, NewJob, State, WhenBusy
+from mita.model.job import (
+    DEFAULT_PRIORITY,
+    Claim,
+    Count,
+    Job,
+    Lasting,
+    Limit,
+    NewJob,
+    Priority,
+    State,
+    Token,
+    WhenBusy,
+)
 from mita.model.outcome import Event, Verdict
-from mita.model.repeat import Repeat, RepeatState
+from mita.model.repeat import Repeat
 from mita.model.time import NOW, Moment, When
+from mita.rules.readable import BAD, read_event, read_job, read_repeat, salvaged, unreadable, unreadable_repeat
 from mita.rules.timeline import told
 
 
@@ -35,14 +48,14 @@ class Live(msgspec.Struct, array_like=True):
     """What changes of a job. False stands for none: Lua cannot keep a nil in a list."""
 
     state: str = "queued"
-    token: int = 0
+    token: Token = 0
     priority: Any = False
     due: Any = False
-    attempts: int = 0
-    reschedules: int = 0
-    busy: int = 0
-    interruptions: int = 0
-    crashes: int = 0
+    attempts: Count = 0
+    reschedules: Count = 0
+    busy: Count = 0
+    interruptions: Count = 0
+    crashes: Count = 0
     worker: Any = False
     started: Any = False
     asked: Any = False
@@ -55,8 +68,12 @@ class Live(msgspec.Struct, array_like=True):
 
 
 _pack = msgspec.msgpack.Encoder().encode
-_fixed = msgspec.msgpack.Decoder(Fixed).decode
 _live = msgspec.msgpack.Decoder(Live).decode
+_Claimable: TypeAlias = tuple[
+    Moment, Moment, Priority, bytes, str, str | None, Limit, WhenBusy, str | None, Lasting, str | None, Moment | None,
+    bytes, bytes, bytes,
+]  # fmt: skip
+_claimable = msgspec.msgpack.Decoder(_Claimable).decode  # by position: it runs for each job
 _any = msgspec.msgpack.Decoder().decode
 UNTOUCHED = Live()
 AGE, ID = slice(0, 8), slice(9, None)  # of a handle
@@ -138,7 +155,7 @@ def first_claim(raw: bytes, queue: str, at: Moment) -> Claim:
         payload,
         options,
         headers,
-    ) = _any(raw)
+    ) = _claimable(raw)
     return Claim(
         handle[9:].decode(),
         at,
@@ -184,66 +201,60 @@ def later_claim(claim: Claim, touched: bytes, progress: bytes | None) -> Claim:
     )
 
 
-def as_job(row: list[Any], queue: str) -> Job:
-    fixed, live = _fixed(row[0]), UNTOUCHED if row[1] is None else _live(row[1])
-    return Job(
-        id=fixed.handle[ID].decode(),
-        task=fixed.task,
-        queue=queue,
-        state=State(live.state),
-        priority=fixed.priority if live.priority is False else live.priority,
-        due=fixed.due if live.due is False else live.due,
-        created=fixed.created,
-        payload=fixed.payload,
-        options=fixed.options,
-        headers=fixed.headers,
-        attempts=live.attempts,
-        reschedules=live.reschedules,
-        busy=live.busy,
-        interruptions=live.interruptions,
-        crashes=live.crashes,
-        error=None if row[2] is None else row[2].decode(),
-        result=row[3],
-        resource=fixed.resource,
-        limit=fixed.limit,
-        when_busy=WhenBusy(fixed.when_busy),
-        unique=fixed.unique,
-        unique_for=fixed.unique_for,
-        repeat=fixed.repeat,
-        fire_time=fixed.fire_time,
-        progress=row[4],
-        stranded=_or_none(live.stranded),
-        token=live.token,
-        worker=_or_none(live.worker),
-        started=_or_none(live.started),
-        lease_until=None if row[5] is None else int(row[5]),
-        asked=_or_none(live.asked),
-        finished=_or_none(live.finished),
-        expires=_or_none(live.expires),
-    )
+def as_job(row: list[Any], queue: str, id: str) -> Job:
+    """One that cannot be read is a failed job with what of it can."""
+    fixed, live = _parts(row[0], Fixed), _parts(row[1], Live) if row[1] is not None else {}
+    if not fixed or (row[1] is not None and not live):
+        return salvaged({"id": id, "queue": queue, **fixed}, "half of its record cannot be read")
+    touched = {name: value for name, value in live.items() if value is not False}
+    found = {**fixed, **touched, "id": id, "queue": queue, "result": row[3], "progress": row[4]}
+    found["state"] = touched.get("state", State.QUEUED.value)
+    found["error"] = None if row[2] is None else row[2].decode("utf-8", "surrogateescape")
+    found["lease_until"] = None if row[5] is None else int(float(row[5]))
+    return read_job(found)
+
+
+def _parts(packed: bytes, kind: type[msgspec.Struct]) -> dict[str, Any]:
+    """What stands in the places of one half, whatever it is; nothing if it is no list of that length."""
+    try:
+        found = _any(packed)
+    except BAD:
+        return {}
+    names = kind.__struct_fields__
+    return dict(zip(names, found, strict=True)) if isinstance(found, list) and len(found) == len(names) else {}
+
+
+def readable(id: bytes, fixed: bytes, live: bytes, queue: str) -> str | None:
+    """None, or why no claim can be made of these two halves."""
+    try:
+        claim = first_claim(fixed, queue, 0)
+        if live:
+            later_claim(claim, live, None)
+        return None if claim.id.encode() == id else unreadable("it names another job")
+    except BAD as error:
+        return unreadable(str(error))
 
 
 def as_timeline(raw: list[bytes]) -> list[Event]:
-    return told([_as_event(*_any(line)) for line in raw])
+    return told([_event(line) for line in raw])
 
 
-def _as_event(at: Moment, kind: str, text: str, worker: Any, error: str = "", started: Any = None) -> Event:
-    """Only a line that tells of a failed run has an error and a start."""
-    return Event(at, kind, text, _or_none(worker), error, _or_none(started))
+def _event(raw: bytes) -> Event:
+    try:
+        line = [_or_none(part) for part in _any(raw)]
+    except BAD as error:
+        return Event(0, "unreadable", f"this line cannot be read: {error}")
+    return read_event(dict(zip(Event.__struct_fields__, line, strict=False)))
 
 
 def as_repeat(row: list[bytes]) -> Repeat:
-    state, cursor, revision, count, last, reason = _any(row[2])
-    return Repeat(
-        key=row[0].decode(),
-        spec=row[1],
-        cursor=_or_none(cursor),
-        state=RepeatState(state),
-        reason=reason,
-        revision=revision,
-        count=count,
-        last=_or_none(last),
-    )
+    key = row[0].decode("utf-8", "backslashreplace")
+    try:
+        state, cursor, revision, count, last, reason = _any(row[2])
+    except BAD as error:
+        return unreadable_repeat(key, str(error))
+    found = {"key": key, "spec": row[1], "cursor": _or_none(cursor), "state": state, "reason": reason}
+    return read_repeat({**found, "revision": revision, "count": count, "last": _or_none(last)})
 
 
 def _or_none(value: Any) -> Any:

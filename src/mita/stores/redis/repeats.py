@@ -1,5 +1,6 @@
 """Stored rules that make jobs."""
 
+import logging
 from collections.abc import Sequence
 from typing import Any
 
@@ -7,10 +8,13 @@ import msgspec
 
 from mita.model.job import NewJob
 from mita.model.repeat import DueRepeats, Firing, Repeat, RepeatState
+from mita.rules.readable import BAD
 
 from .intake import enqueue, one_by_one
 from .packing import as_repeat
 from .room import MOST, Room, parts
+
+log = logging.getLogger("mita.redis")
 
 LATE = 5000  # ms after which a parcel is somebody else's to deliver
 _pack = msgspec.msgpack.Encoder().encode
@@ -105,7 +109,13 @@ async def deliver(room: Room) -> None:
     """Make the jobs that somebody promised and has not made."""
     found = await room.shared("parcels", room.now(), LATE)
     for name, parcel in zip(found[::2], found[1::2], strict=True):
-        await enqueue(room, _unpack(parcel))
+        try:
+            jobs = _unpack(parcel)
+        except BAD as error:  # it stays where it is, and is not looked at again
+            log.error("the jobs of a firing cannot be read and are not made: %s: %s", name, error)
+            await room.link.command("ZREM", f"{room.keys.shared}:promised", name)
+            continue
+        await enqueue(room, jobs)
         await room.shared("delivered", name)
 
 

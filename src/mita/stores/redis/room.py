@@ -52,13 +52,13 @@ class Room:
 
     async def queues(self) -> list[str]:
         """All of them, by name."""
-        self.known = {name.decode() for name in await self.link.command("SMEMBERS", self.keys.queues)}
+        self.known = _names(await self.link.command("SMEMBERS", self.keys.queues))
         return sorted(self.known)
 
     async def places(self) -> list[str]:
         """All queues, and those that have only been given a hold."""
         names = await self.link.command("SUNION", self.keys.queues, self.keys.places)
-        return sorted(name.decode() for name in names)
+        return sorted(_names(names))
 
     async def register(self, queues: Iterable[str]) -> None:
         """On one server the scripts do this themselves."""
@@ -103,3 +103,12 @@ class Room:
 
 def parts(items: Sequence[T], most: int = MOST) -> list[Sequence[T]]:
     return [items[start : start + most] for start in range(0, len(items), most)]
+
+
+def _names(found: Iterable[bytes]) -> set[str]:
+    """Names of queues, without those that are no text: no job can have been put there."""
+    return {name for raw in found if is_name(name := raw.decode("utf-8", "replace"))}
+
+
+def is_name(text: str) -> bool:
+    return "\ufffd" not in text

@@ -16,7 +16,7 @@ from mita.ports.ear import Ear, Told
 from mita.ports.store import SILENCE, Can, Memo
 from mita.stores.shared import room as rooms
 
-from . import address, amending, care, claims, doctor, intake, looking, repeats, telling, turns
+from . import address, amending, aside, care, claims, doctor, intake, looking, repeats, telling, turns
 from .bell import Bell
 from .keys import Keys
 from .link import Link
@@ -195,7 +195,7 @@ class RedisStore:
         return []
 
     async def doctor(self) -> list[Finding]:
-        return await doctor.doctor(self._room, self._address.namespace)
+        return [*await doctor.doctor(self._room, self._address.namespace), await aside.doctor(self._room)]
 
     # ------------------------------------------------------------ waking
 

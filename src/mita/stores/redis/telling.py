@@ -32,7 +32,7 @@ async def tell(room: Room, told: Sequence[Told]) -> None:
 
 async def listened(room: Room) -> frozenset[str]:
     """An ear's name ends in its id, which has no blank."""
-    return frozenset(ear.decode().rpartition(" ")[0] for ear in await room.shared("listened", room.now()))
+    return frozenset(ear.decode("utf-8", "replace").rpartition(" ")[0] for ear in await room.shared("listened", room.now()))
 
 
 class Listener:

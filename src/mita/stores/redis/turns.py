@@ -1,8 +1,8 @@
 """Putting claims down and taking new ones, in one round trip."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 from msgspec.structs import replace
 
@@ -10,13 +10,19 @@ from mita.errors import Rejected
 from mita.model.job import Claim, State
 from mita.model.outcome import Busy, Settlement, Turn, Verdict
 from mita.model.time import Moment, Wait
+from mita.rules.readable import BAD
 from mita.stores.shared.apart import named, settle_apart, turn_apart
+from mita.stores.shared.views import as_name
 
+from . import aside
 from .link import Doubt
 from .packing import as_job, first_claim, later_claim, verdict
 from .room import MOST, Room, parts
 
 SUCCEEDED = State.SUCCEEDED
+_Pasts: TypeAlias = dict[
+    int, tuple[bytes, bytes | None]
+]  # by position: live half and progress of those not on their first run
 
 
 async def turn(
@@ -91,19 +97,43 @@ async def _turn(
         took[order[position - 1]] = False
     if stale and doubt.justified:
         took = await _look_again(room, settlements, took)
-    busy = [Busy(id.decode(), task.decode(), queue.decode(), ended == 1) for queue, id, task, ended in away]
-    return Turn(took, _claims(queues, shares, fixed, touched, now) if shares else [], again, busy)
+    busy = [Busy(as_name(id), as_name(task), queue.decode(), ended == 1) for queue, id, task, ended in away]
+    claims = _claims(queues, shares, fixed, touched, now) if shares else []
+    if len(claims) < len(fixed):
+        await aside.set_aside_claimed(room, queues, now)
+    return Turn(took, claims, again, busy)
 
 
 def _claims(queues: list[str], shares: list[int], fixed: list[bytes], touched: list[Any], now: Moment) -> list[Claim]:
+    """Without those whose records cannot be read."""
+    pasts = {position - 1: (live, progress) for position, live, progress in touched}
+    try:
+        return _all_claims(queues, shares, fixed, pasts, now)
+    except BAD:
+        return [claim for claim in _readable_claims(queues, shares, fixed, pasts, now) if claim is not None]
+
+
+def _all_claims(queues: list[str], shares: list[int], fixed: list[bytes], pasts: _Pasts, now: Moment) -> list[Claim]:
     claims: list[Claim] = []
     start = 0
     for queue, share in zip(queues, shares, strict=True):
         claims += [first_claim(raw, queue, now) for raw in fixed[start : start + share]]
         start += share
-    for position, live, progress in touched:
-        claims[position - 1] = later_claim(claims[position - 1], live, progress)
+    for position, (live, progress) in pasts.items():
+        claims[position] = later_claim(claims[position], live, progress)
     return claims
+
+
+def _readable_claims(
+    queues: list[str], shares: list[int], fixed: list[bytes], pasts: _Pasts, now: Moment
+) -> Iterator[Claim | None]:
+    of = [queue for queue, share in zip(queues, shares, strict=True) for _ in range(share)]
+    for position, (queue, raw) in enumerate(zip(of, fixed, strict=True)):
+        past = {0: pasts[position]} if position in pasts else {}
+        try:
+            yield _all_claims([queue], [1], [raw], past, now)[0]
+        except BAD:
+            yield None
 
 
 class _Group:
@@ -194,7 +224,7 @@ async def _look_again(room: Room, settlements: Sequence[Settlement], took: list[
         claim = settlement.claim
         [row] = await room.in_queue("find", claim.queue, claim.id)
         if row is not None:
-            job = as_job(row, claim.queue)
+            job = as_job(row, claim.queue, claim.id)
             took[position] = job.token == claim.token and job.state is not State.RUNNING
     return took
 

@@ -19,7 +19,7 @@ local function place(low, high, goes_first)
   return low
 end
 
-local function is_older(handle) return struct.unpack('>I8', handle) < struct.unpack('>I8', r.handle) end
+local function is_older(handle) return #handle >= 8 and struct.unpack('>I8', handle) < struct.unpack('>I8', r.handle) end
 
 local due, ready = due_of(q, r.priority), ready_of(q, r.priority)
 local sorted = call('ZRANK', due, r.handle)
@@ -46,7 +46,7 @@ end
 ahead = ahead + listed_ahead
 if call('HEXISTS', q.meta, 'gone:' .. r.priority) == 1 then ahead = ahead - gone_before(listed_ahead) end
 for priority = r.priority + 1, 9 do
-  local gone = tonumber(call('HGET', q.meta, 'gone:' .. priority) or 0)
+  local gone = (tonumber(call('HGET', q.meta, 'gone:' .. priority) or 0) or 0)
   ahead = ahead + call('ZCOUNT', due_of(q, priority), '-inf', now) + call('LLEN', ready_of(q, priority)) - gone
 end
 return ahead

@@ -2,7 +2,7 @@
 -- KEYS  1 root of the queue
 -- ARGV  1 now, '' to ask the server  2 channel of the bell  3 what: move, cancel, revive, rank, delete
 --       4 wait, keep or priority  5 moment (move, revive), '' for none  6 note (move, revive, cancel)  then ids
--- gives done, asked, too late, taken or unknown for each
+-- gives done, asked, too late, taken, unreadable or unknown for each
 -- include keys
 -- include record
 -- include places
@@ -90,7 +90,11 @@ end
 local said = {}
 for i = 7, #ARGV do
   local r = load(q, ARGV[i])
-  said[i - 6] = r and amends[what](r) or 'unknown'
+  if r and r.unreadable and what ~= 'delete' then
+    said[i - 6] = what == 'revive' and 'unreadable' or 'too late'
+  else
+    said[i - 6] = r and amends[what](r) or 'unknown'
+  end
   if said[i - 6] == 'done' then rung[q.name] = true end
 end
 ring(ARGV[2])

@@ -14,7 +14,7 @@ local function oldest_listed(priority)
     handles = call('LRANGE', ready_of(q, priority), start, start + 99)
     for _, handle in ipairs(handles) do
       local r = load_handle(q, handle)
-      if r and not r.touched and r.handle == handle then return r.due end
+      if r and not r.unreadable and not r.touched and r.handle == handle then return r.due end
     end
     start = start + 100
   until #handles == 0
@@ -25,7 +25,7 @@ for priority = 0, 9 do
   local due = due_of(q, priority)
   local listed = call('LLEN', ready_of(q, priority))
   if listed > 0 then
-    listed = listed - tonumber(call('HGET', q.meta, 'gone:' .. priority) or 0)
+    listed = listed - (tonumber(call('HGET', q.meta, 'gone:' .. priority) or 0) or 0)
     first = math.min(first, oldest_listed(priority))
   end
   all = all + call('ZCARD', due) + listed
@@ -34,9 +34,9 @@ for priority = 0, 9 do
   if head[2] then first = math.min(first, tonumber(head[2])) end
 end
 local running = call('ZCARD', q.lease)
-for _, left in ipairs(call('HVALS', q.left)) do running = running + tonumber(left) - 1 end
+for _, left in ipairs(call('HVALS', q.left)) do running = running + (tonumber(left) or 1) - 1 end
 local paused = call('HGET', q.meta, 'paused')
 return {
   all - ready, ready, call('ZCARD', q.blocked), running, call('ZCARD', q.succeeded), call('ZCARD', q.failed),
-  call('ZCARD', q.cancelled), ready > 0 and now - first or false, paused and tonumber(paused) or false,
+  call('ZCARD', q.cancelled), ready > 0 and now - first or false, paused and (tonumber(paused) or 0),
 }

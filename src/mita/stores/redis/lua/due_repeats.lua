@@ -7,6 +7,12 @@
 -- include repeating
 local now, s, limit, said = clock(ARGV[1]), shared_of(KEYS[1]), tonumber(ARGV[2]), {}
 local keys = call('ZRANGEBYSCORE', s.fires, '-inf', now, 'LIMIT', 0, limit)
-for i, key in ipairs(keys) do said[i] = shown(s, key) end
-local following = call('ZRANGE', s.fires, #keys, #keys, 'WITHSCORES')[2]
+for _, key in ipairs(keys) do
+  if read_repeat(s, key) then
+    said[#said + 1] = shown(s, key)
+  else
+    call('ZREM', s.fires, key) -- it cannot be read, and must not stand in the way of others
+  end
+end
+local following = call('ZRANGE', s.fires, #said, #said, 'WITHSCORES')[2]
 return { now, said, following and tonumber(following) or false }

@@ -8,18 +8,22 @@ local now, q = clock(ARGV[1]), queue_of(KEYS[1])
 
 local function take_apart(batch, ends)
   local lives, leases, ids = {}, {}, members(q, batch)
-  for i, fixed in ipairs(call('HMGET', q.jobs, unpack(ids))) do
-    lives[i * 2 - 1], lives[i * 2] = ids[i], half_of(q, batch)
-    leases[i * 2 - 1], leases[i * 2] = ends, handle_in(fixed)
+  local half = half_of(q, batch)
+  if not half or not read_live(half) then half = pack_live(live_of(q, batch, batch)) end
+  for i, id in ipairs(ids) do
+    lives[i * 2 - 1], lives[i * 2] = id, half
+    leases[i * 2 - 1], leases[i * 2] = ends, handle_of(id, call('HGET', q.jobs, id) or '')
   end
-  call('HSET', q.live, unpack(lives))
-  call('ZADD', q.lease, unpack(leases))
+  if #ids > 0 then
+    call('HSET', q.live, unpack(lives))
+    call('ZADD', q.lease, unpack(leases))
+  end
   end_batch(q, batch)
 end
 
 if ARGV[2] == 'lease' then
   for _, batch in ipairs(call('HKEYS', q.left)) do
-    local ends = call('ZSCORE', q.lease, batch)
+    local ends = call('ZSCORE', q.lease, batch) or '0'
     if tonumber(ends) <= now then take_apart(batch, ends) end
   end
 end

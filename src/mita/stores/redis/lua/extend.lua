@@ -11,7 +11,7 @@ local lives = call('HMGET', q.live, unpack(ids))
 
 for i, live in ipairs(lives) do
   local batch = live and is_batch(live)
-  local r = live and read_live(batch and half_of(q, live) or live)
+  local r = live and live_of(q, live, batch and live)
   local holds = r and r.state == 'running' and r.token == tonumber(ARGV[i * 2 + 2])
   said[i] = not holds and 'lost' or r.asked == 'cancel' and 'cancel' or 'held'
   local first = not seen[ids[i]] -- one that is named twice must not count for another of its batch
@@ -26,7 +26,7 @@ end
 
 -- A batch of which nobody is missing goes on as one.
 for batch, held in pairs(batches) do
-  if #held == tonumber(call('HGET', q.left, batch)) then
+  if #held == tonumber(call('HGET', q.left, batch) or 0) then
     call('ZADD', q.lease, 'XX', ends, batch)
   else
     for _, id in ipairs(held) do
@@ -38,7 +38,7 @@ end
 if #leases > 0 then
   local moved = {}
   for i, fixed in ipairs(call('HMGET', q.jobs, unpack(leases))) do
-    moved[i * 2 - 1], moved[i * 2] = ends, handle_in(fixed)
+    moved[i * 2 - 1], moved[i * 2] = ends, handle_of(leases[i], fixed or '')
   end
   call('ZADD', q.lease, 'XX', unpack(moved))
 end

@@ -11,7 +11,7 @@ for i, id in ipairs(ARGV) do
   local batch = live and is_batch(live) and live
   said[i] = fixed[i] and {
     fixed[i], batch and half_of(q, batch) or live, call('HGET', q.error, id), call('HGET', q.result, id),
-    call('HGET', q.progress, id), call('ZSCORE', q.lease, batch or handle_in(fixed[i])),
+    call('HGET', q.progress, id), call('ZSCORE', q.lease, batch or handle_of(id, fixed[i])),
   }
 end
 return said

@@ -7,6 +7,7 @@
 -- include record
 local now, q, names = clock(ARGV[1]), sound(queue_of(KEYS[1])), {}
 local scan = call('HGET', q.meta, 'scan') or '0'
+if scan ~= 'done' and not scan:match('^%d+$') then scan = '0' end -- it cannot be read: from the start
 if not has_index(q) then call('UNLINK', q.ids) end
 if scan ~= 'done' then
   local slice = call('HSCAN', q.jobs, scan, 'COUNT', MOST)

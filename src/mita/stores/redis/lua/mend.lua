@@ -18,6 +18,10 @@ local function free(key)
   if call('EXISTS', holders) == 0 then call('SREM', q.held, key) end
 end
 
+for priority = 0, 9 do -- which of them are used may have become unreadable
+  local used = call('LLEN', ready_of(q, priority)) > 0 or call('ZCARD', due_of(q, priority)) > 0
+  if used then use_line(q, priority) end
+end
 end_holds(q, now)
 for _, key in ipairs(call('SRANDMEMBER', q.held, SOME)) do free(key) end
 for _, key in ipairs(call('SMEMBERS', q.waited)) do

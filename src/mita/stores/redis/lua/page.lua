@@ -46,7 +46,7 @@ end
 local all = few()
 if not all then
   if call('HGET', q.meta, 'scan') ~= 'done' then return false end
-  if tonumber(has_index(q)) < now + LOOKING / 2 then call('HSET', q.meta, 'index', plain(now + LOOKING)) end
+  if (tonumber(has_index(q)) or 0) < now + LOOKING / 2 then call('HSET', q.meta, 'index', plain(now + LOOKING)) end
 end
 local ids = all or call('ZREVRANGEBYLEX', q.ids, after == '' and '+' or '(' .. after, '-', 'LIMIT', 0, MOST)
 for i, id in ipairs(ids) do

@@ -10,6 +10,10 @@ local now, q, named, surplus = clock(ARGV[1]), sound(queue_of(KEYS[1])), 0, 0
 
 local function go(handle)
   local r = load_handle(q, handle)
+  if not r then
+    for _, set in ipairs({ 'succeeded', 'failed', 'cancelled', 'expiry' }) do call('ZREM', q[set], handle) end
+    return
+  end
   leave(q, r)
   forget(q, r)
 end
@@ -32,7 +36,7 @@ for _, key in ipairs(call('ZRANGEBYSCORE', q.unique_ends, '-inf', now, 'LIMIT', 
   call('HDEL', q.unique, key)
   call('ZREM', q.unique_ends, key)
 end
-if has_index(q) and tonumber(q.index) <= now then -- nobody has looked at pages for a while
+if has_index(q) and (tonumber(q.index) or 0) <= now then -- nobody has looked at pages for a while
   call('UNLINK', q.ids)
   call('HDEL', q.meta, 'index', 'scan')
 end

@@ -15,7 +15,7 @@ for key in pairs(keys) do
     table.sort(handles)
     for _, handle in ipairs(handles) do
       local r = load_handle(q, handle)
-      holders[#holders + 1] = { r.id, r.worker, r.started }
+      if r then holders[#holders + 1] = { r.id, r.worker, r.started } end
     end
     ends = ends and tonumber(ends) > now and tonumber(ends) or false
     said[#said + 1] = { key, call('ZCARD', q.waiting .. key), ends, holders }

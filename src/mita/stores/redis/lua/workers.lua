@@ -6,6 +6,6 @@
 -- include record
 local now, s, said = clock(ARGV[1]), shared_of(KEYS[1]), {}
 for _, id in ipairs(call('ZRANGEBYSCORE', s.beats, '(' .. now, '+inf')) do
-  said[#said + 1] = { call('HGET', s.workers, id), tonumber(call('HGET', s.seen, id)) }
+  said[#said + 1] = { call('HGET', s.workers, id), tonumber(call('HGET', s.seen, id) or 0) or 0 }
 end
 return said

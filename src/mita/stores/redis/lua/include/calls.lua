@@ -9,7 +9,8 @@ local function done_before(calls, number)
   local found = call('HGET', calls, number:sub(-3))
   if not found then return nil end
   if found == number then return {} end
-  local record = found:byte() == LIST_OF_TWO and cmsgpack.unpack(found) or {}
+  local ok, record = pcall(cmsgpack.unpack, found)
+  if not ok or found:byte() ~= LIST_OF_TWO then return nil end
   return record[1] == number and record[2] or nil
 end
 

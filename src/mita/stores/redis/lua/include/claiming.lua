@@ -21,6 +21,9 @@ local function first_due(q, priority)
   return tonumber(call('ZRANGE', due_of(q, priority), '0', '0', 'WITHSCORES')[2] or math.huge)
 end
 
+-- Eight bytes as a number; 0 where there are not so many.
+local function number_at(text, place) return #text >= place + 7 and struct.unpack('>I8', text, place) or 0 end
+
 -- The first n of both halves of a line, in their order. Gives them, how many are of the list and which those are (nil: all
 -- or none), how many are of the sorted set, and the fixed halves if they had to be read.
 local function first_in_line(q, t, priority, n)
@@ -34,12 +37,12 @@ local function first_in_line(q, t, priority, n)
   local ids = {}
   for i, handle in ipairs(listed) do ids[i] = handle:sub(10) end
   local fixed = call('HMGET', q.jobs, unpack(ids))
-  local handles, of_list, a, b, age = {}, {}, 0, 0, struct.unpack
+  local handles, of_list, a, b, age = {}, {}, 0, 0, number_at
   while #handles < n and (listed[a + 1] or sorted[b * 2 + 1]) do
     local mine, theirs = listed[a + 1], sorted[b * 2 + 1]
     if mine and theirs and fixed[a + 1] then
-      local due, other = age('>I8', fixed[a + 1], 12), tonumber(sorted[b * 2 + 2])
-      if due > other or (due == other and age('>I8', mine) > age('>I8', theirs)) then mine = nil end
+      local due, other = age(fixed[a + 1], 12), tonumber(sorted[b * 2 + 2])
+      if due > other or (due == other and age(mine, 1) > age(theirs, 1)) then mine = nil end
     end
     if mine then a = a + 1 else b = b + 1 end
     handles[#handles + 1], of_list[#handles + 1] = mine or theirs, mine and true or false
@@ -47,11 +50,19 @@ local function first_in_line(q, t, priority, n)
   return handles, a, of_list, b
 end
 
+local function next_batch(q)
+  local number = redis.pcall('HINCRBY', q.meta, 'batch', 1)
+  if type(number) == 'number' then return number end
+  number = microseconds() -- what was there cannot be read: a number that was not given out before
+  call('HSET', q.meta, 'batch', plain(number))
+  return plain(number)
+end
+
 -- Jobs on their first run, without a key: one batch with one lease, if they are enough for that.
 local function start_first(q, t, ids, handles)
   local n, writes, live = #ids, {}, t.first
   if n == 0 then return end
-  local batch = n >= SMALLEST_BATCH and 'r' .. t.moment .. ':' .. call('HINCRBY', q.meta, 'batch', 1)
+  local batch = n >= SMALLEST_BATCH and 'r' .. t.moment .. ':' .. next_batch(q)
   if batch then
     call('HSET', q.runs, batch, live, '+' .. batch, cmsgpack.pack(ids))
     call('HSET', q.left, batch, n)
@@ -80,7 +91,7 @@ local function hand_over(q, t, priority, n)
   for i = 1, many do
     local handle = handles[i]
     ids[i] = sub(handle, 10)
-    keyed = keyed or byte(handle, 9) % 2 == 1
+    keyed = keyed or (byte(handle, 9) or 0) % 2 == 1
   end
   call('ZCARD', q.lease) -- a key of another type must be found before the first write
   if many >= SMALLEST_BATCH then
@@ -104,7 +115,9 @@ local function hand_over(q, t, priority, n)
       gone = gone + 1
     elseif half and (live or byte(handle, 9) % 2 == 1) then
       local r = as_record(q, id, half, live)
-      if not r.resource or may_run(q, r, t.now) then
+      if r.unreadable then
+        set_aside(q, r, handle, t.now)
+      elseif not r.resource or may_run(q, r, t.now) then
         live = run(q, t, r)
         given[#given + 1] = half
         m = m + 2

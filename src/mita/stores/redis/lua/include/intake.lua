@@ -40,7 +40,7 @@ end
 local function begin(q, now)
   local meta = call('HMGET', q.meta, 'newest', 'lines', 'index')
   q.new, q.used, q.index = not meta[1], meta[2] or '', meta[3]
-  if meta[1] then q.age, q.came = struct.unpack(NEWEST, meta[1]) else q.age, q.came = 0, 0 end
+  if meta[1] and #meta[1] == 16 then q.age, q.came = struct.unpack(NEWEST, meta[1]) else q.age, q.came = 0, 0 end
   q.lists = q.came <= now
   q.fixed, q.lines, q.uniques, q.taken = {}, {}, {}, {}
   if q.index then call('ZCARD', q.ids) end -- here and below: a key of another type must be found before the first write

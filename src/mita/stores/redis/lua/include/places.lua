@@ -12,7 +12,7 @@ end
 -- turn comes: it is not found there under a live half of its own, or not at all.
 local function leave_list(q, r)
   local list, gone = ready_of(q, r.priority), 'gone:' .. r.priority
-  local length, missing = call('LLEN', list), tonumber(call('HGET', q.meta, gone) or 0)
+  local length, missing = call('LLEN', list), (tonumber(call('HGET', q.meta, gone) or 0) or 0)
   if length <= SHORT_LIST then
     length = length - call('LREM', list, 1, r.handle)
   else
@@ -61,6 +61,21 @@ local function stand(q, r)
     call('ZADD', q[r.state], r.finished, r.handle)
     call('ZADD', q.expiry, r.expires, r.handle)
   end
+end
+
+local KEPT = 2592000000 -- thirty days, for which a record that cannot be read is kept
+
+-- A job whose record cannot be read becomes a failed one. Its two halves stay as they are: nothing of it is thrown away.
+local function set_aside(q, r, handle, now, why)
+  if r.batch then
+    leave_batch(q, r.batch, 1)
+    call('HDEL', q.live, r.id)
+  end
+  for _, set in ipairs({ 'lease', 'blocked', 'succeeded', 'cancelled' }) do call('ZREM', q[set], handle) end
+  for priority = 0, 9 do call('ZREM', due_of(q, priority), handle) end
+  call('ZADD', q.failed, now, handle)
+  call('ZADD', q.expiry, now + KEPT, handle)
+  call('HSETNX', q.error, r.id, why or 'UnreadableRecord: its record cannot be read')
 end
 
 -- The id of the job that has a unique key: a living one, or until its end one that has ended.

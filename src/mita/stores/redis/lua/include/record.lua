@@ -62,8 +62,23 @@ local function pack_live(r)
   })
 end
 
+-- What the places of a live half may hold. One that holds anything else cannot be read.
+local STATES = { queued = true, blocked = true, running = true, succeeded = true, failed = true, cancelled = true }
+local COUNTS, MOMENTS = { 2, 5, 6, 7, 8, 9 }, { 3, 4, 11, 13, 14, 15, 16, 17 }
+local EXACT = 9007199254740991
+
+local function is_count(n) return type(n) == 'number' and n >= 0 and n <= EXACT and n % 1 == 0 end
+
+-- nil for one that cannot be read
 local function read_live(text)
-  local t = cmsgpack.unpack(text)
+  local ok, t = pcall(cmsgpack.unpack, text)
+  if not ok or type(t) ~= 'table' or not STATES[t[1]] then return nil end
+  for _, i in ipairs(COUNTS) do
+    if not is_count(t[i]) then return nil end
+  end
+  for _, i in ipairs(MOMENTS) do
+    if t[i] ~= false and not is_count(t[i]) then return nil end
+  end
   return {
     state = t[1], token = t[2], priority = t[3], due = t[4], attempts = t[5], reschedules = t[6], busy = t[7],
     interruptions = t[8], crashes = t[9], worker = t[10], started = t[11], asked = t[12], asked_due = t[13],
@@ -105,13 +120,20 @@ local function end_batch(q, batch)
   call('ZREM', q.lease, batch)
 end
 
-local function leave_batch(q, batch, n)
-  if call('HINCRBY', q.left, batch, -n) <= 0 then end_batch(q, batch) end
+-- The same for one whose list cannot be read: among all live halves.
+local function searched(q, batch)
+  local found, all = {}, call('HGETALL', q.live)
+  for i = 1, #all, 2 do
+    if all[i + 1] == batch then found[#found + 1] = all[i] end
+  end
+  return found
 end
 
 -- Those of a batch that still run under its lease.
 local function members(q, batch)
-  local ids, found = cmsgpack.unpack(call('HGET', q.runs, '+' .. batch)), {}
+  local found = {}
+  local ok, ids = pcall(cmsgpack.unpack, call('HGET', q.runs, '+' .. batch) or '')
+  if not ok or type(ids) ~= 'table' or #ids == 0 then return searched(q, batch) end
   local lives = call('HMGET', q.live, unpack(ids))
   for i, id in ipairs(ids) do
     if lives[i] == batch then found[#found + 1] = id end
@@ -119,21 +141,64 @@ local function members(q, batch)
   return found
 end
 
-local function handle_in(fixed) return fixed:sub(23, 22 + fixed:byte(22)) end
+local function leave_batch(q, batch, n)
+  local left = redis.pcall('HINCRBY', q.left, batch, -n)
+  if type(left) ~= 'number' then -- it cannot be read
+    left = #members(q, batch)
+    call('HSET', q.left, batch, left)
+  end
+  if left <= 0 then end_batch(q, batch) end
+end
+
+local function handle_in(fixed) return fixed:sub(23, 22 + (fixed:byte(22) or 0)) end
+
+-- The same of a record that may not be readable: then one is made, which names the job all the same.
+local function handle_of(id, fixed)
+  local handle = handle_in(fixed)
+  return handle:sub(10) == id and handle or ('\0'):rep(8) .. '0' .. id
+end
+
+-- The live half of a record; of a batch whose own half cannot be read, what the name of the batch says.
+local function live_of(q, live, batch)
+  if not live then return untouched() end
+  local r = read_live(batch and half_of(q, batch) or live)
+  if r or not batch then return r end
+  r = untouched()
+  r.state, r.token, r.worker = 'running', tonumber(batch:match('^r(%d+):')), ''
+  return r.token and r
+end
+
+-- What stands for a record that cannot be read: a failed job, of which only the id is sure.
+local function lost(q, id, fixed, live)
+  local r = untouched()
+  r.id, r.fixed, r.handle, r.touched, r.unreadable = id, fixed, handle_of(id, fixed), live, true
+  r.batch = live and is_batch(live) and live
+  r.state, r.priority, r.due, r.finished, r.expires, r.extras = 'failed', 5, 0, 0, 0, true
+  r.task, r.limit, r.when_busy, r.unique_for = '', 1, 'wait', 0
+  return r
+end
 
 -- One table of both halves. `extras` says that something lies outside of them: events, memos, error, result, progress.
-local function as_record(q, id, fixed, live)
+local function parsed(q, id, fixed, live)
   local batch = live and is_batch(live) and live
-  local r = live and read_live(batch and half_of(q, batch) or live) or untouched()
-  local length = fixed:byte(22)
+  local r = live_of(q, live, batch)
   r.id, r.fixed, r.handle, r.batch, r.touched = id, fixed, handle_in(fixed), batch, live
   if not r.priority then
     r.priority, r.due = fixed:byte(20), struct.unpack('>I8', fixed, 12)
   end
   local _
   _, r.task, r.resource, r.limit, r.when_busy, r.unique, r.unique_for, r.repeats =
-    cmsgpack.unpack_limit(fixed, 7, 22 + length)
+    cmsgpack.unpack_limit(fixed, 7, 22 + fixed:byte(22))
+  assert(r.handle:sub(10) == id and r.priority <= 9 and r.due <= EXACT and type(r.task) == 'string')
+  assert(is_count(r.limit) and r.limit > 0 and is_count(r.unique_for) and type(r.when_busy) == 'string')
+  assert(type(r.resource or '') == 'string' and type(r.unique or '') == 'string')
+  assert(r.state ~= 'blocked' or r.resource)
   return r
+end
+
+local function as_record(q, id, fixed, live)
+  local ok, r = pcall(parsed, q, id, fixed, live)
+  return ok and r or lost(q, id, fixed, live)
 end
 
 local function load(q, id)
@@ -141,7 +206,11 @@ local function load(q, id)
   return fixed and as_record(q, id, fixed, call('HGET', q.live, id)) or nil
 end
 
-local function load_handle(q, handle) return load(q, handle:sub(10)) end
+local function load_handle(q, handle)
+  local r = load(q, handle:sub(10))
+  if r and r.unreadable then r.handle = handle end
+  return r
+end
 
 -- A running job that was one of a batch is on its own from here.
 local function save(q, r)
@@ -160,10 +229,14 @@ end
 
 -- the two oldest lines become one that counts them by kind, as rules.timeline has it
 local function fold(events)
-  local first, second = cmsgpack.unpack(call('LPOP', events)), cmsgpack.unpack(call('LPOP', events))
-  local counts = first[2] == 'folded' and cjson.decode(first[3]) or { [first[2]] = 1 }
-  counts[second[2]] = (counts[second[2]] or 0) + 1
-  call('LPUSH', events, cmsgpack.pack({ second[1], 'folded', cjson.encode(counts), false }))
+  local first, second = call('LPOP', events), call('LPOP', events)
+  local ok, folded = pcall(function()
+    local one, two = cmsgpack.unpack(first), cmsgpack.unpack(second)
+    local counts = one[2] == 'folded' and cjson.decode(one[3]) or { [one[2]] = 1 }
+    counts[two[2]] = (counts[two[2]] or 0) + 1
+    return cmsgpack.pack({ two[1], 'folded', cjson.encode(counts), false })
+  end)
+  call('LPUSH', events, ok and folded or cmsgpack.pack({ 0, 'folded', '{"unreadable":2}', false }))
 end
 
 -- one line; of a failed run also the error, and when it was started

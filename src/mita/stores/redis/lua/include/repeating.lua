@@ -3,7 +3,8 @@
 local function read_repeat(s, key)
   local text = call('HGET', s.repeats, key)
   if not text then return nil end
-  local t = cmsgpack.unpack(text)
+  local ok, t = pcall(cmsgpack.unpack, text)
+  if not ok or type(t) ~= 'table' or type(t[3]) ~= 'number' or type(t[4]) ~= 'number' then return nil end
   return { state = t[1], cursor = t[2], revision = t[3], count = t[4], last = t[5], reason = t[6] }
 end
 

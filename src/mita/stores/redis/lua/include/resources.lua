@@ -13,20 +13,38 @@ local function may_run(q, r, now)
   return not on_hold(q, r.resource, now) and call('SCARD', q.holders .. r.resource) < r.limit
 end
 
+-- The first in the line of a key. Whoever cannot be read, or is not there, leaves the line.
+local function first_waiting(q, key, now)
+  local waiting = q.waiting .. key
+  while true do
+    local handle = call('ZRANGE', waiting, 0, 0)[1]
+    if not handle then
+      call('SREM', q.waited, key)
+      return nil
+    end
+    local r = load_handle(q, handle)
+    if r and not r.unreadable and r.state == 'blocked' then return r end
+    call('ZREM', waiting, handle)
+    call('ZREM', q.blocked, handle)
+    if r and r.unreadable then set_aside(q, r, handle, now) end
+  end
+end
+
 -- The first who wait for a key go back to the queue, as many as may run by what the first of them allows.
 local function wake(q, key, now, most)
   if on_hold(q, key, now) then return end
-  local waiting = q.waiting .. key
-  local first = call('ZRANGE', waiting, 0, 0)[1]
+  local waiting, first = q.waiting .. key, first_waiting(q, key, now)
   if not first then return end
-  local room = math.min(load_handle(q, first).limit - call('SCARD', q.holders .. key), most)
+  local room = math.min(first.limit - call('SCARD', q.holders .. key), most)
   if room <= 0 then return end
   for _, handle in ipairs(call('ZRANGE', waiting, 0, room - 1)) do
     local r = load_handle(q, handle)
-    leave(q, r)
-    r.state = 'queued'
-    stand(q, r)
-    save(q, r)
+    if r and not r.unreadable and r.state == 'blocked' then
+      leave(q, r)
+      r.state = 'queued'
+      stand(q, r)
+      save(q, r)
+    end
   end
 end
 
@@ -62,8 +80,13 @@ local function turn_away(q, r, now)
   if r.when_busy == 'replace' then
     for _, handle in ipairs(call('ZRANGE', q.waiting .. r.resource, 0, -1)) do
       local older = load_handle(q, handle)
-      note(q, older, now, 'replaced', 'by ' .. r.id)
-      finish(q, older, 'cancelled', HOUR, now)
+      if older and older.unreadable then
+        call('ZREM', q.waiting .. r.resource, handle)
+        set_aside(q, older, handle, now)
+      elseif older then
+        note(q, older, now, 'replaced', 'by ' .. r.id)
+        finish(q, older, 'cancelled', HOUR, now)
+      end
     end
   end
   note(q, r, now, 'blocked', why)

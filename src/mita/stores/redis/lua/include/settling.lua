@@ -52,7 +52,7 @@ end
 local function way_out(live, token)
   if is_batch(live) then return is_batch_of(live, token) and 'batch' or 'unlike' end
   local r = read_live(live)
-  local simple = r.state == 'running' and plain(r.token) == token and not r.asked and not r.extras
+  local simple = r and r.state == 'running' and plain(r.token) == token and not r.asked and not r.extras
   return simple and 'alone' or 'unlike'
 end
 
@@ -104,8 +104,8 @@ end
 -- same, so it is read and packed once. Without `live` it is one for `settle_one`.
 local function success_of(q, half, token, keep, now)
   local batch = is_batch(half) and half
-  local r = read_live(batch and half_of(q, batch) or half)
-  if r.state ~= 'running' or plain(r.token) ~= token then return { stale = true } end
+  local r = live_of(q, half, batch)
+  if not r or r.state ~= 'running' or plain(r.token) ~= token then return { stale = true } end
   if r.asked then return {} end
   r.state, r.finished, r.expires, r.stranded, r.extras = 'succeeded', now, now + keep, false, true
   return { batch = batch, live = pack_live(r) }

@@ -1,0 +1,96 @@
+"""Garbage in the hashes, sets and lists of a Redis namespace."""
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import redis
+
+from mita.settings import StoreURL
+from mita.stores.redis.packing import Fixed, Live
+
+from .harness import ROLES, Broken, Case, some
+
+VALUES: tuple[Any, ...] = ({}, "explode", -1, 2**63 - 1, b"\xff", 1.5, [[]], None)
+BODIES = (b"\xff\xfe", b"\xc1", b"\x80", b"", b"\x91" * 2000, b"garbage")
+HALF = "half of it"
+NEVER = "there was none"
+QUEUES = ("ended", "mail", "runs", "keys", "other", "events", "memos")
+
+
+class RedisLayout:
+    identity: frozenset[str] = frozenset()
+
+    def __init__(self, url: str, seed: int | None = None) -> None:
+        at = StoreURL.parse(url)
+        self._redis = redis.Redis.from_url(at.text)
+        self._root = at.namespace
+        self._chance = None if seed is None else random.Random(seed)
+
+    def _bodies(self) -> tuple[Any, ...]:
+        made = [] if self._chance is None else [self._chance.randbytes(self._chance.randint(1, 60)) for _ in range(20)]
+        return (*BODIES, HALF, *made)
+
+    def job_cases(self, role: str) -> list[Case]:
+        many = 1 if self._chance is None else len(VALUES)
+        turn = ROLES.index(role)
+        cases = []
+        for half, kind in (("jobs", Fixed), ("live", Live)):
+            names = enumerate(kind.__struct_fields__, turn)
+            cases += [Case(half, name, value) for at, name in names for value in some(VALUES, many, at)]
+        texts = ("jobs", "live", "error", "result", "progress")
+        return cases + [Case(name, "body", body) for name in texts for body in self._bodies()]
+
+    def other_cases(self) -> list[Case]:
+        parts = [("repeat", "specs"), ("repeat", "repeats"), ("worker", "workers"), ("worker", "seen"), ("lock", "locks")]
+        parts += [("queue", f"meta {name}") for name in ("newest", "lines", "index", "scan", "batch", "gone:5")]
+        parts += [("memo", "shared"), ("unique", "unique")]
+        return [Case(record, part, body) for record, part in parts for body in self._bodies()]
+
+    async def spoil(self, broken: Sequence[Broken]) -> list[Broken]:
+        return [one for one in broken if self._spoil(one)]
+
+    def _spoil(self, one: Broken) -> bool:
+        queue = {"plain": "mail", "keyed": "mail", "running": "runs", "blocked": "keys", "ended": "ended"}[one.role]
+        key = f"{self._root}:{{{queue}}}:{one.case.record}"
+        found = self._redis.hget(key, one.id)
+        assert found is None or isinstance(found, bytes)
+        if one.case.field == "body":
+            self._redis.hset(
+                key, one.id, (found or b"?")[: len(found or b"") // 2] if one.case.value is HALF else one.case.value
+            )
+            return True
+        if found is None or found[:1] == b"r":  # one that was never touched, or is in a batch
+            return False
+        kind = Fixed if one.case.record == "jobs" else Live
+        parts = msgspec.msgpack.decode(found)
+        parts[kind.__struct_fields__.index(one.case.field)] = one.case.value
+        self._redis.hset(key, one.id, msgspec.msgpack.encode(parts))
+        return True
+
+    async def spoil_others(self, cases: Sequence[Case], ids: Sequence[str]) -> None:
+        for n, case in enumerate(cases):
+            name, value = f"{case.record}{n}", b"\x94\x01" if case.value is HALF else case.value
+            if case.record == "queue":
+                self._redis.hset(f"{self._root}:{{{name}}}:meta", case.field.split()[1], value)
+            elif case.record == "unique":
+                self._redis.hset(f"{self._root}:{{other}}:unique", name, value)
+            else:
+                self._redis.hset(f"{self._root}:{{@}}:{case.field}", name, value)
+        self._redis.sadd(f"{self._root}:{{@}}:queues", b"\xff\xfe")
+        self._redis.zadd(f"{self._root}:{{@}}:ears", {b"\xff": 2**50})
+        self._redis.hset(f"{self._root}:{{@}}:parcels", "garbage 1", b"\xc1")
+        self._redis.zadd(f"{self._root}:{{@}}:promised", {"garbage 1": 1})
+        for queue in QUEUES:
+            root = f"{self._root}:{{{queue}}}"
+            for garbage in (b"\xff", b"short", b"a handle of no job"):
+                self._redis.lpush(f"{root}:ready:5", garbage)
+                self._redis.zadd(f"{root}:due:5", {garbage: 1})
+                self._redis.zadd(f"{root}:lease", {b"h" + garbage: 1})
+        for key in self._redis.scan_iter(f"{self._root}:{{events}}:events:*"):
+            for n, body in enumerate(BODIES):
+                self._redis.lset(key, n, body)
+        for key in self._redis.scan_iter(f"{self._root}:{{*}}:runs"):
+            for field in list(self._redis.hkeys(key))[:4]:
+                self._redis.hset(key, field, b"\xc1")
