@@ -90,7 +90,7 @@ class RedisLayout:
                 self._redis.zadd(f"{root}:lease", {b"h" + garbage: 1})
         for key in self._redis.scan_iter(f"{self._root}:{{events}}:events:*"):
             for n, body in enumerate(BODIES):
-                self._redis.lset(key, n, body)
+                self._redis.lset(key, n, body)  # type: ignore[arg-type]
         for key in self._redis.scan_iter(f"{self._root}:{{*}}:runs"):
             for field in list(self._redis.hkeys(key))[:4]:
                 self._redis.hset(key, field, b"\xc1")

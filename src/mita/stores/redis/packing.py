@@ -210,7 +210,7 @@ def as_job(row: list[Any], queue: str, id: str) -> Job:
     found = {**fixed, **touched, "id": id, "queue": queue, "result": row[3], "progress": row[4]}
     found["state"] = touched.get("state", State.QUEUED.value)
     found["error"] = None if row[2] is None else row[2].decode("utf-8", "surrogateescape")
-    found["lease_until"] = None if row[5] is None else int(float(row[5]))
+    found["lease_until"] = int(float(row[5])) if row[5] is not None else 0 if found["state"] == State.RUNNING else None
     return read_job(found)
 
 
