@@ -11,6 +11,7 @@ from mita.printable import shell_command
 from mita.rules.evidence import Reason
 from mita.rules.failures import failure
 
+from . import raw
 from .desk import Desk, at_desk
 from .exits import NotFound
 from .parser import Commands, Parser
@@ -31,6 +32,9 @@ def add(commands: Commands) -> None:
     show = commands.add("show", at_desk(show_job), "show all that is known of one job")
     show.add_argument("id", metavar="ID", help="a job id, or its first digits")
     show.add_argument("--args", action="store_true", help="show its arguments too, which may be secret")
+    show.add_argument(
+        "--raw", metavar="FILE", help="write its record as it is stored to a new file, also one that cannot be read"
+    )
     why = commands.add("why", at_desk(explain), "say why a job is not running, and what to do about it")
     why.add_argument("id", metavar="ID", help="a job id, or its first digits")
 
@@ -101,12 +105,21 @@ def job_data(job: JobRecord, *, whole: bool = False, arguments: bool = False) ->
 
 async def show_job(desk: Desk) -> Report:
     id = await desk.id_of(desk.options.id)
+    if desk.options.raw is not None:
+        return await raw.export(desk, id)
     job = await desk.app.get(id)
     if job is None:
         raise NotFound(f"job {id} was forgotten just now")
     now = await desk.now()
     data = {"job": job_data(job, whole=True, arguments=desk.options.args)}
-    return Report(data, *_facts(job, now, arguments=desk.options.args), "", _timeline(job, now), *_errors(job))
+    return Report(
+        data,
+        *_facts(job, now, arguments=desk.options.args),
+        "",
+        _timeline(job, now),
+        *_errors(job),
+        *raw.hint(id, job.error),
+    )
 
 
 def _facts(job: JobRecord, now: datetime, *, arguments: bool) -> list[str]:

@@ -44,7 +44,10 @@ def find(act: Act, id: str) -> Job | None:
 
 def raw(act: Act, id: str) -> dict[str, bytes] | None:
     job = find(act, id)
-    return None if job is None else {name: repr(getattr(job, name)).encode() for name in job.__struct_fields__}
+    if job is None:
+        return None
+    parts = {name: getattr(job, name) for name in job.__struct_fields__}
+    return {name: value if isinstance(value, bytes) else str(value).encode() for name, value in parts.items()}
 
 
 def timeline(act: Act, id: str) -> list[Event]:

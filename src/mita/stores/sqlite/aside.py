@@ -12,7 +12,6 @@ from typing import Any
 from mita.errors import StoreError
 from mita.model.view import Finding
 from mita.rules.readable import BAD, SET_ASIDE_KEEP
-from mita.rules.text import writable
 from mita.stores.shared import sql
 from mita.stores.shared.aside import finding
 
@@ -35,18 +34,15 @@ _ALIVE = "state in ('queued', 'blocked', 'running')"
 
 def may_be_a_record(error: Exception) -> bool:
     """Whether a call may have failed because of a row that it read."""
-    if isinstance(error, StoreError):
-        cause = error.__cause__
-        name = getattr(cause, "sqlite_errorname", None)
-        if isinstance(cause, UnicodeEncodeError):  # a text that is not UTF-8, read and to be written again
-            return True
-        return isinstance(cause, sqlite3.Error) and name in (None, "SQLITE_ERROR", "SQLITE_MISMATCH")
-    return isinstance(error, BAD)
+    cause = error.__cause__ if isinstance(error, StoreError) else error
+    if isinstance(cause, sqlite3.Error):
+        return getattr(cause, "sqlite_errorname", None) in (None, "SQLITE_ERROR", "SQLITE_MISMATCH")
+    return isinstance(cause, BAD)
 
 
 def set_aside(tx: Tx) -> int:
     """All unreadable jobs that wait or run. Gives how many there were."""
-    found = [(seq, writable(reason)) for seq, reason in _unreadable(tx, _ALIVE)]  # a reason quotes what was found
+    found = list(_unreadable(tx, _ALIVE))
     for seq, reason in found:
         tx.run("free_uniques_of", seq=seq)
         tx.run("set_aside", seq=seq, now=tx.now, expires=tx.now + SET_ASIDE_KEEP, error=reason)

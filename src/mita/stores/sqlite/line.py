@@ -196,13 +196,13 @@ class Line:
             call.error = self._translated(error)
 
     def _translated(self, error: Exception) -> Exception:
-        if isinstance(error, OverflowError | UnicodeEncodeError):  # the driver's words for a value that SQLite cannot take
-            rejected = Rejected(f"{self._path}: {error}")
-            rejected.__cause__ = error
-            return rejected
-        if not isinstance(error, sqlite3.Error | OSError):
+        ours: Exception
+        if isinstance(error, OverflowError | UnicodeEncodeError):  # what the driver raises for a value that does not fit
+            ours = Rejected(f"{self._path}: {error}")
+        elif isinstance(error, sqlite3.Error | OSError):
+            ours = connection.translated(error, self._path)
+        else:
             return error
-        ours = connection.translated(error, self._path)
         ours.__cause__ = error
         return ours
 

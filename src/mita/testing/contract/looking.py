@@ -6,6 +6,7 @@ from mita.model.job import State
 from mita.model.outcome import Cancel
 from mita.model.time import HOUR, When
 from mita.model.view import JobFilter, Page, QueueView, WorkerView
+from mita.ports.ids import new_id
 from mita.ports.store import Store
 
 from .clocks import Ticker
@@ -264,3 +265,12 @@ async def test_the_doctor_has_something_to_say(store: Store) -> None:
 
 async def test_a_store_that_is_up_to_date_has_no_steps_to_run(store: Store) -> None:
     assert await store.migrate() == []
+
+
+async def test_a_record_can_be_exported_as_it_is_stored(store: Store) -> None:
+    """I15"""
+    id = await put(store, payload=b"\xa6marker")
+    parts = await store.raw(id)
+    assert parts is not None
+    assert b"marker" in b"".join(parts.values())
+    assert await store.raw(new_id()) is None

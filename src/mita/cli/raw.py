@@ -1,0 +1,58 @@
+"""Exporting the record of a job as it is stored: `mita show ID --raw FILE`."""
+
+import base64
+import os
+from pathlib import Path
+
+import msgspec
+
+from mita.errors import UsageError
+from mita.rules.readable import UNREADABLE
+
+from .desk import Desk, shown
+from .exits import NotFound
+from .screen import Report
+from .words import counted
+
+
+async def export(desk: Desk, id: str) -> Report:
+    """One JSON document with every part of the record in base64, and as text where it is one."""
+    parts = await (await desk.store()).raw(id)
+    if parts is None:
+        raise NotFound(f"job {id} was forgotten just now")
+    document = {"id": id, "store": shown(desk.app.url), "namespace": desk.app.url.namespace}
+    file = Path(desk.options.raw)
+    _write(file, msgspec.json.format(msgspec.json.encode({**document, "parts": _encoded(parts)})) + b"\n")
+    size = sum(map(len, parts.values()))
+    return Report(
+        {"file": str(file), "parts": len(parts), "bytes": size}, f"{counted(len(parts), 'part')}, {size} bytes: {file}"
+    )
+
+
+def _encoded(parts: dict[str, bytes]) -> dict[str, dict[str, str]]:
+    return {name: {"base64": base64.b64encode(value).decode(), **_as_text(value)} for name, value in parts.items()}
+
+
+def _as_text(value: bytes) -> dict[str, str]:
+    try:
+        return {"text": value.decode()}
+    except UnicodeDecodeError:
+        return {}
+
+
+def _write(file: Path, text: bytes) -> None:
+    """A new file, for its owner only: arguments may be secret."""
+    try:
+        with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
+            out.write(text)
+    except FileExistsError as error:
+        raise UsageError(f"{file} exists already: name a new file") from error
+    except OSError as error:
+        raise UsageError(f"cannot write {file}: {error.strerror}. Name another file") from error
+
+
+def hint(id: str, error: str | None) -> list[str]:
+    """What to do about a record that cannot be read."""
+    if error is None or not error.startswith(UNREADABLE):
+        return []
+    return ["", f"its record cannot be read; `mita show {id} --raw FILE` writes what is stored of it to a file"]
