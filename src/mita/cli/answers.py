@@ -23,8 +23,6 @@ def in_words(act: str, answer: Answer, state: str = "") -> str:
             return _ASKED[act]
         case Answer.TAKEN:
             return f"not {_DONE[act]}: another job has its unique key now"
-        case Answer.UNREADABLE:
-            return f"not {_DONE[act]}: its record cannot be read; `mita show ID --raw FILE` exports it"
         case Answer.UNKNOWN:
             return "not found: no such job is in the store"
         case Answer.UNREADABLE:
@@ -43,8 +41,6 @@ def counted_in_words(act: str, answer: Answer, n: int) -> str:
             return f"{jobs} running: {_DONE[act]} when the run ends"
         case Answer.TAKEN:
             return f"{jobs} not {_DONE[act]}: another job has the unique key now"
-        case Answer.UNREADABLE:
-            return f"{jobs} not {_DONE[act]}: the record cannot be read; `mita show ID --raw FILE` exports it"
         case Answer.UNKNOWN:
             return f"{jobs} not {_DONE[act]}: no longer in the store"
         case Answer.UNREADABLE:
