@@ -85,9 +85,17 @@ def read_record(body: bytes, subject: str) -> Record:
         record = _record(body)
     except BAD as error:
         return _lost(body, subject, str(error))
-    if record.gone or (subject.endswith(f".{token(record.id)}") and f".{token(record.queue)}." in subject):
-        return record if _makes_sense(record) else _lost(body, subject, "its state and its times contradict each other")
+    id = record.id
+    if (id and subject.endswith(id) and f".{record.queue}." in subject) or record.gone or _named(record, subject):
+        if record.state is State.QUEUED or _makes_sense(record):
+            return record
+        return _lost(body, subject, "its state and its times contradict each other")
     return _lost(body, subject, "it names another job than its subject does")
+
+
+def _named(record: Record, subject: str) -> bool:
+    """Whether the subject is that of this job, also where its names are escaped."""
+    return subject.endswith(f".{token(record.id)}") and f".{token(record.queue)}." in subject
 
 
 def _makes_sense(record: Record) -> bool:

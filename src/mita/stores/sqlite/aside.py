@@ -12,6 +12,7 @@ from typing import Any
 from mita.errors import StoreError
 from mita.model.view import Finding
 from mita.rules.readable import BAD, SET_ASIDE_KEEP
+from mita.rules.text import writable
 from mita.stores.shared import sql
 from mita.stores.shared.aside import finding
 
@@ -42,7 +43,7 @@ def may_be_a_record(error: Exception) -> bool:
 
 def set_aside(tx: Tx) -> int:
     """All unreadable jobs that wait or run. Gives how many there were."""
-    found = list(_unreadable(tx, _ALIVE))
+    found = [(seq, writable(reason)) for seq, reason in _unreadable(tx, _ALIVE)]  # a reason quotes what was found
     for seq, reason in found:
         tx.run("free_uniques_of", seq=seq)
         tx.run("set_aside", seq=seq, now=tx.now, expires=tx.now + SET_ASIDE_KEEP, error=reason)

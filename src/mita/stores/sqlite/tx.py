@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import Iterable, Sequence
+from operator import methodcaller
 from typing import Any
 
 import msgspec
@@ -18,9 +19,8 @@ def as_json(values: Iterable[Any]) -> str:
     return _to_json(list(values)).decode()
 
 
-def as_text(found: bytes) -> str:
-    """Text from the file. What is not UTF-8 keeps its bytes as half characters, which no statement takes."""
-    return found.decode("utf-8", "surrogateescape")
+# Text from the file. What is not UTF-8 keeps its bytes as half characters, which no statement takes.
+as_text = methodcaller("decode", "utf-8", "surrogateescape")
 
 
 def is_text(row: Sequence[Any]) -> bool:
