@@ -14,7 +14,7 @@ _EXTRAS = ("event", "job", "task", "queue", "attempt", "seconds")
 
 
 class JsonLines(logging.Formatter):
-    """What reads a line gets the exact text."""
+    """One JSON object per line. The text of an error is cut and cleaned as in the plain log."""
 
     def format(self, record: logging.LogRecord) -> str:
         line = {
