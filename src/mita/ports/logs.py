@@ -9,6 +9,7 @@ LOGGERS = (
     "mita.worker",
     "mita.store",
     "mita.nats",
+    "mita.redis",
     "mita.scheduler",
     "mita.repeats",
     "mita.events",
