@@ -154,6 +154,8 @@ def commands(ids: dict[str, str]) -> list[tuple[str, ...]]:
         ("reschedule", ids["failed"], HOSTILE, "--after", "1h"),
         ("cancel", ids["scheduled"], "--reason", HOSTILE),
         ("cancel", HOSTILE),
+        ("delete", HOSTILE),
+        ("delete", "--all", "--dry-run", "--error", HOSTILE),
         ("retry", ids["cancelled"]),
         ("retry", "--all", "--yes", "--error", HOSTILE),
         ("retry", "--all", "--dry-run", "--queue", HOSTILE),

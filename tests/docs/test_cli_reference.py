@@ -19,8 +19,8 @@ The store is `--url`, else that of the app (`--app`, `$MITA_APP`), `$MITA_URL`, 
 are written as `90`, `90s`, `5m`, `2h` or `1d`.
 
 Text that comes from jobs (names, keys, errors, reasons, progress) cannot steer a terminal: control, escape and direction
-characters are shown as their escapes (`\\x1b`), in answers, errors and log lines. `--json` and
-`--log-json` keep the exact text, as JSON escapes.
+characters are shown as their escapes (`\\x1b`), in answers, errors and log lines. `--json` keeps
+the exact text, as JSON escapes.
 
 """
 
