@@ -9,7 +9,6 @@ LOGGERS = (
     "mita.worker",
     "mita.store",
     "mita.nats",
-    "mita.redis",
     "mita.scheduler",
     "mita.repeats",
     "mita.events",

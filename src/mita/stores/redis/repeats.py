@@ -14,7 +14,7 @@ from .intake import enqueue, one_by_one
 from .packing import as_repeat
 from .room import MOST, Room, parts
 
-log = logging.getLogger("mita.redis")
+log = logging.getLogger("mita.store")
 
 LATE = 5000  # ms after which a parcel is somebody else's to deliver
 _pack = msgspec.msgpack.Encoder().encode
