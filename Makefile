@@ -37,7 +37,7 @@ bench: $(READY)  ## figures, with the engine's raw loop of the same run beside o
 	@$(BIN)/python -m benchmarks $(ARGS)
 
 soak: $(READY)   ## the long form: more kills, more jobs, longer walks
-	MITA_SOAK=1 $(BIN)/python -m pytest tests/end tests/contract/test_walk.py tests/repeats tests/stores -n 2 --timeout 7200 $(ARGS)
+	MITA_SOAK=1 $(BIN)/python -m pytest tests/e2e tests/contract/test_walk.py tests/repeats tests/stores -n 2 --timeout 7200 $(ARGS)
 
 clean:
 	rm -rf $(VENV) .venv-* build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

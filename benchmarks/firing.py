@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from mita import Every, Mita
-from mita.client.patterns import repeat_spec
+from mita.client.repeat_spec import repeat_spec
 from mita.engine.scheduler import Scheduler
 from mita.model.repeat import DueRepeats, Firing, Repeat
 from mita.model.time import SECOND, Moment
 from mita.ports.store import Store
-from mita.rules import spec
+from mita.rules.schedule import spec
 from mita.tasks import Call
 
 _AT_ONCE = 100  # calls under way while they are put

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import common  # type: ignore[import-not-found]  # of the harness, which puts it on the path
 
-from mita.cli.collector import spare_collector
+from mita.cli.gc_tuning import spare_collector
 
 if common.CFG.get("url") == "none":
     common.CFG["url"] = "memory://"

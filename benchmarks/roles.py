@@ -21,7 +21,7 @@ from msgspec import Struct
 from prometheus_client import CollectorRegistry
 
 from mita import JobEvent, Mita, MitaError
-from mita.cli.collector import spare_collector
+from mita.cli.gc_tuning import spare_collector
 
 from .firing import fire_many
 from .record import GATE, LOADED, MISSED, Record

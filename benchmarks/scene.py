@@ -31,7 +31,7 @@ class Failed(Exception):
     """There is no figure; the text says why."""
 
 
-class Watch(Protocol):
+class EventBus(Protocol):
     """Hears how far a measurement has come."""
 
     def __call__(self, what: str, done: int = 0, total: int = 0) -> None: ...
@@ -44,7 +44,7 @@ class Lab(Struct, frozen=True, kw_only=True):
 
     folder: Path
     shm: Path
-    watch: Watch
+    watch: EventBus
     core: int | None
     concurrency: int
     quiet: float = 0.0

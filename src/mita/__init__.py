@@ -4,10 +4,10 @@ from mita.app import Mita
 from mita.client import Events, SyncEvents
 from mita.client.bulk import Confirm, ShowProgress
 from mita.client.filters import JobFilters
-from mita.client.patterns import RepeatChoices as RepeatOptions
+from mita.client.repeat_spec import RepeatChoices as RepeatOptions
 from mita.client.repeats import Repeats
-from mita.client.within import Within as TransactionalSender
-from mita.engine.alone import LoneScheduler as Scheduler
+from mita.client.transaction import TransactionalSender as TransactionalSender
+from mita.engine.scheduler_process import StandaloneScheduler as Scheduler
 from mita.engine.worker import Worker
 from mita.errors import (
     JobCancelled,
@@ -20,6 +20,8 @@ from mita.errors import (
     StoreMissing,
     UsageError,
 )
+from mita.events import ListenerThread as ListenerThread
+from mita.events.listener import Listener
 from mita.model.event import JobEvent
 from mita.model.event import Kind as EventKind
 from mita.model.job import WhenBusy
@@ -27,22 +29,20 @@ from mita.model.outcome import Answer
 from mita.model.pattern import All, Cron, Every, Pattern
 from mita.model.policy import Jitter, Retry
 from mita.model.record import BulkResult, Failure, JobPage, JobRecord, RepeatRecord
-from mita.model.record import Checkpoint as ProgressReport
-from mita.model.record import Happening as TimelineLine
-from mita.model.record import Shown as DisplayState
+from mita.model.record import DisplayState as DisplayState
+from mita.model.record import ProgressReport as ProgressReport
+from mita.model.record import TimelineLine as TimelineLine
 from mita.model.repeat import RepeatState
 from mita.model.view import Holder, QueueView, ResourceView, WorkerView
-from mita.rules.evidence import Code as ReasonCode
-from mita.rules.evidence import Reason
-from mita.rules.judge import Keep as Retention
+from mita.rules.explain.reasons.evidence import Code as ReasonCode
+from mita.rules.explain.reasons.evidence import Reason
+from mita.rules.judge import Retention as Retention
 from mita.settings import StoreURL
 from mita.tasks import Abort, Call, CallableTask, Handle, Job, Reschedule, Task, Unavailable
 from mita.tasks import Bound as BoundTask
 from mita.tasks.job import Scope as OnceScope
 from mita.tasks.options import Choices as JobOptions
 from mita.tasks.options import TaskChoices as TaskOptions
-from mita.watch import Listening as ListenerThread
-from mita.watch.post import Listener
 
 __all__ = [
     "Abort",

@@ -10,23 +10,23 @@ from typing import TYPE_CHECKING, Any, Self
 from weakref import WeakSet
 
 from mita.client import Client, Events, SyncEvents, unknown_task
-from mita.engine.alone import LoneScheduler
 from mita.engine.importing import plan_processes
-from mita.engine.opening import Serve
+from mita.engine.scheduler_process import StandaloneScheduler
+from mita.engine.startup import Serve
 from mita.engine.worker import Worker
 from mita.errors import UsageError
+from mita.events import Counters, EventBus, ListenerThread
+from mita.events.listener import Listener
 from mita.model.policy import Retry
-from mita.place import Place
 from mita.ports.clock import Clock
 from mita.ports.logs import make_logs_printable
 from mita.ports.store import Store
-from mita.rules.judge import Keep
+from mita.rules.judge import Retention
 from mita.rules.names import check_kinds, check_name
 from mita.settings import Address, AppSettings, SchedulerSettings, StoreURL, WorkerSettings
+from mita.store_pool import StorePool
 from mita.sync import Portal
 from mita.tasks import Declare, Options, Registry, Task
-from mita.watch import Listening, Tally, Watch
-from mita.watch.post import Listener
 
 if TYPE_CHECKING:  # an extra, imported when it is used
     from prometheus_client import CollectorRegistry
@@ -69,20 +69,20 @@ class Mita(Client):
         self._settings = AppSettings.of(
             keep=keep, keep_failed=keep_failed, keep_most=keep_most, payload_limit=payload_limit, retry=retry
         )
-        self._watch = Watch()
-        self._place = Place(StoreURL.parse(url, namespace), tell=self._watch.tell)
+        self._watch = EventBus()
+        self._place = StorePool(StoreURL.parse(url, namespace), emit=self._watch.emit)
         self._portal = Portal(self._close_here)
         registry = Registry(self, Options.of(retry), payload_limit)
         self.tasks: Mapping[str, Task[Any, Any]] = MappingProxyType(registry.tasks)
         self.task = Declare(registry, {})
-        kept = Keep(succeeded=self._settings.keep, failed=self._settings.keep_failed)
+        kept = Retention(succeeded=self._settings.keep, failed=self._settings.keep_failed)
         super().__init__(self._store_here, self.tasks, kept, self._portal, self._watch)
         self._events: WeakSet[Events] = WeakSet()
         self._source: Source | None = None
         self._registries: list[Any] = []  # of Prometheus, that have our metrics
 
     @property
-    def kept(self) -> Keep:
+    def kept(self) -> Retention:
         """How long terminal jobs are kept."""
         return self._keep
 
@@ -153,7 +153,7 @@ class Mita(Client):
             settings,
             self._keep,
             self._settings.keep_most,
-            self._watch.tell,
+            self._watch.emit,
             self.repeats.put_declared,
             self._served(metrics),
             plan_processes(self, self.tasks, settings, self.url),
@@ -161,15 +161,17 @@ class Mita(Client):
 
     def scheduler(
         self, *, lock: float = 3.0, poll: float = 1.0, name: str = "", metrics: str | None = None
-    ) -> LoneScheduler:
+    ) -> StandaloneScheduler:
         """What fires repeats in every worker, without a worker: `await scheduler.run()` until `scheduler.stop()`.
         `metrics` is as for a worker."""
         settings = SchedulerSettings(lock=lock, poll=poll, name=name)
-        return LoneScheduler(self._place.new, settings, self.repeats.put_declared, self._watch.tell, self._served(metrics))
+        return StandaloneScheduler(
+            self._place.new, settings, self.repeats.put_declared, self._watch.emit, self._served(metrics)
+        )
 
     # ------------------------------------------------------------ watching
 
-    def listen(self, listener: Listener, kinds: Iterable[str] | None = None) -> Listening:
+    def listen(self, listener: Listener, kinds: Iterable[str] | None = None) -> ListenerThread:
         """Hand what happens here (in this app's workers, schedulers and calls of this process) to `listener`, as lists of
         `JobEvent`s, on a thread of its own, until `.stop()` of what this gives. One that raises is logged, one that is too
         slow loses events (`.dropped` says how many); neither ever hurts a job. `kinds`: of these alone."""
@@ -222,7 +224,7 @@ class Mita(Client):
                 f"metrics need a package that is not installed ({error}): pip install 'mita[metrics]'"
             ) from error
         if self._source is None:
-            tally = Tally()
+            tally = Counters()
             self._watch.add(tally)
             self._source = Source(tally, Depths(self._place.identity, self._store_here, self._portal), self._watch.dropped)
         return self._source
@@ -240,7 +242,7 @@ class Mita(Client):
         """Until the end of the block, the same tasks on another store: `async with app.using("memory://"): …`. A `clock` of
         one's own, for tests, takes the place of the store's. `create=False`: a place without Mita is left as it is, and its
         first use raises `StoreMissing`."""
-        place = Place(StoreURL.parse(url, namespace), clock, self._watch.tell, create=create)
+        place = StorePool(StoreURL.parse(url, namespace), clock, self._watch.emit, create=create)
         before, self._place = self._place, place
         try:
             yield self
@@ -253,7 +255,7 @@ class Mita(Client):
         self, url: str, *, namespace: str | None = None, clock: Clock | None = None, create: bool = True
     ) -> Iterator[Self]:
         """`using`, from code that is not async: `with app.using_sync("memory://"): …`."""
-        place = Place(StoreURL.parse(url, namespace), clock, self._watch.tell, create=create)
+        place = StorePool(StoreURL.parse(url, namespace), clock, self._watch.emit, create=create)
         before, self._place = self._place, place
         try:
             yield self
@@ -291,12 +293,12 @@ class Mita(Client):
         await self._reports.close()
         await self._place.close()
 
-    async def _leave_here(self, place: Place) -> None:
+    async def _leave_here(self, place: StorePool) -> None:
         """Close what the running loop opened there."""
         await self._reports.close()
         await place.close()
 
-    async def _leave(self, place: Place) -> None:
+    async def _leave(self, place: StorePool) -> None:
         await self._leave_here(place)
         if self._portal.open:
             await asyncio.to_thread(self._portal, place.close())

@@ -16,16 +16,16 @@ from mita import Mita
 from mita.cli.loading import load
 from mita.cli.logs import write_logs
 from mita.engine.frames import CannotStart, Hello, Ready
-from mita.engine.remote import Connection, Handlers, RemoteHome, enter
+from mita.engine.remote import Connection, Handlers, RemoteRunContext, enter
 from mita.errors import MitaError, UsageError
-from mita.place import Place
 from mita.ports.store import SILENCE, Store
 from mita.settings import StoreURL
+from mita.store_pool import StorePool
 
 _PR_SET_PDEATHSIG = 1
 
 
-class _Elsewhere(Place):
+class _Elsewhere(StorePool):
     """A store in memory is in the worker's process. One of our own would swallow the jobs that a handler enqueues."""
 
     async def new(self, silence: float = SILENCE) -> Store:  # noqa: ARG002 - as its parent has it
@@ -51,7 +51,7 @@ def main() -> None:
         connection.send(CannotStart(str(error)))
         return
     connection.send(Ready())
-    home = RemoteHome(connection, hello.keep, hello.room, lambda: _store(app))
+    home = RemoteRunContext(connection, hello.keep, hello.room, lambda: _store(app))
     Handlers(connection, app.tasks, home).serve()
 
 
@@ -80,7 +80,7 @@ def _app(hello: Hello) -> Mita:
     for module in hello.modules:
         _import(module)
     url = StoreURL.parse(hello.url, hello.namespace)
-    app._place = (_Elsewhere if url.scheme == "memory" else Place)(url)  # noqa: SLF001 - as `app.using`, for good
+    app._place = (_Elsewhere if url.scheme == "memory" else StorePool)(url)  # noqa: SLF001 - as `app.using`, for good
     for task in app.tasks.values():
         task.arguments.prepare()
     return app

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from mita import All, Cron, Every, Mita, Reschedule, Retry, Unavailable, UsageError
-from mita.place import Place
 from mita.settings import StoreURL
+from mita.store_pool import StorePool
 
 from .conftest import total
 
@@ -207,7 +207,7 @@ async def test_a_missing_driver_names_the_extra_to_install(
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, driver, None)
     with pytest.raises(UsageError, match=rf"pip install 'mita\[{extra}\]'"):
-        await Place(StoreURL.parse(url)).new()
+        await StorePool(StoreURL.parse(url)).new()
 
 
 def test_two_namespaces_that_differ_are_refused() -> None:

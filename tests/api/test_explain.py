@@ -8,12 +8,12 @@ from msgspec.structs import replace
 
 from mita import Mita
 from mita.model.job import Job, State
-from mita.model.outcome import Event
+from mita.model.outcome import TimelineEntry
 from mita.model.time import MINUTE, SECOND
 from mita.model.view import Holder, QueueView, ResourceView, WorkerView
-from mita.rules.evidence import Code, Evidence, Reason
-from mita.rules.explain import explain
-from mita.rules.show import span
+from mita.rules.explain.reasons.evidence import Code, Evidence, Reason
+from mita.rules.explain.reasons.reasons import explain
+from mita.rules.explain.reasons.words import span
 
 from .conftest import eventually, working
 
@@ -53,15 +53,23 @@ RUNNING = {"state": State.RUNNING, "worker": "w1", "started": NOW - 3 * SECOND, 
         ({**SCHEDULED, "repeat": "daily"}, {}, ["repeat 'daily'"]),
         (
             {**SCHEDULED, "attempts": 2, "error": "RuntimeError: no\ntrace"},
-            {"events": (Event(1, "rescheduled", "from outside"), Event(2, "retried", "…"))},
+            {"events": (TimelineEntry(1, "rescheduled", "from outside"), TimelineEntry(2, "retried", "…"))},
             ["due in 4 m", "retry 2 of 3 after RuntimeError: no"],
         ),
-        (SCHEDULED, {"events": (Event(1, "rescheduled", "by its handler", "w1"),)}, ["rescheduled by its handler"]),
-        (SCHEDULED, {"events": (Event(1, "rescheduled", "rate limit", "w1"),)}, ["by its handler (rate limit)"]),
-        (SCHEDULED, {"events": (Event(1, "rescheduled", "by ada on h"),)}, ["rescheduled from outside (by ada on h)"]),
-        (SCHEDULED, {"events": (Event(1, "retried"), Event(2, "rescheduled", "from outside"))}, ["from outside"]),
-        ({**SCHEDULED, "crashes": 1}, {"events": (Event(1, "crashed", "…"),)}, ["worker died", "1 crash so far"]),
-        (SCHEDULED, {"events": (Event(1, "unavailable", "429"),)}, ["not available (429)"]),
+        (SCHEDULED, {"events": (TimelineEntry(1, "rescheduled", "by its handler", "w1"),)}, ["rescheduled by its handler"]),
+        (SCHEDULED, {"events": (TimelineEntry(1, "rescheduled", "rate limit", "w1"),)}, ["by its handler (rate limit)"]),
+        (
+            SCHEDULED,
+            {"events": (TimelineEntry(1, "rescheduled", "by ada on h"),)},
+            ["rescheduled from outside (by ada on h)"],
+        ),
+        (
+            SCHEDULED,
+            {"events": (TimelineEntry(1, "retried"), TimelineEntry(2, "rescheduled", "from outside"))},
+            ["from outside"],
+        ),
+        ({**SCHEDULED, "crashes": 1}, {"events": (TimelineEntry(1, "crashed", "…"),)}, ["worker died", "1 crash so far"]),
+        (SCHEDULED, {"events": (TimelineEntry(1, "unavailable", "429"),)}, ["not available (429)"]),
         ({**SCHEDULED, "stranded": NOW - MINUTE}, {}, ["no worker that met it", "'send'"]),
         (BLOCKED, {"resource": HELD, "ahead": 12}, ["'account:42' is held by job j0", "blue", "for 3 m", "12 ahead"]),
         (BLOCKED, {"resource": HELD}, ["the next in line"]),
@@ -97,11 +105,19 @@ RUNNING = {"state": State.RUNNING, "worker": "w1", "started": NOW - 3 * SECOND, 
         ),
         ({"state": State.FAILED, "crashes": 4, "attempts": 1}, {}, ["dead after 1 failed run and 4 crashes"]),
         ({"state": State.SUCCEEDED, "finished": NOW - SECOND}, {}, ["it succeeded at", "1 s ago"]),
-        ({"state": State.CANCELLED}, {"events": (Event(1, "cancelled", "no need"),)}, ["cancelled (no need)", "retry"]),
-        ({"state": State.CANCELLED}, {"events": (Event(1, "skipped", "k is taken"),)}, ["cancelled: skipped (k is taken)"]),
         (
             {"state": State.CANCELLED},
-            {"events": (Event(1, "cancelled", "no need"), Event(2, "cancelled", "while it ran", "w1"))},
+            {"events": (TimelineEntry(1, "cancelled", "no need"),)},
+            ["cancelled (no need)", "retry"],
+        ),
+        (
+            {"state": State.CANCELLED},
+            {"events": (TimelineEntry(1, "skipped", "k is taken"),)},
+            ["cancelled: skipped (k is taken)"],
+        ),
+        (
+            {"state": State.CANCELLED},
+            {"events": (TimelineEntry(1, "cancelled", "no need"), TimelineEntry(2, "cancelled", "while it ran", "w1"))},
             ["cancelled (no need; while it ran)"],
         ),
         (

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mita import Abort, Job, JobCancelled, JobFailed, Mita, MitaError, Reschedule, Retry, UsageError
-from mita.client.intake import fit_together, in_parts
+from mita.client.enqueue import fit_together, in_parts
 from mita.model.outcome import Answer
 from mita.tasks import Handle
 

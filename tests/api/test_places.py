@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mita import Mita, MitaError, UsageError, place
+from mita import Mita, MitaError, UsageError, store_pool
 from mita.settings import AppSettings, StoreURL
 
 from .conftest import total, working
@@ -111,13 +111,13 @@ def test_a_worker_on_another_thread_is_woken_and_finds_what_was_there_before_it(
 
 def test_loops_on_many_threads_that_come_first_at_once_share_one_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     app, double = make("memory://")
-    slow = place.maker
+    slow = store_pool.maker
 
     def maker(*given: Any) -> Any:
         time.sleep(0.05)
         return slow(*given)
 
-    monkeypatch.setattr(place, "maker", maker)
+    monkeypatch.setattr(store_pool, "maker", maker)
     threads = [threading.Thread(target=lambda: asyncio.run(double.enqueue(1))) for _ in range(8)]
     for thread in threads:
         thread.start()

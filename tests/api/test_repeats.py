@@ -10,7 +10,7 @@ import pytest
 
 from mita import All, Cron, Every, Job, Mita, UsageError
 from mita.model.repeat import Repeat
-from mita.rules import spec
+from mita.rules.schedule import spec
 from mita.tasks import Task
 
 from .conftest import eventually, total, working
@@ -180,7 +180,7 @@ async def test_a_repeat_that_cannot_be_read_is_shown_not_dropped(app: Mita, dige
 
 
 async def test_a_spec_goes_through_bytes_unchanged(digest: Task[Any, Any]) -> None:
-    from mita.client.patterns import repeat_spec
+    from mita.client.repeat_spec import repeat_spec
 
     wanted = repeat_spec(digest.call("x"), Every(3), {"missed": All(4), "start_after": SOON, "limit": 2})
     assert spec.unpack(spec.pack(wanted)) == wanted

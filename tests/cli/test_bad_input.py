@@ -194,7 +194,7 @@ def test_an_interrupt_has_exit_code_130(mita: Run, monkeypatch: pytest.MonkeyPat
         raise KeyboardInterrupt
 
     mita("migrate")
-    monkeypatch.setattr("mita.cli.desk.placed", interrupted)
+    monkeypatch.setattr("mita.cli.context.placed", interrupted)
     assert mita("jobs").code == 130
     assert mita("jobs", "--json").data == {"error": "interrupted", "kind": "interrupted"}
 

@@ -8,7 +8,7 @@ import pytest
 ASK = """
 import gc
 {first}
-from mita.cli.collector import spare_collector
+from mita.cli.gc_tuning import spare_collector
 spare_collector()
 print(gc.get_freeze_count() > 1000, gc.get_threshold()[0], gc.isenabled())
 """

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mita import Mita
-from mita.cli.values import arguments
+from mita.cli.argtypes import arguments
 
 from .conftest import Run
 

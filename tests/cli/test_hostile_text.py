@@ -19,7 +19,7 @@ import pytest
 from mita import JobFailed, Mita
 from mita.cli import grammar
 from mita.model.job import NewJob, State
-from mita.model.outcome import Cancel, Counter, Progress, Settlement, Verdict
+from mita.model.outcome import CancelJob, Counter, Progress, Settlement, Verdict
 from mita.model.repeat import Repeat
 from mita.model.time import HOUR, When
 from mita.model.view import WorkerView
@@ -120,7 +120,7 @@ async def fill(store: Store) -> dict[str, str]:
     error = f"Evil{HOSTILE}\n  File {HOSTILE}"
     await end(Verdict(state=State.FAILED, counts=Counter.ATTEMPTS, error=error, keep=HOUR, event="failed", note=HOSTILE))
     await put("cancelled")
-    await store.amend([ids["cancelled"]], Cancel(HOUR, HOSTILE))
+    await store.amend([ids["cancelled"]], CancelJob(HOUR, HOSTILE))
     await put("running", resource=f"r{HOSTILE}")
     [claim] = (await store.claim([common["queue"]], 1, HOUR, HOSTILE)).claims
     await store.progress([Progress(claim, MESSAGE((1, 2, HOSTILE)))])
@@ -234,7 +234,7 @@ def test_a_fault_of_ours_is_told_clean(mita: Run, ids: dict[str, str], monkeypat
     async def broken(*_: object) -> None:
         raise RuntimeError(HOSTILE)
 
-    monkeypatch.setattr("mita.cli.look.Desk.now", broken)
+    monkeypatch.setattr("mita.cli.inspect.Desk.now", broken)
     said = mita("jobs")
     assert (said.code, is_clean(said.err), is_clean(said.out)) == (1, True, True)
     assert "RuntimeError: evil \\x1b]0;owned" in said.err

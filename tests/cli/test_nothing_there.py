@@ -10,7 +10,7 @@ import pytest
 
 from mita import Mita
 from mita.errors import StoreMissing
-from tests.end.stores import STORES
+from tests.e2e.stores import STORES
 from tests.stores.postgres.shared import server
 
 from .conftest import Run

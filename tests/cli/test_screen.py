@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from mita.cli.argtypes import wait
+from mita.cli.format import relative
 from mita.cli.progress import Progress
 from mita.cli.screen import Screen
 from mita.cli.table import Column, Table, draw, fitted
-from mita.cli.values import wait
-from mita.cli.words import relative
 
 from .conftest import Run
 

@@ -17,10 +17,10 @@ from pathlib import Path
 
 import pytest
 
-from mita.cli.frame import Frame, report
+from mita.cli.snapshot import Frame, report
 from mita.cli.table import Table, draw
 from mita.cli.top import ENTER, LEAVE
-from mita.model.record import Checkpoint, JobRecord, Shown
+from mita.model.record import DisplayState, JobRecord, ProgressReport
 from mita.model.view import QueueView, WorkerView
 
 from .conftest import Run
@@ -122,8 +122,8 @@ def picture(width: int) -> str:
                    slots=100, rate=1234.5, window=10_000, version="0.1.0") for n in range(2)
     ]  # fmt: skip
     jobs = tuple(
-        JobRecord(id=id, task="a_task_with_a_long_name", queue="mail", state=Shown.RUNNING, priority=5, due=now, created=now,
-                  started=now, progress=Checkpoint(1, 2, "half of it")) for id in ids
+        JobRecord(id=id, task="a_task_with_a_long_name", queue="mail", state=DisplayState.RUNNING, priority=5, due=now,
+                  created=now, started=now, progress=ProgressReport(1, 2, "half of it")) for id in ids
     )  # fmt: skip
     shown = Frame("sqlite file jobs.db", now, views, workers, jobs, {id: f"{n}" * 12 for n, id in enumerate(ids)})
     out = io.StringIO()

@@ -8,19 +8,25 @@ from msgspec.structs import replace
 
 from mita.errors import Rejected
 from mita.model.job import Claim, Job, State
-from mita.model.outcome import Answer, Counter, Delete, Event, Move, Settlement, Turn, Verdict
+from mita.model.outcome import Answer, ClaimResult, Counter, Delete, RescheduleJob, Settlement, TimelineEntry, Verdict
 from mita.model.repeat import Firing
 from mita.model.time import HOUR, Moment, Wait, When
-from mita.ports.ear import Ear
-from mita.ports.store import ASKED, Memo
+from mita.ports.pubsub import Subscription
+from mita.ports.store import ASKED, OnceValue
 from mita.rules.states import allowed
-from mita.stores.memory import amending, care, claims, intake, keys, memos, repeats, settling
-from mita.stores.memory.bell import Bell
+from mita.stores.memory import amend as amending
+from mita.stores.memory import care, repeats
+from mita.stores.memory import claim as claims
+from mita.stores.memory import enqueue as intake
+from mita.stores.memory import once as memos
+from mita.stores.memory import resources as keys
+from mita.stores.memory import settle as settling
+from mita.stores.memory.context import Act, Record
 from mita.stores.memory.index import Index
-from mita.stores.memory.state import Act, Record
+from mita.stores.memory.notify import Notifier
 from mita.stores.shared.apart import named
 from mita.stores.sqlite.statements import Statements
-from mita.testing.contract import waking
+from mita.testing.contract import notify as waking
 
 Break = Callable[[pytest.MonkeyPatch], None]
 
@@ -57,12 +63,12 @@ def extend_by_id(patch: pytest.MonkeyPatch) -> None:
 
 
 def remember_by_id(patch: pytest.MonkeyPatch) -> None:
-    whole = memos.remember
+    whole = memos.store_once
 
-    def remember(act: Act, memo: Memo, room: int | None = None) -> bytes | None:
+    def store_once(act: Act, memo: OnceValue, room: int | None = None) -> bytes | None:
         return whole(act, replace(memo, claim=_by_id(act, memo.claim)), room)
 
-    patch.setattr(memos, "remember", remember)
+    patch.setattr(memos, "store_once", store_once)
 
 
 def reap_with_the_old_token(patch: pytest.MonkeyPatch) -> None:
@@ -176,7 +182,7 @@ def wake_everybody(patch: pytest.MonkeyPatch) -> None:
 def ignore_pauses(patch: pytest.MonkeyPatch) -> None:
     whole = claims.claim
 
-    def claim(act: Act, queues: list[str], limit: int, lease: Wait, worker: str) -> Turn:
+    def claim(act: Act, queues: list[str], limit: int, lease: Wait, worker: str) -> ClaimResult:
         paused = dict(act.state.queues)
         act.state.queues.update(dict.fromkeys(act.state.queues))
         try:
@@ -239,25 +245,27 @@ def fire_without_looking(patch: pytest.MonkeyPatch) -> None:
 
 
 def hear_every_queue(patch: pytest.MonkeyPatch) -> None:
-    whole = Ear.put
-    patch.setattr(Ear, "put", lambda self, told: whole(self, [replace(one, queue=self.queue or "") for one in told]))
+    whole = Subscription.put
+    patch.setattr(
+        Subscription, "put", lambda self, told: whole(self, [replace(one, queue=self.queue or "") for one in told])
+    )
 
 
 def stay_open(patch: pytest.MonkeyPatch) -> None:
-    async def nothing(self: Ear) -> None: ...
+    async def nothing(self: Subscription) -> None: ...
 
-    patch.setattr(Ear, "close", nothing)
+    patch.setattr(Subscription, "close", nothing)
 
 
 def ring_for_nobody(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Bell, "ring", lambda self, topics: None)
+    patch.setattr(Notifier, "ring", lambda self, topics: None)
     patch.setattr(waking, "ENOUGH", 0.2)
 
 
 def ring_for_every_ask(patch: pytest.MonkeyPatch) -> None:
     whole = amending._ask_to_move
 
-    def ask_to_move(act: Act, record: Record, change: Move) -> Answer:
+    def ask_to_move(act: Act, record: Record, change: RescheduleJob) -> Answer:
         act.rings.add(ASKED)
         return whole(act, record, change)
 
@@ -289,7 +297,7 @@ def claim_although_some_were_rejected(patch: pytest.MonkeyPatch) -> None:
 
 
 def forget_when_it_was_started(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("mita.stores.memory.state.Event", lambda *parts: Event(*parts[:5]))
+    patch.setattr("mita.stores.memory.context.TimelineEntry", lambda *parts: TimelineEntry(*parts[:5]))
 
 
 A_STALE_SETTLE = (

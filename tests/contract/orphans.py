@@ -12,9 +12,9 @@ import pytest
 from mita.model.job import State, WhenBusy
 from mita.ports.store import Store
 from mita.stores.memory import MemoryStore
-from mita.stores.memory.state import Reservation as MemoryReservation
+from mita.stores.memory.context import Reservation as MemoryReservation
 from mita.stores.nats import NatsStore
-from mita.stores.nats.records import KeyRecord, Reservation, Waiter, pack
+from mita.stores.nats.codec import KeyRecord, Reservation, Waiter, pack
 from mita.stores.nats.tx import Tx, transact
 from mita.stores.postgres import PostgresStore
 from mita.stores.redis import RedisStore

@@ -3,7 +3,7 @@
 from hypothesis import strategies as st
 
 from mita.model.job import NewJob, State, WhenBusy
-from mita.model.outcome import Cancel, Change, Counter, Delete, Move, Rank, Revive, Verdict
+from mita.model.outcome import CancelJob, Change, Counter, Delete, PrioritiseJob, RescheduleJob, RetryJob, Verdict
 from mita.model.repeat import Repeat, RepeatState
 from mita.model.time import HOUR, NOW, When
 from mita.model.view import JobFilter
@@ -82,10 +82,12 @@ VERDICTS: st.SearchStrategy[Verdict] = st.one_of(HAPPY, HAPPY, ENDED, BACK, BACK
 THREE_VERDICTS = st.lists(VERDICTS, min_size=3, max_size=3)
 
 CHANGES: st.SearchStrategy[Change] = st.one_of(
-    st.builds(Move, st.sampled_from([NOW, When(10), When(30), When(at=0)]), st.sampled_from(["from outside", "by Ada"])),
-    st.builds(Cancel, keep=KEEPS, reason=st.sampled_from(["", "enough"])),
-    st.builds(Revive, st.sampled_from([NOW, When(20)])),
-    st.builds(Rank, PRIORITIES),
+    st.builds(
+        RescheduleJob, st.sampled_from([NOW, When(10), When(30), When(at=0)]), st.sampled_from(["from outside", "by Ada"])
+    ),
+    st.builds(CancelJob, keep=KEEPS, reason=st.sampled_from(["", "enough"])),
+    st.builds(RetryJob, st.sampled_from([NOW, When(20)])),
+    st.builds(PrioritiseJob, PRIORITIES),
     st.builds(Delete),
 )
 

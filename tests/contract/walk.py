@@ -12,11 +12,11 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from msgspec.structs import replace
 
 from mita.model.job import Claim, Job, NewJob, State
-from mita.model.outcome import Change, Progress, Settlement, Turn, Verdict
+from mita.model.outcome import Change, ClaimResult, Progress, Settlement, Verdict
 from mita.model.repeat import Firing, Repeat, RepeatState
 from mita.model.time import When
 from mita.model.view import JobFilter, Page, WorkerView
-from mita.ports.store import Memo, Store
+from mita.ports.store import OnceValue, Store
 from mita.stores.memory import MemoryStore
 from mita.testing.contract.clocks import FakeTicker
 
@@ -102,7 +102,7 @@ class Walk(RuleBasedStateMachine):
             self.tokens[ours.id, ours.token] = theirs.token
             self.pairs.append((ours, theirs))
 
-    def turned(self, said: Turn, expected: Turn) -> None:
+    def turned(self, said: ClaimResult, expected: ClaimResult) -> None:
         self.took_over(said.claims, expected.claims)
         self.compare((said.took, said.again), (expected.took, expected.again))
 
@@ -164,10 +164,11 @@ class Walk(RuleBasedStateMachine):
 
     @precondition(lambda self: self.pairs)
     @rule(picks=steps.PICKS, verdicts=steps.THREE_VERDICTS, queues=steps.QUEUES, limit=steps.LIMITS)
-    def turn(self, picks: list[int], verdicts: list[Verdict], queues: list[str], limit: int) -> None:
+    def settle_and_claim(self, picks: list[int], verdicts: list[Verdict], queues: list[str], limit: int) -> None:
         self.turned(
             *self.each(
-                lambda store, claims: store.turn(self.endings(claims, verdicts), queues, limit, 40, "w2"), self.pick(picks)
+                lambda store, claims: store.settle_and_claim(self.endings(claims, verdicts), queues, limit, 40, "w2"),
+                self.pick(picks),
             )
         )
 
@@ -200,8 +201,10 @@ class Walk(RuleBasedStateMachine):
     def write_down(self, picks: list[int], name: str, keep: int | None, text: bytes) -> None:
         pairs = self.pick(picks)
         self.agree(lambda store, claims: store.progress([Progress(claim, text) for claim in claims]), pairs)
-        self.agree(lambda store, claims: store.remember(Memo(claim=claims[0], name=name, value=text, keep=keep)), pairs)
-        self.agree(lambda store, claims: store.recall(claims[-1], name, keep is not None), pairs)
+        self.agree(
+            lambda store, claims: store.store_once(OnceValue(claim=claims[0], name=name, value=text, keep=keep)), pairs
+        )
+        self.agree(lambda store, claims: store.load_once(claims[-1], name, keep is not None), pairs)
 
     # ------------------------------------------------------------ time and care
 

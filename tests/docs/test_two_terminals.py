@@ -79,7 +79,7 @@ class Newcomer:
         self._worker: list[str] | None = None
         self._running: subprocess.Popen[bytes] | None = None
 
-    def follow(self, block: Block) -> None:
+    def poll_into(self, block: Block) -> None:
         match block.kind:
             case "python" if block.text.startswith(JOBS_FILE):
                 self._add_to_file(block.text)
@@ -148,7 +148,7 @@ def test_a_newcomer_can_follow_the_page(page: Path, tmp_path: Path) -> None:
     newcomer = Newcomer(tmp_path)
     try:
         for block in blocks(page):
-            newcomer.follow(block)
+            newcomer.poll_into(block)
     finally:
         newcomer.leave()
 
@@ -158,8 +158,8 @@ def test_a_mistake_on_a_page_is_noticed(tmp_path: Path) -> None:
     newcomer = Newcomer(tmp_path)
     try:
         with pytest.raises(AssertionError, match="NameError"):
-            newcomer.follow(Block("python", "print(job)\n", 1))
+            newcomer.poll_into(Block("python", "print(job)\n", 1))
         with pytest.raises(AssertionError, match="quieues"):
-            newcomer.follow(Block("console", "$ mita quieues\n", 1))
+            newcomer.poll_into(Block("console", "$ mita quieues\n", 1))
     finally:
         newcomer.leave()

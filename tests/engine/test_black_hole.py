@@ -13,11 +13,11 @@ import pytest
 
 from mita import Mita
 from mita.model.job import NewJob
-from mita.place import Place
-from mita.ports.ear import Told
 from mita.ports.ids import new_id
+from mita.ports.pubsub import EventMessage
 from mita.ports.store import Store
 from mita.settings import StoreURL
+from mita.store_pool import StorePool
 from mita.stores.postgres import PostgresStore
 from mita.stores.redis import RedisStore
 
@@ -93,8 +93,8 @@ async def test_a_worker_goes_on_when_its_connections_fall_silent(hole: CutServer
 @pytest.fixture
 async def stores(hole: CutServer) -> AsyncIterator[tuple[Store, Store]]:
     """One behind the proxy that asks after half a second, and one beside it."""
-    behind = await Place(StoreURL.parse(hole.url)).new(LEASE / 6)
-    beside = await Place(StoreURL.parse(hole.direct)).new()
+    behind = await StorePool(StoreURL.parse(hole.url)).new(LEASE / 6)
+    beside = await StorePool(StoreURL.parse(hole.direct)).new()
     yield behind, beside
     await behind.close()
     await beside.close()
@@ -118,13 +118,13 @@ async def test_a_sleeper_is_notified_after_its_connection_fell_silent(hole: CutS
 async def test_events_are_heard_after_the_connection_fell_silent(
     hole: CutServer, stores: tuple[Store, Store], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mita.stores.redis.telling.SILENCE", LEASE / 6)
+    monkeypatch.setattr("mita.stores.redis.pubsub.SILENCE", LEASE / 6)
     behind, beside = stores
-    ear = await behind.listen(None)
+    ear = await behind.subscribe(None)
     hole.black_hole()
 
     async def is_heard() -> bool:
-        await beside.tell([Told(QUEUE, 1, b"")])
+        await beside.publish([EventMessage(QUEUE, 1, b"")])
         try:
             async with asyncio.timeout(0.5):
                 heard = await ear.hear()

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from mita import Job, Mita, Reschedule, Retry, Unavailable
-from mita.engine import keeper
-from mita.rules.evidence import Code, Reason
+from mita.engine import lease_keeper
+from mita.rules.explain.reasons.evidence import Code, Reason
 from mita.tasks import Handle, Task
 
 from .conftest import PATIENCE, until, until_state, working
@@ -284,7 +284,7 @@ async def test_a_rate_makes_an_estimate(app: Mita, gate: Gate) -> None:
 
 async def test_a_workers_clock_is_off(app: Mita, gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
     fast = SimpleNamespace(time=lambda: time.time() + 70, monotonic=time.monotonic)
-    monkeypatch.setattr(keeper, "time", fast)
+    monkeypatch.setattr(lease_keeper, "time", fast)
     job = await gate.wait.after(240).enqueue()
     async with running(app, gate, name="blue", lease=1):
         [_, clock] = await told(app, job, Code.DUE, Code.CLOCK)

@@ -9,7 +9,7 @@ import pytest
 from mita import Mita
 from mita.engine import full_pools
 from mita.engine.full_pools import FIRST_PAUSE, LONGEST_PAUSE, FullPools
-from mita.rules.pace import Load
+from mita.rules.claim_size import Load
 
 from .conftest import until, working
 

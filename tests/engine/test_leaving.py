@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from mita import Job, Mita, Retry
-from mita.engine.keeper import Keeper
+from mita.engine.lease_keeper import LeaseKeeper
 from mita.ports.store import Store
 
 from .conftest import working
@@ -96,9 +96,9 @@ async def test_a_lost_lease_stops_the_run_and_its_verdict_counts_for_nothing(
             ended.append("told")
         return "too late"
 
-    async def not_heard(self: Keeper, store: Store) -> None: ...
+    async def not_heard(self: LeaseKeeper, store: Store) -> None: ...
 
-    monkeypatch.setattr(Keeper, "_beat", not_heard)
+    monkeypatch.setattr(LeaseKeeper, "_beat", not_heard)
     async with working(app, lease=0.6):
         handle = await work.enqueue()
         assert await handle.result(timeout=20) == "the heir's"
@@ -120,12 +120,12 @@ async def test_a_worker_whose_keeper_dies_leaves_with_the_error(app: Mita, monke
         await asyncio.sleep(0.2)
         ended.append("work")
 
-    async def broken(self: Keeper, store: Store) -> None:
+    async def broken(self: LeaseKeeper, store: Store) -> None:
         if self._crew.held:
             died.set()
             raise ZeroDivisionError("a mistake of ours")
 
-    monkeypatch.setattr(Keeper, "_beat", broken)
+    monkeypatch.setattr(LeaseKeeper, "_beat", broken)
     await work.enqueue()
     with pytest.raises(ZeroDivisionError):
         async with asyncio.timeout(20):

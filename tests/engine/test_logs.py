@@ -11,8 +11,8 @@ import pytest
 
 from mita import Abort, Job, Mita, Reschedule, Retry, Unavailable
 from mita.cli.logs import JsonLines
-from mita.engine import pulse
-from mita.engine.keeper import Keeper
+from mita.engine import loop_watchdog
+from mita.engine.lease_keeper import LeaseKeeper
 from mita.ports.store import Store
 
 from .conftest import until, until_state, working
@@ -103,9 +103,9 @@ async def test_a_shutdown_a_cancel_and_a_lost_lease_are_told(
     assert told(caplog, interrupted.id) == [("interrupted", "INFO")]
     await here.cancel(interrupted.id)
 
-    async def not_heard(self: Keeper, store: Store) -> None: ...
+    async def not_heard(self: LeaseKeeper, store: Store) -> None: ...
 
-    monkeypatch.setattr(Keeper, "_beat", not_heard)
+    monkeypatch.setattr(LeaseKeeper, "_beat", not_heard)
     async with working(here, lease=0.3, grace=0.01):
         lost = await hang.enqueue()
 
@@ -136,7 +136,7 @@ async def test_a_task_that_is_unknown_here_is_told_once(here: Mita, caplog: pyte
 async def test_a_handler_that_holds_up_the_loop_is_named(
     here: Mita, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pulse, "HELD_UP", 0.05)
+    monkeypatch.setattr(loop_watchdog, "HELD_UP", 0.05)
 
     def said(text: str) -> list[str]:
         return [record.getMessage() for record in caplog.records if text in record.getMessage()]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from mita import Mita, UsageError
-from mita.rules.evidence import Code
+from mita.rules.explain.reasons.evidence import Code
 
 from . import crunch
 from .conftest import URLS, until, until_state, working

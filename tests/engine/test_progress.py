@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mita import Job, Mita, Retry
-from mita.engine.reports import Reports
+from mita.engine.progress_writer import ProgressWriter
 
 from .conftest import until, until_state, working
 
@@ -105,11 +105,11 @@ async def test_a_last_word_that_cannot_be_written_does_not_hold_up_the_ending(
 ) -> None:
     app, stuck = Mita("memory://"), asyncio.Event()
 
-    async def hang(self: Reports) -> None:
+    async def hang(self: ProgressWriter) -> None:
         stuck.set()
         await asyncio.sleep(60)
 
-    monkeypatch.setattr(Reports, "close", hang)
+    monkeypatch.setattr(ProgressWriter, "close", hang)
 
     @app.task
     async def crawl(job: Job) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mita import Mita, StoreError
-from mita.engine import patience
+from mita.engine import backoff
 from mita.ports.store import Store
 
 from .conftest import until, working
@@ -87,15 +87,15 @@ async def test_a_worker_starts_as_soon_as_its_store_can_be_opened(tmp_path: Path
 
 async def test_who_waits_for_a_store_leaves_when_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """However long it would have waited before the next try."""
-    monkeypatch.setattr(patience, "FIRST", 3600.0)
-    monkeypatch.setattr(patience, "LONGEST", 3600.0)
+    monkeypatch.setattr(backoff, "FIRST", 3600.0)
+    monkeypatch.setattr(backoff, "LONGEST", 3600.0)
     stopping, tried = asyncio.Event(), asyncio.Event()
 
     async def away() -> Store:
         tried.set()
         raise StoreError("away", transient=True)
 
-    reaching = asyncio.create_task(patience.reach(away, stopping))
+    reaching = asyncio.create_task(backoff.reach(away, stopping))
     await tried.wait()
     stopping.set()
     async with asyncio.timeout(20):

@@ -8,7 +8,7 @@ from contextlib import suppress
 import pytest
 
 from mita import Job, Mita, Reschedule, Retry
-from mita.rules.evidence import Code
+from mita.rules.explain.reasons.evidence import Code
 
 from .conftest import until, until_state, working
 

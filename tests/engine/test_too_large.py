@@ -11,13 +11,13 @@ import psycopg
 import pytest
 
 from mita import All, Every, Job, Mita, Retry, UsageError
-from mita.client.patterns import repeat_spec
-from mita.engine.execution import Home
+from mita.client.repeat_spec import repeat_spec
+from mita.engine.execution import RunContext
 from mita.engine.scheduler import fire_due
 from mita.model.repeat import Repeat
 from mita.model.time import HOUR, Moment
-from mita.rules import spec
-from mita.rules.show import as_datetime
+from mita.rules.explain.reasons.words import as_datetime
+from mita.rules.schedule import spec
 from mita.stores.memory import MemoryStore
 from mita.stores.postgres import arrays
 from tests.contract.stores import tight_redis, tighten_sqlite
@@ -80,12 +80,12 @@ async def room(app: Mita) -> int:
 def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
     """The worker does not look at the size of a result, so that it is the store that rejects it."""
 
-    def home(*args: Any) -> Home:
-        made = Home(*args)
+    def home(*args: Any) -> RunContext:
+        made = RunContext(*args)
         made.room = None
         return made
 
-    monkeypatch.setattr("mita.engine.crew.Home", home)
+    monkeypatch.setattr("mita.engine.executor.RunContext", home)
 
 
 async def succeeded(app: Mita, ids: list[str]) -> None:

@@ -18,7 +18,7 @@ from mita import Every, Mita, StoreError
 from mita.metrics import TABLE
 from mita.stores.memory import MemoryStore
 from tests.engine.conftest import until, working
-from tests.watch.workload import Workload
+from tests.events.workload import Workload
 
 from .dashboard import FILE, PANELS, text
 from .metrics import known, unknown

@@ -6,14 +6,14 @@ from contextlib import AsyncExitStack
 from typing import Any
 
 from mita import Cron, Every, Mita
-from mita.client.patterns import repeat_spec
+from mita.client.repeat_spec import repeat_spec
 from mita.engine.scheduler import fire_due
 from mita.model.job import Job
 from mita.model.repeat import Repeat
 from mita.model.time import Moment
 from mita.model.view import JobFilter
 from mita.ports.store import Store
-from mita.rules import spec
+from mita.rules.schedule import spec
 
 KEY = "digest"
 

@@ -5,7 +5,7 @@ import logging
 import signal
 import sys
 
-from mita.engine.alone import LoneScheduler
+from mita.engine.scheduler_process import StandaloneScheduler
 from mita.ports.store import Store
 from mita.settings import SchedulerSettings
 
@@ -18,7 +18,7 @@ async def main(kind: str, url: str, namespace: str, lock: float) -> None:
         await store.open()
         return store
 
-    scheduler = LoneScheduler(opened, SchedulerSettings(lock=lock, poll=0.05))
+    scheduler = StandaloneScheduler(opened, SchedulerSettings(lock=lock, poll=0.05))
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, scheduler.stop)
     logging.info("it can be told to stop")
     await scheduler.run()

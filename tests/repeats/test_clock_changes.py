@@ -18,7 +18,7 @@ from cronsim import CronSim
 
 from mita import Cron
 from mita.model.time import SECOND
-from mita.rules import cron
+from mita.rules.schedule import cron
 
 SOAK = os.environ.get("MITA_SOAK", "") not in ("", "0")
 BEGIN, END = (int(datetime(year, 1, 1, tzinfo=UTC).timestamp()) for year in (2020, 2038))

@@ -7,18 +7,18 @@ from typing import Any
 import pytest
 
 from mita import All, Cron, Every
-from mita.client.patterns import repeat_record
+from mita.client.repeat_spec import repeat_record
 from mita.engine.scheduler import fire_due, firing_of
+from mita.events import Counters, Signal
+from mita.events.batches import bunches
 from mita.model.event import JobEvent, Kind
 from mita.model.job import State
 from mita.model.outcome import Settlement, Verdict
 from mita.model.repeat import Firing, Repeat, RepeatState
 from mita.model.time import DAY, HOUR, MINUTE, SECOND, Moment
-from mita.rules.show import as_datetime
+from mita.rules.explain.reasons.words import as_datetime
 from mita.testing.contract.clocks import Ticker
 from mita.testing.contract.given import claim_one
-from mita.watch import Note, Tally
-from mita.watch.bunches import bunches
 from tests.rules.test_cron import utc
 
 from .given import KEY, Scene
@@ -88,9 +88,9 @@ async def test_windows_that_are_dropped_are_told_and_kept(
 ) -> None:
     """In the log, as an event and a metric, and in what people see of the repeat."""
     caplog.set_level(logging.INFO, "mita.scheduler")
-    tally, told = Tally(), list[JobEvent]()
+    tally, told = Counters(), list[JobEvent]()
 
-    def tell(note: Note) -> None:
+    def tell(note: Signal) -> None:
         tally(note)
         told.extend(event for bunch in bunches(note) for event in bunch.events() if event.kind is Kind.DROPPED)
 

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from mita import All, Every, StoreError
-from mita.engine import patience
-from mita.engine.alone import LoneScheduler
+from mita.engine import backoff
 from mita.engine.scheduler import Scheduler
+from mita.engine.scheduler_process import StandaloneScheduler
 from mita.model.repeat import DueRepeats, Firing
 from mita.model.time import SECOND
 
@@ -25,7 +25,7 @@ KEYS, FIRES = 10, 100
 
 
 @asynccontextmanager
-async def at_work(*schedulers: Scheduler | LoneScheduler) -> AsyncIterator[None]:
+async def at_work(*schedulers: Scheduler | StandaloneScheduler) -> AsyncIterator[None]:
     tasks = [asyncio.create_task(scheduler.run()) for scheduler in schedulers]
     try:
         yield
@@ -219,7 +219,7 @@ async def test_tries_are_close_together_while_the_store_is_away(monkeypatch: pyt
         waits.append(seconds)
         return asyncio.timeout(0)
 
-    monkeypatch.setattr(patience, "asyncio", SimpleNamespace(timeout=noted, Event=asyncio.Event))
+    monkeypatch.setattr(backoff, "asyncio", SimpleNamespace(timeout=noted, TimelineEntry=asyncio.Event))
     with pytest.raises(EnoughSeen):
         await Scheduler(Away(), 1.0, 3.0, "one").run()  # type: ignore[arg-type]
     assert len(waits) == 12

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from mita.errors import UsageError
 from mita.model.pattern import Cron
 from mita.model.time import DAY, HOUR, MINUTE, SECOND, Moment
-from mita.rules import cron
+from mita.rules.schedule import cron
 from mita.rules.when import moment
 
 NEW_YORK = "America/New_York"

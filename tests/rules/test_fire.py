@@ -12,9 +12,9 @@ from mita.errors import UsageError
 from mita.model.pattern import MOST_IN_ONE_GO, All, Cron, Every, JobTemplate, RepeatSpec
 from mita.model.repeat import MOST_FIRED, Firing, Repeat, RepeatState
 from mita.model.time import DAY, HOUR, MINUTE, SECOND, Moment, When
-from mita.rules import cron, fire
-from mita.rules.dropped import dropped
-from mita.rules.fire import fire_id, fires, first, half, plan, preview
+from mita.rules.schedule import cron, fire
+from mita.rules.schedule.dropped import dropped
+from mita.rules.schedule.fire import fire_id, fires, first, half, plan, preview
 from tests.counting import calls_counted
 
 from .given import NOON

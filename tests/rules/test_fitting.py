@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mita.model.job import State
-from mita.model.outcome import Counter, Event, Verdict
+from mita.model.outcome import Counter, TimelineEntry, Verdict
 from mita.model.time import NOW
 from mita.rules.failures import LONGEST, failure, type_of
 from mita.rules.fitting import SHORT, shorter, smaller
@@ -47,8 +47,8 @@ def test_it_always_ends(state: State, result: bytes | None, error: str | None, n
     assert verdict is None
 
 
-def story(lines: int) -> tuple[Event, ...]:
-    return tuple(Event(n, "retried", "n" * 1000, "w", "e" * 1500, n - 1) for n in range(lines))
+def story(lines: int) -> tuple[TimelineEntry, ...]:
+    return tuple(TimelineEntry(n, "retried", "n" * 1000, "w", "e" * 1500, n - 1) for n in range(lines))
 
 
 def size(value: object) -> int:

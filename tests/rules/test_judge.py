@@ -11,9 +11,9 @@ from mita.model.outcome import (
     Ending,
     Interrupted,
     Lost,
-    Moved,
     Raised,
     Refused,
+    Rescheduled,
     Returned,
     Stopped,
     TimedOut,
@@ -23,14 +23,14 @@ from mita.model.outcome import (
 )
 from mita.model.policy import Retry
 from mita.model.time import DAY, HOUR, SECOND, When
-from mita.rules.judge import STRANDED_WAIT, Keep, judge
+from mita.rules.judge import STRANDED_WAIT, Retention, judge
 from mita.rules.retry import backoff
 from mita.rules.states import TERMINAL
 
 from .given import NOON, claim, claims, endings, retries, whens
 
 ROLLS = st.floats(0, 1)
-KEEP = Keep(succeeded=5 * SECOND, failed=7 * DAY)
+KEEP = Retention(succeeded=5 * SECOND, failed=7 * DAY)
 PLAIN = Retry(jitter="none", base=1, cap=60, max_retries=2, max_crashes=1)
 
 
@@ -85,14 +85,14 @@ def test_a_job_that_moves_itself_goes_back_at_that_time_whatever_happened_before
     claim: Claim, when: When, roll: float
 ) -> None:
     """I6"""
-    verdict = judge(claim, Moved(when), Retry(max_retries=0), KEEP, roll)
+    verdict = judge(claim, Rescheduled(when), Retry(max_retries=0), KEEP, roll)
     assert (verdict.state, verdict.when, verdict.counts) == (State.QUEUED, when, Counter.RESCHEDULES)
     assert (verdict.error, verdict.event) == (None, "rescheduled")
 
 
 def test_a_reason_to_move_is_told() -> None:
-    assert after(Moved(When(1), "the partner sleeps")).note == "the partner sleeps"
-    assert after(Moved(When(1))).note == "by its handler"
+    assert after(Rescheduled(When(1), "the partner sleeps")).note == "the partner sleeps"
+    assert after(Rescheduled(When(1))).note == "by its handler"
 
 
 def test_a_resource_that_is_away_stops_everybody_of_the_key() -> None:

@@ -5,7 +5,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mita.rules.pace import MOST, MOST_BESIDE, SOON, Load, full_pools, room, room_beside, rotate, smooth
+from mita.rules.claim_size import MOST, MOST_BESIDE, SOON, Load, full_pools, room, room_beside, rotate, smooth
 
 SMALL = st.integers(0, 5000)
 LOADS = st.builds(

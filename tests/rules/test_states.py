@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mita.model.job import Claim, State
-from mita.model.outcome import Cancel, Change, Delete, Ending, Move, Rank, Revive
+from mita.model.outcome import CancelJob, Change, Delete, Ending, PrioritiseJob, RescheduleJob, RetryJob
 from mita.model.policy import Retry
 from mita.model.time import NOW
-from mita.rules.judge import Keep, judge
+from mita.rules.judge import Retention, judge
 from mita.rules.states import ALIVE, TABLE, TERMINAL, WAITING, Step, allowed, as_mermaid, step
 
 from .given import claims, endings, retries
@@ -61,7 +61,7 @@ def test_success_and_failure_come_out_of_a_run_and_of_nothing_else() -> None:
 
 @given(claim=claims(), ending=endings(), retry=retries(), roll=st.floats(0, 1))
 def test_every_verdict_leads_along_the_table(claim: Claim, ending: Ending, retry: Retry, roll: float) -> None:
-    verdict = judge(claim, ending, retry, Keep(), roll)
+    verdict = judge(claim, ending, retry, Retention(), roll)
     assert (State.RUNNING, verdict.state) in EDGES
 
 
@@ -70,10 +70,10 @@ def test_every_change_is_allowed_where_the_table_has_a_way_for_it() -> None:
         return TABLE[why][0]
 
     changes: dict[type, tuple[Change, frozenset[State]]] = {
-        Move: (Move(NOW), sources(Step.RESCHEDULE) | sources(Step.REVIVE)),
-        Cancel: (Cancel(keep=0), sources(Step.CANCEL)),
-        Revive: (Revive(NOW), sources(Step.REVIVE)),
-        Rank: (Rank(1), ALIVE),
+        RescheduleJob: (RescheduleJob(NOW), sources(Step.RESCHEDULE) | sources(Step.REVIVE)),
+        CancelJob: (CancelJob(keep=0), sources(Step.CANCEL)),
+        RetryJob: (RetryJob(NOW), sources(Step.REVIVE)),
+        PrioritiseJob: (PrioritiseJob(1), ALIVE),
     }
     for change, states in changes.values():
         assert allowed(change) == states

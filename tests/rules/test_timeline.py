@@ -5,14 +5,14 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mita.model.outcome import Event
+from mita.model.outcome import TimelineEntry
 from mita.rules.timeline import FOLDED, TIMELINE_LENGTH, lengthened, told
 
 
-def story(kinds: list[str]) -> list[Event]:
-    events: tuple[Event, ...] = ()
+def story(kinds: list[str]) -> list[TimelineEntry]:
+    events: tuple[TimelineEntry, ...] = ()
     for at, kind in enumerate(kinds):
-        events = lengthened(events, Event(at, kind, f"line {at}"))
+        events = lengthened(events, TimelineEntry(at, kind, f"line {at}"))
     return told(events)
 
 
@@ -32,4 +32,4 @@ def test_it_stays_short_and_its_counts_add_up(kinds: list[str]) -> None:
 
 def test_what_happened_most_often_comes_first() -> None:
     kinds = ["retried", "rescheduled", "rescheduled", *["blocked"] * (TIMELINE_LENGTH - 1)]
-    assert story(kinds)[0] == Event(2, FOLDED, "3 earlier: 2 rescheduled, 1 retried")
+    assert story(kinds)[0] == TimelineEntry(2, FOLDED, "3 earlier: 2 rescheduled, 1 retried")

@@ -10,13 +10,13 @@ from typing import Any, NamedTuple, Protocol
 
 from mita import Mita
 from mita.model.job import NewJob, State
-from mita.model.outcome import Answer, Cancel, Delete, Rank, Revive, Settlement, Verdict
+from mita.model.outcome import Answer, CancelJob, Delete, PrioritiseJob, RetryJob, Settlement, Verdict
 from mita.model.repeat import Repeat
 from mita.model.time import HOUR, MINUTE, NOW, When
 from mita.model.view import JobFilter, WorkerView
-from mita.ports.ear import Told
 from mita.ports.ids import new_id
-from mita.ports.store import Memo, Store
+from mita.ports.pubsub import EventMessage
+from mita.ports.store import OnceValue, Store
 from mita.rules.readable import is_unreadable
 from mita.rules.states import TERMINAL
 
@@ -171,11 +171,11 @@ class Field:
                 if case.field != "paused":  # paused since nobody knows when is still paused
                     await self._healthy(job(name))
             case "told":
-                await self.store.tell([Told("other", 1, b"\x90")])
+                await self.store.publish([EventMessage("other", 1, b"\x90")])
             case "memo":
                 await self._put([job("memos")])
                 [claim] = (await self.store.claim(["memos"], 1, 1, "dead")).claims
-                await self.store.remember(Memo(claim=claim, name=name, value=b"\xc0", keep=HOUR))
+                await self.store.store_once(OnceValue(claim=claim, name=name, value=b"\xc0", keep=HOUR))
 
     async def spoil(self) -> None:
         """What is spoiled may still be a record that can be read (a text in place of another): those need not end."""
@@ -213,13 +213,13 @@ class Field:
         await app.repeats.all()
         await store.due_repeats(10)
         await store.queue_names()
-        await store.listened()
+        await store.subscribed_queues()
         await store.doctor()
 
     async def amend(self) -> None:
         """Whatever is asked of a broken job is answered."""
         some = [one.id for one in self.broken if one.role in ("plain", "ended")][::7]
-        for change in (Rank(4), Revive(NOW), Cancel(HOUR)):
+        for change in (PrioritiseJob(4), RetryJob(NOW), CancelJob(HOUR)):
             assert all(isinstance(answer, Answer) for answer in await self.store.amend(some, change))
 
     async def run(self) -> None:

@@ -10,9 +10,9 @@ import msgspec
 from mita.model.repeat import Repeat
 from mita.settings import StoreURL
 from mita.stores.nats import parse
+from mita.stores.nats.codec import LockHeld, Presence, QueueRecord, Record, Reservation, SharedOnceValue
 from mita.stores.nats.context import Context
 from mita.stores.nats.messages import Out
-from mita.stores.nats.records import LockHeld, Presence, QueueRecord, Record, Reservation, SharedMemo
 from mita.stores.nats.subjects import Subjects, token
 
 from .harness import ROLES, Broken, Case, some
@@ -26,7 +26,7 @@ OTHERS: dict[str, Any] = {
     "worker": Presence,
     "unique": Reservation,
     "lock": LockHeld,
-    "memo": SharedMemo,
+    "memo": SharedOnceValue,
 }
 
 

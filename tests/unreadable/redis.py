@@ -8,7 +8,7 @@ import msgspec
 import redis
 
 from mita.settings import StoreURL
-from mita.stores.redis.packing import Fixed, Live
+from mita.stores.redis.codec import Fixed, Live
 
 from .harness import ROLES, Broken, Case, some
 

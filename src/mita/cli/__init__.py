@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from mita.errors import MitaError
 
-from . import amend, care, demo, enqueue, look, queues, repeats, scheduler, top, work
+from . import amend, demo, doctor, enqueue, inspect, queues, repeats, scheduler, top, worker
 from .exits import Exit, exit_of
 from .parser import Commands, Parser, read, root
 from .screen import Screen
@@ -54,7 +54,7 @@ def grammar() -> Parser:
     """Every command there is."""
     parser = root()
     commands = Commands(parser)
-    for group in (work, scheduler, demo, enqueue, look, top, amend, queues, repeats, care):
+    for group in (worker, scheduler, demo, enqueue, inspect, top, amend, queues, repeats, doctor):
         group.add(commands)
     return parser
 

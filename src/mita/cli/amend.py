@@ -9,19 +9,19 @@ from functools import partial
 from typing import Any
 
 from mita.model.outcome import Answer
-from mita.model.record import Shown
+from mita.model.record import DisplayState
 
 from .answers import in_words
 from .bulk import all_that_match, bulk_options, by_filter
-from .desk import Desk, at_desk
+from .context import Desk, at_desk
 from .exits import Exit, NotFound
-from .look import filters
+from .inspect import filters
 from .parser import Commands, time_options
 from .screen import Report
 
 _IDS = "job ids, or their first digits"
-_LIVE = [Shown.SCHEDULED.value, Shown.READY.value, Shown.BLOCKED.value, Shown.RUNNING.value]
-_DEAD = [Shown.FAILED.value, Shown.CANCELLED.value]
+_LIVE = [DisplayState.SCHEDULED.value, DisplayState.READY.value, DisplayState.BLOCKED.value, DisplayState.RUNNING.value]
+_DEAD = [DisplayState.FAILED.value, DisplayState.CANCELLED.value]
 
 
 def add(commands: Commands) -> None:
@@ -47,7 +47,7 @@ def add(commands: Commands) -> None:
     delete = commands.add("delete", at_desk(forget), "forget jobs that have ended, before their time is over", rest="ids")
     delete.add_argument("ids", metavar="ID", nargs="*", help=_IDS)
     bulk_options(delete)
-    filters(delete, states=[Shown.SUCCEEDED.value, *_DEAD])
+    filters(delete, states=[DisplayState.SUCCEEDED.value, *_DEAD])
 
 
 def asked(options: argparse.Namespace) -> str:

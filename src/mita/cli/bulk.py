@@ -10,12 +10,12 @@ from mita.model.outcome import Answer
 from mita.model.record import BulkResult
 
 from .answers import counted_in_words
-from .desk import Desk
+from .context import Desk
 from .exits import Exit, Refused
+from .format import counted
 from .parser import Parser
 from .progress import Progress
 from .screen import Report
-from .words import counted
 
 _DOING = {"cancel": "cancelling", "reschedule": "rescheduling", "retry": "retrying", "delete": "deleting"}
 

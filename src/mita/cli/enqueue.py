@@ -7,10 +7,10 @@ from typing import Any
 from mita.errors import UsageError
 from mita.tasks import Bound
 
-from .desk import Desk, at_desk
+from .argtypes import arguments
+from .context import Desk, at_desk
 from .parser import Commands, time_options
 from .screen import Report
-from .values import arguments
 
 _ABOUT = """Each ARG is a value by position, or
 NAME=VALUE. Where the task wants text it is taken as it is; elsewhere it is

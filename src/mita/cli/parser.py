@@ -8,9 +8,9 @@ from typing import Any, NoReturn
 
 from mita.errors import UsageError, did_you_mean
 
+from .argtypes import moment, wait
 from .exits import EXIT_CODES
 from .screen import Screen
-from .values import moment, wait
 
 Run = Callable[[argparse.Namespace, Screen], int]
 

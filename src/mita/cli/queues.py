@@ -12,13 +12,13 @@ from mita.model.job import Job, State
 from mita.model.record import JobRecord
 from mita.model.time import SECOND
 from mita.model.view import JobFilter, QueueView, WorkerView
-from mita.rules.show import as_datetime, span
+from mita.rules.explain.reasons.words import as_datetime, span
 
-from .desk import Desk, at_desk
+from .context import Desk, at_desk
+from .format import clock, per_second, relative
 from .parser import Commands, time_options
 from .screen import Report, listed
 from .table import Column, Table
-from .words import clock, per_second, relative
 
 NO_QUEUES = "no queues yet: the first job of a queue makes it"
 NO_WORKERS = "no worker is alive: start one with `mita worker module:app`"

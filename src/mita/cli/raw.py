@@ -9,10 +9,10 @@ import msgspec
 from mita.errors import UsageError
 from mita.rules.readable import UNREADABLE
 
-from .desk import Desk, shown
+from .context import Desk, shown
 from .exits import NotFound
+from .format import counted
 from .screen import Report
-from .words import counted
 
 
 async def export(desk: Desk, id: str) -> Report:

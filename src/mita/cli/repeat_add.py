@@ -6,12 +6,12 @@ from typing import Any
 from mita.errors import UsageError
 from mita.model.pattern import All, Cron, Every, Pattern
 
-from .desk import Desk, at_desk
+from .argtypes import count, moment, wait
+from .context import Desk, at_desk
 from .enqueue import named_task
+from .format import clock
 from .parser import Commands
 from .screen import Report
-from .values import count, moment, wait
-from .words import clock
 
 _ABOUT = """The same KEY again edits it and
 keeps its count. Each ARG is a value by position, or NAME=VALUE."""

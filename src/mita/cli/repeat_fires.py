@@ -5,20 +5,20 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, tzinfo
 from itertools import islice
 
-from mita.client.patterns import fires_from
+from mita.client.repeat_spec import fires_from
 from mita.model.pattern import Cron, Every, Pattern
 from mita.model.record import RepeatRecord
 from mita.ports.clock import SystemClock
-from mita.rules.cron import zone
-from mita.rules.fire import pattern_in_words
-from mita.rules.show import as_datetime
+from mita.rules.explain.reasons.words import as_datetime
+from mita.rules.schedule.cron import zone
+from mita.rules.schedule.fire import pattern_in_words
 
-from .desk import Desk, at_desk
+from .argtypes import count, wait
+from .context import Desk, at_desk
 from .exits import NotFound
+from .format import counted, length
 from .parser import Commands
 from .screen import Report, Screen, listed
-from .values import count, wait
-from .words import counted, length
 
 _ABOUT = """WHAT is the key of a repeat, or a cron
 line in quotes: '0 9 * * MON-FRI'. Times are shown in the pattern's own zone, or

@@ -6,13 +6,13 @@ from datetime import datetime
 from mita.model.record import RepeatRecord
 
 from . import repeat_add, repeat_fires
-from .desk import Desk, at_desk
+from .context import Desk, at_desk
 from .exits import Exit
+from .format import relative
 from .parser import Commands
 from .repeat_fires import known
 from .screen import Report
 from .table import Column, Table
-from .words import relative
 
 
 def add(commands: Commands) -> None:

@@ -4,13 +4,13 @@ import argparse
 import asyncio
 import logging
 
-from .desk import placed, shown
+from .argtypes import wait
+from .context import placed, shown
 from .exits import Exit
 from .logs import LEVELS, write_logs
 from .parser import Commands, app_of_environment
 from .screen import Report, Screen
 from .signals import on_stop
-from .values import wait
 
 log = logging.getLogger("mita.cli")
 

@@ -16,10 +16,10 @@ from typing import Self
 from mita.engine.worker import Worker
 
 from .exits import Exit
-from .leaving import end_process
+from .format import counted
+from .shutdown import end_process
 from .signals import stop_signals
 from .supervisor import HURRY
-from .words import counted
 
 log = logging.getLogger("mita.cli")
 

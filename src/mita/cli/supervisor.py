@@ -17,8 +17,8 @@ from contextlib import suppress
 from typing import Any
 
 from .exits import Exit
+from .format import counted
 from .signals import on_stop
-from .words import counted
 
 log = logging.getLogger("mita.cli")
 

@@ -10,14 +10,14 @@ from contextlib import contextmanager, suppress
 from mita.errors import StoreError
 from mita.printable import printable
 
-from . import frame
-from .desk import Desk, sit
+from . import snapshot
+from .argtypes import count, wait
+from .context import Desk, sit
 from .exits import Exit, in_words
-from .frame import Frame
 from .parser import Commands
 from .screen import Report, Screen
+from .snapshot import Frame
 from .table import Table, draw
-from .values import count, wait
 
 # A screen of its own, without a cursor, on which a line that is too long is cut and not wrapped.
 ENTER, LEAVE = "\x1b[?1049h\x1b[?25l\x1b[?7l", "\x1b[?7h\x1b[?25h\x1b[?1049l"
@@ -52,12 +52,12 @@ def run(options: argparse.Namespace, screen: Screen) -> int:
 
 
 async def once(desk: Desk) -> Report:
-    return frame.report(await frame.look(desk))
+    return snapshot.report(await snapshot.look(desk))
 
 
 async def live(desk: Desk) -> Report:
     """Until it is interrupted. A store that goes away is said so, above what was last known, until it is back."""
-    last = await frame.look(desk)
+    last = await snapshot.look(desk)
     with own_screen(desk.screen):
         paint(desk.screen, last)
         async for known, trouble in looks(desk):
@@ -72,7 +72,7 @@ async def looks(desk: Desk) -> AsyncIterator[tuple[Frame | None, str]]:
         await asyncio.sleep(desk.options.interval)
         try:
             async with asyncio.timeout(LONGEST_LOOK):
-                found = await frame.look(desk)
+                found = await snapshot.look(desk)
         except TimeoutError:
             yield None, f"the store does not answer (for {LONGEST_LOOK:g} s)"
         except StoreError as error:
@@ -105,7 +105,7 @@ def paint(screen: Screen, shown: Frame, trouble: str = "") -> None:
 def drawn(screen: Screen, shown: Frame, width: int, height: int) -> list[str]:
     """As lines that fit the terminal."""
     out = io.StringIO()
-    for part in frame.report(shown, height).parts:
+    for part in snapshot.report(shown, height).parts:
         if isinstance(part, Table):
             draw(part, out, width, colours=screen.colours)
         else:

@@ -6,25 +6,25 @@ from datetime import datetime, timedelta
 from typing import Any, TypeAlias, Unpack
 
 from mita.errors import UsageError
-from mita.model.outcome import OUTSIDE, Answer, Cancel, Change, Delete, Move, Revive
-from mita.model.record import BulkResult, Shown
+from mita.events import ClientEvents
+from mita.events.signals import Amended
+from mita.model.outcome import OUTSIDE, Answer, CancelJob, Change, Delete, RescheduleJob, RetryJob
+from mita.model.record import BulkResult, DisplayState
 from mita.ports.clock import wall_clock
 from mita.ports.store import Store
-from mita.rules.judge import Keep
-from mita.rules.pace import MOST
+from mita.rules.claim_size import MOST
+from mita.rules.judge import Retention
 from mita.rules.states import ALIVE, allowed
 from mita.rules.text import note
 from mita.rules.when import when, when_or_now
 from mita.twins import RunSync, sync_twin
-from mita.watch import Reports
-from mita.watch.notes import Amended
 
 from .filters import FILTERS, JobFilters, job_filter
 
 Confirm: TypeAlias = Callable[[int], bool]
 ShowProgress: TypeAlias = Callable[[int, int], object]
 
-_DONE = {Cancel: "cancelled", Move: "rescheduled", Revive: "retried", Delete: "deleted"}
+_DONE = {CancelJob: "cancelled", RescheduleJob: "rescheduled", RetryJob: "retried", Delete: "deleted"}
 
 
 class Bulk:
@@ -38,9 +38,9 @@ class Bulk:
     """
 
     _store: Callable[[], Awaitable[Store]]
-    _keep: Keep
+    _keep: Retention
     _run_sync: RunSync
-    _reports: Reports
+    _reports: ClientEvents
 
     async def cancel_many(
         self,
@@ -53,7 +53,7 @@ class Bulk:
         **filters: Unpack[JobFilters],
     ) -> BulkResult:
         """Cancel every waiting or running job that matches; see `jobs` for the filters."""
-        change = Cancel(self._keep.failed, note(reason))
+        change = CancelJob(self._keep.failed, note(reason))
         return await self._amend_many(change, filters, all, dry_run, confirm, progress)
 
     cancel_many_sync = sync_twin(cancel_many)
@@ -72,7 +72,7 @@ class Bulk:
     ) -> BulkResult:
         """Run every waiting or running job that matches at another time; `state="failed"` or `"cancelled"` brings such jobs
         back for that time. See `jobs` for the filters."""
-        change = Move(when(at=at, after=after), note(reason) or OUTSIDE)
+        change = RescheduleJob(when(at=at, after=after), note(reason) or OUTSIDE)
         return await self._amend_many(change, filters, all, dry_run, confirm, progress)
 
     reschedule_many_sync = sync_twin(reschedule_many)
@@ -91,8 +91,8 @@ class Bulk:
     ) -> BulkResult:
         """Run every failed job that matches again, with its counters at zero: now, or at the given time. `state="cancelled"`
         chooses cancelled ones. See `jobs` for the filters."""
-        change = Revive(when_or_now(at=at, after=after), note(reason))
-        chosen = {**filters, "state": filters.get("state") or Shown.FAILED}
+        change = RetryJob(when_or_now(at=at, after=after), note(reason))
+        chosen = {**filters, "state": filters.get("state") or DisplayState.FAILED}
         some = all or any(value is not None for value in filters.values())
         return await self._amend_many(change, chosen if some else {}, all, dry_run, confirm, progress)
 
@@ -152,22 +152,22 @@ def _check_choice(change: Change, filters: Mapping[str, Any], all: bool) -> None
         raise UsageError(f"no filter was given: choose jobs with {', '.join(FILTERS)}, or pass all=True to take every job")
     possible = _shown_states(change)
     state = chosen.get("state")
-    if state is not None and state in tuple(Shown) and state not in possible:
+    if state is not None and state in tuple(DisplayState) and state not in possible:
         raise UsageError(f"state={str(state)!r}: only {', '.join(possible)} jobs can be {_DONE[type(change)]}")
 
 
 def _shown_states(change: Change) -> list[str]:
     """The states, as people see them, in which a job may be asked for this."""
     names = {state.value for state in allowed(change)}
-    names |= {Shown.SCHEDULED.value, Shown.READY.value} if "queued" in names else set()
-    return [state.value for state in Shown if state.value in names]
+    names |= {DisplayState.SCHEDULED.value, DisplayState.READY.value} if "queued" in names else set()
+    return [state.value for state in DisplayState if state.value in names]
 
 
 async def _matching(store: Store, filters: Mapping[str, Any], change: Change) -> list[_Found]:
     """Every job that matches now and may be asked for this, the newest first. One walk by id meets each job once, whatever
     its state becomes meanwhile."""
     want, possible = job_filter(**filters), allowed(change)
-    if isinstance(change, Move) and filters.get("state") is None:
+    if isinstance(change, RescheduleJob) and filters.get("state") is None:
         possible = ALIVE  # dead jobs come back only when they are asked for
     jobs: list[_Found] = []
     after: str | None = None

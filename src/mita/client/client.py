@@ -5,18 +5,20 @@ from datetime import datetime, timedelta
 from typing import Any, TypeVar, Unpack
 
 from mita.errors import UsageError
+from mita.events import ClientEvents, EventBus
+from mita.events.signals import Amended, Enqueued
 from mita.model.job import PRIORITIES, NewJob
-from mita.model.outcome import OUTSIDE, Answer, Cancel, Change, Delete, Move, Rank, Revive
+from mita.model.outcome import OUTSIDE, Answer, CancelJob, Change, Delete, PrioritiseJob, RescheduleJob, RetryJob
 from mita.model.pattern import Pattern
-from mita.model.record import JobPage, JobRecord, RepeatRecord, Shown
+from mita.model.record import DisplayState, JobPage, JobRecord, RepeatRecord
 from mita.model.time import NOW
 from mita.model.view import QueueView, ResourceView, WorkerView
 from mita.ports.ahead import one_ahead
 from mita.ports.clock import wall_clock
 from mita.ports.store import Store
-from mita.rules.evidence import Reason
-from mita.rules.explain import explain
-from mita.rules.judge import Keep
+from mita.rules.explain.reasons.evidence import Reason
+from mita.rules.explain.reasons.reasons import explain
+from mita.rules.judge import Retention
 from mita.rules.names import check_key, check_name
 from mita.rules.text import note
 from mita.rules.when import when, when_or_now
@@ -24,18 +26,16 @@ from mita.sync import check_may_wait
 from mita.tasks import Call, Handle, Task
 from mita.traces import sending, tracer
 from mita.twins import RunSync, sync_twin
-from mita.watch import Reports, Watch
-from mita.watch.notes import Amended, Enqueued
 
 from .bulk import Bulk
-from .evidence import gather
+from .enqueue import check_calls, fit_together, in_parts, new_jobs, unknown_job
+from .explain import gather
 from .filters import cursor, job_filter, page_size
-from .intake import check_calls, fit_together, in_parts, new_jobs, unknown_job
-from .patterns import RepeatChoices
 from .record import job_record, result
+from .repeat_spec import RepeatChoices
 from .repeats import Repeats
+from .transaction import TransactionalSender
 from .waiting import succeeded
-from .within import Within
 
 R = TypeVar("R")
 
@@ -52,15 +52,15 @@ class Client(Bulk):
         self,
         open_store: Callable[[], Awaitable[Store]],
         tasks: Mapping[str, Task[Any, Any]],
-        keep: Keep,
+        keep: Retention,
         run_sync: RunSync,
-        watch: Watch,
+        watch: EventBus,
     ) -> None:
         self._store = open_store
         self._tasks = tasks
         self._keep = keep
         self._run_sync = run_sync
-        self._reports = Reports(watch)
+        self._reports = ClientEvents(watch)
         self.repeats = Repeats(open_store, tasks, self, self._reports, run_sync)
 
     # ------------------------------------------------------------ enqueue
@@ -107,12 +107,14 @@ class Client(Bulk):
     async def _take_in(self, jobs: list[NewJob]) -> list[Handle[Any]]:
         store = await self._store()
         receipts = await store.enqueue(jobs)
-        self._reports.tell(store, Enqueued(jobs, receipts, wall_clock()))
+        self._reports.emit(store, Enqueued(jobs, receipts, wall_clock()))
         return [Handle(receipt.id, receipt.created, self) for receipt in receipts]
 
-    def within(self, connection: Any) -> Within:
+    def within(self, connection: Any) -> TransactionalSender:
         """What `task.using(connection)` sends with."""
-        return Within(connection, self._store, lambda: self._run_sync(self._opened()), self, self._reports.tell_here)
+        return TransactionalSender(
+            connection, self._store, lambda: self._run_sync(self._opened()), self, self._reports.emit_here
+        )
 
     async def _opened(self) -> Store:
         return await self._store()
@@ -141,7 +143,7 @@ class Client(Bulk):
         *,
         queue: str | None = None,
         task: str | None = None,
-        state: Shown | str | None = None,
+        state: DisplayState | str | None = None,
         resource: str | None = None,
         unique: str | None = None,
         repeat: str | None = None,
@@ -161,7 +163,7 @@ class Client(Bulk):
     async def counts(self) -> dict[str, dict[str, int]]:
         """How many jobs stand where, by queue and state."""
         views = await (await self._store()).queues()
-        return {view.name: {state.value: getattr(view, state) for state in Shown} for view in views}
+        return {view.name: {state.value: getattr(view, state) for state in DisplayState} for view in views}
 
     counts_sync = sync_twin(counts)
 
@@ -200,13 +202,13 @@ class Client(Bulk):
     ) -> Answer:
         """Run it at another time. It keeps its id, priority and counters; one that failed or was cancelled comes back for
         that time with its counters at zero. The `reason` (who wants it, and why) is kept in its timeline."""
-        return await self._amend(id, Move(when(at=at, after=after), note(reason) or OUTSIDE))
+        return await self._amend(id, RescheduleJob(when(at=at, after=after), note(reason) or OUTSIDE))
 
     reschedule_sync = sync_twin(reschedule)
 
     async def cancel(self, id: str, reason: str = "") -> Answer:
         """Do not run it any more; one that runs is told."""
-        return await self._amend(id, Cancel(self._keep.failed, note(reason)))
+        return await self._amend(id, CancelJob(self._keep.failed, note(reason)))
 
     cancel_sync = sync_twin(cancel)
 
@@ -214,7 +216,7 @@ class Client(Bulk):
         self, id: str, *, at: datetime | None = None, after: float | timedelta | None = None, reason: str = ""
     ) -> Answer:
         """Run a failed or cancelled job again, with its counters at zero: now, or at the given time."""
-        return await self._amend(id, Revive(when_or_now(at=at, after=after), note(reason)))
+        return await self._amend(id, RetryJob(when_or_now(at=at, after=after), note(reason)))
 
     retry_sync = sync_twin(retry)
 
@@ -228,7 +230,7 @@ class Client(Bulk):
         """Another priority from now on."""
         if isinstance(priority, bool) or priority not in PRIORITIES:
             raise UsageError(f"priority={priority!r}: give a whole number from 0 to {PRIORITIES[-1]}; higher goes first")
-        return await self._amend(id, Rank(priority))
+        return await self._amend(id, PrioritiseJob(priority))
 
     prioritise_sync = sync_twin(prioritise)
 

@@ -7,12 +7,12 @@ from typing import Self
 
 import msgspec
 
-from mita.model.event import Bunch, JobEvent, Kind
-from mita.ports.ear import Ear, Heard
+from mita.model.event import EventBatch, JobEvent, Kind
+from mita.ports.pubsub import Delivery, Subscription
 from mita.ports.store import Store
 from mita.twins import RunSync
 
-_read = msgspec.msgpack.Decoder(list[Bunch]).decode
+_read = msgspec.msgpack.Decoder(list[EventBatch]).decode
 
 
 class Events:
@@ -22,7 +22,7 @@ class Events:
     def __init__(self, open_store: Callable[[], Awaitable[Store]], queue: str | None, kinds: frozenset[Kind]) -> None:
         self._open_store, self._queue, self._kinds = open_store, queue, kinds
         self._store: Store | None = None
-        self._ear: Ear | None = None
+        self._ear: Subscription | None = None
         self.loop: asyncio.AbstractEventLoop | None = None  # on which it listens
         self.missed = 0
 
@@ -56,19 +56,19 @@ class Events:
         if store is not None:
             await store.close()
 
-    async def _opened(self) -> Ear:
+    async def _opened(self) -> Subscription:
         """A store of its own: whoever listens must not take the rings of a worker."""
         if self._ear is None:
             self.loop = asyncio.get_running_loop()
             self._store = await self._open_store()
             try:
-                self._ear = await self._store.listen(self._queue)
+                self._ear = await self._store.subscribe(self._queue)
             except BaseException:
                 await self.aclose()
                 raise
         return self._ear
 
-    def _read(self, heard: Heard) -> Iterator[Bunch]:
+    def _read(self, heard: Delivery) -> Iterator[EventBatch]:
         """Each is made when it is read."""
         if heard.missed or heard.cut:
             self.missed += heard.missed
@@ -129,5 +129,5 @@ async def _closed(steps: AsyncIterator[JobEvent]) -> None:
         await steps.aclose()
 
 
-def _missed(queue: str, count: int) -> Bunch:
-    return Bunch(Kind.MISSED, queue=queue, ids=[""], count=count)
+def _missed(queue: str, count: int) -> EventBatch:
+    return EventBatch(Kind.MISSED, queue=queue, ids=[""], count=count)

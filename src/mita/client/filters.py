@@ -5,10 +5,10 @@ from typing import Any, TypedDict
 
 from mita.errors import UsageError, did_you_mean
 from mita.model.job import State
-from mita.model.record import Shown
+from mita.model.record import DisplayState
 from mita.model.view import JobFilter
+from mita.rules.claim_size import MOST
 from mita.rules.names import check_key, check_name
-from mita.rules.pace import MOST
 
 FILTERS = ("queue", "task", "state", "resource", "unique", "repeat", "error")
 _CHECKS = {"queue": check_name, "task": check_name, "resource": check_key, "unique": check_key, "repeat": check_key}
@@ -20,14 +20,14 @@ class JobFilters(TypedDict, total=False):
 
     queue: str | None
     task: str | None
-    state: Shown | str | None
+    state: DisplayState | str | None
     resource: str | None
     unique: str | None
     repeat: str | None
     error: str | None
 
 
-def job_filter(state: Shown | str | None = None, **given: Any) -> JobFilter:
+def job_filter(state: DisplayState | str | None = None, **given: Any) -> JobFilter:
     """By the state that people see: `scheduled` and `ready` are both queued. What no job can have is refused by the name of
     its field: an empty page would say that there is no such job, and the filter was at fault."""
     for name in given:
@@ -42,11 +42,11 @@ def job_filter(state: Shown | str | None = None, **given: Any) -> JobFilter:
         raise UsageError(f"error={fields['error']!r}: give a part of the error's text to look for")
     if state is None:
         return JobFilter(**fields)
-    if state not in tuple(Shown):
-        raise UsageError(f"state={state!r}: use one of {', '.join(Shown)}")
-    shown = Shown(state)
-    if shown in (Shown.SCHEDULED, Shown.READY):
-        return JobFilter(state=State.QUEUED, scheduled=shown is Shown.SCHEDULED, **fields)
+    if state not in tuple(DisplayState):
+        raise UsageError(f"state={state!r}: use one of {', '.join(DisplayState)}")
+    shown = DisplayState(state)
+    if shown in (DisplayState.SCHEDULED, DisplayState.READY):
+        return JobFilter(state=State.QUEUED, scheduled=shown is DisplayState.SCHEDULED, **fields)
     return JobFilter(state=State(shown.value), **fields)
 
 

@@ -7,21 +7,21 @@ import msgspec
 
 from mita.errors import StoreError
 from mita.model.job import Job, State
-from mita.model.outcome import Event
-from mita.model.record import WITHHELD, Checkpoint, Failure, Happening, JobRecord
+from mita.model.outcome import TimelineEntry
+from mita.model.record import WITHHELD, Failure, JobRecord, ProgressReport, TimelineLine
 from mita.model.time import Moment
+from mita.rules.explain.reasons.words import as_datetime, shown
 from mita.rules.failures import type_of
 from mita.rules.judge import first_line
 from mita.rules.options import options_of
-from mita.rules.show import as_datetime, shown
 from mita.rules.states import TERMINAL
 from mita.tasks import Task
 from mita.tasks.stored import plain
 
-_checkpoint = msgspec.msgpack.Decoder(Checkpoint).decode
+_checkpoint = msgspec.msgpack.Decoder(ProgressReport).decode
 
 
-def job_record(job: Job, events: Sequence[Event], now: Moment, tasks: Mapping[str, Task[Any, Any]]) -> JobRecord:
+def job_record(job: Job, events: Sequence[TimelineEntry], now: Moment, tasks: Mapping[str, Task[Any, Any]]) -> JobRecord:
     secret = secret_of(job, tasks)
     return JobRecord(
         id=job.id,
@@ -69,9 +69,9 @@ def _shown_arguments(job: Job, secret: bool | tuple[str, ...]) -> dict[str, Any]
     return {name: WITHHELD if secret and name in secret else value for name, value in values.items()}
 
 
-def _progress(job: Job, secret: bool | tuple[str, ...]) -> Checkpoint | None:
+def _progress(job: Job, secret: bool | tuple[str, ...]) -> ProgressReport | None:
     """Its numbers are for everybody; its message may tell of what it works on."""
-    found: Checkpoint | None = _read(_checkpoint, job.progress)
+    found: ProgressReport | None = _read(_checkpoint, job.progress)
     return found._replace(message=WITHHELD) if found is not None and found.message and secret else found
 
 
@@ -90,18 +90,18 @@ def result(job: Job, tasks: Mapping[str, Task[Any, Any]]) -> Any:
     return _read(plain, job.result) if task is None else task.arguments.unpack_result(job.result)
 
 
-def _timeline(job: Job, events: Sequence[Event]) -> tuple[Happening, ...]:
+def _timeline(job: Job, events: Sequence[TimelineEntry]) -> tuple[TimelineLine, ...]:
     """The store keeps what went beyond the happy path; the happy path itself is in the job."""
-    lines = [Event(job.created, "created"), *events]
+    lines = [TimelineEntry(job.created, "created"), *events]
     if job.started is not None:
-        lines.insert(_place_of_start(job, job.started, lines), Event(job.started, "started", "", job.worker))
+        lines.insert(_place_of_start(job, job.started, lines), TimelineEntry(job.started, "started", "", job.worker))
     if job.state in TERMINAL and job.finished is not None:
         told = any(event.kind == job.state and event.at >= job.finished for event in events)
-        lines += [] if told else [Event(job.finished, job.state.value, "", job.worker)]
-    return tuple(Happening(as_datetime(event.at), event.kind, event.note, event.worker) for event in lines)
+        lines += [] if told else [TimelineEntry(job.finished, job.state.value, "", job.worker)]
+    return tuple(TimelineLine(as_datetime(event.at), event.kind, event.note, event.worker) for event in lines)
 
 
-def _failure(event: Event) -> Failure:
+def _failure(event: TimelineEntry) -> Failure:
     kind, first = type_of(event.error), first_line(event.error)
     return Failure(
         type=kind,
@@ -114,7 +114,7 @@ def _failure(event: Event) -> Failure:
     )
 
 
-def _place_of_start(job: Job, started: Moment, lines: list[Event]) -> int:
+def _place_of_start(job: Job, started: Moment, lines: list[TimelineEntry]) -> int:
     """Behind everything up to that moment, but before the line that tells how this very run ended."""
     place = sum(line.at <= started for line in lines)
     ended = job.state not in (State.RUNNING, State.SUCCEEDED)

@@ -9,22 +9,22 @@ from typing import Any, TypeVar, Unpack, overload
 from msgspec import Struct
 
 from mita.errors import UsageError
+from mita.events import ClientEvents
+from mita.events.signals import Enqueued
 from mita.model.pattern import MOST_IN_ONE_GO, Pattern
 from mita.model.record import RepeatRecord
 from mita.model.repeat import Repeat
 from mita.ports.ids import new_id
 from mita.ports.store import Store
-from mita.rules import fire, spec
+from mita.rules.explain.reasons.words import as_datetime
 from mita.rules.fitting import check_room
-from mita.rules.show import as_datetime
+from mita.rules.schedule import fire, spec
 from mita.tasks import Call, Handle, Task
 from mita.tasks.handle import Tracker
 from mita.twins import RunSync, sync_twin
-from mita.watch import Reports
-from mita.watch.notes import Enqueued
 
-from .intake import check_call
-from .patterns import RepeatChoices, fires_from, repeat_key, repeat_record, repeat_spec
+from .enqueue import check_call
+from .repeat_spec import RepeatChoices, fires_from, repeat_key, repeat_record, repeat_spec
 
 log = logging.getLogger("mita.repeats")
 
@@ -48,7 +48,7 @@ class Repeats:
         open_store: Callable[[], Awaitable[Store]],
         tasks: Mapping[str, Task[Any, Any]],
         tracker: Tracker,
-        reports: Reports,
+        reports: ClientEvents,
         run_sync: RunSync,
     ) -> None:
         self._store = open_store
@@ -152,7 +152,7 @@ class Repeats:
         now = await store.now()
         job = fire.job(key, wanted, now, new_id())
         [receipt] = receipts = await store.enqueue([job])
-        self._reports.tell(store, Enqueued([job], receipts, now))
+        self._reports.emit(store, Enqueued([job], receipts, now))
         return Handle(receipt.id, receipt.created, self._tracker)
 
     trigger_sync = sync_twin(trigger)

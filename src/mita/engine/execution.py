@@ -16,13 +16,13 @@ from mita.model.job import Claim
 from mita.model.outcome import Ending, Start
 from mita.model.time import Wait
 from mita.ports.ids import new_id
-from mita.ports.store import Memo, Store, transactional
-from mita.rules.judge import Keep
+from mita.ports.store import OnceValue, Store, transactional
+from mita.rules.judge import Retention
 from mita.tasks import Task
 from mita.traces import tracer
 
-from .patience import delays
-from .reports import Reports
+from .backoff import delays
+from .progress_writer import ProgressWriter
 
 log = logging.getLogger("mita.worker")
 
@@ -39,12 +39,12 @@ class Stop(Enum):
     STORE_AWAY = auto()
 
 
-class Home:
+class RunContext:
     """What all runs of one worker share. `completed` holds those that were settled in a transaction of the handler's own."""
 
     __slots__ = ("completed", "keep", "lease", "loop", "room", "store", "thread", "tracer")
 
-    def __init__(self, store: Store, keep: Keep, lease: Wait) -> None:
+    def __init__(self, store: Store, keep: Retention, lease: Wait) -> None:
         self.store = store
         self.room = store.room
         self.keep = keep
@@ -74,14 +74,14 @@ class Execution(Struct, eq=False):
 
     claim: Claim
     task: Task[Any, Any]
-    home: Home
+    home: RunContext
     deadline: float
     since: float  # of the claim; of the start, once it has started
     handler: asyncio.Task[None] | None = None
     stop: Stop | None = None
     started: bool = False
     settled: bool = False  # its ending is known; what the handler may still do does not count
-    reports: Reports | None = None  # few runs tell how far they have come
+    reports: ProgressWriter | None = None  # few runs tell how far they have come
     start: Start | None = None  # until somebody was told of it
     timer: asyncio.TimerHandle | None = None  # its time-out, if it runs on a thread
     locks: dict[str, str] | None = None  # of shared values that it computes: name and holder, read by the lease keeper
@@ -112,7 +112,7 @@ class Execution(Struct, eq=False):
         """Write progress down, but not more often than is of use to a reader."""
         self._owned()
         if self.reports is None:
-            self.reports = Reports(self.claim, self.home.store)
+            self.reports = ProgressWriter(self.claim, self.home.store)
             if (self.claim.id, self.claim.token) in self.home.completed:
                 self.reports.hold()
         if not await self.reports.add(packed):
@@ -135,7 +135,7 @@ class Execution(Struct, eq=False):
             return
 
     async def recall(self, name: str, shared: bool) -> bytes | None:
-        return await self._ask(lambda: self.home.store.recall(self.claim, name, shared))
+        return await self._ask(lambda: self.home.store.load_once(self.claim, name, shared))
 
     async def take_once(self, name: str) -> bytes | None:
         """The lock lasts for one lease. The lease keeper extends it while this run computes the value, so a run that dies
@@ -169,8 +169,8 @@ class Execution(Struct, eq=False):
                 log.warning("job %s could not release once(%r): %s", self.claim.id, name, error)
 
     async def remember(self, name: str, value: bytes, keep: Wait | None) -> bytes | None:
-        memo = Memo(claim=self.claim, name=name, value=value, keep=keep)
-        return await self._ask(lambda: self.home.store.remember(memo))
+        memo = OnceValue(claim=self.claim, name=name, value=value, keep=keep)
+        return await self._ask(lambda: self.home.store.store_once(memo))
 
     async def complete(self, connection: Any, result: bytes) -> None:
         self._owned()

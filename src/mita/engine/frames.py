@@ -9,7 +9,7 @@ from msgspec import Struct
 from mita.model.job import Claim
 from mita.model.outcome import Ending
 from mita.model.time import Wait
-from mita.rules.judge import Keep
+from mita.rules.judge import Retention
 
 # ---------------------------------------------------------------- from the worker
 
@@ -24,7 +24,7 @@ class Hello(Struct, frozen=True, tag=True, kw_only=True):
     path: tuple[str, ...]
     url: str
     namespace: str
-    keep: Keep
+    keep: Retention
     room: int | None
     worker: int  # its process id
     logs: tuple[str, bool] | None = None

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from mita.model.job import Claim
-from mita.rules.pace import Load, full_pools, room_beside
+from mita.rules.claim_size import Load, full_pools, room_beside
 from mita.tasks import Task
 
 STUCK = 0.05  # seconds without a free place, after which the others are looked for

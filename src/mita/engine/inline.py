@@ -10,12 +10,12 @@ from mita.model.job import Claim
 from mita.model.outcome import Ending, Settlement, Unknown
 from mita.model.time import HOUR, Wait
 from mita.ports.store import Store
-from mita.rules.judge import Keep, judge
+from mita.rules.judge import Retention, judge
 from mita.rules.options import options_of
 from mita.sync import runs_jobs
 from mita.tasks import Task
 
-from .execution import Execution, Home
+from .execution import Execution, RunContext
 from .rejections import settle
 from .run import run_async, run_sync
 from .scheduler import fire_due
@@ -26,7 +26,7 @@ WORKER = "inline"
 class Inline:
     """Takes the place of a worker. `roll` stands for chance in the backoff: 1 gives the longest waits."""
 
-    def __init__(self, store: Store, tasks: Mapping[str, Task[Any, Any]], keep: Keep, roll: float) -> None:
+    def __init__(self, store: Store, tasks: Mapping[str, Task[Any, Any]], keep: Retention, roll: float) -> None:
         self._store, self._tasks, self._keep, self._roll = store, tasks, keep, roll
 
     async def step(self) -> tuple[int, Wait | None]:
@@ -45,7 +45,7 @@ class Inline:
         task = self._tasks.get(claim.task)
         if task is None:
             return Unknown()
-        execution = Execution(claim, task, Home(self._store, self._keep, HOUR), math.inf, time.monotonic())
+        execution = Execution(claim, task, RunContext(self._store, self._keep, HOUR), math.inf, time.monotonic())
         if not task.is_async:
             return await asyncio.to_thread(run_sync, execution)
         endings: list[Ending] = []  # in a task of its own, for the context of its own that it would have in a worker

@@ -7,8 +7,8 @@ from mita.model.outcome import Verdict
 from mita.printable import printable_lines
 from mita.rules.judge import first_line
 
-from .endings import is_secret
 from .execution import Execution
+from .outcomes import is_secret
 
 log = logging.getLogger("mita.worker")
 

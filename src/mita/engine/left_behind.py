@@ -5,7 +5,7 @@ import time
 from collections.abc import Collection, Mapping
 
 from mita.model.outcome import Ending, Interrupted, Settlement
-from mita.rules.judge import Keep, judge
+from mita.rules.judge import Retention, judge
 from mita.rules.options import options_of
 
 from .execution import Execution, Stop
@@ -20,7 +20,7 @@ def ending(execution: Execution) -> Ending:
     return stopped(execution) if execution.stop is Stop.TIMED_OUT else Interrupted(started=True)
 
 
-def settlements(held: Collection[Execution], keep: Keep) -> list[Settlement]:
+def settlements(held: Collection[Execution], keep: Retention) -> list[Settlement]:
     """What is put down of them, by a thread that only reads."""
     return [
         Settlement(one.claim, judge(one.claim, ending(one), options_of(one.claim.options).retry, keep, 0.5))

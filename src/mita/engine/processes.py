@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from mita.errors import UsageError
 from mita.model.outcome import Ending, Interrupted, Unknown
-from mita.rules.judge import Keep
+from mita.rules.judge import Retention
 from mita.rules.options import options_of
 
 from .execution import Done, Execution, Stop
@@ -40,7 +40,7 @@ def usable_processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _hello(plan: ProcessPlan, keep: Keep, room: int | None) -> Hello:
+def _hello(plan: ProcessPlan, keep: Retention, room: int | None) -> Hello:
     return Hello(
         target=plan.target,
         modules=plan.modules,
@@ -57,7 +57,7 @@ def _hello(plan: ProcessPlan, keep: Keep, room: int | None) -> Hello:
 class Processes:
     """At most `plan.size` at once; none without a plan. `done` is called on the loop with the ending of each run."""
 
-    def __init__(self, plan: ProcessPlan | None, keep: Keep, room: int | None, done: Done) -> None:
+    def __init__(self, plan: ProcessPlan | None, keep: Retention, room: int | None, done: Done) -> None:
         self.size, self._done = 0 if plan is None else plan.size, done
         self._hello = None if plan is None else _hello(plan, keep, room)
         self._free = asyncio.Semaphore(self.size or 1)

@@ -9,14 +9,14 @@ from mita.errors import Rejected
 from mita.model.outcome import Settlement
 from mita.ports.store import Store
 from mita.rules.fitting import smaller
-from mita.rules.judge import Keep
+from mita.rules.judge import Retention
 
 from .job_log import extras, report
 
 log = logging.getLogger("mita.worker")
 
 
-async def settle(store: Store, batch: Sequence[Settlement], keep: Keep) -> tuple[list[Settlement], list[bool]]:
+async def settle(store: Store, batch: Sequence[Settlement], keep: Retention) -> tuple[list[Settlement], list[bool]]:
     """Settle all of them, smaller where they have to be; what was written, and the answers."""
     written: list[Settlement] = []
     took: list[bool] = []
@@ -33,14 +33,16 @@ async def settle(store: Store, batch: Sequence[Settlement], keep: Keep) -> tuple
     return written, took
 
 
-def split(batch: Sequence[Settlement], error: Rejected, keep: Keep) -> tuple[list[Settlement], list[bool], list[Settlement]]:
+def split(
+    batch: Sequence[Settlement], error: Rejected, keep: Retention
+) -> tuple[list[Settlement], list[bool], list[Settlement]]:
     """What was written, the answers to it, and what is to be written instead of what was rejected."""
     written = [at for at in range(len(batch)) if at not in error.rejected]
     again = [_smaller(batch[at], reason, keep) for at, reason in error.rejected.items()]
     return [batch[at] for at in written], [error.took[at] for at in written], [less for less in again if less is not None]
 
 
-def _smaller(settlement: Settlement, reason: str, keep: Keep) -> Settlement | None:
+def _smaller(settlement: Settlement, reason: str, keep: Retention) -> Settlement | None:
     """None: the store takes nothing at all of how this run ended. Its job is left until its lease ends."""
     claim = settlement.claim
     verdict = smaller(settlement.verdict, reason, keep.failed)

@@ -14,10 +14,10 @@ from mita.errors import MitaError, StoreAway, StoreError, UsageError
 from mita.model.outcome import Ending, Unknown
 from mita.model.time import Wait
 from mita.ports.store import Store, transactional
-from mita.rules.judge import Keep
+from mita.rules.judge import Retention
 from mita.tasks import Task
 
-from .execution import Execution, Home, Stop
+from .execution import Execution, RunContext, Stop
 from .frames import (
     HEAD,
     Answer,
@@ -113,13 +113,13 @@ def _error(answer: Answer) -> MitaError:
     return error
 
 
-class RemoteHome(Home):
+class RemoteRunContext(RunContext):
     """What all runs of a handler process share. It has no loop; a store is opened when a handler completes its job in a
     transaction of its own."""
 
     __slots__ = ("connection", "open_store")
 
-    def __init__(self, connection: Connection, keep: Keep, room: int | None, open_store: Callable[[], Store]) -> None:
+    def __init__(self, connection: Connection, keep: Retention, room: int | None, open_store: Callable[[], Store]) -> None:
         self.connection, self.keep, self.room, self.open_store = connection, keep, room, open_store
         self.lease = 0  # the worker keeps the locks
         self.tracer = None  # the worker makes the span of a run
@@ -130,7 +130,7 @@ class RemoteExecution(Execution):
 
     @property
     def _connection(self) -> Connection:
-        assert isinstance(self.home, RemoteHome)  # noqa: S101
+        assert isinstance(self.home, RemoteRunContext)  # noqa: S101
         return self.home.connection
 
     async def report(self, packed: bytes) -> None:
@@ -152,7 +152,7 @@ class RemoteExecution(Execution):
         raise UsageError("a handler in a process is a plain function: use complete_in_sync")
 
     def complete_sync(self, connection: Any, result: bytes) -> None:
-        assert isinstance(self.home, RemoteHome)  # noqa: S101
+        assert isinstance(self.home, RemoteRunContext)  # noqa: S101
         store = transactional(self.home.open_store())
         self._connection.ask(Completing())
         store.complete_in_sync(connection, self.claim, result, self.home.keep.succeeded)
@@ -173,7 +173,7 @@ class Handlers:
     """Jobs run on the main thread, where a handler may do what only that may. Frames are read on another one, which also
     ends the process when the worker is gone."""
 
-    def __init__(self, connection: Connection, tasks: Mapping[str, Task[Any, Any]], home: RemoteHome) -> None:
+    def __init__(self, connection: Connection, tasks: Mapping[str, Task[Any, Any]], home: RemoteRunContext) -> None:
         self._connection, self._tasks, self._home = connection, tasks, home
         self._todo: queue.SimpleQueue[Run | None] = queue.SimpleQueue()
         self._current: RemoteExecution | None = None

@@ -16,8 +16,8 @@ from mita.model.outcome import STORE_AWAY, Ending, Interrupted, Lost, Raised, Re
 from mita.rules.options import options_of
 from mita.tasks import Job, Reschedule
 
-from .endings import ending_of, late, moved, told
 from .execution import Done, Execution, Stop
+from .outcomes import late, moved, to_ending, told
 
 log = logging.getLogger("mita.worker")
 
@@ -151,7 +151,7 @@ def broken(execution: Execution, error: BaseException) -> Ending:
 
 
 def _failed(execution: Execution, error: BaseException) -> Ending:
-    ending = ending_of(error, execution.task, execution.claim)
+    ending = to_ending(error, execution.task, execution.claim)
     if execution.stop is not None and isinstance(ending, Raised) and not ending.final:
         return stopped(execution)  # it was told to stop, and an error on the way out is one way to obey
     if isinstance(ending, Raised):

@@ -6,17 +6,17 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 from mita.errors import Rejected, StoreError
+from mita.events import Emit
+from mita.events.signals import Fired, Locked, ignore_signal
 from mita.model.repeat import DueRepeats, Firing, Repeat, RepeatState
 from mita.model.time import SECOND, Moment, Wait
 from mita.ports.store import Store
-from mita.rules.fire import MOST_BYTES, half, plan
+from mita.rules.explain.reasons.words import times
 from mita.rules.fitting import check_room
-from mita.rules.show import times
-from mita.rules.spec import unpack
-from mita.watch import Tell
-from mita.watch.notes import Fired, Locked, unheard
+from mita.rules.schedule.fire import MOST_BYTES, half, plan
+from mita.rules.schedule.spec import unpack
 
-from .patience import Patience
+from .backoff import StoreBackoff
 
 log = logging.getLogger("mita.scheduler")
 
@@ -27,7 +27,7 @@ LONGEST_WAIT = 0.4  # seconds between two tries while the store is away: a repea
 GOODBYE = 2.0  # seconds that giving the lock back may take
 
 
-async def fire_due(store: Store, tell: Tell = unheard) -> tuple[int, Wait | None]:
+async def fire_due(store: Store, emit: Emit = ignore_signal) -> tuple[int, Wait | None]:
     """Fire what is due, one batch; how many were won, and the wait until the next (0: there is more now; None: never)."""
     due = await store.due_repeats(BATCH)
     ahead = [] if due.next is None else [due.next]
@@ -35,7 +35,7 @@ async def fire_due(store: Store, tell: Tell = unheard) -> tuple[int, Wait | None
     for planned in _handfuls(due, store.room):
         firings, fired = await _fire(store, planned)
         report_dropped(firings, fired)
-        tell(Fired(firings, fired, due.now))
+        emit(Fired(firings, fired, due.now))
         won += sum(fired)
         ahead += [firing.next for firing in firings if firing.next is not None]
     if len(due.repeats) == BATCH:
@@ -123,8 +123,8 @@ class Scheduler:
     a lock that is given back on leaving is not a lost one.
     """
 
-    def __init__(self, store: Store, poll: float, lock: float, id: str, tell: Tell = unheard) -> None:
-        self._store, self._poll, self._id, self._tell = store, poll, id, tell
+    def __init__(self, store: Store, poll: float, lock: float, id: str, emit: Emit = ignore_signal) -> None:
+        self._store, self._poll, self._id, self._emit = store, poll, id, emit
         self._lock = lock
         self._news = asyncio.Event()
         self._asked = 0.0
@@ -137,7 +137,7 @@ class Scheduler:
         self._news.set()
 
     async def run(self) -> None:
-        patience = Patience("fire repeats", LONGEST_WAIT)
+        patience = StoreBackoff("fire repeats", LONGEST_WAIT)
         try:
             while True:
                 self._news.clear()  # before the look: who changes something while it is under way makes another
@@ -156,7 +156,7 @@ class Scheduler:
         if self._lock and not await self._lead():
             return self._poll
         began = asyncio.get_running_loop().time()  # the store's now was a little later: rather wake early than late
-        _, wait = await fire_due(self._store, self._tell)
+        _, wait = await fire_due(self._store, self._emit)
         most = min(self._poll, self._lock / 3) if self._lock else self._poll
         if wait is None:
             return most
@@ -183,21 +183,21 @@ class Scheduler:
     def _note(self, leads: bool) -> None:
         if leads and not self.leads:
             self.gained += 1
-            self._tell(Locked("acquired"))
+            self._emit(Locked("acquired"))
             log.info("%s is now the one that fires repeats", self._id)
         if self.leads and not leads:
             self.lost += 1
-            self._tell(Locked("lost"))
+            self._emit(Locked("lost"))
             log.info("%s no longer fires repeats: it was away too long, and another took over", self._id)
         elif not leads:
-            self._tell(Locked("held"))
+            self._emit(Locked("held"))
         self.leads = leads
 
     async def _release(self) -> None:
         if not self.leads:
             return
         self.leads = False
-        self._tell(Locked("released"))
+        self._emit(Locked("released"))
         with suppress(StoreError, TimeoutError):  # whoever comes next waits until it has run out
             async with asyncio.timeout(GOODBYE):
                 await self._store.unlock(LOCK, self._id)

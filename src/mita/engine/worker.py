@@ -11,28 +11,28 @@ from importlib.metadata import version
 from typing import Any
 
 from mita.errors import StoreError
+from mita.events import Emit
 from mita.model.time import SECOND, Moment
 from mita.model.view import WorkerView
 from mita.ports.clock import wall_clock
 from mita.ports.ids import incarnation
 from mita.ports.store import Store
-from mita.rules.judge import Keep
-from mita.rules.pace import room
+from mita.rules.claim_size import room
+from mita.rules.judge import Retention
 from mita.settings import WorkerSettings
 from mita.sync import runs_jobs
 from mita.tasks import Task
-from mita.watch import Tell
 
 from .blocking import run_until_stopped
-from .crew import Crew
+from .claim_loop import ClaimLoop
 from .emptiness import is_empty
-from .keeper import Keeper
-from .opening import Serve, opened
+from .executor import Executor
+from .lease_keeper import LeaseKeeper
 from .processes import ProcessPlan
 from .rates import Rates
 from .scheduler import Scheduler, fire_due
+from .startup import Serve, opened
 from .sweeper import Sweeper
-from .turns import Turns
 
 log = logging.getLogger("mita.worker")
 
@@ -49,15 +49,15 @@ class Worker:
         open_store: Callable[[], Awaitable[Store]],
         tasks: Mapping[str, Task[Any, Any]],
         settings: WorkerSettings,
-        keep: Keep,
+        keep: Retention,
         most: int,
-        tell: Tell,
+        emit: Emit,
         repeats: Callable[[], Awaitable[None]] | None = None,
         serve: Serve = nullcontext,
         processes: ProcessPlan | None = None,
     ) -> None:
         self._open_store, self._tasks, self._settings, self._keep = open_store, tasks, settings, keep
-        self._most, self._tell_here, self._repeats, self._serve = most, tell, repeats, serve
+        self._most, self._emit_here, self._repeats, self._serve = most, emit, repeats, serve
         self.processes = processes
         self._lease = round(settings.lease * SECOND)
         self.spent = False  # it has run its `max_jobs`; another worker is to take its place
@@ -95,10 +95,10 @@ class Worker:
     async def run(self) -> None:
         async with AsyncExitStack() as stack:
             stack.enter_context(runs_jobs())
-            found = await opened(stack, self._serve, self._open_store, self._stopping, self._tell_here)
+            found = await opened(stack, self._serve, self._open_store, self._stopping, self._emit_here)
             if found is None:
                 return
-            store, self._tell = found
+            store, self._emit = found
             self._started = await store.now()
             if self._repeats is not None:
                 await self._repeats()
@@ -112,8 +112,8 @@ class Worker:
 
     def _assemble(self, store: Store) -> None:
         settings = self._settings
-        self._scheduler = Scheduler(store, settings.poll, settings.schedule_lock, self.id, self._tell)
-        self._turns = Turns(
+        self._scheduler = Scheduler(store, settings.poll, settings.schedule_lock, self.id, self._emit)
+        self._turns = ClaimLoop(
             store,
             self._keep,
             settings.queues,
@@ -122,13 +122,13 @@ class Worker:
             settings.poll,
             self._poke,
             self._scheduler.poke,
-            self._tell,
+            self._emit,
             self._now,
             frozenset(settings.exclude),
             settings.max_jobs,
             partial(self._is_over, store) if settings.until_empty else None,
         )
-        self._crew = Crew(
+        self._crew = Executor(
             self._tasks,
             store,
             self._keep,
@@ -139,7 +139,7 @@ class Worker:
             verbose=settings.verbose,
             lease=self._lease,
         )
-        self._keeper = Keeper(self._open_store, self._crew, self._lease, self._describe)
+        self._keeper = LeaseKeeper(self._open_store, self._crew, self._lease, self._describe)
         self._assembled = True
 
     async def _prepared(self) -> bool:
@@ -158,7 +158,7 @@ class Worker:
     async def _is_over(self, store: Store) -> bool:
         """Repeats that are due are fired first: their jobs are due now. A store that is away is asked again."""
         try:
-            fired, again = await fire_due(store, self._tell) if self._settings.schedule else (0, None)
+            fired, again = await fire_due(store, self._emit) if self._settings.schedule else (0, None)
             return not fired and again != 0 and await is_empty(store, self._turns.serves)
         except StoreError as error:
             log.warning("cannot tell whether there is anything left to do: %s", error)
@@ -199,7 +199,7 @@ class Worker:
         sweep_every = min(LONGEST_SWEEP, self._settings.lease / 2)
         helpers = [
             self._turns.listen(self._crew),
-            Sweeper(store, self._keep, self._lease, self.id, self._most, sweep_every, self._tell).run(),
+            Sweeper(store, self._keep, self._lease, self.id, self._most, sweep_every, self._emit).run(),
         ]
         if self._settings.schedule:
             helpers.append(self._scheduler.run())

@@ -7,9 +7,9 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector as Base
 
-from mita.model.record import Shown
+from mita.events.counters import Counters, Counts, Histogram
+from mita.model.record import DisplayState
 from mita.model.time import SECOND
-from mita.watch.tally import Counts, Histogram, Tally
 
 from .depths import Depth
 from .table import BY_NAME
@@ -40,7 +40,7 @@ class Collector(Base):
     """For `registry.register(…)`. What it is given is asked at each scrape: for the counters, for the depths of the queues,
     and for how many events listeners have lost."""
 
-    def __init__(self, tally: Callable[[], Tally], depth: Callable[[], Depth | None], dropped: Callable[[], int]) -> None:
+    def __init__(self, tally: Callable[[], Counters], depth: Callable[[], Depth | None], dropped: Callable[[], int]) -> None:
         self._tally, self._depth, self._dropped = tally, depth, dropped
 
     def describe(self) -> Iterable[Metric]:
@@ -62,7 +62,7 @@ class Collector(Base):
         yield from _of_store(self._depth())
 
 
-def _of_jobs(tally: Tally) -> Iterator[Metric]:
+def _of_jobs(tally: Counters) -> Iterator[Metric]:
     jobs = sorted(tally.jobs.items())
     for name, field in _PLAIN.items():
         yield _made(name, ((labels, getattr(counts, field)) for labels, counts in jobs))
@@ -80,7 +80,7 @@ def _each(jobs: list[tuple[tuple[str, str], Counts]], field: str) -> Iterator[tu
 
 def _of_store(depth: Depth | None) -> Iterator[Metric]:
     queues = depth.queues if depth is not None else []
-    yield _made("mita_jobs", (((view.name, state.value), getattr(view, state)) for view in queues for state in Shown))
+    yield _made("mita_jobs", (((view.name, state.value), getattr(view, state)) for view in queues for state in DisplayState))
     yield _made("mita_oldest_ready_seconds", (((view.name,), (view.oldest or 0) / SECOND) for view in queues))
     yield _made("mita_workers", [((), depth.workers)] if depth is not None else [])
 

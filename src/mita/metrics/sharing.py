@@ -11,9 +11,9 @@ from msgspec.structs import asdict
 from prometheus_client.registry import CollectorRegistry
 
 from mita import forks
-from mita.model.record import Shown
+from mita.events.counters import Counters
+from mita.model.record import DisplayState
 from mita.model.view import QueueView
-from mita.watch.tally import Tally
 
 from .collector import Collector
 from .depths import Depth, Depths
@@ -22,7 +22,7 @@ from .depths import Depth, Depths
 class Source(Struct, frozen=True, eq=False):
     """What one app gives: its counters, how deep the queues of its store are, and how many events its listeners lost."""
 
-    tally: Tally
+    tally: Counters
     depths: Depths
     dropped: Callable[[], int]
 
@@ -33,8 +33,8 @@ class _Shared:
     def __init__(self) -> None:
         self.sources: tuple[Source, ...] = ()
 
-    def tally(self) -> Tally:
-        total = Tally()
+    def tally(self) -> Counters:
+        total = Counters()
         for source in set(self.sources):
             source.tally.add_to(total)
         return total
@@ -57,7 +57,7 @@ def together(depths: list[Depth]) -> Depth | None:
 
 
 def _added(one: QueueView, other: QueueView) -> QueueView:
-    counts = {state.value: getattr(one, state) + getattr(other, state) for state in Shown}
+    counts = {state.value: getattr(one, state) + getattr(other, state) for state in DisplayState}
     ages = [age for age in (one.oldest, other.oldest) if age is not None]
     return QueueView(**{**asdict(one), **counts, "oldest": max(ages, default=None)})
 

@@ -1,4 +1,4 @@
-"""What happened to a job, told to whoever listens. (An `Event` is a line of a job's own timeline, in the store.)"""
+"""What happened to a job, told to whoever listens. (An `TimelineEntry` is a line of a job's own timeline, in the store.)"""
 
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
@@ -61,7 +61,7 @@ class JobEvent(Struct, frozen=True, array_like=True, gc=False):
     count: int = 0
 
 
-class Bunch(Struct, frozen=True, array_like=True, gc=False):
+class EventBatch(Struct, frozen=True, array_like=True, gc=False):
     """Events that have most things in common, as they travel: what they share once, the rest in columns. A column that is
     empty says 0 of all. `whole`: each of these runs has begun as well, so that there are two events of it, and `waits`
     belong to the first."""
@@ -89,7 +89,7 @@ class Bunch(Struct, frozen=True, array_like=True, gc=False):
             return chain(self._events(Kind.STARTED, [], self.waits), self._events(self.kind, self.seconds, []))
         return self._events(self.kind, self.seconds, self.waits)
 
-    def only(self, kinds: frozenset[Kind]) -> "Bunch | None":
+    def only(self, kinds: frozenset[Kind]) -> "EventBatch | None":
         """What of it is of these kinds."""
         starts, ends = self.whole and Kind.STARTED in kinds, self.kind in kinds
         if starts == self.whole and ends:
@@ -114,12 +114,12 @@ class Bunch(Struct, frozen=True, array_like=True, gc=False):
             repeat(self.count),
         )
 
-    def parts(self, most: int) -> "Iterable[Bunch]":
+    def parts(self, most: int) -> "Iterable[EventBatch]":
         """The same in bunches of so many events at most, or of one run."""
         if self.size <= most:
             return (self,)
         step = max(1, most // 2 if self.whole else most)
         return (self._part(slice(start, start + step)) for start in range(0, len(self.ids), step))
 
-    def _part(self, part: slice) -> "Bunch":
+    def _part(self, part: slice) -> "EventBatch":
         return replace(self, ids=self.ids[part], seconds=self.seconds[part], waits=self.waits[part])

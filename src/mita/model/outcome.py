@@ -32,7 +32,7 @@ class TimedOut(Struct, frozen=True, tag=True):
     seconds: float
 
 
-class Moved(Struct, frozen=True, tag=True):
+class Rescheduled(Struct, frozen=True, tag=True):
     """The handler asked to be run again at another time."""
 
     when: When
@@ -84,7 +84,7 @@ class Unknown(Struct, frozen=True, tag=True):
 
 
 Ending: TypeAlias = (
-    Returned | Raised | TimedOut | Moved | Refused | Interrupted | Lost | Died | Stopped | Unreadable | Unknown
+    Returned | Raised | TimedOut | Rescheduled | Refused | Interrupted | Lost | Died | Stopped | Unreadable | Unknown
 )
 
 # ---------------------------------------------------------------- verdicts: what a store is told to write down
@@ -164,7 +164,7 @@ class Busy(Struct, frozen=True):
     ended: bool = False
 
 
-class Turn(Struct, frozen=True):
+class ClaimResult(Struct, frozen=True):
     """One turn of a worker: which settlements took (False: the token was stale), what it holds now, and `again`, the
     wait after which there may be more. None: nothing is scheduled, a wake-up will tell. `busy` are the jobs that were met
     and sent away from their keys."""
@@ -183,7 +183,7 @@ BY_HANDLER = "by its handler"
 OUTSIDE = "from outside"
 
 
-class Move(Struct, frozen=True, tag=True):
+class RescheduleJob(Struct, frozen=True, tag=True):
     """Run at another time. A running job finishes its run first and then goes back to the queue. A failed or cancelled job
     is revived for that time. `note` says who or what asked, for the timeline."""
 
@@ -191,21 +191,21 @@ class Move(Struct, frozen=True, tag=True):
     note: str = OUTSIDE
 
 
-class Cancel(Struct, frozen=True, tag=True):
+class CancelJob(Struct, frozen=True, tag=True):
     """Do not run any more. A running job is told, and ends as cancelled."""
 
     keep: Wait
     reason: str = ""
 
 
-class Revive(Struct, frozen=True, tag=True):
+class RetryJob(Struct, frozen=True, tag=True):
     """A failed or cancelled job runs again, with its counters at zero. `note` says who asked, for the timeline."""
 
     when: When
     note: str = ""
 
 
-class Rank(Struct, frozen=True, tag=True):
+class PrioritiseJob(Struct, frozen=True, tag=True):
     """Another priority from now on."""
 
     priority: int
@@ -215,7 +215,7 @@ class Delete(Struct, frozen=True, tag=True):
     """Forget a job that has ended, with its timeline, memos and unique key."""
 
 
-Change: TypeAlias = Move | Cancel | Revive | Rank | Delete
+Change: TypeAlias = RescheduleJob | CancelJob | RetryJob | PrioritiseJob | Delete
 
 
 class Answer(StrEnum):
@@ -229,7 +229,7 @@ class Answer(StrEnum):
     UNKNOWN = "unknown"  # no such job
 
 
-class Event(Struct, frozen=True):
+class TimelineEntry(Struct, frozen=True):
     """One line of a job's timeline. A run that failed also leaves its error, and when it was started."""
 
     at: Moment

@@ -13,7 +13,7 @@ from .repeat import RepeatState
 WITHHELD = "(withheld: task is secret)"
 
 
-class Shown(StrEnum):
+class DisplayState(StrEnum):
     """A job's state as people see it: `queued` is split by its due time."""
 
     SCHEDULED = "scheduled"
@@ -25,7 +25,7 @@ class Shown(StrEnum):
     CANCELLED = "cancelled"
 
 
-class Checkpoint(NamedTuple):
+class ProgressReport(NamedTuple):
     """How far a run has come, in its own words."""
 
     done: int | float
@@ -33,7 +33,7 @@ class Checkpoint(NamedTuple):
     message: str = ""
 
 
-class Happening(Struct, frozen=True):
+class TimelineLine(Struct, frozen=True):
     """One line of a job's timeline."""
 
     at: datetime
@@ -68,7 +68,7 @@ class JobRecord(Struct, frozen=True, kw_only=True):
     id: str
     task: str
     queue: str
-    state: Shown
+    state: DisplayState
     priority: int
     due: datetime
     created: datetime
@@ -87,10 +87,10 @@ class JobRecord(Struct, frozen=True, kw_only=True):
     started: datetime | None = None
     finished: datetime | None = None
     asked: str | None = None
-    progress: Checkpoint | None = None
+    progress: ProgressReport | None = None
     arguments: dict[str, Any] | None = None
     secret: bool = False
-    timeline: tuple[Happening, ...] = ()
+    timeline: tuple[TimelineLine, ...] = ()
     failures: tuple[Failure, ...] = ()
 
 

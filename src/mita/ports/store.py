@@ -15,12 +15,12 @@ from msgspec import Struct
 
 from mita.errors import UsageError
 from mita.model.job import Claim, Job, NewJob, Receipt
-from mita.model.outcome import Answer, Change, Event, Held, Progress, Settlement, Turn
+from mita.model.outcome import Answer, Change, ClaimResult, Held, Progress, Settlement, TimelineEntry
 from mita.model.repeat import DueRepeats, Firing, Repeat
 from mita.model.time import Moment, Wait, When
 from mita.model.view import Finding, JobFilter, Page, QueueView, ResourceView, WorkerView
 
-from .ear import Ear, Told
+from .pubsub import EventMessage, Subscription
 
 ASKED = "!"  # the wake-up topic that says: a running job was cancelled
 REPEATS = "@"  # and the one that says: a repeat may fire earlier than you thought, or nobody holds a lock any more
@@ -38,7 +38,7 @@ class Can(Flag):
 SILENCE = 5.0  # seconds: `Store.silence`, unless it is set
 
 
-class Memo(Struct, frozen=True, kw_only=True):
+class OnceValue(Struct, frozen=True, kw_only=True):
     """A value to remember under a name: for the life of the claim's job, or for `keep` across all jobs."""
 
     claim: Claim
@@ -54,7 +54,7 @@ class Jobs(Protocol):
         """Take jobs in. A `unique` key that a job of the same queue holds (while it is not terminal, and its
         `unique_for` longer) gives that job's id. Enqueuing an id that is already there changes nothing."""
 
-    async def claim(self, queues: Sequence[str], limit: int, lease: Wait, worker: str) -> Turn:
+    async def claim(self, queues: Sequence[str], limit: int, lease: Wait, worker: str) -> ClaimResult:
         """Hand over up to `limit` due jobs, queue after queue in the order given, in each by priority, due time, age.
 
         Paused queues give nothing. A job whose resource key is taken or held becomes `blocked` (busy +1), or as its
@@ -69,11 +69,11 @@ class Jobs(Protocol):
         frees the resource key and wakes its oldest blocked job of the highest priority, in the same atomic act.
 
         Raises `Rejected` when the store does not take some of them (too large, or against a rule of its database); it names
-        them, and the others are written. A `turn` that raises it has claimed nothing."""
+        them, and the others are written. A `settle_and_claim` that raises it has claimed nothing."""
 
-    async def turn(
+    async def settle_and_claim(
         self, settlements: Sequence[Settlement], queues: Sequence[str], limit: int, lease: Wait, worker: str
-    ) -> Turn:
+    ) -> ClaimResult:
         """`settle`, then `claim`, in one round trip."""
 
     async def extend(self, claims: Sequence[Claim], lease: Wait) -> list[Held]:
@@ -89,10 +89,10 @@ class Jobs(Protocol):
     async def progress(self, reports: Sequence[Progress]) -> list[bool]:
         """Note how far runs have come. False: the token is stale."""
 
-    async def recall(self, claim: Claim, name: str, shared: bool) -> bytes | None:
+    async def load_once(self, claim: Claim, name: str, shared: bool) -> bytes | None:
         """What was remembered under this name, for this job or (`shared`) for all."""
 
-    async def remember(self, memo: Memo) -> bytes | None:
+    async def store_once(self, memo: OnceValue) -> bytes | None:
         """Remember a value unless there is one already; gives the one that stands, None when the token is stale."""
 
 
@@ -127,7 +127,7 @@ class Repeats(Protocol):
         """Give it back, if it is this holder's."""
 
 
-class Looking(Protocol):
+class Inspector(Protocol):
     """Reading. None of this changes anything."""
 
     async def now(self) -> Moment: ...
@@ -147,7 +147,7 @@ class Looking(Protocol):
         """A job's record as it is stored, part by part, whether it can be read or not; None when there is no such job. What
         the parts are is the store's own affair."""
 
-    async def timeline(self, id: str) -> list[Event]:
+    async def timeline(self, id: str) -> list[TimelineEntry]:
         """What happened to a job beyond the happy path, oldest first; at most `TIMELINE_LENGTH` events, the first of them
         a `folded` one that counts what came before by kind (`rules.timeline`)."""
 
@@ -197,18 +197,18 @@ class Waking(Protocol):
         sleeping through is not."""
 
 
-class Telling(Protocol):
+class PubSub(Protocol):
     """What happens, told to whoever listens, in whatever process. Nothing depends on it: what is told may be lost, and
     where nobody listens nobody pays for it."""
 
-    async def tell(self, told: Sequence[Told]) -> None:
+    async def publish(self, told: Sequence[EventMessage]) -> None:
         """Pass these on, in this order, to those who listen now. Nothing is kept for those who come later."""
 
-    async def listened(self) -> frozenset[str]:
+    async def subscribed_queues(self) -> frozenset[str]:
         """Which queues somebody listens to, `EVERY` among them if somebody listens to all; asked often, so it is cheap. It
-        may name too many, but never too few. Whoever died without a word is forgotten after `EAR_KEEP`."""
+        may name too many, but never too few. Whoever died without a word is forgotten after `SUBSCRIPTION_RETENTION`."""
 
-    async def listen(self, queue: str | None) -> Ear:
+    async def subscribe(self, queue: str | None) -> Subscription:
         """Listen to one queue, or to all (None): when this returns, whatever is told from now on is heard. A store that
         was away goes on listening by itself, and says that something may have been missed."""
 
@@ -228,7 +228,7 @@ class Transactional(Protocol):
     def complete_in_sync(self, connection: Any, claim: Claim, result: bytes, keep: Wait) -> None: ...
 
 
-class Store(Jobs, Repeats, Looking, Care, Waking, Telling, Protocol):
+class Store(Jobs, Repeats, Inspector, Care, Waking, PubSub, Protocol):
     """The whole contract.
 
     `silence`, to be set before `open`: after so many seconds without an answer a store asks whether its server is still at

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from mita.errors import UsageError
 from mita.model.job import State
-from mita.model.outcome import Counter, Event, Verdict
+from mita.model.outcome import Counter, TimelineEntry, Verdict
 from mita.model.time import Wait
 
 from .text import shortened, writable
@@ -60,11 +60,11 @@ def _failed(error: str, keep: Wait, counts: Counter | None) -> Verdict:
 class Story(NamedTuple):
     """What a record tells of a job beside what another run needs."""
 
-    events: tuple[Event, ...]
+    events: tuple[TimelineEntry, ...]
     error: str | None
 
 
-def shorter(events: Sequence[Event], error: str | None) -> Iterator[Story]:
+def shorter(events: Sequence[TimelineEntry], error: str | None) -> Iterator[Story]:
     """Ever shorter stories of a job, for a store to take the longest that fits."""
     yield Story(_without_errors(events, but=3), error)
     yield Story(_without_errors(events, but=0), error)
@@ -76,14 +76,14 @@ def shorter(events: Sequence[Event], error: str | None) -> Iterator[Story]:
         yield Story(_without_errors(cut, but=0), error if lines == 20 or error is None else shortened(error, size))
 
 
-def _without_errors(events: Sequence[Event], but: int) -> tuple[Event, ...]:
+def _without_errors(events: Sequence[TimelineEntry], but: int) -> tuple[TimelineEntry, ...]:
     """Without the errors of earlier attempts, but for the last few."""
     told = [at for at, event in enumerate(events) if event.error]
     kept = set(told[-but:]) if but else set()
     return tuple(event if at in kept or not event.error else replace(event, error="") for at, event in enumerate(events))
 
 
-def _last(events: Sequence[Event], lines: int) -> tuple[Event, ...]:
+def _last(events: Sequence[TimelineEntry], lines: int) -> tuple[TimelineEntry, ...]:
     """The last lines; those before are counted by kind."""
     left = tuple(events)
     while len(left) > lines > 0 and len(left) > 1:

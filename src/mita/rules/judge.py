@@ -11,9 +11,9 @@ from mita.model.outcome import (
     Ending,
     Interrupted,
     Lost,
-    Moved,
     Raised,
     Refused,
+    Rescheduled,
     Returned,
     Stopped,
     TimedOut,
@@ -29,7 +29,7 @@ from .retry import backoff
 from .text import note
 
 
-class Keep(Struct, frozen=True, kw_only=True):
+class Retention(Struct, frozen=True, kw_only=True):
     """How long terminal jobs are kept."""
 
     succeeded: Wait = HOUR
@@ -40,7 +40,7 @@ STRANDED_WAIT = 2 * SECOND  # how long a job of an unknown task is left for othe
 STRANDED_GRACE = HOUR  # and for how long in all: a rolling deploy is over by then
 
 
-def judge(claim: Claim, ending: Ending, retry: Retry, keep: Keep, roll: float, grace: Wait = STRANDED_GRACE) -> Verdict:
+def judge(claim: Claim, ending: Ending, retry: Retry, keep: Retention, roll: float, grace: Wait = STRANDED_GRACE) -> Verdict:
     """The whole table of endings in one place. `roll` is chance, between 0 and 1."""
     match ending:
         case Returned(result):
@@ -49,7 +49,7 @@ def judge(claim: Claim, ending: Ending, retry: Retry, keep: Keep, roll: float, g
             return _failure(claim, error, retry, keep, roll, final=final, wait=wait)
         case TimedOut(seconds):
             return _failure(claim, f"TimedOut: ran past its time-out of {seconds:g} s", retry, keep, roll)
-        case Moved(when, reason):
+        case Rescheduled(when, reason):
             return _back(when, Counter.RESCHEDULES, "rescheduled", reason or BY_HANDLER)
         case Refused(when, reason):
             return _refused(claim, when, reason or "its resource is not available")
@@ -76,7 +76,7 @@ def _back(when: When | None, counts: Counter | None, event: str, line: str, erro
     return Verdict(state=State.QUEUED, when=when, counts=counts, event=event, note=line, error=error, failure=kept)
 
 
-def _dead(error: str, keep: Keep, counts: Counter | None) -> Verdict:
+def _dead(error: str, keep: Retention, counts: Counter | None) -> Verdict:
     return Verdict(
         state=State.FAILED,
         counts=counts,
@@ -89,7 +89,7 @@ def _dead(error: str, keep: Keep, counts: Counter | None) -> Verdict:
 
 
 def _failure(
-    claim: Claim, error: str, retry: Retry, keep: Keep, roll: float, *, final: bool = False, wait: Wait | None = None
+    claim: Claim, error: str, retry: Retry, keep: Retention, roll: float, *, final: bool = False, wait: Wait | None = None
 ) -> Verdict:
     n = claim.attempts + 1
     if final or n > retry.max_retries:
@@ -99,7 +99,7 @@ def _failure(
     return _back(When(wait), Counter.ATTEMPTS, "retried", line, error)
 
 
-def _crash(claim: Claim, retry: Retry, keep: Keep, roll: float, error: str) -> Verdict:
+def _crash(claim: Claim, retry: Retry, keep: Retention, roll: float, error: str) -> Verdict:
     n = claim.crashes + 1
     error = f"{error} (crash {n} of this job)"
     if n > retry.max_crashes:
@@ -114,7 +114,7 @@ def _refused(claim: Claim, when: When, line: str) -> Verdict:
     return Verdict(state=State.BLOCKED, hold=when, counts=Counter.BUSY, event="unavailable", note=line)
 
 
-def _unknown(claim: Claim, keep: Keep, grace: Wait) -> Verdict:
+def _unknown(claim: Claim, keep: Retention, grace: Wait) -> Verdict:
     if claim.stranded is not None and claim.at - claim.stranded >= grace:
         minutes = (claim.at - claim.stranded) // MINUTE
         return _dead(f"UnknownTask: no worker has known {claim.task!r} for {minutes} min", keep, None)

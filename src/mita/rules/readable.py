@@ -12,7 +12,7 @@ import msgspec
 from msgspec.structs import fields
 
 from mita.model.job import DEFAULT_PRIORITY, Job, State
-from mita.model.outcome import Event
+from mita.model.outcome import TimelineEntry
 from mita.model.repeat import Repeat, RepeatState
 from mita.model.time import DAY, Wait
 
@@ -134,11 +134,11 @@ def is_lost(repeat: Repeat) -> bool:
     return repeat.state is RepeatState.PARKED and repeat.reason.startswith(UNREADABLE)
 
 
-def read_event(found: Mapping[str, Any]) -> Event:
+def read_event(found: Mapping[str, Any]) -> TimelineEntry:
     """One line of a timeline; one that cannot be read says so."""
     try:
-        event: Event = msgspec.convert(found, Event)
+        event: TimelineEntry = msgspec.convert(found, TimelineEntry)
         event.kind.encode(), event.note.encode(), (event.worker or "").encode()
     except BAD as error:
-        return Event(0, "unreadable", f"this line cannot be read: {error}")
+        return TimelineEntry(0, "unreadable", f"this line cannot be read: {error}")
     return event

@@ -3,7 +3,7 @@
 from enum import StrEnum
 
 from mita.model.job import State
-from mita.model.outcome import Cancel, Change, Delete, Move, Rank, Revive
+from mita.model.outcome import CancelJob, Change, Delete, PrioritiseJob, RescheduleJob, RetryJob
 
 Q, B, R = State.QUEUED, State.BLOCKED, State.RUNNING
 WAITING = frozenset({Q, B})
@@ -54,13 +54,13 @@ def step(state: State, why: Step) -> State | None:
 def allowed(change: Change) -> frozenset[State]:
     """The states in which a person may ask for this change."""
     match change:
-        case Move():
+        case RescheduleJob():
             return TABLE[Step.RESCHEDULE][0] | DEAD
-        case Cancel():
+        case CancelJob():
             return TABLE[Step.CANCEL][0]
-        case Revive():
+        case RetryJob():
             return DEAD
-        case Rank():
+        case PrioritiseJob():
             return ALIVE
         case Delete():
             return TERMINAL

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import msgspec
 from msgspec.structs import replace
 
-from mita.model.outcome import Event
+from mita.model.outcome import TimelineEntry
 
 TIMELINE_LENGTH = 50  # lines that a store keeps of one job
 FOLDED = "folded"
@@ -26,7 +26,7 @@ def _counts(note: str) -> dict[str, int]:
         return {"unreadable": 1}
 
 
-def lengthened(events: Sequence[Event], event: Event) -> tuple[Event, ...]:
+def lengthened(events: Sequence[TimelineEntry], event: TimelineEntry) -> tuple[TimelineEntry, ...]:
     """The story with one more line."""
     longer = (*events, event)
     if len(longer) <= TIMELINE_LENGTH:
@@ -35,14 +35,14 @@ def lengthened(events: Sequence[Event], event: Event) -> tuple[Event, ...]:
     return folded(first, second), *rest
 
 
-def folded(first: Event, second: Event) -> Event:
+def folded(first: TimelineEntry, second: TimelineEntry) -> TimelineEntry:
     """The two oldest lines as one."""
     counts = Counter(_counts(first.note) if first.kind == FOLDED else {first.kind: 1})
     counts[second.kind] += 1
-    return Event(second.at, FOLDED, msgspec.json.encode(counts).decode())
+    return TimelineEntry(second.at, FOLDED, msgspec.json.encode(counts).decode())
 
 
-def told(events: Sequence[Event]) -> list[Event]:
+def told(events: Sequence[TimelineEntry]) -> list[TimelineEntry]:
     """The story for people: what happened most often of the earlier things comes first."""
     if not events or events[0].kind != FOLDED:
         return list(events)

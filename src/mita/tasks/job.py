@@ -12,10 +12,10 @@ import msgspec
 
 from mita.errors import LeaseLost, UsageError
 from mita.model.job import Claim
-from mita.model.record import Checkpoint
+from mita.model.record import ProgressReport
 from mita.model.time import DAY, Wait
+from mita.rules.explain.reasons.words import as_datetime
 from mita.rules.names import check_key
-from mita.rules.show import as_datetime
 from mita.rules.text import note
 from mita.rules.when import wait
 from mita.twins import sync_twin
@@ -28,7 +28,7 @@ Scope = Literal["job", "global"]
 
 _computing: ContextVar[frozenset[str]] = ContextVar("computing", default=frozenset())  # shared values, in this context
 
-_checkpoints = msgspec.msgpack.Decoder(Checkpoint)
+_checkpoints = msgspec.msgpack.Decoder(ProgressReport)
 
 
 class Run(Protocol):
@@ -65,7 +65,7 @@ class Job:
     def __init__(self, claim: Claim, run: Run) -> None:
         self._claim = claim
         self._run = run
-        self._reported: Checkpoint | None = None
+        self._reported: ProgressReport | None = None
 
     @property
     def id(self) -> str:
@@ -108,7 +108,7 @@ class Job:
         return self._run.cancelled
 
     @property
-    def checkpoint(self) -> Checkpoint | None:
+    def checkpoint(self) -> ProgressReport | None:
         """The last progress, of this run or of an earlier one: where to go on."""
         if self._reported is None and self._claim.progress:
             with suppress(msgspec.MsgspecError, ValueError, RecursionError):  # unreadable: the run begins from the start
@@ -117,7 +117,7 @@ class Job:
 
     async def progress(self, done: float, total: float | None = None, message: str = "") -> None:
         """Write down how far the run has come. Raises `LeaseLost` when another worker may have the job."""
-        reported = Checkpoint(_number("done", done), total if total is None else _number("total", total), note(message))
+        reported = ProgressReport(_number("done", done), total if total is None else _number("total", total), note(message))
         await self._run.report(encode(reported))
         self._reported = reported
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections import Counter as Tally
+from collections import Counter as Counters
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 
@@ -54,10 +54,10 @@ def verdict(claim: Claim) -> Verdict:
 
 class Book:
     def __init__(self) -> None:
-        self.runs: Tally[str] = Tally()
+        self.runs: Counters[str] = Counters()
         self.early: list[str] = []
         self.stale = 0
-        self.troubles: Tally[str] = Tally()
+        self.troubles: Counters[str] = Counters()
 
     def starts(self, claims: Sequence[Claim]) -> None:
         for claim in claims:

@@ -8,7 +8,7 @@ import pytest
 
 from mita.errors import MitaError, Rejected, StoreError, UsageError
 from mita.model.job import State
-from mita.model.outcome import Answer, Cancel
+from mita.model.outcome import Answer, CancelJob
 from mita.model.time import HOUR
 from mita.stores.nats import NatsStore, parse, schema
 from mita.stores.nats.subjects import Subjects, name, token
@@ -178,7 +178,7 @@ async def test_odd_names_all_the_way(store: NatsStore, odd: str) -> None:
     assert (await look(store, id)).queue == odd
     claim = await claim_one(store, queue=odd)
     assert claim.id == id
-    assert await store.amend([id], Cancel(keep=HOUR)) == [Answer.ASKED]
+    assert await store.amend([id], CancelJob(keep=HOUR)) == [Answer.ASKED]
     await settled(store, succeed(claim))
     assert (await look(store, id)).state is State.CANCELLED
     assert (await look(store, bystander)).state is State.QUEUED
@@ -189,7 +189,7 @@ async def test_odd_names_all_the_way(store: NatsStore, odd: str) -> None:
 async def test_an_id_with_wildcards_finds_nobody(store: NatsStore, id: str) -> None:
     real = await put(store)
     assert await store.find([id]) == [None]
-    assert await store.amend([id], Cancel(keep=0)) == [Answer.UNKNOWN]
+    assert await store.amend([id], CancelJob(keep=0)) == [Answer.UNKNOWN]
     assert (await look(store, real)).state is State.QUEUED
 
 

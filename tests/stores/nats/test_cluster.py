@@ -13,7 +13,7 @@ import pytest
 
 from mita.errors import StoreError
 from mita.model.job import Claim, NewJob
-from mita.model.outcome import Held, Move
+from mita.model.outcome import Held, RescheduleJob
 from mita.model.time import When
 from mita.stores.nats import NatsStore
 from mita.testing.contract.given import LONG, job, look, succeed
@@ -160,7 +160,7 @@ async def through_trouble(stores: list[NatsStore], n: int, trouble: Callable[[],
     await put_in(stores[2], jobs[: n // 2], book)
     troubled = asyncio.ensure_future(trouble())
     moved = [new.id for new in jobs[: n // 2 : 20]]
-    await insist(lambda: stores[2].amend(moved, Move(When(1500))), book)
+    await insist(lambda: stores[2].amend(moved, RescheduleJob(When(1500))), book)
     await put_in(stores[2], jobs[n // 2 :], book)
     await troubled
     await all_ended(stores[2], [new.id for new in jobs], within=600)

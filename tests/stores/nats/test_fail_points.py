@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from mita.model.job import NewJob, State
-from mita.model.outcome import Answer, Move, Rank
+from mita.model.outcome import Answer, PrioritiseJob, RescheduleJob
 from mita.model.time import HOUR, NOW, When
-from mita.stores.nats import NatsStore, homes, pulls, schema, walk
+from mita.stores.nats import NatsStore, job_records, pulls, schema, walk
 from mita.stores.nats import claims as claiming
 from mita.stores.nats.errors import NoAnswer
 from mita.stores.nats.messages import Out
@@ -37,7 +37,7 @@ class Died(BaseException):
 
 @pytest.fixture(autouse=True)
 def _quicker(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(homes, "SAFETY", 1000)
+    monkeypatch.setattr(job_records, "SAFETY", 1000)
     monkeypatch.setattr(schema, "ACK_WAIT", 1)
 
 
@@ -78,19 +78,19 @@ async def test_settling_back_to_the_line(store: NatsStore, twin: NatsStore) -> N
 
 async def test_moving_a_scheduled_job_to_now(store: NatsStore, twin: NatsStore) -> None:
     id = await put(store, when=When(HOUR))
-    await dies(store, "between home and ticket", lambda: store.amend([id], Move(NOW)))
+    await dies(store, "between home and ticket", lambda: store.amend([id], RescheduleJob(NOW)))
     await comes(twin, id)
 
 
 async def test_moving_a_ready_job(store: NatsStore, twin: NatsStore) -> None:
     id = await put(store)
-    await dies(store, "between home and ticket", lambda: store.amend([id], Move(NOW)))
+    await dies(store, "between home and ticket", lambda: store.amend([id], RescheduleJob(NOW)))
     await comes(twin, id)
 
 
 async def test_another_priority_for_a_ready_job(store: NatsStore, twin: NatsStore) -> None:
     id = await put(store)
-    await dies(store, "between home and ticket", lambda: store.amend([id], Rank(9)))
+    await dies(store, "between home and ticket", lambda: store.amend([id], PrioritiseJob(9)))
     await comes(twin, id)
 
 
@@ -268,7 +268,7 @@ async def test_an_amend_is_not_undone_by_a_worker_with_the_ticket_in_its_hands(
 
     async def slow(*arguments: Any) -> Any:
         pulled = await pull(*arguments)
-        assert await twin.amend([id], Move(When(SHORT))) == [Answer.DONE]
+        assert await twin.amend([id], RescheduleJob(When(SHORT))) == [Answer.DONE]
         return pulled
 
     monkeypatch.setattr(walk, "pull", slow)
@@ -288,7 +288,7 @@ async def test_an_amend_is_not_undone_by_the_server_firing_at_that_moment(store:
     async def move(at: int, id: str) -> None:
         await asyncio.sleep(at * 0.004)
         handle = (store, twin)[at % 2]
-        assert await handle.amend([id], Move(When(HOUR))) == [Answer.DONE]
+        assert await handle.amend([id], RescheduleJob(When(HOUR))) == [Answer.DONE]
         moved = await look(handle, id)
         assert (moved.state, moved.reschedules) == (State.QUEUED, 1)
         assert moved.due > moved.created + HOUR - LONG

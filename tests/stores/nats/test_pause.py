@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from mita.stores.nats import NatsStore, care, walk
-from mita.stores.nats.records import QueueRecord
+from mita.stores.nats.codec import QueueRecord
 from mita.testing.contract.given import LONG, QUEUE, claimed_ids, put
 
 

@@ -12,12 +12,12 @@ from msgspec import Struct
 
 from mita.errors import StoreError
 from mita.model.job import Claim, State, WhenBusy
-from mita.model.outcome import Cancel, Counter, Settlement, Verdict
+from mita.model.outcome import CancelJob, Counter, Settlement, Verdict
 from mita.model.repeat import Repeat
 from mita.model.time import MINUTE, When
-from mita.ports.store import Memo
-from mita.stores.nats import NatsStore, homes, schema, settle, sweep
-from mita.stores.nats.homes import GONE, TTL
+from mita.ports.store import OnceValue
+from mita.stores.nats import NatsStore, job_records, schema, settle, sweep
+from mita.stores.nats.job_records import GONE, TTL
 from mita.testing.contract.given import LONG, QUEUE, claimed_ids, fail, job, settled, succeed
 
 from .servers import Cluster, Server
@@ -133,7 +133,7 @@ async def none_left(store: NatsStore, *letters: str) -> None:
 def forgets_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """A forgotten job's home is kept for a second."""
     gone = GONE[0], TTL % 1
-    monkeypatch.setattr(homes, "GONE", gone)
+    monkeypatch.setattr(job_records, "GONE", gone)
     monkeypatch.setattr(settle, "GONE", gone)
 
 
@@ -178,7 +178,7 @@ async def test_forgotten_jobs_do_not_come_back(place: Place) -> None:
             claim = await next_claim(place.store)
         await settled(place.store, succeed(claim, keep=0))
     cancelled = await enqueued(place.store)
-    await place.store.amend([cancelled], Cancel(keep=0))
+    await place.store.amend([cancelled], CancelJob(keep=0))
     await none_left(place.store, "j")
     store = await restarted(place)
     assert await messages(store, "j", "c") == []
@@ -232,7 +232,7 @@ async def test_locks_workers_memos_and_listings_do_not_come_back(place: Place) -
         assert await store.lock("fires", "me", MINUTE)
     await store.unlock("fires", "me")
     claim = await started(store)
-    await store.remember(Memo(claim=claim, name="name", value=b"value", keep=1000))
+    await store.store_once(OnceValue(claim=claim, name="name", value=b"value", keep=1000))
     await settled(store, fail(claim, keep=1000))
     await none_left(store, "l", "g", "c")
     store = await restarted(place)

@@ -8,10 +8,10 @@ import pytest
 
 from mita.errors import Rejected
 from mita.model.job import State
-from mita.model.outcome import Answer, Cancel, Held, Rank
+from mita.model.outcome import Answer, CancelJob, Held, PrioritiseJob
 from mita.model.time import NOW, When
 from mita.model.view import Health
-from mita.ports.ear import Told
+from mita.ports.pubsub import EventMessage
 from mita.ports.store import Can
 from mita.stores.nats import NatsStore
 from mita.stores.nats.clock import as_stamp, nanoseconds
@@ -50,7 +50,7 @@ async def test_queues_are_served_in_the_order_asked(store: NatsStore) -> None:
 
 async def test_another_priority_counts_at_once(store: NatsStore, twin: NatsStore) -> None:
     one, two = await put_many(store, 2)
-    await twin.amend([two], Rank(6))
+    await twin.amend([two], PrioritiseJob(6))
     assert await claimed_ids(store) == [two, one]
 
 
@@ -168,11 +168,11 @@ async def test_ten_thousand_go_in_and_come_out(store: NatsStore) -> None:
     batch = jobs(10_000)
     assert all(receipt.created for receipt in await store.enqueue(batch))
     met: set[str] = set()
-    turn = await store.turn([], [QUEUE], 700, LONG, "w")
+    turn = await store.settle_and_claim([], [QUEUE], 700, LONG, "w")
     while turn.claims:
         assert not met & {claim.id for claim in turn.claims}
         met |= {claim.id for claim in turn.claims}
-        turn = await store.turn([succeed(claim) for claim in turn.claims], [QUEUE], 700, LONG, "w")
+        turn = await store.settle_and_claim([succeed(claim) for claim in turn.claims], [QUEUE], 700, LONG, "w")
         assert all(turn.took)
     assert met == {new.id for new in batch}
     assert [(view.succeeded, view.ready, view.running) for view in await store.queues()] == [(10_000, 0, 0)]
@@ -190,7 +190,7 @@ async def test_an_id_that_was_cancelled_in_the_line_and_forgotten_may_be_used_ag
     """What is left in the line for it stands for nothing."""
     [new] = jobs(1)
     await store.enqueue([new])
-    assert await store.amend([new.id], Cancel(keep=0)) == [Answer.DONE]
+    assert await store.amend([new.id], CancelJob(keep=0)) == [Answer.DONE]
     assert [receipt.created for receipt in await store.enqueue([new])] == [True]
     assert await claimed_ids(store) == [new.id]
 
@@ -239,10 +239,10 @@ def test_times_as_the_server_writes_them() -> None:
 
 async def test_what_is_too_large_to_be_told_does_not_cost_the_connection(tight: NatsStore) -> None:
     """The server ends the connection of whoever sends a message that is larger than its max_payload."""
-    ear = await tight.listen(None)
+    ear = await tight.subscribe(None)
     with pytest.raises(Rejected):
-        await tight.tell([Told("q", 1, b"x" * 100_000)])
-    await tight.tell([Told("q", 1, b"small")])
+        await tight.publish([EventMessage("q", 1, b"x" * 100_000)])
+    await tight.publish([EventMessage("q", 1, b"small")])
     heard = await ear.hear()
     assert heard is not None
     assert [one.events for one in heard.told] == [b"small"]

@@ -6,22 +6,22 @@ walk beside it: instead each answer says what must be true of a job from then on
 import asyncio
 import os
 import random
-from collections import Counter as Tally
+from collections import Counter as Counters
 
 import pytest
 
 from mita.model.job import Claim, Job, NewJob, State, WhenBusy
 from mita.model.outcome import (
     Answer,
-    Cancel,
+    CancelJob,
     Change,
     Counter,
     Delete,
     Held,
-    Move,
+    PrioritiseJob,
     Progress,
-    Rank,
-    Revive,
+    RescheduleJob,
+    RetryJob,
     Settlement,
     Verdict,
 )
@@ -157,7 +157,15 @@ class Walk:
         id = self.chance.choice(list(self.jobs))
         before = self.jobs[id]
         keep = self.chance.choice([0, HOUR])
-        changes: list[Change] = [Move(NOW), Move(When(300)), Cancel(keep=keep), Revive(NOW), Rank(9), Rank(0), Delete()]
+        changes: list[Change] = [
+            RescheduleJob(NOW),
+            RescheduleJob(When(300)),
+            CancelJob(keep=keep),
+            RetryJob(NOW),
+            PrioritiseJob(9),
+            PrioritiseJob(0),
+            Delete(),
+        ]
         change = self.chance.choice(changes)
         [answer] = await self.store.amend([id], change)
         await self.look()
@@ -167,15 +175,15 @@ class Walk:
         elif answer is Answer.ASKED:
             assert before.state is State.RUNNING
             assert after is not None
-            assert after.asked == ("cancel" if isinstance(change, Cancel) else "reschedule")
+            assert after.asked == ("cancel" if isinstance(change, CancelJob) else "reschedule")
         elif isinstance(change, Delete):
             assert after is None
-        elif isinstance(change, Cancel):
+        elif isinstance(change, CancelJob):
             assert (None if after is None else after.state) is (None if keep == 0 else State.CANCELLED), (before, after)
         else:
             assert after is not None
             assert after.state in (State.QUEUED, before.state)
-            assert after.priority == (change.priority if isinstance(change, Rank) else before.priority)
+            assert after.priority == (change.priority if isinstance(change, PrioritiseJob) else before.priority)
 
     async def keep(self) -> None:
         if not self.claims:
@@ -211,8 +219,8 @@ class Walk:
     async def indexes_agree(self) -> None:
         """I5 I13"""
         await self.look()
-        running = Tally((job.queue, job.resource) for job in self.jobs.values() if job.state is State.RUNNING)
-        blocked = Tally((job.queue, job.resource) for job in self.jobs.values() if job.state is State.BLOCKED)
+        running = Counters((job.queue, job.resource) for job in self.jobs.values() if job.state is State.RUNNING)
+        blocked = Counters((job.queue, job.resource) for job in self.jobs.values() if job.state is State.BLOCKED)
         for view in await self.store.resources():
             assert (len(view.holders), view.waiting) == (running[view.queue, view.key], blocked[view.queue, view.key])
             assert len(view.holders) <= 2
@@ -222,7 +230,7 @@ class Walk:
             for view in views
         )
         assert counted == len(self.jobs)
-        living = Tally((job.queue, job.unique) for job in self.jobs.values() if job.unique and job.state not in TERMINAL)
+        living = Counters((job.queue, job.unique) for job in self.jobs.values() if job.unique and job.state not in TERMINAL)
         assert all(count == 1 for count in living.values())
 
     async def finish(self) -> None:
@@ -268,7 +276,7 @@ async def test_many_hands_at_a_few_keys(store: NatsStore, twin: NatsStore) -> No
     ]
     await store.enqueue(jobs)
     limits = {job.id: job.limit for job in jobs}
-    holding: Tally[str] = Tally()
+    holding: Counters[str] = Counters()
     done: set[str] = set()
 
     async def work(handle: NatsStore, name: str) -> None:

@@ -7,10 +7,10 @@ import psycopg
 
 from mita.model.time import SECOND
 from mita.stores.postgres import PostgresStore
-from mita.stores.postgres.claims import Search
-from mita.stores.postgres.keys import standing
-from mita.stores.postgres.marks import SLACK, Marks
+from mita.stores.postgres.claim import Search
+from mita.stores.postgres.resources import standing
 from mita.stores.postgres.steps import Ask
+from mita.stores.postgres.watermarks import SLACK, Marks
 from mita.testing.contract.given import LONG, QUEUE, claims, job, jobs, put, release, settled, succeed
 
 NOW = 1_700_000_000_000

@@ -56,7 +56,7 @@ class Load:
         store = await self._open()
         settlements: list[Settlement] = []
         while not self.over:
-            turn = await self._until_it_works(partial(store.turn, settlements, [QUEUE], 10, LEASE, name))
+            turn = await self._until_it_works(partial(store.settle_and_claim, settlements, [QUEUE], 10, LEASE, name))
             self.took.update(each.claim.id for each, yes in zip(settlements, turn.took, strict=True) if yes and _ends(each))
             lost: list[Claim] = [] if turn.claims else await self._until_it_works(partial(store.reap, 10, LEASE, name))
             settlements = [succeed(claim) for claim in turn.claims] + [crash(claim) for claim in lost]
@@ -189,7 +189,7 @@ async def test_something_asked_in_the_very_moment_of_settling_is_not_lost(own: S
         [held] = await claims(store)
         async with await psycopg.AsyncConnection.connect(own.url()) as person:
             await person.execute("update mita._job set asked = 'cancel', asked_keep = 60000 where id = %s", [id])
-            settling = asyncio.ensure_future(store.turn([succeed(held, keep=keep)], [QUEUE], 1, LEASE, "w"))
+            settling = asyncio.ensure_future(store.settle_and_claim([succeed(held, keep=keep)], [QUEUE], 1, LEASE, "w"))
             await asyncio.sleep(0.2)
             assert not settling.done()
         assert (await settling).took == [True]
@@ -201,7 +201,7 @@ async def test_something_asked_in_the_very_moment_of_settling_is_not_lost(own: S
 
 async def test_a_server_that_hangs_is_not_waited_for_for_ever(own: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     """I12: it was stopped, or its disk is full; the connections stay as they are."""
-    monkeypatch.setattr("mita.stores.postgres.bell.PATIENCE", 0.5)
+    monkeypatch.setattr("mita.stores.postgres.notify.PATIENCE", 0.5)
     store = PostgresStore(own.url(connect_timeout="2"))
     await store.open()
     await put(store)
@@ -228,7 +228,7 @@ async def test_a_server_that_hangs_is_not_waited_for_for_ever(own: Server, monke
 
 async def test_who_is_stopped_in_the_middle_of_a_transaction_is_ended_by_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """I12. Servers before 17 take a transaction that is half sent for one that is at work, and never end it."""
-    monkeypatch.setattr("mita.stores.postgres.claims.LONGEST", 0)
+    monkeypatch.setattr("mita.stores.postgres.claim.LONGEST", 0)
     url = fresh_url("pg16")
     stopped, other = PostgresStore(url), PostgresStore(url)
     await stopped.open()

@@ -8,7 +8,7 @@ import pytest
 from mita.errors import UsageError
 from mita.model.view import Health
 from mita.stores.postgres import PostgresStore, statements
-from mita.stores.postgres.keys import lock_number
+from mita.stores.postgres.resources import lock_number
 from mita.testing.contract.given import job
 
 from .shared import server

@@ -9,7 +9,7 @@ import pytest
 
 from mita.model.job import State
 from mita.model.outcome import Held, Progress
-from mita.ports.store import Memo
+from mita.ports.store import OnceValue
 from mita.stores.postgres import PostgresStore
 from mita.testing.contract.given import LONG, QUEUE, claims, put, settled, succeed
 
@@ -38,7 +38,7 @@ async def test_a_claim_that_a_crash_has_undone_can_change_nothing_after_the_next
     assert await store.settle([succeed(lost)]) == [False]
     assert await store.extend([lost, heir], LONG) == [Held.LOST, Held.HELD]
     assert await store.progress([Progress(lost, b"1")]) == [False]
-    assert await store.remember(Memo(claim=lost, name="n", value=b"1", keep=None)) is None
+    assert await store.store_once(OnceValue(claim=lost, name="n", value=b"1", keep=None)) is None
     await settled(store, succeed(heir))
 
 
@@ -78,7 +78,7 @@ async def test_a_claim_by_itself_does_not_wait_but_a_verdict_and_a_key_do(own: S
     async with asyncio.timeout(30):
         [claim] = await claims(store, 1)
     assert claim.id == first
-    turn = await waits(store.turn([succeed(claim)], [QUEUE], 1, LONG, "w"), own)
+    turn = await waits(store.settle_and_claim([succeed(claim)], [QUEUE], 1, LONG, "w"), own)
     assert (turn.took, [claim.id for claim in turn.claims]) == ([True], [second])
     await be_slow(own, "nobody")
     [held] = await waits(claims(store, 1), own)

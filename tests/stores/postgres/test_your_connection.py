@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 
 from mita.errors import UsageError
 from mita.stores.postgres import PostgresStore, fitness
-from mita.stores.postgres.yours import _async, _sync
+from mita.stores.postgres.user_transaction import _async, _sync
 from mita.testing.contract.given import job
 
 from .shared import server

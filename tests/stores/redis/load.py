@@ -52,7 +52,7 @@ class Load:
         settlements: list[Settlement] = []
         while not self._done():
             try:
-                turn = await self._worker.turn(settlements, [QUEUE], 50, LEASE, "w1")
+                turn = await self._worker.settle_and_claim(settlements, [QUEUE], 50, LEASE, "w1")
             except StoreError as error:
                 await self._bear(error)
                 continue

@@ -93,7 +93,7 @@ async def test_a_call_whose_answer_was_lost_says_what_it_did(
     await _cut_after(store, "enqueue")
     assert await store.enqueue([new]) == [Receipt(new.id, created=True)]
     [claim] = (await store.claim([QUEUE], 1, LEASE, "w1")).claims
-    await _cut_after(store, "turn")
+    await _cut_after(store, "settle_and_claim")
     assert await store.settle([Settlement(claim, DONE)]) == [True]
     assert await store.settle([Settlement(claim, DONE)]) == [False]
 

@@ -5,7 +5,7 @@ from typing import Any
 from mita.model.job import State
 from mita.model.outcome import Counter, Progress, Settlement, Verdict
 from mita.model.time import HOUR, NOW, When
-from mita.ports.store import Memo
+from mita.ports.store import OnceValue
 from mita.stores.redis import RedisStore
 from mita.testing.contract.clocks import FakeTicker
 
@@ -19,7 +19,7 @@ async def run_all(store: RedisStore, keep: int) -> int:
     settlements: list[Settlement] = []
     ran = 0
     while True:
-        turn = await store.turn(settlements, [QUEUE], 1000, HOUR, "w1")
+        turn = await store.settle_and_claim(settlements, [QUEUE], 1000, HOUR, "w1")
         verdict = Verdict(state=State.SUCCEEDED, result=b"\xc0" * 50, keep=keep)
         settlements = [Settlement(claim, verdict) for claim in turn.claims]
         ran += len(settlements)
@@ -64,7 +64,7 @@ async def test_a_job_with_a_story_leaves_nothing_either(server: Server) -> None:
         await store.enqueue(jobs(3, resource="r", unique="u")[:1] + jobs(2, resource="r"))
         [claim] = (await store.claim([QUEUE], 10, HOUR, "w1")).claims
         await store.progress([Progress(claim, b"half")])
-        await store.remember(Memo(claim=claim, name="charged", value=b"yes"))
+        await store.store_once(OnceValue(claim=claim, name="charged", value=b"yes"))
         again = Verdict(state=State.QUEUED, when=NOW, counts=Counter.ATTEMPTS, error="Boom", event="retried")
         assert await store.settle([Settlement(claim, again)]) == [True]
         assert client.dbsize() > before

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from mita.model.job import Claim, NewJob, State, WhenBusy
-from mita.model.outcome import Answer, Cancel, Held, Move, Rank, Settlement, Verdict
+from mita.model.outcome import Answer, CancelJob, Held, PrioritiseJob, RescheduleJob, Settlement, Verdict
 from mita.model.time import HOUR, NOW, When
 from mita.model.view import JobFilter
 from mita.stores.redis import RedisStore
@@ -83,8 +83,8 @@ async def test_a_whole_batch_is_extended_as_one(server: Server, store: RedisStor
 async def test_what_is_asked_of_one_of_a_batch_is_its_own_matter(store: RedisStore) -> None:
     await filled(store, 20)
     claims = await claimed(store, 20)
-    assert await store.amend([claims[0].id], Cancel(HOUR)) == [Answer.ASKED]
-    assert await store.amend([claims[1].id], Move(When(HOUR))) == [Answer.ASKED]
+    assert await store.amend([claims[0].id], CancelJob(HOUR)) == [Answer.ASKED]
+    assert await store.amend([claims[1].id], RescheduleJob(When(HOUR))) == [Answer.ASKED]
     assert await store.extend(claims[:3], 1000) == [Held.CANCEL, Held.HELD, Held.HELD]
     kept = Verdict(state=State.SUCCEEDED, result=b"\x01", keep=HOUR)
     assert all(await store.settle([Settlement(claim, kept) for claim in claims]))
@@ -96,9 +96,9 @@ async def test_what_is_asked_of_one_of_a_batch_is_its_own_matter(store: RedisSto
 async def test_jobs_leave_a_long_list_from_its_middle(store: RedisStore) -> None:
     """I2 I13"""
     made = [job.id for job in await filled(store, LONG)]
-    assert await store.amend(made[:3], Cancel(0)) == [Answer.DONE] * 3
-    assert await store.amend(made[3:5], Move(When(HOUR))) == [Answer.DONE] * 2
-    assert await store.amend(made[200:201], Rank(9)) == [Answer.DONE]
+    assert await store.amend(made[:3], CancelJob(0)) == [Answer.DONE] * 3
+    assert await store.amend(made[3:5], RescheduleJob(When(HOUR))) == [Answer.DONE] * 2
+    assert await store.amend(made[200:201], PrioritiseJob(9)) == [Answer.DONE]
     [view] = await store.queues()
     assert (view.scheduled, view.ready) == (2, LONG - 5)
     assert await store.ahead(made[6]) == 2, "the one of a higher priority, and the one before it"
@@ -124,7 +124,7 @@ async def test_who_is_turned_away_takes_nobody_else_out_of_a_long_list(server: S
 async def test_an_id_that_comes_again_is_not_taken_for_the_one_that_is_gone(store: RedisStore) -> None:
     """I2 I4"""
     made = await filled(store, LONG)
-    assert await store.amend([made[0].id], Cancel(0)) == [Answer.DONE]
+    assert await store.amend([made[0].id], CancelJob(0)) == [Answer.DONE]
     assert [receipt.created for receipt in await store.enqueue(made[:1])] == [True]
     order = [claim.id for claim in await claimed(store, LONG + 10)]
     assert order == [job.id for job in made[1:]] + [made[0].id]
@@ -132,7 +132,7 @@ async def test_an_id_that_comes_again_is_not_taken_for_the_one_that_is_gone(stor
 
 async def test_a_list_of_which_everybody_is_gone_is_empty(server: Server, store: RedisStore) -> None:
     made = [job.id for job in await filled(store, LONG)]
-    assert set(await store.amend(made, Cancel(0))) == {Answer.DONE}
+    assert set(await store.amend(made, CancelJob(0))) == {Answer.DONE}
     assert [view.ready for view in await store.queues()] == [0]
     assert (await store.claim([QUEUE], 0, 1000, "w1")).again is None
     with server.client() as client:
@@ -189,5 +189,5 @@ async def test_a_clock_that_goes_back_does_not_bring_the_line_out_of_order(serve
 async def test_moving_to_now_goes_behind_those_who_came_before(store: RedisStore, clock: FakeTicker) -> None:
     made = [job.id for job in await filled(store, 3)]
     await clock.tick(1)
-    assert await store.amend(made[:1], Move(NOW)) == [Answer.DONE]
+    assert await store.amend(made[:1], RescheduleJob(NOW)) == [Answer.DONE]
     assert [claim.id for claim in await claimed(store, 3)] == [made[1], made[2], made[0]]

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from mita.model.job import Claim, NewJob
-from mita.model.outcome import Held, Move
+from mita.model.outcome import Held, RescheduleJob
 from mita.model.time import When
 from mita.ports import clock
 from mita.ports.ids import new_id
@@ -69,7 +69,7 @@ class Desk:
         return all(held is Held.HELD for held in await self._store.extend(claims, 60_000))
 
     async def move(self, id: str, **when: int) -> str:
-        [answer] = await self._store.amend([id], Move(When(**when)))
+        [answer] = await self._store.amend([id], RescheduleJob(When(**when)))
         return answer.value
 
     async def due(self, id: str) -> int:

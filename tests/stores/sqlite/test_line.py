@@ -27,8 +27,8 @@ async def test_what_was_acknowledged_waits_for_the_disk_and_a_claim_does_not(tmp
     first, second = await claims(store, 2)
     assert await store.extend([first], LONG)
     await settled(store, succeed(first))
-    await store.turn([succeed(second)], [QUEUE], 1, LONG, "w")
-    await store.turn([], [QUEUE], 1, LONG, "w")
+    await store.settle_and_claim([succeed(second)], [QUEUE], 1, LONG, "w")
+    await store.settle_and_claim([], [QUEUE], 1, LONG, "w")
     assert seen == ["sync", "-", "-", "sync", "sync", "-"]
     await store.close()
 

@@ -13,10 +13,10 @@ from pathlib import Path
 from urllib.parse import quote
 
 from mita import Mita
+from mita.cli.format import counted
 from mita.cli.parser import Commands
 from mita.cli.screen import Report, Screen
 from mita.cli.table import Column, Table
-from mita.cli.words import counted
 from mita.errors import UsageError
 from mita.model.record import JobRecord
 

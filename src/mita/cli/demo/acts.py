@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from mita import Every
 from mita.model.outcome import Answer
-from mita.model.record import JobRecord, Shown
-from mita.rules.show import as_datetime
+from mita.model.record import DisplayState, JobRecord
+from mita.rules.explain.reasons.words import as_datetime
 
 from .feed import now
 from .stage import Stage, expect
@@ -89,7 +89,7 @@ async def by_the_clock(stage: Stage) -> None:
 async def dead_letters(stage: Stage) -> None:
     job = stage.cast(await stage.tasks.deliver.enqueue("parcel"), "parcel", "its address is wrong; one retry")
     [record] = await stage.ended(job)
-    expect(record.state is Shown.FAILED, "the parcel should be in the dead letters")
+    expect(record.state is DisplayState.FAILED, "the parcel should be in the dead letters")
     expect("no street" in (record.error or ""), "the dead letter should say why")
     stage.tasks.mended = True
     stage.feed.tell(now(), "mended", "parcel", "somebody writes the street down")
@@ -100,7 +100,10 @@ async def dead_letters(stage: Stage) -> None:
 
 
 def _succeeded(record: JobRecord) -> None:
-    expect(record.state is Shown.SUCCEEDED, f"job {record.id} of {record.task} should have succeeded: it is {record.state}")
+    expect(
+        record.state is DisplayState.SUCCEEDED,
+        f"job {record.id} of {record.task} should have succeeded: it is {record.state}",
+    )
 
 
 def _on_time(stage: Stage, record: JobRecord) -> None:
@@ -113,7 +116,7 @@ ACTS = (
     Act("Now.", "A job starts milliseconds after it is enqueued.", at_once),
     Act("Later.", "After a wait, or at a moment; never before its time.", later),
     Act("Again.", "A failure is tried again, after longer and longer waits.", again),
-    Act("Moved.", "A handler may ask for another time; that costs no attempt.", moved),
+    Act("Rescheduled.", "A handler may ask for another time; that costs no attempt.", moved),
     Act("By turns.", "One job of a key at a time; other keys are not held up.", turns),
     Act("By the clock.", "A repeat makes a job every 0.8 s, three times.", by_the_clock),
     Act("Dead letters.", "A job out of retries is kept, and can be brought back.", dead_letters),

@@ -4,15 +4,15 @@ import asyncio
 import time
 
 from mita import Handle, Job, Mita, MitaError
-from mita.model.record import Happening, JobRecord, Shown
-from mita.rules.show import span
+from mita.model.record import DisplayState, JobRecord, TimelineLine
+from mita.rules.explain.reasons.words import span
 
 from .feed import Feed, now
 from .tasks import Tasks
 
 LOOK = 0.03  # seconds between two looks at the store
 PATIENCE = 10.0  # seconds after which something that was promised has not come
-ENDED = (Shown.SUCCEEDED, Shown.FAILED, Shown.CANCELLED)
+ENDED = (DisplayState.SUCCEEDED, DisplayState.FAILED, DisplayState.CANCELLED)
 
 
 class NotAsPromised(MitaError):
@@ -104,7 +104,7 @@ class Stage:
             self._hear(record, line)
         return record
 
-    def _hear(self, record: JobRecord, line: Happening) -> None:
+    def _hear(self, record: JobRecord, line: TimelineLine) -> None:
         at = round(line.at.timestamp() * 1000)
         if line.kind == "started" or (record.id, at, line.kind) in self._seen:  # its own handler has told of the start
             return
@@ -112,7 +112,7 @@ class Stage:
         event = "enqueued" if line.kind == "created" else line.kind
         self.feed.tell(at, event, self.names[record.id], self._remark(record, line))
 
-    def _remark(self, record: JobRecord, line: Happening) -> str:
+    def _remark(self, record: JobRecord, line: TimelineLine) -> str:
         match line.kind:
             case "created":
                 return self._asked.get(record.id) or (f"by repeat {record.repeat!r}" if record.repeat else "")

@@ -1,4 +1,4 @@
 """Jobs in the memory of one process: for tests, and as the model that every other store is compared with."""
 
-from .state import MemoryState as MemoryState
+from .context import MemoryState as MemoryState
 from .store import MemoryStore as MemoryStore

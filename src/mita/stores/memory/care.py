@@ -8,7 +8,7 @@ from mita.model.job import State
 from mita.model.time import Moment, Wait
 from mita.model.view import Finding, Health, WorkerView
 
-from .state import Act, Presence, Record
+from .context import Act, Presence, Record
 
 
 def pause(act: Act, queue: str) -> None:

@@ -5,10 +5,10 @@ from msgspec.structs import replace
 from mita.model.repeat import DueRepeats, Firing, Repeat, RepeatState
 from mita.model.time import Wait
 from mita.ports.store import REPEATS
-from mita.rules.spec import edited
+from mita.rules.schedule.spec import edited
 
-from .intake import enqueue
-from .state import Act, LockHeld
+from .context import Act, LockHeld
+from .enqueue import enqueue
 
 OVER = {RepeatState.FINISHED, RepeatState.PARKED}
 

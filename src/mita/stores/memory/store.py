@@ -8,19 +8,19 @@ from msgspec.structs import replace
 
 from mita.errors import StoreMissing
 from mita.model.job import Claim, Job, NewJob, Receipt
-from mita.model.outcome import Answer, Change, Event, Held, Progress, Settlement, Turn
+from mita.model.outcome import Answer, Change, ClaimResult, Held, Progress, Settlement, TimelineEntry
 from mita.model.repeat import DueRepeats, Firing, Repeat, RepeatState
 from mita.model.time import Moment, Wait, When
 from mita.model.view import Finding, JobFilter, Page, QueueView, ResourceView, WorkerView
 from mita.ports.clock import Clock, SystemClock
-from mita.ports.ear import EVERY, Ear, Told
-from mita.ports.store import SILENCE, Can, Memo
+from mita.ports.pubsub import EVERY, EventMessage, Subscription
+from mita.ports.store import SILENCE, Can, OnceValue
 from mita.stores.shared import room as rooms
 
-from . import amending, care, claims, intake, keys, looking, memos, repeats, settling
-from .bell import Bell
-from .claims import extend
-from .state import Act, MemoryState
+from . import amend, care, claim, enqueue, inspect, once, repeats, resources, settle
+from .claim import extend
+from .context import Act, MemoryState
+from .notify import Notifier
 
 
 class MemoryStore:
@@ -33,8 +33,8 @@ class MemoryStore:
         self.room = room  # a test may bound what a job takes, as other stores do
         self._state = state or MemoryState()
         self._clock = clock or SystemClock()
-        self._bell = Bell(self._state.lock)
-        self._ears: set[Ear] = set()
+        self._bell = Notifier(self._state.lock)
+        self._ears: set[Subscription] = set()
 
     async def open(self, *, create: bool = True) -> None:
         with self._state.lock:
@@ -60,46 +60,46 @@ class MemoryStore:
     async def enqueue(self, jobs: Sequence[NewJob]) -> list[Receipt]:
         rooms.check(jobs, self.room)
         with await self._act() as act:
-            return [intake.enqueue(act, job) for job in jobs]
+            return [enqueue.enqueue(act, job) for job in jobs]
 
-    async def claim(self, queues: Sequence[str], limit: int, lease: Wait, worker: str) -> Turn:
-        return await self.turn([], queues, limit, lease, worker)
+    async def claim(self, queues: Sequence[str], limit: int, lease: Wait, worker: str) -> ClaimResult:
+        return await self.settle_and_claim([], queues, limit, lease, worker)
 
     async def settle(self, settlements: Sequence[Settlement]) -> list[bool]:
         with await self._act() as act:
-            return settling.settle_all(act, settlements, self.room)
+            return settle.settle_all(act, settlements, self.room)
 
-    async def turn(
+    async def settle_and_claim(
         self, settlements: Sequence[Settlement], queues: Sequence[str], limit: int, lease: Wait, worker: str
-    ) -> Turn:
+    ) -> ClaimResult:
         with await self._act() as act:
-            took = settling.settle_all(act, settlements, self.room)
-            turn = claims.claim(act, queues, limit, lease, worker)
+            took = settle.settle_all(act, settlements, self.room)
+            turn = claim.claim(act, queues, limit, lease, worker)
             return replace(turn, took=took)
 
-    async def extend(self, claims: Sequence[Claim], lease: Wait) -> list[Held]:
+    async def extend(self, claim: Sequence[Claim], lease: Wait) -> list[Held]:
         with await self._act() as act:
-            return [extend(act, claim, lease) for claim in claims]
+            return [extend(act, claim, lease) for claim in claim]
 
     async def reap(self, limit: int, lease: Wait, worker: str) -> list[Claim]:
         with await self._act() as act:
-            return claims.reap(act, limit, lease, worker)
+            return claim.reap(act, limit, lease, worker)
 
     async def amend(self, ids: Sequence[str], change: Change) -> list[Answer]:
         with await self._act() as act:
-            return [amending.amend(act, id, change) for id in ids]
+            return [amend.amend(act, id, change) for id in ids]
 
     async def progress(self, reports: Sequence[Progress]) -> list[bool]:
         with await self._act() as act:
-            return [memos.progress(act, report) for report in reports]
+            return [once.progress(act, report) for report in reports]
 
-    async def recall(self, claim: Claim, name: str, shared: bool) -> bytes | None:
+    async def load_once(self, claim: Claim, name: str, shared: bool) -> bytes | None:
         with await self._act() as act:
-            return memos.recall(act, claim, name, shared)
+            return once.load_once(act, claim, name, shared)
 
-    async def remember(self, memo: Memo) -> bytes | None:
+    async def store_once(self, memo: OnceValue) -> bytes | None:
         with await self._act() as act:
-            return memos.remember(act, memo, self.room)
+            return once.store_once(act, memo, self.room)
 
     # ------------------------------------------------------------ repeats
 
@@ -107,17 +107,17 @@ class MemoryStore:
         with await self._act() as act:
             return repeats.put(act, repeat)
 
-    async def remove_repeats(self, keys: Sequence[str]) -> list[bool]:
+    async def remove_repeats(self, resources: Sequence[str]) -> list[bool]:
         with await self._act() as act:
-            return [repeats.remove(act, key) for key in keys]
+            return [repeats.remove(act, key) for key in resources]
 
-    async def pause_repeats(self, keys: Sequence[str]) -> list[bool]:
+    async def pause_repeats(self, resources: Sequence[str]) -> list[bool]:
         with await self._act() as act:
-            return [repeats.switch(act, key, RepeatState.ACTIVE, RepeatState.PAUSED) for key in keys]
+            return [repeats.switch(act, key, RepeatState.ACTIVE, RepeatState.PAUSED) for key in resources]
 
-    async def resume_repeats(self, keys: Sequence[str]) -> list[bool]:
+    async def resume_repeats(self, resources: Sequence[str]) -> list[bool]:
         with await self._act() as act:
-            return [repeats.switch(act, key, RepeatState.PAUSED, RepeatState.ACTIVE) for key in keys]
+            return [repeats.switch(act, key, RepeatState.PAUSED, RepeatState.ACTIVE) for key in resources]
 
     async def due_repeats(self, limit: int) -> DueRepeats:
         with await self._act() as act:
@@ -131,9 +131,9 @@ class MemoryStore:
         with await self._act() as act:
             return [act.state.repeats[key] for key in sorted(act.state.repeats)]
 
-    async def find_repeats(self, keys: Sequence[str]) -> list[Repeat | None]:
+    async def find_repeats(self, resources: Sequence[str]) -> list[Repeat | None]:
         with await self._act() as act:
-            return [act.state.repeats.get(key) for key in keys]
+            return [act.state.repeats.get(key) for key in resources]
 
     async def lock(self, name: str, holder: str, keep: Wait) -> bool:
         with await self._act() as act:
@@ -155,35 +155,35 @@ class MemoryStore:
 
     async def queues(self) -> list[QueueView]:
         with await self._act() as act:
-            return looking.queues(act)
+            return inspect.queues(act)
 
     async def page(self, want: JobFilter, after: str | None, limit: int) -> Page:
         with await self._act() as act:
-            return looking.page(act, want, after, limit)
+            return inspect.page(act, want, after, limit)
 
     async def find(self, ids: Sequence[str]) -> list[Job | None]:
         with await self._act() as act:
-            return [looking.find(act, id) for id in ids]
+            return [inspect.find(act, id) for id in ids]
 
     async def raw(self, id: str) -> dict[str, bytes] | None:
         with await self._act() as act:
-            return looking.raw(act, id)
+            return inspect.raw(act, id)
 
-    async def timeline(self, id: str) -> list[Event]:
+    async def timeline(self, id: str) -> list[TimelineEntry]:
         with await self._act() as act:
-            return looking.timeline(act, id)
+            return inspect.timeline(act, id)
 
     async def ahead(self, id: str) -> int | None:
         with await self._act() as act:
-            return looking.ahead(act, id)
+            return inspect.ahead(act, id)
 
     async def workers(self) -> list[WorkerView]:
         with await self._act() as act:
-            return looking.workers(act)
+            return inspect.workers(act)
 
     async def resources(self, queue: str | None = None, key: str | None = None) -> list[ResourceView]:
         with await self._act() as act:
-            return looking.resources(act, queue, key)
+            return inspect.resources(act, queue, key)
 
     # ------------------------------------------------------------ care
 
@@ -200,7 +200,7 @@ class MemoryStore:
     async def hold(self, queues: Sequence[str], key: str, until: When) -> None:
         with await self._act() as act:
             for queue in queues:
-                keys.hold(act, (queue, key), until.moment(act.now))
+                resources.hold(act, (queue, key), until.moment(act.now))
 
     async def beat(self, worker: WorkerView, keep: Wait) -> Moment:
         with await self._act() as act:
@@ -228,24 +228,24 @@ class MemoryStore:
 
     # ------------------------------------------------------------ telling
 
-    async def tell(self, told: Sequence[Told]) -> None:
+    async def publish(self, told: Sequence[EventMessage]) -> None:
         with await self._act() as act:
             for ear, loop in act.state.ears.items():
                 with suppress(RuntimeError):  # its loop was closed under it: nobody is left to hear
                     loop.call_soon_threadsafe(ear.put, told)
 
-    async def listened(self) -> frozenset[str]:
+    async def subscribed_queues(self) -> frozenset[str]:
         with await self._act() as act:
             return frozenset(EVERY if ear.queue is None else ear.queue for ear in act.state.ears)
 
-    async def listen(self, queue: str | None) -> Ear:
-        ear = Ear(queue, self._deafen)
+    async def subscribe(self, queue: str | None) -> Subscription:
+        ear = Subscription(queue, self._unsubscribe)
         with await self._act() as act:
             act.state.ears[ear] = asyncio.get_running_loop()
         self._ears.add(ear)
         return ear
 
-    async def _deafen(self, ear: Ear) -> None:
+    async def _unsubscribe(self, ear: Subscription) -> None:
         self._ears.discard(ear)
         with await self._act() as act:
             act.state.ears.pop(ear, None)

@@ -5,18 +5,18 @@ from typing import Any
 
 from mita.errors import Rejected
 from mita.model.job import State
-from mita.model.outcome import Answer, Cancel, Change, Delete, Move, Rank, Revive
+from mita.model.outcome import Answer, CancelJob, Change, Delete, PrioritiseJob, RescheduleJob, RetryJob
 from mita.ports.store import ASKED
 from mita.rules.states import DEAD, allowed
 from mita.stores.shared.ids import without_repeats
 
 from . import indexes
+from .codec import Record, noted
 from .context import Context
-from .homes import Place, locate
-from .intake import open_lines
-from .portions import side_by_side
+from .enqueue import open_lines
+from .job_records import Place, locate
+from .partition import side_by_side
 from .reading import is_unreadable
-from .records import Record, noted
 from .tx import AboutToFire, Tx, transact
 
 TOGETHER = 150  # jobs in one batch: each is up to five messages of the thousand a batch may have
@@ -35,11 +35,11 @@ async def amend(context: Context, ids: Sequence[str], change: Change) -> list[An
 async def _amend_all(context: Context, ids: Sequence[str], change: Change) -> dict[str, Answer]:
     """Many in one transaction, and several transactions side by side. Jobs of one key are in one of them, so that two
     transactions do not write to the same records."""
-    if len(ids) == 1 and not isinstance(change, Rank):
+    if len(ids) == 1 and not isinstance(change, PrioritiseJob):
         return {ids[0]: (await _amend_together(context, [ids[0]], change))[0]}
     places = await locate(context, ids)
     records = {id: place.record for id, place in places.items()}
-    if isinstance(change, Rank):
+    if isinstance(change, PrioritiseJob):
         await open_lines(context, sorted({(record.queue, change.priority) for record in records.values() if record}))
     found: dict[str, Answer] = {}
 
@@ -93,14 +93,14 @@ async def _amend(tx: Tx, id: str, change: Change) -> Answer:
     record = place.record
     if record is None:
         return Answer.UNKNOWN
-    if isinstance(change, Revive) and is_unreadable(record):
+    if isinstance(change, RetryJob) and is_unreadable(record):
         return Answer.UNREADABLE
     if record.state not in allowed(change):
         return Answer.TOO_LATE
     answer = await _apply(tx, place, record, change)
     if answer is Answer.DONE:
         tx.rings.add(record.queue)
-    elif answer is Answer.ASKED and isinstance(change, Cancel):
+    elif answer is Answer.ASKED and isinstance(change, CancelJob):
         tx.rings.add(ASKED)
     return answer
 
@@ -108,24 +108,24 @@ async def _amend(tx: Tx, id: str, change: Change) -> Answer:
 async def _apply(tx: Tx, place: Place, record: Record, change: Change) -> Answer:
     running = record.state is State.RUNNING
     match change:
-        case Move() if running:
+        case RescheduleJob() if running:
             return await _ask_to_move(tx, place, record, change)
-        case Move() if record.state in DEAD:
-            return await _revive(tx, place, record, Revive(change.when, change.note))
-        case Move():
+        case RescheduleJob() if record.state in DEAD:
+            return await _revive(tx, place, record, RetryJob(change.when, change.note))
+        case RescheduleJob():
             moved: dict[str, Any] = {"due": change.when.moment(tx.now), "reschedules": record.reschedules + 1}
             said = noted(record, tx.now, "rescheduled", change.note)
             await indexes.change(tx, place, state=State.QUEUED, home=0, **moved, **said)
-        case Cancel() if running:
+        case CancelJob() if running:
             said = noted(record, tx.now, "cancelled", change.reason)
             await indexes.change(tx, place, asked="cancel", asked_keep=change.keep, **said)
             return Answer.ASKED
-        case Cancel():
+        case CancelJob():
             said = noted(record, tx.now, "cancelled", change.reason)
             await indexes.finish(tx, place, State.CANCELLED, change.keep, home=0, **said)
-        case Revive():
+        case RetryJob():
             return await _revive(tx, place, record, change)
-        case Rank(priority):
+        case PrioritiseJob(priority):
             await indexes.change(tx, place, priority=priority, home=0)
         case Delete():
             await indexes.give_up(tx, record)
@@ -133,7 +133,7 @@ async def _apply(tx: Tx, place: Place, record: Record, change: Change) -> Answer
     return Answer.DONE
 
 
-async def _ask_to_move(tx: Tx, place: Place, record: Record, change: Move) -> Answer:
+async def _ask_to_move(tx: Tx, place: Place, record: Record, change: RescheduleJob) -> Answer:
     if record.asked == "cancel":
         return Answer.TOO_LATE
     said = noted(record, tx.now, "rescheduled", change.note)
@@ -142,7 +142,7 @@ async def _ask_to_move(tx: Tx, place: Place, record: Record, change: Move) -> An
     return Answer.ASKED
 
 
-async def _revive(tx: Tx, place: Place, record: Record, change: Revive) -> Answer:
+async def _revive(tx: Tx, place: Place, record: Record, change: RetryJob) -> Answer:
     if await indexes.reserved_for(tx, record.queue, record.unique) not in (None, record.id):
         return Answer.TAKEN
     said = noted(record, tx.now, "revived", change.note)

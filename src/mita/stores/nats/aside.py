@@ -14,11 +14,11 @@ from mita.rules.readable import SET_ASIDE_KEEP
 from mita.stores.shared.aside import finding
 
 from . import indexes, schema
+from .codec import QueueRecord
 from .context import Context
-from .homes import TTL, fenced, locate
+from .job_records import TTL, fenced, locate
 from .messages import Out
 from .reading import can_be_read, is_guess, is_unreadable, read_record
-from .records import QueueRecord
 from .subjects import name
 from .tickets import Ticket, acknowledge
 from .tx import Tx, transact

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Sequence
 
 from mita.model.time import Moment
 
+from .codec import Claimed, Ref, pack
 from .context import Context
 from .messages import Out
-from .records import Claimed, Ref, pack
 from .removal import remove_some_time
 
 

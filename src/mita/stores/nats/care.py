@@ -10,13 +10,13 @@ from mita.model.time import MINUTE, Moment, Wait, When
 from mita.model.view import WorkerView
 from mita.rules.states import TERMINAL
 
-from . import indexes, schema, waiters
+from . import indexes, resources, schema
+from .codec import Presence, Record, pack
 from .context import Context, Line
-from .homes import ROLLUP, TTL, seconds
+from .job_records import ROLLUP, TTL, seconds
 from .messages import Out
 from .reading import read_record
 from .reads import Found
-from .records import Presence, Record, pack
 from .removal import remove
 from .sweep import give_up
 from .tx import Tx, transact
@@ -66,7 +66,7 @@ async def _stop(context: Context, lines: Sequence[Line], until: Moment | None) -
 
 async def hold(context: Context, queues: Sequence[str], key: str, until: When) -> None:
     for queue in queues:
-        await transact(context, lambda tx, queue=queue: waiters.hold(tx, queue, key, until.moment(tx.now)))  # type: ignore[misc]
+        await transact(context, lambda tx, queue=queue: resources.hold(tx, queue, key, until.moment(tx.now)))  # type: ignore[misc]
 
 
 async def beat(context: Context, worker: WorkerView, keep: Wait) -> Moment:

@@ -18,14 +18,14 @@ from mita.model.job import Claim, State, WhenBusy
 from mita.model.outcome import Busy
 from mita.model.time import HOUR, Moment, Wait
 
-from . import indexes, waiters
+from . import indexes, resources
 from .batches import Batches
+from .codec import Record, Ref, as_claim, noted, pack
 from .context import Context
 from .errors import NoAnswer
-from .homes import Place, about_to_fire, fenced, locate
+from .job_records import Place, about_to_fire, fenced, locate
 from .messages import Out
-from .portions import side_by_side
-from .records import Record, Ref, as_claim, noted, pack
+from .partition import side_by_side
 from .tickets import Ticket, acknowledge
 from .tx import Tx, transact
 
@@ -250,7 +250,7 @@ async def _turn_away(tx: Tx, place: Place, record: Record) -> None:
 
 
 async def _replace_others(tx: Tx, record: Record) -> None:
-    line = await waiters.line_of(tx, record.queue, record.resource or "")
+    line = await resources.line_of(tx, record.queue, record.resource or "")
     for place in await tx.jobs(waiter.id for waiter in line):
         older = place.record
         if older is not None and older.state is State.BLOCKED:

@@ -13,7 +13,7 @@ from datetime import datetime
 
 from mita.model.time import Moment
 
-from .wire import Wire
+from .client.wire import Wire
 
 ROUND = 5
 REMEMBERED = 4  # rounds; the two clocks drift apart by microseconds in that time

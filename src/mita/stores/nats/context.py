@@ -6,11 +6,11 @@ from typing import TypeAlias
 
 from mita.model.time import Moment
 
-from .bell import Bell
+from .client.wire import Wire
 from .clock import ServerClock
+from .notify import Notifier
 from .reads import Reader
 from .subjects import Subjects
-from .wire import Wire
 
 HEADERS = 2048  # bytes of a message that are left for headers: they name two subjects at most
 KEYS = 2048  # bytes of a record that are left for the names and keys of a job
@@ -29,7 +29,7 @@ class Context:
         self.clock = clock
         self.replicated = replicated
         self.reader = Reader(wire, subjects.stream, subjects.anchor if replicated else None)
-        self.bell = Bell(wire, subjects)
+        self.bell = Notifier(wire, subjects)
         self.fail_point: Callable[[str], Awaitable[None]] = _nothing  # tests die here, between two steps of a verb
         self.lines: set[Line] = set()  # those for which there is a consumer
         self.nothing_ended_before = 1  # the sequence before which no home is one of a job that has ended

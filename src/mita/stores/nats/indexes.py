@@ -9,9 +9,9 @@ from mita.model.job import State
 from mita.model.time import Wait
 from mita.rules.states import TERMINAL
 
-from .homes import TTL, Place, locate, seconds
+from .codec import KeyRecord, QueueRecord, Record, Reservation, Waiter, pack
+from .job_records import TTL, Place, locate, seconds
 from .reading import read_key, read_queue, read_record, read_reservation
-from .records import KeyRecord, QueueRecord, Record, Reservation, Waiter, pack
 from .tx import Tx
 
 

@@ -15,17 +15,17 @@ from mita.errors import Rejected
 from mita.model.job import Claim, State
 from mita.model.outcome import Held, Progress
 from mita.model.time import Moment, Wait
-from mita.ports.store import Memo
+from mita.ports.store import OnceValue
 
 from . import indexes
 from .aside import mend_queue
 from .batches import Batches
+from .codec import Claimed, Record, Ref, SharedOnceValue, as_claim, pack
 from .context import Context
-from .homes import TTL, fenced, fitted, seconds
+from .job_records import TTL, fenced, fitted, seconds
 from .messages import Out, size
 from .reading import is_guess, read_claimed, read_memo, read_queue, read_record
 from .reads import Found
-from .records import Claimed, Record, Ref, SharedMemo, as_claim, pack
 from .removal import remove_left_tickets, remove_some_time
 from .settle import holds
 from .sweep import free_keys
@@ -191,7 +191,7 @@ async def _end_holds(context: Context) -> None:
 # ---------------------------------------------------------------- memos
 
 
-async def recall(context: Context, claim: Claim, name: str, shared: bool) -> bytes | None:
+async def load_once(context: Context, claim: Claim, name: str, shared: bool) -> bytes | None:
     if not shared:
         record = (await Tx(context).job(claim.id)).record
         return None if record is None else record.memos.get(name)
@@ -200,11 +200,11 @@ async def recall(context: Context, claim: Claim, name: str, shared: bool) -> byt
     return memo.value if memo is not None and memo.until > context.clock.now() else None
 
 
-async def remember(context: Context, memo: Memo) -> bytes | None:
+async def store_once(context: Context, memo: OnceValue) -> bytes | None:
     return await transact(context, lambda tx: _remember(tx, memo))
 
 
-async def _remember(tx: Tx, memo: Memo) -> bytes | None:
+async def _remember(tx: Tx, memo: OnceValue) -> bytes | None:
     place = await tx.job(memo.claim.id)
     record = place.record
     if record is None or not holds(place, memo.claim.token):
@@ -217,7 +217,7 @@ async def _remember(tx: Tx, memo: Memo) -> bytes | None:
     return record.memos.get(memo.name, memo.value)
 
 
-def _check_room(context: Context, record: Record, memo: Memo) -> None:
+def _check_room(context: Context, record: Record, memo: OnceValue) -> None:
     """What a job remembers is part of its record, as its arguments are, and neither is ever cut."""
     taken = len(record.payload) + len(record.headers) + sum(len(name) + len(value) for name, value in record.memos.items())
     if taken + len(memo.name) + len(memo.value) > context.room:
@@ -228,12 +228,12 @@ def _check_room(context: Context, record: Record, memo: Memo) -> None:
         )
 
 
-async def _remember_for_all(tx: Tx, memo: Memo, keep: Wait) -> bytes:
+async def _remember_for_all(tx: Tx, memo: OnceValue, keep: Wait) -> bytes:
     there = tx.context.subjects.memo(memo.name)
     body = await tx.body(there)
     standing = read_memo(body) if body else None
     if standing is not None and standing.until > tx.now:
         return standing.value
     if keep > 0:
-        tx.put(there, pack(SharedMemo(memo.value, tx.now + keep)), TTL % seconds(keep))
+        tx.put(there, pack(SharedOnceValue(memo.value, tx.now + keep)), TTL % seconds(keep))
     return memo.value

@@ -8,11 +8,11 @@ from mita.model.job import State
 from mita.model.time import Wait
 
 from .aside import set_aside
+from .client.link import Hear
+from .client.wire import PATIENCE, Wire
 from .context import Context, Line
-from .link import Hear
 from .reading import read_record
 from .tickets import Ticket
-from .wire import PATIENCE, Wire
 
 EMPTY = (b"404", b"408", b"000")  # nothing there, nothing came in time, and a connection that was lost
 ELECTION = 0.5  # seconds for which a line without a leader is asked again, before the claim goes on without it

@@ -18,18 +18,7 @@ from mita.model.time import Moment
 from mita.rules.readable import BAD, UNKNOWN, UNREADABLE, salvaged, unreadable, unreadable_repeat
 from mita.rules.states import TERMINAL
 
-from .records import (
-    Claimed,
-    Glance,
-    KeyRecord,
-    LockHeld,
-    Presence,
-    QueueRecord,
-    Record,
-    Reservation,
-    SharedMemo,
-    Waiter,
-)
+from .codec import Claimed, Glance, KeyRecord, LockHeld, Presence, QueueRecord, Record, Reservation, SharedOnceValue, Waiter
 from .subjects import NAMELESS, hashed, name, token
 
 S = TypeVar("S", bound=Struct)
@@ -40,7 +29,7 @@ _queue = msgspec.msgpack.Decoder(QueueRecord).decode
 _key = msgspec.msgpack.Decoder(KeyRecord).decode
 _waiter = msgspec.msgpack.Decoder(Waiter).decode
 _reservation = msgspec.msgpack.Decoder(Reservation).decode
-_memo = msgspec.msgpack.Decoder(SharedMemo).decode
+_memo = msgspec.msgpack.Decoder(SharedOnceValue).decode
 _presence = msgspec.msgpack.Decoder(Presence).decode
 _lock = msgspec.msgpack.Decoder(LockHeld).decode
 _claimed = msgspec.msgpack.Decoder(Claimed).decode
@@ -184,7 +173,7 @@ def read_reservation(body: bytes) -> Reservation | None:
         return None
 
 
-def read_memo(body: bytes) -> SharedMemo:
+def read_memo(body: bytes) -> SharedOnceValue:
     """One that cannot be read is not taken for one that is not there: its effect would happen twice."""
     try:
         return _memo(body)

@@ -15,8 +15,8 @@ from msgspec import Struct
 
 from mita.errors import StoreError
 
-from .link import RECONNECT_PATIENCE
-from .wire import PATIENCE, Wire
+from .client.link import RECONNECT_PATIENCE
+from .client.wire import PATIENCE, Wire
 
 ASK_FOR = 400  # subjects in one question; the server gives at most 1,024 answers to one
 BATCH = 20_000  # the server counts what is left once for each answer, which takes it longer the more there is

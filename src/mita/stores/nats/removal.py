@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from .context import Context
-from .homes import locate
+from .job_records import locate
 from .messages import Out
 
 

@@ -10,13 +10,13 @@ from msgspec.structs import replace
 from mita.model.repeat import MOST_FIRED, DueRepeats, Firing, Repeat, RepeatState
 from mita.model.time import DAY, Wait
 from mita.ports.store import REPEATS
-from mita.rules.spec import edited
+from mita.rules.schedule.spec import edited
 
+from .codec import LockHeld, as_record, pack
 from .context import Context
-from .homes import TTL, seconds
-from .intake import admit, open_lines
+from .enqueue import admit, open_lines
+from .job_records import TTL, seconds
 from .reading import read_lock, read_repeat
-from .records import LockHeld, as_record, pack
 from .tx import Tx, transact
 
 OVER = {RepeatState.FINISHED, RepeatState.PARKED}

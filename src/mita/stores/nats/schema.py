@@ -11,12 +11,12 @@ from mita.errors import StoreError, StoreMissing, UsageError
 from mita.model.time import Moment
 from mita.stores.shared.words import namespaces
 
+from .client.wire import PATIENCE, Wire
 from .clock import as_stamp
 from .context import Context
 from .errors import refused
 from .messages import Out
 from .subjects import PREFIX, ROOT, Subjects
-from .wire import PATIENCE, Wire
 
 OLDEST = (2, 12, 1)
 ADVISED = "2.12.12, or 2.14.3 and later"

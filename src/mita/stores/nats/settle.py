@@ -19,12 +19,12 @@ from mita.model.time import Moment
 from mita.rules.states import TERMINAL
 from mita.stores.shared.apart import named, settle_apart
 
-from . import indexes, waiters
+from . import indexes, resources
+from .codec import Record, Ref, noted
 from .context import Context
-from .homes import GONE, Place, fenced, home_message, soon, ticket_message
+from .job_records import GONE, Place, fenced, home_message, soon, ticket_message
 from .messages import Out, too_big
-from .portions import side_by_side
-from .records import Record, Ref, noted
+from .partition import side_by_side
 from .removal import remove_left_tickets
 from .tx import Tx, transact
 
@@ -133,7 +133,7 @@ async def _settle_some(tx: Tx, settlements: Sequence[Settlement]) -> list[bool]:
     await asyncio.gather(
         tx.jobs(claim.id for claim in claims),
         tx.see(subjects.unique(claim.queue, claim.unique) for claim in claims if claim.unique is not None),
-        waiters.look_ahead(tx, [(claim.queue, claim.resource) for claim in claims if claim.resource is not None]),
+        resources.look_ahead(tx, [(claim.queue, claim.resource) for claim in claims if claim.resource is not None]),
     )
     return [await _settle_one(tx, settlement) for settlement in settlements]
 
@@ -148,9 +148,9 @@ async def _settle_one(tx: Tx, settlement: Settlement) -> bool:
     if after.state is State.QUEUED:
         tx.rings.add(record.queue)
     if record.resource is not None and verdict.hold is not None:
-        await waiters.hold(tx, record.queue, record.resource, verdict.hold.moment(tx.now))
+        await resources.hold(tx, record.queue, record.resource, verdict.hold.moment(tx.now))
     elif record.resource is not None:
-        await waiters.wake(tx, record.queue, record.resource, most=1)
+        await resources.wake(tx, record.queue, record.resource, most=1)
     return True
 
 

@@ -6,8 +6,8 @@ What JetStream cannot do to the letter, and why:
 * No exact order within a priority: a ready line is in order of arrival. A job that comes back to the line with an older due
   time (released, or woken at its key) stands behind those that came before it did. Priorities are exact.
 * Times to live are whole seconds: what has expired is gone a second or two late.
-* `Turn.again` is exact for a queue with few homes; with more of them it says one second. Nobody sleeps too long by it:
-  the server rings when a job's time comes.
+* `ClaimResult.again` is exact for a queue with few waiting jobs; with more of them it is one second. No worker sleeps too
+  long by it: the server notifies when a job is due.
 """
 
 import asyncio
@@ -18,26 +18,26 @@ from msgspec.structs import replace
 
 from mita.errors import Rejected, StoreError, UsageError
 from mita.model.job import Claim, Job, NewJob, Receipt
-from mita.model.outcome import Answer, Change, Event, Held, Progress, Settlement, Turn
+from mita.model.outcome import Answer, Change, ClaimResult, Held, Progress, Settlement, TimelineEntry
 from mita.model.repeat import DueRepeats, Firing, Repeat, RepeatState
 from mita.model.time import Moment, Wait, When
 from mita.model.view import Finding, JobFilter, Page, QueueView, ResourceView, WorkerView
 from mita.ports.clock import Clock
-from mita.ports.ear import Ear, Told
-from mita.ports.store import SILENCE, Can, Memo
+from mita.ports.pubsub import EventMessage, Subscription
+from mita.ports.store import SILENCE, Can, OnceValue
 from mita.rules.judge import RELEASE
 from mita.rules.names import check_namespace
 from mita.stores.shared import room as rooms
 
-from . import amend, aside, care, intake, leases, looking, repeats, schema, settle, telling
+from . import amend, aside, care, enqueue, inspect, leases, pubsub, repeats, schema, settle
 from .batches import Batches
+from .client.link import shown
+from .client.wire import Wire
 from .clock import ServerClock
 from .context import Context
 from .doctor import doctor
-from .link import shown
 from .subjects import Subjects
 from .walk import Walk
-from .wire import Wire
 
 # Rounds of the event loop after which a claim has sent its first questions. They go before what is put down, so that the
 # first tickets come while that is stored, and are claimed right behind it.
@@ -68,7 +68,7 @@ class NatsStore:
         self._replicas = replicas
         self._options = options or {}
         self._wire: Wire | None = None
-        self._ears: set[Ear] = set()
+        self._ears: set[Subscription] = set()
 
     async def open(self, *, create: bool = True) -> None:
         self._wire = Wire()
@@ -108,9 +108,9 @@ class NatsStore:
 
     async def enqueue(self, jobs: Sequence[NewJob]) -> list[Receipt]:
         rooms.check(jobs, self.room, "raise the server's max_payload")
-        return await intake.enqueue(self._in, jobs) if jobs else []
+        return await enqueue.enqueue(self._in, jobs) if jobs else []
 
-    async def claim(self, queues: Sequence[str], limit: int, lease: Wait, worker: str) -> Turn:
+    async def claim(self, queues: Sequence[str], limit: int, lease: Wait, worker: str) -> ClaimResult:
         return await self._walk.claim(queues, limit, lease, worker)
 
     async def settle(self, settlements: Sequence[Settlement]) -> list[bool]:
@@ -124,9 +124,9 @@ class NatsStore:
         self._batches.put_down(settlement.claim.ref for settlement in settlements)
         return took
 
-    async def turn(
+    async def settle_and_claim(
         self, settlements: Sequence[Settlement], queues: Sequence[str], limit: int, lease: Wait, worker: str
-    ) -> Turn:
+    ) -> ClaimResult:
         if not all(settle.is_simple(settlement) for settlement in settlements):
             took = await self.settle(settlements)
             return replace(await self._walk.claim(queues, limit, lease, worker), took=took)
@@ -154,11 +154,11 @@ class NatsStore:
     async def progress(self, reports: Sequence[Progress]) -> list[bool]:
         return await leases.progress(self._in, reports) if reports else []
 
-    async def recall(self, claim: Claim, name: str, shared: bool) -> bytes | None:
-        return await leases.recall(self._in, claim, name, shared)
+    async def load_once(self, claim: Claim, name: str, shared: bool) -> bytes | None:
+        return await leases.load_once(self._in, claim, name, shared)
 
-    async def remember(self, memo: Memo) -> bytes | None:
-        return await leases.remember(self._in, memo)
+    async def store_once(self, memo: OnceValue) -> bytes | None:
+        return await leases.store_once(self._in, memo)
 
     # ------------------------------------------------------------ repeats
 
@@ -198,31 +198,31 @@ class NatsStore:
         return self._in.clock.now()
 
     async def queues(self) -> list[QueueView]:
-        return await looking.queues(self._in)
+        return await inspect.queues(self._in)
 
     async def queue_names(self) -> list[str]:
-        return await looking.queue_names(self._in)
+        return await inspect.queue_names(self._in)
 
     async def page(self, want: JobFilter, after: str | None, limit: int) -> Page:
-        return await looking.page(self._in, want, after, limit)
+        return await inspect.page(self._in, want, after, limit)
 
     async def find(self, ids: Sequence[str]) -> list[Job | None]:
-        return await looking.find(self._in, ids) if ids else []
+        return await inspect.find(self._in, ids) if ids else []
 
     async def raw(self, id: str) -> dict[str, bytes] | None:
-        return await looking.raw(self._in, id)
+        return await inspect.raw(self._in, id)
 
-    async def timeline(self, id: str) -> list[Event]:
-        return await looking.events(self._in, id)
+    async def timeline(self, id: str) -> list[TimelineEntry]:
+        return await inspect.events(self._in, id)
 
     async def ahead(self, id: str) -> int | None:
-        return await looking.ahead(self._in, id)
+        return await inspect.ahead(self._in, id)
 
     async def workers(self) -> list[WorkerView]:
-        return await looking.workers(self._in)
+        return await inspect.workers(self._in)
 
     async def resources(self, queue: str | None = None, key: str | None = None) -> list[ResourceView]:
-        return await looking.resources(self._in, queue, key)
+        return await inspect.resources(self._in, queue, key)
 
     # ------------------------------------------------------------ care
 
@@ -259,19 +259,19 @@ class NatsStore:
 
     # ------------------------------------------------------------ telling
 
-    async def tell(self, told: Sequence[Told]) -> None:
-        await telling.tell(self._in, told)
+    async def publish(self, told: Sequence[EventMessage]) -> None:
+        await pubsub.publish(self._in, told)
 
-    async def listened(self) -> frozenset[str]:
-        return await telling.listened(self._in)
+    async def subscribed_queues(self) -> frozenset[str]:
+        return await pubsub.subscribed_queues(self._in)
 
-    async def listen(self, queue: str | None) -> Ear:
-        async def close(ear: Ear) -> None:
+    async def subscribe(self, queue: str | None) -> Subscription:
+        async def close(ear: Subscription) -> None:
             self._ears.discard(ear)
             await listener.stop()
 
-        ear = Ear(queue, close)
-        listener = telling.Listener(self._in, ear)
+        ear = Subscription(queue, close)
+        listener = pubsub.Listener(self._in, ear)
         await listener.start()
         self._ears.add(ear)
         return ear

@@ -16,14 +16,14 @@ from msgspec.structs import replace
 
 from mita.model.job import State
 from mita.model.time import MINUTE, Wait
-from mita.rules.judge import Keep
+from mita.rules.judge import Retention
 
-from . import indexes, waiters
+from . import indexes, resources
+from .codec import KeyRecord, Record, noted
 from .context import Context
-from .homes import Place, locate
+from .job_records import Place, locate
 from .reading import read_claimed, read_key, read_record, read_waiter
 from .reads import Found
-from .records import KeyRecord, Record, noted
 from .removal import remove
 from .subjects import hashed, name
 from .tx import Tx, transact
@@ -50,7 +50,7 @@ async def free_keys(context: Context) -> None:
     doubtful = await _doubtful(context, keys)
     for held in keys:
         if held.key.waiting:
-            await transact(context, lambda tx, key=held.key: waiters.wake(tx, key.queue, key.key))  # type: ignore[misc]
+            await transact(context, lambda tx, key=held.key: resources.wake(tx, key.queue, key.key))  # type: ignore[misc]
     if doubtful:
         await context.catch_up()
         for held in doubtful:
@@ -91,13 +91,13 @@ async def _free(tx: Tx, held: Held) -> None:
     waiting = key.waiting if holders else await _count_line(tx, key)
     if (holders, waiting) != (key.holders, key.waiting):
         indexes.put_key(tx, replace(key, holders=holders, waiting=waiting))
-    await waiters.wake(tx, key.queue, key.key)
+    await resources.wake(tx, key.queue, key.key)
 
 
 async def _count_line(tx: Tx, key: KeyRecord) -> int:
     """How many wait for a key. The places of others are removed, by their sequence: one that was written since is not. Of a
     very long line only the head is looked at."""
-    line, whole = await waiters.messages_of(tx, key.queue, key.key)
+    line, whole = await resources.messages_of(tx, key.queue, key.key)
     ids = {message.subject: read_waiter(message.body, message.subject).id for message in line if message.body}
     places = dict(zip(ids, await tx.jobs(ids.values()), strict=True))
     stale = {subject for subject, place in places.items() if not _waits(place, key)}
@@ -138,6 +138,6 @@ async def _fail(tx: Tx, seen: Record) -> None:
     if record is None or record.state is not State.RUNNING or record.token != seen.token:
         return
     said = noted(record, tx.now, "failed", WHY)
-    await indexes.finish(tx, place, State.FAILED, Keep().failed, error=WHY, **said)
+    await indexes.finish(tx, place, State.FAILED, Retention().failed, error=WHY, **said)
     if record.resource is not None:
-        await waiters.wake(tx, record.queue, record.resource, most=1)
+        await resources.wake(tx, record.queue, record.resource, most=1)

@@ -2,8 +2,8 @@
 
 from msgspec import Struct
 
+from .codec import Record
 from .context import Context
-from .records import Record
 
 
 class Ticket(Struct, gc=False):

@@ -15,11 +15,11 @@ from mita.model.job import State
 from mita.model.time import SECOND, Wait
 from mita.rules.states import TERMINAL
 
+from .codec import Record
 from .context import Context
-from .homes import EXPECT, TTL, Place, about_to_fire, fenced, home_message, locate, soon, ticket_message
+from .job_records import EXPECT, TTL, Place, about_to_fire, fenced, home_message, locate, soon, ticket_message
 from .messages import Out, too_big
 from .reads import Found
-from .records import Record
 from .removal import remove
 
 FIRES_WITHIN: Wait = 10 * SECOND  # else its server is in trouble, and whoever waits for it is told

@@ -8,18 +8,18 @@ from typing import TypeAlias
 from msgspec.structs import replace
 
 from mita.model.job import Claim, State
-from mita.model.outcome import Busy, Turn
+from mita.model.outcome import Busy, ClaimResult
 from mita.model.time import SECOND, Moment, Wait
 
-from . import indexes, schema, waiters
+from . import indexes, resources, schema
 from .aside import mend_queue
 from .batches import Batches
 from .claims import take
+from .codec import QueueRecord
 from .context import Context, Line
-from .homes import locate
+from .job_records import locate
 from .pulls import pull
 from .reading import is_guess, read_queue, read_record
-from .records import QueueRecord
 from .tickets import Ticket, give_back
 from .tx import Tx, transact
 
@@ -50,11 +50,11 @@ class Walk:
         self._busy: list[Busy] = []  # whom the claim that is under way sent away from a key
         self._next_due: dict[str, tuple[Moment, Moment | None]] = {}  # queue: believed until, and the next due time
 
-    async def claim(self, queues: Sequence[str], limit: int, lease: Wait, worker: str) -> Turn:
+    async def claim(self, queues: Sequence[str], limit: int, lease: Wait, worker: str) -> ClaimResult:
         async with self._lock:
             self._busy = []
             claims, again = await self._claim(list(dict.fromkeys(queues)), limit, lease, worker)
-            return Turn([], claims, again, self._busy)
+            return ClaimResult([], claims, again, self._busy)
 
     async def _claim(self, queues: list[str], limit: int, lease: Wait, worker: str) -> tuple[list[Claim], Wait | None]:
         if not queues:
@@ -261,6 +261,6 @@ async def end_holds(context: Context, queue: str) -> None:
         left = {key: until for key, until in record.holds.items() if key not in over}
         indexes.put_queue(tx, replace(record, holds=left))
         for key in over:
-            await waiters.wake(tx, queue, key)
+            await resources.wake(tx, queue, key)
 
     await transact(context, act)

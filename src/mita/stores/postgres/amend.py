@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mita.model.job import State
-from mita.model.outcome import Answer, Cancel, Change, Delete, Move, Rank, Revive
+from mita.model.outcome import Answer, CancelJob, Change, Delete, PrioritiseJob, RescheduleJob, RetryJob
 from mita.model.time import When
 from mita.ports.store import ASKED
 from mita.rules.states import DEAD, allowed
@@ -18,12 +18,12 @@ from .steps import Act, Ask, Row, Step, Steps, ask
 
 def amend(act: Act, statements: Statements, ids: Sequence[str], change: Change) -> Steps[list[Answer]]:
     match change:
-        case Revive():
+        case RetryJob():
             answers = yield from _revive_readable(act, statements, ids, change)
-        case Move(when, note):
+        case RescheduleJob(when, note):
             answers = yield from _amend(act, ids, change)
             dead = [id for id, answer in zip(ids, answers, strict=True) if answer is None]
-            revived = iter((yield from _revive_readable(act, statements, dead, Revive(when, note))))
+            revived = iter((yield from _revive_readable(act, statements, dead, RetryJob(when, note))))
             answers = [next(revived) if answer is None else answer for answer in answers]
         case Delete():
             answers = yield from _delete(act, statements, ids, change)
@@ -33,7 +33,7 @@ def amend(act: Act, statements: Statements, ids: Sequence[str], change: Change) 
     return [answer or Answer.TOO_LATE for answer in answers]
 
 
-def _revive_readable(act: Act, statements: Statements, ids: Sequence[str], change: Revive) -> Steps[list[Answer | None]]:
+def _revive_readable(act: Act, statements: Statements, ids: Sequence[str], change: RetryJob) -> Steps[list[Answer | None]]:
     if not ids:
         return []
     [rows] = yield Step(aside.whole_rows(statements, list(ids)))
@@ -56,26 +56,26 @@ def _amend(act: Act, ids: Sequence[str], change: Change) -> Steps[list[Answer | 
     """None for a dead job that was to be moved: it has to be revived."""
     answers: list[Answer | None] = []
     for some in without_repeats(ids):
-        asks = [_revive(id, change) for id in some] if isinstance(change, Revive) else [_ask(sorted(some), change)]
+        asks = [_revive(id, change) for id in some] if isinstance(change, RetryJob) else [_ask(sorted(some), change)]
         found = {row[0]: row for rows in (yield Step(*asks)) for row in rows}
         answers += [_answer(act, found.get(id), change) for id in some]
     return answers
 
 
-def _ask(ids: list[str], change: Move | Cancel | Rank | Delete) -> Ask:
+def _ask(ids: list[str], change: RescheduleJob | CancelJob | PrioritiseJob | Delete) -> Ask:
     match change:
-        case Move(when, note):
-            return ask("move", ids=texts(ids), note=storable(note), **_moment(when))
-        case Cancel(keep, reason):
+        case RescheduleJob(when, note):
+            return ask("amend_reschedule", ids=texts(ids), note=storable(note), **_moment(when))
+        case CancelJob(keep, reason):
             return ask("cancel", ids=texts(ids), keep=keep, reason=storable(reason))
-        case Rank(priority):
-            return ask("rank", ids=texts(ids), priority=priority)
+        case PrioritiseJob(priority):
+            return ask("amend_prioritise", ids=texts(ids), priority=priority)
         case Delete():
             return ask("delete", ids=texts(ids))
 
 
-def _revive(id: str, change: Revive) -> Ask:
-    return ask("revive", id=storable(id), note=storable(change.note), **_moment(change.when))
+def _revive(id: str, change: RetryJob) -> Ask:
+    return ask("amend_retry", id=storable(id), note=storable(change.note), **_moment(change.when))
 
 
 def _moment(when: When) -> dict[str, Any]:
@@ -89,14 +89,14 @@ def _answer(act: Act, found: Row | None, change: Change) -> Answer | None:
     _, queue, state, more = found[:4]
     if State(state) not in allowed(change):
         return Answer.TOO_LATE
-    if isinstance(change, Move) and State(state) in DEAD:
+    if isinstance(change, RescheduleJob) and State(state) in DEAD:
         return None
-    if isinstance(change, Move) and state == State.RUNNING and more == "cancel":
+    if isinstance(change, RescheduleJob) and state == State.RUNNING and more == "cancel":
         return Answer.TOO_LATE
-    if isinstance(change, Revive) and not more:
+    if isinstance(change, RetryJob) and not more:
         return Answer.TAKEN
-    if state == State.RUNNING and not isinstance(change, Rank):
-        if isinstance(change, Cancel):
+    if state == State.RUNNING and not isinstance(change, PrioritiseJob):
+        if isinstance(change, CancelJob):
             act.topics.add(ASKED)
         return Answer.ASKED
     act.topics.add(queue)

@@ -13,7 +13,7 @@ from mita.rules.readable import BAD
 from mita.stores.shared import sql
 from mita.stores.shared.aside import finding
 
-from . import keys
+from . import resources
 from .arrays import storable, texts
 from .statements import Statements
 from .steps import Act, Ask, Row, Step, Steps, ask
@@ -40,9 +40,9 @@ def set_aside(act: Act, statements: Statements) -> Steps[int]:
     found = yield from _unreadable(statements, _ALIVE)
     if not found:
         return 0
-    [rows] = yield Step(keys.set_aside(found), last=True)
+    [rows] = yield Step(resources.set_aside(found), last=True)
     [free] = yield Step(ask("waited_keys"))
-    yield from keys.wake_all(act, free)
+    yield from resources.wake_all(act, free)
     return len(rows)
 
 

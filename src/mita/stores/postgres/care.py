@@ -7,7 +7,7 @@ import msgspec
 from mita.model.time import Moment, Wait, When
 from mita.model.view import WorkerView
 
-from . import keys, telling
+from . import pubsub, resources
 from .arrays import texts
 from .steps import Act, Step, Steps, ask
 
@@ -26,13 +26,13 @@ def resume(act: Act, queues: Sequence[str]) -> Steps[None]:
 def hold(act: Act, queues: Sequence[str], key: str, until: When) -> Steps[None]:
     places = [(queue, key) for queue in sorted(set(queues))]
     answers = yield Step(
-        keys.lock(act, places),
+        resources.lock(act, places),
         ask("hold", queues=texts([queue for queue, _ in places]), key=key, wait=until.wait, at=until.at),
-        keys.unhold(places),  # a moment that has come lifts the hold
-        keys.wake(act, places, [None] * len(places)),
+        resources.unhold(places),  # a moment that has come lifts the hold
+        resources.wake(act, places, [None] * len(places)),
         last=True,
     )
-    keys.note_woken(act, answers[-1])
+    resources.note_woken(act, answers[-1])
     act.topics.update(queues)  # the sleepers' next moment has changed
 
 
@@ -40,7 +40,7 @@ def beat(_: Act, worker: WorkerView, keep: Wait) -> Steps[Moment]:
     """One that is undone is missed once, and the next comes soon: nobody waits for the disk."""
     [[(now,)]] = yield Step(ask("now"), last=True)
     seen = _pack(msgspec.structs.replace(worker, seen=now))
-    yield Step(ask("beat", id=worker.id, view=seen, keep=keep), ask("bury_workers"), last=True, synced=False)
+    yield Step(ask("beat", id=worker.id, view=seen, keep=keep), ask("forget_workers"), last=True, synced=False)
     return int(now)
 
 
@@ -55,5 +55,5 @@ def prune(_: Act, limit: int, most: int) -> Steps[int]:
             break
         [[(more,)]] = yield Step(ask("prune_surplus", queue=queue, most=most, limit=limit - gone), last=True)
         gone += more
-    yield Step(ask("prune_rest"), *telling.forget(), last=True)
+    yield Step(ask("prune_rest"), *pubsub.forget(), last=True)
     return int(gone)

@@ -13,7 +13,7 @@ from .enqueue import enqueue
 from .line import Place
 from .settle import settle
 from .steps import Act, Step, Steps, ask
-from .yours import adrive_yours, drive_yours
+from .user_transaction import adrive_yours, drive_yours
 
 T = TypeVar("T")
 

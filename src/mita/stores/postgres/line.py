@@ -16,10 +16,10 @@ from mita.ports.store import SILENCE
 
 from . import aside
 from .connection import ANSWER, Connection, NoAnswer, connect, translated, was_rolled_back
-from .marks import Marks
 from .silence import Waiting
 from .statements import Statements
 from .steps import Act, Ask, Rows, Step, Steps, ask
+from .watermarks import Marks
 
 T = TypeVar("T")
 PAUSES = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)  # seconds before each new try, each with jitter

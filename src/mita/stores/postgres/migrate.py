@@ -13,8 +13,8 @@ from mita.stores.shared.words import namespaces
 
 from .connection import Connection, translated
 from .connection import place as shown
-from .keys import lock_number
 from .line import Place
+from .resources import lock_number
 from .statements import migrations, read
 
 _NAMESPACES = """

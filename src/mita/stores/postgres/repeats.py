@@ -7,7 +7,7 @@ from mita.model.repeat import DueRepeats, Firing, Repeat, RepeatState
 from mita.model.time import Wait
 from mita.ports.store import REPEATS
 from mita.rules.readable import is_lost, read_repeat
-from mita.rules.spec import edited
+from mita.rules.schedule.spec import edited
 
 from .arrays import numbers, storable, texts
 from .enqueue import columns, enqueue

@@ -6,10 +6,10 @@ from mita.model.job import Claim, State
 from mita.model.outcome import Settlement
 from mita.model.time import When
 
-from . import keys
+from . import resources
 from .arrays import blobs, flags, numbers, texts
-from .marks import Key
 from .steps import Act, Ask, Rows, Step, Steps, ask
+from .watermarks import Key
 
 
 class Round:
@@ -115,7 +115,7 @@ def settle(act: Act, settlements: Sequence[Settlement], *, last: bool = True) ->
 
 
 def _with_care(act: Act, batch: Batch) -> Steps[None]:
-    lock = keys.lock(act, batch.keys)
+    lock = resources.lock(act, batch.keys)
     for round in batch.rounds:
         answers = yield Step(lock, *round.asks())
         round.hear(act, answers[1:] if lock else answers)
@@ -126,10 +126,10 @@ def _with_care(act: Act, batch: Batch) -> Steps[None]:
             # A hold that is over as soon as it is set is gone, and then all may go on; without one, the first may.
             over = [key for key, hold in freed if hold is not None]
             answers = yield Step(
-                keys.unhold(over) if over else None,
-                keys.wake(act, places, [1 if hold is None else None for _, hold in freed]),
+                resources.unhold(over) if over else None,
+                resources.wake(act, places, [1 if hold is None else None for _, hold in freed]),
             )
-            keys.note_woken(act, answers[-1])
+            resources.note_woken(act, answers[-1])
 
 
 def after_a_lost_answer(batch: Batch) -> Steps[list[bool]]:

@@ -9,7 +9,7 @@ or async, of whatever library (one by one, inside the user's transaction).
 from collections.abc import Generator
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
-from .marks import Marks
+from .watermarks import Marks
 
 T = TypeVar("T")
 Row: TypeAlias = tuple[Any, ...]

@@ -8,27 +8,27 @@ import asyncio
 from collections.abc import Collection, Sequence
 
 from mita.model.job import Claim, Job, NewJob, Receipt
-from mita.model.outcome import Answer, Change, Event, Held, Progress, Settlement, Turn
+from mita.model.outcome import Answer, Change, ClaimResult, Held, Progress, Settlement, TimelineEntry
 from mita.model.repeat import DueRepeats, Firing, Repeat, RepeatState
 from mita.model.time import Moment, Wait, When
 from mita.model.view import Finding, JobFilter, Page, QueueView, ResourceView, WorkerView
 from mita.ports.clock import Clock
-from mita.ports.ear import Ear, Told
-from mita.ports.store import SILENCE, Can, Memo
+from mita.ports.pubsub import EventMessage, Subscription
+from mita.ports.store import SILENCE, Can, OnceValue
 from mita.rules.names import check_namespace
 from mita.stores.shared import room as rooms
 from mita.stores.shared.apart import settle_apart, turn_apart
 
-from . import amend, arrays, aside, care, claims, doctor, enqueue, looking, memos, migrate, repeats, settle, telling
-from .bell import Bell
+from . import amend, arrays, aside, care, claim, doctor, enqueue, inspect, migrate, once, pubsub, repeats, settle
 from .commits import Commits
 from .connection import ANSWER_SLOWLY, TUNED, UNTUNED, is_pooled, parse
-from .ears import Ears
-from .gather import Gather
+from .enqueue_batcher import Gather
 from .joining import Joining
 from .line import Line, Place
+from .notify import Notifier
+from .parallel_turn import Turning
 from .statements import Statements
-from .turning import Turning
+from .subscriptions import Ears
 
 RESERVE = 1024  # bytes of a list that are left for all but the arguments or the result of a job
 
@@ -57,7 +57,7 @@ class PostgresStore(Joining):
         self._turning = Turning(self._work, self._beside)
         self._gather = Gather(self._enqueue)
         self._ears = Ears(self._place, self._side, self._read)
-        self._bell = Bell(self._place)
+        self._bell = Notifier(self._place)
         self._place.ring = self._bell.ring
         self._commits = Commits(self._side, self._bell.ring)
         try:
@@ -89,8 +89,8 @@ class PostgresStore(Joining):
         self._place.queues.update(job.queue for job, receipt in zip(jobs, receipts, strict=True) if receipt.created)
         return receipts
 
-    async def claim(self, queues: Sequence[str], limit: int, lease: Wait, worker: str) -> Turn:
-        return await self._work.do(lambda act: claims.claim(act, queues, limit, lease, worker), again=True)
+    async def claim(self, queues: Sequence[str], limit: int, lease: Wait, worker: str) -> ClaimResult:
+        return await self._work.do(lambda act: claim.claim(act, queues, limit, lease, worker), again=True)
 
     async def settle(self, settlements: Sequence[Settlement]) -> list[bool]:
         return await settle_apart(self._settle, settlements) if settlements else []
@@ -98,33 +98,33 @@ class PostgresStore(Joining):
     async def _settle(self, settlements: Sequence[Settlement]) -> list[bool]:
         return await self._work.do(lambda act: settle.settle(act, settlements), again=True)
 
-    async def turn(
+    async def settle_and_claim(
         self, settlements: Sequence[Settlement], queues: Sequence[str], limit: int, lease: Wait, worker: str
-    ) -> Turn:
+    ) -> ClaimResult:
         return await turn_apart(
-            lambda: self._turning.turn(settlements, queues, limit, lease, worker),
+            lambda: self._turning.settle_and_claim(settlements, queues, limit, lease, worker),
             self._settle,
             lambda: self.claim(queues, limit, lease, worker),
             settlements,
         )
 
     async def extend(self, claimed: Sequence[Claim], lease: Wait) -> list[Held]:
-        return await self._work.do(lambda act: claims.extend(act, claimed, lease), again=True) if claimed else []
+        return await self._work.do(lambda act: claim.extend(act, claimed, lease), again=True) if claimed else []
 
     async def reap(self, limit: int, lease: Wait, worker: str) -> list[Claim]:
-        return await self._work.do(lambda act: claims.reap(act, self._place.sql, limit, lease, worker), again=True)
+        return await self._work.do(lambda act: claim.reap(act, self._place.sql, limit, lease, worker), again=True)
 
     async def amend(self, ids: Sequence[str], change: Change) -> list[Answer]:
         return await self._side.do(lambda act: amend.amend(act, self._place.sql, ids, change)) if ids else []
 
     async def progress(self, reports: Sequence[Progress]) -> list[bool]:
-        return await self._side.do(lambda act: memos.progress(act, reports), again=True) if reports else []
+        return await self._side.do(lambda act: once.progress(act, reports), again=True) if reports else []
 
-    async def recall(self, claim: Claim, name: str, shared: bool) -> bytes | None:
-        return await self._side.do(lambda act: memos.recall(act, claim, name, shared), again=True)
+    async def load_once(self, claim: Claim, name: str, shared: bool) -> bytes | None:
+        return await self._side.do(lambda act: once.load_once(act, claim, name, shared), again=True)
 
-    async def remember(self, memo: Memo) -> bytes | None:
-        return await self._side.do(lambda act: memos.remember(act, memo), again=True)
+    async def store_once(self, memo: OnceValue) -> bytes | None:
+        return await self._side.do(lambda act: once.store_once(act, memo), again=True)
 
     # ------------------------------------------------------------ repeats
 
@@ -168,34 +168,34 @@ class PostgresStore(Joining):
     # ------------------------------------------------------------ looking
 
     async def now(self) -> Moment:
-        return await self._side.do(looking.now, again=True)
+        return await self._side.do(inspect.now, again=True)
 
     async def queue_names(self) -> list[str]:
-        return await self._side.do(looking.queue_names, again=True)
+        return await self._side.do(inspect.queue_names, again=True)
 
     async def queues(self) -> list[QueueView]:
-        return await self._read.do(looking.queues, again=True)
+        return await self._read.do(inspect.queues, again=True)
 
     async def page(self, want: JobFilter, after: str | None, limit: int) -> Page:
-        return await self._read.do(lambda act: looking.page(act, self._place.sql, want, after, limit), again=True)
+        return await self._read.do(lambda act: inspect.page(act, self._place.sql, want, after, limit), again=True)
 
     async def find(self, ids: Sequence[str]) -> list[Job | None]:
-        return await self._side.do(lambda act: looking.find(act, ids), again=True) if ids else []
+        return await self._side.do(lambda act: inspect.find(act, ids), again=True) if ids else []
 
     async def raw(self, id: str) -> dict[str, bytes] | None:
         return await self._read.do(lambda act: aside.raw(act, self._place.sql, id), again=True)
 
-    async def timeline(self, id: str) -> list[Event]:
-        return await self._side.do(lambda act: looking.timeline(act, id), again=True)
+    async def timeline(self, id: str) -> list[TimelineEntry]:
+        return await self._side.do(lambda act: inspect.timeline(act, id), again=True)
 
     async def ahead(self, id: str) -> int | None:
-        return await self._read.do(lambda act: looking.ahead(act, id), again=True)
+        return await self._read.do(lambda act: inspect.ahead(act, id), again=True)
 
     async def workers(self) -> list[WorkerView]:
-        return await self._side.do(looking.workers, again=True)
+        return await self._side.do(inspect.workers, again=True)
 
     async def resources(self, queue: str | None = None, key: str | None = None) -> list[ResourceView]:
-        return await self._read.do(lambda act: looking.resources(act, queue, key), again=True)
+        return await self._read.do(lambda act: inspect.resources(act, queue, key), again=True)
 
     # ------------------------------------------------------------ care
 
@@ -232,12 +232,12 @@ class PostgresStore(Joining):
 
     # ------------------------------------------------------------ telling
 
-    async def tell(self, told: Sequence[Told]) -> None:
+    async def publish(self, told: Sequence[EventMessage]) -> None:
         if told:
-            await self._side.do(lambda act: telling.tell(act, told))
+            await self._side.do(lambda act: pubsub.publish(act, told))
 
-    async def listened(self) -> frozenset[str]:
-        return await self._side.do(telling.listened, again=True)
+    async def subscribed_queues(self) -> frozenset[str]:
+        return await self._side.do(pubsub.subscribed_queues, again=True)
 
-    async def listen(self, queue: str | None) -> Ear:
-        return await self._ears.listen(queue)
+    async def subscribe(self, queue: str | None) -> Subscription:
+        return await self._ears.subscribe(queue)

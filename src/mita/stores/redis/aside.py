@@ -8,8 +8,8 @@ from mita.rules.readable import UNREADABLE
 from mita.stores.shared.aside import finding
 from mita.stores.shared.views import as_name, as_worker
 
-from .packing import as_job, as_repeat, readable
-from .room import Room, parts
+from .codec import as_job, as_repeat, readable
+from .context import Room, parts
 
 
 async def set_aside_claimed(room: Room, queues: Sequence[str], token: Moment) -> None:

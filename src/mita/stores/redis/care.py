@@ -7,9 +7,9 @@ import msgspec
 from mita.model.time import Moment, Wait, When
 from mita.model.view import WorkerView
 
-from .claims import over
-from .packing import moment
-from .room import MOST, Room
+from .codec import moment
+from .context import MOST, Room
+from .leases import over
 
 _pack = msgspec.msgpack.Encoder().encode
 

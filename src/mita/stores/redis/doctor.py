@@ -6,8 +6,8 @@ from mita.errors import StoreError
 from mita.model.view import Finding, Health
 from mita.ports.clock import SystemClock
 
+from .context import Room
 from .link import Link
-from .room import Room
 from .wire import MOST_BYTES
 
 OLDEST = (6, 2)

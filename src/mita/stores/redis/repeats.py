@@ -10,9 +10,9 @@ from mita.model.job import NewJob
 from mita.model.repeat import DueRepeats, Firing, Repeat, RepeatState
 from mita.rules.readable import BAD
 
-from .intake import enqueue, one_by_one
-from .packing import as_repeat
-from .room import MOST, Room, parts
+from .codec import as_repeat
+from .context import MOST, Room, parts
+from .enqueue import enqueue, one_by_one
 
 log = logging.getLogger("mita.store")
 

@@ -8,7 +8,7 @@ from importlib.resources import files
 
 from msgspec import Struct
 
-from .keys import as_lua, tails
+from .key_names import as_lua, tails
 
 # From how many on the jobs of one claim get a lease together, and up to which length a job is looked for in a list.
 SIZES = {"SMALLEST_BATCH": 8, "SHORT_LIST": 128}

@@ -7,20 +7,20 @@ from redis.asyncio.connection import AbstractConnection
 
 from mita.errors import StoreMissing
 from mita.model.job import Claim, Job, NewJob, Receipt
-from mita.model.outcome import Answer, Change, Event, Held, Progress, Settlement, Turn
+from mita.model.outcome import Answer, Change, ClaimResult, Held, Progress, Settlement, TimelineEntry
 from mita.model.repeat import DueRepeats, Firing, Repeat, RepeatState
 from mita.model.time import Moment, Wait, When
 from mita.model.view import Finding, JobFilter, Page, QueueView, ResourceView, WorkerView
 from mita.ports.clock import Clock
-from mita.ports.ear import Ear, Told
-from mita.ports.store import SILENCE, Can, Memo
+from mita.ports.pubsub import EventMessage, Subscription
+from mita.ports.store import SILENCE, Can, OnceValue
 from mita.stores.shared import room as rooms
 
-from . import address, amending, aside, care, claims, doctor, intake, looking, repeats, telling, turns
-from .bell import Bell
-from .keys import Keys
+from . import address, amend, aside, care, doctor, enqueue, inspect, leases, pubsub, repeats, turns
+from .context import Room
+from .key_names import Keys
 from .link import Link
-from .room import Room
+from .notify import Notifier
 
 RESERVE = 16_384  # bytes of a call that are left for all but the arguments or the result of a job
 
@@ -37,8 +37,8 @@ class RedisStore:
         self._address = address.read(url, namespace)
         self._link = Link(self._address)
         self._room = Room(self._link, Keys(self._address.namespace), clock, self._address.cluster)
-        self._ears: set[Ear] = set()
-        self._bell = Bell(self._room.keys.bell, self._connection)
+        self._ears: set[Subscription] = set()
+        self._bell = Notifier(self._room.keys.bell, self._connection)
 
     def _connection(self) -> AbstractConnection:
         return self._link.driver.connection()
@@ -75,37 +75,37 @@ class RedisStore:
     # ------------------------------------------------------------ jobs
 
     def enqueue(self, jobs: Sequence[NewJob]) -> Coroutine[Any, Any, list[Receipt]]:
-        return intake.enqueue_parts(self._room, rooms.parts(jobs, self.room))
+        return enqueue.enqueue_parts(self._room, rooms.parts(jobs, self.room))
 
-    async def claim(self, queues: Sequence[str], limit: int, lease: Wait, worker: str) -> Turn:
-        return await turns.turn(self._room, [], queues, limit, lease, worker)
+    async def claim(self, queues: Sequence[str], limit: int, lease: Wait, worker: str) -> ClaimResult:
+        return await turns.settle_and_claim(self._room, [], queues, limit, lease, worker)
 
     async def settle(self, settlements: Sequence[Settlement]) -> list[bool]:
         return await turns.settle(self._room, settlements)
 
-    async def turn(
+    async def settle_and_claim(
         self, settlements: Sequence[Settlement], queues: Sequence[str], limit: int, lease: Wait, worker: str
-    ) -> Turn:
-        return await turns.turn(self._room, settlements, queues, limit, lease, worker)
+    ) -> ClaimResult:
+        return await turns.settle_and_claim(self._room, settlements, queues, limit, lease, worker)
 
     async def extend(self, claimed: Sequence[Claim], lease: Wait) -> list[Held]:
-        return await claims.extend(self._room, claimed, lease)
+        return await leases.extend(self._room, claimed, lease)
 
     async def reap(self, limit: int, lease: Wait, worker: str) -> list[Claim]:
         await repeats.deliver(self._room)
-        return await claims.reap(self._room, limit, lease, worker)
+        return await leases.reap(self._room, limit, lease, worker)
 
     async def amend(self, ids: Sequence[str], change: Change) -> list[Answer]:
-        return await amending.amend(self._room, ids, change)
+        return await amend.amend(self._room, ids, change)
 
     async def progress(self, reports: Sequence[Progress]) -> list[bool]:
-        return await claims.progress(self._room, reports)
+        return await leases.progress(self._room, reports)
 
-    async def recall(self, claim: Claim, name: str, shared: bool) -> bytes | None:
-        return await claims.recall(self._room, claim, name, shared)
+    async def load_once(self, claim: Claim, name: str, shared: bool) -> bytes | None:
+        return await leases.load_once(self._room, claim, name, shared)
 
-    async def remember(self, memo: Memo) -> bytes | None:
-        return await claims.remember(self._room, memo)
+    async def store_once(self, memo: OnceValue) -> bytes | None:
+        return await leases.store_once(self._room, memo)
 
     # ------------------------------------------------------------ repeats
 
@@ -148,28 +148,28 @@ class RedisStore:
         return await self._room.queues()
 
     async def queues(self) -> list[QueueView]:
-        return await looking.queues(self._room)
+        return await inspect.queues(self._room)
 
     async def page(self, want: JobFilter, after: str | None, limit: int) -> Page:
-        return await looking.page(self._room, want, after, limit)
+        return await inspect.page(self._room, want, after, limit)
 
     async def find(self, ids: Sequence[str]) -> list[Job | None]:
-        return await looking.find(self._room, ids) if ids else []
+        return await inspect.find(self._room, ids) if ids else []
 
     async def raw(self, id: str) -> dict[str, bytes] | None:
-        return await looking.raw(self._room, id)
+        return await inspect.raw(self._room, id)
 
-    async def timeline(self, id: str) -> list[Event]:
-        return await looking.timeline(self._room, id)
+    async def timeline(self, id: str) -> list[TimelineEntry]:
+        return await inspect.timeline(self._room, id)
 
     async def ahead(self, id: str) -> int | None:
-        return await looking.ahead(self._room, id)
+        return await inspect.ahead(self._room, id)
 
     async def workers(self) -> list[WorkerView]:
-        return await looking.workers(self._room)
+        return await inspect.workers(self._room)
 
     async def resources(self, queue: str | None = None, key: str | None = None) -> list[ResourceView]:
-        return await looking.resources(self._room, queue, key)
+        return await inspect.resources(self._room, queue, key)
 
     # ------------------------------------------------------------ care
 
@@ -204,19 +204,19 @@ class RedisStore:
 
     # ------------------------------------------------------------ telling
 
-    async def tell(self, told: Sequence[Told]) -> None:
-        await telling.tell(self._room, told)
+    async def publish(self, told: Sequence[EventMessage]) -> None:
+        await pubsub.publish(self._room, told)
 
-    async def listened(self) -> frozenset[str]:
-        return await telling.listened(self._room)
+    async def subscribed_queues(self) -> frozenset[str]:
+        return await pubsub.subscribed_queues(self._room)
 
-    async def listen(self, queue: str | None) -> Ear:
-        async def close(ear: Ear) -> None:
+    async def subscribe(self, queue: str | None) -> Subscription:
+        async def close(ear: Subscription) -> None:
             self._ears.discard(ear)
             await listener.stop()
 
-        ear = Ear(queue, close)
-        listener = telling.Listener(self._room, self._connection, ear)
+        ear = Subscription(queue, close)
+        listener = pubsub.Listener(self._room, self._connection, ear)
         await listener.start()
         self._ears.add(ear)
         return ear

@@ -8,16 +8,16 @@ from msgspec.structs import replace
 
 from mita.errors import Rejected
 from mita.model.job import Claim, State
-from mita.model.outcome import Busy, Settlement, Turn, Verdict
+from mita.model.outcome import Busy, ClaimResult, Settlement, Verdict
 from mita.model.time import Moment, Wait
 from mita.rules.readable import BAD
 from mita.stores.shared.apart import named, settle_apart, turn_apart
 from mita.stores.shared.views import as_name
 
 from . import aside
+from .codec import as_job, first_claim, later_claim, verdict
+from .context import MOST, Room, parts
 from .link import Doubt
-from .packing import as_job, first_claim, later_claim, verdict
-from .room import MOST, Room, parts
 
 SUCCEEDED = State.SUCCEEDED
 _Pasts: TypeAlias = dict[
@@ -25,12 +25,12 @@ _Pasts: TypeAlias = dict[
 ]  # by position: live half and progress of those not on their first run
 
 
-async def turn(
+async def settle_and_claim(
     room: Room, settlements: Sequence[Settlement], queues: Sequence[str], limit: int, lease: Wait, worker: str
-) -> Turn:
+) -> ClaimResult:
     names = list(dict.fromkeys(queues))
 
-    async def claim() -> Turn:
+    async def claim() -> ClaimResult:
         if room.cluster:
             return await _claim_over_nodes(room, names, limit, lease, worker)
         return await _turn(room, [], names, limit, lease, worker)
@@ -72,14 +72,14 @@ async def _settle(room: Room, settlements: Sequence[Settlement]) -> list[bool]:
 
 async def _turn(
     room: Room, settlements: Sequence[Settlement], queues: list[str], limit: int, lease: Wait, worker: str, look: int = MOST
-) -> Turn:
+) -> ClaimResult:
     doubt = Doubt()
     numbers = {queue: number for number, queue in enumerate(queues, 1)}
     order, args = _groups(settlements, numbers)
     roots = [room.keys.queue(queue) for queue in numbers]
     number = room.number() if settlements else ("", "")
     now, stale, shares, fixed, touched, again, _, away = await room.link.run(
-        "turn",
+        "settle_and_claim",
         roots,
         room.now(),
         room.keys.bell,
@@ -101,7 +101,7 @@ async def _turn(
     claims = _claims(queues, shares, fixed, touched, now) if shares else []
     if len(claims) < len(fixed):
         await aside.set_aside_claimed(room, queues, now)
-    return Turn(took, claims, again, busy)
+    return ClaimResult(took, claims, again, busy)
 
 
 def _claims(queues: list[str], shares: list[int], fixed: list[bytes], touched: list[Any], now: Moment) -> list[Claim]:
@@ -229,7 +229,7 @@ async def _look_again(room: Room, settlements: Sequence[Settlement], took: list[
     return took
 
 
-async def _claim_over_nodes(room: Room, queues: list[str], limit: int, lease: Wait, worker: str) -> Turn:
+async def _claim_over_nodes(room: Room, queues: list[str], limit: int, lease: Wait, worker: str) -> ClaimResult:
     """On a cluster one call reaches one queue: queue after queue."""
     claims: list[Claim] = []
     busy: list[Busy] = []
@@ -239,6 +239,6 @@ async def _claim_over_nodes(room: Room, queues: list[str], limit: int, lease: Wa
         claims += said.claims
         busy += said.busy
         if limit and len(claims) >= limit:
-            return Turn([], claims, 0, busy)
+            return ClaimResult([], claims, 0, busy)
         again = said.again if again is None else min(again, again if said.again is None else said.again)
-    return Turn([], claims, again, busy)
+    return ClaimResult([], claims, again, busy)

@@ -7,7 +7,7 @@ from typing import TypeAlias
 from msgspec.structs import replace
 
 from mita.errors import Rejected
-from mita.model.outcome import Settlement, Turn
+from mita.model.outcome import ClaimResult, Settlement
 
 Settle: TypeAlias = Callable[[Sequence[Settlement]], Awaitable[list[bool]]]
 
@@ -36,11 +36,11 @@ async def settle_apart(settle: Settle, settlements: Sequence[Settlement]) -> lis
 
 
 async def turn_apart(
-    turn: Callable[[], Awaitable[Turn]],
+    turn: Callable[[], Awaitable[ClaimResult]],
     settle: Settle,
-    claim: Callable[[], Awaitable[Turn]],
+    claim: Callable[[], Awaitable[ClaimResult]],
     settlements: Sequence[Settlement],
-) -> Turn:
+) -> ClaimResult:
     """A turn; if it is rejected, the settlements are written apart and the claim comes after them. When one of them is
     rejected alone, nothing is claimed: the caller must hear of it."""
     try:

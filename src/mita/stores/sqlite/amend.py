@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from mita.model.job import State
-from mita.model.outcome import Answer, Cancel, Change, Delete, Move, Rank, Revive
+from mita.model.outcome import Answer, CancelJob, Change, Delete, PrioritiseJob, RescheduleJob, RetryJob
 from mita.ports.store import ASKED
 from mita.rules.states import DEAD, allowed
 
 from . import aside
+from .context import Tx
 from .settle import forget
 from .timeline import note
-from .tx import Tx
 
 
 class _Row(NamedTuple):
@@ -42,34 +42,34 @@ def _amend(tx: Tx, id: str, change: Change) -> Answer:
     if State(job.state) not in allowed(change):
         return Answer.TOO_LATE
     match change:
-        case Move():
+        case RescheduleJob():
             return _move(tx, job, change)
-        case Cancel():
+        case CancelJob():
             return _cancel(tx, job, change)
-        case Revive():
+        case RetryJob():
             return _revive(tx, job, change)
-        case Rank():
-            tx.run("rank", seq=job.seq, priority=change.priority)
+        case PrioritiseJob():
+            tx.run("amend_prioritise", seq=job.seq, priority=change.priority)
             return Answer.DONE
         case Delete():
             return _delete(tx, job)
 
 
-def _move(tx: Tx, job: _Row, change: Move) -> Answer:
+def _move(tx: Tx, job: _Row, change: RescheduleJob) -> Answer:
     if State(job.state) in DEAD:
-        return _revive(tx, job, Revive(change.when, change.note))
+        return _revive(tx, job, RetryJob(change.when, change.note))
     if job.asked == "cancel":
         return Answer.TOO_LATE
     due, fixed = change.when.moment(tx.now), change.when.is_fixed(tx.now)
     note(tx, job.seq, "rescheduled", change.note)
     if job.state == State.RUNNING:
         return _ask(tx, job, "reschedule", due=due, fixed=fixed, keep=None)
-    tx.run("move", seq=job.seq, due=due, fixed=fixed)
+    tx.run("amend_reschedule", seq=job.seq, due=due, fixed=fixed)
     tx.topics.add(job.queue)
     return Answer.DONE
 
 
-def _cancel(tx: Tx, job: _Row, change: Cancel) -> Answer:
+def _cancel(tx: Tx, job: _Row, change: CancelJob) -> Answer:
     note(tx, job.seq, "cancelled", change.reason)
     if job.state == State.RUNNING:
         return _ask(tx, job, "cancel", due=None, fixed=False, keep=change.keep)
@@ -89,7 +89,7 @@ def _ask(tx: Tx, job: _Row, what: str, **details: Any) -> Answer:
     return Answer.ASKED
 
 
-def _revive(tx: Tx, job: _Row, change: Revive) -> Answer:
+def _revive(tx: Tx, job: _Row, change: RetryJob) -> Answer:
     if aside.stays_unreadable(tx, job.seq):
         return Answer.UNREADABLE
     if job.unique is not None:
@@ -97,7 +97,7 @@ def _revive(tx: Tx, job: _Row, change: Revive) -> Answer:
         if holder is not None and holder[0] != job.id:
             return Answer.TAKEN
         tx.run("unique_take", queue=job.queue, key=job.unique, id=job.id)
-    tx.run("revive", seq=job.seq, due=change.when.moment(tx.now), fixed=change.when.is_fixed(tx.now))
+    tx.run("amend_retry", seq=job.seq, due=change.when.moment(tx.now), fixed=change.when.is_fixed(tx.now))
     note(tx, job.seq, "revived", change.note)
     tx.topics.add(job.queue)
     return Answer.DONE

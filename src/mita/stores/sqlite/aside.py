@@ -16,9 +16,9 @@ from mita.rules.text import writable
 from mita.stores.shared import sql
 from mita.stores.shared.aside import finding
 
-from . import keys
+from . import resources
+from .context import Tx, is_text
 from .timeline import note
-from .tx import Tx, is_text
 
 SLICE = 1000  # rows looked at with one statement
 _ASCII = "'*[^' || char(1) || '-' || char(127) || ']*'"
@@ -49,7 +49,7 @@ def set_aside(tx: Tx) -> int:
         tx.run("set_aside", seq=seq, now=tx.now, expires=tx.now + SET_ASIDE_KEEP, error=reason)
         note(tx, seq, "failed", reason)
     if found:
-        keys.mend(tx)
+        resources.mend(tx)
     return len(found)
 
 

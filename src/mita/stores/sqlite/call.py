@@ -5,7 +5,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from .tx import Tx
+from .context import Tx
 
 Work = Callable[[Tx], Any]
 

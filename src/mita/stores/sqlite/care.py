@@ -13,10 +13,10 @@ from mita.errors import UsageError
 from mita.model.time import SECOND, Moment, Wait, When
 from mita.model.view import Finding, Health, WorkerView
 
-from . import aside, keys, telling
+from . import aside, pubsub, resources
+from .context import Tx, as_json, is_text
 from .settle import forget
 from .statements import for_namespace, migrations, read
-from .tx import Tx, as_json, is_text
 
 _pack = msgspec.msgpack.Encoder().encode
 LITTLE_ROOM = 100_000_000  # bytes
@@ -35,13 +35,13 @@ def resume(tx: Tx, queues: Sequence[str]) -> None:
 
 def hold(tx: Tx, queues: Sequence[str], key: str, until: When) -> None:
     for queue in queues:
-        keys.hold(tx, queue, key, until)
+        resources.hold(tx, queue, key, until)
 
 
 def beat(tx: Tx, worker: WorkerView, keep: Wait) -> Moment:
     seen = msgspec.structs.replace(worker, seen=tx.now)
     tx.run("beat", id=worker.id, view=_pack(seen), seen=tx.now, until=tx.now + keep)
-    tx.run("bury_workers", now=tx.now)
+    tx.run("forget_workers", now=tx.now)
     return tx.now
 
 
@@ -52,7 +52,7 @@ def prune(tx: Tx, limit: int, most: int) -> int:
     tx.run("forget_shared_memos", now=tx.now)
     tx.run("forget_uniques", now=tx.now)
     tx.run("forget_locks", now=tx.now)
-    telling.forget(tx)
+    pubsub.forget(tx)
     return gone
 
 

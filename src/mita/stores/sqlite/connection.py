@@ -9,7 +9,7 @@ from pathlib import Path
 from mita import forks
 from mita.errors import MitaError, Rejected, StoreError, UsageError
 
-from .tx import as_text
+from .context import as_text
 
 OLDEST_SQLITE = (3, 35, 0)
 BUSY_TIMEOUT = 30.0  # seconds; with the fair lock only a stranger's transaction can make us wait

@@ -8,7 +8,7 @@ import msgspec
 
 from mita.model.job import NewJob, Receipt
 
-from .tx import Tx, as_json
+from .context import Tx, as_json
 
 _from_json = msgspec.json.Decoder(list[str]).decode
 

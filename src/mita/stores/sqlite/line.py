@@ -20,10 +20,10 @@ from mita.errors import Rejected, StoreError
 from . import aside, connection
 from .call import Call, answer
 from .clock import FileClock
+from .context import Tx
 from .lock import FairLock
 from .rest import Rest
 from .statements import Statements
-from .tx import Tx
 
 T = TypeVar("T")
 Ring = Callable[[set[str]], None]

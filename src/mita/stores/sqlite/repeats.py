@@ -7,10 +7,10 @@ from mita.model.repeat import DueRepeats, Firing, Repeat, RepeatState
 from mita.model.time import Moment, Wait
 from mita.ports.store import REPEATS
 from mita.rules.readable import is_lost, read_repeat
-from mita.rules.spec import edited
+from mita.rules.schedule.spec import edited
 
+from .context import Tx
 from .enqueue import enqueue
-from .tx import Tx
 
 
 def put(tx: Tx, repeat: Repeat) -> Repeat:

@@ -10,9 +10,9 @@ from mita.model.outcome import Settlement, Verdict
 from mita.model.time import Moment
 from mita.rules.states import TERMINAL
 
-from . import keys
+from . import resources
+from .context import Tx, as_json
 from .timeline import fold, note
-from .tx import Tx, as_json
 
 _from_json = msgspec.json.Decoder(list[int]).decode
 
@@ -185,6 +185,6 @@ def _write(tx: Tx, claim: Claim, verdict: Verdict, state: State, due: _When | No
 
 def _free_key(tx: Tx, queue: str, key: str, verdict: Verdict) -> None:
     if verdict.hold is not None:
-        keys.hold(tx, queue, key, verdict.hold)
+        resources.hold(tx, queue, key, verdict.hold)
     else:
-        keys.wake(tx, queue, key, 1)
+        resources.wake(tx, queue, key, 1)

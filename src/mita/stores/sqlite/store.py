@@ -10,25 +10,25 @@ from msgspec.structs import replace
 
 from mita.errors import StoreError
 from mita.model.job import Claim, Job, NewJob, Receipt
-from mita.model.outcome import Answer, Change, Event, Held, Progress, Settlement, Turn
+from mita.model.outcome import Answer, Change, ClaimResult, Held, Progress, Settlement, TimelineEntry
 from mita.model.repeat import DueRepeats, Firing, Repeat, RepeatState
 from mita.model.time import Moment, Wait, When
 from mita.model.view import Finding, JobFilter, Page, QueueView, ResourceView, WorkerView
 from mita.ports.clock import Clock
-from mita.ports.ear import EVERY, Ear, Told, Trail, follow, stop
 from mita.ports.ids import new_id
-from mita.ports.store import SILENCE, Can, Memo
+from mita.ports.pubsub import EVERY, EventMessage, PolledFeed, Subscription, poll_into, stop
+from mita.ports.store import SILENCE, Can, OnceValue
 from mita.rules.names import check_namespace
 from mita.stores.shared import room as rooms
 from mita.stores.shared.apart import settle_apart, turn_apart
 
-from . import amend, aside, care, claims, connection, enqueue, looking, memos, repeats, settle, telling, timeline
-from .bell import Bell
+from . import amend, aside, care, claim, connection, enqueue, inspect, once, pubsub, repeats, settle, timeline
 from .clock import FileClock
+from .context import Tx, is_text
 from .line import Line
+from .notify import Notifier
 from .peek import peek
 from .statements import Statements
-from .tx import Tx, is_text
 
 
 class SqliteStore:
@@ -42,13 +42,13 @@ class SqliteStore:
         self._path = path.absolute()  # one file, wherever the process goes
         self._namespace = check_namespace(namespace)
         self._clock = clock
-        self._ears: set[Ear] = set()
+        self._ears: set[Subscription] = set()
 
     async def open(self, *, create: bool = True) -> None:
         if not create:
             await asyncio.to_thread(peek, self._path, self._namespace)
         sql = Statements(self._namespace)
-        self._bell = Bell(self._path)
+        self._bell = Notifier(self._path)
         self._write = Line(self._path, sql, FileClock(self._path, sql, self._clock), self._bell.ring, writes=True)
         self._read = Line(self._path, sql, FileClock(self._path, sql, self._clock), self._bell.ring, writes=False)
         try:
@@ -72,8 +72,8 @@ class SqliteStore:
         rooms.check(jobs, self.room)
         return await self._write.do(lambda tx: enqueue.enqueue(tx, jobs)) if jobs else []
 
-    async def claim(self, queues: Sequence[str], limit: int, lease: Wait, worker: str) -> Turn:
-        return await self._write.do(lambda tx: claims.claim(tx, queues, limit, lease, worker), durable=False)
+    async def claim(self, queues: Sequence[str], limit: int, lease: Wait, worker: str) -> ClaimResult:
+        return await self._write.do(lambda tx: claim.claim(tx, queues, limit, lease, worker), durable=False)
 
     async def settle(self, settlements: Sequence[Settlement]) -> list[bool]:
         return await settle_apart(self._settle, settlements) if settlements else []
@@ -81,12 +81,12 @@ class SqliteStore:
     async def _settle(self, settlements: Sequence[Settlement]) -> list[bool]:
         return await self._write.do(lambda tx: settle.settle(tx, settlements))
 
-    async def turn(
+    async def settle_and_claim(
         self, settlements: Sequence[Settlement], queues: Sequence[str], limit: int, lease: Wait, worker: str
-    ) -> Turn:
-        def both(tx: Tx) -> Turn:
+    ) -> ClaimResult:
+        def both(tx: Tx) -> ClaimResult:
             took = settle.settle(tx, settlements)
-            claimed = claims.claim(tx, queues, limit, lease, worker)
+            claimed = claim.claim(tx, queues, limit, lease, worker)
             return replace(claimed, took=took)
 
         return await turn_apart(
@@ -97,22 +97,22 @@ class SqliteStore:
         )
 
     async def extend(self, claimed: Sequence[Claim], lease: Wait) -> list[Held]:
-        return await self._write.do(lambda tx: claims.extend(tx, claimed, lease), durable=False) if claimed else []
+        return await self._write.do(lambda tx: claim.extend(tx, claimed, lease), durable=False) if claimed else []
 
     async def reap(self, limit: int, lease: Wait, worker: str) -> list[Claim]:
-        return await self._write.do(lambda tx: claims.reap(tx, limit, lease, worker), durable=False)
+        return await self._write.do(lambda tx: claim.reap(tx, limit, lease, worker), durable=False)
 
     async def amend(self, ids: Sequence[str], change: Change) -> list[Answer]:
         return await self._write.do(lambda tx: amend.amend(tx, ids, change)) if ids else []
 
     async def progress(self, reports: Sequence[Progress]) -> list[bool]:
-        return await self._write.do(lambda tx: memos.progress(tx, reports)) if reports else []
+        return await self._write.do(lambda tx: once.progress(tx, reports)) if reports else []
 
-    async def recall(self, claim: Claim, name: str, shared: bool) -> bytes | None:
-        return await self._read.do(lambda tx: memos.recall(tx, claim, name, shared))
+    async def load_once(self, claim: Claim, name: str, shared: bool) -> bytes | None:
+        return await self._read.do(lambda tx: once.load_once(tx, claim, name, shared))
 
-    async def remember(self, memo: Memo) -> bytes | None:
-        return await self._write.do(lambda tx: memos.remember(tx, memo))
+    async def store_once(self, memo: OnceValue) -> bytes | None:
+        return await self._write.do(lambda tx: once.store_once(tx, memo))
 
     # ------------------------------------------------------------ repeats
 
@@ -155,28 +155,28 @@ class SqliteStore:
         return await self._read.do(lambda tx: [name for name, _ in tx.rows("queues") if is_text([name])])
 
     async def queues(self) -> list[QueueView]:
-        return await self._read.do(looking.queues)
+        return await self._read.do(inspect.queues)
 
     async def page(self, want: JobFilter, after: str | None, limit: int) -> Page:
-        return await self._read.do(lambda tx: looking.page(tx, want, after, limit))
+        return await self._read.do(lambda tx: inspect.page(tx, want, after, limit))
 
     async def find(self, ids: Sequence[str]) -> list[Job | None]:
-        return await self._read.do(lambda tx: looking.find(tx, ids)) if ids else []
+        return await self._read.do(lambda tx: inspect.find(tx, ids)) if ids else []
 
     async def raw(self, id: str) -> dict[str, bytes] | None:
         return await self._read.do(lambda tx: aside.raw(tx, id))
 
-    async def timeline(self, id: str) -> list[Event]:
+    async def timeline(self, id: str) -> list[TimelineEntry]:
         return await self._read.do(lambda tx: timeline.timeline(tx, id))
 
     async def ahead(self, id: str) -> int | None:
-        return await self._read.do(lambda tx: looking.ahead(tx, id))
+        return await self._read.do(lambda tx: inspect.ahead(tx, id))
 
     async def workers(self) -> list[WorkerView]:
-        return await self._read.do(looking.workers)
+        return await self._read.do(inspect.workers)
 
     async def resources(self, queue: str | None = None, key: str | None = None) -> list[ResourceView]:
-        return await self._read.do(lambda tx: looking.resources(tx, queue, key))
+        return await self._read.do(lambda tx: inspect.resources(tx, queue, key))
 
     # ------------------------------------------------------------ care
 
@@ -211,34 +211,34 @@ class SqliteStore:
 
     # ------------------------------------------------------------ telling
 
-    async def tell(self, told: Sequence[Told]) -> None:
+    async def publish(self, told: Sequence[EventMessage]) -> None:
         if told:
-            await self._write.do(lambda tx: telling.tell(tx, told), durable=False)
+            await self._write.do(lambda tx: pubsub.publish(tx, told), durable=False)
 
-    async def listened(self) -> frozenset[str]:
-        return await self._read.do(telling.listened)
+    async def subscribed_queues(self) -> frozenset[str]:
+        return await self._read.do(pubsub.subscribed_queues)
 
-    async def listen(self, queue: str | None) -> Ear:
+    async def subscribe(self, queue: str | None) -> Subscription:
         id, named = new_id(), EVERY if queue is None else queue
-        follower = telling.Follower(await self._write.do(lambda tx: telling.listen(tx, id, named), durable=False))
-        bell = Bell(self._path)
+        follower = pubsub.Follower(await self._write.do(lambda tx: pubsub.subscribe(tx, id, named), durable=False))
+        bell = Notifier(self._path)
 
         async def renew() -> None:
-            await self._write.do(lambda tx: telling.listen(tx, id, named), durable=False)
+            await self._write.do(lambda tx: pubsub.subscribe(tx, id, named), durable=False)
 
-        async def close(ear: Ear) -> None:
+        async def close(ear: Subscription) -> None:
             self._ears.discard(ear)
             await stop(following)
             bell.close()
             with suppress(StoreError):
-                await self._write.do(lambda tx: telling.deafen(tx, id), durable=False)
+                await self._write.do(lambda tx: pubsub.unsubscribe(tx, id), durable=False)
 
         async def nap(seconds: float) -> bool:
             await bell.wait((), seconds)
             return False
 
-        ear = Ear(queue, close)
-        trail = Trail(renew, lambda: self._read.do(follower.news), nap)
-        following = asyncio.get_running_loop().create_task(follow(ear, trail))
+        ear = Subscription(queue, close)
+        trail = PolledFeed(renew, lambda: self._read.do(follower.news), nap)
+        following = asyncio.get_running_loop().create_task(poll_into(ear, trail))
         self._ears.add(ear)
         return ear

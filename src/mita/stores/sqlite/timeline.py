@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable
 
-from mita.model.outcome import Event
+from mita.model.outcome import TimelineEntry
 from mita.rules.readable import read_event
 from mita.rules.timeline import TIMELINE_LENGTH, told
 
-from .tx import Tx, as_json
+from .context import Tx, as_json
 
 
 def note(tx: Tx, seq: int, kind: str, text: str, worker: str | None = None, error: str = "") -> None:
@@ -21,5 +21,7 @@ def fold(tx: Tx, seqs: Iterable[int]) -> None:
     tx.run("fold_away", seqs=which, keep=TIMELINE_LENGTH)
 
 
-def timeline(tx: Tx, id: str) -> list[Event]:
-    return told([read_event(dict(zip(Event.__struct_fields__, row, strict=True))) for row in tx.rows("timeline", id=id)])
+def timeline(tx: Tx, id: str) -> list[TimelineEntry]:
+    return told(
+        [read_event(dict(zip(TimelineEntry.__struct_fields__, row, strict=True))) for row in tx.rows("timeline", id=id)]
+    )

@@ -1,10 +1,10 @@
 """A job that has ended can be deleted: nothing of it is left. No other job can."""
 
 from mita.model.job import State
-from mita.model.outcome import Answer, Cancel, Delete, Revive
+from mita.model.outcome import Answer, CancelJob, Delete, RetryJob
 from mita.model.time import HOUR, NOW
 from mita.model.view import JobFilter
-from mita.ports.store import Memo, Store
+from mita.ports.store import OnceValue, Store
 
 from .given import (
     LONG,
@@ -30,7 +30,7 @@ KEY = "order:7"
 async def cancelled(store: Store) -> str:
     """A job that was cancelled while it waited; its id."""
     id = await put(store)
-    assert await store.amend([id], Cancel(keep=HOUR)) == [Answer.DONE]
+    assert await store.amend([id], CancelJob(keep=HOUR)) == [Answer.DONE]
     return id
 
 
@@ -43,7 +43,7 @@ async def test_a_job_that_has_ended_is_deleted(store: Store, twin: Store) -> Non
     [view] = await twin.queues()
     assert (view.succeeded, view.failed, view.cancelled) == (1, 0, 0)
     assert await store.amend(ids, Delete()) == [Answer.UNKNOWN] * 3
-    assert await store.amend(ids, Revive(NOW)) == [Answer.UNKNOWN] * 3
+    assert await store.amend(ids, RetryJob(NOW)) == [Answer.UNKNOWN] * 3
 
 
 async def test_a_job_that_waits_or_runs_is_not_deleted(store: Store) -> None:
@@ -68,7 +68,7 @@ async def test_each_id_is_deleted_once(store: Store) -> None:
 
 async def test_timeline_and_memos_go_with_a_deleted_job(store: Store) -> None:
     claim = await running(store)
-    await store.remember(Memo(claim=claim, name="charged", value=b"yes"))
+    await store.store_once(OnceValue(claim=claim, name="charged", value=b"yes"))
     await settled(store, fail(claim))
     assert await store.timeline(claim.id)
     assert await store.amend([claim.id], Delete()) == [Answer.DONE]
@@ -76,7 +76,7 @@ async def test_timeline_and_memos_go_with_a_deleted_job(store: Store) -> None:
     await store.enqueue([job(id=claim.id)])
     again = await claim_one(store)
     assert (again.id, again.attempts) == (claim.id, 0)
-    assert await store.recall(again, "charged", shared=False) is None
+    assert await store.load_once(again, "charged", shared=False) is None
 
 
 async def test_a_deleted_job_frees_the_unique_key_that_it_would_have_kept(store: Store, twin: Store) -> None:

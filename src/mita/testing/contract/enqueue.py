@@ -3,7 +3,7 @@
 from msgspec.structs import asdict
 
 from mita.model.job import Job, NewJob, Receipt, State, WhenBusy
-from mita.model.outcome import Move
+from mita.model.outcome import RescheduleJob
 from mita.model.time import NOW, When
 from mita.ports.ids import new_id
 from mita.ports.store import Store
@@ -119,8 +119,8 @@ async def test_nothing_to_do_is_done(store: Store) -> None:
     assert await store.settle([]) == []
     assert await store.extend([], LONG) == []
     assert await store.progress([]) == []
-    assert await store.amend([], Move(NOW)) == []
+    assert await store.amend([], RescheduleJob(NOW)) == []
     assert await store.find([]) == []
     assert await store.fire([]) == []
-    turn = await store.turn([], [], 10, SHORT, "w1")
+    turn = await store.settle_and_claim([], [], 10, SHORT, "w1")
     assert (turn.took, turn.claims, turn.again) == ([], [], None)

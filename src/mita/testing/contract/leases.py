@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 
 from mita.model.job import State
-from mita.model.outcome import Cancel, Held, Move
+from mita.model.outcome import CancelJob, Held, RescheduleJob
 from mita.model.time import HOUR, NOW
 from mita.ports.store import Store
 
@@ -50,7 +50,7 @@ async def test_a_claim_that_was_put_down_cannot_be_extended(store: Store) -> Non
 
 async def test_a_heartbeat_hears_that_the_job_should_stop(store: Store, twin: Store) -> None:
     claim = await running(store)
-    await twin.amend([claim.id], Cancel(keep=HOUR))
+    await twin.amend([claim.id], CancelJob(keep=HOUR))
     assert await store.extend([claim], LONG) == [Held.CANCEL]
     assert await store.extend([claim], LONG) == [Held.CANCEL], "until the run has obeyed"
     assert (await look(store, claim.id)).state is State.RUNNING
@@ -58,14 +58,14 @@ async def test_a_heartbeat_hears_that_the_job_should_stop(store: Store, twin: St
 
 async def test_a_job_that_was_asked_to_move_runs_on(store: Store) -> None:
     claim = await running(store)
-    await store.amend([claim.id], Move(NOW))
+    await store.amend([claim.id], RescheduleJob(NOW))
     assert await store.extend([claim], LONG) == [Held.HELD]
 
 
 async def test_each_claim_gets_its_own_answer(store: Store, clock: Ticker) -> None:
     stale, heir = await lost(store, clock)
     stopping = await running(store)
-    await store.amend([stopping.id], Cancel(keep=HOUR))
+    await store.amend([stopping.id], CancelJob(keep=HOUR))
     nobody = replace(heir, id="f" * 32, ref=None)
     answers = await store.extend([stale, stopping, heir, nobody], LONG)
     assert answers == [Held.LOST, Held.CANCEL, Held.HELD, Held.LOST]

@@ -6,7 +6,7 @@ from mita.errors import Rejected, UsageError
 from mita.model.job import State
 from mita.model.outcome import Counter, Progress, Settlement, Verdict
 from mita.model.time import NOW
-from mita.ports.store import Memo, Store
+from mita.ports.store import OnceValue, Store
 
 from .given import (
     LONG,
@@ -75,14 +75,14 @@ async def test_a_turn_with_a_rejected_settlement_claims_nothing(tight: Store) ->
     one, two = await running(tight), await running(tight)
     id = await put(tight)
     with pytest.raises(Rejected) as caught:
-        await tight.turn([succeed(one, too_large(tight)), succeed(two)], [QUEUE], 10, LONG, "w1")
+        await tight.settle_and_claim([succeed(one, too_large(tight)), succeed(two)], [QUEUE], 10, LONG, "w1")
     assert (caught.value.took, list(caught.value.rejected)) == ([False, True], [0])
     assert [await state_of(tight, each) for each in (one.id, two.id, id)] == [
         State.RUNNING,
         State.SUCCEEDED,
         State.QUEUED,
     ]
-    turn = await tight.turn([fail(one)], [QUEUE], 10, LONG, "w1")
+    turn = await tight.settle_and_claim([fail(one)], [QUEUE], 10, LONG, "w1")
     assert (turn.took, [claim.id for claim in turn.claims]) == ([True], [id])
 
 
@@ -97,7 +97,7 @@ async def test_a_turn_with_results_that_are_too_much_together_claims_as_well(tig
     given = [await running(tight) for _ in range(5)]
     id = await put(tight)
     part = b"x" * (room_of(tight) // 2)
-    turn = await tight.turn([succeed(claim, part) for claim in given], [QUEUE], 10, LONG, "w1")
+    turn = await tight.settle_and_claim([succeed(claim, part) for claim in given], [QUEUE], 10, LONG, "w1")
     assert (turn.took, [claim.id for claim in turn.claims]) == ([True] * 5, [id])
 
 
@@ -132,9 +132,9 @@ async def test_a_value_that_is_too_large_to_be_remembered_is_rejected(tight: Sto
     """I15: and nothing else of its job is touched."""
     claim = await running(tight)
     with pytest.raises(Rejected):
-        await tight.remember(Memo(claim=claim, name="large", value=too_large(tight)))
-    assert await tight.recall(claim, "large", shared=False) is None
-    assert await tight.remember(Memo(claim=claim, name="small", value=b"1")) == b"1"
+        await tight.store_once(OnceValue(claim=claim, name="large", value=too_large(tight)))
+    assert await tight.load_once(claim, "large", shared=False) is None
+    assert await tight.store_once(OnceValue(claim=claim, name="small", value=b"1")) == b"1"
     await settled(tight, succeed(claim))
 
 
@@ -144,12 +144,12 @@ async def test_however_much_happens_to_a_job_it_can_be_put_down(tight: Store) ->
     id = await put(tight, payload=payload, resource="r")
     for n in range(12):
         claim = await claim_one(tight)
-        await tight.remember(Memo(claim=claim, name="made", value=memo))
+        await tight.store_once(OnceValue(claim=claim, name="made", value=memo))
         assert await tight.progress([Progress(claim, b"z" * 1000)]) == [True]
         await settled(tight, Settlement(claim, _long(n)))
     claim = await claim_one(tight)
     assert (claim.payload, claim.attempts) == (payload, 12)
-    assert await tight.recall(claim, "made", shared=False) == memo
+    assert await tight.load_once(claim, "made", shared=False) == memo
     assert (await tight.timeline(id))[-1].kind == "retried"
     assert (await tight.extend([claim], LONG))[0] == "held"
     await settled(tight, fail(claim, "Boom: the end"))

@@ -7,8 +7,8 @@ from mita.ports.store import REPEATS, Store
 
 from .clocks import Ticker
 from .given import LONG, PAST, QUEUE, SHORT
+from .notify import A_MOMENT, ENOUGH, awake
 from .repeats import given, stored
-from .waking import A_MOMENT, ENOUGH, awake
 
 
 async def test_a_lock_has_one_holder(store: Store, twin: Store) -> None:

@@ -3,7 +3,7 @@
 import asyncio
 
 from mita.model.job import State
-from mita.model.outcome import Answer, Cancel, Delete, Move, Revive
+from mita.model.outcome import Answer, CancelJob, Delete, RescheduleJob, RetryJob
 from mita.model.time import HOUR, NOW, When
 from mita.ports.store import Store
 
@@ -25,27 +25,27 @@ async def test_many_jobs_that_wait_for_one_key_are_amended_in_one_call(store: St
     [claim] = await claims(store, 10)
     rest = [id for id in ids if id != claim.id]
     assert await states(store, rest) == {State.BLOCKED}
-    assert await store.amend(rest, Cancel(keep=HOUR)) == [Answer.DONE] * MANY
+    assert await store.amend(rest, CancelJob(keep=HOUR)) == [Answer.DONE] * MANY
     assert await states(store, rest) == {State.CANCELLED}
     [view] = await store.resources(QUEUE, "r")
     assert ([holder.id for holder in view.holders], view.waiting) == ([claim.id], 0)
-    assert await store.amend(rest, Revive(NOW)) == [Answer.DONE] * MANY
-    assert await store.amend(rest, Move(When(LONG))) == [Answer.DONE] * MANY
+    assert await store.amend(rest, RetryJob(NOW)) == [Answer.DONE] * MANY
+    assert await store.amend(rest, RescheduleJob(When(LONG))) == [Answer.DONE] * MANY
     assert await states(store, rest) == {State.QUEUED}
 
 
 async def test_many_jobs_with_keys_of_their_own_are_amended_in_one_call(store: Store) -> None:
     new = [job for n in range(MANY // 4) for job in jobs(1, resource=f"r{n}", unique=f"u{n}")]
     ids = [receipt.id for receipt in await store.enqueue(new)]
-    assert await store.amend(ids, Cancel(keep=HOUR)) == [Answer.DONE] * len(ids)
-    assert await store.amend(ids, Revive(NOW)) == [Answer.DONE] * len(ids)
-    assert await store.amend(ids, Cancel(keep=HOUR)) == [Answer.DONE] * len(ids)
+    assert await store.amend(ids, CancelJob(keep=HOUR)) == [Answer.DONE] * len(ids)
+    assert await store.amend(ids, RetryJob(NOW)) == [Answer.DONE] * len(ids)
+    assert await store.amend(ids, CancelJob(keep=HOUR)) == [Answer.DONE] * len(ids)
     assert await store.amend(ids, Delete()) == [Answer.DONE] * len(ids)
     assert all(receipt.created for receipt in await store.enqueue(new)), "ids and keys are free"
 
 
 async def test_of_two_who_cancel_the_same_jobs_each_job_obeys_one(store: Store, twin: Store) -> None:
     ids = await put_waiting(store, MANY // 2)
-    ours, theirs = await asyncio.gather(store.amend(ids, Cancel(keep=HOUR)), twin.amend(ids[::-1], Cancel(keep=HOUR)))
+    ours, theirs = await asyncio.gather(store.amend(ids, CancelJob(keep=HOUR)), twin.amend(ids[::-1], CancelJob(keep=HOUR)))
     for pair in zip(ours, theirs[::-1], strict=True):
         assert sorted(pair) == [Answer.DONE, Answer.TOO_LATE]

@@ -1,6 +1,6 @@
 """Who goes first: queue after queue as asked, in each by priority, due time, age."""
 
-from mita.model.outcome import Answer, Move, Rank
+from mita.model.outcome import Answer, PrioritiseJob, RescheduleJob
 from mita.model.time import NOW, When
 from mita.ports.store import Can, Store
 
@@ -71,14 +71,14 @@ async def test_a_postponed_job_keeps_its_priority(store: Store, clock: Ticker) -
     low = await put(store, priority=4)
     await settled(store, move(await claim_one(store), When(SHORT)))
     await clock.tick(PAST)
-    await store.amend([low], Move(NOW))
+    await store.amend([low], RescheduleJob(NOW))
     assert await claimed_ids(store) == [high, low]
 
 
 async def test_another_priority_counts_at_once(store: Store) -> None:
     needs(store, Can.KEEP_EXACT_ORDER)
     one, two = await put_many(store, 2)
-    assert await store.amend([two], Rank(6)) == [Answer.DONE]
+    assert await store.amend([two], PrioritiseJob(6)) == [Answer.DONE]
     assert await claimed_ids(store) == [two, one]
 
 

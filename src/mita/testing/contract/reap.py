@@ -3,9 +3,9 @@
 import asyncio
 
 from mita.model.job import State
-from mita.model.outcome import Cancel, Held, Progress
+from mita.model.outcome import CancelJob, Held, Progress
 from mita.model.time import HOUR
-from mita.ports.store import Can, Memo, Store
+from mita.ports.store import Can, OnceValue, Store
 
 from .clocks import Ticker
 from .given import (
@@ -67,10 +67,10 @@ async def test_a_late_worker_can_write_nothing_at_all(store: Store, clock: Ticke
     before = await look(store, heir.id)
     assert await store.progress([Progress(stale, b"half")]) == [False]
     assert await store.extend([stale], HOUR) == [Held.LOST]
-    assert await store.remember(Memo(claim=stale, name="charged", value=b"yes")) is None
-    assert await store.remember(Memo(claim=stale, name="charged", value=b"yes", keep=LONG)) is None
-    assert await store.recall(heir, "charged", shared=False) is None
-    assert await store.recall(heir, "charged", shared=True) is None
+    assert await store.store_once(OnceValue(claim=stale, name="charged", value=b"yes")) is None
+    assert await store.store_once(OnceValue(claim=stale, name="charged", value=b"yes", keep=LONG)) is None
+    assert await store.load_once(heir, "charged", shared=False) is None
+    assert await store.load_once(heir, "charged", shared=True) is None
     assert await look(store, heir.id) == before
 
 
@@ -135,7 +135,7 @@ async def test_a_lost_job_keeps_its_key_until_it_is_put_down(store: Store, clock
 
 async def test_what_was_asked_of_a_lost_job_still_counts(store: Store, clock: Ticker) -> None:
     claim = await running(store, lease=SHORT)
-    await store.amend([claim.id], Cancel(keep=HOUR))
+    await store.amend([claim.id], CancelJob(keep=HOUR))
     await clock.tick(PAST)
     [heir] = await store.reap(10, LONG, "w2")
     assert await store.extend([heir], LONG) == [Held.CANCEL]
@@ -150,6 +150,6 @@ async def test_a_sweep_finds_those_who_wait_for_a_key_that_is_free(store: Store)
     first, second = await put_many(store, 2, resource="r")
     assert await claimed_ids(store) == []
     await settled(store, stop(holder))
-    await store.amend([first], Cancel(keep=HOUR))
+    await store.amend([first], CancelJob(keep=HOUR))
     assert await store.reap(10, LONG, "w2") == []
     assert (await claim_one(store, queue=QUEUE)).id == second

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 
 from mita.model.job import Claim, State, WhenBusy
-from mita.model.outcome import Cancel, Event, Rank, Settlement
+from mita.model.outcome import CancelJob, PrioritiseJob, Settlement, TimelineEntry
 from mita.model.time import HOUR
 from mita.model.view import Holder, ResourceView
 from mita.ports.store import Can, Store
@@ -66,7 +66,7 @@ async def test_a_job_whose_key_is_taken_waits_and_counts_no_attempt(store: Store
     assert (after.state, after.busy, after.attempts) == (State.BLOCKED, 1, 0)
     assert (after.due, after.token, after.worker) == (before.due, before.token, None)
     [line] = await store.timeline(id)
-    assert line == Event(line.at, "blocked", line.note)
+    assert line == TimelineEntry(line.at, "blocked", line.note)
     assert KEY in line.note
 
 
@@ -116,7 +116,7 @@ async def test_whatever_ends_the_run_frees_the_key(store: Store) -> None:
         [next_claim] = await claims(store, 1)
         assert next_claim.id == waiting
         await settled(store, succeed(next_claim))
-        await store.amend([claim.id], Cancel(keep=HOUR))
+        await store.amend([claim.id], CancelJob(keep=HOUR))
 
 
 async def test_the_key_goes_to_the_first_in_line(store: Store) -> None:
@@ -138,7 +138,7 @@ async def test_priority_decides_among_those_who_wait(store: Store) -> None:
     holder = await running(store, resource=KEY)
     await blocked(store)
     second = await blocked(store)
-    await store.amend([second], Rank(9))
+    await store.amend([second], PrioritiseJob(9))
     await settled(store, succeed(holder))
     assert (await claim_one(store)).id == second
 
@@ -270,5 +270,5 @@ async def test_a_key_that_is_only_waited_for_is_shown(store: Store) -> None:
     id = await blocked(store)
     [view] = await store.resources(key=KEY)
     assert view == ResourceView(queue=QUEUE, key=KEY, holders=view.holders, waiting=1)
-    await store.amend([id], Cancel(keep=0))
+    await store.amend([id], CancelJob(keep=0))
     assert [view.waiting for view in await store.resources(key=KEY)] == [0]

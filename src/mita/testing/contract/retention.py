@@ -1,9 +1,9 @@
 """Forgetting ended jobs, and only those."""
 
 from mita.model.job import State
-from mita.model.outcome import Cancel
+from mita.model.outcome import CancelJob
 from mita.model.time import HOUR
-from mita.ports.store import Can, Memo, Store
+from mita.ports.store import Can, OnceValue, Store
 
 from .clocks import Ticker
 from .given import (
@@ -37,7 +37,7 @@ async def test_a_job_is_forgotten_when_its_time_is_over(store: Store, clock: Tic
     good, bad, stopped = await claims(store)
     await settled(store, succeed(good, keep=SHORT), fail(bad, keep=SHORT), stop(stopped, keep=SHORT))
     cancelled = await put(store)
-    await store.amend([cancelled], Cancel(keep=SHORT))
+    await store.amend([cancelled], CancelJob(keep=SHORT))
     kept = await dead(store)
     assert await store.prune(100, MANY) == 0, "not before"
     await clock.tick(PAST)
@@ -119,12 +119,12 @@ async def test_dead_letters_do_not_give_way_to_the_many(store: Store) -> None:
 
 async def test_shared_memos_are_forgotten_when_their_time_is_over(store: Store, clock: Ticker) -> None:
     claim = await running(store)
-    await store.remember(Memo(claim=claim, name="short", value=b"1", keep=SHORT))
-    await store.remember(Memo(claim=claim, name="long", value=b"2", keep=HOUR))
+    await store.store_once(OnceValue(claim=claim, name="short", value=b"1", keep=SHORT))
+    await store.store_once(OnceValue(claim=claim, name="long", value=b"2", keep=HOUR))
     await clock.tick(PAST)
     assert await store.prune(100, MANY) == 0, "memos are no jobs"
-    assert await store.recall(claim, "short", shared=True) is None
-    assert await store.recall(claim, "long", shared=True) == b"2"
+    assert await store.load_once(claim, "short", shared=True) is None
+    assert await store.load_once(claim, "long", shared=True) == b"2"
 
 
 async def test_a_job_and_its_key_outlive_the_pruning_of_others(store: Store, clock: Ticker) -> None:

@@ -5,7 +5,17 @@ import asyncio
 from msgspec.structs import asdict, replace
 
 from mita.model.job import State
-from mita.model.outcome import Answer, Cancel, Counter, Event, Move, Rank, Revive, Settlement, Verdict
+from mita.model.outcome import (
+    Answer,
+    CancelJob,
+    Counter,
+    PrioritiseJob,
+    RescheduleJob,
+    RetryJob,
+    Settlement,
+    TimelineEntry,
+    Verdict,
+)
 from mita.model.time import HOUR, NOW, When
 from mita.ports.store import Store
 
@@ -232,7 +242,7 @@ async def test_an_ended_job_stays_as_it_ended(store: Store) -> None:
     claim = await running(store)
     await settled(store, succeed(claim))
     before = await look(store, claim.id)
-    for change in (Move(NOW), Cancel(keep=0), Rank(9), Revive(NOW)):
+    for change in (RescheduleJob(NOW), CancelJob(keep=0), PrioritiseJob(9), RetryJob(NOW)):
         assert await store.amend([claim.id], change) == [Answer.TOO_LATE]
     assert await store.enqueue([job(id=claim.id)])
     assert await claimed_ids(store) == []
@@ -244,7 +254,7 @@ async def test_a_turn_settles_before_it_claims(store: Store) -> None:
     claim = await running(store, resource="r")
     waiting = await put(store, resource="r")
     assert await claimed_ids(store) == []
-    turn = await store.turn([succeed(claim), succeed(claim)], [QUEUE], 10, LONG, "w1")
+    turn = await store.settle_and_claim([succeed(claim), succeed(claim)], [QUEUE], 10, LONG, "w1")
     assert turn.took == [True, False]
     assert [held.id for held in turn.claims] == [waiting]
 
@@ -253,7 +263,7 @@ async def test_many_jobs_are_put_down_in_one_turn(store: Store) -> None:
     """I1"""
     await store.enqueue([job() for _ in range(1200)])
     first = await store.claim([QUEUE], 700, LONG, "w1")
-    turn = await store.turn([succeed(claim) for claim in first.claims], [QUEUE], 700, LONG, "w1")
+    turn = await store.settle_and_claim([succeed(claim) for claim in first.claims], [QUEUE], 700, LONG, "w1")
     assert turn.took == [True] * 700
     assert await store.settle([succeed(claim) for claim in turn.claims]) == [True] * 500
     assert (await store.queues())[0].succeeded == 1200
@@ -264,5 +274,5 @@ async def test_a_verdict_writes_its_line_with_the_workers_name(store: Store) -> 
     claim = await running(store, worker="w9")
     await settled(store, retry(claim, error="Boom"))
     [line] = await store.timeline(claim.id)
-    assert line == Event(line.at, "retried", "Boom", "w9")
+    assert line == TimelineEntry(line.at, "retried", "Boom", "w9")
     assert line.at >= claim.at

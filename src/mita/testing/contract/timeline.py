@@ -5,7 +5,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from mita.model.job import Claim, State
-from mita.model.outcome import Cancel, Counter, Move, Revive, Settlement, Verdict
+from mita.model.outcome import CancelJob, Counter, RescheduleJob, RetryJob, Settlement, Verdict
 from mita.model.time import HOUR, NOW, When
 from mita.ports.store import Store
 from mita.rules.timeline import TIMELINE_LENGTH
@@ -46,10 +46,10 @@ async def test_events_come_in_their_order_with_their_moments(store: Store, clock
     await clock.tick(SHORT)
     await settled(store, move(await claim_one(store)))
     await clock.tick(SHORT)
-    await store.amend([id], Move(NOW))
+    await store.amend([id], RescheduleJob(NOW))
     await settled(store, fail(await claim_one(store), "Bang"))
-    await store.amend([id], Revive(NOW))
-    await store.amend([id], Cancel(keep=HOUR, reason="enough"))
+    await store.amend([id], RetryJob(NOW))
+    await store.amend([id], CancelJob(keep=HOUR, reason="enough"))
     events = await store.timeline(id)
     assert [event.kind for event in events] == ["retried", "rescheduled", "rescheduled", "failed", "revived", "cancelled"]
     assert [event.note for event in events][:4] == ["Boom", "by its handler", "from outside", "Bang"]
@@ -61,17 +61,17 @@ async def test_events_come_in_their_order_with_their_moments(store: Store, clock
 
 async def test_a_line_says_which_worker_wrote_it_or_that_none_did(store: Store, clock: Ticker) -> None:
     _, heir = await lost(store, clock, worker="w1", resource="r")
-    await store.amend([heir.id], Move(When(LONG)))
+    await store.amend([heir.id], RescheduleJob(When(LONG)))
     await settled(store, crash(heir))
-    await store.amend([heir.id], Move(NOW))
+    await store.amend([heir.id], RescheduleJob(NOW))
     lines = [(event.kind, event.worker) for event in await store.timeline(heir.id)]
     assert lines == [("rescheduled", None), ("crashed", "heir"), ("rescheduled", None)]
 
 
 async def test_who_moved_a_job_is_told_whether_it_waited_or_ran(store: Store) -> None:
     waits, runs = await put(store, when=When(LONG)), await running(store)
-    await store.amend([waits], Move(When(LONG), "by Ada: not yet"))
-    await store.amend([runs.id], Move(When(LONG), "by Bo"))
+    await store.amend([waits], RescheduleJob(When(LONG), "by Ada: not yet"))
+    await store.amend([runs.id], RescheduleJob(When(LONG), "by Bo"))
     for id, note in ((waits, "by Ada: not yet"), (runs.id, "by Bo")):
         [event] = await store.timeline(id)
         assert (event.kind, event.note, event.worker) == ("rescheduled", note, None)
@@ -88,8 +88,8 @@ async def test_waiting_for_a_key_is_told(store: Store) -> None:
 
 async def test_when_something_was_asked_the_ending_is_told_even_if_it_was_a_happy_one(store: Store) -> None:
     moved, stopped = await running(store), await running(store)
-    await store.amend([moved.id], Move(NOW))
-    await store.amend([stopped.id], Cancel(keep=HOUR, reason="not wanted"))
+    await store.amend([moved.id], RescheduleJob(NOW))
+    await store.amend([stopped.id], CancelJob(keep=HOUR, reason="not wanted"))
     await settled(store, succeed(moved), succeed(stopped))
     assert await kinds(store, moved.id) == ["rescheduled", "succeeded"]
     assert await kinds(store, stopped.id) == ["cancelled", "succeeded"]
@@ -98,17 +98,17 @@ async def test_when_something_was_asked_the_ending_is_told_even_if_it_was_a_happ
 async def test_a_long_story_is_folded_into_counts(store: Store) -> None:
     """I14. What came before is counted by kind, most often first."""
     claim = await running(store)
-    await store.amend([claim.id], Cancel(keep=HOUR, reason="at first"))
+    await store.amend([claim.id], CancelJob(keep=HOUR, reason="at first"))
     await settled(store, retry(claim, 0))
-    await store.amend([claim.id], Revive(When(LONG)))
+    await store.amend([claim.id], RetryJob(When(LONG)))
     id = claim.id
     for _ in range(TIMELINE_LENGTH - 3):
-        await store.amend([id], Move(When(LONG)))
+        await store.amend([id], RescheduleJob(When(LONG)))
     whole = ["cancelled", "retried", "revived", *["rescheduled"] * (TIMELINE_LENGTH - 3)]
     assert await kinds(store, id) == whole, "so much is told in full"
     for _ in range(3):
-        await store.amend([id], Move(When(LONG)))
-    await store.amend([id], Cancel(keep=HOUR, reason="the newest"))
+        await store.amend([id], RescheduleJob(When(LONG)))
+    await store.amend([id], CancelJob(keep=HOUR, reason="the newest"))
     events = await store.timeline(id)
     assert len(events) == TIMELINE_LENGTH
     told = "5 earlier: 2 rescheduled, 1 cancelled, 1 retried, 1 revived"

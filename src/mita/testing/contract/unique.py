@@ -3,7 +3,7 @@
 import asyncio
 
 from mita.model.job import Receipt, State, WhenBusy
-from mita.model.outcome import Answer, Cancel, Move, Revive
+from mita.model.outcome import Answer, CancelJob, RescheduleJob, RetryJob
 from mita.model.time import HOUR, NOW, When
 from mita.ports.store import Store
 
@@ -38,7 +38,7 @@ async def is_free(store: Store, queue: str = QUEUE) -> bool:
     probe = job(unique=KEY, queue=queue, when=When(HOUR))
     [receipt] = await store.enqueue([probe])
     if receipt.created:
-        await store.amend([probe.id], Cancel(keep=0))
+        await store.amend([probe.id], CancelJob(keep=0))
     return receipt.created
 
 
@@ -81,7 +81,7 @@ async def test_the_key_is_held_in_every_state_but_the_last(store: Store) -> None
     assert not await is_free(store), "while it waits for its retry"
     await settled(store, move(await claim_one(store)))
     assert not await is_free(store), "after it moved itself"
-    await store.amend([id], Move(NOW))
+    await store.amend([id], RescheduleJob(NOW))
     assert not await is_free(store), "after it was moved"
 
 
@@ -94,7 +94,7 @@ async def test_the_key_is_free_when_the_job_has_ended(store: Store) -> None:
     assert await is_free(store), "after a stop"
     await settled(store, succeed(await running(store, unique=KEY), keep=0))
     assert await is_free(store), "after it was forgotten"
-    await store.amend([await put(store, unique=KEY)], Cancel(keep=HOUR))
+    await store.amend([await put(store, unique=KEY)], CancelJob(keep=HOUR))
     assert await is_free(store), "after it was cancelled"
 
 
@@ -140,12 +140,12 @@ async def test_a_job_whose_key_went_to_another_cannot_be_revived(store: Store) -
     old = await dead(store, unique=KEY)
     await put(store, unique=KEY, when=When(HOUR))
     before = await look(store, old)
-    assert await store.amend([old], Revive(NOW)) == [Answer.TAKEN]
+    assert await store.amend([old], RetryJob(NOW)) == [Answer.TAKEN]
     assert await look(store, old) == before
 
 
 async def test_a_revived_job_has_its_key_again(store: Store) -> None:
     free, kept = await dead(store, unique=KEY), await dead(store, unique="kept", unique_for=LONG)
-    assert await store.amend([free, kept], Revive(NOW)) == [Answer.DONE, Answer.DONE]
+    assert await store.amend([free, kept], RetryJob(NOW)) == [Answer.DONE, Answer.DONE]
     assert await store.enqueue([job(unique=KEY)]) == [Receipt(free, created=False)]
     assert await store.enqueue([job(unique="kept")]) == [Receipt(kept, created=False)]

@@ -1,0 +1,136 @@
+"""Where a command sits: the app of the place it was pointed to, the store behind it, its clock."""
+
+import argparse
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import datetime
+
+from mita import Mita
+from mita.errors import StoreMissing, UsageError
+from mita.model.record import JobRecord
+from mita.model.view import JobFilter
+from mita.ports.store import Store
+from mita.rules.explain.reasons.evidence import APP
+from mita.rules.explain.reasons.words import as_datetime
+from mita.settings import StoreURL
+
+from . import ids
+from .exits import NotFound
+from .loading import load
+from .screen import Report, Screen
+
+CHOOSE = (
+    "choose the store with --app MODULE:APP ($MITA_APP) or --url ($MITA_URL), and its --namespace, or make this one with "
+    "`mita migrate`"
+)
+_CANDIDATES = 5  # jobs that are named when an id fits several
+
+
+class Desk:
+    """What a command is given."""
+
+    def __init__(self, app: Mita, options: argparse.Namespace, screen: Screen, stack: AsyncExitStack) -> None:
+        self.app, self.options, self.screen = app, options, screen
+        self._stack = stack
+        self._store: Store | None = None
+
+    async def store(self) -> Store:
+        """For what the app itself does not offer."""
+        if self._store is None:
+            self._store = await self.app.open_store()
+            self._stack.push_async_callback(self._store.close)
+        return self._store
+
+    async def now(self) -> datetime:
+        """The store's clock, which decides."""
+        return as_datetime(await (await self.store()).now())
+
+    async def id_of(self, given: str) -> str:
+        """The whole id; a beginning that fits one job only will do."""
+        start = given.lower().replace("-", "")
+        if not ids.is_beginning(start):
+            raise UsageError(f"{given!r} is not a job id: ids are {ids.LENGTH} hexadecimal digits, or the first of them")
+        if len(start) == ids.LENGTH:
+            known = await self.app.get(start) is not None
+            return start if known else self._unknown(given)
+        page = await self.app.jobs(after=ids.behind(start), limit=_CANDIDATES + 1)
+        found = [job for job in page.jobs if job.id.startswith(start)]
+        if len(found) > 1:
+            raise UsageError(_which(given, found))
+        return found[0].id if found else self._unknown(given)
+
+    def command(self, name: str, *words: str) -> tuple[str, ...]:
+        """The words of another command of `mita` that looks where this one does."""
+        options = self.options
+        app = [] if options.app is None or name == "worker" else ["--app", options.app]
+        url = [] if options.url is None else ["--url", options.url]
+        namespace = [] if options.namespace is None else ["--namespace", options.namespace]
+        return name, *(options.app or word if word == APP else word for word in words), *app, *url, *namespace
+
+    async def short_ids(self, wanted: Collection[str], look_at: int) -> dict[str, str]:
+        """As many digits of each id as `id_of` needs, for people. `look_at`: how many jobs to ask the store for. An id which
+        is not among them is whole, and so is every id that a program may read."""
+        if not wanted or not self.screen.terminal:
+            return {id: id for id in wanted}
+        page = await (await self.store()).page(JobFilter(), ids.behind(max(wanted)[: ids.TIME]), look_at)
+        return ids.shortened(wanted, [job.id for job in page.jobs], whole=page.after is None)
+
+    @staticmethod
+    def _unknown(given: str) -> str:
+        raise NotFound(
+            f"no job {given} is in the store: it never was, or it ended and was forgotten; `mita jobs` lists those there are"
+        )
+
+
+def _which(given: str, found: Sequence[JobRecord]) -> str:
+    """Newest first, with as many digits as tell them apart. The last of many is not shown: its neighbour is not known."""
+    many = len(found) > _CANDIDATES
+    short = ids.shortened([job.id for job in found], [job.id for job in found], whole=not many)
+    shown = [f"{short[job.id]} ({job.task}, {job.state.value})" for job in found[:_CANDIDATES]]
+    return f"more than one job id begins with {given}: {', '.join(shown)}{' and others' if many else ''}; give more digits"
+
+
+def at_desk(
+    command: Callable[[Desk], Awaitable[Report]], *, makes: bool = False
+) -> Callable[[argparse.Namespace, Screen], int]:
+    """A command that works on an opened app. `makes`: it may be the first to use a new store."""
+
+    def run(options: argparse.Namespace, screen: Screen) -> int:
+        return screen.show(asyncio.run(sit(command, options, screen, makes)))
+
+    return run
+
+
+async def sit(
+    command: Callable[[Desk], Awaitable[Report]], options: argparse.Namespace, screen: Screen, makes: bool = False
+) -> Report:
+    async with AsyncExitStack() as stack:
+        app = await stack.enter_async_context(placed(options, options.app, create=makes))
+        try:
+            return await command(Desk(app, options, screen, stack))
+        except StoreMissing as error:
+            raise StoreMissing(f"{error}: {CHOOSE}") from error
+
+
+@asynccontextmanager
+async def placed(options: argparse.Namespace, target: str | None, *, create: bool = True) -> AsyncIterator[Mita]:
+    """The app of `module:app`, or one without tasks, on the store that `--url` and `--namespace` name. `create=False`: it is
+    there already, or it is an error."""
+    app = Mita(options.url, namespace=options.namespace) if target is None else load(target)
+    async with AsyncExitStack() as stack:
+        elsewhere = target is not None and (options.url is not None or options.namespace is not None)
+        if elsewhere or not create:
+            url = options.url or app.url.text
+            namespace = options.namespace if elsewhere else app.url.namespace
+            await stack.enter_async_context(app.using(url, namespace=namespace, create=create))
+        stack.push_async_callback(app.close)
+        yield app
+
+
+def shown(url: StoreURL) -> str:
+    """The place, without anything secret."""
+    if url.scheme == "sqlite":
+        return f"sqlite file {url.path.absolute()}"
+    rest = url.text.split("://", 1)[1].split("?", 1)[0]
+    return f"{url.scheme}://{rest.rsplit('@', 1)[-1]}"

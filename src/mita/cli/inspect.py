@@ -1,0 +1,207 @@
+"""Looking at jobs: `jobs`, `show`, `why`."""
+
+from datetime import datetime
+from typing import Any
+
+from msgspec.structs import replace
+
+from mita.client.filters import FILTERS
+from mita.model.record import WITHHELD, DisplayState, JobRecord
+from mita.printable import shell_command
+from mita.rules.explain.reasons.evidence import Reason
+from mita.rules.failures import failure
+
+from . import raw
+from .argtypes import count
+from .context import Desk, at_desk
+from .exits import NotFound
+from .format import clock, first_line, length, progress, relative, when
+from .parser import Commands, Parser
+from .screen import Report, listed, plain
+from .table import Column, Table
+
+_NEIGHBOURS = 200  # jobs to look at for the shortest ids of a choice among them
+COUNTERS = ("attempts", "reschedules", "busy", "interruptions", "crashes")
+
+
+def add(commands: Commands) -> None:
+    jobs = commands.add("jobs", at_desk(show_jobs), "list jobs, newest first")
+    filters(jobs, states=[state.value for state in DisplayState])
+    jobs.add_argument("--limit", type=count, default=20, help="jobs on one page (20; at most 1000)")
+    jobs.add_argument("--after", metavar="CURSOR", help="go on behind this id, which the page before ended with")
+    show = commands.add("show", at_desk(show_job), "show all that is known of one job")
+    show.add_argument("id", metavar="ID", help="a job id, or its first digits")
+    show.add_argument("--args", action="store_true", help="show its arguments too, which may be secret")
+    show.add_argument(
+        "--raw", metavar="FILE", help="write its record as it is stored to a new file, also one that cannot be read"
+    )
+    why = commands.add("why", at_desk(explain), "say why a job is not running, and what to do about it")
+    why.add_argument("id", metavar="ID", help="a job id, or its first digits")
+
+
+def filters(parser: Parser, *, states: list[str]) -> None:
+    group = parser.add_argument_group("which jobs")
+    group.add_argument("--queue")
+    group.add_argument("--task")
+    group.add_argument("--state", choices=states)
+    group.add_argument("--resource", metavar="KEY")
+    group.add_argument("--unique", metavar="KEY")
+    group.add_argument("--repeat", metavar="KEY", help="made by this repeat")
+    group.add_argument("--error", metavar="TEXT", help="whose error has this in its type or message")
+
+
+# ---------------------------------------------------------------- jobs
+
+
+async def show_jobs(desk: Desk) -> Report:
+    options = desk.options
+    want = {name: getattr(options, name) for name in FILTERS}
+    page = await desk.app.jobs(**want, after=options.after, limit=options.limit)
+    data = {"jobs": [job_data(job) for job in page.jobs], "after": page.after}
+    if not page.jobs:
+        return Report(data, await _nothing(desk))
+    more = ["", f"more: add --after {page.after}"] if page.after else []
+    asked = any(want.values())
+    short = await desk.short_ids([job.id for job in page.jobs], _NEIGHBOURS if asked else len(page.jobs) + 2)
+    return Report(data, jobs_table(page.jobs, short, await desk.now()), *more)
+
+
+async def _nothing(desk: Desk) -> str:
+    queues = [view.name for view in await desk.app.queues()]
+    if desk.options.queue and desk.options.queue not in queues:
+        return f"no jobs: queue {desk.options.queue!r} never had any (there are: {listed(queues) or 'none yet'})"
+    asked = any(getattr(desk.options, name) for name in FILTERS) or desk.options.after
+    return "no jobs match" if asked else "no jobs"
+
+
+def jobs_table(jobs: tuple[JobRecord, ...], short: dict[str, str], now: datetime) -> Table:
+    task = Column("task", gives=1, keeps=10)
+    columns = ("id", "state", "when", task, Column("queue", gives=3), Column("note", gives=2))
+    rows = [(short[job.id], job.state.value, when(job, now), job.task, job.queue, note(job)) for job in jobs]
+    return Table(columns, rows)
+
+
+def note(job: JobRecord) -> str:
+    """What sets this job apart."""
+    parts = [f"{job.asked} asked"] if job.asked else []
+    parts += [first_line(job.error)] if job.error and job.state is not DisplayState.SUCCEEDED else []
+    parts += [f"{name} {getattr(job, name)}" for name in COUNTERS if getattr(job, name)]
+    parts += [f"key {job.resource}"] if job.resource else []
+    return " · ".join(parts)
+
+
+def job_data(job: JobRecord, *, whole: bool = False, arguments: bool = False) -> dict[str, Any]:
+    """As JSON. Arguments may be secret, so they are given only when they are asked for."""
+    data: dict[str, Any] = plain(job)
+    if not arguments:
+        del data["arguments"]
+    if not whole:
+        del data["timeline"], data["failures"]
+    return data
+
+
+# ---------------------------------------------------------------- show
+
+
+async def show_job(desk: Desk) -> Report:
+    id = await desk.id_of(desk.options.id)
+    if desk.options.raw is not None:
+        return await raw.export(desk, id)
+    job = await desk.app.get(id)
+    if job is None:
+        raise NotFound(f"job {id} was forgotten just now")
+    now = await desk.now()
+    data = {"job": job_data(job, whole=True, arguments=desk.options.args)}
+    return Report(
+        data,
+        *_facts(job, now, arguments=desk.options.args),
+        "",
+        _timeline(job, now),
+        *_errors(job),
+        *raw.hint(id, job.error),
+    )
+
+
+def _facts(job: JobRecord, now: datetime, *, arguments: bool) -> list[str]:
+    facts: dict[str, Any] = {
+        "id": job.id,
+        "task": job.task,
+        "queue": f"{job.queue}, priority {job.priority}",
+        "state": f"{job.state.value}{f', {job.asked} asked' if job.asked else ''}",
+        "created": clock(job.created, now),
+        "due": clock(job.due, now),
+        "started": clock(job.started, now),
+        "finished": clock(job.finished, now),
+        "counters": listed([f"{name} {getattr(job, name)}" for name in COUNTERS]),
+        "resource": job.resource,
+        "unique": job.unique,
+        "repeat": job.repeat and f"{job.repeat}, fire of {clock(job.fire_time, now)}",
+        "worker": job.worker,
+        "progress": progress(job),
+        "result": _result(job),
+        "arguments": _arguments(job, shown=arguments),
+    }
+    return [f"{name:<10}  {value}" for name, value in facts.items() if value]
+
+
+def _result(job: JobRecord) -> str:
+    if job.secret:
+        return WITHHELD if job.state is DisplayState.SUCCEEDED else ""
+    return "" if job.result is None else repr(job.result)
+
+
+def _arguments(job: JobRecord, *, shown: bool) -> str:
+    if job.secret and job.arguments is None:
+        return WITHHELD
+    if not shown:
+        return "hidden (--args shows them)"
+    if job.arguments is None:
+        return "they cannot be read"
+    return listed([f"{name}={value!r}" for name, value in job.arguments.items()]) or "none"
+
+
+def _timeline(job: JobRecord, now: datetime) -> Table:
+    rows = [(_time(line.at), relative(line.at, now), line.kind, line.note, line.worker or "") for line in job.timeline]
+    return Table(("time", "when", "event", Column("note", gives=1), Column("worker", gives=2)), rows)
+
+
+def _time(moment: datetime) -> str:
+    return f"{moment:%H:%M:%S}.{moment.microsecond // 1000:03}"
+
+
+def _errors(job: JobRecord) -> list[str]:
+    """Each attempt that failed, and the last error whole."""
+    lines: list[str] = []
+    for number, attempt in enumerate(job.failures, 1):
+        last = attempt is job.failures[-1] and job.error is not None and failure(job.error) == attempt.text
+        ran = "" if attempt.started is None else f" after {length(attempt.ended - attempt.started)}"
+        lines += ["", f"failure {number}: {attempt.kind} at {_time(attempt.ended)}{ran}, by {attempt.worker or 'no worker'}"]
+        if last:
+            return [*lines, *_indented(job.error)]
+        lines += _indented(attempt.text)
+    return [*lines, "", *_indented(job.error)] if job.error else lines
+
+
+def _indented(text: str | None) -> list[str]:
+    """So that no line of a text can look like a line of this report."""
+    return [f"  {line}" for line in (text or "").split("\n")]
+
+
+# ---------------------------------------------------------------- why
+
+
+async def explain(desk: Desk) -> Report:
+    id = await desk.id_of(desk.options.id)
+    reasons = await desk.app.explain(id)
+    reasons = [_here(desk, reason) for reason in reasons]
+    lines = [line for reason in reasons for line in (reason.text, reason.remedy and f"  → {reason.remedy}") if line]
+    return Report({"id": id, "reasons": reasons}, *lines)
+
+
+def _here(desk: Desk, reason: Reason) -> Reason:
+    """With the command as this person has to type it, for the same app and the same store."""
+    if not reason.command:
+        return reason
+    command = desk.command(*reason.command)
+    advice = reason.remedy.removesuffix(shell_command(("mita", *reason.command)))
+    return replace(reason, remedy=advice + shell_command(("mita", *command)), command=command)

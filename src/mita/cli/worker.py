@@ -1,0 +1,180 @@
+"""Running jobs: `worker`."""
+
+import argparse
+import asyncio
+import logging
+from collections.abc import Callable
+
+from msgspec.structs import replace
+
+from mita import Mita
+from mita.engine.worker import Worker
+from mita.errors import UsageError
+from mita.settings import Address
+
+from .argtypes import count, names, wait
+from .context import placed, shown
+from .exits import Exit, kind
+from .format import counted
+from .gc_tuning import spare_collector
+from .logs import LEVELS, write_logs
+from .parser import Commands, app_of_environment
+from .screen import Report, Screen, listed
+from .shutdown import end_within, run_and_leave
+from .stopping import MARGIN, Stopper
+from .supervisor import Supervisor
+
+log = logging.getLogger("mita.cli")
+
+_ABOUT = """SIGTERM, Ctrl-C or the end of its terminal lets
+running jobs end within the grace time and puts the rest back; a second signal
+puts them back at once."""
+
+_DURABILITY = {
+    "sqlite": "what is acknowledged is on disk (WAL, synchronous=FULL)",
+    "memory": "in memory only: everything is gone when the process ends",
+}
+
+
+def add(commands: Commands) -> None:
+    parser = commands.add("worker", work, "run jobs until told to stop", about=_ABOUT, app=False)
+    parser.add_argument(
+        "target", metavar="MODULE:APP", nargs="?", help="where the app is, for example jobs:app (else $MITA_APP)"
+    )
+    parser.add_argument("--queues", type=names, metavar="A,B", help="only these (else all there are)")
+    parser.add_argument(
+        "--exclude",
+        type=names,
+        action="extend",
+        default=[],
+        metavar="QUEUE",
+        help="serve all queues but this one; may be given again",
+    )
+    parser.add_argument("--concurrency", type=count, default=100, metavar="N", help="jobs at once (100)")
+    parser.add_argument("--threads", type=count, default=16, metavar="N", help="of them, handlers that are not async (16)")
+    parser.add_argument(
+        "--handler-processes",
+        type=count,
+        metavar="N",
+        help="handlers of tasks with executor='process' at once, each in a process of its own (number of processors)",
+    )
+    parser.add_argument(
+        "--lease", type=wait, default=30.0, metavar="WAIT", help="after which a dead worker's jobs are taken over (30s)"
+    )
+    parser.add_argument(
+        "--grace", type=wait, default=20.0, metavar="WAIT", help="for running jobs to end when stopping (20s)"
+    )
+    parser.add_argument(
+        "--processes", type=count, default=1, metavar="N", help="worker processes; one that dies is started again (1)"
+    )
+    parser.add_argument("--name", default="", help="shown by `mita workers` (host and process id)")
+    parser.add_argument(
+        "--until-empty",
+        action="store_true",
+        help="end when no job is ready or running; scheduled jobs and paused queues are left",
+    )
+    parser.add_argument(
+        "--max-jobs", type=count, metavar="N", help="end after N jobs; with --processes each process is started anew"
+    )
+    parser.add_argument("--no-schedule", dest="schedule", action="store_false", help="leave repeats to others")
+    parser.add_argument(
+        "--metrics", metavar="HOST:PORT", help="serve metrics for Prometheus there; process N of --processes on PORT + N - 1"
+    )
+    parser.add_argument("-v", "--verbose", action="store_true", help="log each job that succeeds, with its duration")
+    parser.add_argument("--log-level", choices=LEVELS, default="info")
+    parser.add_argument("--log-json", action="store_true", help="write each log line as JSON; --json does so too")
+
+
+def work(options: argparse.Namespace, screen: Screen) -> int:
+    options.target = options.target or app_of_environment()
+    if options.target is None:
+        raise UsageError("which app's jobs are to run? Name it: mita worker MODULE:APP, or set $MITA_APP")
+    options.log_json = options.log_json or screen.json
+    write_logs(options.log_level, as_json=options.log_json)
+    if options.processes > 1 and options.lifeline is None:
+        patience = options.grace + MARGIN + 5
+        with asyncio.Runner() as runner:
+            code = runner.run(Supervisor(options.argv, options.processes, patience, options.until_empty).run())
+    else:
+        with Stopper(options.grace, options.lifeline) as stopper:
+            code = run_and_leave(serve(options, stopper), _fast_loop())
+        if options.is_process:
+            end_within(stopper.left, code)
+    return code if options.lifeline is not None else screen.show(_report(code))
+
+
+def _report(code: Exit) -> Report:
+    data = (
+        {"stopped": True} if code is Exit.OK else {"error": "a worker process failed: its log says why", "kind": kind(code)}
+    )
+    return Report(data, code=code)
+
+
+def _fast_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """uvloop's, when it is installed."""
+    try:
+        from uvloop import new_event_loop
+    except ImportError:
+        return None
+    return new_event_loop
+
+
+async def serve(options: argparse.Namespace, stopper: Stopper) -> Exit:
+    async with placed(options, options.target) as app:
+        worker = app.worker(
+            options.queues,
+            concurrency=options.concurrency,
+            threads=options.threads,
+            lease=options.lease,
+            grace=options.grace,
+            name=_name(options),
+            schedule=options.schedule,
+            metrics=_metrics(options),
+            handler_processes=options.handler_processes,
+            target=options.target,
+            exclude=options.exclude,
+            until_empty=options.until_empty,
+            max_jobs=options.max_jobs,
+            verbose=options.verbose,
+        )
+        if worker.processes is not None:
+            worker.processes = replace(worker.processes, logs=(options.log_level, options.log_json))
+        _check_tasks(app, options.target)
+        stopper.attach(worker)
+        log.info("%s", greeting(app, worker, options))
+        spare_collector()
+        await worker.run()
+        wants_another = options.lifeline is not None and worker.spent
+    return Exit.AGAIN if wants_another else Exit.OK
+
+
+def _name(options: argparse.Namespace) -> str:
+    numbered = options.name and options.number is not None
+    return f"{options.name}-{options.number}" if numbered else str(options.name)
+
+
+def _metrics(options: argparse.Namespace) -> str | None:
+    """Each process counts for itself, so each has a port of its own."""
+    asked: str | None = options.metrics
+    if asked is None or options.number is None:
+        return asked
+    address = Address.parse(asked)
+    return str(replace(address, port=address.port + options.number - 1 if address.port else 0))
+
+
+def _check_tasks(app: Mita, target: str) -> None:
+    if not app.tasks:
+        raise UsageError(f"{target} has no tasks: declare some with @app.task, or import the modules that do")
+
+
+def greeting(app: Mita, worker: Worker, options: argparse.Namespace) -> str:
+    """What is served, from where, and how durable it is there."""
+    served = f"queues {listed(options.queues)}" if options.queues else "all queues"
+    if options.exclude:
+        served += f" but {listed(options.exclude)}"
+    durable = _DURABILITY.get(app.url.scheme, "as durable as its server is set up to be (see `mita doctor`)")
+    tasks = counted(len(app.tasks), "task")
+    return (
+        f"worker {worker.name} serves {served}, {tasks}, {counted(options.concurrency, 'slot')}, "
+        f"from {shown(app.url)}, namespace {app.url.namespace}: {durable}"
+    )

@@ -1,0 +1,60 @@
+"""Gathering what bears on one job, for `explain`."""
+
+from mita.model.job import Job, State
+from mita.model.view import JobFilter, ResourceView
+from mita.ports.store import Store
+from mita.rules.explain.reasons.evidence import Evidence
+from mita.rules.options import options_of
+from mita.rules.states import TERMINAL
+
+from .enqueue import unknown_job
+
+_TWINS_LOOKED_AT = 100
+_TRIES = 3
+
+
+async def gather(store: Store, id: str) -> Evidence:
+    """What the store says, asked again if the job moved on between two questions: a picture of one moment makes sense."""
+    job = await _find(store, id)
+    for _ in range(_TRIES):
+        evidence = await _about(store, job)
+        before, job = job, await _find(store, id)
+        if (before.state, before.due, before.token) == (job.state, job.due, job.token):
+            break
+    return evidence
+
+
+async def _find(store: Store, id: str) -> Job:
+    [job] = await store.find([id])
+    if job is None:
+        raise unknown_job(id)
+    return job
+
+
+async def _about(store: Store, job: Job) -> Evidence:
+    options = options_of(job.options)
+    return Evidence(
+        job=job,
+        now=await store.now(),
+        events=tuple(await store.timeline(job.id)),
+        retry=options.retry,
+        timeout=options.timeout,
+        queues=tuple(await store.queues()),
+        ahead=await store.ahead(job.id),
+        resource=await _resource(store, job),
+        workers=tuple(await store.workers()),
+        twin=await _twin(store, job),
+    )
+
+
+async def _resource(store: Store, job: Job) -> ResourceView | None:
+    if job.resource is None:
+        return None
+    return next(iter(await store.resources(job.queue, job.resource)), None)
+
+
+async def _twin(store: Store, job: Job) -> str | None:
+    if job.unique is None or job.state not in (State.FAILED, State.CANCELLED):
+        return None
+    page = await store.page(JobFilter(queue=job.queue, unique=job.unique), None, _TWINS_LOOKED_AT)
+    return next((other.id for other in page.jobs if other.id != job.id and other.state not in TERMINAL), None)

@@ -1,0 +1,102 @@
+"""What people say about a repeat, as a spec; and a stored repeat, as people see it."""
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from hashlib import sha256
+from typing import Any, Literal, TypedDict
+
+from mita.errors import UsageError, did_you_mean
+from mita.model.pattern import All, Cron, Every, JobTemplate, Pattern, RepeatSpec
+from mita.model.record import RepeatRecord
+from mita.model.repeat import Repeat, RepeatState
+from mita.model.time import Moment
+from mita.rules.explain.reasons.words import as_datetime
+from mita.rules.names import check_name
+from mita.rules.schedule import fire, spec
+from mita.rules.schedule.dropped import dropped
+from mita.rules.when import moment
+from mita.tasks import Call
+
+from .enqueue import template
+
+_NO_JOB = JobTemplate(task="", queue="", payload=b"")
+
+
+class RepeatChoices(TypedDict, total=False):
+    """What a repeat takes beside its pattern."""
+
+    start_after: datetime | None
+    end_before: datetime | None
+    limit: int | None
+    missed: Literal["skip", "once"] | All
+    overlap: Literal["allow", "skip"]
+
+
+def repeat_key(given: str | None, task: str, pattern: Pattern) -> str:
+    """Without one given, the same task on the same pattern is the same repeat."""
+    _check_pattern(pattern)
+    if given is not None:
+        return check_name("repeat", given)
+    match pattern:
+        case Every():
+            return check_name("repeat", f"{task}:every-{pattern.interval}ms")
+        case Cron(expression, tz):
+            return check_name("repeat", f"{task}:cron-{sha256(f'{expression}|{tz}'.encode()).hexdigest()[:10]}")
+
+
+def repeat_spec(call: Call[Any], pattern: Pattern, choices: Mapping[str, Any]) -> RepeatSpec:
+    known = RepeatChoices.__annotations__
+    for name in choices:
+        if name not in known:
+            meant = did_you_mean(name, known) or ":"
+            raise UsageError(f"unknown option {name!r}{meant} a repeat takes {', '.join(known)}; job options go on the call")
+    moments = {name: _moment(choices, name) for name in ("start_after", "end_before")}
+    wanted = RepeatSpec(pattern=pattern, job=template(call), **{**choices, **moments})
+    fire.check(wanted)
+    return wanted
+
+
+def fires_from(pattern: Pattern, now: Moment) -> Iterator[Moment]:
+    """The fires of a pattern that starts now."""
+    _check_pattern(pattern)
+    return fire.fires(RepeatSpec(pattern=pattern, job=_NO_JOB), now, now)
+
+
+def repeat_record(repeat: Repeat) -> RepeatRecord:
+    try:
+        wanted = spec.unpack(repeat.spec)
+    except UsageError as error:
+        reason = repeat.reason or str(error)
+        return RepeatRecord(key=repeat.key, state=RepeatState.PARKED, reason=reason, count=repeat.count)
+    return RepeatRecord(
+        key=repeat.key,
+        state=repeat.state,
+        reason=repeat.reason,
+        task=wanted.job.task,
+        queue=wanted.job.queue,
+        pattern=wanted.pattern,
+        words=fire.in_words(wanted),
+        next=_shown(repeat.cursor),
+        last=_shown(repeat.last),
+        count=repeat.count,
+        limit=wanted.limit,
+        start_after=_shown(wanted.start_after),
+        end_before=_shown(wanted.end_before),
+        missed=f"all, at most {wanted.missed.max_catchup}" if isinstance(wanted.missed, All) else wanted.missed,
+        overlap=wanted.overlap,
+        dropped=dropped(repeat.reason),
+    )
+
+
+def _shown(moment: Moment | None) -> datetime | None:
+    return None if moment is None else as_datetime(moment)
+
+
+def _check_pattern(pattern: Pattern) -> None:
+    if not isinstance(pattern, Every | Cron):
+        raise UsageError(f"pattern {pattern!r}: give Every(seconds) or Cron('0 9 * * *', tz='Europe/Madrid')")
+
+
+def _moment(choices: Mapping[str, Any], name: str) -> Moment | None:
+    at = choices.get(name)
+    return None if at is None else moment(at, name)

@@ -1,0 +1,162 @@
+"""Keeps the leases: on a thread of its own, with a store of its own, so that no handler can hold it up."""
+
+import asyncio
+import logging
+import threading
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+
+from mita.errors import MitaError
+from mita.model.outcome import Held, Settlement
+from mita.model.time import SECOND, Wait
+from mita.model.view import WorkerView
+from mita.ports.store import Store
+
+from .backoff import within
+from .execution import Execution, Stop
+from .executor import Executor
+from .loop_watchdog import LoopWatchdog
+
+log = logging.getLogger("mita.worker")
+
+BEATS = 3  # heartbeats per lease
+FIRST_REST = 1.0  # seconds between the first two; twice as long each time after
+CHECKS = 10  # looks at our own clock per lease
+BATCH = 1000
+LONGEST_GOODBYE = 1.0  # seconds, for each of two calls of a store that may be gone
+LONGEST_STOP = 2.5  # seconds that a worker waits for its keeper
+
+
+class LeaseKeeper:
+    """`describe` gives the worker's view of itself, for the registry. It is called on the keeper's thread."""
+
+    def __init__(
+        self, open_store: Callable[[], Awaitable[Store]], crew: Executor, lease: Wait, describe: Callable[[], WorkerView]
+    ) -> None:
+        self._open_store, self._crew, self._lease, self._describe = open_store, crew, lease, describe
+        self._loop = asyncio.get_running_loop()
+        self._own_loop: asyncio.AbstractEventLoop | None = None
+        self._poked: asyncio.Event | None = None
+        self._leaving = False
+        self._store: Store | None = None
+        self.over: asyncio.Future[None] = self._loop.create_future()  # done when nobody keeps the leases any more
+        self.offset = 0  # of this machine's clock against the store's, in ms
+        self._pulse = LoopWatchdog(self._loop)
+        self._thread = threading.Thread(target=self._main, name="mita-keeper", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def poke(self) -> None:
+        """Beat now: somebody may have asked something of a running job."""
+        if self._own_loop is not None and self._poked is not None:
+            with suppress(RuntimeError):  # its loop is closed: it died, and says so by itself
+                self._own_loop.call_soon_threadsafe(self._poked.set)
+
+    async def stop(self) -> None:
+        self._leaving = True
+        self.poke()
+        await self._loop.run_in_executor(None, self._thread.join, LONGEST_STOP)
+
+    def settle(self, settlements: Sequence[Settlement], seconds: float) -> bool:
+        """From any thread but the keeper's: settle these with the keeper's own store, for a worker whose loop is blocked.
+        Returns whether the store has answered."""
+        if self._own_loop is None or self._store is None:
+            return False
+        settling = self._settle(self._store, settlements)
+        try:
+            asyncio.run_coroutine_threadsafe(settling, self._own_loop).result(seconds)
+        except Exception as error:  # noqa: BLE001 - the process ends now, whatever it was
+            settling.close()
+            log.warning("could not settle jobs at the end: %s", str(error) or type(error).__name__)
+            return False
+        return True
+
+    @staticmethod
+    async def _settle(store: Store, settlements: Sequence[Settlement]) -> None:
+        for start in range(0, len(settlements), BATCH):
+            await store.settle(settlements[start : start + BATCH])
+
+    def _main(self) -> None:
+        try:
+            asyncio.run(self._keep())
+        except Exception as error:  # noqa: BLE001 - whatever it was, the worker must hear of it, or its leases run out unseen
+            self._loop.call_soon_threadsafe(self._died, error)
+
+    def _died(self, error: Exception) -> None:
+        log.critical("the keeper of the leases died, so this worker leaves", exc_info=error)
+        if not self.over.done():
+            self.over.set_exception(error)
+
+    async def _keep(self) -> None:
+        self._own_loop, self._poked = asyncio.get_running_loop(), asyncio.Event()
+        watch = asyncio.create_task(self._watch(self._lease / SECOND / CHECKS))
+        pause = self._lease / SECOND / BEATS
+        early = FIRST_REST  # what people see of a new worker is soon true: its first beats are closer together
+        while not self._leaving:
+            self._poked.clear()
+            try:
+                self._store = self._store or await self._open_store()
+                await self._beat(self._store)
+            except MitaError as error:
+                log.warning("a heartbeat failed: %s", error)
+                await self._rest(pause / 4)
+                continue
+            await self._rest(min(pause, early))
+            early *= 2
+        watch.cancel()
+        if self._store is not None:
+            await self._goodbye(self._store)
+
+    async def _watch(self, pause: float) -> None:
+        """Beside the heartbeats: a store that hangs does not even fail."""
+        while True:
+            await asyncio.sleep(pause)
+            self._check_deadlines()
+            self._pulse.feel()
+
+    async def _rest(self, seconds: float) -> None:
+        assert self._poked is not None  # noqa: S101
+        try:
+            async with asyncio.timeout(seconds):
+                await self._poked.wait()
+        except TimeoutError:
+            return
+
+    async def _beat(self, store: Store) -> None:
+        held = list(self._crew.held)
+        for start in range(0, len(held), BATCH):
+            await self._extend(store, held[start : start + BATCH])
+        for execution in held:
+            for lock, holder in (execution.locks or {}).items():
+                await store.lock(lock, holder, self._lease)
+        view = self._describe()
+        before = time.time()
+        now = await store.beat(view, self._lease)
+        self.offset = round((before + time.time()) / 2 * SECOND) - now
+
+    async def _extend(self, store: Store, held: list[Execution]) -> None:
+        sent = time.monotonic()
+        answers = await store.extend([execution.claim for execution in held], self._lease)
+        for execution, answer in zip(held, answers, strict=True):
+            if answer is Held.LOST:
+                self._tell_lost(execution)
+                continue
+            execution.deadline = sent + self._lease / SECOND
+            if answer is Held.CANCEL:
+                self._loop.call_soon_threadsafe(execution.halt, Stop.CANCELLED)
+
+    def _check_deadlines(self) -> None:
+        """When the store is away, our own clock says when a lease is gone."""
+        now = time.monotonic()
+        for execution in list(self._crew.held):
+            if execution.deadline <= now:
+                self._tell_lost(execution)
+
+    def _tell_lost(self, execution: Execution) -> None:
+        self._loop.call_soon_threadsafe(self._crew.lose, execution)
+
+    async def _goodbye(self, store: Store) -> None:
+        await within(LONGEST_GOODBYE, "sign this worker off", lambda: store.leave(self._describe().id))
+        await within(LONGEST_GOODBYE, "close the store of the heartbeats", store.close)

@@ -1,0 +1,138 @@
+"""From what user code raised to how the run ended."""
+
+import linecache
+import logging
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from mita.errors import LeaseLost, Rejected, StoreAway
+from mita.model.job import Claim
+from mita.model.outcome import STORE_AWAY, Ending, Interrupted, Raised, Refused, Rescheduled, TimedOut
+from mita.model.time import LONGEST, SECOND
+from mita.rules.options import options_of
+from mita.rules.text import writable
+from mita.tasks import Abort, Reschedule, Task, Unavailable
+
+log = logging.getLogger("mita.worker")
+
+LONGEST_ERROR = 8000  # characters of an error's text that are kept
+LONGEST_HEAD = 2000  # of which so many at most are type and message
+INNERMOST = 12  # frames that are shown of one error
+CAUSES = 4  # errors in a chain that are told
+
+
+def to_ending(error: BaseException, task: Task[Any, Any], claim: Claim) -> Ending:
+    """How a run ended that raised this."""
+    match error:
+        case Reschedule():
+            return moved(error, task, claim)
+        case Unavailable():
+            return Refused(error.when, "" if is_secret(task, claim) else error.reason)
+        case Abort() | Rejected():  # what the store does not take it does not take from another run either
+            return Raised(told(error, task, claim), final=True)
+        case LeaseLost():
+            return Interrupted(True, "its lease ran out")
+        case StoreAway():
+            return Interrupted(True, STORE_AWAY)
+    if isinstance(error, task.final):
+        return Raised(told(error, task, claim), final=True)
+    return Raised(told(error, task, claim), wait=_own_wait(task, claim, error))
+
+
+def moved(asked: Reschedule, task: Task[Any, Any], claim: Claim) -> Ending:
+    return Rescheduled(asked.when, "" if is_secret(task, claim) else asked.reason)
+
+
+def late(ending: Ending, timeout: float) -> Ending:
+    """How a run ended that went on past its time-out. What the handler asked for stands (Reschedule, Unavailable, Abort);
+    a result or an error comes too late."""
+    match ending:
+        case Rescheduled() | Refused() | Raised(final=True):
+            return ending
+    return TimedOut(timeout)
+
+
+def told(error: BaseException, task: Task[Any, Any], claim: Claim) -> str:
+    """The error's text; of a secret task, only what kind of error it was and where."""
+    return withheld(error) if is_secret(task, claim) else describe(error)
+
+
+def is_secret(task: Task[Any, Any], claim: Claim) -> bool:
+    """By the code of today, or by that of the day when the job was enqueued."""
+    return bool(task.secret or options_of(claim.options).secret)
+
+
+def _own_wait(task: Task[Any, Any], claim: Claim, error: BaseException) -> int | None:
+    """What the task's own backoff function says, unless the job has a retry of its own. Its mistakes must not cost the
+    job more than the usual wait."""
+    retry = task.retry
+    if isinstance(retry.wait, msgspec.UnsetType) or options_of(claim.options).retry != replace(retry, wait=msgspec.UNSET):
+        return None
+    try:
+        return min(max(0, round(retry.wait(claim.attempts + 1, error) * SECOND)), LONGEST)
+    except BaseException:  # it is the user's code, and may raise anything
+        trace = not is_secret(task, claim)  # it would tell of the handler's error too
+        log.error("the backoff function of task %s failed; the usual wait is taken", claim.task, exc_info=trace)
+        return None
+
+
+def describe(error: BaseException) -> str:
+    """Type and message on the first line, then where it happened, and what caused it. Never the values of variables."""
+    told = [_told(each) for each in islice(_chain(error), CAUSES)]
+    return writable("\ncaused by ".join(told)[:LONGEST_ERROR])
+
+
+def withheld(error: BaseException) -> str:
+    """Type and place. Not even the lines of the source: one that raises may have the text in it."""
+    head = f"{_named(type(error))} (text withheld: task is secret)"
+    return writable("\n".join([head, *_frames(error.__traceback__, source=False)])[:LONGEST_ERROR])
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error
+        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+
+
+def _told(error: BaseException) -> str:
+    head = f"{_named(type(error))}: {_text(error)}".rstrip(": ")
+    return "\n".join([head[:LONGEST_HEAD], *_frames(error.__traceback__)])
+
+
+def _named(kind: type[BaseException]) -> str:
+    """With its module: two libraries may have a `TimeoutError`. Built-in types go without, ours are imported from `mita`."""
+    module = kind.__module__
+    if module == "builtins":
+        return kind.__qualname__
+    return f"{'mita' if module.startswith('mita.') else module}.{kind.__qualname__}"
+
+
+def _text(error: BaseException) -> str:
+    try:
+        return str(error)
+    except BaseException as reason:  # noqa: BLE001 - an error that cannot even be told is the handler's code too
+        return f"(its text cannot be had: {_named(type(reason))})"
+
+
+def _frames(trace: TracebackType | None, *, source: bool = True) -> list[str]:
+    """The innermost frames, without our own. The traceback module would look at every source file's age again, and cost ten
+    times the job."""
+    frames = []
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        if code.co_filename not in _OURS:
+            line = linecache.getline(code.co_filename, trace.tb_lineno).strip() if source else ""
+            frames.append(f'  File "{code.co_filename}", line {trace.tb_lineno}, in {code.co_qualname}\n    {line}'.rstrip())
+        trace = trace.tb_next
+    return frames[-INNERMOST:]
+
+
+_OURS = {str(Path(__file__).with_name("run.py"))}

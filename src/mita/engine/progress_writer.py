@@ -1,0 +1,116 @@
+"""The progress of one run, written down often enough for a reader and never more often."""
+
+import asyncio
+import logging
+import math
+
+from mita.errors import Rejected, StoreError
+from mita.model.job import Claim
+from mita.model.outcome import Progress
+from mita.ports.store import Store
+
+from .backoff import delays
+
+log = logging.getLogger("mita.worker")
+
+REPORT_EVERY = 0.25  # seconds between two writes
+LONGEST_WRITE = 1.0  # seconds that a handler waits for one: after that it goes on, and the write does too
+
+
+class ProgressWriter:
+    """The first report is written at once. One that comes soon after waits a little, and a newer one takes its place; the
+    last is written before the run is put down, for it is the checkpoint that the next run goes on from. While the store is
+    unreachable the newest report is kept and tried again: a report never fails its run."""
+
+    def __init__(self, claim: Claim, store: Store) -> None:
+        self._claim, self._store = claim, store
+        self._loop = asyncio.get_running_loop()
+        self._pending: bytes | None = None
+        self._writer: asyncio.Task[None] | None = None  # there is one while something is pending; so writes cannot overtake
+        self._written = -math.inf
+        self._tried = asyncio.Event()
+        self._hurry = asyncio.Event()
+        self._held = False
+        self._lost = False
+        self._failed: StoreError | None = None
+
+    async def add(self, packed: bytes) -> bool:
+        """False: the run no longer owns its job."""
+        self._pending = packed
+        if self._writer is None and not self._held:
+            at_once = self._written + REPORT_EVERY <= self._loop.time()
+            self._start()
+            if at_once:
+                self._tried.clear()
+                await _wait(self._tried, LONGEST_WRITE)
+        if self._failed is not None:
+            error, self._failed = self._failed, None
+            raise error
+        return not self._lost
+
+    async def flush(self) -> None:
+        """Write down what is left, however long the store is unreachable: the caller limits the time."""
+        self._held = False
+        self._hurry.set()
+        if self._pending is not None and self._writer is None:
+            self._start()
+        if self._writer is not None:
+            await asyncio.wait([self._writer])
+        self._hurry.clear()
+
+    def hold(self) -> None:
+        """Keep what is reported from now on for the next `flush`. The job may be settled in a transaction of the handler's:
+        while that is open it has the job locked, and after it a report would be too late."""
+        self._held = True
+
+    async def close(self) -> None:
+        """`flush`, and write nothing after that."""
+        try:
+            await self.flush()
+        finally:
+            if self._writer is not None:
+                self._writer.cancel()
+
+    def _start(self) -> None:
+        self._writer = self._loop.create_task(self._write_all())
+
+    async def _write_all(self) -> None:
+        waits = delays()
+        try:
+            while self._pending is not None and not self._lost and not self._held:
+                await _wait(self._hurry, self._written + REPORT_EVERY - self._loop.time())
+                packed, self._pending = self._pending, None
+                try:
+                    await self._write(packed)
+                except Rejected as error:
+                    log.warning("progress of job %s is not kept: %s", self._claim.id, error)
+                except StoreError as error:
+                    if not error.transient:
+                        self._failed = error
+                        return
+                    log.debug("progress of job %s could not be written, and is tried again: %s", self._claim.id, error)
+                    self._pending = self._pending or packed
+                    self._tried.set()
+                    await asyncio.sleep(next(waits))
+                else:
+                    waits = delays()
+                    self._tried.set()
+        finally:
+            self._writer = None
+            self._tried.set()
+
+    async def _write(self, packed: bytes) -> None:
+        self._written = self._loop.time()
+        [took] = await self._store.progress([Progress(self._claim, packed)])
+        self._lost = not took
+
+
+async def _wait(event: asyncio.Event, seconds: float) -> None:
+    """For the event, and no longer than that."""
+    if seconds <= 0 or event.is_set():
+        return
+    try:
+        async with asyncio.timeout(seconds):
+            await event.wait()
+    except TimeoutError:
+        return

@@ -1,0 +1,96 @@
+"""A scheduler that stands alone: it fires repeats and runs no jobs."""
+
+import asyncio
+import logging
+import os
+import socket
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack, nullcontext
+
+from mita.errors import StoreError
+from mita.events import Emit
+from mita.events.signals import ignore_signal
+from mita.ports.ids import incarnation
+from mita.ports.store import REPEATS, Store
+from mita.settings import SchedulerSettings
+
+from .backoff import StoreBackoff
+from .blocking import run_until_stopped
+from .scheduler import Scheduler
+from .startup import Serve, opened
+
+log = logging.getLogger("mita.scheduler")
+
+
+class StandaloneScheduler:
+    """`run` until `stop`. Any number may run beside each other and beside workers."""
+
+    def __init__(
+        self,
+        open_store: Callable[[], Awaitable[Store]],
+        settings: SchedulerSettings,
+        repeats: Callable[[], Awaitable[None]] | None = None,
+        emit: Emit = ignore_signal,
+        serve: Serve = nullcontext,
+    ) -> None:
+        self._open_store, self._settings, self._repeats, self._emit = open_store, settings, repeats, emit
+        self._serve = serve
+        self._stopping = asyncio.Event()
+        self._scheduler: Scheduler | None = None
+        self.name = settings.name or f"{socket.gethostname()}-{os.getpid()}"
+        self.id = incarnation(self.name)
+
+    def stop(self) -> None:
+        """Safe to call from a signal handler of the loop."""
+        self._stopping.set()
+
+    @property
+    def leads(self) -> bool:
+        """Whether it is the one that fires now."""
+        return self._scheduler is not None and self._scheduler.leads
+
+    @property
+    def changes(self) -> tuple[int, int]:
+        """How often it was given the lock, and how often it lost it."""
+        return (0, 0) if self._scheduler is None else (self._scheduler.gained, self._scheduler.lost)
+
+    def run_sync(self) -> None:
+        """`run`, from code that is not async. On the main thread SIGTERM and Ctrl-C stop it."""
+        run_until_stopped(self.run, self.stop)
+
+    async def run(self) -> None:
+        async with AsyncExitStack() as stack:
+            found = await opened(stack, self._serve, self._open_store, self._stopping, self._emit)
+            if found is None:
+                return
+            store, emit = found
+            if self._repeats is not None:
+                await self._repeats()
+            self._scheduler = Scheduler(store, self._settings.poll, self._settings.lock, self.id, emit)
+            await self._work(store, self._scheduler)
+        log.info("scheduler %s is gone", self.name)
+
+    async def _work(self, store: Store, scheduler: Scheduler) -> None:
+        parts = [asyncio.create_task(part) for part in (scheduler.run(), self._listen(store, scheduler))]
+        stopping = asyncio.create_task(self._stopping.wait())
+        try:
+            await asyncio.wait([stopping, *parts], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for part in (stopping, *parts):
+                part.cancel()
+            ends = await asyncio.gather(*parts, return_exceptions=True)
+        for end in ends:
+            if isinstance(end, Exception):
+                raise end
+
+    async def _listen(self, store: Store, scheduler: Scheduler) -> None:
+        patience = StoreBackoff("listen")
+        while True:
+            try:
+                heard = await store.wait((), self._settings.poll)
+                patience.reset()
+            except StoreError as error:
+                await patience.after(error)
+                continue
+            if REPEATS in heard:
+                scheduler.poke()

@@ -1,0 +1,50 @@
+"""Where notes arrive, and who gets them."""
+
+import threading
+
+from mita import forks
+from mita.model.event import Kind
+
+from .listener import Listener, ListenerThread
+from .signals import Emit, Signal
+
+
+class EventBus:
+    """One for each app. With nobody watching, a note is dropped as it comes."""
+
+    def __init__(self) -> None:
+        self._changing = forks.guarded(threading.Lock())
+        self._listening: list[ListenerThread] = []
+        self._lost = 0
+        self.sinks: tuple[Emit, ...] = ()  # replaced, never changed: engines on other threads are reading it
+
+    def listen(self, listener: Listener, kinds: frozenset[Kind]) -> ListenerThread:
+        listening = ListenerThread(listener, kinds, self._leave)
+        self._listening.append(listening)
+        self.add(listening.put)
+        return listening
+
+    def _leave(self, listening: ListenerThread) -> None:
+        self.remove(listening.put)
+        with self._changing:
+            if listening in self._listening:
+                self._listening.remove(listening)
+                self._lost += listening.dropped
+
+    def dropped(self) -> int:
+        """Events that listeners were too slow for, those that have stopped included."""
+        with self._changing:
+            return self._lost + sum(listening.dropped for listening in self._listening)
+
+    def add(self, sink: Emit) -> None:
+        with self._changing:
+            self.sinks = (*self.sinks, sink)
+
+    def remove(self, sink: Emit) -> None:
+        with self._changing:
+            self.sinks = tuple(one for one in self.sinks if one != sink)
+
+    def emit(self, note: Signal) -> None:
+        """Called on the engine's own loop: a sink must be quick, and must not raise."""
+        for sink in self.sinks:
+            sink(note)

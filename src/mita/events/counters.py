@@ -1,0 +1,241 @@
+"""Counting what happens: plain numbers and lists, changed once per batch, read whenever somebody looks."""
+
+import threading
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from mita import forks
+from mita.model.event import Kind, Reason
+from mita.model.job import Claim, State
+from mita.model.outcome import Busy, Settlement
+from mita.model.outcome import Counter as Counted
+from mita.model.time import SECOND
+from mita.rules.options import options_of
+
+from .batches import bunches
+from .signals import (
+    Ahead,
+    Amended,
+    Began,
+    Enqueued,
+    Fired,
+    Locked,
+    SentAway,
+    Settled,
+    Signal,
+    StoreFailed,
+    Turned,
+    asked,
+    meaning,
+    waited,
+)
+
+Labels: TypeAlias = tuple[str, str]  # queue and task
+SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0)
+SIZES = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
+MOST_LABELS = 1000  # pairs of queue and task; whatever comes beyond is counted together
+SUCCEEDED = State.SUCCEEDED
+FEW = 10  # values that are not worth sorting
+OTHERS: Labels = ("(others)", "(others)")
+
+
+class Histogram:
+    """How many were no greater than each bound, and their sum. The last bucket is for those beyond every bound."""
+
+    __slots__ = ("bounds", "buckets", "total")
+
+    def __init__(self, bounds: Sequence[float] = SECONDS) -> None:
+        self.bounds = bounds
+        self.buckets = [0] * (len(bounds) + 1)
+        self.total = 0.0
+
+    def add(self, value: float) -> None:
+        self.buckets[bisect_left(self.bounds, value)] += 1
+        self.total += value
+
+    def add_all(self, values: list[float]) -> None:
+        """Many at once: sorted, they need one search for each bound among them instead of one for each value."""
+        if len(values) < FEW:
+            for value in values:
+                self.add(value)
+            return
+        values = sorted(values)
+        below, last = 0, bisect_left(self.bounds, values[-1])
+        for at in range(bisect_left(self.bounds, values[0]), last):
+            upto = bisect_right(values, self.bounds[at], below)
+            self.buckets[at] += upto - below
+            below = upto
+        self.buckets[last] += len(values) - below
+        self.total += sum(values)
+
+    def merge(self, other: "Histogram") -> None:
+        self.buckets = [mine + theirs for mine, theirs in zip(self.buckets, other.buckets, strict=True)]
+        self.total += other.total
+
+
+class Counts:
+    """What happened to the jobs of one task in one queue."""
+
+    __slots__ = ("crashes", "enqueued", "exhausted", "finished", "lateness", "moved", "retried", "retries", "retry_latency",
+                 "run", "stale", "started", "wait")  # fmt: skip
+
+    def __init__(self) -> None:
+        self.enqueued = self.started = self.retries = self.retried = self.exhausted = self.crashes = self.stale = 0
+        self.finished = {Kind.SUCCEEDED: 0, Kind.FAILED: 0, Kind.CANCELLED: 0}
+        self.moved = dict.fromkeys(Reason, 0)
+        self.run, self.wait, self.lateness, self.retry_latency = Histogram(), Histogram(), Histogram(), Histogram()
+
+    def merge(self, other: "Counts") -> None:
+        for name in ("enqueued", "started", "retries", "retried", "exhausted", "crashes", "stale"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        for kind, count in other.finished.items():
+            self.finished[kind] += count
+        for reason, count in other.moved.items():
+            self.moved[reason] += count
+        for name in ("run", "wait", "lateness", "retry_latency"):
+            getattr(self, name).merge(getattr(other, name))
+
+    def timed(self, claim: Claim, here: float) -> None:
+        """A run of a job that was given a time, or of a repeat. One sent away from a busy key is not counted."""
+        if claim.fire_time is not None:
+            self.lateness.add(max(0, claim.at - claim.fire_time) / SECOND + here)
+        elif not claim.busy:
+            self.lateness.add(waited(claim, here))
+
+    def ended(self, settlement: Settlement) -> None:
+        """A run that ended in any way but well."""
+        means = meaning(settlement)
+        if means is None:
+            return
+        kind, reason = means
+        verdict, claim = settlement.verdict, settlement.claim
+        if verdict.counts is Counted.CRASHES:
+            self.crashes += 1
+        else:
+            self.run.add(settlement.seconds)
+        match kind:
+            case Kind.RETRIED:
+                self.retries += 1
+                self.retried += not claim.attempts  # a job is counted at its first retry, and not again
+                self.retry_latency.add(0.0 if verdict.when is None else verdict.when.wait / SECOND)
+            case Kind.RESCHEDULED:
+                self.moved[Reason(reason)] += 1
+            case Kind.FAILED | Kind.CANCELLED | Kind.SUCCEEDED:
+                self.finished[kind] += 1
+                if kind is Kind.FAILED and verdict.counts is Counted.ATTEMPTS:
+                    self.exhausted += claim.attempts >= options_of(claim.options).retry.max_retries
+
+
+class Counters:
+    """A sink of notes. Every number only grows."""
+
+    def __init__(self) -> None:
+        self._lock = forks.guarded(threading.Lock())
+        self.jobs: dict[Labels, Counts] = {}
+        self.fires: Counter[tuple[str, str, str]] = Counter()  # queue, task, policy
+        self.dropped: Counter[tuple[str, str, str]] = Counter()  # windows; the same
+        self.locks: Counter[str] = Counter()
+        self.store_errors: Counter[str] = Counter()  # by operation
+        self.claim_sizes, self.settle_sizes = Histogram(SIZES), Histogram(SIZES)
+        self.claim_seconds, self.settle_seconds = Histogram(), Histogram()
+
+    def __call__(self, note: Signal) -> None:
+        with self._lock:
+            match note:
+                case Settled() | Began():
+                    self._ran(note)
+                case Ahead():
+                    bunches(note)
+                case Turned():
+                    self._turned(note)
+                case Enqueued():
+                    for job, receipt in zip(note.jobs, note.receipts, strict=True):
+                        self.of(job.queue, job.task).enqueued += receipt.created
+                case SentAway():
+                    for busy in note.jobs:
+                        self._sent_away(busy)
+                case Amended():
+                    self._amended(note)
+                case Fired():
+                    self._fired(note)
+                case Locked():
+                    self.locks[note.outcome] += 1
+                case StoreFailed():
+                    self.store_errors[note.operation] += 1
+
+    def add_to(self, total: "Counters") -> None:
+        """All numbers, as they stand at one moment."""
+        with self._lock:
+            for (queue, task), counts in self.jobs.items():
+                total.of(queue, task).merge(counts)
+            total.fires.update(self.fires)
+            total.dropped.update(self.dropped)
+            total.locks.update(self.locks)
+            total.store_errors.update(self.store_errors)
+            for name in ("claim_sizes", "settle_sizes", "claim_seconds", "settle_seconds"):
+                getattr(total, name).merge(getattr(self, name))
+
+    def of(self, queue: str, task: str) -> Counts:
+        found = self.jobs.get((queue, task))
+        if found is None:
+            labels = (queue, task) if len(self.jobs) < MOST_LABELS else OTHERS
+            found = self.jobs.setdefault(labels, Counts())
+        return found
+
+    def _ran(self, note: Began | Settled) -> None:
+        """A start is nothing but its wait, and a run that ended well nothing but its seconds; only where some did not is
+        each of them looked at."""
+        odd = False
+        for bunch in bunches(note):
+            counts = self.of(bunch.queue, bunch.task)
+            if bunch.whole or bunch.kind is Kind.STARTED:
+                counts.started += len(bunch.ids)
+                counts.wait.add_all(bunch.waits)
+            if bunch.kind is Kind.SUCCEEDED:
+                counts.finished[Kind.SUCCEEDED] += len(bunch.ids)
+                counts.run.add_all(bunch.seconds)
+            odd |= bunch.kind is not Kind.SUCCEEDED
+        for run in note.timed:
+            self.of(run.claim.queue, run.claim.task).timed(run.claim, run.waited)
+        if odd and isinstance(note, Settled):
+            self._odd(note)
+
+    def _odd(self, note: Settled) -> None:
+        for settlement, took in zip(note.settlements, note.took, strict=True):
+            counts = self.of(settlement.claim.queue, settlement.claim.task)
+            if not took:
+                counts.stale += 1
+            elif settlement.verdict.state is not SUCCEEDED or settlement.told:
+                counts.ended(settlement)
+
+    def _turned(self, note: Turned) -> None:
+        if note.claimed is not None:
+            self.claim_sizes.add(note.claimed)
+            self.claim_seconds.add(note.seconds)
+        if note.settled:
+            self.settle_sizes.add(note.settled)
+            self.settle_seconds.add(note.seconds)
+
+    def _sent_away(self, busy: Busy) -> None:
+        """One that does not wait has met a busy key as well, and ends."""
+        counts = self.of(busy.queue, busy.task)
+        counts.moved[Reason.RESOURCE_BUSY] += 1
+        counts.finished[Kind.CANCELLED] += busy.ended
+
+    def _amended(self, note: Amended) -> None:
+        match asked(note):
+            case Kind.RESCHEDULED, _:
+                self.of(note.queue, note.task).moved[Reason.API] += 1
+            case Kind.CANCELLED, _:
+                self.of(note.queue, note.task).finished[Kind.CANCELLED] += 1
+
+    def _fired(self, note: Fired) -> None:
+        for firing, won in zip(note.firings, note.won, strict=True):
+            if won:
+                for job in firing.jobs:
+                    self.of(job.queue, job.task).enqueued += 1
+                    self.fires[job.queue, job.task, firing.missed] += 1
+                if firing.dropped and firing.jobs:
+                    self.dropped[firing.jobs[0].queue, firing.jobs[0].task, firing.missed] += firing.dropped

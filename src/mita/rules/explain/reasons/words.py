@@ -1,0 +1,41 @@
+"""How moments, lengths and states are shown to people."""
+
+from datetime import UTC, datetime
+
+from mita.model.job import Job, State
+from mita.model.record import DisplayState
+from mita.model.time import DAY, HOUR, MINUTE, SECOND, Moment, Wait
+
+
+def as_datetime(moment: Moment) -> datetime:
+    return datetime.fromtimestamp(moment / SECOND, UTC)
+
+
+def shown(job: Job, now: Moment) -> DisplayState:
+    if job.state is State.QUEUED:
+        return DisplayState.SCHEDULED if job.due > now else DisplayState.READY
+    return DisplayState(job.state.value)
+
+
+def clock(moment: Moment, now: Moment) -> str:
+    """The time of day, with the date unless it is today's (UTC)."""
+    then, today = as_datetime(moment), as_datetime(now)
+    return then.strftime("%H:%M:%S UTC" if then.date() == today.date() else "%Y-%m-%d %H:%M:%S UTC")
+
+
+def span(length: Wait) -> str:
+    """A length in its largest one or two units: `850 ms`, `4.2 s`, `3 m 20 s`, `2 d 5 h`."""
+    length = abs(length)
+    if length < SECOND:
+        return f"{length} ms"
+    if length < MINUTE:
+        return f"{length / SECOND:.3g} s"
+    for unit, name, smaller, smaller_name in ((DAY, "d", HOUR, "h"), (HOUR, "h", MINUTE, "m"), (MINUTE, "m", SECOND, "s")):
+        if length >= unit:
+            whole, rest = divmod(length, unit)
+            return f"{whole} {name} {rest // smaller} {smaller_name}" if rest >= smaller else f"{whole} {name}"
+    return f"{length} ms"
+
+
+def times(n: int, one: str, many: str = "") -> str:
+    return f"{n} {one if n == 1 else many or one + 's'}"

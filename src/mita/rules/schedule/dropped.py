@@ -1,0 +1,45 @@
+"""Windows that a repeat passes over, by its policy or at its cap. Their number is kept in the repeat's reason, so that every
+store shows it."""
+
+import re
+from collections.abc import Callable, Iterator
+from itertools import islice, takewhile
+from typing import TypeAlias
+
+from mita.model.pattern import Every, RepeatSpec
+from mita.model.time import Moment
+from mita.rules.explain.reasons.words import as_datetime
+
+Walk: TypeAlias = Callable[[RepeatSpec, Moment, Moment], Iterator[Moment]]
+
+MOST_COUNTED = 1000  # of one cron line and one gap: its windows have to be walked through
+
+_NOTE = re.compile(r"(?:^|; )(\d+) windows? dropped so far, most recently at (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC)$")
+
+
+def count(spec: RepeatSpec, after: Moment, upto: Moment, walk: Walk) -> int:
+    """How many windows there are later than the window `after` and no later than `upto`."""
+    if isinstance(spec.pattern, Every):
+        end = upto if spec.end_before is None else min(upto, spec.end_before - 1)
+        return max(0, (end - after) // spec.pattern.interval)
+    return sum(1 for _ in islice(takewhile(lambda time: time <= upto, walk(spec, after, after)), MOST_COUNTED))
+
+
+def dropped(reason: str) -> int:
+    """How many windows the repeat with this reason has dropped so far."""
+    found = _NOTE.search(reason)
+    return int(found[1]) if found else 0
+
+
+def without_note(reason: str) -> str:
+    return _NOTE.sub("", reason)
+
+
+def with_note(reason: str, before: str, more: int, now: Moment) -> str:
+    """The reason, with what the one before says of dropped windows, and `more` of them now."""
+    total, found = dropped(before) + more, _NOTE.search(before)
+    if not total:
+        return reason
+    then = f"{as_datetime(now):%Y-%m-%d %H:%M:%S} UTC" if more > 0 or found is None else found[2]
+    note = f"{total} window{'' if total == 1 else 's'} dropped so far, most recently at {then}"
+    return f"{reason}; {note}" if reason else note

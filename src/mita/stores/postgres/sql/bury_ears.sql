@@ -1,2 +1,0 @@
--- bury_ears: forget those who fell silent.
-delete from mita._ear where until <= {now}

@@ -1,2 +1,0 @@
--- deafen: he listens no more.  In: id.
-delete from mita._ear where id = %(id)s

@@ -1,2 +1,0 @@
--- listened: the queues that somebody listens to.
-select distinct queue from mita._ear where until > {now}

@@ -1,2 +1,0 @@
--- recall: what a job remembers under a name.  In: id, name.  Out: the value or null.
-select decode(j.memos ->> %(name)s, 'base64') from mita._job as j where j.id = %(id)s

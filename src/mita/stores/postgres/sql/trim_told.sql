@@ -1,2 +1,0 @@
--- trim_told: keep the newest.  In: most.
-delete from mita._told where seq <= (select max(seq) from mita._told) - %(most)s::bigint

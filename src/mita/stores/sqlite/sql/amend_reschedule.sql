@@ -1,0 +1,3 @@
+-- amend_reschedule: a waiting job runs at another time.  In: seq, due, fixed.
+update _mita_job set state = 'queued', due = :due, due_fixed = :fixed, reschedules = reschedules + 1
+where seq = :seq and state in ('queued', 'blocked')

@@ -1,2 +1,0 @@
--- forget_told: what everybody has heard by now.  In: before.
-delete from _mita_told where at < :before

@@ -1,2 +1,0 @@
--- tell: a batch of events for those who listen.  In: at, queue, count, events.
-insert into _mita_told (at, queue, count, events) values (:at, :queue, :count, :events)

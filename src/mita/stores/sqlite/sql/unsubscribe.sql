@@ -1,0 +1,2 @@
+-- unsubscribe: he listens no more.  In: id.
+delete from _mita_ear where id = :id

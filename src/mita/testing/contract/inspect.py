@@ -1,0 +1,276 @@
+"""Reading: what people see is what there is, and looking changes nothing."""
+
+from typing import Any
+
+from mita.model.job import State
+from mita.model.outcome import CancelJob
+from mita.model.time import HOUR, When
+from mita.model.view import JobFilter, Page, QueueView, WorkerView
+from mita.ports.ids import new_id
+from mita.ports.store import Store
+
+from .clocks import Ticker
+from .given import (
+    LONG,
+    PAST,
+    QUEUE,
+    SHORT,
+    claims,
+    dead,
+    done,
+    exact,
+    fail,
+    job,
+    look,
+    put,
+    put_many,
+    running,
+    settled,
+    state_of,
+)
+
+ANY = JobFilter()
+
+
+async def ids(store: Store, want: JobFilter) -> list[str]:
+    return [found.id for found in (await store.page(want, None, 100)).jobs]
+
+
+async def one_of_each(store: Store) -> dict[str, str]:
+    """A job in every state people see, in one queue."""
+    found = {"succeeded": await done(store), "failed": await dead(store)}
+    found["running"] = (await running(store, resource="r")).id
+    found["blocked"] = await put(store, resource="r")
+    assert await claims(store) == []
+    found["cancelled"] = await put(store)
+    await store.amend([found["cancelled"]], CancelJob(keep=HOUR))
+    found["ready"] = await put(store)
+    found["scheduled"] = await put(store, when=When(LONG))
+    return found
+
+
+async def test_the_clock_of_a_store_never_runs_backwards(store: Store, twin: Store, clock: Ticker) -> None:
+    first = await store.now()
+    await clock.tick(SHORT)
+    second = await twin.now()
+    assert second >= first + SHORT
+    assert await store.now() >= second
+
+
+async def test_every_state_is_counted_where_it_belongs(store: Store) -> None:
+    """I13"""
+    await one_of_each(store)
+    [view] = await store.queues()
+    counts = (view.scheduled, view.ready, view.blocked, view.running, view.succeeded, view.failed, view.cancelled)
+    assert counts == (1, 1, 1, 1, 1, 1, 1)
+
+
+async def test_states_add_up_to_what_was_enqueued_less_what_was_forgotten(store: Store) -> None:
+    """I13"""
+    await one_of_each(store)
+    await store.enqueue([job() for _ in range(20)])
+    forgotten = await put(store)
+    await store.amend([forgotten], CancelJob(keep=0))
+    [view] = await store.queues()
+    states = (view.scheduled, view.ready, view.blocked, view.running, view.succeeded, view.failed, view.cancelled)
+    assert sum(states) == 27
+    assert len(await ids(store, ANY)) == 27
+
+
+async def test_queues_come_by_name_and_stay_when_they_are_empty(store: Store) -> None:
+    for queue in ("mail", "a", "billing"):
+        await store.amend([await put(store, queue=queue)], CancelJob(keep=0))
+    assert await store.queues() == [QueueView(name=name) for name in ("a", "billing", "mail")]
+    await store.pause(["new"])
+    assert await store.queue_names() == ["a", "billing", "mail", "new"]
+
+
+async def test_the_oldest_ready_job_is_told_by_how_long_it_is_ready(store: Store, clock: Ticker) -> None:
+    await put(store, when=When(LONG))
+    assert (await store.queues())[0].oldest is None
+    await put(store)
+    await clock.tick(SHORT)
+    await put(store)
+    oldest = (await store.queues())[0].oldest
+    assert oldest is not None
+    assert oldest == SHORT if exact(store, clock) else oldest >= SHORT
+    await claims(store)
+    assert (await store.queues())[0].oldest is None
+
+
+async def test_a_scheduled_job_is_ready_when_its_time_has_come(store: Store, clock: Ticker) -> None:
+    await put(store, when=When(SHORT))
+    assert [(view.scheduled, view.ready) for view in await store.queues()] == [(1, 0)]
+    await clock.tick(PAST)
+    assert [(view.scheduled, view.ready) for view in await store.queues()] == [(0, 1)]
+
+
+async def test_find_answers_in_the_order_of_the_question(store: Store, twin: Store) -> None:
+    one, two = await put_many(store, 2)
+    found = await twin.find([two, "f" * 32, one, two])
+    assert [None if job is None else job.id for job in found] == [two, None, one, two]
+
+
+async def test_pages_go_from_the_newest_id_to_the_oldest(store: Store) -> None:
+    made = [f"{n:032x}" for n in (5, 1, 4, 2, 3)]
+    for id in made:
+        await put(store, id=id)
+    newest_first = sorted(made, reverse=True)
+    first = await store.page(ANY, None, 2)
+    assert ([job.id for job in first.jobs], first.after) == (newest_first[:2], newest_first[1])
+    second = await store.page(ANY, first.after, 2)
+    assert ([job.id for job in second.jobs], second.after) == (newest_first[2:4], newest_first[3])
+    third = await store.page(ANY, second.after, 2)
+    assert ([job.id for job in third.jobs], third.after) == (newest_first[4:], None)
+    assert await store.page(ANY, newest_first[-1], 2) == Page([], None)
+
+
+async def test_a_full_last_page_says_that_it_is_the_last(store: Store) -> None:
+    await put_many(store, 2)
+    assert (await store.page(ANY, None, 2)).after is None
+
+
+async def test_a_page_shows_whole_jobs(store: Store) -> None:
+    id = await dead(store, resource="r", unique="u")
+    assert (await store.page(ANY, None, 1)).jobs == [await look(store, id)]
+
+
+async def test_a_page_can_be_of_one_state(store: Store) -> None:
+    by_state = await one_of_each(store)
+    for state in (State.SUCCEEDED, State.FAILED, State.CANCELLED, State.RUNNING, State.BLOCKED):
+        assert await ids(store, JobFilter(state=state)) == [by_state[state]]
+    queued = [by_state["ready"], by_state["scheduled"]]
+    assert sorted(await ids(store, JobFilter(state=State.QUEUED))) == sorted(queued)
+    assert await ids(store, JobFilter(state=State.QUEUED, scheduled=True)) == [by_state["scheduled"]]
+    assert await ids(store, JobFilter(state=State.QUEUED, scheduled=False)) == [by_state["ready"]]
+    assert await ids(store, JobFilter(scheduled=True)) == [by_state["scheduled"]]
+    assert await ids(store, JobFilter(state=State.RUNNING, scheduled=True)) == []
+
+
+async def test_a_page_can_be_of_one_queue_task_key_or_repeat(store: Store) -> None:
+    plain = await put(store)
+    special = await put(store, queue="billing", task="charge", resource="r", unique="u", repeat="nightly")
+    for want in (
+        JobFilter(queue="billing"),
+        JobFilter(task="charge"),
+        JobFilter(resource="r"),
+        JobFilter(unique="u"),
+        JobFilter(repeat="nightly"),
+        JobFilter(queue="billing", task="charge", state=State.QUEUED),
+    ):
+        assert await ids(store, want) == [special]
+    assert await ids(store, JobFilter(queue=QUEUE)) == [plain]
+    assert await ids(store, JobFilter(queue=QUEUE, task="charge")) == []
+
+
+async def test_a_page_can_be_of_errors_that_hold_a_text(store: Store) -> None:
+    first, second = await running(store), await running(store)
+    await settled(store, fail(first, "TimeoutError: 100% of it"), fail(second, "ValueError: _ is no number"))
+    await done(store)
+    assert await ids(store, JobFilter(error="0% o")) == [first.id]
+    assert await ids(store, JobFilter(error="_ is")) == [second.id]
+    assert await ids(store, JobFilter(error="%")) == [first.id], "a text and not a pattern"
+    assert sorted(await ids(store, JobFilter(error="Error"))) == sorted([first.id, second.id])
+    assert await ids(store, JobFilter(error="nowhere")) == []
+
+
+async def test_a_page_of_errors_is_chosen_by_type_and_message_and_not_by_the_traceback(store: Store) -> None:
+    """A line of source code often names an error that was not raised."""
+    trace = '\n  File "shop.py", line 3, in send\n    raise KeyError(name) from IndexError()\ncaused by IndexError: 7'
+    plain, long, bare = await running(store), await running(store), await running(store)
+    await settled(
+        store,
+        fail(plain, f"app.ValueError: no name{trace}"),
+        fail(long, f"LookupError: first line\nsecond line{trace}"),
+        fail(bare, "WorkerLost: KeyError"),
+    )
+    assert await ids(store, JobFilter(error="KeyError")) == [bare.id]
+    assert await ids(store, JobFilter(error="IndexError")) == []
+    assert await ids(store, JobFilter(error="shop.py")) == []
+    assert await ids(store, JobFilter(error="app.ValueError: no name")) == [plain.id]
+    assert await ids(store, JobFilter(error="second line")) == [long.id]
+    assert await ids(store, JobFilter(error="line\nsecond")) == [long.id]
+
+
+async def test_looking_changes_nothing(store: Store, twin: Store) -> None:
+    by_state = await one_of_each(store)
+    before = await store.find(list(by_state.values()))
+    for _ in range(2):
+        await twin.queues()
+        await twin.page(ANY, None, 3)
+        await twin.resources()
+        await twin.workers()
+        await twin.list_repeats()
+        await twin.due_repeats(10)
+        for id in by_state.values():
+            await twin.timeline(id)
+            await twin.ahead(id)
+    assert await store.find(list(by_state.values())) == before
+    assert await state_of(twin, by_state["running"]) is State.RUNNING
+
+
+def worker(id: str, **more: Any) -> WorkerView:
+    fields: dict[str, Any] = {
+        "name": "shop",
+        "host": "box",
+        "pid": 4711,
+        "queues": (QUEUE, "billing"),
+        "tasks": ("charge", "send"),
+        "slots": 100,
+        "running": 3,
+        "rate": 12.5,
+        "started": 1_699_999_000_000,
+        "offset": -7,
+    }
+    return WorkerView(id=id, **{**fields, **more})
+
+
+async def test_a_worker_is_shown_as_it_described_itself(store: Store, twin: Store) -> None:
+    before = await store.now()
+    seen = await store.beat(worker("b", name="one"), LONG)
+    await store.beat(worker("a", name="two", running=9), LONG)
+    assert before <= seen <= await store.now()
+    first, second = await twin.workers()
+    assert second == worker("b", name="one", seen=seen)
+    assert (first.id, first.running) == ("a", 9)
+
+
+async def test_the_newest_beat_is_what_counts(store: Store) -> None:
+    await store.beat(worker("a", running=1), LONG)
+    await store.beat(worker("a", running=2), LONG)
+    assert [view.running for view in await store.workers()] == [2]
+
+
+async def test_a_worker_that_falls_silent_is_gone_after_a_while(store: Store, clock: Ticker) -> None:
+    """I12: a beat belongs to one life of a worker and not to its name."""
+    await store.beat(worker("first life"), SHORT)
+    await store.beat(worker("second life"), LONG)
+    await clock.tick(PAST)
+    assert [view.id for view in await store.workers()] == ["second life"]
+
+
+async def test_a_worker_that_leaves_is_gone_at_once(store: Store, twin: Store) -> None:
+    await store.beat(worker("a"), LONG)
+    await twin.leave("a")
+    await twin.leave("nobody")
+    assert await store.workers() == []
+
+
+async def test_the_doctor_has_something_to_say(store: Store) -> None:
+    """I11"""
+    findings = await store.doctor()
+    assert findings
+    assert all(finding.what and finding.found for finding in findings)
+
+
+async def test_a_store_that_is_up_to_date_has_no_steps_to_run(store: Store) -> None:
+    assert await store.migrate() == []
+
+
+async def test_a_record_can_be_exported_as_it_is_stored(store: Store) -> None:
+    """I15"""
+    id = await put(store, payload=b"\xa6marker")
+    parts = await store.raw(id)
+    assert parts is not None
+    assert b"marker" in b"".join(parts.values())
+    assert await store.raw(new_id()) is None

@@ -1,0 +1,304 @@
+"""One store, some processes at work on it, and what we do to them."""
+
+import asyncio
+import multiprocessing
+import os
+import random
+import signal
+import time
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from mita.model.job import Job
+from mita.model.view import JobFilter
+from mita.ports.store import Store
+from mita.tasks import Call
+
+from . import program
+from .checker import Acked, Expect, Fault, History, Report, check
+from .jobs import Works
+from .program import Settings
+from .record import Line, Record
+
+SOAK = os.environ.get("MITA_SOAK", "") not in ("", "0")
+SEED = int(os.environ.get("MITA_SEED", "0")) or random.SystemRandom().randrange(1, 1_000_000)
+SLACK = 15.0  # seconds that two cores may add to anything when others use them too
+
+# A server that has everything imported and forks: a process costs 10 ms and not 300.
+FORKS = multiprocessing.get_context("forkserver")
+FORKS.set_forkserver_preload(["pytest", "tests.e2e.program", "mita.stores.sqlite"])
+
+
+def scaled(short: int, long: int) -> int:
+    """How much of something: little in every run, much with MITA_SOAK=1."""
+    return long if SOAK else short
+
+
+async def until(met: Callable[[], Any], what: str, within: float = 20.0) -> Any:
+    """Wait for a condition, and give what it gives."""
+    end = time.monotonic() + within
+    while not (answer := met()):
+        assert time.monotonic() < end, f"not within {within:g} s: {what}"
+        await asyncio.sleep(0.01)
+    return answer
+
+
+class Asked(Struct, frozen=True):
+    """A job to be enqueued, and what must become of it."""
+
+    call: Call[Any]
+    expect: Expect
+
+
+class Process:
+    """A process of ours. `who` is its number in the record: process ids are used again, this is not."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.who = settings.who
+        self.settings = settings
+        self._process = FORKS.Process(target=program.main, args=(msgspec.json.encode(settings),), daemon=True)
+        self._process.start()
+        assert self._process.pid is not None
+        self.pid: int = self._process.pid
+
+    @property
+    def code(self) -> int | None:
+        """None while it is alive; minus the signal that killed it."""
+        return self._process.exitcode
+
+    def signal(self, number: int) -> None:
+        os.kill(self.pid, number)
+
+    def is_still(self) -> bool:
+        """Stopped, with all its threads: one that was on its way into a lock may still get it before it stops."""
+        threads = Path(f"/proc/{self.pid}/task").glob("*/stat")
+        return all(thread.read_text().rpartition(") ")[2][0] in "Tt" for thread in threads)
+
+    async def gone(self, within: float = 20.0) -> int:
+        await until(lambda: self.code is not None, f"process {self.who} ends", within)
+        assert self.code is not None
+        return self.code
+
+    def clear(self) -> None:
+        """Whatever state it is in."""
+        if self.code is None:
+            self._process.kill()
+        self._process.join(10)
+        self._process.close()
+
+
+class Scene:
+    """A store with its processes and the record of what they did."""
+
+    def __init__(self, folder: Path, url: str, told: list[tuple[str, object]], lease: float = 1.0) -> None:
+        self.folder, self.url, self.lease = folder, url, lease
+        self._told = told
+        self.random = random.Random(SEED)
+        self.record = Record(folder / "record.jsonl")
+        self.works = Works(url)
+        self.processes: list[Process] = []
+        self.acked: list[Acked] = []
+        self.faults: list[Fault] = []
+        self.unsure: set[int] = set()
+        self._numbers = 0
+
+    @property
+    def app(self) -> Any:
+        return self.works.app
+
+    async def store(self) -> Store:
+        return await self.works.app._store_here()
+
+    # ------------------------------------------------------------ processes
+
+    def gate(self, name: str) -> Path:
+        return self.folder / f"gate-{name}"
+
+    def start(self, role: str = "worker", *, gate: str = "", worker: dict[str, Any] | None = None, **more: Any) -> Process:
+        who = len(self.processes) + 1
+        chosen = {"lease": self.lease, "poll": 0.25, **(worker or {})} if role == "worker" else {}
+        settings = msgspec.convert(
+            {
+                "role": role,
+                "who": who,
+                "url": self.url,
+                "record": str(self.record.path),
+                "gate": str(self.gate(gate or str(who))),
+                "worker": chosen,
+                **more,
+            },
+            Settings,
+        )
+        process = Process(settings)
+        self.processes.append(process)
+        return process
+
+    def worker(self, *, gate: str = "", point: str = "", deaf: bool = False, **options: Any) -> Process:
+        return self.start(gate=gate, point=point, deaf=deaf, worker=options)
+
+    async def ready(self, *processes: Process) -> None:
+        """Signals are heard from now on."""
+        for process in processes:
+            await until(partial(self.lines, "ready", who=process.who), f"process {process.who} is ready")
+
+    def worker_id(self, process: Process) -> str:
+        return self.lines("ready", who=process.who)[0].text
+
+    def lines(self, what: str, **wanted: Any) -> list[Line]:
+        found = self.record.lines(what)
+        return [line for line in found if all(getattr(line, name) == value for name, value in wanted.items())]
+
+    async def started(self, *numbers: int, by: Process | None = None, within: float = 20.0) -> None:
+        """These jobs have started (in this process)."""
+
+        def missing() -> set[int]:
+            return set(numbers) - {line.n for line in self.record.lines("start") if by is None or line.who == by.who}
+
+        await until(lambda: not missing(), f"jobs {sorted(missing())} start", within)
+
+    # ------------------------------------------------------------ faults
+
+    def fault(self, process: Process, kind: str) -> None:
+        self.faults.append(Fault(process.who, kind, time.monotonic(), time.time()))
+
+    async def kill(self, process: Process) -> None:
+        """As by the kernel, out of memory: nothing is tidied up."""
+        process.signal(signal.SIGKILL)
+        await process.gone()
+        self.fault(process, "kill")
+
+    async def died(self, process: Process, within: float = 20.0) -> None:
+        """It killed itself."""
+        assert await process.gone(within) == -signal.SIGKILL, self.troubles()
+        self.fault(process, "kill")
+
+    async def freeze(self, process: Process) -> None:
+        """Stop it, but not inside a transaction: on an embedded file that would stop everybody, whatever anyone does."""
+        store = await self.store()
+        while True:
+            process.signal(signal.SIGSTOP)
+            await until(process.is_still, f"process {process.who} stands still")
+            try:
+                async with asyncio.timeout(self.lease / 5):
+                    await store.leave("nobody")
+                break
+            except TimeoutError:
+                process.signal(signal.SIGCONT)
+                await asyncio.sleep(self.lease * self.random.uniform(0.4, 0.6))  # the others have to catch their breath
+        self.fault(process, "stop")
+
+    def thaw(self, process: Process) -> None:
+        process.signal(signal.SIGCONT)
+
+    async def stop(self, *processes: Process, within: float = 20.0) -> None:
+        """Ask them to leave, as a deploy does, and see that they leave well."""
+        await self.ready(*processes)
+        for process in processes:
+            process.signal(signal.SIGTERM)
+        for process in processes:
+            assert await process.gone(within) == 0, self.troubles()
+
+    # ------------------------------------------------------------ jobs
+
+    def number(self) -> int:
+        self._numbers += 1
+        return self._numbers
+
+    def numbers(self, count: int) -> tuple[int, int]:
+        """A range of them, for a producer."""
+        first = self._numbers + 1
+        self._numbers += count
+        return first, first + count
+
+    async def enqueue(self, asked: Sequence[Asked]) -> list[str]:
+        before = time.time()
+        handles = await self.app.enqueue_many([each.call for each in asked])
+        for each, handle in zip(asked, handles, strict=True):
+            n = msgspec.msgpack.decode(each.call.payload)["n"]
+            self.acked.append(Acked(n, handle.id, each.expect, before))
+        return [handle.id for handle in handles]
+
+    def heard_of(self, lines: Iterable[Line], expect: Expect | None = None) -> None:
+        """What producers were told is acknowledged as well."""
+        self.acked += [Acked(line.n, line.job, expect or Expect(attempts=0), 0.0) for line in lines]
+
+    async def finished(self, within: float = 60.0, *, repeats: bool = False) -> None:
+        """Nothing is left to do."""
+        end = time.monotonic() + within
+        while await self._left(repeats):
+            assert time.monotonic() < end, f"not finished within {within:g} s: {await self.app.counts()}; {self.troubles()}"
+            await asyncio.sleep(0.05)
+
+    async def _left(self, repeats: bool) -> bool:
+        if repeats and any(repeat.state == "active" for repeat in await self.app.repeats.all()):
+            return True
+        alive = ("scheduled", "ready", "blocked", "running")
+        return any(queue[state] for queue in (await self.app.counts()).values() for state in alive)
+
+    async def job(self, id: str) -> Job:
+        [job] = await (await self.store()).find([id])
+        assert job is not None
+        return job
+
+    # ------------------------------------------------------------ the end
+
+    def troubles(self) -> str:
+        """What went wrong in the processes, in their own words."""
+        texts = [f"{line.who}: {line.text}" for line in self.record.lines("error", "alarm", "warning")]
+        codes = {process.who: process.code for process in self.processes}
+        return "\n".join([f"exit codes {codes}", *texts[-20:]])
+
+    def errors(self) -> list[str]:
+        """What must not happen in any process: an error that nobody caught, a part that died."""
+        found = self.record.lines("error", "alarm")
+        return [line.text for line in found if not line.text.startswith("job ")]  # a dead letter is no error of ours
+
+    async def history(self) -> History:
+        store = await self.store()
+        jobs: dict[str, Job] = {}
+        after: str | None = None
+        while True:
+            page = await store.page(JobFilter(), after, 1000)
+            jobs.update((job.id, job) for job in page.jobs)
+            if (after := page.after) is None:
+                break
+        crashed = {
+            job.id: [event.at for event in await store.timeline(job.id) if event.kind in ("crashed", "failed")]
+            for job in jobs.values()
+            if job.crashes
+        }
+        counted = sum(sum(queue.values()) for queue in (await self.app.counts()).values())
+        return History(
+            lines=self.record.lines(),
+            jobs=jobs,
+            acked=self.acked,
+            counted=counted,
+            faults=self.faults,
+            unsure=self.unsure,
+            crashed=crashed,
+            heal_within=self.lease + self.lease / 2 * 1.25 + SLACK,  # lease, sweep, two busy cores
+        )
+
+    def tell(self, what: str) -> None:
+        """For people who read what the tests found."""
+        self._told.append(("told", what))
+        print(what)
+
+    async def check(self) -> Report:
+        """Every invariant, by name."""
+        report = check(await self.history())
+        self.tell(f"seed {SEED}: {report}")
+        assert not report.violations, f"{report}\n{self.troubles()}"
+        assert not self.errors(), self.troubles()
+        return report
+
+    async def close(self) -> None:
+        for process in self.processes:
+            process.clear()
+        await self.app.close()
+        self.record.close()

@@ -1,0 +1,189 @@
+"""Named points at which a process kills itself, as if the power had gone: between any two acts of a worker or a producer.
+
+`verb` points lie around the calls to the store and hold for every store. `sql` points lie inside a transaction of SQLite,
+after the statement of that name, before the commit. `nats` points lie between two steps of one verb, where JetStream cannot
+do both in one act.
+"""
+
+import sqlite3
+from collections.abc import Callable
+from typing import Any
+
+from msgspec import Struct
+
+from mita.model.outcome import Counter
+from mita.ports.store import SILENCE, Store
+from mita.store_pool import StorePool
+from mita.stores.nats import NatsStore
+from mita.stores.nats import job_records as nats_homes
+from mita.stores.nats import repeats as nats_repeats
+from mita.stores.sqlite.context import Tx
+
+from .jobs import Here, die
+
+
+class Point(Struct, frozen=True):
+    """Around one verb of the store. `here` looks at the arguments and, after the call, the answer."""
+
+    verbs: tuple[str, ...]
+    after: bool
+    here: Callable[[tuple[Any, ...], Any], bool]
+
+
+def _any(args: tuple[Any, ...], answer: Any) -> bool:
+    return True
+
+
+def _settles(args: tuple[Any, ...], answer: Any) -> bool:
+    return bool(args[0]) and not _crashes(args, answer)
+
+
+def _crashes(args: tuple[Any, ...], answer: Any) -> bool:
+    return any(settlement.verdict.counts is Counter.CRASHES for settlement in args[0])
+
+
+def _puts_back(args: tuple[Any, ...], answer: Any) -> bool:
+    return any(settlement.verdict.counts is Counter.INTERRUPTIONS for settlement in args[0])
+
+
+def _claimed(args: tuple[Any, ...], answer: Any) -> bool:
+    return bool(answer.claims)
+
+
+def _some(args: tuple[Any, ...], answer: Any) -> bool:
+    return bool(answer)
+
+
+AROUND: dict[str, Point] = {
+    "claim.before": Point(("settle_and_claim",), False, _any),
+    "claim.after": Point(("settle_and_claim",), True, _claimed),
+    "settle.before": Point(("settle_and_claim", "settle"), False, _settles),
+    "settle.after": Point(("settle_and_claim", "settle"), True, _settles),
+    "extend.before": Point(("extend",), False, _any),
+    "extend.after": Point(("extend",), True, _some),
+    "reap.before": Point(("reap",), False, _any),
+    "reap.after": Point(("reap",), True, _some),  # jobs are inherited and not yet judged
+    "sweep.after": Point(("settle",), True, _crashes),
+    "fire.before": Point(("fire",), False, _any),
+    "fire.after": Point(("fire",), True, _some),
+    "release.before": Point(("settle_and_claim", "settle"), False, _puts_back),
+    "release.after": Point(("settle_and_claim", "settle"), True, _puts_back),
+    "enqueue.before": Point(("enqueue",), False, _any),
+    "enqueue.after": Point(("enqueue",), True, _any),
+}
+
+IN_A_HANDLER = ("run.start", "run.effect")
+IN_A_TRANSACTION = ("take", "succeed", "settle", "inherit", "fire", "insert_alike")  # statements, by name
+AT_THE_COMMIT = ("commit.before", "commit.after")  # of a transaction in which something was claimed or settled
+BETWEEN_TWO_STEPS = {
+    "nats.acknowledge": "between home and acknowledgement",
+    "nats.ticket": "between home and ticket",
+    "nats.line": "between consumer and queue",
+}
+
+
+def arm(name: str) -> None:
+    """Make this process die at its point."""
+    if name in AROUND:
+        _arm_verbs(name, AROUND[name])
+    elif name in IN_A_HANDLER:
+        Here.deadly = name
+    elif name in AT_THE_COMMIT:
+        _arm_commit(name)
+    elif name.removeprefix("sql.") in IN_A_TRANSACTION:
+        _arm_statement(name)
+    elif name in BETWEEN_TWO_STEPS:
+        _arm_steps(name, BETWEEN_TWO_STEPS[name])
+    else:
+        raise ValueError(f"no kill point {name!r}")
+
+
+def _arm_verbs(name: str, point: Point) -> None:
+    """Every store that is opened from now on dies there, whoever opens it."""
+    opened = StorePool.new
+
+    async def new(self: StorePool, silence: float = SILENCE) -> Store:
+        store = await opened(self, silence)
+        for verb in point.verbs:
+            setattr(store, verb, _deadly(name, point, getattr(store, verb)))
+        return store
+
+    StorePool.new = new  # type: ignore[method-assign]
+
+
+def _deadly(name: str, point: Point, act: Callable[..., Any]) -> Callable[..., Any]:
+    async def deadly(*args: Any) -> Any:
+        if not point.after and point.here(args, None):
+            die(name)
+        answer = await act(*args)
+        if point.after and point.here(args, answer):
+            die(name)
+        return answer
+
+    return deadly
+
+
+def _arm_steps(name: str, where: str) -> None:
+    """Every JetStream store that is opened from now on dies there."""
+    nats_homes.SAFETY = 2000  # until the server makes good for a ticket that was never written: half a minute, but for this
+    nats_repeats.TOGETHER = 0  # as if no firing fitted into a batch
+    opened = NatsStore.open
+
+    async def point(reached: str) -> None:
+        if reached == where:
+            die(name)
+
+    async def open_deadly(self: NatsStore, *, create: bool = True) -> None:
+        await opened(self, create=create)
+        self._in.fail_point = point
+
+    NatsStore.open = open_deadly  # type: ignore[method-assign]
+
+
+def _arm_statement(name: str) -> None:
+    statement = name.removeprefix("sql.")
+
+    def dying(tx: Tx, ran: str, rows: int) -> None:
+        if ran == statement and rows:
+            die(name)
+
+    _watch_statements(dying)
+
+
+def _arm_commit(name: str) -> None:
+    """Die just before or just after the commit of a transaction that claimed or settled something."""
+    worthy = False
+
+    def seen(tx: Tx, ran: str, rows: int) -> None:
+        nonlocal worthy
+        worthy = worthy or (rows > 0 and ran in ("succeed", "settle"))
+
+    class Deadly(sqlite3.Connection):
+        def execute(self, sql: str, *values: Any) -> sqlite3.Cursor:
+            commits = worthy and sql == "commit"
+            if commits and name == "commit.before":
+                die(name)
+            cursor = super().execute(sql, *values)
+            if commits:
+                die(name)
+            return cursor
+
+    connect = sqlite3.connect
+    sqlite3.connect = lambda *args, **options: connect(*args, factory=Deadly, **options)  # type: ignore[assignment]
+    _watch_statements(seen)
+
+
+def _watch_statements(saw: Callable[[Tx, str, int], None]) -> None:
+    run, run_over = Tx.run, Tx.run_over
+
+    def watched_run(self: Tx, name: str, /, **values: Any) -> int:
+        rows = run(self, name, **values)
+        saw(self, name, rows)
+        return rows
+
+    def watched_run_over(self: Tx, name: str, rows: Any, shared: Any = ()) -> int:
+        changed = run_over(self, name, rows, shared)
+        saw(self, name, changed)
+        return changed
+
+    Tx.run, Tx.run_over = watched_run, watched_run_over  # type: ignore[method-assign]

@@ -1,0 +1,142 @@
+"""What runs in the processes: a worker or a producer, as its settings say, writing down all that happens to it."""
+
+import asyncio
+import logging
+import signal
+import sys
+import time
+import traceback
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+
+from mita.engine.executor import Executor
+from mita.engine.scheduler import Scheduler
+from mita.stores.sqlite import connection
+
+from . import points
+from .jobs import Here, Works, gate
+from .record import Record
+
+LARGEST_BATCH = 40  # jobs that a producer enqueues in one call
+
+
+class Settings(Struct, frozen=True, kw_only=True):
+    """`point` is where it kills itself. `deaf`: it never learns that a lease is lost, so only the store can refuse it.
+
+    `leads`: it believes that it is the one who fires repeats, whatever the lock says. `busy`: seconds that SQLite waits for
+    a lock. `numbers` are those of the jobs that a producer enqueues.
+    """
+
+    role: Literal["worker", "producer", "rivals", "openers"]
+    who: int
+    url: str
+    record: str
+    gate: str
+    worker: dict[str, Any] = {}
+    app: dict[str, Any] | None = None
+    point: str = ""
+    deaf: bool = False
+    leads: bool = False
+    busy: float | None = None
+    numbers: tuple[int, int] = (0, 0)
+    ms: int = 0
+
+
+def main(packed: bytes) -> None:
+    settings = msgspec.json.decode(packed, type=Settings)
+    Here.record, Here.gate = Record(Path(settings.record), settings.who), Path(settings.gate)
+    logging.getLogger().addHandler(_Warnings(logging.WARNING))
+    if settings.point:
+        points.arm(settings.point)
+    if settings.deaf:
+        Executor.lose = lambda *_: None  # type: ignore[method-assign]
+    if settings.leads:
+        Scheduler._lead = _always  # type: ignore[method-assign]
+    if settings.busy is not None:
+        connection.BUSY_TIMEOUT = settings.busy
+    try:
+        asyncio.run(_ROLES[settings.role](settings))
+    except Exception:  # noqa: BLE001 - the test will hear of it
+        Here.record.write("error", text=traceback.format_exc())
+        sys.exit(1)
+
+
+async def _always(self: Scheduler) -> bool:
+    return True
+
+
+class _Warnings(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        text = record.getMessage() + (f"\n{traceback.format_exc()}" if record.exc_info else "")
+        Here.record.write("warning" if record.levelno < logging.ERROR else "alarm", text=text, how=record.name)
+
+
+async def _work(settings: Settings) -> None:
+    worker = Works(settings.url, settings.app).app.worker(**settings.worker)
+
+    def stop() -> None:
+        worker.stop()
+        Here.record.write("signal")
+
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop)
+    Here.record.write("ready", text=worker.id)
+    await worker.run()
+    Here.record.write("gone", text=str(worker._turns.stale))
+
+
+async def _produce(settings: Settings) -> None:
+    """One by one and in batches by turns."""
+    works = Works(settings.url, settings.app)
+    first, last = settings.numbers
+    await _gate()
+    async with works.app:
+        while first < last:
+            batch = range(first, min(last, first + 1 + first % LARGEST_BATCH))
+            handles = await works.app.enqueue_many([works.nap.call(n, settings.ms) for n in batch])
+            for n, handle in zip(batch, handles, strict=True):
+                Here.record.write("enqueued", n=n, job=handle.id)
+            first = batch.stop
+    Here.record.write("gone")
+
+
+async def _rival(settings: Settings) -> None:
+    """Ask for the same jobs as everybody else, at the same moment."""
+    works = Works(settings.url, settings.app)
+    async with works.app:
+        Here.record.write("ready")
+        await _gate()
+        for n in range(*settings.numbers):
+            handle = await works.nap.options(unique=f"job-{n}").enqueue(n)
+            Here.record.write("enqueued", n=n, job=handle.id, created=handle.created)
+    Here.record.write("gone")
+
+
+async def _open(settings: Settings) -> None:
+    """Be one of the first at many fresh places, each at the same moment as everybody else."""
+    moment = await _gate()
+    for n in range(*settings.numbers):
+        await asyncio.sleep(moment + n * settings.ms / 1000 - time.monotonic())
+        async with Works(settings.url.format(n=n), settings.app).app as app:
+            await app.counts()
+    Here.record.write("gone")
+
+
+_ROLES = {"worker": _work, "producer": _produce, "rivals": _rival, "openers": _open}
+
+
+async def _gate() -> float:
+    """Wait for the moment that the gate's file names."""
+    await gate()
+    moment = float(Here.gate.read_text())
+    await asyncio.sleep(moment - time.monotonic())
+    return moment
+
+
+def open_gate(path: Path, delay: float = 0.05) -> None:
+    """Let everybody through at one moment, a little ahead. The file appears whole or not at all."""
+    draft = path.with_suffix(".draft")
+    draft.write_text(str(time.monotonic() + delay))
+    draft.replace(path)
