@@ -47,6 +47,7 @@ class Stopper:
         self._told = 0
         self._end = self._end_if_loop_answers = math.inf
         self._attached = False
+        self._masks: dict[int, set[int]] = {}  # of threads that are about to fork: the signals that they had blocked
 
     def __enter__(self) -> Self:
         return self
@@ -62,7 +63,9 @@ class Stopper:
             signal.signal(number, self._on_signal)
         self._passed_on = signal.set_wakeup_fd(self._writes, warn_on_full_buffer=False)
         self._attached = True
-        os.register_at_fork(after_in_child=self._forget)
+        os.register_at_fork(
+            before=self._block_signals, after_in_parent=self._unblock_signals, after_in_child=self._start_as_child
+        )
         self._thread = threading.Thread(target=self._watch, name="mita-stopper", daemon=True)
         self._thread.start()
 
@@ -86,6 +89,17 @@ class Stopper:
                 signal.set_wakeup_fd(-1)
                 for number in self._numbers:
                     signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+
+    def _block_signals(self) -> None:
+        """Before a fork. A signal that came to the child before its handlers are reset would be lost there."""
+        self._masks[threading.get_ident()] = signal.pthread_sigmask(signal.SIG_BLOCK, self._numbers)
+
+    def _unblock_signals(self) -> None:
+        signal.pthread_sigmask(signal.SIG_SETMASK, self._masks.pop(threading.get_ident(), set()))
+
+    def _start_as_child(self) -> None:
+        self._forget()
+        self._unblock_signals()
 
     def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
         self._handled += 1
