@@ -43,9 +43,9 @@ def test_a_supervisor_starts_another_process_after_max_jobs(start: Start, enqueu
     worker.heard("process . has run its jobs; another is started")
     for id in ids:
         until(mita, id, "succeeded")
+    assert not re.search("exit code", "".join(worker.log))
     worker.signal(signal.SIGTERM)
     assert worker.ended() == 0
-    assert not re.search("exit code", "".join(worker.log))
 
 
 def test_excluded_queues_are_not_served(start: Start, enqueue: Put, mita: Run) -> None:
