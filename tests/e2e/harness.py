@@ -105,6 +105,7 @@ class Scene:
         self.acked: list[Acked] = []
         self.faults: list[Fault] = []
         self.unsure: set[int] = set()
+        self.servers_killed = 0
         self._numbers = 0
 
     @property
@@ -168,6 +169,7 @@ class Scene:
 
     async def kill(self, process: Process) -> None:
         """As by the kernel, out of memory: nothing is tidied up."""
+        assert process.code is None, f"process {process.who} has ended by itself\n{self.troubles()}"
         process.signal(signal.SIGKILL)
         await process.gone()
         self.fault(process, "kill")
@@ -281,6 +283,7 @@ class Scene:
             faults=self.faults,
             unsure=self.unsure,
             crashed=crashed,
+            servers_killed=self.servers_killed,
             heal_within=self.lease + self.lease / 2 * 1.25 + SLACK,  # lease, sweep, two busy cores
         )
 
@@ -294,7 +297,7 @@ class Scene:
         report = check(await self.history())
         self.tell(f"seed {SEED}: {report}")
         assert not report.violations, f"{report}\n{self.troubles()}"
-        assert not self.errors(), self.troubles()
+        assert not self.errors(), "\n".join(self.errors())
         return report
 
     async def close(self) -> None:

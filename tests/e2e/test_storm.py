@@ -95,6 +95,7 @@ class Storm:
     async def _kill_server(self) -> None:
         self._all_are_away()
         self._network.kill_server()
+        self.scene.servers_killed += 1
         await asyncio.sleep(self.scene.random.uniform(0.1, 1.5))  # the fault itself
         await asyncio.to_thread(self._network.start_server)
 
