@@ -253,7 +253,8 @@ class Scene:
         """What went wrong in the processes, in their own words."""
         texts = [f"{line.who}: {line.text}" for line in self.record.lines("error", "alarm", "warning")]
         codes = {process.who: process.code for process in self.processes}
-        return "\n".join([f"exit codes {codes}", *texts[-20:]])
+        died = [f"{line.who}: {line.text}" for line in self.record.lines("error")]
+        return "\n".join([f"exit codes {codes}", *texts[-20:], *died])
 
     def errors(self) -> list[str]:
         """What must not happen in any process: an error that nobody caught, a part that died."""

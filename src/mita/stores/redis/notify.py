@@ -82,10 +82,11 @@ class Notifier:
                 return
         log.warning("the connection on which Redis notifies us is silent: connecting again")
 
-    def _hear(self, message: list[Any]) -> None:
-        """The reader of the connection calls this itself: a task between would be one more step to a job's start."""
+    def _hear(self, message: list[Any] | Exception) -> None:
+        """The reader of the connection calls this itself: a task between would be one more step to a job's start. A server
+        that is still loading its data answers a PING with an error, which shows that it is alive."""
         self._heard_at = asyncio.get_running_loop().time()
-        if message[0] != b"pong":
+        if isinstance(message, list) and message[0] != b"pong":
             self._hearing.hear(message[2].decode().split("\n"))
 
     async def close(self) -> None:
