@@ -48,6 +48,15 @@ async def test_no_server() -> None:
     assert "word" not in str(error), "a password is not for the log"
 
 
+async def test_a_server_that_closes_the_connection_at_once_may_be_starting() -> None:
+    """A worker waits for it, and does not end."""
+    server = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0)
+    error = await refusal(NatsStore(f"nats://127.0.0.1:{server.sockets[0].getsockname()[1]}"))
+    server.close()
+    assert isinstance(error, StoreError)
+    assert error.transient, error
+
+
 async def test_jetstream_is_not_enabled(serve: Callable[..., Server]) -> None:
     error = await refusal(NatsStore(serve(jetstream="off").url))
     assert isinstance(error, StoreError)

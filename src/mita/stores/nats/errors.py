@@ -20,6 +20,7 @@ _LASTING = {
     10058: "the stream's name is in use with another configuration",
     10065: "its subjects overlap with those of another stream",
 }
+_CLOSED_AT_ONCE = "empty response from server"  # the peer took the connection and closed it: it starts, or stops
 _TOO_LARGE = 10054  # for the stream's max_msg_size
 _FULL = {10023, 10047, 10028, 10122, 10077, 10167}  # storage or a limit is used up: it may be freed
 
@@ -45,7 +46,7 @@ def translated(error: BaseException, what: str = "NATS") -> StoreError:
     if isinstance(error, ValueError):
         return StoreError(f"{what}: {text}", transient=False)
     passing = isinstance(error, NoServersError | NatsTimeout | ConnectionClosedError | OSError | TimeoutError)
-    return StoreError(f"{what}: {text}", transient=passing)
+    return StoreError(f"{what}: {text}", transient=passing or _CLOSED_AT_ONCE in text)
 
 
 def unreached(error: BaseException, where: str) -> StoreError:
