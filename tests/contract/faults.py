@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from mita.errors import Rejected
 from mita.model.job import Claim, Job, State
-from mita.model.outcome import Answer, ClaimResult, Counter, Delete, RescheduleJob, Settlement, TimelineEntry, Verdict
+from mita.model.outcome import Answer, ClaimResult, Counter, DeleteJob, RescheduleJob, Settlement, TimelineEntry, Verdict
 from mita.model.repeat import Firing
 from mita.model.time import HOUR, Moment, Wait, When
 from mita.ports.pubsub import Subscription
@@ -225,7 +225,7 @@ def delete_and_keep_the_unique_key(patch: pytest.MonkeyPatch) -> None:
 
 
 def delete_the_living(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(amending, "allowed", lambda change: frozenset(State) if isinstance(change, Delete) else allowed(change))
+    patch.setattr(amending, "allowed", lambda change: frozenset(State) if isinstance(change, DeleteJob) else allowed(change))
 
 
 def prune_before_the_time(patch: pytest.MonkeyPatch) -> None:

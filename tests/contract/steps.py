@@ -3,7 +3,7 @@
 from hypothesis import strategies as st
 
 from mita.model.job import NewJob, State, WhenBusy
-from mita.model.outcome import CancelJob, Change, Counter, Delete, PrioritiseJob, RescheduleJob, RetryJob, Verdict
+from mita.model.outcome import CancelJob, Change, Counter, DeleteJob, PrioritiseJob, RescheduleJob, RetryJob, Verdict
 from mita.model.repeat import Repeat, RepeatState
 from mita.model.time import HOUR, NOW, When
 from mita.model.view import JobFilter
@@ -88,7 +88,7 @@ CHANGES: st.SearchStrategy[Change] = st.one_of(
     st.builds(CancelJob, keep=KEEPS, reason=st.sampled_from(["", "enough"])),
     st.builds(RetryJob, st.sampled_from([NOW, When(20)])),
     st.builds(PrioritiseJob, PRIORITIES),
-    st.builds(Delete),
+    st.builds(DeleteJob),
 )
 
 FILTERS: st.SearchStrategy[JobFilter] = st.builds(

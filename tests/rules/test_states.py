@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mita.model.job import Claim, State
-from mita.model.outcome import CancelJob, Change, Delete, Ending, PrioritiseJob, RescheduleJob, RetryJob
+from mita.model.outcome import CancelJob, Change, DeleteJob, Ending, PrioritiseJob, RescheduleJob, RetryJob
 from mita.model.policy import Retry
 from mita.model.time import NOW
 from mita.rules.judge import Retention, judge
@@ -78,7 +78,7 @@ def test_every_change_is_allowed_where_the_table_has_a_way_for_it() -> None:
     for change, states in changes.values():
         assert allowed(change) == states
         assert State.SUCCEEDED not in allowed(change)
-    assert allowed(Delete()) == TERMINAL
+    assert allowed(DeleteJob()) == TERMINAL
 
 
 def test_the_picture_is_the_table() -> None:

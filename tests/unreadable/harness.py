@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 
 from mita import Mita
 from mita.model.job import NewJob, State
-from mita.model.outcome import Answer, CancelJob, Delete, PrioritiseJob, RetryJob, Settlement, Verdict
+from mita.model.outcome import Answer, CancelJob, DeleteJob, PrioritiseJob, RetryJob, Settlement, Verdict
 from mita.model.repeat import Repeat
 from mita.model.time import HOUR, MINUTE, NOW, When
 from mita.model.view import JobFilter, WorkerView
@@ -293,7 +293,7 @@ class Field:
         """A job that cannot be read can be deleted, as any other that has ended."""
         found = await self.store.find(self.unreadable)
         ids = [job.id for job in found if job is not None and job.state in TERMINAL]
-        answers = await self.store.amend(ids, Delete())
+        answers = await self.store.amend(ids, DeleteJob())
         kept = [job.id for job in await self.store.find(ids) if job is not None]
         assert set(answers) <= {Answer.DONE}, f"{answers}"
         assert not kept, await self._told(kept)

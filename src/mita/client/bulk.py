@@ -8,7 +8,7 @@ from typing import Any, TypeAlias, Unpack
 from mita.errors import UsageError
 from mita.events import ClientEvents
 from mita.events.signals import Amended
-from mita.model.outcome import OUTSIDE, Answer, CancelJob, Change, Delete, RescheduleJob, RetryJob
+from mita.model.outcome import OUTSIDE, Answer, CancelJob, Change, DeleteJob, RescheduleJob, RetryJob
 from mita.model.record import BulkResult, DisplayState
 from mita.ports.clock import wall_clock
 from mita.ports.store import Store
@@ -24,7 +24,7 @@ from .filters import FILTERS, JobFilters, job_filter
 Confirm: TypeAlias = Callable[[int], bool]
 ShowProgress: TypeAlias = Callable[[int, int], object]
 
-_DONE = {CancelJob: "cancelled", RescheduleJob: "rescheduled", RetryJob: "retried", Delete: "deleted"}
+_DONE = {CancelJob: "cancelled", RescheduleJob: "rescheduled", RetryJob: "retried", DeleteJob: "deleted"}
 
 
 class Bulk:
@@ -109,7 +109,7 @@ class Bulk:
     ) -> BulkResult:
         """Forget every job that matches and has ended, with its result, timeline and unique key; see `jobs` for the
         filters."""
-        return await self._amend_many(Delete(), filters, all, dry_run, confirm, progress)
+        return await self._amend_many(DeleteJob(), filters, all, dry_run, confirm, progress)
 
     delete_many_sync = sync_twin(delete_many)
 

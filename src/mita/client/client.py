@@ -8,7 +8,7 @@ from mita.errors import UsageError
 from mita.events import ClientEvents, EventBus
 from mita.events.signals import Amended, Enqueued
 from mita.model.job import PRIORITIES, NewJob
-from mita.model.outcome import OUTSIDE, Answer, CancelJob, Change, Delete, PrioritiseJob, RescheduleJob, RetryJob
+from mita.model.outcome import OUTSIDE, Answer, CancelJob, Change, DeleteJob, PrioritiseJob, RescheduleJob, RetryJob
 from mita.model.pattern import Pattern
 from mita.model.record import DisplayState, JobPage, JobRecord, RepeatRecord
 from mita.model.time import NOW
@@ -222,7 +222,7 @@ class Client(Bulk):
 
     async def delete(self, id: str) -> Answer:
         """Forget a job that has ended, with its result, timeline and unique key, before its time is over."""
-        return await self._amend(id, Delete())
+        return await self._amend(id, DeleteJob())
 
     delete_sync = sync_twin(delete)
 

@@ -211,11 +211,11 @@ class PrioritiseJob(Struct, frozen=True, tag=True):
     priority: int
 
 
-class Delete(Struct, frozen=True, tag=True):
+class DeleteJob(Struct, frozen=True, tag=True):
     """Forget a job that has ended, with its timeline, memos and unique key."""
 
 
-Change: TypeAlias = RescheduleJob | CancelJob | RetryJob | PrioritiseJob | Delete
+Change: TypeAlias = RescheduleJob | CancelJob | RetryJob | PrioritiseJob | DeleteJob
 
 
 class Answer(StrEnum):

@@ -3,7 +3,7 @@
 from enum import StrEnum
 
 from mita.model.job import State
-from mita.model.outcome import CancelJob, Change, Delete, PrioritiseJob, RescheduleJob, RetryJob
+from mita.model.outcome import CancelJob, Change, DeleteJob, PrioritiseJob, RescheduleJob, RetryJob
 
 Q, B, R = State.QUEUED, State.BLOCKED, State.RUNNING
 WAITING = frozenset({Q, B})
@@ -62,7 +62,7 @@ def allowed(change: Change) -> frozenset[State]:
             return DEAD
         case PrioritiseJob():
             return ALIVE
-        case Delete():
+        case DeleteJob():
             return TERMINAL
 
 

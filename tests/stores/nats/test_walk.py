@@ -16,7 +16,7 @@ from mita.model.outcome import (
     CancelJob,
     Change,
     Counter,
-    Delete,
+    DeleteJob,
     Held,
     PrioritiseJob,
     Progress,
@@ -164,7 +164,7 @@ class Walk:
             RetryJob(NOW),
             PrioritiseJob(9),
             PrioritiseJob(0),
-            Delete(),
+            DeleteJob(),
         ]
         change = self.chance.choice(changes)
         [answer] = await self.store.amend([id], change)
@@ -176,7 +176,7 @@ class Walk:
             assert before.state is State.RUNNING
             assert after is not None
             assert after.asked == ("cancel" if isinstance(change, CancelJob) else "reschedule")
-        elif isinstance(change, Delete):
+        elif isinstance(change, DeleteJob):
             assert after is None
         elif isinstance(change, CancelJob):
             assert (None if after is None else after.state) is (None if keep == 0 else State.CANCELLED), (before, after)

@@ -1,7 +1,7 @@
 """What a person asks of a job by its id."""
 
 from mita.model.job import State
-from mita.model.outcome import Answer, CancelJob, Change, Delete, PrioritiseJob, RescheduleJob, RetryJob
+from mita.model.outcome import Answer, CancelJob, Change, DeleteJob, PrioritiseJob, RescheduleJob, RetryJob
 from mita.ports.store import ASKED
 from mita.rules.states import DEAD, allowed
 
@@ -39,7 +39,7 @@ def _apply(act: Act, record: Record, change: Change) -> Answer:
         case PrioritiseJob(priority):
             act.change(record, priority=priority)
             return Answer.DONE
-        case Delete():
+        case DeleteJob():
             return _delete(act, record)
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from mita.errors import Rejected
 from mita.model.job import State
-from mita.model.outcome import Answer, CancelJob, Change, Delete, PrioritiseJob, RescheduleJob, RetryJob
+from mita.model.outcome import Answer, CancelJob, Change, DeleteJob, PrioritiseJob, RescheduleJob, RetryJob
 from mita.ports.store import ASKED
 from mita.rules.states import DEAD, allowed
 from mita.stores.shared.ids import without_repeats
@@ -127,7 +127,7 @@ async def _apply(tx: Tx, place: Place, record: Record, change: Change) -> Answer
             return await _revive(tx, place, record, change)
         case PrioritiseJob(priority):
             await indexes.change(tx, place, priority=priority, home=0)
-        case Delete():
+        case DeleteJob():
             await indexes.give_up(tx, record)
             await indexes.change(tx, place, gone=True)
     return Answer.DONE

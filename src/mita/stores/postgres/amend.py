@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mita.model.job import State
-from mita.model.outcome import Answer, CancelJob, Change, Delete, PrioritiseJob, RescheduleJob, RetryJob
+from mita.model.outcome import Answer, CancelJob, Change, DeleteJob, PrioritiseJob, RescheduleJob, RetryJob
 from mita.model.time import When
 from mita.ports.store import ASKED
 from mita.rules.states import DEAD, allowed
@@ -25,7 +25,7 @@ def amend(act: Act, statements: Statements, ids: Sequence[str], change: Change) 
             dead = [id for id, answer in zip(ids, answers, strict=True) if answer is None]
             revived = iter((yield from _revive_readable(act, statements, dead, RetryJob(when, note))))
             answers = [next(revived) if answer is None else answer for answer in answers]
-        case Delete():
+        case DeleteJob():
             answers = yield from _delete(act, statements, ids, change)
         case _:
             answers = yield from _amend(act, ids, change)
@@ -42,7 +42,7 @@ def _revive_readable(act: Act, statements: Statements, ids: Sequence[str], chang
     return [Answer.UNREADABLE if id in lost else next(changed) for id in ids]
 
 
-def _delete(act: Act, statements: Statements, ids: Sequence[str], change: Delete) -> Steps[list[Answer | None]]:
+def _delete(act: Act, statements: Statements, ids: Sequence[str], change: DeleteJob) -> Steps[list[Answer | None]]:
     """A job that cannot be read is shown as failed, also before it is set aside: then it is set aside first."""
     answers = yield from _amend(act, ids, change)
     late = [id for id, answer in zip(ids, answers, strict=True) if answer is Answer.TOO_LATE]
@@ -62,7 +62,7 @@ def _amend(act: Act, ids: Sequence[str], change: Change) -> Steps[list[Answer | 
     return answers
 
 
-def _ask(ids: list[str], change: RescheduleJob | CancelJob | PrioritiseJob | Delete) -> Ask:
+def _ask(ids: list[str], change: RescheduleJob | CancelJob | PrioritiseJob | DeleteJob) -> Ask:
     match change:
         case RescheduleJob(when, note):
             return ask("amend_reschedule", ids=texts(ids), note=storable(note), **_moment(when))
@@ -70,7 +70,7 @@ def _ask(ids: list[str], change: RescheduleJob | CancelJob | PrioritiseJob | Del
             return ask("cancel", ids=texts(ids), keep=keep, reason=storable(reason))
         case PrioritiseJob(priority):
             return ask("amend_prioritise", ids=texts(ids), priority=priority)
-        case Delete():
+        case DeleteJob():
             return ask("delete", ids=texts(ids))
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from mita.model.outcome import Answer, CancelJob, Change, Delete, PrioritiseJob, RescheduleJob, RetryJob
+from mita.model.outcome import Answer, CancelJob, Change, DeleteJob, PrioritiseJob, RescheduleJob, RetryJob
 
 from .codec import moment
 from .context import Room, parts
@@ -30,5 +30,5 @@ def _words(change: Change) -> tuple[Any, ...]:
             return ("cancel", keep, "", reason)
         case PrioritiseJob(priority):
             return ("rank", priority, "", "")
-        case Delete():
+        case DeleteJob():
             return ("delete", "", "", "")

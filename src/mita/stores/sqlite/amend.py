@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from mita.model.job import State
-from mita.model.outcome import Answer, CancelJob, Change, Delete, PrioritiseJob, RescheduleJob, RetryJob
+from mita.model.outcome import Answer, CancelJob, Change, DeleteJob, PrioritiseJob, RescheduleJob, RetryJob
 from mita.ports.store import ASKED
 from mita.rules.states import DEAD, allowed
 
@@ -26,7 +26,7 @@ class _Row(NamedTuple):
 
 def amend(tx: Tx, ids: Sequence[str], change: Change) -> list[Answer]:
     answers = [_amend(tx, id, change) for id in ids]
-    if isinstance(change, Delete) and Answer.TOO_LATE in answers and aside.set_aside(tx):
+    if isinstance(change, DeleteJob) and Answer.TOO_LATE in answers and aside.set_aside(tx):
         # A job that cannot be read is shown as failed, also before it is set aside.
         late = [at for at, answer in enumerate(answers) if answer is Answer.TOO_LATE]
         for at in late:
@@ -51,7 +51,7 @@ def _amend(tx: Tx, id: str, change: Change) -> Answer:
         case PrioritiseJob():
             tx.run("amend_prioritise", seq=job.seq, priority=change.priority)
             return Answer.DONE
-        case Delete():
+        case DeleteJob():
             return _delete(tx, job)
 
 

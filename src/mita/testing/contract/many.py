@@ -3,7 +3,7 @@
 import asyncio
 
 from mita.model.job import State
-from mita.model.outcome import Answer, CancelJob, Delete, RescheduleJob, RetryJob
+from mita.model.outcome import Answer, CancelJob, DeleteJob, RescheduleJob, RetryJob
 from mita.model.time import HOUR, NOW, When
 from mita.ports.store import Store
 
@@ -40,7 +40,7 @@ async def test_many_jobs_with_keys_of_their_own_are_amended_in_one_call(store: S
     assert await store.amend(ids, CancelJob(keep=HOUR)) == [Answer.DONE] * len(ids)
     assert await store.amend(ids, RetryJob(NOW)) == [Answer.DONE] * len(ids)
     assert await store.amend(ids, CancelJob(keep=HOUR)) == [Answer.DONE] * len(ids)
-    assert await store.amend(ids, Delete()) == [Answer.DONE] * len(ids)
+    assert await store.amend(ids, DeleteJob()) == [Answer.DONE] * len(ids)
     assert all(receipt.created for receipt in await store.enqueue(new)), "ids and keys are free"
 
 
