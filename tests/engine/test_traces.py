@@ -203,7 +203,7 @@ async def test_a_move_is_no_error_and_a_time_out_is(here: Mita, spans: Spans) ->
         runs = await spans.runs(4)
     endings = {(facts(span)["mita.task"], facts(span)["mita.ending"], span.status.status_code) for span in runs}
     assert endings == {
-        ("later", "moved", StatusCode.UNSET),
+        ("later", "rescheduled", StatusCode.UNSET),
         ("later", "returned", StatusCode.UNSET),
         ("slow", "timedout", StatusCode.ERROR),
         ("slow_sync", "timedout", StatusCode.ERROR),

@@ -219,7 +219,7 @@ async def test_tries_are_close_together_while_the_store_is_away(monkeypatch: pyt
         waits.append(seconds)
         return asyncio.timeout(0)
 
-    monkeypatch.setattr(backoff, "asyncio", SimpleNamespace(timeout=noted, TimelineEntry=asyncio.Event))
+    monkeypatch.setattr(backoff, "asyncio", SimpleNamespace(timeout=noted, Event=asyncio.Event))
     with pytest.raises(EnoughSeen):
         await Scheduler(Away(), 1.0, 3.0, "one").run()  # type: ignore[arg-type]
     assert len(waits) == 12

@@ -67,7 +67,7 @@ def test_a_clock_set_forward_ends_no_lease_and_no_wait(tmp_path: Path, set_clock
     with Peer(tmp_path) as one, Peer(tmp_path) as two:
         running, moved = one.ask("enqueue"), one.ask("enqueue")
         assert one.ask("claim") == [running, moved]
-        assert one.ask("amend_reschedule", id=moved, wait=HALF) == "asked"
+        assert one.ask("move", id=moved, wait=HALF) == "asked"
         waits = one.ask("enqueue", wait=HALF)
         named = one.ask("enqueue", at=wall_clock() + HALF)
         set_clock(HOUR)
