@@ -25,7 +25,7 @@ demo: $(RUN)     ## watch jobs run now, later, again, by turns and by the clock,
 	@$(BIN)/mita demo
 
 test: $(READY)   ## every test
-	$(BIN)/python -m pytest -n 2 $(ARGS)
+	$(BIN)/python -m pytest -n 2 $(ARGS) $(ALONE)
 
 check: $(READY)  ## style, types, layers
 	$(BIN)/ruff check .
