@@ -17,7 +17,8 @@ _JSON = Path("build/bench.json")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell that starts a run in the background has it ignored
+    # a shell that starts a run in the background has it ignored
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     parser = _parser()
     options = parser.parse_args(argv)
     if options.list:
@@ -53,7 +54,9 @@ def _list() -> int:
     return 0
 
 
-def _chosen(parser: argparse.ArgumentParser, what: str, given: str | None, known: list[str]) -> list[str]:
+def _chosen(
+    parser: argparse.ArgumentParser, what: str, given: str | None, known: list[str]
+) -> list[str]:
     """In the order in which they are known. A wrong one is answered with the right ones."""
     if given is None:
         return known
@@ -94,22 +97,57 @@ def _count(text: str) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks",
-        description="Figures of Mita on each store, with the engine's raw loop of the same run beside them.",
+        description="Figures of Mita on each store, with the engine's raw loop of the same run "
+        "beside them.",
     )
     add = parser.add_argument
     add("--stores", metavar="A,B", help=f"some of {', '.join(STORES)}")
     add("--workloads", metavar="A,B", help="some of those that --list shows")
     add("--list", action="store_true", help="show stores and workloads")
-    add("--quick", action="store_true", help="fewer jobs, no repeats: about two minutes for a store")
-    add("--jobs", type=_count, metavar="N", help="jobs in a plain drain; other workloads take their part of it")
+    add(
+        "--quick", action="store_true", help="fewer jobs, no repeats: about two minutes for a store"
+    )
+    add(
+        "--jobs",
+        type=_count,
+        metavar="N",
+        help="jobs in a plain drain; other workloads take their part of it",
+    )
     add("--waiting", type=_count, metavar="N", help="the most jobs that wait (1,000,000)")
     add("--repeat", type=_count, metavar="N", help="measure so often, and take the median (3)")
-    add("--concurrency", type=_count, default=100, metavar="N", help="jobs at once in a worker (100)")
-    add("--redis-aof", choices=("everysec", "always", "no"), default="everysec", help="appendfsync of Redis (everysec)")
-    add("--json", type=Path, default=_JSON, metavar="FILE", help=f"written after every measurement ({_JSON})")
+    add(
+        "--concurrency",
+        type=_count,
+        default=100,
+        metavar="N",
+        help="jobs at once in a worker (100)",
+    )
+    add(
+        "--redis-aof",
+        choices=("everysec", "always", "no"),
+        default="everysec",
+        help="appendfsync of Redis (everysec)",
+    )
+    add(
+        "--json",
+        type=Path,
+        default=_JSON,
+        metavar="FILE",
+        help=f"written after every measurement ({_JSON})",
+    )
     add("--plots", type=Path, metavar="DIR", help="draw SVG plots there")
-    add("--render", type=Path, metavar="FILE", help="measure nothing: show an earlier run's JSON, and draw its plots")
-    add("--dir", type=Path, metavar="DIR", help="where the stores keep their files (a temporary folder)")
+    add(
+        "--render",
+        type=Path,
+        metavar="FILE",
+        help="measure nothing: show an earlier run's JSON, and draw its plots",
+    )
+    add(
+        "--dir",
+        type=Path,
+        metavar="DIR",
+        help="where the stores keep their files (a temporary folder)",
+    )
     add(
         "--quiet",
         type=float,
@@ -117,8 +155,18 @@ def _parser() -> argparse.ArgumentParser:
         metavar="S",
         help="wait so long at most for others to leave the machine alone (0)",
     )
-    add("--no-pin", dest="pin", action="store_false", help="do not pin the process under test to one core")
-    add("--no-awake", dest="awake", action="store_false", help="let idle cores sleep (see processes.keep_awake)")
+    add(
+        "--no-pin",
+        dest="pin",
+        action="store_false",
+        help="do not pin the process under test to one core",
+    )
+    add(
+        "--no-awake",
+        dest="awake",
+        action="store_false",
+        help="let idle cores sleep (see processes.keep_awake)",
+    )
     return parser
 
 

@@ -18,12 +18,17 @@ from .raw import BATCH, RAW, Ask, Phase
 from .scene import Drained, Failed, Lab, Scene, noise
 from .servers import Engine
 
-RAW_NAMES = {"one": "raw loop: enqueue one by one", "bulk": "raw loop: enqueue in bulk", "drain": "raw loop: drain"}
+RAW_NAMES = {
+    "one": "raw loop: enqueue one by one",
+    "bulk": "raw loop: enqueue in bulk",
+    "drain": "raw loop: drain",
+}
 
 
 class Drain(Struct, frozen=True, kw_only=True):
-    """What to drain: each job runs `runs` times, beside `scheduled` others that must not run. `like_raw`: the raw loop does
-    the same work, so that a share of it means something. `watched`: what watches the worker meanwhile (`roles.WATCHED`)."""
+    """What to drain: each job runs `runs` times, beside `scheduled` others that must not run.
+    `like_raw`: the raw loop does the same work, so that a share of it means something. `watched`:
+    what watches the worker meanwhile (`roles.WATCHED`)."""
 
     jobs: int
     task: str = "noop"
@@ -39,7 +44,13 @@ class Bench:
     """`report` is what was found so far: the raw loop of the same run is looked up there."""
 
     def __init__(self, store: str, engine: Engine, lab: Lab, sizes: Sizes, report: Report) -> None:
-        self.store, self.engine, self.lab, self.sizes, self.report = store, engine, lab, sizes, report
+        self.store, self.engine, self.lab, self.sizes, self.report = (
+            store,
+            engine,
+            lab,
+            sizes,
+            report,
+        )
 
     def figure(self, workload: str, name: str, **more: Any) -> Figure:
         at = datetime.now().astimezone().isoformat(timespec="seconds")
@@ -62,12 +73,13 @@ class Bench:
     # ------------------------------------------------------------ drains
 
     def drain(self, figure: Figure, want: Drain) -> Figure:
-        """Fill in a figure: jobs preloaded, then from the first start to the last end; the median of the repeats."""
+        """Fill in a figure: jobs preloaded, then from the first start to the last end; the median
+        of the repeats."""
         return self._filled(figure, want, list(self._drains(want, figure.processes)))
 
     def drain_by_turns(self, figure: Figure, want: Drain, raw_jobs: int) -> Figure:
-        """The same, with the raw loop once more after each drain. The share is the median of those of the pairs: within one
-        a machine changes its speed less than within a run."""
+        """The same, with the raw loop once more after each drain. The share is the median of those
+        of the pairs: within one a machine changes its speed less than within a run."""
         drains, raws = [], []
         for drained in self._drains(want, figure.processes):
             drains.append(drained)
@@ -83,7 +95,8 @@ class Bench:
         return figure
 
     def drain_beside(self, figure: Figure, want: Drain) -> Figure:
-        """The same, with a drain beside nothing after each; it is set against those, by the median of the pairs."""
+        """The same, with a drain beside nothing after each; it is set against those, by the median
+        of the pairs."""
         drains, against = [], []
         for drained in self._drains(want, figure.processes):
             drains.append(drained)
@@ -94,8 +107,9 @@ class Bench:
         return figure
 
     def side_by_side(self, wants: Sequence[tuple[Figure, Drain]], rounds: int) -> Iterator[Figure]:
-        """One after the other, and all of them again, each round beginning with another one: what slows the machine down
-        for a while slows all of them. Each is set against the first, round by round."""
+        """One after the other, and all of them again, each round beginning with another one: what
+        slows the machine down for a while slows all of them. Each is set against the first, round
+        by round."""
         drains: list[list[Drained]] = [[] for _ in wants]
         for turn in range(rounds):
             for at in range(turn, turn + len(wants)):
@@ -103,8 +117,13 @@ class Bench:
                 drains[at % len(wants)] += self._drains(want, figure.processes)
         for (figure, want), mine in zip(wants, drains, strict=True):
             self._filled(figure, want, mine)
-            figure.against = _median(one.rate / plain.rate for one, plain in zip(mine, drains[0], strict=True))
-            pairs = [(one.cost.worker_cpu, plain.cost.worker_cpu) for one, plain in zip(mine, drains[0], strict=True)]
+            figure.against = _median(
+                one.rate / plain.rate for one, plain in zip(mine, drains[0], strict=True)
+            )
+            pairs = [
+                (one.cost.worker_cpu, plain.cost.worker_cpu)
+                for one, plain in zip(mine, drains[0], strict=True)
+            ]
             figure.against_cpu = _median(cpu / plain for cpu, plain in pairs if cpu and plain)
             yield figure
 
@@ -113,7 +132,12 @@ class Bench:
         figure.value = statistics.median_low(figure.values)
         figure.waiting = want.scheduled
         median = next(drained for drained in drains if drained.rate == figure.value)
-        figure.jobs, figure.seconds, figure.cost, figure.noise = median.jobs, median.seconds, median.cost, median.noise
+        figure.jobs, figure.seconds, figure.cost, figure.noise = (
+            median.jobs,
+            median.seconds,
+            median.cost,
+            median.noise,
+        )
         figure.slices = slices(median.ends)
         figure.failed(*dict.fromkeys(problem for drained in drains for problem in drained.problems))
         return self._beside_raw(figure, "drain") if want.like_raw else figure
@@ -145,7 +169,9 @@ class Bench:
             awake = self.lab.kept_awake() if role == "one" else nullcontext()
             with self.scene() as scene, awake, Window() as window:
                 scene.calm()
-                answers.append(scene.ask(role, core=self.lab.core, seconds=self.sizes.seconds, most=most))
+                answers.append(
+                    scene.ask(role, core=self.lab.core, seconds=self.sizes.seconds, most=most)
+                )
         figure.values = [answer["jobs"] / answer["seconds"] for answer in answers]
         figure.value = statistics.median_low(figure.values)
         last = answers[-1]
@@ -178,14 +204,19 @@ class Bench:
         figure.spread = spread(answer["late"])
         figure.value, figure.values = figure.spread.p50, [figure.spread.p50]
         if answer["passed_over"]:
-            figure.failed(f"{answer['passed_over']:,} times a repeat came so late that windows were passed over")
+            figure.failed(
+                f"{answer['passed_over']:,} times a repeat came so late that windows were passed "
+                "over"
+            )
         return figure
 
     def bloat(self, figure: Figure, jobs: int, task: str, beside: str = "") -> Figure:
         """What a claimed job costs as more and more have gone before it."""
         with self.scene() as scene, Window() as window:
             scene.calm()
-            answer = scene.ask("bloat", total=jobs, core=self.lab.core, most=jobs, task=task, beside=beside)
+            answer = scene.ask(
+                "bloat", total=jobs, core=self.lab.core, most=jobs, task=task, beside=beside
+            )
         curve = answer["curve"]
         figure.jobs, figure.noise = jobs, noise(window)
         figure.slices = [Slice(waiting=moved, cost=cost) for moved, cost in curve]
@@ -210,8 +241,16 @@ class Bench:
         with self.scene() as scene:
             scene.calm()
             place = scene.place
-            ask = Ask(url=place.url, jobs=jobs, seconds=seconds, core=self.lab.core, server=place.pid)
-            argv = [sys.executable, "-m", "benchmarks.raw", self.store, msgspec.json.encode(ask).decode()]
+            ask = Ask(
+                url=place.url, jobs=jobs, seconds=seconds, core=self.lab.core, server=place.pid
+            )
+            argv = [
+                sys.executable,
+                "-m",
+                "benchmarks.raw",
+                self.store,
+                msgspec.json.encode(ask).decode(),
+            ]
             with Window() as window:
                 said = scene.run("raw", argv)
         return msgspec.json.decode(said, type=dict[str, Phase]), noise(window)
@@ -222,8 +261,18 @@ class Bench:
         phases, heard = next(run for run in runs if run[0][phase].rate == median)
         found = phases[phase]
         server = None if found.server_cpu is None else found.server_cpu / found.jobs * 1000
-        figure = self.figure("raw", RAW_NAMES[phase], value=median, values=values, jobs=found.jobs, seconds=found.seconds)
-        figure.cost, figure.noise = Cost(worker_cpu=found.cpu / found.jobs * 1000, server_cpu=server), heard
+        figure = self.figure(
+            "raw",
+            RAW_NAMES[phase],
+            value=median,
+            values=values,
+            jobs=found.jobs,
+            seconds=found.seconds,
+        )
+        figure.cost, figure.noise = (
+            Cost(worker_cpu=found.cpu / found.jobs * 1000, server_cpu=server),
+            heard,
+        )
         return figure
 
 
@@ -237,7 +286,9 @@ def spread(ordered: Sequence[float]) -> Spread:
         return round(ordered[max(0, -(-len(ordered) * percent // 100) - 1)], 3)
 
     early = sum(1 for value in ordered if value < 0)
-    return Spread(least=rank(0), p50=rank(50), p90=rank(90), p99=rank(99), most=rank(100), early=early)
+    return Spread(
+        least=rank(0), p50=rank(50), p90=rank(90), p99=rank(99), most=rank(100), early=early
+    )
 
 
 _DEPTHS = (1_000_000, 500_000, 200_000, 100_000, 50_000, 20_000, 10_000)
@@ -245,8 +296,9 @@ _WIDE = 0.1  # of the jobs that wait, those over which a slice is taken
 
 
 def slices(ends: Sequence[int]) -> list[Slice]:
-    """What a job cost while so many were waiting, from the moments at which jobs of one drain ended. The very first and
-    last ones are left out: the worker is getting into its stride, or running dry."""
+    """What a job cost while so many were waiting, from the moments at which jobs of one drain
+    ended. The very first and last ones are left out: the worker is getting into its stride, or
+    running dry."""
     found = []
     for depth in _DEPTHS:
         width = int(depth * _WIDE)
@@ -254,5 +306,7 @@ def slices(ends: Sequence[int]) -> list[Slice]:
         if first < 0 or len(ends) < 2 * min(_DEPTHS):
             continue
         first = max(first, len(ends) // 100)
-        found.append(Slice(waiting=depth, cost=round((ends[first + width] - ends[first]) / width / 1000, 3)))
+        found.append(
+            Slice(waiting=depth, cost=round((ends[first + width] - ends[first]) / width / 1000, 3))
+        )
     return found

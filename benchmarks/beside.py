@@ -1,4 +1,5 @@
-"""Mita beside other queues: the JSON of the harness that runs them all, as tables and as a picture."""
+"""Mita beside other queues: the JSON of the harness that runs them all, as tables and as a
+picture."""
 
 from typing import Any
 
@@ -21,15 +22,23 @@ _DELAYS = {"pickup": "idle pick-up", "timer": "timer lateness"}
 def whole_table(run: Peers) -> str:
     """One table for each engine, the fastest drain first."""
     engines = list(dict.fromkeys(peer["engine"] for peer in run["peers"].values()))
-    return "\n\n".join(f"**{_ENGINES[engine]}**\n\n{_engine_table(run, engine)}" for engine in engines)
+    return "\n\n".join(
+        f"**{_ENGINES[engine]}**\n\n{_engine_table(run, engine)}" for engine in engines
+    )
 
 
 def _engine_table(run: Peers, engine: str) -> str:
     measured = {name: run["summary"].get(name, {}) for name in _of(run, engine)}
-    workloads = [name for name in (*_RATES, *_DELAYS) if any(name in found for found in measured.values())]
+    workloads = [
+        name for name in (*_RATES, *_DELAYS) if any(name in found for found in measured.values())
+    ]
     head = ["", *((_RATES | _DELAYS)[name] for name in workloads), "worker + server CPU per job"]
     rows = [
-        [_bold(name), *(_peer_cell(found.get(workload), workload) for workload in workloads), _cpu(found.get("drain"))]
+        [
+            _bold(name),
+            *(_peer_cell(found.get(workload), workload) for workload in workloads),
+            _cpu(found.get("drain")),
+        ]
         for name, found in measured.items()
     ]
     return table(head, rows)
@@ -54,7 +63,11 @@ def _peer_cell(found: dict[str, Any] | None, workload: str) -> str:
     if found is None:
         return "-"
     checked = "" if found["ok"] else " (!)"
-    return f"{found['p50']:.2f} ms{checked}" if workload in _DELAYS else f"{found['rate']:,.0f}/s{checked}"
+    return (
+        f"{found['p50']:.2f} ms{checked}"
+        if workload in _DELAYS
+        else f"{found['rate']:,.0f}/s{checked}"
+    )
 
 
 def _cpu(drain: dict[str, Any] | None) -> str:
@@ -68,11 +81,20 @@ def conditions(run: Peers) -> str:
     meta = run["meta"]
     servers = "; ".join(server.split(" sha=")[0] for server in meta["servers"].values())
     versions = ", ".join(
-        sorted({version for peer in run["peers"].values() for version in peer["versions"] if "==" in version})
+        sorted(
+            {
+                version
+                for peer in run["peers"].values()
+                for version in peer["versions"]
+                if "==" in version
+            }
+        )
     )
     return (
-        f"- {meta['started'][:10]}: {meta['cpu']}, {meta['cpus']} cores, Python {meta['python']}; {servers}; medians of "
-        f"{meta['repeat']}; others used {meta.get('foreign_median', 0):.2f} cores meanwhile (median).\n- {versions}"
+        f"- {meta['started'][:10]}: {meta['cpu']}, {meta['cpus']} cores, Python "
+        f"{meta['python']}; {servers}; medians of "
+        f"{meta['repeat']}; others used {meta.get('foreign_median', 0):.2f} cores meanwhile "
+        f"(median).\n- {versions}"
     )
 
 
@@ -82,11 +104,17 @@ def drains(runs: list[Peers]) -> str:
     for run in runs:
         for engine in dict.fromkeys(peer["engine"] for peer in run["peers"].values()):
             ours, *_ = [name for name in _of(run, engine) if name.startswith("mita")] or [""]
-            others = [name for name in _of(run, engine) if not name.startswith("mita") and _drain(run, name)]
+            others = [
+                name
+                for name in _of(run, engine)
+                if not name.startswith("mita") and _drain(run, name)
+            ]
             if ours and others:
                 ratio = _drain(run, ours) / _drain(run, others[0])
                 rest = ", ".join(f"{name} {_drain(run, name):,.0f}/s" for name in others)
-                rows.append([_ENGINES[engine], f"{_drain(run, ours):,.0f}/s", rest, f"{ratio:.1f} x"])
+                rows.append(
+                    [_ENGINES[engine], f"{_drain(run, ours):,.0f}/s", rest, f"{ratio:.1f} x"]
+                )
     return table(["", "Mita", "others", "Mita against the best of them"], rows)
 
 
@@ -94,7 +122,8 @@ def plot(runs: list[Peers]) -> Board:
     words = Words(
         title="Drained by one worker process, beside other queues",
         across="jobs per second",
-        source=f"{runs[0]['meta']['cpu']}, {runs[0]['meta']['cpus']} cores; {runs[0]['meta']['started'][:10]}",
+        source=f"{runs[0]['meta']['cpu']}, {runs[0]['meta']['cpus']} cores; "
+        f"{runs[0]['meta']['started'][:10]}",
     )
     groups = {
         _ENGINES[engine]: [

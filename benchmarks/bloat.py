@@ -1,5 +1,5 @@
-"""Many jobs moved through few that wait: whether claims stay as cheap as they were, also beside a session that keeps an old
-snapshot open, so that no dead row can be swept away."""
+"""Many jobs moved through few that wait: whether claims stay as cheap as they were, also beside a
+session that keeps an old snapshot open, so that no dead row can be swept away."""
 
 import statistics
 import time
@@ -25,8 +25,11 @@ _LEASE = 600_000  # ms
 _DONE = Verdict(state=State.SUCCEEDED, keep=0)
 
 
-async def move_through(app: Mita, make: Make, record: Record, jobs: int, pin: str | None) -> dict[str, Any]:
-    """The curve: how many were moved, and the median of what a claimed job cost since the last point, in microseconds."""
+async def move_through(
+    app: Mita, make: Make, record: Record, jobs: int, pin: str | None
+) -> dict[str, Any]:
+    """The curve: how many were moved, and the median of what a claimed job cost since the last
+    point, in microseconds."""
     live = min(LIVE, jobs // 10)
     store = await app.open_store()
     try:
@@ -38,7 +41,9 @@ async def move_through(app: Mita, make: Make, record: Record, jobs: int, pin: st
         await store.close()
 
 
-async def _points(app: Mita, store: Store, make: Make, record: Record, jobs: int) -> AsyncIterator[tuple[int, float]]:
+async def _points(
+    app: Mita, store: Store, make: Make, record: Record, jobs: int
+) -> AsyncIterator[tuple[int, float]]:
     costs: list[float] = []
     moved, due = 0, jobs // POINTS
     while moved < jobs:

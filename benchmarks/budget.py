@@ -1,11 +1,12 @@
-"""python -m benchmarks.budget: where the microseconds of a job go, from claim to settled, stage by stage, on each store.
+"""python -m benchmarks.budget: where the microseconds of a job go, from claim to settled, stage by
+stage, on each store.
 
     python -m benchmarks.budget --stores sqlite,redis --jobs 30000
 
-Two drains in this process, one with a profiler on the event loop's thread and one without. The profiler tells the shares of
-the stages; the CPU time without it tells what they add up to. Threads of a store are read from their own clocks. Beside them
-the raw loop of the engine, which has neither tasks nor tokens: what stands between the two is the price of the promises.
-"""
+Two drains in this process, one with a profiler on the event loop's thread and one without. The
+profiler tells the shares of the stages; the CPU time without it tells what they add up to. Threads
+of a store are read from their own clocks. Beside them the raw loop of the engine, which has neither
+tasks nor tokens: what stands between the two is the price of the promises."""
 
 import argparse
 import asyncio
@@ -31,9 +32,23 @@ from .worker_app import TEXT
 
 STAGES: dict[str, tuple[str, ...]] = {
     "store: pack, unpack, send": ("/mita/stores/", "/mita/model/"),
-    "driver of the engine": ("/redis/", "/hiredis/", "/psycopg", "/nats/", "/nkeys/", "sqlite3", "/socket", "/ssl"),
+    "driver of the engine": (
+        "/redis/",
+        "/hiredis/",
+        "/psycopg",
+        "/nats/",
+        "/nkeys/",
+        "sqlite3",
+        "/socket",
+        "/ssl",
+    ),
     "arguments and result": ("/mita/tasks/", "msgspec"),
-    "taking up and putting down": ("/mita/engine/turns", "/mita/engine/crew", "/mita/engine/execution", "/mita/rules/"),
+    "taking up and putting down": (
+        "/mita/engine/turns",
+        "/mita/engine/crew",
+        "/mita/engine/execution",
+        "/mita/rules/",
+    ),
     "calling the handler": ("/mita/engine/run", "/mita/engine/endings"),
     "the handler": ("budget.py",),
 }
@@ -45,7 +60,8 @@ SERVER = "server"
 
 
 class Bill(Struct):
-    """Microseconds of CPU for one job, by stage; and what the raw loop of the engine took, if it has one."""
+    """Microseconds of CPU for one job, by stage; and what the raw loop of the engine took, if it
+    has one."""
 
     store: str
     stages: dict[str, float]
@@ -54,10 +70,16 @@ class Bill(Struct):
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.budget", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--stores", default="sqlite,redis,postgres,nats", help=f"some of {', '.join(STORES)}")
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.budget", description=(__doc__ or "").splitlines()[0]
+    )
+    parser.add_argument(
+        "--stores", default="sqlite,redis,postgres,nats", help=f"some of {', '.join(STORES)}"
+    )
     parser.add_argument("--jobs", type=int, default=30_000)
-    parser.add_argument("--page", action="store_true", help=f"put the table into {PAGE.relative_to(_ROOT)}")
+    parser.add_argument(
+        "--page", action="store_true", help=f"put the table into {PAGE.relative_to(_ROOT)}"
+    )
     options = parser.parse_args()
     bills = []
     for store in options.stores.split(","):
@@ -82,7 +104,12 @@ def bill(store: str, jobs: int) -> Bill:
         engine.close()
     each = 1e6 / jobs
     stages = {stage: share * own * each for stage, share in shares.items()}
-    return Bill(store, stages | {OTHER: (all_threads - own) * each, SERVER: server * each}, jobs / seconds, raw)
+    return Bill(
+        store,
+        stages | {OTHER: (all_threads - own) * each, SERVER: server * each},
+        jobs / seconds,
+        raw,
+    )
 
 
 def _raw(engine: Engine, store: str, jobs: int) -> Phase:
@@ -146,7 +173,8 @@ async def _work(url: str, pid: int | None, jobs: int, profiler: cProfile.Profile
 
 
 def _shares(profiler: cProfile.Profile) -> dict[str, float]:
-    """What part of the thread's time each stage took by itself. A built-in counts for whoever called it."""
+    """What part of the thread's time each stage took by itself. A built-in counts for whoever
+    called it."""
     spent = dict.fromkeys((*STAGES, REST), 0.0)
     for (file, _, name), (_, _, own, _, callers) in pstats.Stats(profiler).stats.items():  # type: ignore[attr-defined]
         if file != "~":
@@ -159,20 +187,40 @@ def _shares(profiler: cProfile.Profile) -> dict[str, float]:
 
 
 def _stage(file: str) -> str:
-    return next((stage for stage, places in STAGES.items() if any(place in file for place in places)), REST)
+    return next(
+        (stage for stage, places in STAGES.items() if any(place in file for place in places)), REST
+    )
 
 
 def shown(bills: list[Bill]) -> str:
     rows = [
-        [stage, *(f"{bill.stages[stage]:.1f}" if bill.stages[stage] >= 0.05 else "" for bill in bills)]
+        [
+            stage,
+            *(f"{bill.stages[stage]:.1f}" if bill.stages[stage] >= 0.05 else "" for bill in bills),
+        ]
         for stage in (*STAGES, REST, OTHER, SERVER)
     ]
     rows.append(["all of it", *(f"{sum(bill.stages.values()):.1f}" for bill in bills)])
     rows.append(["so many jobs in a second, meanwhile", *(f"{bill.rate:,.0f}" for bill in bills)])
     raws = [bill.raw for bill in bills]
-    rows.append(["the raw loop of the engine: itself", *(_each(raw, raw.cpu) if raw else "" for raw in raws)])
-    rows.append(["the raw loop of the engine: server", *(_each(raw, raw.server_cpu) if raw else "" for raw in raws)])
-    rows.append(["so many jobs in a second by the raw loop", *(f"{raw.rate:,.0f}" if raw else "" for raw in raws)])
+    rows.append(
+        [
+            "the raw loop of the engine: itself",
+            *(_each(raw, raw.cpu) if raw else "" for raw in raws),
+        ]
+    )
+    rows.append(
+        [
+            "the raw loop of the engine: server",
+            *(_each(raw, raw.server_cpu) if raw else "" for raw in raws),
+        ]
+    )
+    rows.append(
+        [
+            "so many jobs in a second by the raw loop",
+            *(f"{raw.rate:,.0f}" if raw else "" for raw in raws),
+        ]
+    )
     return table(["µs of CPU for one job", *(bill.store for bill in bills)], rows)
 
 

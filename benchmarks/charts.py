@@ -40,15 +40,24 @@ class Line(Struct, frozen=True):
 
 
 def bars(words: Words, groups: Mapping[str, Sequence[Bar]], *, named: bool = False) -> Board:
-    """One group under the other, each with its bars; the number stands at the end of each bar, with its name if `named`."""
+    """One group under the other, each with its bars; the number stands at the end of each bar, with
+    its name if `named`."""
     heights = [len(group) * (_BAR + _BETWEEN) + _APART for group in groups.values()]
     bottom = _TOP + sum(heights)
     said = "; ".join(
-        f"{name}: " + ", ".join(f"{bar.name} {bar.value:,.0f}" for bar in group) for name, group in groups.items()
+        f"{name}: " + ", ".join(f"{bar.name} {bar.value:,.0f}" for bar in group)
+        for name, group in groups.items()
     )
     board = Board(words.title, said, bottom + _FOOT)
     if not named:
-        _legend(board, [(bar.name, bar.colour) for group in sorted(groups.values(), key=len, reverse=True) for bar in group])
+        _legend(
+            board,
+            [
+                (bar.name, bar.colour)
+                for group in sorted(groups.values(), key=len, reverse=True)
+                for bar in group
+            ],
+        )
     scale = steps(max(bar.value for group in groups.values() for bar in group))
     wide = (WIDTH - _LEFT - _RIGHT) / scale[-1]
     for step in scale:
@@ -93,13 +102,18 @@ class _Field:
 
     def __init__(self, lines: Sequence[Line]) -> None:
         across = [x for line in lines for x, _ in line.points]
-        self.first, self.last = math.floor(math.log10(min(across))), math.ceil(math.log10(max(across)))
+        self.first, self.last = (
+            math.floor(math.log10(min(across))),
+            math.ceil(math.log10(max(across))),
+        )
         self.last = max(self.last, self.first + 1)
         self.scale = steps(max(y for line in lines for _, y in line.points) * 1.1)
         self.bottom = _TOP + _TALL
 
     def x(self, value: float) -> float:
-        return _LEFT + (math.log10(value) - self.first) / (self.last - self.first) * (WIDTH - _LEFT - _RIGHT)
+        return _LEFT + (math.log10(value) - self.first) / (self.last - self.first) * (
+            WIDTH - _LEFT - _RIGHT
+        )
 
     def y(self, value: float) -> float:
         return self.bottom - value / self.scale[-1] * _TALL
@@ -108,7 +122,10 @@ class _Field:
 def lines(words: Words, drawn: Sequence[Line]) -> Board:
     """One line for each store, named at its end."""
     field = _Field(drawn)
-    said = "; ".join(f"{line.name}: " + ", ".join(f"{y:.1f} at {x:,.0f}" for x, y in line.points) for line in drawn)
+    said = "; ".join(
+        f"{line.name}: " + ", ".join(f"{y:.1f} at {x:,.0f}" for x, y in line.points)
+        for line in drawn
+    )
     board = Board(words.title, said, field.bottom + _FOOT)
     for power in range(field.first, field.last + 1):
         x = field.x(10.0**power)

@@ -24,9 +24,8 @@ class Spread(Struct, frozen=True, kw_only=True):
 class Cost(Struct, frozen=True, kw_only=True):
     """What it took: CPU in seconds per 1,000 jobs, memory in MB, the store in bytes.
 
-    `worker_rss` is at the first job, half way and at the end, without the map that the jobs are recorded in. `store_full` is
-    with all jobs waiting.
-    """
+    `worker_rss` is at the first job, half way and at the end, without the map that the jobs are
+    recorded in. `store_full` is with all jobs waiting."""
 
     worker_cpu: float | None = None
     server_cpu: float | None = None
@@ -37,7 +36,8 @@ class Cost(Struct, frozen=True, kw_only=True):
 
 
 class Noise(Struct, frozen=True, kw_only=True):
-    """What others did to the machine meanwhile, in cores: their CPU time, and what the hypervisor took."""
+    """What others did to the machine meanwhile, in cores: their CPU time, and what the hypervisor
+    took."""
 
     foreign: float
     steal: float
@@ -52,11 +52,12 @@ class Slice(Struct, frozen=True, kw_only=True):
 
 
 class Figure(Struct, kw_only=True):
-    """One line of the table. `value` is the median of `values`; None when there is none, and `problems` says why.
+    """One line of the table. `value` is the median of `values`; None when there is none, and
+    `problems` says why.
 
-    `raw` is the engine's own loop in the same run, `share` our percentage of it; `against` is the value in relation to the
-    plain one of the same run, `against_cpu` the same of the processor time that a job takes the workers.
-    """
+    `raw` is the engine's own loop in the same run, `share` our percentage of it; `against` is the
+    value in relation to the plain one of the same run, `against_cpu` the same of the processor time
+    that a job takes the workers."""
 
     store: str
     workload: str
@@ -107,7 +108,11 @@ class Report(Struct, kw_only=True):
     figures: list[Figure] = field(default_factory=list)
 
     def find(self, store: str, workload: str) -> list[Figure]:
-        return [figure for figure in self.figures if (figure.store, figure.workload) == (store, workload)]
+        return [
+            figure
+            for figure in self.figures
+            if (figure.store, figure.workload) == (store, workload)
+        ]
 
     def write(self, path: Path) -> None:
         """All or nothing: a run that is stopped while it writes leaves the last whole document."""

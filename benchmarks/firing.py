@@ -19,8 +19,8 @@ _EACH = 1  # ms that putting one may take
 
 
 class Watched:
-    """The store, with a stopwatch at its `fire`. `late` is in ms, by the store's clock; what was due before `began` is not
-    counted."""
+    """The store, with a stopwatch at its `fire`. `late` is in ms, by the store's clock; what was
+    due before `began` is not counted."""
 
     def __init__(self, store: Store, began: Moment) -> None:
         self._store, self._began = store, began
@@ -46,11 +46,15 @@ class Watched:
         return won
 
 
-async def fire_many(app: Mita, call: Call[Any], repeats: int, seconds: float, seed: int) -> dict[str, Any]:
+async def fire_many(
+    app: Mita, call: Call[Any], repeats: int, seconds: float, seed: int
+) -> dict[str, Any]:
     """So many repeats of one second, their fires spread over it; one scheduler for all of them."""
     store = await app.open_store()
     try:
-        first = await _put(store, spec.pack(repeat_spec(call, Every(1), {})), repeats, random.Random(seed))
+        first = await _put(
+            store, spec.pack(repeat_spec(call, Every(1), {})), repeats, random.Random(seed)
+        )
         return await _fire(store, first, seconds)
     finally:
         await store.close()
@@ -61,18 +65,26 @@ async def _put(store: Store, packed: bytes, repeats: int, chance: random.Random)
     first = await store.now() + 2 * SECOND + repeats * _EACH
     for start in range(0, repeats, _AT_ONCE):
         some = range(start, min(start + _AT_ONCE, repeats))
-        put = [Repeat(key=f"bench-{n}", spec=packed, cursor=first + chance.randrange(SECOND)) for n in some]
+        put = [
+            Repeat(key=f"bench-{n}", spec=packed, cursor=first + chance.randrange(SECOND))
+            for n in some
+        ]
         await asyncio.gather(*(store.put_repeat(repeat) for repeat in put))
     return first
 
 
 async def _fire(store: Store, first: Moment, seconds: float) -> dict[str, Any]:
     now = await store.now()
-    began = first if now < first else now + SECOND  # putting them took longer than that: it catches up first
+    # putting them took longer than that: it catches up first
+    began = first if now < first else now + SECOND
     watched: Any = Watched(store, began)
     scheduler = asyncio.create_task(Scheduler(watched, 1.0, 3.0, "bench").run())
     await asyncio.sleep((began - await store.now()) / SECOND + seconds)
     scheduler.cancel()
     await asyncio.gather(scheduler, return_exceptions=True)
     late = sorted(watched.late)
-    return {"fires": len(late), "late": late[:: len(late) // 9999 or 1], "passed_over": watched.passed_over}
+    return {
+        "fires": len(late),
+        "late": late[:: len(late) // 9999 or 1],
+        "passed_over": watched.passed_over,
+    }

@@ -61,7 +61,9 @@ def _commit() -> str:
 
     def git(*arguments: str) -> str:
         try:
-            said = subprocess.run(["git", *arguments], cwd=home, capture_output=True, text=True, check=False)
+            said = subprocess.run(
+                ["git", *arguments], cwd=home, capture_output=True, text=True, check=False
+            )
         except OSError:
             return ""
         return said.stdout.strip()
@@ -82,7 +84,13 @@ def in_words(machine: dict[str, Any]) -> list[str]:
     libraries = ", ".join(f"{name} {found}" for name, found in machine["libraries"].items())
     load = " ".join(f"{load:.2f}" for load in machine["load_average"])
     return [
-        f"{machine['cpu']}, {machine['cores']} cores, {machine['memory_mb']:,} MB; {machine['system']}",
+        (
+            f"{machine['cpu']}, {machine['cores']} cores, {machine['memory_mb']:,} MB; "
+            f"{machine['system']}"
+        ),
         f"{machine['python']}; {libraries}",
-        f"commit {machine['commit']}; files on {machine['file_system']}; load before the run {load}",
+        (
+            f"commit {machine['commit']}; files on {machine['file_system']}; load before the run "
+            f"{load}"
+        ),
     ]

@@ -1,9 +1,10 @@
-"""python -m benchmarks.page: put the figures of a run, and of a run beside other queues, into the docs.
+"""python -m benchmarks.page: put the figures of a run, and of a run beside other queues, into the
+docs.
 
     python -m benchmarks.page --figures build/full.json --peers build/peers.json
 
-Tables go between marks in the pages (`<!-- figures -->` to `<!-- /figures -->`), plots into docs/pictures.
-"""
+Tables go between marks in the pages (`<!-- figures -->` to `<!-- /figures -->`), plots into
+docs/pictures."""
 
 import argparse
 import json
@@ -23,10 +24,24 @@ PICTURES = _ROOT / "docs" / "pictures"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.page", description=__doc__.splitlines()[0])
-    parser.add_argument("--figures", type=Path, nargs="*", default=[], metavar="JSON", help="runs of `python -m benchmarks`")
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.page", description=__doc__.splitlines()[0]
+    )
     parser.add_argument(
-        "--peers", type=Path, nargs="*", default=[], metavar="JSON", help="runs of the harness with other queues"
+        "--figures",
+        type=Path,
+        nargs="*",
+        default=[],
+        metavar="JSON",
+        help="runs of `python -m benchmarks`",
+    )
+    parser.add_argument(
+        "--peers",
+        type=Path,
+        nargs="*",
+        default=[],
+        metavar="JSON",
+        help="runs of the harness with other queues",
     )
     options = parser.parse_args()
     parts: dict[str, str] = {}
@@ -51,7 +66,8 @@ def main() -> None:
 
 
 def joined(reports: Iterable[Report]) -> Report:
-    """Runs of different stores or workloads as one: of two figures of the same name the later counts."""
+    """Runs of different stores or workloads as one: of two figures of the same name the later
+    counts."""
     first, *others = reports
     for other in others:
         measured = {(figure.store, figure.workload) for figure in other.figures}

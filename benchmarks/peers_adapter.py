@@ -1,6 +1,7 @@
-"""Mita on the engine of CFG: one worker process, concurrency 100, uvloop when installed, succeeded jobs forgotten at once
-(keep=0) as the other peers do; durability as the store's default. The harness asks an adapter about itself with no store at
-hand; that question is answered on a store in memory. The worker's process is set up as `mita worker` sets up its own."""
+"""Mita on the engine of CFG: one worker process, concurrency 100, uvloop when installed, succeeded
+jobs forgotten at once (keep=0) as the other peers do; durability as the store's default. The
+harness asks an adapter about itself with no store at hand; that question is answered on a store in
+memory. The worker's process is set up as `mita worker` sets up its own."""
 
 import runpy
 from pathlib import Path

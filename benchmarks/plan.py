@@ -25,7 +25,9 @@ class Sizes(Struct, frozen=True, kw_only=True):
         return max(1, int(self.drain * share))
 
 
-def sizes(store: str, *, quick: bool, jobs: int | None, waiting: int | None, repeat: int | None) -> Sizes:
+def sizes(
+    store: str, *, quick: bool, jobs: int | None, waiting: int | None, repeat: int | None
+) -> Sizes:
     chosen = Sizes(drain=_FULL[store])
     if quick:
         chosen = Sizes(
@@ -39,6 +41,8 @@ def sizes(store: str, *, quick: bool, jobs: int | None, waiting: int | None, rep
         )
     if jobs is not None:
         chosen = replace(chosen, drain=jobs)
-    most = min(chosen.ready, _FEWER_WAITING.get(store, chosen.ready)) if waiting is None else waiting
+    most = (
+        min(chosen.ready, _FEWER_WAITING.get(store, chosen.ready)) if waiting is None else waiting
+    )
     chosen = replace(chosen, ready=most, waiting=(*(n for n in chosen.waiting if n < most), most))
     return replace(chosen, repeat=repeat or chosen.repeat)

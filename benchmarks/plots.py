@@ -1,4 +1,5 @@
-"""The plots of a run: rates beside the raw loop, cost per job as more jobs wait, and more worker processes."""
+"""The plots of a run: rates beside the raw loop, cost per job as more jobs wait, and more worker
+processes."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -7,8 +8,20 @@ from .charts import Bar, Line, Words, bars, lines
 from .figures import Report
 from .svg import Board
 
-_COLOURS = {"memory": "grey", "sqlite": "blue", "redis": "red", "postgres": "green", "nats": "purple"}
-NAMES = {"memory": "memory", "sqlite": "SQLite", "redis": "Redis", "postgres": "PostgreSQL", "nats": "NATS"}
+_COLOURS = {
+    "memory": "grey",
+    "sqlite": "blue",
+    "redis": "red",
+    "postgres": "green",
+    "nats": "purple",
+}
+NAMES = {
+    "memory": "memory",
+    "sqlite": "SQLite",
+    "redis": "Redis",
+    "postgres": "PostgreSQL",
+    "nats": "NATS",
+}
 _CREWS = {1: "sky", 2: "blue", 4: "navy"}
 _RATE = "jobs per second"
 _COST = "microseconds per job"
@@ -29,14 +42,17 @@ def draw_all(report: Report, folder: Path) -> Iterator[Path]:
 def _source(report: Report) -> str:
     machine = report.machine
     return (
-        f"{machine['cpu']}, {machine['cores']} cores; {machine['python']}; commit {machine['commit']}; {report.started[:10]}"
+        f"{machine['cpu']}, {machine['cores']} cores; {machine['python']}; commit "
+        f"{machine['commit']}; {report.started[:10]}"
     )
 
 
 def rates(report: Report) -> Board | None:
     """The raw loop, then async and sync handlers."""
     words = Words(
-        title="Drained by one worker process, beside the raw loop of the engine", across=_RATE, source=_source(report)
+        title="Drained by one worker process, beside the raw loop of the engine",
+        across=_RATE,
+        source=_source(report),
     )
     kinds = {
         "raw loop": ("raw", "grey"),
@@ -56,7 +72,9 @@ def rates(report: Report) -> Board | None:
 
 
 def crews(report: Report) -> Board | None:
-    words = Words(title="Drained by 1, 2 and 4 worker processes", across=_RATE, source=_source(report))
+    words = Words(
+        title="Drained by 1, 2 and 4 worker processes", across=_RATE, source=_source(report)
+    )
 
     def group(store: str) -> list[Bar]:
         return [
@@ -87,7 +105,11 @@ def growth_ready(report: Report) -> Board | None:
     )
 
     def points(store: str) -> list[tuple[float, float]]:
-        return sorted((part.waiting, part.cost) for figure in report.find(store, "ready")[-1:] for part in figure.slices)
+        return sorted(
+            (part.waiting, part.cost)
+            for figure in report.find(store, "ready")[-1:]
+            for part in figure.slices
+        )
 
     return _lines(report, words, points)
 
@@ -118,14 +140,22 @@ def bloat(report: Report) -> Board | None:
     names = ("nothing beside it", "an old snapshot", "the same, keys")
     drawn = [
         Line(name, colour, [(part.waiting, part.cost) for part in figure.slices])
-        for name, colour, figure in zip(names, ("green", "orange", "red"), report.find("postgres", "bloat"), strict=False)
+        for name, colour, figure in zip(
+            names, ("green", "orange", "red"), report.find("postgres", "bloat"), strict=False
+        )
         if len(figure.slices) > 1
     ]
     return lines(words, drawn) if drawn else None
 
 
-def _lines(report: Report, words: Words, points: Callable[[str], list[tuple[float, float]]]) -> Board | None:
-    drawn = [Line(NAMES[store], _COLOURS[store], found) for store in report.stores if len(found := points(store)) > 1]
+def _lines(
+    report: Report, words: Words, points: Callable[[str], list[tuple[float, float]]]
+) -> Board | None:
+    drawn = [
+        Line(NAMES[store], _COLOURS[store], found)
+        for store in report.stores
+        if len(found := points(store)) > 1
+    ]
     return lines(words, drawn) if drawn else None
 
 

@@ -37,7 +37,10 @@ def tree(root: int) -> list[int]:
 def cpu(*roots: int) -> float:
     """CPU seconds used so far by these process trees, with children that ended."""
     pids = {pid for root in roots for pid in tree(root)}
-    return sum(sum(int(ticks) for ticks in fields[11:15]) for pid in pids if (fields := _stat(pid))) / _HZ
+    return (
+        sum(sum(int(ticks) for ticks in fields[11:15]) for pid in pids if (fields := _stat(pid)))
+        / _HZ
+    )
 
 
 def rss(*roots: int) -> float:
@@ -50,7 +53,9 @@ def _rss(pid: int) -> int:
         text = Path(f"/proc/{pid}/status").read_text()
     except OSError:
         return 0
-    sizes = dict(line.split(":", 1) for line in text.splitlines() if line.startswith(("RssAnon", "RssFile")))
+    sizes = dict(
+        line.split(":", 1) for line in text.splitlines() if line.startswith(("RssAnon", "RssFile"))
+    )
     return sum(int(size.split()[0]) for size in sizes.values())
 
 
@@ -62,13 +67,16 @@ def busy() -> tuple[float, float]:
 
 
 class Process:
-    """A child in a session of its own, so that Ctrl-C reaches only us. Its words are kept for when it fails."""
+    """A child in a session of its own, so that Ctrl-C reaches only us. Its words are kept for when
+    it fails."""
 
     def __init__(self, argv: list[str], folder: Path, name: str, **more: Any) -> None:
         self.name = name
         self._out, self._err = folder / f"{name}.out", folder / f"{name}.err"
         with self._out.open("wb") as out, self._err.open("wb") as err:
-            self._popen = subprocess.Popen(argv, stdout=out, stderr=err, start_new_session=True, **more)
+            self._popen = subprocess.Popen(
+                argv, stdout=out, stderr=err, start_new_session=True, **more
+            )
         self.pid = self._popen.pid
 
     @property
@@ -120,8 +128,9 @@ while os.getppid() == parent:
 
 
 def keep_awake(folder: Path, python: str) -> list[Process]:
-    """One spinner of idle priority for each core: it runs only when nothing else wants the core, and keeps a virtual one
-    from halting. To wake it costs more than a round trip to a server: an idle machine would look slower than a busy one."""
+    """One spinner of idle priority for each core: it runs only when nothing else wants the core,
+    and keeps a virtual one from halting. To wake it costs more than a round trip to a server: an
+    idle machine would look slower than a busy one."""
     if not hasattr(os, "SCHED_IDLE"):
         return []
     cores = sorted(os.sched_getaffinity(0))
@@ -132,7 +141,11 @@ class Window:
     """What others did to the machine while it was open, in cores."""
 
     def __enter__(self) -> "Window":
-        self._at, (self._busy, self._stolen), self._ours = time.monotonic(), busy(), cpu(os.getpid())
+        self._at, (self._busy, self._stolen), self._ours = (
+            time.monotonic(),
+            busy(),
+            cpu(os.getpid()),
+        )
         self.foreign = self.steal = 0.0
         return self
 

@@ -1,4 +1,5 @@
-"""How far the run has come: one line that is written over on a terminal, a line for each measurement elsewhere."""
+"""How far the run has come: one line that is written over on a terminal, a line for each
+measurement elsewhere."""
 
 import shutil
 import sys

@@ -6,15 +6,18 @@ from pathlib import Path
 from time import time_ns
 from typing import Any
 
-GATE, LOADED, MISSED = 0, 1, 2  # in the head: 1 when the workers may begin; jobs in the store; events that were lost
-_READY = 8  # from here on, one place for each process that is ready: the workers, then who hears them
+# in the head: 1 when the workers may begin; jobs in the store; events that were lost
+GATE, LOADED, MISSED = 0, 1, 2
+# from here on, one place for each process that is ready: the workers, then who hears them
+_READY = 8
 _HEAD = 64
 SPARE = 16  # places past the jobs: the first must stay untouched, the others are for warming up
 _WIDTH = 8
 
 
 class Record:
-    """A head, and for each job how often it ran, when it first started, when it last ended and when it was due."""
+    """A head, and for each job how often it ran, when it first started, when it last ended and when
+    it was due."""
 
     def __init__(self, path: Path, jobs: int, *, create: bool = False) -> None:
         self.path, self.jobs = path, jobs

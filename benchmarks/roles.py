@@ -1,4 +1,5 @@
-"""What the processes of a run do, each as its brief says: load, work, enqueue against the clock, count what is left.
+"""What the processes of a run do, each as its brief says: load, work, enqueue against the clock,
+count what is left.
 
 `python -m benchmarks.roles ROLE BRIEF`, BRIEF being a `Brief` as JSON.
 """
@@ -80,10 +81,12 @@ async def load(stage: Stage) -> None:
 
 
 async def _load_some(stage: Stage, each: Load, starts: Iterator[int]) -> None:
-    """Portions until there are no more: the next is made while the store is at work on those before it."""
+    """Portions until there are no more: the next is made while the store is at work on those before
+    it."""
     for start in starts:
         last = min(start + BULK, each.jobs)
-        if each.scheduled:  # each thousand has a second of its own; a run of one of them would show in the spare place
+        # each thousand has a second of its own; a run of one of them would show in the spare place
+        if each.scheduled:
             make = maker(stage.tasks, each.task, _FAR + start // BULK)
             calls = [make(stage.brief.jobs) for _ in range(start, last)]
         else:
@@ -94,7 +97,8 @@ async def _load_some(stage: Stage, each: Load, starts: Iterator[int]) -> None:
 
 
 async def work(stage: Stage) -> object:
-    """A worker, until SIGTERM. With `loads` and `beside` it is alone with its store, and says what is left of it."""
+    """A worker, until SIGTERM. With `loads` and `beside` it is alone with its store, and says what
+    is left of it."""
     brief, record = stage.brief, stage.record
     await load(stage)
     watch(stage)
@@ -115,7 +119,8 @@ WATCHED = ("metrics", "listener", "events")
 
 
 def watch(stage: Stage) -> None:
-    """Switch on what is asked for. Whoever hears events is a process of his own, or a task where there can be only one."""
+    """Switch on what is asked for. Whoever hears events is a process of his own, or a task where
+    there can be only one."""
     if "metrics" in stage.brief.watched:
         stage.app.metrics(CollectorRegistry())
     if "listener" in stage.brief.watched:
@@ -215,7 +220,8 @@ async def pickup(stage: Stage) -> None:
 
 
 async def timer(stage: Stage) -> None:
-    """Jobs for random moments one to three seconds ahead, on whole milliseconds as stores keep them."""
+    """Jobs for random moments one to three seconds ahead, on whole milliseconds as stores keep
+    them."""
     task, record = stage.tasks["noop"], stage.record
     chance = await _warm(stage, lambda i: task.after(0.2).enqueue(i, TEXT))
     for i in range(stage.brief.jobs):
@@ -228,16 +234,21 @@ async def timer(stage: Stage) -> None:
 async def repeats(stage: Stage) -> object:
     """Repeats of one second, `most` of them, on one scheduler; nobody runs their jobs."""
     brief = stage.brief
-    return await fire_many(stage.app, stage.tasks["noop"].call(0, TEXT), brief.most, brief.seconds, brief.seed)
+    return await fire_many(
+        stage.app, stage.tasks["noop"].call(0, TEXT), brief.most, brief.seconds, brief.seed
+    )
 
 
 async def bloat(stage: Stage) -> object:
-    """`most` jobs of one task moved through few that wait; `beside` says that somebody keeps an old snapshot open."""
+    """`most` jobs of one task moved through few that wait; `beside` says that somebody keeps an old
+    snapshot open."""
     from .bloat import move_through  # it needs the driver
 
     brief = stage.brief
     make = maker(stage.tasks, brief.task)
-    return await move_through(stage.app, make, stage.record, brief.most, brief.url if brief.beside else None)
+    return await move_through(
+        stage.app, make, stage.record, brief.most, brief.url if brief.beside else None
+    )
 
 
 ROLES: dict[str, Role] = {

@@ -64,7 +64,8 @@ def _lab(wish: Wish, report: Report) -> Iterator[tuple[Lab, Progress]]:
     with ExitStack() as stack:
         if wish.folder is not None:
             stack.callback(setattr, tempfile, "tempdir", tempfile.tempdir)
-            tempfile.tempdir = str(wish.folder.resolve())  # the servers make their folders there too
+            # the servers make their folders there too
+            tempfile.tempdir = str(wish.folder.resolve())
         folder = _temporary(stack, None)
         shm = _temporary(stack, _SHM if os.access(_SHM, os.W_OK) else None)
         report.machine = machine.facts(folder)
@@ -105,7 +106,9 @@ def _measure(store: str, wish: Wish, lab: Lab, progress: Progress, report: Repor
         return
     try:
         about.server, about.settings = engine.version, engine.settings
-        wanted = sizes(store, quick=wish.quick, jobs=wish.jobs, waiting=wish.waiting, repeat=wish.repeat)
+        wanted = sizes(
+            store, quick=wish.quick, jobs=wish.jobs, waiting=wish.waiting, repeat=wish.repeat
+        )
         bench = Bench(store, engine, lab, wanted, report)
         _figures(bench, "raw", workloads.raw, wish.json, progress)
         if (trouble := _trouble(bench)) is not None:
@@ -142,14 +145,26 @@ def _one(bench: Bench, name: str, json: Path, progress: Progress) -> None:
     _figures(bench, name, WORKLOADS[name].run, json, progress)
 
 
-def _figures(bench: Bench, name: str, measure: Callable[[Bench], Iterator[Figure]], json: Path, progress: Progress) -> None:
-    """Each is written down as it is found; a workload that breaks leaves a figure without a value that says why."""
+def _figures(
+    bench: Bench,
+    name: str,
+    measure: Callable[[Bench], Iterator[Figure]],
+    json: Path,
+    progress: Progress,
+) -> None:
+    """Each is written down as it is found; a workload that breaks leaves a figure without a value
+    that says why."""
     progress.begin(bench.store, name)
     try:
         for figure in measure(bench):
             _keep(bench, figure, json, progress)
-    except Exception as error:  # noqa: BLE001 - whatever broke one workload must not cost the others
-        why = str(error) if isinstance(error, Failed | NoServer) else f"{type(error).__name__}: {error}"
+    except Exception as error:  # noqa: BLE001
+        # whatever broke one workload must not cost the others
+        why = (
+            str(error)
+            if isinstance(error, Failed | NoServer)
+            else f"{type(error).__name__}: {error}"
+        )
         _keep(bench, bench.figure(name, name).failed(why), json, progress)
 
 

@@ -38,9 +38,9 @@ class EventBus(Protocol):
 
 
 class Lab(Struct, frozen=True, kw_only=True):
-    """Where measurements are made. `shm` is a folder in memory, for the records; `core` is for the process under test;
-    `quiet` is how many seconds to wait at most for others to leave the machine alone; `awake`: whether idle cores are kept
-    from sleeping where single jobs are timed."""
+    """Where measurements are made. `shm` is a folder in memory, for the records; `core` is for the
+    process under test; `quiet` is how many seconds to wait at most for others to leave the machine
+    alone; `awake`: whether idle cores are kept from sleeping where single jobs are timed."""
 
     folder: Path
     shm: Path
@@ -53,8 +53,8 @@ class Lab(Struct, frozen=True, kw_only=True):
 
     @contextmanager
     def kept_awake(self) -> Iterator[None]:
-        """Where single jobs are timed. Where many are drained nobody sleeps, and a spinner only takes from whoever shares
-        its core with it."""
+        """Where single jobs are timed. Where many are drained nobody sleeps, and a spinner only
+        takes from whoever shares its core with it."""
         spinners = keep_awake(self.folder, sys.executable) if self.awake else []
         try:
             yield
@@ -93,11 +93,16 @@ class Scene:
             self.place = engine.open(self._folder)
         except BaseException as error:
             self.record.close()
-            if isinstance(error, AssertionError):  # how the servers of the tests say that they do not come up
+            # how the servers of the tests say that they do not come up
+            if isinstance(error, AssertionError):
                 raise NoServer(str(error)) from error
             raise
         self._brief = Brief(
-            url=self.place.url, record=str(self.record.path), jobs=jobs, keep=keep, concurrency=lab.concurrency
+            url=self.place.url,
+            record=str(self.record.path),
+            jobs=jobs,
+            keep=keep,
+            concurrency=lab.concurrency,
         )
 
     def __enter__(self) -> "Scene":
@@ -114,12 +119,15 @@ class Scene:
     def _start(self, role: str, brief: Brief, **env: str) -> Process:
         name = f"{role}-{len(self._processes)}"
         argv = [sys.executable, "-m", "benchmarks.roles", role, msgspec.json.encode(brief).decode()]
-        tidy = {"TMPDIR": str(self._lab.shm)}  # what a store leaves in the temporary folder goes with ours
+        # what a store leaves in the temporary folder goes with ours
+        tidy = {"TMPDIR": str(self._lab.shm)}
         process = Process(argv, self._folder, name, cwd=_HOME, env={**os.environ, **tidy, **env})
         self._processes.append(process)
         return process
 
-    def _until(self, what: str, total: int, done: Callable[[], int], processes: Sequence[Process]) -> None:
+    def _until(
+        self, what: str, total: int, done: Callable[[], int], processes: Sequence[Process]
+    ) -> None:
         """Wait for `done` to reach `total`, as long as it grows and the processes live."""
         last, deadline = -1, 0.0
         while (now := done()) < total:
@@ -134,10 +142,16 @@ class Scene:
             time.sleep(_LOOK_EVERY)
 
     def ask(self, role: str, *, total: int = 0, **brief: Any) -> Any:
-        """Run a role to its end, and give its answer. One that takes long notes how many of a `total` are done."""
+        """Run a role to its end, and give its answer. One that takes long notes how many of a
+        `total` are done."""
         process = self._start(role, replace(self._brief, **brief))
         if total:
-            self._until(role, total, lambda: total if process.code is not None else self.record.head[LOADED], [])
+            self._until(
+                role,
+                total,
+                lambda: total if process.code is not None else self.record.head[LOADED],
+                [],
+            )
         return msgspec.json.decode(self._answer(role, process))
 
     def run(self, name: str, argv: list[str]) -> str:
@@ -164,7 +178,9 @@ class Scene:
 
     # ------------------------------------------------------------ loading
 
-    def load(self, jobs: int, task: str = "noop", *, first: int = 0, scheduled: bool = False) -> None:
+    def load(
+        self, jobs: int, task: str = "noop", *, first: int = 0, scheduled: bool = False
+    ) -> None:
         """A store that processes cannot share is loaded by its worker, when it starts."""
         each = Load(jobs=jobs, first=first, task=task, scheduled=scheduled)
         self._loads.append(each)
@@ -183,10 +199,17 @@ class Scene:
     # ------------------------------------------------------------ draining
 
     def drain(
-        self, first: int, last: int, *, runs: int = 1, processes: int = 1, watched: str = "", count: bool = True
+        self,
+        first: int,
+        last: int,
+        *,
+        runs: int = 1,
+        processes: int = 1,
+        watched: str = "",
+        count: bool = True,
     ) -> Drained:
-        """Let workers run these jobs, each `runs` times. Nothing else may be ready. `count`: whether to count what is left,
-        which on NATS reads every job that waits."""
+        """Let workers run these jobs, each `runs` times. Nothing else may be ready. `count`:
+        whether to count what is left, which on NATS reads every job that waits."""
         if self._engine.shared:
             self.place.settle()
         workers = self._workers(processes, watched=watched)
@@ -220,14 +243,21 @@ class Scene:
         return cpu(self.place.pid) if self.place.pid else 0.0
 
     def _workers(self, processes: int, beside: str = "", watched: str = "") -> list[Process]:
-        """Ready, and waiting at the gate. One alone is pinned to a core; several share what there is."""
+        """Ready, and waiting at the gate. One alone is pinned to a core; several share what there
+        is."""
         self.record.close_gate()
         core = self._lab.core if processes == 1 else None
         alone = not self._engine.shared
         brief = replace(
-            self._brief, core=core, loads=self._loads if alone else [], beside=beside if alone else "", watched=watched
+            self._brief,
+            core=core,
+            loads=self._loads if alone else [],
+            beside=beside if alone else "",
+            watched=watched,
         )
-        workers = [self._start("work", replace(brief, number=number)) for number in range(processes)]
+        workers = [
+            self._start("work", replace(brief, number=number)) for number in range(processes)
+        ]
         heard = "events" in watched and not alone
         if heard:
             self._start("hear", replace(self._brief, number=processes, core=_another(core)))
@@ -240,7 +270,9 @@ class Scene:
             self._lab.watch("loading", self.record.head[LOADED], loading)
         return int(self.record.all_ready(processes))
 
-    def _watch_memory(self, first: int, last: int, runs: int, workers: list[Process]) -> list[float]:
+    def _watch_memory(
+        self, first: int, last: int, runs: int, workers: list[Process]
+    ) -> list[float]:
         """Of the workers, at the first job, half way and at the end."""
         pids = [worker.pid for worker in workers]
         memory = []
@@ -250,10 +282,14 @@ class Scene:
             memory.append(round(rss(*pids), 1))
         return memory
 
-    def _problems(self, first: int, last: int, runs: int, workers: list[Process], *, count: bool = True) -> list[str]:
+    def _problems(
+        self, first: int, last: int, runs: int, workers: list[Process], *, count: bool = True
+    ) -> list[str]:
         """What a good drain does not leave behind."""
         self._lab.watch("checking")
-        problems = [f"{worker.name} left badly: {worker.trouble}" for worker in workers if not worker.stop()]
+        problems = [
+            f"{worker.name} left badly: {worker.trouble}" for worker in workers if not worker.stop()
+        ]
         if wrong := self.record.not_exactly(first, last, runs):
             often = "once" if runs == 1 else f"{runs} times"
             problems.append(f"{wrong:,} of {last - first:,} jobs did not run exactly {often}")
@@ -265,9 +301,15 @@ class Scene:
 
     def _left(self, workers: list[Process]) -> list[str]:
         """What is wrong with what is left in the store."""
-        left = self.ask("count") if self._engine.shared else msgspec.json.decode(workers[0].said or "{}")
+        left = (
+            self.ask("count")
+            if self._engine.shared
+            else msgspec.json.decode(workers[0].said or "{}")
+        )
         ahead = sum(load.jobs for load in self._loads if load.scheduled)
-        problems = [f"{left[state]:,} jobs are still {state}" for state in _UNDONE if left.get(state)]
+        problems = [
+            f"{left[state]:,} jobs are still {state}" for state in _UNDONE if left.get(state)
+        ]
         if left.get("scheduled", 0) != ahead:
             problems.append(f"{left.get('scheduled', 0):,} jobs are scheduled, not {ahead:,}")
         return problems
@@ -275,7 +317,8 @@ class Scene:
     # ------------------------------------------------------------ one now and then
 
     def paced(self, role: str) -> tuple[list[float], Noise, list[str]]:
-        """How late each job of this producer started, in ms; it and the worker are two processes where they can be."""
+        """How late each job of this producer started, in ms; it and the worker are two processes
+        where they can be."""
         workers = self._workers(1, beside=role)
         self.calm()
         producers = [self._start(role, self._brief)] if self._engine.shared else []
@@ -284,11 +327,16 @@ class Scene:
             self._until("running", self._jobs, lambda: self.record.done(0, self._jobs), workers)
         if any(producer.wait(10) != 0 for producer in producers):
             raise Failed(f"{role}: {producers[0].trouble}")
-        return self.record.late(self._jobs), noise(window), self._problems(0, self._jobs, 1, workers)
+        return (
+            self.record.late(self._jobs),
+            noise(window),
+            self._problems(0, self._jobs, 1, workers),
+        )
 
 
 def _another(core: int | None) -> int | None:
-    """For whoever must not take from a process that is pinned to this core; None: wherever there is room."""
+    """For whoever must not take from a process that is pinned to this core; None: wherever there is
+    room."""
     return None if core is None else min(os.sched_getaffinity(0) - {core}, default=None)
 
 

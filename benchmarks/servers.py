@@ -1,4 +1,5 @@
-"""The engines under the stores: one server of our own for each, and an empty place in it for every measurement.
+"""The engines under the stores: one server of our own for each, and an empty place in it for every
+measurement.
 
 The servers are those of the tests; only here are they told to be as durable as the figures claim.
 """
@@ -89,7 +90,11 @@ class Sqlite:
     def open(self, folder: Path) -> Place:
         home = folder / "sqlite"
         home.mkdir()
-        return Opened(f"sqlite:///{home}/jobs.db", size=lambda: _folder_size(home), close=lambda: shutil.rmtree(home))
+        return Opened(
+            f"sqlite:///{home}/jobs.db",
+            size=lambda: _folder_size(home),
+            close=lambda: shutil.rmtree(home),
+        )
 
     def close(self) -> None: ...
 
@@ -106,8 +111,12 @@ class Redis:
         self._program = servers.system() or servers.bundled()
         if not Path(self._program).exists():
             raise NoServer("neither on the path nor from the test requirements")
-        self._options = ("--appendonly", "no") if aof == "no" else ("--appendonly", "yes", "--appendfsync", aof)
-        self.version = _first_line([self._program, "--version"]).split(" sha=")[0].replace(" server v=", " ")
+        self._options = (
+            ("--appendonly", "no") if aof == "no" else ("--appendonly", "yes", "--appendfsync", aof)
+        )
+        self.version = (
+            _first_line([self._program, "--version"]).split(" sha=")[0].replace(" server v=", " ")
+        )
         self.settings = "no RDB, no AOF" if aof == "no" else f"no RDB, AOF, appendfsync {aof}"
 
     def open(self, _: Path) -> Place:
@@ -123,7 +132,9 @@ class Redis:
             server.kill()
             server.stop()
 
-        return Opened(server.url, server.pid, settle, lambda: int(client.info("memory")["used_memory"]), close)
+        return Opened(
+            server.url, server.pid, settle, lambda: int(client.info("memory")["used_memory"]), close
+        )
 
     def close(self) -> None: ...
 
@@ -180,7 +191,12 @@ class Nats:
 
     def open(self, _: Path) -> Place:
         server = self._servers.Server().start()
-        return Opened(server.url, server.pid, size=lambda: _folder_size(server.folder / "js"), close=server.remove)
+        return Opened(
+            server.url,
+            server.pid,
+            size=lambda: _folder_size(server.folder / "js"),
+            close=server.remove,
+        )
 
     def close(self) -> None: ...
 

@@ -1,4 +1,5 @@
-"""A small drawing board. Colours are classes, each with a value for light and for dark pages; fonts are the reader's own."""
+"""A small drawing board. Colours are classes, each with a value for light and for dark pages; fonts
+are the reader's own."""
 
 from collections.abc import Sequence
 from html import escape
@@ -51,15 +52,22 @@ class Board:
         self.rect(0, 0, WIDTH, height, "paper", round=8)
         self.text(20, 30, title, "ink", size=16, bold=True)
 
-    def rect(self, x: float, y: float, width: float, height: float, colour: str, *, round: float = 0) -> None:
+    def rect(
+        self, x: float, y: float, width: float, height: float, colour: str, *, round: float = 0
+    ) -> None:
         corner = f' rx="{round:g}"' if round else ""
         self._parts.append(
-            f'<rect class="{colour}" x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}"{corner}/>'
+            f'<rect class="{colour}" x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" '
+            f'height="{height:.1f}"{corner}/>'
         )
 
-    def line(self, points: Sequence[tuple[float, float]], colour: str, *, thick: float = 1.0) -> None:
+    def line(
+        self, points: Sequence[tuple[float, float]], colour: str, *, thick: float = 1.0
+    ) -> None:
         path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
-        self._parts.append(f'<polyline class="{colour}-line" stroke-width="{thick:g}" points="{path}"/>')
+        self._parts.append(
+            f'<polyline class="{colour}-line" stroke-width="{thick:g}" points="{path}"/>'
+        )
 
     def mark(self, x: float, y: float, colour: str, shape: int) -> None:
         """Shapes differ, so that colour is not the only difference."""
@@ -68,12 +76,21 @@ class Board:
         self._parts.append(f'<polygon class="{colour}" points="{path}"/>')
 
     def text(
-        self, x: float, y: float, text: str, colour: str = "ink", *, anchor: str = "start", size: int = 0, bold: bool = False
+        self,
+        x: float,
+        y: float,
+        text: str,
+        colour: str = "ink",
+        *,
+        anchor: str = "start",
+        size: int = 0,
+        bold: bool = False,
     ) -> None:
         style = (f"font-size:{size}px;" if size else "") + ("font-weight:600;" if bold else "")
         more = f' style="{style}"' if style else ""
         self._parts.append(
-            f'<text class="{colour}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{more}>{escape(text)}</text>'
+            f'<text class="{colour}" x="{x:.1f}" y="{y:.1f}" '
+            f'text-anchor="{anchor}"{more}>{escape(text)}</text>'
         )
 
     def upright(self, x: float, y: float, text: str, colour: str = "muted") -> None:
@@ -84,9 +101,11 @@ class Board:
     def __str__(self) -> str:
         body = "\n".join(self._parts)
         return (
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {self._height:g}" width="{WIDTH}" '
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {self._height:g}" '
+            f'width="{WIDTH}" '
             f'height="{self._height:g}" role="img" aria-labelledby="t d">\n'
-            f'<title id="t">{escape(self._title)}</title>\n<desc id="d">{escape(self._about)}</desc>\n'
+            f'<title id="t">{escape(self._title)}</title>\n<desc '
+            f'id="d">{escape(self._about)}</desc>\n'
             f"<style>{_style()}</style>\n{body}\n</svg>\n"
         )
 
@@ -100,7 +119,9 @@ def steps(most: float, about: int = 5) -> list[float]:
         size *= 10
     while size * about > most * 10:
         size /= 10
-    step = next(size * times for times in (1, 2, 2.5, 5, 10, 20, 25, 50) if size * times * about >= most)
+    step = next(
+        size * times for times in (1, 2, 2.5, 5, 10, 20, 25, 50) if size * times * about >= most
+    )
     count = int(-(-most // step))
     return [step * i for i in range(count + 1)]
 
@@ -109,5 +130,9 @@ def short(number: float) -> str:
     """`1.2M`, `240k`, `900`."""
     for size, name in ((1_000_000, "M"), (1_000, "k")):
         if number >= size:
-            return f"{number / size:g}{name}" if number % size == 0 or number >= 100 * size else f"{number / size:.3g}{name}"
+            return (
+                f"{number / size:g}{name}"
+                if number % size == 0 or number >= 100 * size
+                else f"{number / size:.3g}{name}"
+            )
     return f"{number:g}"

@@ -31,7 +31,9 @@ def show(report: Report, out: TextIO) -> None:
     if report.figures:
         width = shutil.get_terminal_size().columns if terminal else None
         colours = terminal and not os.environ.get("NO_COLOR")
-        draw(Table(COLUMNS, [_row(figure) for figure in report.figures]), out, width, colours=colours)
+        draw(
+            Table(COLUMNS, [_row(figure) for figure in report.figures]), out, width, colours=colours
+        )
     print(file=out)
     for line in footer(report):
         print(line, file=out)
@@ -56,7 +58,10 @@ def footer(report: Report) -> list[str]:
 
 def _fewer_waiting(report: Report, store: str) -> str:
     """Where growth was measured less far than on other stores."""
-    most = {name: max((figure.waiting for figure in report.find(name, "scheduled")), default=0) for name in report.stores}
+    most = {
+        name: max((figure.waiting for figure in report.find(name, "scheduled")), default=0)
+        for name in report.stores
+    }
     if not 0 < most[store] < max(most.values()):
         return ""
     return f"growth up to {most[store]:,} waiting jobs: to load more takes minutes for each figure"
@@ -103,11 +108,16 @@ def notes(figure: Figure) -> list[str]:
         said.append(f"{figure.against_cpu:.2f} of its worker cpu for a job")
     if figure.spread is not None:
         spread = figure.spread
-        said.append(f"p50 {spread.p50:.2f}, p99 {spread.p99:.2f}, most {spread.most:.2f} ms, {spread.early} early")
+        said.append(
+            f"p50 {spread.p50:.2f}, p99 {spread.p99:.2f}, most {spread.most:.2f} ms, "
+            f"{spread.early} early"
+        )
     if figure.unit == "MB":
         said.append(" → ".join(f"{size:.0f}" for size in figure.values) + " MB")
     elif len(figure.values) > 1:
-        said.append(f"{min(figure.values):,.0f} to {max(figure.values):,.0f} in {len(figure.values)} runs")
+        said.append(
+            f"{min(figure.values):,.0f} to {max(figure.values):,.0f} in {len(figure.values)} runs"
+        )
     return said
 
 

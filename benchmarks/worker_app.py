@@ -13,7 +13,8 @@ from mita.tasks import Call
 from .record import Record
 
 QUEUE = "bench"
-TEXT = "abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGHIJKLMNOPQRSTUVWX"  # a payload like that of many small jobs
+# a payload like that of many small jobs
+TEXT = "abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGHIJKLMNOPQRSTUVWX"
 KEYS = 1000
 SLEEP = 0.005
 _AT_ONCE = Retry(max_retries=3, base=0.001, cap=0.001)

@@ -10,14 +10,15 @@ from .figures import Figure
 BULK_MOST = 400_000
 HOUR = 3600.0
 _FIRING = 10.0  # seconds
-_FEWER_REPEATS = {"memory": 1000, "nats": 500}  # these look through all of them for those that are due
+# these look through all of them for those that are due
+_FEWER_REPEATS = {"memory": 1000, "nats": 500}
 _RAW_MOST = 400_000
 _RAW = 3  # times the jobs of a plain drain, or the raw loop would be over before it can be timed
 
 
 class Workload(Struct, frozen=True):
-    """`about` is for `--list`; `processes`: whether it needs a store that processes can share; `only`: the
-    one store that it is about."""
+    """`about` is for `--list`; `processes`: whether it needs a store that processes can share;
+    `only`: the one store that it is about."""
 
     about: str
     run: Callable[[Bench], Iterator[Figure]]
@@ -43,7 +44,9 @@ def bulk(bench: Bench) -> Iterator[Figure]:
 
 def drain(bench: Bench) -> Iterator[Figure]:
     want = Drain(jobs=bench.sizes.drain, repeat=bench.sizes.repeat)
-    yield bench.drain_by_turns(bench.figure("drain", "drain, async handlers"), want, _raw_jobs(bench))
+    yield bench.drain_by_turns(
+        bench.figure("drain", "drain, async handlers"), want, _raw_jobs(bench)
+    )
 
 
 def sync(bench: Bench) -> Iterator[Figure]:
@@ -57,11 +60,15 @@ def wait(bench: Bench) -> Iterator[Figure]:
 
 
 def pickup(bench: Bench) -> Iterator[Figure]:
-    yield bench.paced(bench.figure("pickup", "idle pick-up", unit="ms"), "pickup", bench.sizes.pickups)
+    yield bench.paced(
+        bench.figure("pickup", "idle pick-up", unit="ms"), "pickup", bench.sizes.pickups
+    )
 
 
 def timer(bench: Bench) -> Iterator[Figure]:
-    yield bench.paced(bench.figure("timer", "timer lateness", unit="ms"), "timer", bench.sizes.timers)
+    yield bench.paced(
+        bench.figure("timer", "timer lateness", unit="ms"), "timer", bench.sizes.timers
+    )
 
 
 def repeats(bench: Bench) -> Iterator[Figure]:
@@ -79,7 +86,10 @@ def scheduled(bench: Bench) -> Iterator[Figure]:
 
 
 def ready(bench: Bench) -> Iterator[Figure]:
-    yield bench.drain(bench.figure("ready", f"drain of {bench.sizes.ready:,} ready"), Drain(jobs=bench.sizes.ready))
+    yield bench.drain(
+        bench.figure("ready", f"drain of {bench.sizes.ready:,} ready"),
+        Drain(jobs=bench.sizes.ready),
+    )
 
 
 def retries(bench: Bench) -> Iterator[Figure]:
@@ -101,7 +111,11 @@ def processes(bench: Bench) -> Iterator[Figure]:
     """The first one is a single process, not pinned: what the others are compared with."""
     alone = 0.0
     for number in bench.sizes.processes:
-        figure = bench.figure("processes", f"drain, {number} worker process{'es' if number > 1 else ''}", processes=number)
+        figure = bench.figure(
+            "processes",
+            f"drain, {number} worker process{'es' if number > 1 else ''}",
+            processes=number,
+        )
         bench.drain(figure, Drain(jobs=bench.sizes.drain, repeat=bench.sizes.repeat))
         alone = alone or figure.value or 0.0
         figure.against = round(figure.value / alone, 3) if figure.value and alone else None
@@ -130,7 +144,9 @@ def memory(bench: Bench) -> Iterator[Figure]:
     measured = bench.report.find(bench.store, "ready") or list(ready(bench))
     first, half, last = measured[-1].cost.worker_rss if measured[-1].cost else (0.0, 0.0, 0.0)
     name = f"worker memory over {measured[-1].jobs:,} jobs"
-    figure = bench.figure("memory", name, unit="MB", value=last, values=[first, half, last], jobs=measured[-1].jobs)
+    figure = bench.figure(
+        "memory", name, unit="MB", value=last, values=[first, half, last], jobs=measured[-1].jobs
+    )
     figure.cost, figure.noise = measured[-1].cost, measured[-1].noise
     yield figure.failed(*measured[-1].problems)
 
@@ -154,15 +170,23 @@ WORKLOADS: dict[str, Workload] = {
     "wait": Workload("drain, async handlers that wait 5 ms", wait),
     "pickup": Workload("idle worker, single jobs from another process: enqueue to start", pickup),
     "timer": Workload("jobs for a moment 1 to 3 s ahead: due time to start", timer),
-    "repeats": Workload("10,000 repeats of one second on one scheduler: fire time to job in the store", repeats),
+    "repeats": Workload(
+        "10,000 repeats of one second on one scheduler: fire time to job in the store", repeats
+    ),
     "scheduled": Workload("drain beside up to 1,000,000 scheduled jobs", scheduled),
-    "ready": Workload("drain of 1,000,000 ready jobs, with the cost per job as they get fewer", ready),
+    "ready": Workload(
+        "drain of 1,000,000 ready jobs, with the cost per job as they get fewer", ready
+    ),
     "retries": Workload("jobs that fail once and then succeed", retries),
     "reschedules": Workload("jobs that reschedule themselves once", reschedules),
     "keys": Workload("1,000 resource keys, one job at a time for each", keys),
     "processes": Workload("1, 2 and 4 worker processes", processes, processes=True),
     "kept": Workload("drain with results kept for an hour", kept),
-    "bloat": Workload("claims after many jobs, and beside an old snapshot (PostgreSQL)", bloat, only="postgres"),
-    "watched": Workload("drain with metrics, a listener and events to another process, beside one without", watched),
+    "bloat": Workload(
+        "claims after many jobs, and beside an old snapshot (PostgreSQL)", bloat, only="postgres"
+    ),
+    "watched": Workload(
+        "drain with metrics, a listener and events to another process, beside one without", watched
+    ),
     "memory": Workload("memory of the worker at the first job, half way and at the end", memory),
 }

@@ -1,4 +1,5 @@
-"""Jobs now, after a wait and at a time. `python quickstart.py` enqueues them, `mita worker quickstart:app` runs them."""
+"""Jobs now, after a wait and at a time. `python quickstart.py` enqueues them, `mita worker
+quickstart:app` runs them."""
 
 from datetime import UTC, datetime, timedelta
 

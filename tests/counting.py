@@ -7,7 +7,8 @@ from contextlib import contextmanager
 
 @contextmanager
 def calls_counted() -> Iterator[list[int]]:
-    """How many functions were called inside, in Python and in C, on this thread: the one number of the list."""
+    """How many functions were called inside, in Python and in C, on this thread: the one number of
+    the list."""
     calls = [0]
 
     def count(_frame: object, event: str, _what: object) -> None:

@@ -1,4 +1,5 @@
-"""python -m tools.demo_picture: run the demo and draw when each of its jobs waited and ran, into docs/pictures/demo.svg."""
+"""python -m tools.demo_picture: run the demo and draw when each of its jobs waited and ran, into
+docs/pictures/demo.svg."""
 
 import re
 import subprocess
@@ -10,7 +11,9 @@ from benchmarks.svg import WIDTH, Board
 from msgspec import Struct
 
 PICTURE = Path(__file__).parent.parent / "docs" / "pictures" / "demo.svg"
-_LINE = re.compile(r"^ *(?P<at>\d+\.\d+) s  (?P<what>\w+) +(?P<job>\S+(?: \S+)?)(?:  +(?P<note>.*))?$")
+_LINE = re.compile(
+    r"^ *(?P<at>\d+\.\d+) s  (?P<what>\w+) +(?P<job>\S+(?: \S+)?)(?:  +(?P<note>.*))?$"
+)
 _LEFT, _RIGHT, _TOP, _ROW, _HEAD = 108.0, 32.0, 72.0, 22.0, 30.0
 _WAITS = {
     "enqueued": "grey",
@@ -40,7 +43,9 @@ class Row(Struct):
 
 
 def main() -> None:
-    said = subprocess.run([sys.executable, "-m", "mita", "demo"], capture_output=True, text=True, check=True).stdout
+    said = subprocess.run(
+        [sys.executable, "-m", "mita", "demo"], capture_output=True, text=True, check=True
+    ).stdout
     PICTURE.parent.mkdir(parents=True, exist_ok=True)
     PICTURE.write_text(str(draw(list(rows(said)))), encoding="utf-8")
     print(PICTURE)
@@ -55,7 +60,9 @@ def rows(said: str) -> Iterator[Row]:
             story = line.partition(".")[0] if re.match(r"^[A-Z][a-z ]+\. ", line) else story
         elif match["what"] != "repeat":
             row = found.setdefault(match["job"], Row(match["job"], story, []))
-            row.steps.append(Said(float(match["at"]), match["what"], match["job"], match["note"] or ""))
+            row.steps.append(
+                Said(float(match["at"]), match["what"], match["job"], match["note"] or "")
+            )
             story = ""
     yield from found.values()
 
@@ -63,7 +70,10 @@ def rows(said: str) -> Iterator[Row]:
 def draw(found: list[Row]) -> Board:
     height = _TOP + sum(_ROW + (_HEAD if row.story else 0) for row in found) + 44
     end = max(step.at for row in found for step in row.steps)
-    about = "; ".join(f"{row.job}: " + ", ".join(f"{step.what} at {step.at:.2f} s" for step in row.steps) for row in found)
+    about = "; ".join(
+        f"{row.job}: " + ", ".join(f"{step.what} at {step.at:.2f} s" for step in row.steps)
+        for row in found
+    )
     board = Board("When the jobs of the demo waited and ran", about, height)
     _legend(board)
     wide = (WIDTH - _LEFT - _RIGHT) / end

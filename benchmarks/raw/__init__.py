@@ -1,4 +1,5 @@
-"""The raw loop of each engine: what a plain batched loop reaches that keeps none of Mita's promises.
+"""The raw loop of each engine: what a plain batched loop reaches that keeps none of Mita's
+promises.
 
 A job is put down when the next batch is taken: no lease, no token, no retry, no wake-up.
 """

@@ -9,7 +9,9 @@ from msgspec import Struct
 from benchmarks.processes import cpu
 
 BATCH = 500
-PAYLOAD = msgspec.msgpack.encode([123456, "abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGHIJKLMNOPQRSTUVWX"])
+PAYLOAD = msgspec.msgpack.encode(
+    [123456, "abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGHIJKLMNOPQRSTUVWX"]
+)
 
 
 class Ask(Struct, frozen=True, kw_only=True):

@@ -1,4 +1,5 @@
-"""A work-queue stream and one pull consumer: 500 messages asked for, each answered with a bare acknowledgement."""
+"""A work-queue stream and one pull consumer: 500 messages asked for, each answered with a bare
+acknowledgement."""
 
 import asyncio
 import time
@@ -21,14 +22,23 @@ def run(ask: Ask) -> dict[str, Phase]:
 async def _run(ask: Ask) -> dict[str, Phase]:
     timer = Timer(ask)
     client = await nats.connect(ask.url, max_outstanding_pings=10)
-    await _call(client, f"STREAM.CREATE.{_STREAM}", name=_STREAM, subjects=[_SUBJECT], retention="workqueue", storage="file")
+    await _call(
+        client,
+        f"STREAM.CREATE.{_STREAM}",
+        name=_STREAM,
+        subjects=[_SUBJECT],
+        retention="workqueue",
+        storage="file",
+    )
     await _singles(client, timer, ask.seconds)
     await _call(client, f"STREAM.PURGE.{_STREAM}")
     timer.begin()
     await _publish(client, ask.jobs)
     timer.end("bulk", ask.jobs)
     config = {"durable_name": _CONSUMER, "ack_policy": "explicit", "max_ack_pending": 100_000}
-    await _call(client, f"CONSUMER.DURABLE.CREATE.{_STREAM}.{_CONSUMER}", stream_name=_STREAM, config=config)
+    await _call(
+        client, f"CONSUMER.DURABLE.CREATE.{_STREAM}.{_CONSUMER}", stream_name=_STREAM, config=config
+    )
     timer.begin()
     await _drain(client, ask.jobs)
     timer.end("drain", ask.jobs)
@@ -37,7 +47,9 @@ async def _run(ask: Ask) -> dict[str, Phase]:
 
 
 async def _call(client: Any, verb: str, **body: Any) -> Any:
-    answer = await client.request(f"$JS.API.{verb}", msgspec.json.encode(body) if body else b"", timeout=_PATIENCE)
+    answer = await client.request(
+        f"$JS.API.{verb}", msgspec.json.encode(body) if body else b"", timeout=_PATIENCE
+    )
     said = msgspec.json.decode(answer.data)
     if "error" in said:
         raise RuntimeError(f"{verb}: {said['error']}")
@@ -96,5 +108,6 @@ async def _drain(client: Any, jobs: int) -> None:
     await client.publish(_NEXT, request, reply=inbox)
     await finished.wait()
     await client.flush()
-    while (await _call(client, f"STREAM.INFO.{_STREAM}"))["state"]["messages"]:  # noqa: ASYNC110 - in the server
+    # in the server
+    while (await _call(client, f"STREAM.INFO.{_STREAM}"))["state"]["messages"]:  # noqa: ASYNC110
         await asyncio.sleep(0.001)

@@ -1,4 +1,5 @@
-"""One table with one partial index; deleting the last batch and taking the next is one transaction."""
+"""One table with one partial index; deleting the last batch and taking the next is one
+transaction."""
 
 from typing import Any
 
@@ -8,8 +9,8 @@ from .common import BATCH, PAYLOAD, Ask, Phase, Timer
 
 _SCHEMA = """
 create table raw_job (
-  id bigint generated always as identity primary key, queue text not null, state text not null, priority smallint not null,
-  due timestamptz not null, payload bytea not null
+  id bigint generated always as identity primary key, queue text not null,
+  state text not null, priority smallint not null, due timestamptz not null, payload bytea not null
 );
 create index raw_ready on raw_job (queue, priority desc, due, id) where state = 'ready';
 """

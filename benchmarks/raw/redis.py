@@ -1,4 +1,5 @@
-"""A list of ids and a hash of jobs: one script deletes the last batch and takes the next, in one round trip."""
+"""A list of ids and a hash of jobs: one script deletes the last batch and takes the next, in one
+round trip."""
 
 from collections.abc import Iterable
 from itertools import count

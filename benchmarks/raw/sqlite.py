@@ -1,4 +1,5 @@
-"""One table with one index; deleting the last batch and taking the next is one transaction, synced to disk."""
+"""One table with one index; deleting the last batch and taking the next is one transaction, synced
+to disk."""
 
 import sqlite3
 import time
@@ -10,15 +11,18 @@ pragma journal_mode = wal;
 pragma synchronous = full;
 pragma wal_autocheckpoint = 4000;
 create table job (
-  id integer primary key, queue text not null, state text not null, priority integer not null, due integer not null,
-  payload blob not null
+  id integer primary key, queue text not null, state text not null,
+  priority integer not null, due integer not null, payload blob not null
 );
 create index ready on job (queue, priority desc, due, id) where state = 'ready';
 """
-_INSERT = "insert into job (queue, state, priority, due, payload) values ('bench', 'ready', 5, ?, ?)"
+_INSERT = (
+    "insert into job (queue, state, priority, due, payload) values ('bench', 'ready', 5, ?, ?)"
+)
 _TAKE = """
 update job set state = 'running' where id in (
-  select id from job where state = 'ready' and queue = 'bench' and priority = 5 and due <= ? order by due, id limit ?)
+  select id from job where state = 'ready' and queue = 'bench' and priority = 5 and due <= ?
+  order by due, id limit ?)
 returning id, payload
 """
 

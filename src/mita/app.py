@@ -1,4 +1,5 @@
-"""The app: tasks, a place for their jobs, workers to run them. The only module that has met both engine and stores."""
+"""The app: tasks, a place for their jobs, workers to run them. The only module that has met both
+engine and stores."""
 
 import asyncio
 from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Mapping, Sequence
@@ -36,7 +37,9 @@ if TYPE_CHECKING:  # an extra, imported when it is used
 make_logs_printable()
 
 
-SILENCES = 6  # silent connections that a lease must outlast: one that is found dead is made again well before its end
+# silent connections that a lease must outlast: one that is found dead is made again well before its
+# end
+SILENCES = 6
 
 
 class Mita(Client):
@@ -50,10 +53,10 @@ class Mita(Client):
 
         job = await greet.enqueue("Ada")
 
-    Without a URL it is `$MITA_URL`, else `sqlite:///mita.db`. Nothing is opened until it is used. Succeeded jobs are kept
-    for `keep` (seconds or a timedelta; 0 forgets them at once) but at most `keep_most` per queue, failed and cancelled
-    ones for `keep_failed`. The `_sync` methods are for code that is not async.
-    """
+    Without a URL it is `$MITA_URL`, else `sqlite:///mita.db`. Nothing is opened until it is used.
+    Succeeded jobs are kept for `keep` (seconds or a timedelta; 0 forgets them at once) but at most
+    `keep_most` per queue, failed and cancelled ones for `keep_failed`. The `_sync` methods are for
+    code that is not async."""
 
     def __init__(
         self,
@@ -67,7 +70,11 @@ class Mita(Client):
         retry: Retry = Retry(),  # noqa: B008  (frozen)
     ) -> None:
         self._settings = AppSettings.of(
-            keep=keep, keep_failed=keep_failed, keep_most=keep_most, payload_limit=payload_limit, retry=retry
+            keep=keep,
+            keep_failed=keep_failed,
+            keep_most=keep_most,
+            payload_limit=payload_limit,
+            retry=retry,
         )
         self._watch = EventBus()
         self._place = StorePool(StoreURL.parse(url, namespace), emit=self._watch.emit)
@@ -117,14 +124,17 @@ class Mita(Client):
         max_jobs: int | None = None,
         verbose: bool = False,
     ) -> Worker:
-        """A worker for these queues (None: all there are, but for those in `exclude`). `await worker.run()` until
-        `worker.stop()`, until nothing is left to do now (`until_empty`), or until it has run `max_jobs` jobs.
-        Failures are logged with their traceback; `verbose` logs successes too, with their duration.
+        """A worker for these queues (None: all there are, but for those in `exclude`). `await
+        worker.run()` until `worker.stop()`, until nothing is left to do now (`until_empty`), or
+        until it has run `max_jobs` jobs. Failures are logged with their traceback; `verbose` logs
+        successes too, with their duration.
 
-        Tasks with `executor="process"` run in at most `handler_processes` processes (None: as many as there are
-        processors), which import this app by its name, `target="module:app"` (None: it is looked for).
+        Tasks with `executor="process"` run in at most `handler_processes` processes (None: as many
+        as there are processors), which import this app by its name, `target="module:app"` (None: it
+        is looked for).
 
-        `metrics` is an address (`127.0.0.1:9000`) at which Prometheus can read what it counts, while it runs."""
+        `metrics` is an address (`127.0.0.1:9000`) at which Prometheus can read what it counts,
+        while it runs."""
         for named, given in (("queues", queues), ("exclude", exclude)):
             if isinstance(given, str):
                 raise UsageError(f"{named}={given!r}: give a list, [{given!r}]")
@@ -162,39 +172,50 @@ class Mita(Client):
     def scheduler(
         self, *, lock: float = 3.0, poll: float = 1.0, name: str = "", metrics: str | None = None
     ) -> StandaloneScheduler:
-        """What fires repeats in every worker, without a worker: `await scheduler.run()` until `scheduler.stop()`.
-        `metrics` is as for a worker."""
+        """What fires repeats in every worker, without a worker: `await scheduler.run()` until
+        `scheduler.stop()`. `metrics` is as for a worker."""
         settings = SchedulerSettings(lock=lock, poll=poll, name=name)
         return StandaloneScheduler(
-            self._place.new, settings, self.repeats.put_declared, self._watch.emit, self._served(metrics)
+            self._place.new,
+            settings,
+            self.repeats.put_declared,
+            self._watch.emit,
+            self._served(metrics),
         )
 
     # ------------------------------------------------------------ watching
 
     def listen(self, listener: Listener, kinds: Iterable[str] | None = None) -> ListenerThread:
-        """Hand what happens here (in this app's workers, schedulers and calls of this process) to `listener`, as lists of
-        `JobEvent`s, on a thread of its own, until `.stop()` of what this gives. One that raises is logged, one that is too
-        slow loses events (`.dropped` says how many); neither ever hurts a job. `kinds`: of these alone."""
+        """Hand what happens here (in this app's workers, schedulers and calls of this process) to
+        `listener`, as lists of `JobEvent`s, on a thread of its own, until `.stop()` of what this
+        gives. One that raises is logged, one that is too slow loses events (`.dropped` says how
+        many); neither ever hurts a job. `kinds`: of these alone."""
         if not callable(listener):
             raise UsageError(f"listen({listener!r}): give a function that takes a list of events")
         return self._watch.listen(listener, check_kinds(kinds))
 
     def events(self, queue: str | None = None, kinds: Iterable[str] | None = None) -> Events:
         """What happens to the jobs of a queue (None: of all), in whatever process, from now on:
-        `async for event in app.events(): …`. Whoever reads too slowly loses the oldest, and gets a `missed` event.
-        `kinds`: of these alone."""
-        events = Events(self._place.new, None if queue is None else check_name("queue", queue), check_kinds(kinds))
+        `async for event in app.events(): …`. Whoever reads too slowly loses the oldest, and gets a
+        `missed` event. `kinds`: of these alone."""
+        events = Events(
+            self._place.new,
+            None if queue is None else check_name("queue", queue),
+            check_kinds(kinds),
+        )
         self._events.add(events)
         return events
 
-    def events_sync(self, queue: str | None = None, kinds: Iterable[str] | None = None) -> SyncEvents:
+    def events_sync(
+        self, queue: str | None = None, kinds: Iterable[str] | None = None
+    ) -> SyncEvents:
         """`events`, from code that is not async: `for event in app.events_sync(): …`."""
         return SyncEvents(self.events(queue, kinds), self._run_sync)
 
     def metrics(self, registry: "CollectorRegistry | None" = None) -> None:
-        """Count what happens in this process from now on, for a Prometheus registry of yours (None: the usual one). A worker
-        that is given an address does this by itself. Several apps may use one registry: it shows their sums. Needs the extra
-        `metrics`."""
+        """Count what happens in this process from now on, for a Prometheus registry of yours (None:
+        the usual one). A worker that is given an address does this by itself. Several apps may use
+        one registry: it shows their sums. Needs the extra `metrics`."""
         source = self._counted()
         from prometheus_client import REGISTRY
 
@@ -202,7 +223,9 @@ class Mita(Client):
 
         chosen = REGISTRY if registry is None else registry
         if not hasattr(chosen, "register"):
-            raise UsageError(f"metrics({registry!r}): give a CollectorRegistry, or nothing for the usual one")
+            raise UsageError(
+                f"metrics({registry!r}): give a CollectorRegistry, or nothing for the usual one"
+            )
         if chosen not in self._registries:
             join(chosen, source)
             self._registries.append(chosen)
@@ -221,12 +244,17 @@ class Mita(Client):
             from mita.metrics import Depths, Source
         except ModuleNotFoundError as error:
             raise UsageError(
-                f"metrics need a package that is not installed ({error}): pip install 'mita[metrics]'"
+                f"metrics need a package that is not installed ({error}): pip install "
+                "'mita[metrics]'"
             ) from error
         if self._source is None:
             tally = Counters()
             self._watch.add(tally)
-            self._source = Source(tally, Depths(self._place.identity, self._store_here, self._portal), self._watch.dropped)
+            self._source = Source(
+                tally,
+                Depths(self._place.identity, self._store_here, self._portal),
+                self._watch.dropped,
+            )
         return self._source
 
     # ------------------------------------------------------------ places
@@ -237,11 +265,17 @@ class Mita(Client):
 
     @asynccontextmanager
     async def using(
-        self, url: str, *, namespace: str | None = None, clock: Clock | None = None, create: bool = True
+        self,
+        url: str,
+        *,
+        namespace: str | None = None,
+        clock: Clock | None = None,
+        create: bool = True,
     ) -> AsyncIterator[Self]:
-        """Until the end of the block, the same tasks on another store: `async with app.using("memory://"): …`. A `clock` of
-        one's own, for tests, takes the place of the store's. `create=False`: a place without Mita is left as it is, and its
-        first use raises `StoreMissing`."""
+        """Until the end of the block, the same tasks on another store: `async with
+        app.using("memory://"): …`. A `clock` of one's own, for tests, takes the place of the
+        store's. `create=False`: a place without Mita is left as it is, and its first use raises
+        `StoreMissing`."""
         place = StorePool(StoreURL.parse(url, namespace), clock, self._watch.emit, create=create)
         before, self._place = self._place, place
         try:
@@ -252,7 +286,12 @@ class Mita(Client):
 
     @contextmanager
     def using_sync(
-        self, url: str, *, namespace: str | None = None, clock: Clock | None = None, create: bool = True
+        self,
+        url: str,
+        *,
+        namespace: str | None = None,
+        clock: Clock | None = None,
+        create: bool = True,
     ) -> Iterator[Self]:
         """`using`, from code that is not async: `with app.using_sync("memory://"): …`."""
         place = StorePool(StoreURL.parse(url, namespace), clock, self._watch.emit, create=create)
@@ -265,7 +304,8 @@ class Mita(Client):
                 self._portal(self._leave_here(other))
 
     async def close(self) -> None:
-        """Close what was opened for the running loop and for the `_sync` methods. The next use opens it again."""
+        """Close what was opened for the running loop and for the `_sync` methods. The next use
+        opens it again."""
         for events in list(self._events):
             if events.loop is asyncio.get_running_loop():
                 await events.aclose()
@@ -282,7 +322,10 @@ class Mita(Client):
         return self
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         await self.close()
 

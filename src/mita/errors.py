@@ -3,9 +3,11 @@
 MitaError
     UsageError      the caller wrote something wrong; the message says what and how to mend it
     StoreError      the store could not; `.transient` says whether trying again may help
-        Rejected    the store is there and does not take this: it is too large, or breaks a rule of its database
+        Rejected    the store is there and does not take this: it is too large, or breaks a rule of
+        its database
         StoreMissing  there is no Mita at the place that was to be looked at
-        StoreAway   a handler waited for its store until its lease was over; its run is interrupted, not failed
+        StoreAway   a handler waited for its store until its lease was over; its run is interrupted,
+        not failed
     JobFailed       the job you waited for ended in the dead letters
     JobCancelled    the job you waited for was cancelled
     LeaseLost       this run no longer owns its job; whatever it does now is refused
@@ -34,22 +36,26 @@ class StoreError(MitaError):
 
 
 class Rejected(StoreError):
-    """The store does not take this, however often it is asked. Of a batch of settlements, `rejected` gives the reason for
-    each position that was rejected, and `took` is the answer for all of them: the others were written."""
+    """The store does not take this, however often it is asked. Of a batch of settlements,
+    `rejected` gives the reason for each position that was rejected, and `took` is the answer for
+    all of them: the others were written."""
 
-    def __init__(self, message: str, *, took: Sequence[bool] = (), rejected: Mapping[int, str] | None = None) -> None:
+    def __init__(
+        self, message: str, *, took: Sequence[bool] = (), rejected: Mapping[int, str] | None = None
+    ) -> None:
         super().__init__(message, transient=False)
         self.took = list(took)
         self.rejected = dict(rejected or {})
 
 
 class StoreMissing(StoreError):
-    """There is no Mita at this place, and nothing was created. It is raised where one only wants to look."""
+    """There is no Mita at this place, and nothing was created. It is raised where one only wants to
+    look."""
 
 
 class StoreAway(StoreError):
-    """The store stayed unreachable for as long as a run's lease lasted. A run that ends with this was interrupted, and has
-    not failed."""
+    """The store stayed unreachable for as long as a run's lease lasted. A run that ends with this
+    was interrupted, and has not failed."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, transient=True)
@@ -59,7 +65,9 @@ class JobFailed(MitaError):
     """The job ended in the dead letters. `error` is the text of its last error, `id` the job."""
 
     def __init__(self, id: str, error: str) -> None:
-        super().__init__(f"job {id} failed: {printable(error.splitlines()[0]) if error else 'no reason kept'}")
+        super().__init__(
+            f"job {id} failed: {printable(error.splitlines()[0]) if error else 'no reason kept'}"
+        )
         self.id = id
         self.error = error
 
@@ -77,6 +85,7 @@ class LeaseLost(MitaError):
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """For the message about a word that is not known: the one that was probably meant, or nothing."""
+    """For the message about a word that is not known: the one that was probably meant, or
+    nothing."""
     near = get_close_matches(word, list(known), 1)
     return f", did you mean {near[0]!r}?" if near else ""

@@ -1,12 +1,15 @@
 """What a process does about its child when it forks.
 
-A forked child has a copy of the memory and all open files of its parent, but none of its threads. A connection of the parent
-must not be spoken on by the child, and not be closed by it either: both share it. So each part that owns something
-registers here:
+A forked child has a copy of the memory and all open files of its parent, but none of its threads. A
+connection of the parent must not be spoken on by the child, and not be closed by it either: both
+share it. So each part that owns something registers here:
 
-- `guarded(lock)`: the lock is taken before a fork and released after it on both sides, so the child never finds it taken;
-- `paused(owner)`: the owner stops before a fork and goes on afterwards, because what it uses does not survive a fork;
-- `left(owner, descriptors)`: in the child, its files and sockets are released; the parent keeps them;
+- `guarded(lock)`: the lock is taken before a fork and released after it on both sides, so the child
+  never finds it taken;
+- `paused(owner)`: the owner stops before a fork and goes on afterwards, because what it uses does
+  not survive a fork;
+- `left(owner, descriptors)`: in the child, its files and sockets are released; the parent keeps
+  them;
 - `renewed(owner, begin)`: in the child, `begin(owner)` lets it start anew at its next use.
 
 Owners are held weakly. `subprocess` does not run any of this, and does not need it.
@@ -59,7 +62,8 @@ def paused(owner: Pausable) -> None:
 
 
 def left(owner: T, descriptors: Callable[[T], Iterable[int]]) -> None:
-    """`descriptors` gives the numbers of the owner's open files and sockets; those below 0 are passed over."""
+    """`descriptors` gives the numbers of the owner's open files and sockets; those below 0 are
+    passed over."""
     with _changing:
         _left[owner] = descriptors
 
@@ -80,7 +84,7 @@ def keep_for_ever(*inherited: object) -> None:
     _keep.extend(inherited)
 
 
-# ---------------------------------------------------------------- around the fork, in the thread that forks
+# -------------------------------------------------------- around the fork, in the thread that forks
 
 
 def _before() -> None:
@@ -128,8 +132,8 @@ def _release() -> None:
 
 
 def _let_go_of(descriptors: Iterable[int]) -> None:
-    """Each becomes the empty file. To close it would free its number for another file, while the parent's objects, of which
-    the child has copies, still know the number."""
+    """Each becomes the empty file. To close it would free its number for another file, while the
+    parent's objects, of which the child has copies, still know the number."""
     if not (numbers := [number for number in descriptors if number >= 0]):
         return
     nothing = os.open(os.devnull, os.O_RDWR)
@@ -140,4 +144,6 @@ def _let_go_of(descriptors: Iterable[int]) -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before, after_in_parent=_after_in_parent, after_in_child=_after_in_child)
+    os.register_at_fork(
+        before=_before, after_in_parent=_after_in_parent, after_in_child=_after_in_child
+    )

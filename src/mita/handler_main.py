@@ -1,8 +1,8 @@
-"""`python -m mita.handler_main FD`: the process in which a worker runs the handlers of tasks with executor='process'.
+"""`python -m mita.handler_main FD`: the process in which a worker runs the handlers of tasks with
+executor='process'.
 
-It imports the app by the MODULE:APP that the worker was started with, and looks tasks up in its registry. Nothing is
-unpickled, and no name from a job is imported.
-"""
+It imports the app by the MODULE:APP that the worker was started with, and looks tasks up in its
+registry. Nothing is unpickled, and no name from a job is imported."""
 
 import ctypes
 import importlib
@@ -26,11 +26,13 @@ _PR_SET_PDEATHSIG = 1
 
 
 class _Elsewhere(StorePool):
-    """A store in memory is in the worker's process. One of our own would swallow the jobs that a handler enqueues."""
+    """A store in memory is in the worker's process. One of our own would swallow the jobs that a
+    handler enqueues."""
 
     async def new(self, silence: float = SILENCE) -> Store:  # noqa: ARG002 - as its parent has it
         raise UsageError(
-            "the app's store is memory://, which only the worker's own process can use: a task with executor='process' "
+            "the app's store is memory://, which only the worker's own process can use: a task "
+            "with executor='process' "
             "cannot enqueue or look at jobs there. Use sqlite:// or a server"
         )
 
@@ -56,15 +58,16 @@ def main() -> None:
 
 
 def _leave_signals_to_the_worker() -> None:
-    """A process manager may signal every process of a service: the worker decides what becomes of its jobs. These functions
-    do nothing; unlike SIG_IGN they are not inherited by what a handler starts."""
+    """A process manager may signal every process of a service: the worker decides what becomes of
+    its jobs. These functions do nothing; unlike SIG_IGN they are not inherited by what a handler
+    starts."""
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda *_: None)
 
 
 def _die_with(worker: int) -> None:
-    """Linux kills this process when the worker ends, however that ends, even while a handler keeps the interpreter lock.
-    Elsewhere the closed socket tells us."""
+    """Linux kills this process when the worker ends, however that ends, even while a handler keeps
+    the interpreter lock. Elsewhere the closed socket tells us."""
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != worker:  # it ended before we asked
@@ -80,7 +83,8 @@ def _app(hello: Hello) -> Mita:
     for module in hello.modules:
         _import(module)
     url = StoreURL.parse(hello.url, hello.namespace)
-    app._place = (_Elsewhere if url.scheme == "memory" else StorePool)(url)  # noqa: SLF001 - as `app.using`, for good
+    # as `app.using`, for good
+    app._place = (_Elsewhere if url.scheme == "memory" else StorePool)(url)  # noqa: SLF001
     for task in app.tasks.values():
         task.arguments.prepare()
     return app
@@ -94,7 +98,8 @@ def _import(module: str) -> None:
 
 
 def _store(app: Mita) -> Store:
-    return app._portal(app._store_here())  # noqa: SLF001 - opened once, on the loop of the `_sync` methods
+    # opened once, on the loop of the `_sync` methods
+    return app._portal(app._store_here())  # noqa: SLF001
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""Text from jobs, made safe for a terminal, a log, a JSON document and a shell. Pure, and the only place that does it."""
+"""Text from jobs, made safe for a terminal, a log, a JSON document and a shell. Pure, and the only
+place that does it."""
 
 import json
 import re
@@ -9,7 +10,8 @@ _BREAKS = re.compile(r"[ \t]*\n[ \t]*")
 
 
 def printable(text: str) -> str:
-    """One line without control, escape or direction characters: each is written as its escape, `\\x1b`.
+    """One line without control, escape or direction characters: each is written as its escape,
+    `\\x1b`.
 
     A line break becomes a space, so that no text can look like a line of its own.
     """
@@ -17,8 +19,8 @@ def printable(text: str) -> str:
 
 
 def printable_lines(text: str) -> str:
-    """The same for text of several lines, a traceback for instance. Each line after the first is indented, so that none can
-    look like a log line or a message of Mita's own."""
+    """The same for text of several lines, a traceback for instance. Each line after the first is
+    indented, so that none can look like a log line or a message of Mita's own."""
     if text.isprintable():
         return text
     first, *others = text.split("\n")
@@ -26,15 +28,20 @@ def printable_lines(text: str) -> str:
 
 
 def printable_json(document: str) -> str:
-    """The same document in other letters: JSON has an escape for each character, and what reads it gets the exact text."""
+    """The same document in other letters: JSON has an escape for each character, and what reads it
+    gets the exact text."""
     if document.isprintable():
         return document
     return "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in document)
 
 
 def shell_command(words: Iterable[str]) -> str:
-    """As it can be pasted into a shell. A word that is not printable is quoted as bash and zsh read it, `$'\\u001b'`."""
-    return " ".join(shlex.quote(word) if word.isprintable() else f"$'{''.join(map(_quoted, word))}'" for word in words)
+    """As it can be pasted into a shell. A word that is not printable is quoted as bash and zsh read
+    it, `$'\\u001b'`."""
+    return " ".join(
+        shlex.quote(word) if word.isprintable() else f"$'{''.join(map(_quoted, word))}'"
+        for word in words
+    )
 
 
 def _quoted(c: str) -> str:

@@ -30,7 +30,8 @@ SCHEMES = (
     "tls",
 )
 _EXAMPLES = (
-    "sqlite:///jobs.db, memory://, postgresql://…, redis://…, rediss://…, unix://…, redis+cluster://…, nats://…, tls://…"
+    "sqlite:///jobs.db, memory://, postgresql://…, redis://…, rediss://…, unix://…, "
+    "redis+cluster://…, nats://…, tls://…"
 )
 _DRIVER = re.compile(
     r"^(postgres(?:ql)?|sqlite)\+\w+(://)"
@@ -40,7 +41,8 @@ _SHORTEST_LOCK = SECOND // 5
 
 
 class StoreURL(Struct, frozen=True):
-    """Where the jobs are. `text` is the URL less our own parameters, as a driver wants it; it may hold a password."""
+    """Where the jobs are. `text` is the URL less our own parameters, as a driver wants it; it may
+    hold a password."""
 
     scheme: str
     text: str
@@ -48,23 +50,31 @@ class StoreURL(Struct, frozen=True):
 
     @classmethod
     def parse(cls, url: str | None = None, namespace: str | None = None) -> "StoreURL":
-        """`url`, else `$MITA_URL`, else `sqlite:///mita.db`. The namespace may be given either way."""
+        """`url`, else `$MITA_URL`, else `sqlite:///mita.db`. The namespace may be given either
+        way."""
         if not url and (from_outside := os.environ.get("MITA_URL", "").strip()):
             return cls._named_outside(from_outside, namespace)
         given = url or DEFAULT_URL
         given = _DRIVER.sub(r"\1\2", given.strip()) if isinstance(given, str) else given
         if not isinstance(given, str) or "://" not in given:
-            raise UsageError(f"store URL {_hide(given)!r} cannot be read: it looks like one of {_EXAMPLES}")
+            raise UsageError(
+                f"store URL {_hide(given)!r} cannot be read: it looks like one of {_EXAMPLES}"
+            )
         parts = _split(given)
         if parts.scheme not in SCHEMES:
-            raise UsageError(f"store URL {_hide(given)!r}: unknown scheme {parts.scheme!r}; it takes one of {_EXAMPLES}")
+            raise UsageError(
+                f"store URL {_hide(given)!r}: unknown scheme {parts.scheme!r}; it takes one of "
+                f"{_EXAMPLES}"
+            )
         query = dict(parse_qsl(parts.query, keep_blank_values=True))
         space = _one_namespace(namespace, query.pop("namespace", None))
         parsed = cls(parts.scheme, _unsplit(given, query), space)
         if parsed.scheme == "sqlite":
             parsed.path  # noqa: B018  (a wrong one is refused here, not at first use)
         if parsed.scheme in ("sqlite", "memory") and query:
-            raise UsageError(f"store URL {_hide(given)!r}: unknown parameter {min(query)!r}; it takes namespace")
+            raise UsageError(
+                f"store URL {_hide(given)!r}: unknown parameter {min(query)!r}; it takes namespace"
+            )
         return parsed
 
     @classmethod
@@ -77,10 +87,14 @@ class StoreURL(Struct, frozen=True):
 
     @property
     def path(self) -> Path:
-        """The file of a `sqlite` URL: three slashes for a relative one, four for an absolute one."""
+        """The file of a `sqlite` URL: three slashes for a relative one, four for an absolute
+        one."""
         rest = self.text.removeprefix("sqlite://")
         if not rest.startswith("/") or len(rest) < 2:
-            raise UsageError(f"store URL {self.text!r} names no file: write sqlite:///jobs.db, or sqlite:////var/jobs.db")
+            raise UsageError(
+                f"store URL {self.text!r} names no file: write sqlite:///jobs.db, or "
+                "sqlite:////var/jobs.db"
+            )
         if rest[1:] == ":memory:":
             raise UsageError("store URL 'sqlite:///:memory:': for jobs in memory use memory://")
         return Path(unquote(rest[1:]))
@@ -91,7 +105,9 @@ class StoreURL(Struct, frozen=True):
 
 def _one_namespace(given: str | None, in_url: str | None) -> str:
     if given is not None and in_url is not None and given != in_url:
-        raise UsageError(f"namespace={given!r} and ?namespace={in_url} in the URL differ: give one of them")
+        raise UsageError(
+            f"namespace={given!r} and ?namespace={in_url} in the URL differ: give one of them"
+        )
     chosen = given if given is not None else in_url
     return DEFAULT_NAMESPACE if chosen is None else check_namespace(chosen)
 
@@ -124,18 +140,25 @@ class Address(Struct, frozen=True):
         """`HOST:PORT`, `[::1]:PORT`, or `:PORT` for every address of this machine."""
         host, colon, port = text.rpartition(":") if isinstance(text, str) else ("", "", "")
         named = re.fullmatch(r"\[([^\[\]]+)\]|([^:\[\]]*)", host)
-        if not colon or named is None or not (port.isascii() and port.isdigit() and int(port) < 65536):
+        if (
+            not colon
+            or named is None
+            or not (port.isascii() and port.isdigit() and int(port) < 65536)
+        ):
             raise UsageError(
-                f"address {text!r} cannot be read: give HOST:PORT, for example 127.0.0.1:9000, or [::1]:9000 for IPv6"
+                f"address {text!r} cannot be read: give HOST:PORT, for example 127.0.0.1:9000, "
+                "or [::1]:9000 for IPv6"
             )
-        return cls(named[1] or named[2] or "0.0.0.0", int(port))  # noqa: S104 - a bare port asks for it
+        # a bare port asks for it
+        return cls(named[1] or named[2] or "0.0.0.0", int(port))  # noqa: S104
 
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
 class AppSettings(Struct, frozen=True, kw_only=True):
-    """What holds for all jobs of an app: how long terminal ones are kept, how big arguments may be, the usual retries.
+    """What holds for all jobs of an app: how long terminal ones are kept, how big arguments may be,
+    the usual retries.
 
     `keep_most` bounds the succeeded jobs kept per queue, whatever their age.
     """
@@ -148,14 +171,23 @@ class AppSettings(Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if self.payload_limit < 1:
-            raise UsageError(f"payload_limit={self.payload_limit}: give the largest size of a job's arguments in bytes")
+            raise UsageError(
+                f"payload_limit={self.payload_limit}: give the largest size of a job's arguments "
+                "in bytes"
+            )
         if self.keep_most < 0:
-            raise UsageError(f"keep_most={self.keep_most}: give 0 or more succeeded jobs to keep per queue")
+            raise UsageError(
+                f"keep_most={self.keep_most}: give 0 or more succeeded jobs to keep per queue"
+            )
         if not isinstance(self.retry, Retry):
-            raise UsageError(f"retry={self.retry!r}: give a Retry, for example Retry(max_retries=5)")
+            raise UsageError(
+                f"retry={self.retry!r}: give a Retry, for example Retry(max_retries=5)"
+            )
 
     @classmethod
-    def of(cls, *, keep: float | timedelta, keep_failed: float | timedelta, **rest: Any) -> "AppSettings":
+    def of(
+        cls, *, keep: float | timedelta, keep_failed: float | timedelta, **rest: Any
+    ) -> "AppSettings":
         """From seconds or timedeltas, as people give them."""
         return cls(keep=wait("keep", keep), keep_failed=wait("keep_failed", keep_failed), **rest)
 
@@ -169,14 +201,15 @@ def check_lock(named: str, length: float) -> None:
     """How long the schedulers' lock lasts: 0 is none."""
     if 0 < wait(named, length) < _SHORTEST_LOCK:
         raise UsageError(
-            f"{named}={length!r}: a lock shorter than {_SHORTEST_LOCK / SECOND} s changes hands all the time; "
+            f"{named}={length!r}: a lock shorter than {_SHORTEST_LOCK / SECOND} s changes hands "
+            "all the time; "
             "0 switches it off, and no fire is made twice without it"
         )
 
 
 class SchedulerSettings(Struct, frozen=True, kw_only=True):
-    """How a scheduler that stands alone works; lengths in seconds. `lock`: for how long one of many fires for all, 0 for
-    each on its own."""
+    """How a scheduler that stands alone works; lengths in seconds. `lock`: for how long one of many
+    fires for all, 0 for each on its own."""
 
     lock: float = 3.0
     poll: float = 1.0
@@ -192,13 +225,13 @@ class SchedulerSettings(Struct, frozen=True, kw_only=True):
 class WorkerSettings(Struct, frozen=True, kw_only=True):
     """How one worker works; lengths in seconds.
 
-    `queues=None` serves every queue there is. An empty `name` is made of host and process. `schedule`: whether it fires
-    repeats; `schedule_lock`: for how long one of many does that for all, 0 for each on its own. `poll` is the safety net
-    under the wake-ups. `handler_processes` bounds the processes for tasks with executor='process' (None: as many as there
-    are processors), which import the app as `target`, MODULE:APP (None: it is looked for). `exclude` lists queues that are
-    not served when `queues` is None. `until_empty`: it ends when there is nothing to do now; `max_jobs`: and after so many.
-    `verbose`: it logs the jobs that succeed, too.
-    """
+    `queues=None` serves every queue there is. An empty `name` is made of host and process.
+    `schedule`: whether it fires repeats; `schedule_lock`: for how long one of many does that for
+    all, 0 for each on its own. `poll` is the safety net under the wake-ups. `handler_processes`
+    bounds the processes for tasks with executor='process' (None: as many as there are processors),
+    which import the app as `target`, MODULE:APP (None: it is looked for). `exclude` lists queues
+    that are not served when `queues` is None. `until_empty`: it ends when there is nothing to do
+    now; `max_jobs`: and after so many. `verbose`: it logs the jobs that succeed, too."""
 
     queues: tuple[str, ...] | None = None
     concurrency: int = 100
@@ -226,12 +259,16 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
             if number is None:
                 continue
             if isinstance(number, bool) or not isinstance(number, int) or number < 1:
-                raise UsageError(f"{count}={number!r}: give a whole number; a worker needs at least 1 to run anything")
+                raise UsageError(
+                    f"{count}={number!r}: give a whole number; a worker needs at least 1 to run "
+                    "anything"
+                )
         for length in ("lease", "grace", "poll"):
             wait(length, getattr(self, length))
         if self.lease < _SHORTEST_LEASE:
             raise UsageError(
-                f"lease={self.lease!r}: shorter than {_SHORTEST_LEASE} s, a moment's pause would lose running jobs; "
+                f"lease={self.lease!r}: shorter than {_SHORTEST_LEASE} s, a moment's pause would "
+                "lose running jobs; "
                 "the lease is extended while a job runs, so it need not be longer than the jobs"
             )
         check_poll(self.poll)
@@ -240,11 +277,16 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
         for queue in self.exclude:
             check_name("queue", queue)
         if self.queues is not None and self.exclude:
-            raise UsageError("queues and exclude: name the queues that are served, or those that are not, but not both")
+            raise UsageError(
+                "queues and exclude: name the queues that are served, or those that are not, but "
+                "not both"
+            )
         if self.queues is None:
             return
         if not self.queues:
-            raise UsageError("queues=[]: name at least one queue, or leave it out to serve them all")
+            raise UsageError(
+                "queues=[]: name at least one queue, or leave it out to serve them all"
+            )
         for queue in self.queues:
             check_name("queue", queue)
         if len(set(self.queues)) < len(self.queues):

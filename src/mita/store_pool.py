@@ -16,12 +16,19 @@ from mita.settings import StoreURL
 
 
 class StorePool:
-    """Opens nothing until asked. A store belongs to the loop that opened it, and is closed with that loop."""
+    """Opens nothing until asked. A store belongs to the loop that opened it, and is closed with
+    that loop."""
 
     def __init__(
-        self, url: StoreURL, clock: Clock | None = None, emit: Emit = ignore_signal, *, create: bool = True
+        self,
+        url: StoreURL,
+        clock: Clock | None = None,
+        emit: Emit = ignore_signal,
+        *,
+        create: bool = True,
     ) -> None:
-        """`publish` is told of each call to a store that fails. `create=False`: the stores are there already."""
+        """`publish` is told of each call to a store that fails. `create=False`: the stores are
+        there already."""
         self.url, self._emit = url, emit
         self._clock = clock
         self._create = create
@@ -32,7 +39,8 @@ class StorePool:
 
     @property
     def identity(self) -> object:
-        """The same for all who see the same jobs, as far as their addresses tell. A store in memory is its owner's alone."""
+        """The same for all who see the same jobs, as far as their addresses tell. A store in memory
+        is its owner's alone."""
         return self if self.url.scheme == "memory" else self.url
 
     def _forget(self) -> None:
@@ -41,7 +49,8 @@ class StorePool:
 
     async def new(self, silence: float = SILENCE) -> Store:
         """One more store, opened, that its caller closes."""
-        with self._making:  # loops on two threads may come at once, and share what one memory URL means
+        # loops on two threads may come at once, and share what one memory URL means
+        with self._making:
             if self._make is None:
                 self._make = maker(self.url, self._clock)
         made = self._make()
@@ -87,8 +96,8 @@ class StorePool:
             del self._opened[loop]
 
     def _renew(self) -> None:
-        """In a forked child: the parent's stores are not the child's to use, nor to close. A store in memory is its own, and
-        empty: the jobs in the parent's are the parent's."""
+        """In a forked child: the parent's stores are not the child's to use, nor to close. A store
+        in memory is its own, and empty: the jobs in the parent's are the parent's."""
         forks.keep_for_ever(*self._opened.values(), *self._opening.values())
         self._make = None
         self._forget()
@@ -101,14 +110,15 @@ class _Opened:
 
 
 async def _close_at_the_end(store: Store) -> AsyncGenerator[None, None]:
-    """`asyncio.run` finishes the async generators of its loop before it closes it: that closes what nobody else closed."""
+    """`asyncio.run` finishes the async generators of its loop before it closes it: that closes what
+    nobody else closed."""
     try:
         yield
     finally:
         await store.close()
 
 
-# ---------------------------------------------------------------- which store, by scheme; each is imported when it is used
+# ----------------------------------------- which store, by scheme; each is imported when it is used
 
 
 EXTRAS = {
@@ -124,8 +134,8 @@ EXTRAS = {
 
 
 def maker(url: StoreURL, clock: Clock | None) -> Callable[[], Store]:
-    """Makes stores for this URL, on that clock instead of their own if one is given. Those of one memory URL share
-    their jobs."""
+    """Makes stores for this URL, on that clock instead of their own if one is given. Those of one
+    memory URL share their jobs."""
     if url.scheme == "sqlite":
         from mita.stores.sqlite import SqliteStore
 

@@ -15,7 +15,8 @@ from mita.errors import MitaError, UsageError
 T = TypeVar("T")
 
 
-_loops_with_jobs: Counter[tuple[int, int]] = Counter()  # by process and thread: how many workers run on it
+# by process and thread: how many workers run on it
+_loops_with_jobs: Counter[tuple[int, int]] = Counter()
 
 
 @contextmanager
@@ -30,21 +31,22 @@ def runs_jobs() -> Iterator[None]:
 
 
 def check_may_wait(called: str, instead: str) -> None:
-    """Refuse a call that waits for a job on the thread whose event loop is to run it: it would wait for ever."""
+    """Refuse a call that waits for a job on the thread whose event loop is to run it: it would wait
+    for ever."""
     if _loops_with_jobs[os.getpid(), threading.get_ident()]:
         raise UsageError(
-            f"{called} blocks the event loop of this worker, which would have to run the job that it waits for. In an async "
+            f"{called} blocks the event loop of this worker, which would have to run the job "
+            "that it waits for. In an async "
             f"handler use {instead}; or make the handler a plain function, which runs on a thread"
         )
 
 
 class Portal:
-    """Starts its thread at the first call; after a fork the child starts one of its own. `farewell` is awaited before
-    the loop stops.
+    """Starts its thread at the first call; after a fork the child starts one of its own. `farewell`
+    is awaited before the loop stops.
 
-    A program that ends without `close` loses nothing: what a call has returned for is in the store, and the thread is a
-    daemon. (At that point the executors that a farewell may need are gone.)
-    """
+    A program that ends without `close` loses nothing: what a call has returned for is in the store,
+    and the thread is a daemon. (At that point the executors that a farewell may need are gone.)"""
 
     def __init__(self, farewell: Callable[[], Awaitable[None]]) -> None:
         self._farewell = farewell
@@ -57,7 +59,10 @@ class Portal:
         """Run a coroutine to its end and give what it gives."""
         if self.open and threading.current_thread() is self._thread:
             coro.close()
-            raise UsageError("a _sync method was called on the event loop that serves it, which would wait for itself")
+            raise UsageError(
+                "a _sync method was called on the event loop that serves it, which would wait "
+                "for itself"
+            )
         return self._run(self._running_loop(), coro)
 
     @property
@@ -65,7 +70,8 @@ class Portal:
         return self._loop is not None
 
     def _renew(self) -> None:
-        """In a forked child: the parent's thread did not come along, and its loop is not to be touched."""
+        """In a forked child: the parent's thread did not come along, and its loop is not to be
+        touched."""
         forks.keep_for_ever(self._loop, self._thread)
         self._loop = self._thread = None
 
@@ -90,7 +96,9 @@ class Portal:
         try:
             return future.result()
         except CancelledError:
-            raise MitaError("the app was closed while this call was under way; it may have reached the store") from None
+            raise MitaError(
+                "the app was closed while this call was under way; it may have reached the store"
+            ) from None
         except BaseException:  # an interrupted caller must not leave its work behind
             future.cancel()
             raise

@@ -1,8 +1,9 @@
-"""Traces, by OpenTelemetry's conventions for messaging: a span for each enqueue, and one for each run that is linked to it.
+"""Traces, by OpenTelemetry's conventions for messaging: a span for each enqueue, and one for each
+run that is linked to it.
 
-Nothing of OpenTelemetry is imported here unless the program itself has done so, and nothing is done per job unless it has
-set a tracer provider: who does not trace pays for a look into `sys.modules` per enqueue and per batch of claimed jobs.
-"""
+Nothing of OpenTelemetry is imported here unless the program itself has done so, and nothing is done
+per job unless it has set a tracer provider: who does not trace pays for a look into `sys.modules`
+per enqueue and per batch of claimed jobs."""
 
 import sys
 from collections.abc import Iterator, Sequence
@@ -82,7 +83,11 @@ def sending(calls: Sequence[Call[Any]]) -> AbstractContextManager[Sending]:
 def _sending(used: "Tracer", calls: Sequence[Call[Any]]) -> Iterator[Sending]:
     from opentelemetry.trace import SpanKind
 
-    attributes: dict[str, Any] = {**_SYSTEM, "messaging.operation.name": "enqueue", "messaging.operation.type": "send"}
+    attributes: dict[str, Any] = {
+        **_SYSTEM,
+        "messaging.operation.name": "enqueue",
+        "messaging.operation.type": "send",
+    }
     name = "enqueue"
     if len(queues := {call.options.queue for call in calls}) == 1:
         [queue] = queues
@@ -100,8 +105,8 @@ def _sending(used: "Tracer", calls: Sequence[Call[Any]]) -> Iterator[Sending]:
 
 @contextmanager
 def running(used: "Tracer", claim: Claim) -> Iterator["Span"]:
-    """The span of one run, in a trace of its own: a job may run days after its enqueue, or many times, and a bulk call has
-    thousands. The link leads to the enqueue."""
+    """The span of one run, in a trace of its own: a job may run days after its enqueue, or many
+    times, and a bulk call has thousands. The link leads to the enqueue."""
     from opentelemetry.context import attach, detach
     from opentelemetry.trace import INVALID_SPAN, SpanKind, set_span_in_context
 
@@ -115,10 +120,13 @@ def running(used: "Tracer", claim: Claim) -> Iterator["Span"]:
         "mita.task": claim.task,
         "mita.attempt": claim.attempts + 1,
     }
-    token = attach(set_span_in_context(INVALID_SPAN, context))  # with the baggage, without the span as a parent
+    # with the baggage, without the span as a parent
+    token = attach(set_span_in_context(INVALID_SPAN, context))
     try:
         name = f"process {claim.queue}"
-        with used.start_as_current_span(name, kind=SpanKind.CONSUMER, attributes=attributes, links=links) as span:
+        with used.start_as_current_span(
+            name, kind=SpanKind.CONSUMER, attributes=attributes, links=links
+        ) as span:
             yield span
     finally:
         detach(token)
@@ -164,7 +172,8 @@ def carrying(headers: bytes) -> Iterator[None]:
 
 
 def ended(span: "Span", ending: Ending) -> None:
-    """How the run ended. What an ending tells of an error is fit to be shown: of a secret task it has only the kind."""
+    """How the run ended. What an ending tells of an error is fit to be shown: of a secret task it
+    has only the kind."""
     span.set_attribute("mita.ending", type(ending).__name__.lower())
     match ending:
         case Raised(error) | Unreadable(error):
@@ -178,7 +187,8 @@ def ended(span: "Span", ending: Ending) -> None:
 
 
 def too_late(span: "Span") -> None:
-    """The run outlived its time-out, its lease or its worker's patience: the job was put down without it."""
+    """The run outlived its time-out, its lease or its worker's patience: the job was put down
+    without it."""
     span.set_attribute("mita.ending", "too late")
     _failed(span, "TooLate: the job was put down before its handler ended")
 
@@ -190,6 +200,10 @@ def _failed(span: "Span", error: str) -> None:
     kind, _, message = head.partition(": ")
     kind = kind.split(" ", 1)[0]
     span.set_attribute("error.type", kind)
-    told = {"exception.type": kind, "exception.message": message or head, "exception.stacktrace": trace}
+    told = {
+        "exception.type": kind,
+        "exception.message": message or head,
+        "exception.stacktrace": trace,
+    }
     span.add_event("exception", {name: text for name, text in told.items() if text})
     span.set_status(Status(StatusCode.ERROR, head))

@@ -1,4 +1,5 @@
-"""The `_sync` methods: each async method of a public class again, for code that is not async, made by one function.
+"""The `_sync` methods: each async method of a public class again, for code that is not async, made
+by one function.
 
     async def pause(self, *queues: str) -> None: ...
 
@@ -23,8 +24,11 @@ class RunSync(Protocol):
     def __call__(self, coro: Coroutine[Any, Any, T], /) -> T: ...
 
 
-def sync_twin(method: Callable[Concatenate[S, P], Coroutine[Any, Any, R]]) -> Callable[Concatenate[S, P], R]:
-    """The same method, which waits for its coroutine. The object says how, by its `_run_sync(coroutine)`."""
+def sync_twin(
+    method: Callable[Concatenate[S, P], Coroutine[Any, Any, R]],
+) -> Callable[Concatenate[S, P], R]:
+    """The same method, which waits for its coroutine. The object says how, by its
+    `_run_sync(coroutine)`."""
     name = method.__name__
 
     @wraps(method)

@@ -1,4 +1,5 @@
-"""Many jobs in one call: the next slice is made while the last is under way, and sent only when that one is in."""
+"""Many jobs in one call: the next slice is made while the last is under way, and sent only when
+that one is in."""
 
 import asyncio
 from collections.abc import Iterator
@@ -16,7 +17,8 @@ from .conftest import total
 
 
 class Post:
-    """Sends numbers and notes what happened when; what is under way waits until it is let through."""
+    """Sends numbers and notes what happened when; what is under way waits until it is let
+    through."""
 
     def __init__(self, broken: int | None = None) -> None:
         self.log: list[str] = []
@@ -44,7 +46,17 @@ async def test_the_next_is_made_while_the_last_is_under_way_and_sent_after_it() 
     post = Post()
     asyncio.get_running_loop().call_later(0.01, post.through.set)
     assert await one_ahead(post.make(3), post.send) == [0, 0, 1, 1, 2, 2]
-    assert post.log == ["made 0", "sent 0", "made 1", "done 0", "sent 1", "done 1", "made 2", "sent 2", "done 2"]
+    assert post.log == [
+        "made 0",
+        "sent 0",
+        "made 1",
+        "done 0",
+        "sent 1",
+        "done 1",
+        "made 2",
+        "sent 2",
+        "done 2",
+    ]
     assert await one_ahead(post.make(0), post.send) == []
 
 
@@ -69,7 +81,9 @@ async def test_who_is_cancelled_takes_what_is_under_way_with_him() -> None:
     assert "sent 1" not in post.log
 
 
-async def test_a_slice_that_fails_is_the_last_that_was_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_slice_that_fails_is_the_last_that_was_sent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     takes_in, sizes = MemoryStore.enqueue, []
 
     async def enqueue(store: MemoryStore, jobs: list[NewJob]) -> list[Receipt]:

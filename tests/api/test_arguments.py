@@ -1,4 +1,5 @@
-"""Arguments are bound, checked and packed at the caller, and come back as the handler's annotations say."""
+"""Arguments are bound, checked and packed at the caller, and come back as the handler's annotations
+say."""
 
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -82,12 +83,19 @@ def test_parameters_without_annotation_take_plain_values() -> None:
     assert through(fn, {"k": [1, 2]}) == (({"k": [1, 2]}, 3), {})
 
 
-def test_a_payload_is_a_map_by_parameter_name_with_what_the_caller_passed_and_nothing_else() -> None:
+def test_a_payload_is_a_map_by_parameter_name_with_what_the_caller_passed_and_nothing_else() -> (
+    None
+):
     def fn(a: int, b: int = 2, c: str = "x", *, d: list[int] = [1], e: float = 0.5) -> None: ...  # noqa: B006
 
     arguments = Arguments("it", fn)
     assert msgspec.msgpack.decode(arguments.pack((1,), {"c": "y"})) == {"a": 1, "c": "y"}
-    assert msgspec.msgpack.decode(arguments.pack((1, 2), {"c": "x", "d": [1]})) == {"a": 1, "b": 2, "c": "x", "d": [1]}
+    assert msgspec.msgpack.decode(arguments.pack((1, 2), {"c": "x", "d": [1]})) == {
+        "a": 1,
+        "b": 2,
+        "c": "x",
+        "d": [1],
+    }
     assert msgspec.msgpack.decode(arguments.pack((1,), {})) == {"a": 1}
 
 
@@ -142,7 +150,10 @@ def test_an_argument_that_this_version_does_not_take_is_never_dropped() -> None:
         Arguments("it", old).unpack(Arguments("it", new).pack((1,), {"dry_run": True}))
 
 
-@pytest.mark.parametrize("payload", [b"", b"\xc1", b"\x81\xa1a", b"\x93\x01\x02\x03", b"\x80", b"\x81\xa1a\xa1x", b"\xff"])
+@pytest.mark.parametrize(
+    "payload",
+    [b"", b"\xc1", b"\x81\xa1a", b"\x93\x01\x02\x03", b"\x80", b"\x81\xa1a\xa1x", b"\xff"],
+)
 def test_a_payload_that_does_not_fit_is_a_usage_error(payload: bytes) -> None:
     def fn(a: int) -> None: ...
 
@@ -153,7 +164,9 @@ def test_a_payload_that_does_not_fit_is_a_usage_error(payload: bytes) -> None:
 # ---------------------------------------------------------------- what does not fit
 
 
-def send(to: str, times: int, *, tags: list[str] | None = None, address: Address | None = None) -> None: ...
+def send(
+    to: str, times: int, *, tags: list[str] | None = None, address: Address | None = None
+) -> None: ...
 
 
 @pytest.mark.parametrize(
@@ -174,7 +187,9 @@ def send(to: str, times: int, *, tags: list[str] | None = None, address: Address
         (("a", 1), {"tags": [lambda: 1]}, ["parameter 'tags'", "cannot be stored", "dataclasses"]),
     ],
 )
-def test_a_wrong_argument_is_refused_by_name(args: tuple[Any, ...], kwargs: dict[str, Any], says: list[str]) -> None:
+def test_a_wrong_argument_is_refused_by_name(
+    args: tuple[Any, ...], kwargs: dict[str, Any], says: list[str]
+) -> None:
     message = refused(send, *args, **kwargs)
     for part in says:
         assert part in message
@@ -237,7 +252,9 @@ def takes_the_undefined(a: "Undefined") -> None: ...  # type: ignore[name-define
         (takes_the_undefined, ["'a'", "Undefined", "top of the module"]),
     ],
 )
-def test_annotations_that_cannot_be_stored_are_refused_at_first_use(fn: Any, says: list[str]) -> None:
+def test_annotations_that_cannot_be_stored_are_refused_at_first_use(
+    fn: Any, says: list[str]
+) -> None:
     arguments = Arguments("it", fn)
     with pytest.raises(UsageError) as caught:
         arguments.prepare()
@@ -285,7 +302,10 @@ def test_a_wrapped_function_keeps_its_signature() -> None:
     def wrapped(*args: Any, **kwargs: Any) -> None: ...
 
     assert Arguments("it", wrapped).parameters == ("to", "times", "tags", "address")
-    assert through(partial(send, times=3), "a") == (("a",), {"times": 3, "tags": None, "address": None})
+    assert through(partial(send, times=3), "a") == (
+        ("a",),
+        {"times": 3, "tags": None, "address": None},
+    )
 
 
 # ---------------------------------------------------------------- results

@@ -1,4 +1,5 @@
-"""What the caller wrote wrong is refused at the call, by name, with the remedy, and nothing is stored."""
+"""What the caller wrote wrong is refused at the call, by name, with the remedy, and nothing is
+stored."""
 
 import asyncio
 import sys
@@ -28,15 +29,24 @@ async def any(app: Mita) -> Any:
 
 
 WRONG: dict[str, tuple[Callable[[Any], Any], list[str]]] = {
-    "naive moment": (lambda t: t.at(NAIVE).enqueue("a"), ["datetime(2030, 1, 1", "time zone", "UTC"]),
+    "naive moment": (
+        lambda t: t.at(NAIVE).enqueue("a"),
+        ["datetime(2030, 1, 1", "time zone", "UTC"],
+    ),
     "moment that is none": (lambda t: t.at(60).enqueue("a"), ["at=60", "after="]),
     "negative wait": (lambda t: t.after(-1).enqueue("a"), ["after=-1", "negative"]),
-    "negative timedelta": (lambda t: t.after(timedelta(seconds=-1)).enqueue("a"), ["after=", "negative"]),
+    "negative timedelta": (
+        lambda t: t.after(timedelta(seconds=-1)).enqueue("a"),
+        ["after=", "negative"],
+    ),
     "not a wait": (lambda t: t.after("soon").enqueue("a"), ["after='soon'", "timedelta"]),
     "not a number": (lambda t: t.after(float("nan")).enqueue("a"), ["after=nan"]),
     "endless wait": (lambda t: t.after(float("inf")).enqueue("a"), ["after=inf", "hundred years"]),
     "secret job": (lambda t: t.options(secret=True).enqueue("a"), ["@app.task(secret=True)"]),
-    "unknown option": (lambda t: t.options(prio=3).enqueue("a"), ["'prio'", "'priority'?", "queue", "unique_for"]),
+    "unknown option": (
+        lambda t: t.options(prio=3).enqueue("a"),
+        ["'prio'", "'priority'?", "queue", "unique_for"],
+    ),
     "time as option": (lambda t: t.options(delay=3).enqueue("a"), ["'delay'", ".after("]),
     "priority too high": (lambda t: t.options(priority=10).enqueue("a"), ["priority=10", "0 to 9"]),
     "priority too low": (lambda t: t.options(priority=-1).enqueue("a"), ["priority=-1", "0 to 9"]),
@@ -45,36 +55,80 @@ WRONG: dict[str, tuple[Callable[[Any], Any], list[str]]] = {
     "subject as queue": (lambda t: t.options(queue="a.>").enqueue("a"), ["queue 'a.>'"]),
     "empty queue": (lambda t: t.options(queue="").enqueue("a"), ["queue ''"]),
     "endless queue": (lambda t: t.options(queue="q" * 129).enqueue("a"), ["queue", "128"]),
-    "limit of none": (lambda t: t.options(resource="r", limit=0).enqueue("a"), ["limit=0", "at least 1"]),
-    "unknown policy": (lambda t: t.options(when_busy="panic").enqueue("a"), ["'panic'", "wait, skip, replace"]),
+    "limit of none": (
+        lambda t: t.options(resource="r", limit=0).enqueue("a"),
+        ["limit=0", "at least 1"],
+    ),
+    "unknown policy": (
+        lambda t: t.options(when_busy="panic").enqueue("a"),
+        ["'panic'", "wait, skip, replace"],
+    ),
     "limit without a key": (lambda t: t.options(limit=2).enqueue("a"), ["limit", "resource="]),
-    "policy without a key": (lambda t: t.options(when_busy="skip").enqueue("a"), ["when_busy", "resource="]),
-    "Celery's delay": (lambda t: t.delay("a"), ["no delay()", "await send.enqueue(", "send.enqueue_sync("]),
-    "Celery's apply_async": (lambda t: t.apply_async(("a",), countdown=3), ["no apply_async()", ".options(", ".after("]),
+    "policy without a key": (
+        lambda t: t.options(when_busy="skip").enqueue("a"),
+        ["when_busy", "resource="],
+    ),
+    "Celery's delay": (
+        lambda t: t.delay("a"),
+        ["no delay()", "await send.enqueue(", "send.enqueue_sync("],
+    ),
+    "Celery's apply_async": (
+        lambda t: t.apply_async(("a",), countdown=3),
+        ["no apply_async()", ".options(", ".after("],
+    ),
     "Celery's signature": (lambda t: t.after(3).s("a"), ["no s()", "send.call("]),
     "Celery's countdown": (lambda t: t.enqueue("a", countdown=3), ["'countdown'", ".after("]),
     "Celery's eta": (lambda t: t.enqueue("a", eta=NAIVE), ["'eta'", ".at("]),
-    "option among the arguments": (lambda t: t.enqueue("a", priority=9), ["'priority'", "send.options(priority="]),
-    "retries of a job": (lambda t: t.options(max_retries=3).enqueue("a"), ["'max_retries'", "Retry(max_retries="]),
-    "retry that is none": (lambda t: t.options(retry=5).enqueue("a"), ["retry=5", "Retry(max_retries=5)"]),
-    "retry with a function": (lambda t: t.options(retry=Retry(wait=lambda *_: 1)).enqueue("a"), ["wait function", "task"]),
+    "option among the arguments": (
+        lambda t: t.enqueue("a", priority=9),
+        ["'priority'", "send.options(priority="],
+    ),
+    "retries of a job": (
+        lambda t: t.options(max_retries=3).enqueue("a"),
+        ["'max_retries'", "Retry(max_retries="],
+    ),
+    "retry that is none": (
+        lambda t: t.options(retry=5).enqueue("a"),
+        ["retry=5", "Retry(max_retries=5)"],
+    ),
+    "retry with a function": (
+        lambda t: t.options(retry=Retry(wait=lambda *_: 1)).enqueue("a"),
+        ["wait function", "task"],
+    ),
     "no time at all": (lambda t: t.options(timeout=0).enqueue("a"), ["timeout=0", "None"]),
     "unique_for alone": (lambda t: t.options(unique_for=3).enqueue("a"), ["unique_for", "unique="]),
-    "template of another task": (lambda t: t.options(unique="u:{who}").enqueue("a"), ["'who'", "to, times"]),
+    "template of another task": (
+        lambda t: t.options(unique="u:{who}").enqueue("a"),
+        ["'who'", "to, times"],
+    ),
     "broken template": (lambda t: t.options(resource="r:{to").enqueue("a"), ["resource='r:{to'"]),
     "endless key": (lambda t: t.options(unique="{to}").enqueue("k" * 251), ["unique key", "250"]),
-    "unprintable key": (lambda t: t.options(resource="{to}").enqueue("a\nb"), ["resource key", "printable"]),
-    "too many arguments": (lambda t: t.enqueue("a", 1, 2), ["'send'", "too many", "(to: str, times: int = 1)"]),
+    "unprintable key": (
+        lambda t: t.options(resource="{to}").enqueue("a\nb"),
+        ["resource key", "printable"],
+    ),
+    "too many arguments": (
+        lambda t: t.enqueue("a", 1, 2),
+        ["'send'", "too many", "(to: str, times: int = 1)"],
+    ),
     "missing argument": (lambda t: t.enqueue(), ["'send'", "'to'", "(to: str, times: int = 1)"]),
     "unknown argument": (lambda t: t.enqueue("a", tims=2), ["'send'", "'tims'"]),
-    "argument of a wrong type": (lambda t: t.enqueue("a", "b"), ["'send'", "'times'", "int", "str"]),
+    "argument of a wrong type": (
+        lambda t: t.enqueue("a", "b"),
+        ["'send'", "'times'", "int", "str"],
+    ),
     "argument that cannot be stored": (lambda t: t.enqueue(object()), ["'send'", "'to'", "object"]),
-    "payload over the limit": (lambda t: t.enqueue("x" * 300_000), ["300,0", "262,144", "'to'", "payload_limit"]),
+    "payload over the limit": (
+        lambda t: t.enqueue("x" * 300_000),
+        ["300,0", "262,144", "'to'", "payload_limit"],
+    ),
 }
 
 
 @pytest.mark.parametrize("what", WRONG)
-async def test_a_wrong_enqueue_is_refused_and_nothing_is_stored(app: Mita, any: Any, what: str) -> None:
+async def test_a_wrong_enqueue_is_refused_and_nothing_is_stored(
+    app: Mita, any: Any, what: str
+) -> None:
     wrong, says = WRONG[what]
     with pytest.raises(UsageError) as caught:
         await wrong(any)
@@ -114,7 +168,11 @@ async def generator(a: int) -> Any:
 DECLARED: dict[str, tuple[dict[str, Any], Any, list[str]]] = {
     "unknown option": ({"retries": 3}, plain, ["'retries'", "retry=Retry(max_retries="]),
     "Celery's retries": ({"max_retries": 3}, plain, ["'max_retries'", "retry=Retry(max_retries="]),
-    "Celery's rate limit": ({"rate_limit": "10/s"}, plain, ["'rate_limit'", "no rate limit", "Unavailable(after="]),
+    "Celery's rate limit": (
+        {"rate_limit": "10/s"},
+        plain,
+        ["'rate_limit'", "no rate limit", "Unavailable(after="],
+    ),
     "Celery's countdown": ({"countdown": 3}, plain, ["'countdown'", ".after("]),
     "Celery's eta": ({"eta": NAIVE}, plain, ["'eta'", ".at("]),
     "Celery's bind": ({"bind": True}, plain, ["'bind'", "job: Job"]),
@@ -198,12 +256,20 @@ def test_a_wrong_url_is_refused_when_the_app_is_made(url: str, says: list[str]) 
 
 @pytest.mark.parametrize(
     ("url", "driver", "extra"),
-    [("postgresql://h/db", "psycopg", "postgres"), ("redis://h", "redis", "redis"), ("nats://h", "nats", "nats")],
+    [
+        ("postgresql://h/db", "psycopg", "postgres"),
+        ("redis://h", "redis", "redis"),
+        ("nats://h", "nats", "nats"),
+    ],
 )
 async def test_a_missing_driver_names_the_extra_to_install(
     url: str, driver: str, extra: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in [name for name in sys.modules if name.split(".")[0] == driver or name.startswith(f"mita.stores.{extra}")]:
+    for name in [
+        name
+        for name in sys.modules
+        if name.split(".")[0] == driver or name.startswith(f"mita.stores.{extra}")
+    ]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, driver, None)
     with pytest.raises(UsageError, match=rf"pip install 'mita\[{extra}\]'"):
@@ -261,7 +327,7 @@ def test_a_worker_refuses_tasks_that_could_never_run() -> None:
         app.worker()
 
 
-# ---------------------------------------------------------------- asking something of jobs, queues, keys and repeats
+# ----------------------------------------------- asking something of jobs, queues, keys and repeats
 
 
 ASKED: dict[str, tuple[Callable[[Any, Any], Any], list[str]]] = {
@@ -281,16 +347,43 @@ ASKED: dict[str, tuple[Callable[[Any, Any], Any], list[str]]] = {
     "unknown state": (lambda a, _: a.jobs(state="done"), ["'done'", "scheduled, ready"]),
     "endless page": (lambda a, _: a.jobs(limit=10_000), ["limit=10000", "1000"]),
     "repeat of an odd key": (lambda a, t: a.repeat("a b", t.call("x"), Every(1)), ["repeat 'a b'"]),
-    "repeat without pattern": (lambda a, t: a.repeat("k", t.call("x"), 60), ["pattern 60", "Every(seconds)"]),
-    "bad cron line": (lambda a, t: a.repeat("k", t.call("x"), Cron("61 * * * *")), ["'61 * * * *'", "5 fields"]),
-    "unknown zone": (lambda a, t: a.repeat("k", t.call("x"), Cron("0 9 * * *", "Mars/Dome")), ["'Mars/Dome'", "IANA"]),
-    "repeat that never fires": (lambda a, t: a.repeat("k", t.call("x"), Cron("0 0 30 2 *")), ["30 2"]),
-    "repeat of a timed call": (lambda a, t: a.repeat("k", t.after(3).call("x"), Every(1)), ["start_after"]),
-    "unknown repeat option": (lambda a, t: a.repeat("k", t.call("x"), Every(1), prio=1), ["'prio'", "start_after"]),
-    "unknown missed": (lambda a, t: a.repeat("k", t.call("x"), Every(1), missed="all"), ["'all'", "All(max_catchup)"]),
-    "unknown overlap": (lambda a, t: a.repeat("k", t.call("x"), Every(1), overlap="no"), ["'no'", "'skip'"]),
+    "repeat without pattern": (
+        lambda a, t: a.repeat("k", t.call("x"), 60),
+        ["pattern 60", "Every(seconds)"],
+    ),
+    "bad cron line": (
+        lambda a, t: a.repeat("k", t.call("x"), Cron("61 * * * *")),
+        ["'61 * * * *'", "5 fields"],
+    ),
+    "unknown zone": (
+        lambda a, t: a.repeat("k", t.call("x"), Cron("0 9 * * *", "Mars/Dome")),
+        ["'Mars/Dome'", "IANA"],
+    ),
+    "repeat that never fires": (
+        lambda a, t: a.repeat("k", t.call("x"), Cron("0 0 30 2 *")),
+        ["30 2"],
+    ),
+    "repeat of a timed call": (
+        lambda a, t: a.repeat("k", t.after(3).call("x"), Every(1)),
+        ["start_after"],
+    ),
+    "unknown repeat option": (
+        lambda a, t: a.repeat("k", t.call("x"), Every(1), prio=1),
+        ["'prio'", "start_after"],
+    ),
+    "unknown missed": (
+        lambda a, t: a.repeat("k", t.call("x"), Every(1), missed="all"),
+        ["'all'", "All(max_catchup)"],
+    ),
+    "unknown overlap": (
+        lambda a, t: a.repeat("k", t.call("x"), Every(1), overlap="no"),
+        ["'no'", "'skip'"],
+    ),
     "limit of none": (lambda a, t: a.repeat("k", t.call("x"), Every(1), limit=0), ["limit=0"]),
-    "naive start": (lambda a, t: a.repeat("k", t.call("x"), Every(1), start_after=NAIVE), ["start_after=", "time zone"]),
+    "naive start": (
+        lambda a, t: a.repeat("k", t.call("x"), Every(1), start_after=NAIVE),
+        ["start_after=", "time zone"],
+    ),
     "unknown repeat": (lambda a, _: a.repeats.trigger("k"), ["'k'", "repeats.all()"]),
     "preview of an unknown repeat": (lambda a, _: a.repeats.preview("k"), ["'k'"]),
     "filter by a queue that cannot be": (lambda a, _: a.jobs(queue="a b"), ["queue 'a b'", "A-Z"]),
@@ -299,8 +392,14 @@ ASKED: dict[str, tuple[Callable[[Any, Any], Any], list[str]]] = {
     "filter by a key that is none": (lambda a, _: a.jobs(unique=7), ["unique key 7"]),
     "filter by a strange repeat": (lambda a, _: a.jobs(repeat="a\nb"), ["repeat key 'a\\nb'"]),
     "filter by no error": (lambda a, _: a.jobs(error=""), ["error=''", "part of the error's text"]),
-    "filter by an unknown state": (lambda a, _: a.jobs(state="done"), ["state='done'", "succeeded"]),
-    "page behind nothing": (lambda a, _: a.jobs(after="the last one"), ["after='the last one'", "page.after"]),
+    "filter by an unknown state": (
+        lambda a, _: a.jobs(state="done"),
+        ["state='done'", "succeeded"],
+    ),
+    "page behind nothing": (
+        lambda a, _: a.jobs(after="the last one"),
+        ["after='the last one'", "page.after"],
+    ),
     "nothing to wait for": (lambda a, t: _result(t, -1), ["timeout=-1"]),
 }
 
@@ -324,12 +423,20 @@ async def test_a_wrong_wish_is_refused(app: Mita, any: Any, what: str) -> None:
     [
         ({"secret": "to"}, "secret='to': give True, or a list"),
         ({"secret": 1}, "secret=1: give True, or a list"),
-        ({"secret": ["pin"]}, "secret names 'pin', which is not a parameter of the task (to, times)"),
-        ({"secret": True, "resource": "mail:{to}"}, "resource='mail:{to}' would show 'to', an argument that is secret"),
+        (
+            {"secret": ["pin"]},
+            "secret names 'pin', which is not a parameter of the task (to, times)",
+        ),
+        (
+            {"secret": True, "resource": "mail:{to}"},
+            "resource='mail:{to}' would show 'to', an argument that is secret",
+        ),
         ({"secret": ["to"], "unique": "{to}/{times}"}, "secret=['password']"),
     ],
 )
-def test_a_secret_that_could_not_be_kept_is_refused(app: Mita, choices: dict[str, Any], says: str) -> None:
+def test_a_secret_that_could_not_be_kept_is_refused(
+    app: Mita, choices: dict[str, Any], says: str
+) -> None:
     async def send(to: str, times: int = 1) -> None: ...
 
     with pytest.raises(UsageError) as caught:

@@ -32,7 +32,9 @@ async def many(app: Mita, task: Any, n: int, **more: Any) -> list[str]:
 
 async def ended(app: Mita, task: Any) -> None:
     """Three that failed, and two that succeeded."""
-    jobs = await app.enqueue_many([*(task.call("nobody") for _ in range(3)), *(task.call(f"a{n}") for n in range(2))])
+    jobs = await app.enqueue_many(
+        [*(task.call("nobody") for _ in range(3)), *(task.call(f"a{n}") for n in range(2))]
+    )
 
     async def all_ended() -> bool:
         states = [record.state for job in jobs if (record := await job.get())]
@@ -48,7 +50,9 @@ async def test_all_that_match_are_cancelled_and_no_other(app: Mita, send: Any) -
 
     await many(app, send, 5)
     kept = [await other.enqueue(), await send.after(60).enqueue("late")]
-    assert await app.cancel_many(queue="mail", state="ready", reason="too many") == BulkResult(5, {Answer.DONE: 5})
+    assert await app.cancel_many(queue="mail", state="ready", reason="too many") == BulkResult(
+        5, {Answer.DONE: 5}
+    )
     assert [record.state for job in kept if (record := await job.get())] == ["ready", "scheduled"]
     [cancelled, *_] = (await app.jobs(state="cancelled")).jobs
     record = await app.get(cancelled.id)
@@ -65,7 +69,9 @@ async def test_more_than_one_batch_is_asked_in_batches(app: Mita, send: Any) -> 
     assert (await app.counts())["mail"]["cancelled"] == 2300
 
 
-async def test_the_store_is_asked_once_for_each_batch_and_never_for_a_job(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_store_is_asked_once_for_each_batch_and_never_for_a_job(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     whole, sizes = MemoryStore.amend, []
 
     async def amend(store: MemoryStore, ids: Sequence[str], change: Change) -> list[StoreAnswer]:
@@ -82,7 +88,9 @@ async def test_the_store_is_asked_once_for_each_batch_and_never_for_a_job(monkey
         async def number(n: int) -> None: ...
 
         told: list[str] = []
-        listening = app.listen(lambda events: told.extend(event.kind for event in events), ["cancelled"])
+        listening = app.listen(
+            lambda events: told.extend(event.kind for event in events), ["cancelled"]
+        )
         await app.enqueue_many(number.call(n) for n in range(1500))
         monkeypatch.setattr(MemoryStore, "find", find)
         assert (await app.cancel_many(all=True)).done == 1500
@@ -116,7 +124,9 @@ async def test_a_dry_run_and_a_refusal_only_count(app: Mita, send: Any) -> None:
     assert (await app.counts())["mail"]["ready"] == 3
 
 
-async def test_failed_jobs_are_retried_unless_cancelled_ones_are_named(app: Mita, send: Any) -> None:
+async def test_failed_jobs_are_retried_unless_cancelled_ones_are_named(
+    app: Mita, send: Any
+) -> None:
     await ended(app, send)
     stopped = await send.after(60).enqueue("cy")
     await app.cancel(stopped.id)
@@ -134,7 +144,9 @@ async def test_a_unique_key_that_another_has_is_counted_as_taken(app: Mita, send
 
 async def test_jobs_are_moved_to_another_time(app: Mita, send: Any) -> None:
     await many(app, send, 3)
-    assert await app.reschedule_many(task="send", after=3600, reason="tonight") == BulkResult(3, {Answer.DONE: 3})
+    assert await app.reschedule_many(task="send", after=3600, reason="tonight") == BulkResult(
+        3, {Answer.DONE: 3}
+    )
     assert (await app.counts())["mail"]["scheduled"] == 3
 
 
@@ -176,21 +188,31 @@ WRONG: dict[str, tuple[str, dict[str, Any], str]] = {
     "no filter": ("cancel_many", {}, "no filter was given.*all=True"),
     "no filter for a retry": ("retry_many", {}, "no filter was given"),
     "no filter for a delete": ("delete_many", {"queue": None}, "no filter was given"),
-    "misspelt filter": ("cancel_many", {"quue": "mail"}, "unknown filter 'quue', did you mean 'queue'"),
+    "misspelt filter": (
+        "cancel_many",
+        {"quue": "mail"},
+        "unknown filter 'quue', did you mean 'queue'",
+    ),
     "misspelt state": ("cancel_many", {"state": "faild"}, "state='faild'"),
     "state that cannot": (
         "cancel_many",
         {"state": "failed"},
         "only scheduled, ready, blocked, running jobs can be cancelled",
     ),
-    "living state": ("delete_many", {"state": "ready"}, "only succeeded, failed, cancelled jobs can be deleted"),
+    "living state": (
+        "delete_many",
+        {"state": "ready"},
+        "only succeeded, failed, cancelled jobs can be deleted",
+    ),
     "no time": ("reschedule_many", {"queue": "mail"}, "at=.*after="),
     "odd queue": ("delete_many", {"queue": "a b"}, "queue 'a b'"),
 }
 
 
 @pytest.mark.parametrize("what", WRONG)
-async def test_a_wrong_choice_is_refused_and_nothing_is_done(app: Mita, send: Any, what: str) -> None:
+async def test_a_wrong_choice_is_refused_and_nothing_is_done(
+    app: Mita, send: Any, what: str
+) -> None:
     method, given, says = WRONG[what]
     await many(app, send, 1)
     with pytest.raises(UsageError, match=says):

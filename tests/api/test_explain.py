@@ -19,13 +19,34 @@ from .conftest import eventually, working
 
 NOW = 1_900_000_000_000
 JOB = Job(
-    id="j1", task="send", queue="mail", state=State.QUEUED, priority=5, due=NOW - SECOND, created=NOW - MINUTE, payload=b""
+    id="j1",
+    task="send",
+    queue="mail",
+    state=State.QUEUED,
+    priority=5,
+    due=NOW - SECOND,
+    created=NOW - MINUTE,
+    payload=b"",
 )
 WORKER = WorkerView(
-    id="w1", name="blue", host="h", pid=7, queues=("mail",), tasks=("send",), slots=4, running=1, rate=2.6, seen=NOW
+    id="w1",
+    name="blue",
+    host="h",
+    pid=7,
+    queues=("mail",),
+    tasks=("send",),
+    slots=4,
+    running=1,
+    rate=2.6,
+    seen=NOW,
 )
 BUSY = replace(WORKER, running=4)
-ALL_WELL: dict[str, Any] = {"now": NOW, "workers": (WORKER,), "queues": (QueueView(name="mail"),), "ahead": 0}
+ALL_WELL: dict[str, Any] = {
+    "now": NOW,
+    "workers": (WORKER,),
+    "queues": (QueueView(name="mail"),),
+    "ahead": 0,
+}
 
 
 def reasons(job: dict[str, Any], **evidence: Any) -> list[Reason]:
@@ -42,8 +63,16 @@ def words(job: dict[str, Any], **evidence: Any) -> str:
 
 SCHEDULED = {"due": NOW + 4 * MINUTE}
 BLOCKED = {"state": State.BLOCKED, "resource": "account:42"}
-HELD = ResourceView(queue="mail", key="account:42", holders=(Holder("j0", "w1", NOW - 3 * MINUTE),), waiting=13)
-RUNNING = {"state": State.RUNNING, "worker": "w1", "started": NOW - 3 * SECOND, "lease_until": NOW + SECOND, "attempts": 1}
+HELD = ResourceView(
+    queue="mail", key="account:42", holders=(Holder("j0", "w1", NOW - 3 * MINUTE),), waiting=13
+)
+RUNNING = {
+    "state": State.RUNNING,
+    "worker": "w1",
+    "started": NOW - 3 * SECOND,
+    "lease_until": NOW + SECOND,
+    "attempts": 1,
+}
 
 
 @pytest.mark.parametrize(
@@ -53,11 +82,24 @@ RUNNING = {"state": State.RUNNING, "worker": "w1", "started": NOW - 3 * SECOND, 
         ({**SCHEDULED, "repeat": "daily"}, {}, ["repeat 'daily'"]),
         (
             {**SCHEDULED, "attempts": 2, "error": "RuntimeError: no\ntrace"},
-            {"events": (TimelineEntry(1, "rescheduled", "from outside"), TimelineEntry(2, "retried", "…"))},
+            {
+                "events": (
+                    TimelineEntry(1, "rescheduled", "from outside"),
+                    TimelineEntry(2, "retried", "…"),
+                )
+            },
             ["due in 4 m", "retry 2 of 3 after RuntimeError: no"],
         ),
-        (SCHEDULED, {"events": (TimelineEntry(1, "rescheduled", "by its handler", "w1"),)}, ["rescheduled by its handler"]),
-        (SCHEDULED, {"events": (TimelineEntry(1, "rescheduled", "rate limit", "w1"),)}, ["by its handler (rate limit)"]),
+        (
+            SCHEDULED,
+            {"events": (TimelineEntry(1, "rescheduled", "by its handler", "w1"),)},
+            ["rescheduled by its handler"],
+        ),
+        (
+            SCHEDULED,
+            {"events": (TimelineEntry(1, "rescheduled", "rate limit", "w1"),)},
+            ["by its handler (rate limit)"],
+        ),
         (
             SCHEDULED,
             {"events": (TimelineEntry(1, "rescheduled", "by ada on h"),)},
@@ -65,45 +107,107 @@ RUNNING = {"state": State.RUNNING, "worker": "w1", "started": NOW - 3 * SECOND, 
         ),
         (
             SCHEDULED,
-            {"events": (TimelineEntry(1, "retried"), TimelineEntry(2, "rescheduled", "from outside"))},
+            {
+                "events": (
+                    TimelineEntry(1, "retried"),
+                    TimelineEntry(2, "rescheduled", "from outside"),
+                )
+            },
             ["from outside"],
         ),
-        ({**SCHEDULED, "crashes": 1}, {"events": (TimelineEntry(1, "crashed", "…"),)}, ["worker died", "1 crash so far"]),
+        (
+            {**SCHEDULED, "crashes": 1},
+            {"events": (TimelineEntry(1, "crashed", "…"),)},
+            ["worker died", "1 crash so far"],
+        ),
         (SCHEDULED, {"events": (TimelineEntry(1, "unavailable", "429"),)}, ["not available (429)"]),
         ({**SCHEDULED, "stranded": NOW - MINUTE}, {}, ["no worker that met it", "'send'"]),
-        (BLOCKED, {"resource": HELD, "ahead": 12}, ["'account:42' is held by job j0", "blue", "for 3 m", "12 ahead"]),
+        (
+            BLOCKED,
+            {"resource": HELD, "ahead": 12},
+            ["'account:42' is held by job j0", "blue", "for 3 m", "12 ahead"],
+        ),
         (BLOCKED, {"resource": HELD}, ["the next in line"]),
-        (BLOCKED, {"resource": replace(HELD, holders=HELD.holders * 3)}, ["job j0 on", "and 2 other jobs"]),
-        ({"resource": "account:42"}, {"resource": HELD}, ["'account:42' is held by job j0", "13 ahead"]),
+        (
+            BLOCKED,
+            {"resource": replace(HELD, holders=HELD.holders * 3)},
+            ["job j0 on", "and 2 other jobs"],
+        ),
+        (
+            {"resource": "account:42"},
+            {"resource": HELD},
+            ["'account:42' is held by job j0", "13 ahead"],
+        ),
         ({"resource": "account:42", "limit": 2}, {"resource": HELD}, ["ready since"]),
-        ({**SCHEDULED, "resource": "k"}, {"resource": replace(HELD, held_until=NOW + 5 * MINUTE)}, ["due in", "on hold"]),
-        (BLOCKED, {"resource": replace(HELD, holders=(), held_until=NOW + MINUTE)}, ["on hold until", "in 1 m", "unhold"]),
+        (
+            {**SCHEDULED, "resource": "k"},
+            {"resource": replace(HELD, held_until=NOW + 5 * MINUTE)},
+            ["due in", "on hold"],
+        ),
+        (
+            BLOCKED,
+            {"resource": replace(HELD, holders=(), held_until=NOW + MINUTE)},
+            ["on hold until", "in 1 m", "unhold"],
+        ),
         (BLOCKED, {"resource": None}, ["free again"]),
         ({**BLOCKED, "limit": 2}, {"resource": HELD}, ["free again"]),
-        ({}, {"queues": (QueueView(name="mail", paused=NOW - MINUTE),)}, ["paused since", "1 m ago", "resume mail"]),
+        (
+            {},
+            {"queues": (QueueView(name="mail", paused=NOW - MINUTE),)},
+            ["paused since", "1 m ago", "resume mail"],
+        ),
         ({}, {"workers": ()}, ["no worker is alive", "start one"]),
-        ({}, {"workers": (replace(WORKER, queues=("web",)),)}, ["no live worker serves queue 'mail'", "web"]),
-        ({}, {"workers": (replace(WORKER, tasks=("other",)),)}, ["knows the task 'send'", "deploy"]),
-        ({}, {"workers": (BUSY,), "ahead": 312}, ["all 4 slots", "312 jobs ahead", "about 2 m at the present rate"]),
-        ({}, {"workers": (replace(WORKER, full=True),)}, ["plain functions take all their threads, with 1 of 4 slots busy"]),
+        (
+            {},
+            {"workers": (replace(WORKER, queues=("web",)),)},
+            ["no live worker serves queue 'mail'", "web"],
+        ),
+        (
+            {},
+            {"workers": (replace(WORKER, tasks=("other",)),)},
+            ["knows the task 'send'", "deploy"],
+        ),
+        (
+            {},
+            {"workers": (BUSY,), "ahead": 312},
+            ["all 4 slots", "312 jobs ahead", "about 2 m at the present rate"],
+        ),
+        (
+            {},
+            {"workers": (replace(WORKER, full=True),)},
+            ["plain functions take all their threads, with 1 of 4 slots busy"],
+        ),
         (
             {},
             {"workers": (replace(BUSY, rates={"mail": 0.1}),), "ahead": 6},
             ["6 jobs ahead of it, about 1 m"],
         ),
         ({}, {}, ["ready since", "next in line"]),
-        ({}, {"workers": (replace(WORKER, offset=70 * SECOND),)}, ["blue is 1 m 10 s ahead of the store's"]),
+        (
+            {},
+            {"workers": (replace(WORKER, offset=70 * SECOND),)},
+            ["blue is 1 m 10 s ahead of the store's"],
+        ),
         (RUNNING, {}, ["runs right now on worker blue (pid 7 on h)", "3 s ago", "attempt 2"]),
         ({**RUNNING, "asked": "cancel"}, {}, ["asked to cancel while it ran"]),
         ({**RUNNING, "asked": "reschedule"}, {}, ["asked to reschedule"]),
         ({**RUNNING, "lease_until": NOW - 5 * SECOND}, {}, ["lease ran out 5 s ago", "next sweep"]),
         ({**RUNNING, "lease_until": NOW - 5 * SECOND}, {"workers": ()}, ["worker w1", "start one"]),
         (
-            {"state": State.FAILED, "attempts": 4, "error": "ValueError: bad\n…", "finished": NOW - MINUTE},
+            {
+                "state": State.FAILED,
+                "attempts": 4,
+                "error": "ValueError: bad\n…",
+                "finished": NOW - MINUTE,
+            },
             {},
             ["dead after 4 failed runs", "1 m ago", "ValueError: bad", "retry"],
         ),
-        ({"state": State.FAILED, "crashes": 4, "attempts": 1}, {}, ["dead after 1 failed run and 4 crashes"]),
+        (
+            {"state": State.FAILED, "crashes": 4, "attempts": 1},
+            {},
+            ["dead after 1 failed run and 4 crashes"],
+        ),
         ({"state": State.SUCCEEDED, "finished": NOW - SECOND}, {}, ["it succeeded at", "1 s ago"]),
         (
             {"state": State.CANCELLED},
@@ -117,11 +221,21 @@ RUNNING = {"state": State.RUNNING, "worker": "w1", "started": NOW - 3 * SECOND, 
         ),
         (
             {"state": State.CANCELLED},
-            {"events": (TimelineEntry(1, "cancelled", "no need"), TimelineEntry(2, "cancelled", "while it ran", "w1"))},
+            {
+                "events": (
+                    TimelineEntry(1, "cancelled", "no need"),
+                    TimelineEntry(2, "cancelled", "while it ran", "w1"),
+                )
+            },
             ["cancelled (no need; while it ran)"],
         ),
         (
-            {"state": State.SUCCEEDED, "unique": "u", "unique_for": MINUTE, "finished": NOW - SECOND},
+            {
+                "state": State.SUCCEEDED,
+                "unique": "u",
+                "unique_for": MINUTE,
+                "finished": NOW - SECOND,
+            },
             {},
             ["keeps the unique key 'u' until", "no new one"],
         ),
@@ -129,7 +243,9 @@ RUNNING = {"state": State.RUNNING, "worker": "w1", "started": NOW - 3 * SECOND, 
         ({"state": State.FAILED, "unique": "u"}, {"twin": "j9"}, ["'u' now belongs to job j9"]),
     ],
 )
-def test_every_reason_has_its_words(job: dict[str, Any], evidence: dict[str, Any], says: list[str]) -> None:
+def test_every_reason_has_its_words(
+    job: dict[str, Any], evidence: dict[str, Any], says: list[str]
+) -> None:
     told = words(job, **evidence)
     for part in says:
         assert part in told
@@ -149,12 +265,21 @@ def test_slots_that_filled_up_since_the_last_beat_count_as_busy() -> None:
     assert codes({}, queues=(QueueView(name="mail", running=4), others)) == [Code.BUSY]
     assert codes({}, queues=(QueueView(name="mail", running=3), others)) == [Code.NEXT]
     both = (WORKER, replace(WORKER, id="w2", queues=("web",), slots=6))
-    assert codes({}, queues=(QueueView(name="mail", running=3), others), workers=both) == [Code.NEXT]
+    assert codes({}, queues=(QueueView(name="mail", running=3), others), workers=both) == [
+        Code.NEXT
+    ]
 
 
 @pytest.mark.parametrize(
     ("length", "says"),
-    [(0, "0 ms"), (850, "850 ms"), (4_200, "4.2 s"), (200_000, "3 m 20 s"), (240_000, "4 m"), (190_800_000, "2 d 5 h")],
+    [
+        (0, "0 ms"),
+        (850, "850 ms"),
+        (4_200, "4.2 s"),
+        (200_000, "3 m 20 s"),
+        (240_000, "4 m"),
+        (190_800_000, "2 d 5 h"),
+    ],
 )
 def test_lengths_are_told_in_their_largest_units(length: int, says: str) -> None:
     assert span(length) == says
@@ -172,7 +297,8 @@ async def test_explain_gathers_its_evidence_from_the_store(app: Mita) -> None:
         await release.wait()
 
     async def says(id: str, code: Code) -> bool:
-        return [reason.code for reason in await app.explain(id)] == [code]  # and its worker has been heard of
+        # and its worker has been heard of
+        return [reason.code for reason in await app.explain(id)] == [code]
 
     first = await send.enqueue()
     assert [reason.code for reason in await app.explain(first.id)] == [Code.NO_WORKER]

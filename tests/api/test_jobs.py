@@ -40,7 +40,9 @@ async def test_a_task_can_be_called_as_the_function_it_is(app: Mita) -> None:
     assert await total(app) == 0
 
 
-async def test_a_deploy_with_another_default_does_not_change_what_waiting_jobs_were_given(tmp_path: Path) -> None:
+async def test_a_deploy_with_another_default_does_not_change_what_waiting_jobs_were_given(
+    tmp_path: Path,
+) -> None:
     url = f"sqlite:///{tmp_path}/jobs.db"
     async with Mita(url) as before:
 
@@ -81,7 +83,12 @@ async def test_options_of_the_task_and_of_the_job(app: Mita) -> None:
     job = await send.enqueue("ada")
     record = await job.get()
     assert record is not None
-    assert (record.queue, record.priority, record.resource, record.unique) == ("mail", 3, "to:ada", "ada/hi")
+    assert (record.queue, record.priority, record.resource, record.unique) == (
+        "mail",
+        3,
+        "to:ada",
+        "ada/hi",
+    )
     job = await send.options(queue="fast", priority=9, resource=None, unique="u").enqueue("ada")
     record = await job.get()
     assert record is not None
@@ -128,7 +135,12 @@ async def test_a_failed_job_raises_its_error_and_can_be_retried(app: Mita) -> No
         record = await job.get()
         assert record is not None
         assert (record.state, record.attempts) == ("failed", 2)
-        assert [line.kind for line in record.timeline] == ["created", "retried", "started", "failed"]
+        assert [line.kind for line in record.timeline] == [
+            "created",
+            "retried",
+            "started",
+            "failed",
+        ]
         broken[0] = False
         assert await app.retry(job.id) is Answer.DONE
         assert await job.result(10) == "mended"
@@ -164,7 +176,10 @@ async def test_a_cancelled_job_says_why(app: Mita) -> None:
         await job.result()
     record = await job.get()
     assert record is not None
-    assert [(line.kind, line.note) for line in record.timeline] == [("created", ""), ("cancelled", "changed our mind")]
+    assert [(line.kind, line.note) for line in record.timeline] == [
+        ("created", ""),
+        ("cancelled", "changed our mind"),
+    ]
     assert await app.cancel(job.id) is Answer.TOO_LATE
     assert await app.retry(job.id) is Answer.DONE
 
@@ -225,8 +240,19 @@ async def test_counts_name_every_state_of_every_queue(app: Mita) -> None:
     await greet.enqueue("Ada")
     await greet.after(60).enqueue("Bo")
     await greet.options(queue="other").enqueue("Cy")
-    nothing = {"scheduled": 0, "ready": 0, "blocked": 0, "running": 0, "succeeded": 0, "failed": 0, "cancelled": 0}
-    assert await app.counts() == {"default": {**nothing, "scheduled": 1, "ready": 1}, "other": {**nothing, "ready": 1}}
+    nothing = {
+        "scheduled": 0,
+        "ready": 0,
+        "blocked": 0,
+        "running": 0,
+        "succeeded": 0,
+        "failed": 0,
+        "cancelled": 0,
+    }
+    assert await app.counts() == {
+        "default": {**nothing, "scheduled": 1, "ready": 1},
+        "other": {**nothing, "ready": 1},
+    }
 
 
 async def test_pages_go_from_new_to_old_and_obey_the_filter(app: Mita) -> None:

@@ -1,4 +1,5 @@
-"""One app in many loops, threads, processes and places: nothing is opened before its time, nothing stays open after."""
+"""One app in many loops, threads, processes and places: nothing is opened before its time, nothing
+stays open after."""
 
 import asyncio
 import multiprocessing
@@ -37,7 +38,9 @@ def test_making_an_app_opens_nothing(tmp_path: Path) -> None:
     assert "jobs.db" in repr(app)
 
 
-def test_the_same_app_works_in_one_loop_after_the_other_and_leaves_no_thread(tmp_path: Path) -> None:
+def test_the_same_app_works_in_one_loop_after_the_other_and_leaves_no_thread(
+    tmp_path: Path,
+) -> None:
     app, double = make(f"sqlite:///{tmp_path}/jobs.db")
 
     async def once() -> int:
@@ -109,7 +112,9 @@ def test_a_worker_on_another_thread_is_woken_and_finds_what_was_there_before_it(
     app.close_sync()
 
 
-def test_loops_on_many_threads_that_come_first_at_once_share_one_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_loops_on_many_threads_that_come_first_at_once_share_one_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     app, double = make("memory://")
     slow = store_pool.maker
 
@@ -159,7 +164,9 @@ def _alone_in_a_child(app: Mita, double: Any) -> None:
 def test_a_forked_childs_memory_is_its_own_and_the_parents_jobs_are_not_in_it() -> None:
     app, double = make("memory://")
     double.enqueue_sync(1)
-    child = multiprocessing.get_context("fork").Process(target=_alone_in_a_child, args=(app, double))
+    child = multiprocessing.get_context("fork").Process(
+        target=_alone_in_a_child, args=(app, double)
+    )
     child.start()
     child.join(30)
     assert child.exitcode == 0
@@ -231,22 +238,33 @@ def test_where_the_jobs_are(monkeypatch: pytest.MonkeyPatch) -> None:
     assert Mita().url == StoreURL("memory", "memory://", "shop")
     assert StoreURL.parse("sqlite:///a%20b/jobs.db").path == Path("a b/jobs.db")
     assert StoreURL.parse("sqlite:////var/jobs.db").path == Path("/var/jobs.db")
-    assert StoreURL.parse("postgresql://h/d?namespace=a&sslmode=require").text == "postgresql://h/d?sslmode=require"
+    assert (
+        StoreURL.parse("postgresql://h/d?namespace=a&sslmode=require").text
+        == "postgresql://h/d?sslmode=require"
+    )
     assert "pw" not in repr(StoreURL.parse("redis://me:pw@h"))
     for driver in ("psycopg", "psycopg2", "psycopg_async", "asyncpg"):
-        assert StoreURL.parse(f"postgresql+{driver}://me:pw@h/d") == StoreURL.parse("postgresql://me:pw@h/d")
+        assert StoreURL.parse(f"postgresql+{driver}://me:pw@h/d") == StoreURL.parse(
+            "postgresql://me:pw@h/d"
+        )
     assert StoreURL.parse("sqlite+aiosqlite:///jobs.db") == StoreURL.parse("sqlite:///jobs.db")
 
 
 def test_lengths_are_seconds_or_timedeltas() -> None:
     from datetime import timedelta
 
-    assert AppSettings.of(keep=2, keep_failed=timedelta(minutes=1)) == AppSettings(keep=2000, keep_failed=60_000)
+    assert AppSettings.of(keep=2, keep_failed=timedelta(minutes=1)) == AppSettings(
+        keep=2000, keep_failed=60_000
+    )
 
 
-def test_a_wrong_url_of_the_environment_is_said_to_be_from_there(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_url_of_the_environment_is_said_to_be_from_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("MITA_URL", "mysql://me:secret@host/jobs")
-    with pytest.raises(UsageError, match=r"^\$MITA_URL: store URL 'mysql://me:\*\*\*@host/jobs'") as caught:
+    with pytest.raises(
+        UsageError, match=r"^\$MITA_URL: store URL 'mysql://me:\*\*\*@host/jobs'"
+    ) as caught:
         Mita()
     assert "secret" not in str(caught.value)
     monkeypatch.setenv("MITA_URL", " memory://\n")  # as it comes out of a file

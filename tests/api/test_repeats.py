@@ -27,10 +27,14 @@ async def digest(app: Mita) -> Task[Any, Any]:
     return digest
 
 
-async def test_an_interval_is_a_number_of_seconds_or_a_timedelta(app: Mita, digest: Task[Any, Any]) -> None:
+async def test_an_interval_is_a_number_of_seconds_or_a_timedelta(
+    app: Mita, digest: Task[Any, Any]
+) -> None:
     assert Every(timedelta(minutes=5)) == Every(300)
     assert Every(seconds=timedelta(milliseconds=10)).interval == 10
-    with pytest.raises(UsageError, match=r"Every\('5m'\): give seconds as a number, or a timedelta"):
+    with pytest.raises(
+        UsageError, match=r"Every\('5m'\): give seconds as a number, or a timedelta"
+    ):
         Every("5m")  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="at least"):
         Every(timedelta(0))
@@ -41,7 +45,9 @@ async def test_an_interval_is_a_number_of_seconds_or_a_timedelta(app: Mita, dige
 
 
 async def test_a_repeat_is_stored_and_shown(app: Mita, digest: Task[Any, Any]) -> None:
-    put = await app.repeat("daily", digest.call("x"), Cron("0 9 * * MON-FRI", tz="Europe/Madrid"), missed="once")
+    put = await app.repeat(
+        "daily", digest.call("x"), Cron("0 9 * * MON-FRI", tz="Europe/Madrid"), missed="once"
+    )
     assert (put.key, put.task, put.queue, put.state, put.count, put.missed) == (
         "daily",
         "digest",
@@ -57,13 +63,23 @@ async def test_a_repeat_is_stored_and_shown(app: Mita, digest: Task[Any, Any]) -
     assert await app.repeats.get("nightly") is None
 
 
-async def test_without_a_key_the_same_task_and_pattern_are_one_repeat(app: Mita, digest: Task[Any, Any]) -> None:
-    for pattern in (Every(60), Cron("0 9 * * *"), Every(60), Cron("0 9 * * *"), Cron("0 9 * * *", "Asia/Tokyo")):
+async def test_without_a_key_the_same_task_and_pattern_are_one_repeat(
+    app: Mita, digest: Task[Any, Any]
+) -> None:
+    for pattern in (
+        Every(60),
+        Cron("0 9 * * *"),
+        Every(60),
+        Cron("0 9 * * *"),
+        Cron("0 9 * * *", "Asia/Tokyo"),
+    ):
         await app.repeat(None, digest.call(), pattern)
     assert len(await app.repeats.all()) == 3
 
 
-async def test_an_edit_keeps_the_next_fire_unless_the_times_change(app: Mita, digest: Task[Any, Any]) -> None:
+async def test_an_edit_keeps_the_next_fire_unless_the_times_change(
+    app: Mita, digest: Task[Any, Any]
+) -> None:
     first = await app.repeat("k", digest.call(), Every(3600))
     await asyncio.sleep(0.01)
     assert (await app.repeat("k", digest.call(), Every(3600))).next == first.next
@@ -96,7 +112,9 @@ async def test_trigger_makes_a_job_beside_the_schedule(app: Mita, digest: Task[A
     assert (record.repeat, record.queue) == ("k", "mail")
 
 
-async def test_an_overlapping_trigger_finds_the_job_that_is_there(app: Mita, digest: Task[Any, Any]) -> None:
+async def test_an_overlapping_trigger_finds_the_job_that_is_there(
+    app: Mita, digest: Task[Any, Any]
+) -> None:
     await app.repeat("k", digest.call(), Every(3600), overlap="skip")
     first, twin = await app.repeats.trigger("k"), await app.repeats.trigger("k")
     assert (twin.id, twin.created) == (first.id, False)
@@ -114,7 +132,13 @@ async def test_pause_resume_and_remove(app: Mita, digest: Task[Any, Any]) -> Non
 
 
 async def test_a_worker_fires_it(app: Mita, digest: Task[Any, Any]) -> None:
-    await app.repeat("k", digest.call(), Every(3600), start_after=datetime.now(UTC) + timedelta(seconds=0.1), limit=1)
+    await app.repeat(
+        "k",
+        digest.call(),
+        Every(3600),
+        start_after=datetime.now(UTC) + timedelta(seconds=0.1),
+        limit=1,
+    )
 
     async def fired() -> bool:
         return len((await app.jobs(repeat="k", state="succeeded")).jobs) == 1
@@ -168,7 +192,9 @@ def test_only_what_can_be_called_without_arguments_is_declared() -> None:
         app.repeats(Every(1))(app.task(greet))
 
 
-async def test_a_repeat_that_cannot_be_read_is_shown_not_dropped(app: Mita, digest: Task[Any, Any]) -> None:
+async def test_a_repeat_that_cannot_be_read_is_shown_not_dropped(
+    app: Mita, digest: Task[Any, Any]
+) -> None:
     store = await app.open_store()
     await store.put_repeat(Repeat(key="broken", spec=b"\xc1", cursor=1))
     await store.close()
@@ -182,7 +208,9 @@ async def test_a_repeat_that_cannot_be_read_is_shown_not_dropped(app: Mita, dige
 async def test_a_spec_goes_through_bytes_unchanged(digest: Task[Any, Any]) -> None:
     from mita.client.repeat_spec import repeat_spec
 
-    wanted = repeat_spec(digest.call("x"), Every(3), {"missed": All(4), "start_after": SOON, "limit": 2})
+    wanted = repeat_spec(
+        digest.call("x"), Every(3), {"missed": All(4), "start_after": SOON, "limit": 2}
+    )
     assert spec.unpack(spec.pack(wanted)) == wanted
     with pytest.raises(UsageError, match="cannot be read"):
         spec.unpack(msgspec.msgpack.encode({"pattern": 3}))

@@ -1,4 +1,5 @@
-"""Arguments and results of every kind that can be stored come back as they were, and wrong ones are refused by name."""
+"""Arguments and results of every kind that can be stored come back as they were, and wrong ones are
+refused by name."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -161,7 +162,11 @@ def test_it_comes_back_as_it_was_as_an_argument_and_as_a_result(kind: Any, value
         (Odd, 7, "parameter 'value': invalid enum value 7"),
         (int, "1", "parameter 'value': expected `int`, got `str`"),
         (list[int], [BIG, "x"], "`$.value[1]`"),
-        (Order, {"id": "x", "at": NOON, "file": "a"}, "parameter 'value': id: Input should be a valid integer"),
+        (
+            Order,
+            {"id": "x", "at": NOON, "file": "a"},
+            "parameter 'value': id: Input should be a valid integer",
+        ),
         (list[Order], [{"id": 1}], "at: Field required"),
         (Parcel, {"file": "a", "order": {"id": 1}}, "`$.value.order`"),
         (PositiveInt, -1, "parameter 'value': input should be greater than 0"),
@@ -170,14 +175,19 @@ def test_it_comes_back_as_it_was_as_an_argument_and_as_a_result(kind: Any, value
         (dict[int, int], {BIG: 1}, "parameter 'value'.*beyond 64 bits.*key"),
     ],
 )
-def test_a_wrong_value_is_refused_by_the_name_of_its_parameter(kind: Any, value: Any, says: str) -> None:
+def test_a_wrong_value_is_refused_by_the_name_of_its_parameter(
+    kind: Any, value: Any, says: str
+) -> None:
     with pytest.raises(UsageError, match=f"(?s){says.replace('[', '.').replace('$', '.')}"):
         taking(kind).pack((value,), {})
 
 
 @pytest.mark.parametrize(
     ("kind", "says"),
-    [(str | Path, "a path and a text look the same"), (Order | dict[str, int], "a model and another type .* look the same")],
+    [
+        (str | Path, "a path and a text look the same"),
+        (Order | dict[str, int], "a model and another type .* look the same"),
+    ],
 )
 def test_types_that_look_the_same_when_they_are_stored_are_refused(kind: Any, says: str) -> None:
     with pytest.raises(UsageError, match=f"parameter 'value'.*{says}"):
@@ -200,8 +210,12 @@ def test_a_model_that_would_be_read_as_another_is_refused() -> None:
 
 
 def test_an_argument_that_was_stored_wrong_is_refused_before_the_run() -> None:
-    stored = taking(dict[str, Any]).pack(({"id": "x", "at": "2026-01-02T12:00:00Z", "file": "a"},), {})
-    with pytest.raises(UsageError, match=r"stored arguments do not fit.*parameter 'value': id: Input should be"):
+    stored = taking(dict[str, Any]).pack(
+        ({"id": "x", "at": "2026-01-02T12:00:00Z", "file": "a"},), {}
+    )
+    with pytest.raises(
+        UsageError, match=r"stored arguments do not fit.*parameter 'value': id: Input should be"
+    ):
         taking(Order).unpack(stored)
 
 
@@ -215,11 +229,21 @@ async def test_they_go_through_a_store_and_are_shown_as_plain_values(app: Mita) 
         assert await job.result(10) == Parcel(Path("a"), ORDER, BIG + 1)
     record = await job.get()
     assert record is not None
-    assert record.arguments == {"order": ORDER.model_dump(mode="json"), "file": "a", "number": BIG, "colour": "red"}
+    assert record.arguments == {
+        "order": ORDER.model_dump(mode="json"),
+        "file": "a",
+        "number": BIG,
+        "colour": "red",
+    }
 
 
-@pytest.mark.parametrize(("kind", "value"), [(int, "seven"), (int, None), (None, 7), (list[int], ["x"]), (Order, {"id": 1})])
-async def test_a_result_that_is_not_what_the_annotation_says_fails_the_job_at_once(app: Mita, kind: Any, value: Any) -> None:
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [(int, "seven"), (int, None), (None, 7), (list[int], ["x"]), (Order, {"id": 1})],
+)
+async def test_a_result_that_is_not_what_the_annotation_says_fails_the_job_at_once(
+    app: Mita, kind: Any, value: Any
+) -> None:
     runs = 0
 
     async def give() -> Any:
@@ -230,13 +254,23 @@ async def test_a_result_that_is_not_what_the_annotation_says_fails_the_job_at_on
     give.__annotations__ = {"return": kind}
     async with working(app):
         job = await app.task(give).enqueue()
-        with pytest.raises(JobFailed, match=r"task 'give' returned a value of type .* annotation says"):
+        with pytest.raises(
+            JobFailed, match=r"task 'give' returned a value of type .* annotation says"
+        ):
             await job.result(10)
     assert runs == 1
 
 
 @pytest.mark.parametrize(
-    ("kind", "value"), [(int, True), (float, 1), (Any, "x"), (int | None, None), (tuple[int, int], [1, 2]), ("Unknown", "x")]
+    ("kind", "value"),
+    [
+        (int, True),
+        (float, 1),
+        (Any, "x"),
+        (int | None, None),
+        (tuple[int, int], [1, 2]),
+        ("Unknown", "x"),
+    ],
 )
 def test_a_result_that_the_annotation_allows_is_taken(kind: Any, value: Any) -> None:
     def give() -> Any: ...

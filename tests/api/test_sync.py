@@ -1,4 +1,5 @@
-"""Every public async method has a `_sync` twin with the same parameters, which does the same from code that is not async."""
+"""Every public async method has a `_sync` twin with the same parameters, which does the same from
+code that is not async."""
 
 import inspect
 import os
@@ -28,15 +29,23 @@ def public() -> Iterator[tuple[str, type, str]]:
     for name in mita.__all__:
         cls = getattr(mita, name)
         if isinstance(cls, type):
-            yield from ((f"{name}.{member}", cls, member) for member in dir(cls) if not member.startswith("_"))
+            yield from (
+                (f"{name}.{member}", cls, member)
+                for member in dir(cls)
+                if not member.startswith("_")
+            )
 
 
 def is_async(cls: type, member: str) -> bool:
     found = getattr(cls, member)
-    return not member.endswith("_sync") and inspect.iscoroutinefunction(inspect.unwrap(found) if callable(found) else found)
+    return not member.endswith("_sync") and inspect.iscoroutinefunction(
+        inspect.unwrap(found) if callable(found) else found
+    )
 
 
-ASYNC = sorted({name: cls for name, cls, member in public() if is_async(cls, member) and name not in ALONE})
+ASYNC = sorted(
+    {name: cls for name, cls, member in public() if is_async(cls, member) and name not in ALONE}
+)
 PAIRS = [*ASYNC, "Mita.send", "Mita.using", "Mita.events", "Task.enqueue"]
 
 
@@ -50,8 +59,13 @@ def test_it_has_a_twin_with_the_same_parameters_and_a_docstring(name: str) -> No
     method, twin = pair(name)
     assert twin is not None, f"{name} has no {name}_sync"
     assert not inspect.iscoroutinefunction(twin)
-    ours, theirs = inspect.signature(method).parameters.values(), inspect.signature(twin).parameters.values()
-    assert [(p.name, p.kind, p.default) for p in ours] == [(p.name, p.kind, p.default) for p in theirs]
+    ours, theirs = (
+        inspect.signature(method).parameters.values(),
+        inspect.signature(twin).parameters.values(),
+    )
+    assert [(p.name, p.kind, p.default) for p in ours] == [
+        (p.name, p.kind, p.default) for p in theirs
+    ]
     if name not in OVERLOADED:
         assert list(ours) == list(theirs)
     assert twin.__name__ == f"{method.__name__}_sync"
@@ -59,8 +73,19 @@ def test_it_has_a_twin_with_the_same_parameters_and_a_docstring(name: str) -> No
 
 
 def test_the_list_is_not_empty_and_every_twin_has_its_method() -> None:
-    assert {"Mita.jobs", "Repeats.preview", "Handle.result", "Job.once", "Worker.run", "Scheduler.run"} <= set(ASYNC)
-    twins = {(name, cls, member.removesuffix("_sync")) for name, cls, member in public() if member.endswith("_sync")}
+    assert {
+        "Mita.jobs",
+        "Repeats.preview",
+        "Handle.result",
+        "Job.once",
+        "Worker.run",
+        "Scheduler.run",
+    } <= set(ASYNC)
+    twins = {
+        (name, cls, member.removesuffix("_sync"))
+        for name, cls, member in public()
+        if member.endswith("_sync")
+    }
     assert not {name for name, cls, member in twins if not hasattr(cls, member)}
 
 
@@ -107,7 +132,11 @@ def test_looking_from_plain_code(plain: Mita) -> None:
     send = plain.tasks["send"]
     [first, second] = plain.enqueue_many_sync([send.call("ada"), send.after(60).call("bo")])
     third = plain.enqueue_sync(send.call("cy"))
-    assert {job.id for job in plain.jobs_sync(queue="mail", limit=10).jobs} == {first.id, second.id, third.id}
+    assert {job.id for job in plain.jobs_sync(queue="mail", limit=10).jobs} == {
+        first.id,
+        second.id,
+        third.id,
+    }
     assert plain.counts_sync()["mail"]["ready"] == 2
     assert [view.name for view in plain.queues_sync()] == ["mail"]
     assert plain.workers_sync() == []
@@ -164,7 +193,8 @@ def test_a_worker_is_run_from_plain_code_and_results_are_waited_for(plain: Mita)
 def test_a_scheduler_is_run_from_plain_code(plain: Mita) -> None:
     plain.repeat_sync("k", plain.tasks["send"].call(), Every(0.2), limit=1)
     scheduler = plain.scheduler(poll=0.05)
-    told = plain.listen(lambda _: os.kill(os.getpid(), signal.SIGINT), ["enqueued"])  # Ctrl-C, once it has fired
+    # Ctrl-C, once it has fired
+    told = plain.listen(lambda _: os.kill(os.getpid(), signal.SIGINT), ["enqueued"])
     scheduler.run_sync()
     told.stop()
     assert plain.counts_sync()["mail"]["ready"] == 1

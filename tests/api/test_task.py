@@ -31,7 +31,11 @@ def charge(job: Job, account: int) -> None:
 def test_a_task_keeps_name_docstring_module_and_signature(app: Mita) -> None:
     for fn in (greet, charge):
         task: Any = app.task(name=f"my-{fn.__name__}")(fn)
-        assert (task.__name__, task.__qualname__, task.__module__) == (fn.__name__, fn.__qualname__, fn.__module__)
+        assert (task.__name__, task.__qualname__, task.__module__) == (
+            fn.__name__,
+            fn.__qualname__,
+            fn.__module__,
+        )
         assert task.__doc__ == fn.__doc__
         assert task.__wrapped__ is fn
         assert inspect.signature(task) == inspect.signature(fn)
@@ -65,7 +69,9 @@ def test_two_functions_of_one_factory_are_two_functions(app: Mita) -> None:
     assert app.tasks["made"] is first
 
 
-def test_two_functions_of_one_name_in_one_module_are_two_functions(app: Mita, tmp_path: Path) -> None:
+def test_two_functions_of_one_name_in_one_module_are_two_functions(
+    app: Mita, tmp_path: Path
+) -> None:
     says = r"'send' is taken by twice\.send \(line 3\): give twice\.send \(line 6\) another"
     with pytest.raises(UsageError, match=says), module(tmp_path, "twice", TWICE, app):
         pass
@@ -85,11 +91,15 @@ def test_the_same_function_may_be_registered_again(app: Mita) -> None:
     assert set(app.tasks) == {"greet", "made"}
 
 
-def test_a_module_that_is_reloaded_replaces_its_tasks_even_when_their_lines_moved(app: Mita, tmp_path: Path) -> None:
+def test_a_module_that_is_reloaded_replaces_its_tasks_even_when_their_lines_moved(
+    app: Mita, tmp_path: Path
+) -> None:
     with module(tmp_path, "changing", ONCE, app) as imported:
         first = app.tasks["send"]
         assert first.queue == "mail"
-        (tmp_path / "changing.py").write_text("# a line\n# and another\n" + ONCE.replace("mail", "letters"))
+        (tmp_path / "changing.py").write_text(
+            "# a line\n# and another\n" + ONCE.replace("mail", "letters")
+        )
         importlib.invalidate_caches()
         importlib.reload(imported)
         assert app.tasks["send"] is not first

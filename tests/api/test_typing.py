@@ -1,4 +1,5 @@
-"""A task is typed like its function: what type checkers say of good and bad calls in a user's file."""
+"""A task is typed like its function: what type checkers say of good and bad calls in a user's
+file."""
 
 import json
 import re
@@ -15,19 +16,42 @@ CASES = HERE / "typed_calls.txt"  # not a .py: half of it is wrong on purpose
 
 def mypy(file: Path) -> tuple[set[int], str]:
     """The lines that it finds wrong, and all that it printed."""
-    options = ["--strict", "--no-error-summary", "--disable-error-code", "unused-coroutine", "--cache-dir", str(file.parent)]
+    options = [
+        "--strict",
+        "--no-error-summary",
+        "--disable-error-code",
+        "unused-coroutine",
+        "--cache-dir",
+        str(file.parent),
+    ]
     command = [sys.executable, "-m", "mypy", *options, str(file)]
-    told = subprocess.run(command, cwd=HERE.parents[1], capture_output=True, text=True, check=False).stdout
+    told = subprocess.run(
+        command, cwd=HERE.parents[1], capture_output=True, text=True, check=False
+    ).stdout
     return {int(line) for line in re.findall(r"typed\.py:(\d+): error", told)}, told
 
 
 def pyright(file: Path) -> tuple[set[int], str]:
-    """In its strict mode. (basedpyright is the same checker, packaged so that it needs no download.)"""
+    """In its strict mode. (basedpyright is the same checker, packaged so that it needs no
+    download.)"""
     (file.parent / "pyrightconfig.json").write_text(json.dumps({"typeCheckingMode": "strict"}))
-    command = [sys.executable, "-m", "basedpyright", "--outputjson", "--level", "error", "--pythonpath", sys.executable]
-    run = subprocess.run([*command, str(file)], cwd=file.parent, capture_output=True, text=True, check=False)
+    command = [
+        sys.executable,
+        "-m",
+        "basedpyright",
+        "--outputjson",
+        "--level",
+        "error",
+        "--pythonpath",
+        sys.executable,
+    ]
+    run = subprocess.run(
+        [*command, str(file)], cwd=file.parent, capture_output=True, text=True, check=False
+    )
     found = json.loads(run.stdout)["generalDiagnostics"]
-    return {each["range"]["start"]["line"] + 1 for each in found if each["severity"] == "error"}, run.stdout
+    return {
+        each["range"]["start"]["line"] + 1 for each in found if each["severity"] == "error"
+    }, run.stdout
 
 
 @pytest.mark.parametrize("check", [mypy, pyright])
@@ -37,5 +61,7 @@ def test_wrong_calls_are_wrong_and_right_ones_are_right(
     copy = tmp_path / "typed.py"
     copy.write_text(CASES.read_text())
     found, told = check(copy)
-    wrong = {n for n, line in enumerate(CASES.read_text().splitlines(), 1) if line.endswith("# wrong")}
+    wrong = {
+        n for n, line in enumerate(CASES.read_text().splitlines(), 1) if line.endswith("# wrong")
+    }
     assert found == wrong, told

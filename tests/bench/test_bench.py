@@ -1,4 +1,5 @@
-"""`make bench` runs, checks what it measures, and leaves a document that programs can read. No figure is judged here."""
+"""`make bench` runs, checks what it measures, and leaves a document that programs can read. No
+figure is judged here."""
 
 import signal
 import subprocess
@@ -27,12 +28,24 @@ HOME = Path(__file__).parents[2]
 
 def bench(*arguments: str) -> "subprocess.Popen[str]":
     argv = [sys.executable, "-m", "benchmarks", "--no-awake", *arguments]
-    return subprocess.Popen(argv, cwd=HOME, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        argv, cwd=HOME, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
 
 
 def test_a_quick_drain_gives_a_table_and_a_document(tmp_path: Path) -> None:
     file = tmp_path / "bench.json"
-    run = bench("--quick", "--stores", "memory,sqlite", "--workloads", "drain", "--jobs", "2000", "--json", str(file))
+    run = bench(
+        "--quick",
+        "--stores",
+        "memory,sqlite",
+        "--workloads",
+        "drain",
+        "--jobs",
+        "2000",
+        "--json",
+        str(file),
+    )
     out, err = run.communicate(timeout=100)
     assert run.returncode == 0, err
     assert "drain, async handlers" in out
@@ -90,7 +103,16 @@ def test_a_store_without_a_server_is_named_and_the_run_goes_on(
 
     monkeypatch.setattr(Postgres, "__init__", none)
     file = tmp_path / "bench.json"
-    options = ["--quick", "--no-awake", "--workloads", "drain", "--jobs", "200", "--json", str(file)]
+    options = [
+        "--quick",
+        "--no-awake",
+        "--workloads",
+        "drain",
+        "--jobs",
+        "200",
+        "--json",
+        str(file),
+    ]
     assert main(["--stores", "memory,postgres", *options]) == 0
     assert "no PostgreSQL on this machine" in capsys.readouterr().out
     report = Report.read(file)
@@ -98,7 +120,7 @@ def test_a_store_without_a_server_is_named_and_the_run_goes_on(
     assert report.find("memory", "drain")
 
 
-def test_side_by_side_each_round_begins_with_another_and_is_set_against_the_plain_one_of_its_own() -> None:
+def test_side_by_side_each_round_begins_with_another_and_is_set_against_its_own_plain_one() -> None:
     """The machine gets slower by half from round to round, and nothing of that is seen."""
     began: list[str] = []
 
@@ -116,9 +138,16 @@ def test_side_by_side_each_round_begins_with_another_and_is_set_against_the_plai
                 ends=[],
             )
 
-    machine = Machine("memory", None, None, sizes("memory", quick=True, jobs=1, waiting=None, repeat=3), Report())  # type: ignore[arg-type]
+    machine = Machine(
+        "memory",
+        None,  # type: ignore[arg-type]
+        None,  # type: ignore[arg-type]
+        sizes("memory", quick=True, jobs=1, waiting=None, repeat=3),
+        Report(),
+    )
     wants = [
-        (Figure(store="memory", workload="watched", name=name), Drain(jobs=1, watched=name)) for name in ("", "metrics")
+        (Figure(store="memory", workload="watched", name=name), Drain(jobs=1, watched=name))
+        for name in ("", "metrics")
     ]
     plain, watched = machine.side_by_side(wants, 3)
     assert began == ["", "metrics", "metrics", "", "", "metrics"]
@@ -130,16 +159,22 @@ def test_side_by_side_each_round_begins_with_another_and_is_set_against_the_plai
 
 
 def a_report() -> Report:
-    report = Report(started="2026-01-01", machine={"cpu": "c", "cores": 2, "python": "p", "commit": "<&>"})
+    report = Report(
+        started="2026-01-01", machine={"cpu": "c", "cores": 2, "python": "p", "commit": "<&>"}
+    )
     for store, rate in {"sqlite": 40_000.0, "redis": 80_000.0}.items():
         report.stores[store] = About(server=store)
         more = {"store": store, "name": "raw loop: drain", "value": rate}
         found: list[dict[str, Any]] = [{"workload": name} for name in ("raw", "drain", "sync")]
         found += [{"workload": "processes", "processes": number} for number in (1, 2, 4)]
-        found += [{"workload": "scheduled", "waiting": waiting} for waiting in (0, 10_000, 1_000_000)]
+        found += [
+            {"workload": "scheduled", "waiting": waiting} for waiting in (0, 10_000, 1_000_000)
+        ]
         report.figures += [msgspec.convert({**more, **each}, Figure) for each in found]
         parts = [Slice(waiting=waiting, cost=20.0) for waiting in (1_000_000, 10_000)]
-        report.figures.append(Figure(store=store, workload="ready", name="ready", value=rate, slices=parts))
+        report.figures.append(
+            Figure(store=store, workload="ready", name="ready", value=rate, slices=parts)
+        )
     return report
 
 
@@ -147,14 +182,23 @@ def test_the_foot_says_where_growth_was_not_measured_as_far_as_elsewhere() -> No
     report = a_report()
     report.machine = {}
     report.stores["nats"] = About(server="nats")
-    report.figures.append(Figure(store="nats", workload="scheduled", name="scheduled", value=9000.0, waiting=200_000))
+    report.figures.append(
+        Figure(store="nats", workload="scheduled", name="scheduled", value=9000.0, waiting=200_000)
+    )
     said = [line for line in footer(report) if "growth up to" in line]
-    assert said == ["nats: nats; growth up to 200,000 waiting jobs: to load more takes minutes for each figure"]
+    assert said == [
+        "nats: nats; growth up to 200,000 waiting jobs: to load more takes minutes for each figure"
+    ]
 
 
 def test_the_plots_are_pictures_with_words_for_those_who_cannot_see_them(tmp_path: Path) -> None:
     drawn = list(draw_all(a_report(), tmp_path))
-    assert [path.name for path in drawn] == ["drain.svg", "processes.svg", "growth-ready.svg", "growth-scheduled.svg"]
+    assert [path.name for path in drawn] == [
+        "drain.svg",
+        "processes.svg",
+        "growth-ready.svg",
+        "growth-scheduled.svg",
+    ]
     for path in drawn:
         text = path.read_text()
         root = ElementTree.fromstring(text)

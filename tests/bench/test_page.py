@@ -20,7 +20,9 @@ RUN = {
         "broken": {"engine": "redis", "versions": []},
     },
     "summary": {
-        "slow": {"drain": {"rate": 1000.0, "ok": True, "cpu_per_1000": 0.5, "server_cpu_per_1000": 0.02}},
+        "slow": {
+            "drain": {"rate": 1000.0, "ok": True, "cpu_per_1000": 0.5, "server_cpu_per_1000": 0.02}
+        },
         "mita-redis": {
             "drain": {"rate": 2500.0, "ok": True, "cpu_per_1000": 0.012},
             "pickup": {"p50": 1.25, "ok": False},
@@ -31,7 +33,9 @@ RUN = {
 
 def test_a_part_goes_between_its_marks_and_nothing_else_is_touched() -> None:
     page = "above\n<!-- a -->\nold\n<!-- /a -->\nbelow\n<!-- b -->\nkept\n"
-    assert filled(page, {"a": "new", "b": "without an end", "c": "not there"}) == page.replace("old", "new")
+    assert filled(page, {"a": "new", "b": "without an end", "c": "not there"}) == page.replace(
+        "old", "new"
+    )
 
 
 def test_the_fastest_stands_first_and_a_failed_check_is_marked() -> None:
@@ -57,7 +61,8 @@ def test_what_is_set_against_the_plain_one_says_so_of_its_rate_and_of_its_cost()
 def test_of_two_runs_the_later_figure_counts() -> None:
     first, second = (
         Report(
-            stores={"redis": About()}, figures=[Figure(store="redis", workload="drain", name="drain", value=value, share=50)]
+            stores={"redis": About()},
+            figures=[Figure(store="redis", workload="drain", name="drain", value=value, share=50)],
         )
         for value in (1.0, 2.0)
     )

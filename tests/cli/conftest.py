@@ -1,4 +1,5 @@
-"""A project in a folder of its own, and `mita` run there: in this process, or as a process of its own."""
+"""A project in a folder of its own, and `mita` run there: in this process, or as a process of its
+own."""
 
 import asyncio
 import json
@@ -189,7 +190,9 @@ def work_off(project: Path) -> Callable[[], None]:
         async with app, asyncio.timeout(30):
             worker = app.worker(poll=0.05, schedule=False)
             running = asyncio.create_task(worker.run())
-            while any(queue.ready or queue.running or queue.blocked for queue in await app.queues()):  # noqa: ASYNC110
+            while any(  # noqa: ASYNC110
+                queue.ready or queue.running or queue.blocked for queue in await app.queues()
+            ):
                 await asyncio.sleep(0.01)
             worker.stop()
             await running

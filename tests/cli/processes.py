@@ -66,7 +66,8 @@ class Running:
             self.process.kill()
             self.process.wait(PATIENCE)
         self._reader.join(PATIENCE)
-        if self._reader.is_alive():  # a process that it left behind holds the pipe: to close our end would wait for ever
+        # a process that it left behind holds the pipe: to close our end would wait for ever
+        if self._reader.is_alive():
             return
         for stream in (self.process.stdout, self.process.stderr):
             if stream is not None:

@@ -34,7 +34,9 @@ def test_reschedule_moves_jobs_in_time(mita: Run, enqueue: Put) -> None:
     assert mita("show", ids[0], "--json").data["job"]["due"] == "2040-01-01T00:00:00Z"
 
 
-def test_who_asked_and_why_is_kept(mita: Run, enqueue: Put, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_asked_and_why_is_kept(
+    mita: Run, enqueue: Put, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("getpass.getuser", lambda: "ada")
     id = enqueue("greet", "Ada")
     mita("reschedule", id, "--after", "2d")
@@ -90,7 +92,9 @@ def test_retry_brings_one_job_back(mita: Run, dead: list[str]) -> None:
     assert (job["state"], job["attempts"]) == ("ready", 0)
 
 
-def test_retry_brings_a_job_back_at_a_time(mita: Run, dead: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_retry_brings_a_job_back_at_a_time(
+    mita: Run, dead: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("getpass.getuser", lambda: "ada")
     said = mita("retry", dead[0], "--after", "10m", "--reason", "the bank is closed")
     assert (said.code, said.out) == (0, f"{dead[0]}  queued again\n")
@@ -103,20 +107,31 @@ def test_retry_brings_a_job_back_at_a_time(mita: Run, dead: list[str], monkeypat
     assert state(mita, dead[2]) == "scheduled"
 
 
-def test_reschedule_brings_a_dead_job_back_at_a_time(mita: Run, dead: list[str], enqueue: Put) -> None:
+def test_reschedule_brings_a_dead_job_back_at_a_time(
+    mita: Run, dead: list[str], enqueue: Put
+) -> None:
     said = mita("reschedule", dead[0], "--after", "10m")
     assert (said.code, said.out) == (0, f"{dead[0]}  rescheduled\n")
     assert state(mita, dead[0]) == "scheduled"
     enqueue("greet", "Ada")
-    assert mita("reschedule", "--all", "--yes", "--after", "1h").out == "2 jobs rescheduled\n", "dead ones stay dead"
+    assert mita("reschedule", "--all", "--yes", "--after", "1h").out == "2 jobs rescheduled\n", (
+        "dead ones stay dead"
+    )
     assert state(mita, dead[1]) == "failed"
-    assert mita("reschedule", "--state", "failed", "--all", "--yes", "--after", "1h").out == "2 jobs rescheduled\n"
+    assert (
+        mita("reschedule", "--state", "failed", "--all", "--yes", "--after", "1h").out
+        == "2 jobs rescheduled\n"
+    )
 
 
 def test_retry_all_counts_first(mita: Run, dead: list[str]) -> None:
     said = mita("retry", "--all", "--dry-run")
     assert (said.code, said.out) == (0, "3 jobs match\n")
-    assert mita("retry", "--all", "--dry-run", "--json").data == {"matched": 3, "answers": {}, "dry_run": True}
+    assert mita("retry", "--all", "--dry-run", "--json").data == {
+        "matched": 3,
+        "answers": {},
+        "dry_run": True,
+    }
     assert [state(mita, id) for id in dead] == ["failed"] * 3
 
 
@@ -127,7 +142,9 @@ def test_retry_all_does_nothing_unasked(mita: Run, dead: list[str]) -> None:
     assert [state(mita, id) for id in dead] == ["failed"] * 3
 
 
-@pytest.mark.parametrize(("answer", "code", "became"), [("y\n", 0, "ready"), ("\n", 1, "failed"), ("no\n", 1, "failed")])
+@pytest.mark.parametrize(
+    ("answer", "code", "became"), [("y\n", 0, "ready"), ("\n", 1, "failed"), ("no\n", 1, "failed")]
+)
 def test_a_person_is_asked(
     mita: Run, dead: list[str], monkeypatch: pytest.MonkeyPatch, answer: str, code: int, became: str
 ) -> None:
@@ -158,9 +175,19 @@ def test_retry_all_of_nothing(mita: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [["--all", "0" * 32], ["--queue", "mail", "0" * 32], ["--dry-run", "0" * 32], ["--dry-run"], ["--yes"], []]
+    "words",
+    [
+        ["--all", "0" * 32],
+        ["--queue", "mail", "0" * 32],
+        ["--dry-run", "0" * 32],
+        ["--dry-run"],
+        ["--yes"],
+        [],
+    ],
 )
-@pytest.mark.parametrize("command", [["retry"], ["cancel"], ["delete"], ["reschedule", "--after", "5"]])
+@pytest.mark.parametrize(
+    "command", [["retry"], ["cancel"], ["delete"], ["reschedule", "--after", "5"]]
+)
 def test_jobs_are_chosen_by_id_or_by_filter_but_not_by_both_nor_neither(
     mita: Run, command: list[str], words: list[str]
 ) -> None:
@@ -193,7 +220,9 @@ def test_all_that_match_are_moved(mita: Run, enqueue: Put) -> None:
     assert {state(mita, id) for id in ids} == {"scheduled"}
 
 
-def test_jobs_that_have_ended_are_deleted_by_id_and_by_filter(mita: Run, enqueue: Put, dead: list[str]) -> None:
+def test_jobs_that_have_ended_are_deleted_by_id_and_by_filter(
+    mita: Run, enqueue: Put, dead: list[str]
+) -> None:
     waits = enqueue("greet", "Ada", "--after", "1h")
     said = mita("delete", dead[0])
     assert (said.code, said.out) == (0, f"{dead[0]}  deleted\n")
@@ -206,7 +235,9 @@ def test_jobs_that_have_ended_are_deleted_by_id_and_by_filter(mita: Run, enqueue
     assert mita("jobs", "--json").data["jobs"][0]["id"] == waits
 
 
-def test_a_person_is_asked_before_jobs_are_deleted(mita: Run, dead: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_person_is_asked_before_jobs_are_deleted(
+    mita: Run, dead: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("mita.cli.screen.Screen.asks", True)
     monkeypatch.setattr("sys.stdin", StringIO("n\n"))
     said = mita("delete", "--state", "failed")

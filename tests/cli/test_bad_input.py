@@ -67,7 +67,10 @@ def test_a_module_that_fails_says_where_and_why(mita: Run, project: Path) -> Non
     assert broken.code == 2
     assert "broken.py, line 3: ModuleNotFoundError: No module named 'nosuchpackage'" in broken.err
     wrong = mita("jobs", "--app", "wrong:app")
-    assert (wrong.code, "wrong.py, line 2: store URL 'mysql://x': unknown scheme" in wrong.err) == (2, True)
+    assert (wrong.code, "wrong.py, line 2: store URL 'mysql://x': unknown scheme" in wrong.err) == (
+        2,
+        True,
+    )
 
 
 @pytest.mark.parametrize(
@@ -92,12 +95,16 @@ def test_a_malformed_filter_says_where(mita: Run, wrong: list[str], says: str) -
 
 
 @pytest.mark.parametrize("command", ["why", "show"])
-def test_a_job_that_is_not_there_has_exit_code_1_and_one_that_cannot_be_has_2(mita: Run, command: str) -> None:
+def test_a_job_that_is_not_there_has_exit_code_1_and_one_that_cannot_be_has_2(
+    mita: Run, command: str
+) -> None:
     mita("migrate")
     for id in ("0" * 32, "abc"):
         said = mita(command, id)
         assert (said.code, said.out) == (1, "")
-        assert f"no job {id} is in the store: it never was, or it ended and was forgotten" in said.err
+        assert (
+            f"no job {id} is in the store: it never was, or it ended and was forgotten" in said.err
+        )
         assert mita(command, id, "--json").data["kind"] == "failed"
     said = mita(command, "greet")
     assert said.code == 2
@@ -165,14 +172,19 @@ def test_where_the_store_is_can_be_said_before_the_command_or_after(mita: Run) -
     mita("migrate", "--url", "sqlite:///elsewhere.db")
     assert mita("--url", "sqlite:///elsewhere.db", "jobs").code == 0
     assert mita("jobs", "--url", "sqlite:///elsewhere.db").code == 0
-    assert mita("--json", "jobs", "--url", "sqlite:///elsewhere.db").data == {"jobs": [], "after": None}
+    assert mita("--json", "jobs", "--url", "sqlite:///elsewhere.db").data == {
+        "jobs": [],
+        "after": None,
+    }
 
 
 def test_an_app_is_used_on_another_store_and_namespace(mita: Run, project: Path) -> None:
     place = ["--url", "sqlite:///elsewhere.db", "--namespace", "shop"]
     mita("enqueue", "greet", "Ada", "--app", "shop:app", *place)
     assert len(mita("jobs", "--json", *place).data["jobs"]) == 1
-    assert mita("jobs", "--json", "--url", "sqlite:///elsewhere.db?namespace=shop").data["jobs"] != []
+    assert (
+        mita("jobs", "--json", "--url", "sqlite:///elsewhere.db?namespace=shop").data["jobs"] != []
+    )
     assert "there are: shop" in mita("jobs", "--url", "sqlite:///elsewhere.db").err
     assert not (project / "jobs.db").exists()
 
@@ -204,7 +216,11 @@ def test_a_reader_that_has_read_enough_is_no_failure(mita: Run) -> None:
     reads, writes = os.pipe()
     os.close(reads)
     done = subprocess.run(
-        [sys.executable, "-m", "mita", "jobs"], check=False, stdout=writes, stderr=subprocess.PIPE, timeout=60
+        [sys.executable, "-m", "mita", "jobs"],
+        check=False,
+        stdout=writes,
+        stderr=subprocess.PIPE,
+        timeout=60,
     )
     os.close(writes)
     assert (done.returncode, done.stderr) == (0, b"")

@@ -15,9 +15,15 @@ from .conftest import Run
 
 def test_migrate_makes_a_store_that_others_then_use(mita: Run, project: Path) -> None:
     said = mita("migrate")
-    assert (said.code, said.out) == (0, f"the schema of sqlite file {project}/jobs.db is up to date\n")
+    assert (said.code, said.out) == (
+        0,
+        f"the schema of sqlite file {project}/jobs.db is up to date\n",
+    )
     assert (project / "jobs.db").exists()
-    assert mita("migrate", "--json").data == {"store": f"sqlite file {project}/jobs.db", "steps": []}
+    assert mita("migrate", "--json").data == {
+        "store": f"sqlite file {project}/jobs.db",
+        "steps": [],
+    }
 
 
 def test_the_doctor_finds_a_good_store_good(mita: Run) -> None:

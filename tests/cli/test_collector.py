@@ -23,5 +23,7 @@ print(gc.get_freeze_count() > 1000, gc.get_threshold()[0], gc.isenabled())
     ],
 )
 def test_what_is_there_is_frozen_and_own_thresholds_are_kept(first: str, answer: str) -> None:
-    run = subprocess.run([sys.executable, "-c", ASK.format(first=first)], capture_output=True, text=True, check=True)
+    run = subprocess.run(
+        [sys.executable, "-c", ASK.format(first=first)], capture_output=True, text=True, check=True
+    )
     assert run.stdout.strip() == answer

@@ -19,11 +19,23 @@ def test_the_demo_plays_without_a_terminal(shell: Run) -> None:
     assert "\x1b" not in said.out
     assert max(map(len, said.out.splitlines())) <= 100
     assert all(f"\n{act.title} " in said.out for act in ACTS)
-    for event in ("enqueued", "runs", "succeeded", "retried", "rescheduled", "blocked", "repeat", "failed", "revived"):
+    for event in (
+        "enqueued",
+        "runs",
+        "succeeded",
+        "retried",
+        "rescheduled",
+        "blocked",
+        "repeat",
+        "failed",
+        "revived",
+    ):
         assert re.search(rf"^ *\d+\.\d\d s  {event} ", said.out, re.MULTILINE), event
     assert re.search(r"^fetch +3 +2 +0 +0 +succeeded$", said.out, re.MULTILINE)
     assert re.search(r"^report +3 +0 +2 +0 +succeeded$", said.out, re.MULTILINE)
-    assert re.search(r"^parcel +3 +0 +0 +0 +failed, brought back, succeeded$", said.out, re.MULTILINE)
+    assert re.search(
+        r"^parcel +3 +0 +0 +0 +failed, brought back, succeeded$", said.out, re.MULTILINE
+    )
     times = [float(time) for time in re.findall(r"^ *(\d+\.\d\d) s ", said.out, re.MULTILINE)]
     assert times == sorted(times)
     assert times[-1] < 30
@@ -44,7 +56,9 @@ def play(monkeypatch: pytest.MonkeyPatch, act: Callable[[Stage], Awaitable[None]
     monkeypatch.setattr("mita.cli.demo.ACTS", (Act("Now.", "A job runs.", act),))
 
 
-def test_a_promise_that_is_not_kept_fails_the_demo(mita: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_promise_that_is_not_kept_fails_the_demo(
+    mita: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     play(monkeypatch, _too_much)
     said = mita("demo")
     assert said.code == 1
@@ -62,7 +76,9 @@ def test_what_does_not_come_fails_the_demo(mita: Run, monkeypatch: pytest.Monkey
     assert (said.code, "Ada should have ended by now" in said.err) == (1, True)
 
 
-def test_its_file_can_be_kept_and_looked_at(mita: Run, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_its_file_can_be_kept_and_looked_at(
+    mita: Run, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     play(monkeypatch, _short)
     assert mita("demo", "--keep", "demo.db").code == 0
     assert len(mita("jobs", "--url", "sqlite:///demo.db", "--json").data["jobs"]) == 1
@@ -73,5 +89,14 @@ def test_its_file_can_be_kept_and_looked_at(mita: Run, project: Path, monkeypatc
 def test_it_can_answer_in_json(mita: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     play(monkeypatch, _short)
     data = mita("demo", "--json").data
-    assert data["jobs"] == [{"job": "Ada", "runs": 1, "attempts": 0, "reschedules": 0, "busy": 0, "outcome": "succeeded"}]
+    assert data["jobs"] == [
+        {
+            "job": "Ada",
+            "runs": 1,
+            "attempts": 0,
+            "reschedules": 0,
+            "busy": 0,
+            "outcome": "succeeded",
+        }
+    ]
     assert [event["event"] for event in data["events"]] == ["enqueued", "runs", "succeeded"]

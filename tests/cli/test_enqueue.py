@@ -23,18 +23,32 @@ def test_it_answers_with_the_id_of_the_new_job(mita: Run) -> None:
     assert mita("show", id, "--json").data["job"]["task"] == "greet"
 
 
-def test_values_are_text_where_text_is_wanted_and_json_elsewhere(mita: Run, enqueue: Callable[..., str]) -> None:
+def test_values_are_text_where_text_is_wanted_and_json_elsewhere(
+    mita: Run, enqueue: Callable[..., str]
+) -> None:
     assert arguments_of(mita, enqueue("greet", "Ada", "times=3")) == {"name": "Ada", "times": 3}
     assert arguments_of(mita, enqueue("greet", "42")) == {"name": "42"}
     assert arguments_of(mita, enqueue("greet", '"42"')) == {"name": "42"}
     assert arguments_of(mita, enqueue("greet", "name=null")) == {"name": "null"}
-    assert arguments_of(mita, enqueue("post", "null", "a=1", "tags=[1]")) == {"text": None, "a": "1", "tags": [1]}
+    assert arguments_of(mita, enqueue("post", "null", "a=1", "tags=[1]")) == {
+        "text": None,
+        "a": "1",
+        "tags": [1],
+    }
     assert arguments_of(mita, enqueue("charge", "-7", "cents=-5")) == {"account": -7, "cents": -5}
 
 
-def test_all_arguments_can_be_given_as_one_json_value(mita: Run, enqueue: Callable[..., str]) -> None:
-    assert arguments_of(mita, enqueue("greet", "--args", '{"name": "Ada", "times": 2}')) == {"name": "Ada", "times": 2}
-    assert arguments_of(mita, enqueue("greet", "--args", '["Ada", 2]')) == {"name": "Ada", "times": 2}
+def test_all_arguments_can_be_given_as_one_json_value(
+    mita: Run, enqueue: Callable[..., str]
+) -> None:
+    assert arguments_of(mita, enqueue("greet", "--args", '{"name": "Ada", "times": 2}')) == {
+        "name": "Ada",
+        "times": 2,
+    }
+    assert arguments_of(mita, enqueue("greet", "--args", '["Ada", 2]')) == {
+        "name": "Ada",
+        "times": 2,
+    }
 
 
 def test_secret_arguments_can_come_from_stdin(
@@ -51,7 +65,16 @@ def test_options_may_stand_among_the_arguments(mita: Run) -> None:
 
 def test_queue_priority_key_and_time_are_as_asked(mita: Run, enqueue: Callable[..., str]) -> None:
     id = enqueue(
-        "greet", "Ada", "--queue", "mail", "--priority", "9", "--resource", "box", "--at", "2040-01-01T09:00:00+02:00"
+        "greet",
+        "Ada",
+        "--queue",
+        "mail",
+        "--priority",
+        "9",
+        "--resource",
+        "box",
+        "--at",
+        "2040-01-01T09:00:00+02:00",
     )
     job = mita("show", id, "--json").data["job"]
     assert (job["queue"], job["priority"], job["resource"]) == ("mail", 9, "box")
@@ -67,7 +90,9 @@ def test_a_unique_key_gives_the_earlier_job(mita: Run, enqueue: Callable[..., st
     first = enqueue("greet", "Ada", "--unique", "ada")
     again = mita("enqueue", "greet", "Ada", "--unique", "ada", "--app", "shop:app", "--json")
     assert again.data == {"id": first, "created": False}
-    assert "earlier job" in mita("enqueue", "greet", "Ada", "--unique", "ada", "--app", "shop:app").out
+    assert (
+        "earlier job" in mita("enqueue", "greet", "Ada", "--unique", "ada", "--app", "shop:app").out
+    )
 
 
 @pytest.mark.parametrize(
@@ -90,7 +115,9 @@ def test_a_unique_key_gives_the_earlier_job(mita: Run, enqueue: Callable[..., st
         (["greet", "--args", "3"], "--args takes a JSON list or object"),
     ],
 )
-def test_what_does_not_fit_is_refused_and_nothing_is_stored(mita: Run, words: list[str], complaint: str) -> None:
+def test_what_does_not_fit_is_refused_and_nothing_is_stored(
+    mita: Run, words: list[str], complaint: str
+) -> None:
     mita("migrate")
     said = mita("enqueue", *words, "--app", "shop:app")
     assert said.code == 2

@@ -26,17 +26,24 @@ def test_the_quickstart_enqueues_and_a_worker_runs_it(mita: Run, project: Path) 
         worker.signal(signal.SIGTERM)
         assert worker.ended() == 0
         said = worker.out
-        assert all(words in said for words in ("hello Ada", "hello Bo", "hello Cy", "charged account 42: 9.95"))
+        assert all(
+            words in said
+            for words in ("hello Ada", "hello Bo", "hello Cy", "charged account 42: 9.95")
+        )
     finally:
         worker.close()
 
 
 def _succeeded(mita: Run) -> int:
-    return len(mita("jobs", "--state", "succeeded", "--app", "quickstart:app", "--json").data["jobs"])
+    return len(
+        mita("jobs", "--state", "succeeded", "--app", "quickstart:app", "--json").data["jobs"]
+    )
 
 
 def test_the_quickstart_is_short() -> None:
     tree = ast.parse(QUICKSTART.read_text())
     lines = {node.lineno for node in ast.walk(tree) if isinstance(node, ast.stmt)} - {1}
-    lines |= {decorator.lineno for node in tree.body for decorator in getattr(node, "decorator_list", [])}
+    lines |= {
+        decorator.lineno for node in tree.body for decorator in getattr(node, "decorator_list", [])
+    }
     assert len(lines) <= 15

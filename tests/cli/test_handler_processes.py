@@ -1,4 +1,5 @@
-"""Tasks with executor='process' under `mita worker` and in scripts: who imports what, and who outlives whom."""
+"""Tasks with executor='process' under `mita worker` and in scripts: who imports what, and who
+outlives whom."""
 
 import json
 import signal
@@ -85,12 +86,19 @@ def put(mita: Run, task: str) -> str:
 
 def run(*arguments: str, within: float = 60) -> Said:
     done = subprocess.run(
-        [sys.executable, *arguments], check=False, capture_output=True, text=True, timeout=within, stdin=subprocess.DEVNULL
+        [sys.executable, *arguments],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=within,
+        stdin=subprocess.DEVNULL,
     )
     return Said(done.returncode, done.stdout, done.stderr)
 
 
-def test_a_handler_process_ends_with_its_worker_even_if_that_is_killed(start: Start, mita: Run, project: Path) -> None:
+def test_a_handler_process_ends_with_its_worker_even_if_that_is_killed(
+    start: Start, mita: Run, project: Path
+) -> None:
     worker = start("--handler-processes", "1")
     put(mita, "hog")
     wait_until(lambda: (project / "hog").exists() and (project / "hog").read_text() != "")
@@ -99,7 +107,9 @@ def test_a_handler_process_ends_with_its_worker_even_if_that_is_killed(start: St
     assert gone(int((project / "hog").read_text()))
 
 
-def test_what_a_handler_logs_there_looks_like_the_log_of_its_worker(start: Start, mita: Run) -> None:
+def test_what_a_handler_logs_there_looks_like_the_log_of_its_worker(
+    start: Start, mita: Run
+) -> None:
     worker = start("--log-json", "--handler-processes", "1")
     id = put(mita, "compute")
     line = worker.heard(r"computing in \d+").string
@@ -109,7 +119,9 @@ def test_what_a_handler_logs_there_looks_like_the_log_of_its_worker(start: Start
     assert json.loads(line)["pid"] == job(mita, id)["result"]
 
 
-def test_after_the_grace_time_the_handler_process_is_killed(start: Start, mita: Run, project: Path) -> None:
+def test_after_the_grace_time_the_handler_process_is_killed(
+    start: Start, mita: Run, project: Path
+) -> None:
     worker = start("--grace", "0.2s")
     id = put(mita, "hog")
     wait_until(lambda: (project / "hog").exists() and (project / "hog").read_text() != "")
@@ -130,12 +142,22 @@ def test_each_worker_process_has_handler_processes_of_its_own(start: Start, mita
     assert all(gone(pid) for pid in pids)
 
 
-def test_a_worker_can_be_stopped_while_a_handler_process_imports_the_app(start: Start, mita: Run, project: Path) -> None:
-    slow = "import pathlib, sys, time\nif 'mita.handler_main' in str(sys.modules['__main__'].__spec__):\n"
-    slow += "    pathlib.Path('importing').write_text(str(__import__('os').getpid()))\n    time.sleep(600)\n"
+def test_a_worker_can_be_stopped_while_a_handler_process_imports_the_app(
+    start: Start, mita: Run, project: Path
+) -> None:
+    slow = (
+        "import pathlib, sys, time\nif 'mita.handler_main' in "
+        "str(sys.modules['__main__'].__spec__):\n"
+    )
+    slow += (
+        "    pathlib.Path('importing').write_text(str(__import__('os').getpid()))\n    "
+        "time.sleep(600)\n"
+    )
     (project / "heavy.py").write_text(slow + HEAVY)
     worker = start("--grace", "600s")
-    wait_until(lambda: (project / "importing").exists() and (project / "importing").read_text() != "")
+    wait_until(
+        lambda: (project / "importing").exists() and (project / "importing").read_text() != ""
+    )
     worker.signal(signal.SIGTERM)
     assert worker.ended() == 0
     assert gone(int((project / "importing").read_text()))
@@ -143,7 +165,9 @@ def test_a_worker_can_be_stopped_while_a_handler_process_imports_the_app(start: 
 
 @pytest.mark.parametrize("how", ["script", "module"])
 def test_a_script_may_start_a_worker(project: Path, how: str) -> None:
-    (project / "program.py").write_text(SCRIPT + "if __name__ == '__main__':\n    asyncio.run(main())\n")
+    (project / "program.py").write_text(
+        SCRIPT + "if __name__ == '__main__':\n    asyncio.run(main())\n"
+    )
     said = run("program.py") if how == "script" else run("-m", "program")
     assert said.out == "ran in a process of its own: True\n", said.err
     assert said.code == 0
@@ -164,7 +188,9 @@ def test_a_session_without_a_file_is_refused(project: Path) -> None:
 
 
 def test_a_script_with_a_name_that_cannot_be_imported_is_refused(project: Path) -> None:
-    (project / "my-program.py").write_text(SCRIPT + "if __name__ == '__main__':\n    asyncio.run(main())\n")
+    (project / "my-program.py").write_text(
+        SCRIPT + "if __name__ == '__main__':\n    asyncio.run(main())\n"
+    )
     said = run("my-program.py")
     assert said.code == 1
     assert "my-program.py cannot be imported there" in said.err
@@ -173,7 +199,8 @@ def test_a_script_with_a_name_that_cannot_be_imported_is_refused(project: Path) 
 def test_tasks_from_other_modules_are_found(project: Path) -> None:
     (project / "core.py").write_text('from mita import Mita\napp = Mita("sqlite:///jobs.db")\n')
     (project / "more.py").write_text(
-        "from core import app\n\n\n@app.task(executor='process')\ndef double(n: int) -> int:\n    return 2 * n\n"
+        "from core import app\n\n\n@app.task(executor='process')\ndef double(n: int) -> int:\n   "
+        " return 2 * n\n"
     )
     (project / "program.py").write_text(
         textwrap.dedent(
@@ -203,7 +230,10 @@ def test_a_worker_whose_app_cannot_be_imported_anew_says_why(project: Path) -> N
     (project / "moody.py").write_text(
         HEAVY + "\nif os.environ.get('MOODY') != str(os.getpid()):\n    raise RuntimeError('no')\n"
     )
-    program = "import os, runpy, sys; os.environ['MOODY'] = str(os.getpid()); sys.argv[1:] = ['worker', 'moody:app']; "
+    program = (
+        "import os, runpy, sys; os.environ['MOODY'] = str(os.getpid()); sys.argv[1:] = "
+        "['worker', 'moody:app']; "
+    )
     said = run("-c", program + "runpy.run_module('mita', run_name='__main__')")
     assert said.code == 2
     assert "a handler process cannot start: cannot import 'moody:app'" in said.err

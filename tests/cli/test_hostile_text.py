@@ -1,4 +1,5 @@
-"""Text from jobs steers no terminal and forges no line: every command, with hostile text in every field a store keeps."""
+"""Text from jobs steers no terminal and forges no line: every command, with hostile text in every
+field a store keeps."""
 
 import asyncio
 import json
@@ -31,7 +32,8 @@ from .conftest import Run
 from .processes import PATIENCE, Running, wait_until
 
 FORGED = "2026-11-15 INFO forged"
-# A window title, a colour, an 8-bit escape, both kinds of direction marks, a bell, a delete, a carriage return, a new line.
+# A window title, a colour, an 8-bit escape, both kinds of direction marks, a bell, a delete, a
+# carriage return, a new line.
 HOSTILE = f"evil \x1b]0;owned\x07\x1b[31m\x9b2J\u202edaolyap\u2066\x7f\u2028\r\n{FORGED}"
 MESSAGE = msgspec.msgpack.encode
 
@@ -71,8 +73,11 @@ app.listen(listener, kinds=["failed"])
 
 
 def is_clean(text: str) -> bool:
-    """Nothing but printable characters and line breaks, and no line that looks like one of Mita's own."""
-    return all(c.isprintable() for c in text.replace("\n", "")) and not re.search(rf"^{FORGED}", text, re.MULTILINE)
+    """Nothing but printable characters and line breaks, and no line that looks like one of Mita's
+    own."""
+    return all(c.isprintable() for c in text.replace("\n", "")) and not re.search(
+        rf"^{FORGED}", text, re.MULTILINE
+    )
 
 
 @pytest.mark.parametrize("clean", [printable, printable_lines])
@@ -94,7 +99,8 @@ def test_json_is_printable_and_exact(text: str) -> None:
 
 
 async def fill(store: Store) -> dict[str, str]:
-    """Jobs in every state, a worker and repeats, with hostile text wherever a store takes text; the ids."""
+    """Jobs in every state, a worker and repeats, with hostile text wherever a store takes text; the
+    ids."""
     common: dict[str, Any] = {
         "task": f"t{HOSTILE}",
         "queue": f"q{HOSTILE}",
@@ -104,9 +110,17 @@ async def fill(store: Store) -> dict[str, str]:
     names = ("failed", "cancelled", "running", "blocked", "ready", "scheduled")
     ids = {name: new_id() for name in names}
     view = WorkerView(
-        id=HOSTILE, name=f"w{HOSTILE}", host=HOSTILE, pid=1, queues=(common["queue"], HOSTILE), tasks=(HOSTILE,), slots=1,
-        offset=HOUR, version=HOSTILE, rates={HOSTILE: 1.0},
-    )  # fmt: skip
+        id=HOSTILE,
+        name=f"w{HOSTILE}",
+        host=HOSTILE,
+        pid=1,
+        queues=(common["queue"], HOSTILE),
+        tasks=(HOSTILE,),
+        slots=1,
+        offset=HOUR,
+        version=HOSTILE,
+        rates={HOSTILE: 1.0},
+    )
 
     async def put(name: str, **more: object) -> None:
         job = NewJob(id=ids[name], **{**common, "repeat": HOSTILE, "fire_time": 0, **more})  # type: ignore[arg-type]
@@ -118,7 +132,16 @@ async def fill(store: Store) -> dict[str, str]:
 
     await put("failed", unique=f"u{HOSTILE}", unique_for=HOUR)
     error = f"Evil{HOSTILE}\n  File {HOSTILE}"
-    await end(Verdict(state=State.FAILED, counts=Counter.ATTEMPTS, error=error, keep=HOUR, event="failed", note=HOSTILE))
+    await end(
+        Verdict(
+            state=State.FAILED,
+            counts=Counter.ATTEMPTS,
+            error=error,
+            keep=HOUR,
+            event="failed",
+            note=HOSTILE,
+        )
+    )
     await put("cancelled")
     await store.amend([ids["cancelled"]], CancelJob(HOUR, HOSTILE))
     await put("running", resource=f"r{HOSTILE}")
@@ -129,7 +152,9 @@ async def fill(store: Store) -> dict[str, str]:
     await put("ready")
     await put("scheduled", when=When(HOUR))
     await store.beat(view, HOUR)
-    await store.put_repeat(Repeat(key=f"k{HOSTILE}", spec=HOSTILE.encode(), cursor=None, reason=HOSTILE))
+    await store.put_repeat(
+        Repeat(key=f"k{HOSTILE}", spec=HOSTILE.encode(), cursor=None, reason=HOSTILE)
+    )
     return ids
 
 
@@ -148,7 +173,11 @@ def ids(project: Path) -> dict[str, str]:
 
 def commands(ids: dict[str, str]) -> list[tuple[str, ...]]:
     key, queue, repeat = f"r{HOSTILE}", f"q{HOSTILE}", f"k{HOSTILE}"
-    each = [(word, *more, id) for word, *more in (("show",), ("show", "--args"), ("why",)) for id in ids.values()]
+    each = [
+        (word, *more, id)
+        for word, *more in (("show",), ("show", "--args"), ("why",))
+        for id in ids.values()
+    ]
     acts = [
         ("reschedule", ids["ready"], "--after", "2h", "--reason", HOSTILE),
         ("reschedule", ids["failed"], HOSTILE, "--after", "1h"),
@@ -227,10 +256,16 @@ def test_no_command_writes_what_could_steer_a_terminal(
 
 def test_json_has_the_exact_text(mita: Run, ids: dict[str, str]) -> None:
     job = mita("show", ids["running"], "--json").data["job"]
-    assert (job["task"], job["resource"], job["progress"][2]) == (f"t{HOSTILE}", f"r{HOSTILE}", HOSTILE)
+    assert (job["task"], job["resource"], job["progress"][2]) == (
+        f"t{HOSTILE}",
+        f"r{HOSTILE}",
+        HOSTILE,
+    )
 
 
-def test_a_fault_of_ours_is_told_clean(mita: Run, ids: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fault_of_ours_is_told_clean(
+    mita: Run, ids: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def broken(*_: object) -> None:
         raise RuntimeError(HOSTILE)
 
@@ -244,11 +279,15 @@ SEQUENCES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r\n")  # colours and places, wh
 
 
 @pytest.mark.parametrize("words", [("jobs",), ("show",), ("why",), ("top",)])
-def test_a_terminal_with_colours_is_not_steered_either(project: Path, ids: dict[str, str], words: tuple[str, ...]) -> None:
+def test_a_terminal_with_colours_is_not_steered_either(
+    project: Path, ids: dict[str, str], words: tuple[str, ...]
+) -> None:
     ours, theirs = pty.openpty()
     arguments = [*words, ids["running"]] if words[0] in ("show", "why") else words
     environment = {**os.environ, "TERM": "xterm", "COLUMNS": "600", "LINES": "60"}
-    child = subprocess.Popen([sys.executable, "-m", "mita", *arguments], stdout=theirs, stderr=theirs, env=environment)
+    child = subprocess.Popen(
+        [sys.executable, "-m", "mita", *arguments], stdout=theirs, stderr=theirs, env=environment
+    )
     os.close(theirs)
     written = b""
     while b"owned" not in written or b"\n" not in written.partition(b"owned")[2]:
@@ -264,13 +303,20 @@ def test_a_terminal_with_colours_is_not_steered_either(project: Path, ids: dict[
 
 
 @pytest.mark.parametrize("how", [["--log-level", "debug"], ["--log-json"], ["--processes", "2"]])
-def test_the_log_of_a_worker_is_clean(project: Path, mita: Run, ids: dict[str, str], how: list[str]) -> None:
+def test_the_log_of_a_worker_is_clean(
+    project: Path, mita: Run, ids: dict[str, str], how: list[str]
+) -> None:
     (project / "bad.py").write_text(BAD_SHOP)
-    jobs = [mita("enqueue", task, "--app", "bad:app", "--json").data["id"] for task in ("fail", "fail_oddly", "move")]
+    jobs = [
+        mita("enqueue", task, "--app", "bad:app", "--json").data["id"]
+        for task in ("fail", "fail_oddly", "move")
+    ]
     worker = Running("bad:app", "--lease", "1", *how)
     try:
         ended = ("failed", "succeeded")
-        wait_until(lambda: all(mita("show", id, "--json").data["job"]["state"] in ended for id in jobs))
+        wait_until(
+            lambda: all(mita("show", id, "--json").data["job"]["state"] in ended for id in jobs)
+        )
     finally:
         worker.signal(signal.SIGTERM)
         worker.ended()

@@ -81,12 +81,26 @@ def started(project: Path) -> int:
 @pytest.mark.parametrize(
     ("task", "said"),
     [
-        ("in_a_pool_of_processes", r"ending what a handler left behind, which still runs: .*process \d+"),
-        ("in_a_pool_of_threads", r"ending what a handler left behind, which still runs: thread mine_0"),
-        ("on_a_thread", r"is gone; what still runs was put back, .*: job [0-9a-f]+ of on_a_thread on thread mita-handler-1"),
+        (
+            "in_a_pool_of_processes",
+            r"ending what a handler left behind, which still runs: .*process \d+",
+        ),
+        (
+            "in_a_pool_of_threads",
+            r"ending what a handler left behind, which still runs: thread mine_0",
+        ),
+        (
+            "on_a_thread",
+            (
+                r"is gone; what still runs was put back, .*: job [0-9a-f]+ of on_a_thread on "
+                r"thread mita-handler-1"
+            ),
+        ),
     ],
 )
-def test_what_still_runs_is_named_and_ends(start: Start, mita: Run, project: Path, task: str, said: str) -> None:
+def test_what_still_runs_is_named_and_ends(
+    start: Start, mita: Run, project: Path, task: str, said: str
+) -> None:
     worker = start("--grace", "0.2s")
     id = put(mita, task)
     pid = started(project)
@@ -100,7 +114,8 @@ def test_what_still_runs_is_named_and_ends(start: Start, mita: Run, project: Pat
 def test_a_worker_that_cannot_leave_by_itself_kills_its_handler_processes_first(
     start: Start, mita: Run, project: Path
 ) -> None:
-    """I5: an async handler blocks the loop, so another thread puts the jobs back. Their processes must be gone by then."""
+    """I5: an async handler blocks the loop, so another thread puts the jobs back. Their processes
+    must be gone by then."""
     worker = start("--grace", "0.2s")
     ids = [put(mita, "in_a_process"), put(mita, "hog")]
     pid = started(project)

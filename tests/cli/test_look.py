@@ -67,7 +67,9 @@ def test_text_of_jobs_cannot_steer_the_terminal(mita: Run, enqueue: Put, work_of
         (["--task", "greet", "--state", "scheduled"], 1),
     ],
 )
-def test_filters_choose(mita: Run, enqueue: Put, work_off: Work, chosen: list[str], count: int) -> None:
+def test_filters_choose(
+    mita: Run, enqueue: Put, work_off: Work, chosen: list[str], count: int
+) -> None:
     for words in (["charge", "1", "-5"], ["charge", "2", "5"], ["greet", "Ada", "--unique", "ada"]):
         enqueue(*words)
     work_off()
@@ -96,7 +98,16 @@ def test_a_record_has_everything_but_the_arguments(mita: Run, enqueue: Put, work
     work_off()
     said = mita("show", id)
     assert said.code == 0
-    for part in (id, "charge", "billing, priority 5", "failed", "account:1", "attempts 1", "created", "shop.py"):
+    for part in (
+        id,
+        "charge",
+        "billing, priority 5",
+        "failed",
+        "account:1",
+        "attempts 1",
+        "created",
+        "shop.py",
+    ):
         assert part in said.out
     assert "4111" not in said.out
     assert "hidden" in said.out
@@ -107,10 +118,14 @@ def test_every_attempt_that_failed_is_shown(mita: Run, enqueue: Put, work_off: W
     id = enqueue("flaky")
     work_off()
     said = mita("show", id).out
-    first, second = re.findall(r"^failure \d: (\w+) at [\d:.]+ after .*, by \S+\n  (.*)$", said, re.MULTILINE)
+    first, second = re.findall(
+        r"^failure \d: (\w+) at [\d:.]+ after .*, by \S+\n  (.*)$", said, re.MULTILINE
+    )
     assert first == ("retried", "shop.SoldOut: the first time")
     assert second == ("failed", "KeyError: 'the second time'")
-    assert said.count("the second time") == 3, "its line, its error, and the source line that raised it"
+    assert said.count("the second time") == 3, (
+        "its line, its error, and the source line that raised it"
+    )
     failures = mita("show", id, "--json").data["job"]["failures"]
     assert [failure["type"] for failure in failures] == ["shop.SoldOut", "KeyError"]
     assert "failures" not in mita("jobs", "--json").data["jobs"][0]
@@ -134,7 +149,10 @@ def test_a_record_as_json(mita: Run, enqueue: Put, work_off: Work) -> None:
     assert job["result"] == "hello hello Ada"
     assert [line["kind"] for line in job["timeline"]] == ["created", "started", "succeeded"]
     assert "arguments" not in job
-    assert mita("show", id, "--json", "--args").data["job"]["arguments"] == {"name": "Ada", "times": 2}
+    assert mita("show", id, "--json", "--args").data["job"]["arguments"] == {
+        "name": "Ada",
+        "times": 2,
+    }
 
 
 def test_the_first_digits_of_an_id_will_do(mita: Run, enqueue: Put) -> None:
@@ -145,15 +163,21 @@ def test_the_first_digits_of_an_id_will_do(mita: Run, enqueue: Put) -> None:
     assert mita("show", "ffff").code == 1
 
 
-def test_an_id_that_fits_several_jobs_is_answered_with_what_tells_them_apart(mita: Run, enqueue: Put) -> None:
+def test_an_id_that_fits_several_jobs_is_answered_with_what_tells_them_apart(
+    mita: Run, enqueue: Put
+) -> None:
     ids = [enqueue("greet", "Ada"), enqueue("charge", "1", "2")]
     both = mita("show", ids[0][:4])
     assert both.code == 2
     found = re.search(
-        rf"more than one job id begins with {ids[0][:4]}: (\w+) \(charge, ready\), (\w+) \(greet, ready\)", both.err
+        rf"more than one job id begins with {ids[0][:4]}: (\w+) \(charge, ready\), (\w+) "
+        r"\(greet, ready\)",
+        both.err,
     )
     assert found is not None, both.err
-    assert [mita("show", short, "--json").data["job"]["id"] for short in found.groups()] == ids[::-1]
+    assert [mita("show", short, "--json").data["job"]["id"] for short in found.groups()] == ids[
+        ::-1
+    ]
     for n in range(6):
         enqueue("greet", str(n))
     assert mita("show", ids[0][:4]).err.rstrip().endswith("and others; give more digits")
@@ -176,9 +200,15 @@ def test_a_terminal_shows_as_many_digits_of_an_id_as_are_needed(
     asyncio.run(together())
     enqueue("charge", "1", "2")
     enqueue("greet", "Ada")
-    whole = [line.split()[0] for line in mita("jobs", *chosen).out.splitlines()[1:] if "more:" not in line and line]
+    whole = [
+        line.split()[0]
+        for line in mita("jobs", *chosen).out.splitlines()[1:]
+        if "more:" not in line and line
+    ]
     shown = on_a_terminal("jobs", *chosen, NO_COLOR="1")
-    short = [line.split()[0] for line in shown.splitlines()[1:] if "more:" not in line and line.strip()]
+    short = [
+        line.split()[0] for line in shown.splitlines()[1:] if "more:" not in line and line.strip()
+    ]
     assert [mita("show", id, "--json").data["job"]["id"] for id in short] == whole
     assert {len(id) for id in whole} == {32}
     assert max(len(id) for id in short) <= 21
@@ -200,7 +230,9 @@ def test_an_id_whose_neighbours_are_not_known_is_whole() -> None:
         ids[2]: ids[2],
         "c" * 32: "c" * 32,
     }
-    assert shortened(["a" * 32], ["a" * 32, "a" * 15 + "0" * 17], whole=True) == {"a" * 32: "a" * 16}
+    assert shortened(["a" * 32], ["a" * 32, "a" * 15 + "0" * 17], whole=True) == {
+        "a" * 32: "a" * 16
+    }
 
 
 def test_why_says_what_a_job_waits_for_and_what_to_do(mita: Run, enqueue: Put) -> None:
@@ -231,21 +263,35 @@ def test_what_helps_can_be_pasted(project: Path, shell: Run, enqueue: Put) -> No
         shell("hold", "account:1", "--after", "2h", *place)
         said = shell("why", id, *place, MITA_URL="sqlite:///elsewhere.db")
         helps = commands_of(said.out)
-        assert [words.split()[1] for words in helps] == ["reschedule", "unhold", "resume", "worker"], said
+        assert [words.split()[1] for words in helps] == [
+            "reschedule",
+            "unhold",
+            "resume",
+            "worker",
+        ], said
         for words in helps[:3]:
             done = subprocess.run(
                 words.replace("mita", f"{shlex.quote(sys.executable)} -m mita", 1),
-                shell=True, check=False, capture_output=True, text=True, env={**os.environ, "MITA_URL": "sqlite:///elsewhere.db"},
-            )  # fmt: skip
+                shell=True,
+                check=False,
+                capture_output=True,
+                text=True,
+                env={**os.environ, "MITA_URL": "sqlite:///elsewhere.db"},
+            )
             assert done.returncode == 0, (words, done)
-        assert helps[3].startswith("mita worker shop:app" if "--app" in place else "mita worker MODULE:APP")
+        assert helps[3].startswith(
+            "mita worker shop:app" if "--app" in place else "mita worker MODULE:APP"
+        )
         shell("reschedule", id, "--after", "1h")
     dead = enqueue("charge", "1", "-5")
     shell("cancel", dead)
     assert commands_of(shell("why", dead).out) == [f"mita retry {dead}"]
 
 
-@pytest.mark.parametrize("command", [["jobs"], ["top", "--once"], ["queues"], ["doctor"], ["why", "{id}"], ["show", "{id}"]])
+@pytest.mark.parametrize(
+    "command",
+    [["jobs"], ["top", "--once"], ["queues"], ["doctor"], ["why", "{id}"], ["show", "{id}"]],
+)
 def test_the_app_of_the_environment_is_looked_at(
     mita: Run, enqueue: Put, monkeypatch: pytest.MonkeyPatch, command: list[str]
 ) -> None:
@@ -253,10 +299,15 @@ def test_the_app_of_the_environment_is_looked_at(
     monkeypatch.delenv("MITA_URL")
     words = [word.format(id=id) for word in command]
     nowhere = mita(*words)
-    assert (nowhere.code, "--app MODULE:APP ($MITA_APP) or --url ($MITA_URL)" in nowhere.err) == (3, True)
+    assert (nowhere.code, "--app MODULE:APP ($MITA_APP) or --url ($MITA_URL)" in nowhere.err) == (
+        3,
+        True,
+    )
     monkeypatch.setenv("MITA_APP", "shop:app")
     assert mita(*words).code == 0
-    assert mita(*words, "--url", "sqlite:///elsewhere.db").code == 3, "what is said comes before what is set"
+    assert mita(*words, "--url", "sqlite:///elsewhere.db").code == 3, (
+        "what is said comes before what is set"
+    )
     assert mita("enqueue", "greet", "Bo").code == 0
     assert mita("why", id).out.count("mita worker shop:app") == 1
 

@@ -1,4 +1,5 @@
-"""Looking at a place where there is no Mita: it says so, with the place and what to do, and it creates nothing."""
+"""Looking at a place where there is no Mita: it says so, with the place and what to do, and it
+creates nothing."""
 
 import asyncio
 import sqlite3
@@ -17,10 +18,20 @@ from .conftest import Run
 
 ID = "0" * 32
 COMMANDS = (
-    ("doctor",), ("jobs",), ("show", ID), ("why", ID), ("queues",), ("workers",), ("top", "--once"), ("repeats",),
-    ("repeats", "next", "digest"), ("repeats", "explain", "digest"), ("cancel", ID), ("pause", "mail"),
+    ("doctor",),
+    ("jobs",),
+    ("show", ID),
+    ("why", ID),
+    ("queues",),
+    ("workers",),
+    ("top", "--once"),
+    ("repeats",),
+    ("repeats", "next", "digest"),
+    ("repeats", "explain", "digest"),
+    ("cancel", ID),
+    ("pause", "mail"),
     ("hold", "account:1", "--after", "5"),
-)  # fmt: skip
+)
 
 
 async def is_there(url: str) -> bool:
@@ -74,16 +85,32 @@ def test_what_was_used_once_can_be_looked_at(name: str, tmp_path: Path, mita: Ru
 
         job = asyncio.run(use())
         assert asyncio.run(is_there(url))
-        looks = (("doctor",), ("jobs",), ("show", job.id), ("queues",), ("workers",), ("top", "--once"), ("repeats",))
+        looks = (
+            ("doctor",),
+            ("jobs",),
+            ("show", job.id),
+            ("queues",),
+            ("workers",),
+            ("top", "--once"),
+            ("repeats",),
+        )
         for command in looks:
             assert mita(*command, "--url", url).err == "", command
 
 
 @pytest.mark.parametrize("name", ["sqlite", "postgres", "nats"])
-def test_a_misspelt_namespace_is_answered_with_those_there_are(name: str, tmp_path: Path, mita: Run) -> None:
+def test_a_misspelt_namespace_is_answered_with_those_there_are(
+    name: str, tmp_path: Path, mita: Run
+) -> None:
     with STORES[name](tmp_path) as url:
         mita("migrate", "--url", url)
-        said = mita("jobs", "--url", url.rpartition("namespace=")[0].rstrip("?&") or url, "--namespace", "msita")
+        said = mita(
+            "jobs",
+            "--url",
+            url.rpartition("namespace=")[0].rstrip("?&") or url,
+            "--namespace",
+            "msita",
+        )
         assert said.code == 3
         assert "no Mita in namespace 'msita'" in said.err
         assert "(there are: " in said.err
@@ -95,7 +122,10 @@ def test_doctor_leaves_an_untouched_database_untouched(mita: Run) -> None:
         connection.execute("create database untouched")
     mita("doctor", "--url", server("pg18").url("untouched"))
     with psycopg.connect(server("pg18").url("untouched")) as connection:
-        tables = "select count(*) from pg_tables where schemaname not in ('pg_catalog', 'information_schema')"
+        tables = (
+            "select count(*) from pg_tables where schemaname not in ('pg_catalog', "
+            "'information_schema')"
+        )
         assert connection.execute(tables).fetchone() == (0,)
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("drop database untouched")
@@ -113,7 +143,9 @@ def test_a_strangers_sqlite_file_stays_as_it_is(mita: Run, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("name", ["sqlite", "postgres"])
-def test_a_schema_of_an_older_version_is_not_changed_by_looking(name: str, tmp_path: Path, mita: Run) -> None:
+def test_a_schema_of_an_older_version_is_not_changed_by_looking(
+    name: str, tmp_path: Path, mita: Run
+) -> None:
     with STORES[name](tmp_path) as url:
         mita("migrate", "--url", url)
         if name == "sqlite":
@@ -122,7 +154,9 @@ def test_a_schema_of_an_older_version_is_not_changed_by_looking(name: str, tmp_p
             database.close()
         else:
             with psycopg.connect(server("pg18").url()) as connection:
-                connection.execute(f"delete from {url.rpartition('namespace=')[2]}._step where name like '0002%'")
+                connection.execute(
+                    f"delete from {url.rpartition('namespace=')[2]}._step where name like '0002%'"
+                )
         said = mita("jobs", "--url", url)
         assert (said.code, "older Mita" in said.err or "this Mita reads" in said.err) == (2, True)
         assert "mita migrate" in said.err
@@ -154,9 +188,13 @@ async def test_an_app_stays_with_its_file_when_its_process_goes_elsewhere(
     assert list((project / "elsewhere").iterdir()) == []
 
 
-async def test_whoever_creates_a_new_file_says_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_whoever_creates_a_new_file_says_so(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level("INFO", "mita.store")
     for _ in range(2):
         store = await Mita(f"sqlite:///{tmp_path}/jobs.db").open_store()
         await store.close()
-    assert [record.getMessage() for record in caplog.records] == [f"created the new file {tmp_path}/jobs.db"]
+    assert [record.getMessage() for record in caplog.records] == [
+        f"created the new file {tmp_path}/jobs.db"
+    ]

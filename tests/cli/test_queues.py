@@ -19,7 +19,11 @@ def test_queues_show_depth_oldest_wait_and_pauses(mita: Run, enqueue: Put) -> No
     enqueue("charge", "1", "5")
     mita("pause", "billing")
     queues = {queue["name"]: queue for queue in mita("queues", "--json").data["queues"]}
-    assert (queues["default"]["ready"], queues["default"]["scheduled"], queues["default"]["paused"]) == (1, 1, None)
+    assert (
+        queues["default"]["ready"],
+        queues["default"]["scheduled"],
+        queues["default"]["paused"],
+    ) == (1, 1, None)
     assert queues["default"]["oldest_seconds"] >= 0
     assert queues["billing"]["paused"].endswith("Z")
     header, billing, default = mita("queues").out.splitlines()
@@ -43,8 +47,13 @@ def test_a_paused_queue_goes_on_when_it_is_resumed(mita: Run, enqueue: Put) -> N
 def test_a_queue_that_is_not_known_is_pointed_out(mita: Run, enqueue: Put) -> None:
     enqueue("greet", "Ada")
     said = mita("pause", "defualt", "default")
-    assert said.out == "defualt  paused (it has had no job so far; there are: default)\ndefault  paused\n"
-    assert mita("resume", "defualt", "--json").data == {"resumed": [{"name": "defualt", "known": True}]}
+    assert (
+        said.out
+        == "defualt  paused (it has had no job so far; there are: default)\ndefault  paused\n"
+    )
+    assert mita("resume", "defualt", "--json").data == {
+        "resumed": [{"name": "defualt", "known": True}]
+    }
 
 
 def test_an_odd_queue_name_is_refused(mita: Run) -> None:
@@ -58,7 +67,9 @@ def test_a_key_can_be_put_on_hold_and_let_go(mita: Run, enqueue: Put) -> None:
     held = mita("hold", "account:42", "--after", "10m")
     assert held.code == 0
     assert "account:42  on hold in billing until" in held.out
-    until = mita("hold", "account:42", "--until", "2040-01-01T00:00:00Z", "--queue", "billing", "--json").data
+    until = mita(
+        "hold", "account:42", "--until", "2040-01-01T00:00:00Z", "--queue", "billing", "--json"
+    ).data
     assert until == {"key": "account:42", "queues": ["billing"], "until": "2040-01-01T00:00:00Z"}
     assert mita("unhold", "account:42").out == "account:42  free in billing\n"
 

@@ -19,11 +19,32 @@ ADD = ("--app", "shop:app", "repeats", "add")
 
 
 def test_a_repeat_is_added_and_edited(mita: Run) -> None:
-    said = mita(*ADD, "hello", "greet", "Ada", "times=2", "--every", "90s", "--queue", "mail", "--missed", "all:5")
+    said = mita(
+        *ADD,
+        "hello",
+        "greet",
+        "Ada",
+        "times=2",
+        "--every",
+        "90s",
+        "--queue",
+        "mail",
+        "--missed",
+        "all:5",
+    )
     assert (said.code, "hello  active  every 90 s; next " in said.out) == (0, True)
     [shown] = mita("repeats", "--json").data["repeats"]
     assert (shown["task"], shown["queue"], shown["missed"]) == ("greet", "mail", "all, at most 5")
-    line = ("--cron", "0 9 * * MON-FRI", "--tz", "Europe/Madrid", "--limit", "3", "--overlap", "skip")
+    line = (
+        "--cron",
+        "0 9 * * MON-FRI",
+        "--tz",
+        "Europe/Madrid",
+        "--limit",
+        "3",
+        "--overlap",
+        "skip",
+    )
     edited = mita(*ADD, "hello", "greet", "Bo", *line, "--json").data["repeat"]
     assert (edited["limit"], edited["overlap"], edited["missed"]) == (3, "skip", "skip")
     assert edited["words"] == "At 09:00 on Monday through Friday (Europe/Madrid)"
@@ -47,14 +68,23 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
     "no app": (("repeats", "add", "k", "greet", "--every", "5"), "--app"),
     "an unknown task": ((*ADD, "k", "nosuch", "--every", "5"), "'nosuch'"),
     "no pattern": ((*ADD, "k", "greet", "Ada"), "--every --cron"),
-    "two patterns": ((*ADD, "k", "greet", "Ada", "--every", "5", "--cron", "* * * * *"), "not allowed"),
+    "two patterns": (
+        (*ADD, "k", "greet", "Ada", "--every", "5", "--cron", "* * * * *"),
+        "not allowed",
+    ),
     "a bad field": ((*ADD, "k", "greet", "Ada", "--cron", "0 25 * * *"), "field hour is '25'"),
     "a bad zone": ((*ADD, "k", "greet", "Ada", "--cron", "0 9 * * *", "--tz", "Mars"), "'Mars'"),
-    "an interval in a zone": ((*ADD, "k", "greet", "Ada", "--every", "5", "--tz", "UTC"), "--tz goes with --cron"),
+    "an interval in a zone": (
+        (*ADD, "k", "greet", "Ada", "--every", "5", "--tz", "UTC"),
+        "--tz goes with --cron",
+    ),
     "no interval": ((*ADD, "k", "greet", "Ada", "--every", "0"), "at least 0.01"),
     "a call that does not fit": ((*ADD, "k", "greet", "Ada", "times=x", "--every", "5"), "'times'"),
     "an odd key": ((*ADD, "a b", "greet", "Ada", "--every", "5"), "'a b'"),
-    "an unknown policy": ((*ADD, "k", "greet", "Ada", "--every", "5", "--missed", "some"), "skip, once, all"),
+    "an unknown policy": (
+        (*ADD, "k", "greet", "Ada", "--every", "5", "--missed", "some"),
+        "skip, once, all",
+    ),
     "no catch-up": ((*ADD, "k", "greet", "Ada", "--every", "5", "--missed", "all:0"), "1 or more"),
     "nothing to explain": (("repeats", "explain"), "WHAT"),
     "a bad line to explain": (("repeats", "explain", "0 9 * * FOO"), "field day of week is 'FOO'"),
@@ -70,28 +100,60 @@ def test_wrong_use_says_what_is_wrong(mita: Run, what: str) -> None:
 
 def test_a_line_is_explained_without_a_store(mita: Run) -> None:
     said = mita(
-        "repeats", "explain", "30 2 * * *", "--tz", "America/New_York", "-n", "400", "--url", "sqlite:///nowhere/x.db"
+        "repeats",
+        "explain",
+        "30 2 * * *",
+        "--tz",
+        "America/New_York",
+        "-n",
+        "400",
+        "--url",
+        "sqlite:///nowhere/x.db",
     )
     lines = said.out.splitlines()
     assert lines[0] == "At 02:30 every day (America/New_York)"
     assert "clocks change" in lines[1]
-    assert any("03:00:00 -0400 = 07:00:00 UTC" in line for line in lines), "the day on which 02:30 does not exist"
+    assert any("03:00:00 -0400 = 07:00:00 UTC" in line for line in lines), (
+        "the day on which 02:30 does not exist"
+    )
     assert sum("02:30:00" in line for line in lines) >= 398
     data = mita("repeats", "explain", "--every", "90s", "--json").data
     assert (data["words"], len(data["fires"])) == ("every 90 s", 5)
 
 
 def test_a_repeat_is_explained_and_its_fires_shown_elsewhere(mita: Run) -> None:
-    mita(*ADD, "hello", "greet", "Ada", "--cron", "0 9 * * *", "--tz", "Europe/Madrid", "--missed", "once", "--limit", "4")
+    mita(
+        *ADD,
+        "hello",
+        "greet",
+        "Ada",
+        "--cron",
+        "0 9 * * *",
+        "--tz",
+        "Europe/Madrid",
+        "--missed",
+        "once",
+        "--limit",
+        "4",
+    )
     said = mita("repeats", "explain", "hello").out
-    for part in ("hello  active", "task greet", "at most 4 times", "one job for all windows", "09:00:00 +0"):
+    for part in (
+        "hello  active",
+        "task greet",
+        "at most 4 times",
+        "one job for all windows",
+        "09:00:00 +0",
+    ):
         assert part in said
     in_tokyo = mita("repeats", "next", "hello", "--tz", "Asia/Tokyo").out.splitlines()
     assert len(in_tokyo) == 4
     assert all(":00:00 +0900 = " in line for line in in_tokyo)
     neither = mita("repeats", "explain", "nosuch")
     assert neither.code == 1
-    assert "no repeat 'nosuch' is in the store, and a cron line has 5 fields or 6; there are: hello" in neither.err
+    assert (
+        "no repeat 'nosuch' is in the store, and a cron line has 5 fields or 6; there are: hello"
+        in neither.err
+    )
 
 
 def test_a_scheduler_fires_and_leaves(mita: Run, project: Path) -> None:
@@ -110,7 +172,9 @@ def test_a_scheduler_fires_and_leaves(mita: Run, project: Path) -> None:
     assert process.returncode == 0
     assert "is now the one that fires repeats" in said
     assert "no longer fires repeats: it stops" in said
-    assert [job["state"] for job in mita("jobs", "--repeat", "tick", "--json").data["jobs"]] == ["ready"] * 3
+    assert [job["state"] for job in mita("jobs", "--repeat", "tick", "--json").data["jobs"]] == [
+        "ready"
+    ] * 3
 
 
 def _count(mita: Run) -> Any:

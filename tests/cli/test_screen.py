@@ -30,12 +30,16 @@ def lines(table: Table, width: int | None = None) -> list[str]:
 
 
 def test_columns_are_aligned() -> None:
-    table = Table(("name", Column("jobs", right=True), "note"), [("a", 1200, "x"), ("longer", 3, "")])
+    table = Table(
+        ("name", Column("jobs", right=True), "note"), [("a", 1200, "x"), ("longer", 3, "")]
+    )
     assert lines(table) == ["NAME     JOBS  NOTE", "a       1,200  x", "longer      3"]
 
 
 def test_a_narrow_terminal_cuts_what_may_give_and_nothing_else() -> None:
-    table = Table(("id", Column("queue", gives=2), Column("note", gives=1)), [("0" * 32, "a" * 12, "b" * 40)])
+    table = Table(
+        ("id", Column("queue", gives=2), Column("note", gives=1)), [("0" * 32, "a" * 12, "b" * 40)]
+    )
     assert fitted(table, None) == [32, 12, 40]
     assert fitted(table, 86) == [32, 10, 40]
     assert fitted(table, 80) == [32, 0, 40]
@@ -67,7 +71,9 @@ def test_times_are_relative(seconds: float, words: str) -> None:
     assert relative(NOW + timedelta(seconds=seconds), NOW) == words
 
 
-@pytest.mark.parametrize(("text", "seconds"), [("0", 0), ("1.5", 1.5), ("250ms", 0.25), ("1h30m", 5400), ("1 d", 86400)])
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("0", 0), ("1.5", 1.5), ("250ms", 0.25), ("1h30m", 5400), ("1 d", 86400)]
+)
 def test_waits_have_units(text: str, seconds: float) -> None:
     assert wait(text) == seconds
 
@@ -143,16 +149,22 @@ def test_without_rich_tables_are_plain(project: Path, enqueue: Callable[..., str
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device that is always full is needed")
-def test_an_answer_that_cannot_be_written_is_said_in_a_line(project: Path, enqueue: Callable[..., str]) -> None:
+def test_an_answer_that_cannot_be_written_is_said_in_a_line(
+    project: Path, enqueue: Callable[..., str]
+) -> None:
     enqueue("greet", "Ada")
     with Path("/dev/full").open("w") as full:
-        said = subprocess.run([*MITA, "jobs"], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+        said = subprocess.run(
+            [*MITA, "jobs"], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
     assert said.returncode == 1
     assert said.stderr.startswith("mita: the answer could not be written: No space left on device.")
     assert said.stderr.count("\n") == 1
 
 
-def test_streams_that_were_closed_before_are_no_hindrance(project: Path, enqueue: Callable[..., str]) -> None:
+def test_streams_that_were_closed_before_are_no_hindrance(
+    project: Path, enqueue: Callable[..., str]
+) -> None:
     """As daemons have it."""
     enqueue("greet", "Ada")
     program = " ".join(shlex.quote(part) for part in MITA)

@@ -1,4 +1,5 @@
-"""A secret in arguments, results and the text of errors is shown nowhere: not in logs, timelines, `show`, `jobs`, `why`."""
+"""A secret in arguments, results and the text of errors is shown nowhere: not in logs, timelines,
+`show`, `jobs`, `why`."""
 
 import asyncio
 import importlib
@@ -69,7 +70,8 @@ async def login(user: str, password: str) -> None:
 
 async def fill() -> None:
     async with app:
-        await app.enqueue_many([task.call("{SECRET}") for task in (give, fail, fail_oddly, misfit, abort, move, refuse)])
+        tasks = (give, fail, fail_oddly, misfit, abort, move, refuse)
+        await app.enqueue_many([task.call("{SECRET}") for task in tasks])
         await login.enqueue("ada", "{SECRET}")
 """
 ENDS = {
@@ -104,7 +106,9 @@ def states(mita: Run) -> dict[str, str]:
 
 def test_nothing_secret_is_shown_anywhere(log: list[str], mita: Run, project: Path) -> None:
     told = [json.loads(line) for line in log]
-    assert {"fail", "fail_oddly", "misfit", "abort", "login", "move", "refuse"} <= {line.get("task") for line in told}
+    assert {"fail", "fail_oddly", "misfit", "abort", "login", "move", "refuse"} <= {
+        line.get("task") for line in told
+    }
     said = [*log, *_everything(mita)]
     assert any("ValueError (text withheld: task is secret)" in text for text in said)
     for text in said:
@@ -112,13 +116,22 @@ def test_nothing_secret_is_shown_anywhere(log: list[str], mita: Run, project: Pa
 
 
 def _everything(mita: Run) -> Iterator[str]:
-    """All that can be asked about those jobs, with and without their app, for people and for programs."""
+    """All that can be asked about those jobs, with and without their app, for people and for
+    programs."""
     jobs = mita("jobs", "--json").data["jobs"]
     assert len(jobs) == len(ENDS)
     for app in ([], ["--app", "vault:app"]):
-        yield from (str(mita(*command, *app)) for command in (["jobs"], ["jobs", "--json"], ["queues"], ["workers"]))
+        yield from (
+            str(mita(*command, *app))
+            for command in (["jobs"], ["jobs", "--json"], ["queues"], ["workers"])
+        )
         for job in jobs:
-            for command in (["show", "--args"], ["show", "--args", "--json"], ["why"], ["why", "--json"]):
+            for command in (
+                ["show", "--args"],
+                ["show", "--args", "--json"],
+                ["why"],
+                ["why", "--json"],
+            ):
                 yield str(mita(command[0], job["id"], *command[1:], *app))
 
 
@@ -127,7 +140,9 @@ def test_what_is_not_secret_is_still_told(log: list[str], mita: Run) -> None:
     failed = mita("show", ids["fail"], "--args").out
     assert re.search(r"arguments +\(withheld: task is secret\)", failed)
     assert re.search(r'vault\.py", line \d+, in fail', failed)
-    assert re.search(r"progress +1 of 2 \(withheld: task is secret\)", mita("show", ids["abort"]).out)
+    assert re.search(
+        r"progress +1 of 2 \(withheld: task is secret\)", mita("show", ids["abort"]).out
+    )
     assert re.search(r"result +\(withheld: task is secret\)", mita("show", ids["give"]).out)
     login = mita("show", ids["login"], "--args", "--json").data["job"]
     assert login["arguments"] == {"user": "ada", "password": "(withheld: task is secret)"}

@@ -10,7 +10,9 @@ from mita.cli.supervisor import LIVED, LONGEST_PAUSE, Child, Supervisor
 from .conftest import Run
 
 
-def test_the_pause_grows_with_every_early_death_and_ends_with_a_long_life(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_pause_grows_with_every_early_death_and_ends_with_a_long_life(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     now = 1000.0
     monkeypatch.setattr("mita.cli.supervisor.time.monotonic", lambda: now)
     child = Child(1, [])
@@ -24,14 +26,18 @@ def test_the_pause_grows_with_every_early_death_and_ends_with_a_long_life(monkey
     assert child.pause() == 0.5
 
 
-def test_a_process_that_does_not_stop_in_time_is_killed(mita: Run, enqueue: Callable[..., str]) -> None:
+def test_a_process_that_does_not_stop_in_time_is_killed(
+    mita: Run, enqueue: Callable[..., str]
+) -> None:
     id = enqueue("hang", "60")
 
     async def run() -> int:
         supervisor = Supervisor(["worker", "shop:app", "--lease", "60"], 1, patience=0.3)
         running = asyncio.create_task(supervisor.run())
         async with asyncio.timeout(30):
-            while (await asyncio.to_thread(mita, "show", id, "--json")).data["job"]["state"] != "running":  # noqa: ASYNC110
+            while (await asyncio.to_thread(mita, "show", id, "--json")).data["job"][  # noqa: ASYNC110
+                "state"
+            ] != "running":
                 await asyncio.sleep(0.02)
             supervisor.tell()
             return await running

@@ -44,7 +44,9 @@ def crawling(project: Path, mita: Run) -> Iterator[str]:
     """A worker with a job that is half done; its id."""
     (project / "crawler.py").write_text(CRAWL)
     said = mita("enqueue", "crawl", "10", "--app", "crawler:app", "--json")
-    worker = Running("crawler:app", "--lease", "1", "--grace", "0.1", "--concurrency", "7", "--name", "box")
+    worker = Running(
+        "crawler:app", "--lease", "1", "--grace", "0.1", "--concurrency", "7", "--name", "box"
+    )
     wait_until(lambda: bool(mita("show", said.data["id"], "--json").data["job"]["progress"]))
     yield str(said.data["id"])
     worker.signal(signal.SIGTERM)
@@ -52,19 +54,32 @@ def crawling(project: Path, mita: Run) -> Iterator[str]:
     worker.close()
 
 
-def test_one_picture_has_queues_workers_and_running_jobs(mita: Run, crawling: str, enqueue: Put) -> None:
+def test_one_picture_has_queues_workers_and_running_jobs(
+    mita: Run, crawling: str, enqueue: Put
+) -> None:
     enqueue("greet", "Ada", "--after", "1h")
     wait_until(lambda: " box " in mita("top", "--once").out.replace("\nbox", "\n box"))
     said = mita("top", "--once")
     assert said.code == 0
     assert "\x1b" not in said.out
-    head = r"^mita top · \d\d:\d\d:\d\d UTC · .* · sqlite file .*jobs\.db\n1 waiting, 1 running · 1 worker, 7 slots\n"
+    head = (
+        r"^mita top · \d\d:\d\d:\d\d UTC · .* · sqlite file .*jobs\.db\n1 waiting, 1 running "
+        r"· 1 worker, 7 slots\n"
+    )
     assert re.search(head, said.out)
-    assert re.search(r"^QUEUE +DEPTH +READY +SCHEDULED +BLOCKED +RUNNING +FAILED +RATE +OLDEST", said.out, re.MULTILINE)
+    assert re.search(
+        r"^QUEUE +DEPTH +READY +SCHEDULED +BLOCKED +RUNNING +FAILED +RATE +OLDEST",
+        said.out,
+        re.MULTILINE,
+    )
     assert re.search(r"^default +1 +0 +1 ", said.out, re.MULTILINE)
     assert re.search(r"^web +0 +0 +0 +0 +1 ", said.out, re.MULTILINE)
     assert re.search(r"^box +\d+ +1 +7 .* ok +\d+\.\d+", said.out, re.MULTILINE)
-    assert re.search(rf"^{crawling} +crawl +web .* 50% \[##########----------\]  5 of 10 half of it", said.out, re.MULTILINE)
+    assert re.search(
+        rf"^{crawling} +crawl +web .* 50% \[##########----------\]  5 of 10 half of it",
+        said.out,
+        re.MULTILINE,
+    )
 
 
 def test_one_picture_as_data(mita: Run, crawling: str) -> None:
@@ -73,14 +88,20 @@ def test_one_picture_as_data(mita: Run, crawling: str) -> None:
     [queue] = data["queues"]
     assert (queue["name"], queue["depth"], queue["running"], queue["rate"]) == ("web", 0, 1, 0.0)
     [worker] = data["workers"]
-    assert (worker["name"], worker["slots"], abs(worker["clock_offset_seconds"]) < 5) == ("box", 7, True)
+    assert (worker["name"], worker["slots"], abs(worker["clock_offset_seconds"]) < 5) == (
+        "box",
+        7,
+        True,
+    )
     assert worker["version"]
     [job] = data["jobs"]
     assert (job["id"], job["progress"]) == (crawling, [5, 10, "half of it"])
 
 
 @pytest.mark.parametrize("command", [["top", "--once"], ["workers"]])
-def test_what_a_new_worker_runs_is_shown_at_once(project: Path, mita: Run, command: list[str]) -> None:
+def test_what_a_new_worker_runs_is_shown_at_once(
+    project: Path, mita: Run, command: list[str]
+) -> None:
     """Not only after its next heartbeat, which is ten seconds away."""
     worker = Running("shop:app", "--name", "box")
     try:
@@ -89,7 +110,9 @@ def test_what_a_new_worker_runs_is_shown_at_once(project: Path, mita: Run, comma
         wait_until(lambda: bool(mita("workers", "--json").data["workers"]))
         [seen] = mita("workers", "--json").data["workers"]
         assert (mita(*command, "--json").data["workers"][0]["running"], seen["running"]) == (1, 1)
-        assert re.search(r"^WORKER +PID +BUSY.*\nbox +\d+ +1 +100 ", mita(*command).out, re.MULTILINE)
+        assert re.search(
+            r"^WORKER +PID +BUSY.*\nbox +\d+ +1 +100 ", mita(*command).out, re.MULTILINE
+        )
         assert re.search(r"^worker +box#[0-9a-f]{8}$", mita("show", id).out, re.MULTILINE)
     finally:
         worker.signal(signal.SIGTERM)
@@ -116,16 +139,46 @@ def test_a_rate_is_told_with_the_time_it_covers(project: Path, mita: Run) -> Non
 def picture(width: int) -> str:
     now = datetime(2030, 1, 1, tzinfo=UTC)
     ids = [f"{n:032x}" for n in range(2)]
-    views = [QueueView(name=f"a-queue-with-a-long-name-{n}", ready=1200, running=1) for n in range(2)]
+    views = [
+        QueueView(name=f"a-queue-with-a-long-name-{n}", ready=1200, running=1) for n in range(2)
+    ]
     workers = [
-        WorkerView(id=f"w{n}", name=f"a-worker-with-a-long-name-{n}", host="h", pid=123456, queues=("mail",) * 9, tasks=(),
-                   slots=100, rate=1234.5, window=10_000, version="0.1.0") for n in range(2)
-    ]  # fmt: skip
+        WorkerView(
+            id=f"w{n}",
+            name=f"a-worker-with-a-long-name-{n}",
+            host="h",
+            pid=123456,
+            queues=("mail",) * 9,
+            tasks=(),
+            slots=100,
+            rate=1234.5,
+            window=10_000,
+            version="0.1.0",
+        )
+        for n in range(2)
+    ]
     jobs = tuple(
-        JobRecord(id=id, task="a_task_with_a_long_name", queue="mail", state=DisplayState.RUNNING, priority=5, due=now,
-                  created=now, started=now, progress=ProgressReport(1, 2, "half of it")) for id in ids
-    )  # fmt: skip
-    shown = Frame("sqlite file jobs.db", now, views, workers, jobs, {id: f"{n}" * 12 for n, id in enumerate(ids)})
+        JobRecord(
+            id=id,
+            task="a_task_with_a_long_name",
+            queue="mail",
+            state=DisplayState.RUNNING,
+            priority=5,
+            due=now,
+            created=now,
+            started=now,
+            progress=ProgressReport(1, 2, "half of it"),
+        )
+        for id in ids
+    )
+    shown = Frame(
+        "sqlite file jobs.db",
+        now,
+        views,
+        workers,
+        jobs,
+        {id: f"{n}" * 12 for n, id in enumerate(ids)},
+    )
     out = io.StringIO()
     for part in report(shown).parts:
         if isinstance(part, Table):
@@ -160,7 +213,9 @@ def test_an_empty_store_says_so(mita: Run) -> None:
     assert "no worker is alive" in out
 
 
-@pytest.mark.parametrize(("wrong", "says"), [("0", "too short"), ("soon", "is not a wait"), ("-1", "negative")])
+@pytest.mark.parametrize(
+    ("wrong", "says"), [("0", "too short"), ("soon", "is not a wait"), ("-1", "negative")]
+)
 def test_a_wrong_interval_is_refused(mita: Run, wrong: str, says: str) -> None:
     said = mita("top", f"--interval={wrong}")
     assert said.code == 2
@@ -173,10 +228,17 @@ class Terminal:
     def __init__(self, *arguments: str) -> None:
         self._ours, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 120, 0, 0))
-        environment = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
+        environment = {
+            name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")
+        }
         command = [sys.executable, "-m", "mita", "top", *arguments]
         self.process = subprocess.Popen(
-            command, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True, env=environment
+            command,
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            start_new_session=True,
+            env=environment,
         )
         os.close(theirs)
         os.set_blocking(self._ours, False)
@@ -252,7 +314,9 @@ def test_a_store_that_goes_away_is_said_and_it_comes_back(
     assert top.interrupt() == 0
 
 
-def test_a_terminal_that_cannot_go_back_gets_one_picture(project: Path, enqueue: Callable[..., str]) -> None:
+def test_a_terminal_that_cannot_go_back_gets_one_picture(
+    project: Path, enqueue: Callable[..., str]
+) -> None:
     enqueue("greet", "Ada")
     said = on_a_terminal("top", TERM="dumb")
     assert said.startswith("mita top")

@@ -36,7 +36,15 @@ def broken(enqueue: Put, request: pytest.FixtureRequest) -> str:
 
 @pytest.mark.parametrize("broken", GARBAGE, indirect=True)
 def test_no_command_stops_for_a_record_that_cannot_be_read(mita: Run, broken: str) -> None:
-    for command in ("jobs", "queues", "workers", "top --once", "doctor", f"show {broken}", f"why {broken}"):
+    for command in (
+        "jobs",
+        "queues",
+        "workers",
+        "top --once",
+        "doctor",
+        f"show {broken}",
+        f"why {broken}",
+    ):
         said = mita(*command.split())
         assert said.code == 0, (command, said.err)
     assert "UnreadableRecord" in mita("jobs").out
@@ -46,7 +54,9 @@ def test_no_command_stops_for_a_record_that_cannot_be_read(mita: Run, broken: st
 
 
 @pytest.mark.parametrize("broken", GARBAGE, indirect=True)
-def test_a_worker_sets_it_aside_and_goes_on(mita: Run, broken: str, enqueue: Put, work_off: Work) -> None:
+def test_a_worker_sets_it_aside_and_goes_on(
+    mita: Run, broken: str, enqueue: Put, work_off: Work
+) -> None:
     healthy = enqueue("charge", "1", "5")  # of the same key
     work_off()
     states = {job["id"]: job["state"] for job in json.loads(mita("jobs", "--json").out)["jobs"]}

@@ -48,10 +48,15 @@ def test_it_says_that_it_creates_a_new_file_and_which(start: Start) -> None:
     assert worker.ended() == 0
 
 
-def test_it_says_what_it_serves_from_where_and_how_durable_that_is(start: Start, enqueue: Put, mita: Run) -> None:
+def test_it_says_what_it_serves_from_where_and_how_durable_that_is(
+    start: Start, enqueue: Put, mita: Run
+) -> None:
     id = enqueue("greet", "Ada")
     worker = start("shop:app", "--queues", "default,billing", "--name", "box", "--concurrency", "3")
-    worker.heard(r"worker box serves queues default, billing, \d+ tasks, 3 slots, from sqlite file /.*/jobs\.db.*on disk")
+    worker.heard(
+        r"worker box serves queues default, billing, \d+ tasks, 3 slots, from sqlite file "
+        r"/.*/jobs\.db.*on disk"
+    )
     until(mita, id, "succeeded")
     worker.signal(signal.SIGTERM)
     assert worker.ended() == 0
@@ -59,7 +64,9 @@ def test_it_says_what_it_serves_from_where_and_how_durable_that_is(start: Start,
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_a_signal_lets_running_jobs_end(start: Start, enqueue: Put, mita: Run, number: signal.Signals) -> None:
+def test_a_signal_lets_running_jobs_end(
+    start: Start, enqueue: Put, mita: Run, number: signal.Signals
+) -> None:
     id = enqueue("nap", "0.7")
     worker = start()
     until(mita, id, "running")
@@ -82,7 +89,9 @@ def test_what_is_to_outlive_its_terminal_does(start: Start, enqueue: Put, mita: 
     assert worker.ended() == 0
 
 
-def test_a_third_signal_ends_it_whatever_its_handlers_do(start: Start, enqueue: Put, mita: Run) -> None:
+def test_a_third_signal_ends_it_whatever_its_handlers_do(
+    start: Start, enqueue: Put, mita: Run
+) -> None:
     id = enqueue("hog", "60")
     worker = start()
     until(mita, id, "running")
@@ -96,13 +105,19 @@ def test_a_third_signal_ends_it_whatever_its_handlers_do(start: Start, enqueue: 
 
 
 @pytest.mark.parametrize("task", ["nap", "doze", "stubborn", "elsewhere"])
-def test_after_the_grace_time_running_jobs_are_put_back(start: Start, enqueue: Put, mita: Run, task: str) -> None:
+def test_after_the_grace_time_running_jobs_are_put_back(
+    start: Start, enqueue: Put, mita: Run, task: str
+) -> None:
     id = enqueue(task, "60")
     worker = start("shop:app", "--grace", "0.2")
     until(mita, id, "running")
     worker.signal(signal.SIGTERM)
     assert worker.ended() == 0
-    assert (job(mita, id)["state"], job(mita, id)["interruptions"], job(mita, id)["attempts"]) == ("ready", 1, 0)
+    assert (job(mita, id)["state"], job(mita, id)["interruptions"], job(mita, id)["attempts"]) == (
+        "ready",
+        1,
+        0,
+    )
 
 
 def test_a_second_signal_puts_them_back_at_once(start: Start, enqueue: Put, mita: Run) -> None:
@@ -117,7 +132,9 @@ def test_a_second_signal_puts_them_back_at_once(start: Start, enqueue: Put, mita
     assert (job(mita, id)["state"], job(mita, id)["interruptions"]) == ("ready", 1)
 
 
-def test_a_keyboard_interrupt_of_a_handler_fails_its_job_and_no_more(start: Start, enqueue: Put, mita: Run) -> None:
+def test_a_keyboard_interrupt_of_a_handler_fails_its_job_and_no_more(
+    start: Start, enqueue: Put, mita: Run
+) -> None:
     """No Ctrl-C was pressed: the signal has a handler of ours, which raises nothing."""
     id = enqueue("interrupting")
     worker = start()
@@ -127,7 +144,9 @@ def test_a_keyboard_interrupt_of_a_handler_fails_its_job_and_no_more(start: Star
     assert worker.ended() == 0
 
 
-def test_a_signal_to_a_forked_child_of_a_handler_ends_the_child_alone(start: Start, enqueue: Put, mita: Run) -> None:
+def test_a_signal_to_a_forked_child_of_a_handler_ends_the_child_alone(
+    start: Start, enqueue: Put, mita: Run
+) -> None:
     """The child has its parent's handlers and pipes: the signal must not go to the parent."""
     id = enqueue("forking")
     worker = start()
@@ -139,8 +158,11 @@ def test_a_signal_to_a_forked_child_of_a_handler_ends_the_child_alone(start: Sta
 
 
 @pytest.mark.parametrize("signals", [1, 2])
-def test_a_handler_that_blocks_the_loop_does_not_keep_it_alive(start: Start, enqueue: Put, mita: Run, signals: int) -> None:
-    """Its job is put back by the thread that keeps the leases. A second signal does not wait for the grace time."""
+def test_a_handler_that_blocks_the_loop_does_not_keep_it_alive(
+    start: Start, enqueue: Put, mita: Run, signals: int
+) -> None:
+    """Its job is put back by the thread that keeps the leases. A second signal does not wait for
+    the grace time."""
     id = enqueue("hog", "600")
     worker = start("shop:app", "--grace", "0.2" if signals == 1 else "600")
     until(mita, id, "running")
@@ -150,11 +172,17 @@ def test_a_handler_that_blocks_the_loop_does_not_keep_it_alive(start: Start, enq
         worker.signal(signal.SIGTERM)
     worker.heard(rf"leaving with 1 job still running, put back: job {id} of hog")
     assert worker.ended() == 0
-    assert (job(mita, id)["state"], job(mita, id)["interruptions"], job(mita, id)["attempts"]) == ("ready", 1, 0)
+    assert (job(mita, id)["state"], job(mita, id)["interruptions"], job(mita, id)["attempts"]) == (
+        "ready",
+        1,
+        0,
+    )
 
 
 @pytest.mark.parametrize("signals", [1, 2])
-def test_nor_does_it_keep_processes_alive(start: Start, enqueue: Put, mita: Run, signals: int) -> None:
+def test_nor_does_it_keep_processes_alive(
+    start: Start, enqueue: Put, mita: Run, signals: int
+) -> None:
     id = enqueue("hog", "600")
     supervisor = start("shop:app", "--processes", "2", "--grace", "0.2" if signals == 1 else "600")
     until(mita, id, "running")
@@ -168,7 +196,9 @@ def test_nor_does_it_keep_processes_alive(start: Start, enqueue: Put, mita: Run,
     assert (job(mita, id)["state"], job(mita, id)["interruptions"]) == ("ready", 1)
 
 
-def test_it_leaves_in_time_when_its_file_was_deleted(start: Start, enqueue: Put, mita: Run, project: Path) -> None:
+def test_it_leaves_in_time_when_its_file_was_deleted(
+    start: Start, enqueue: Put, mita: Run, project: Path
+) -> None:
     id = enqueue("nap", "600")
     worker = start("shop:app", "--grace", "0.2")
     until(mita, id, "running")
@@ -202,13 +232,17 @@ def test_its_log_can_be_json_and_its_answer_too(start: Start, enqueue: Put, mita
     assert json.loads(worker.out) == {"stopped": True}
 
 
-def test_a_worker_does_not_load_what_only_people_need(start: Start, enqueue: Put, mita: Run, project: object) -> None:
+def test_a_worker_does_not_load_what_only_people_need(
+    start: Start, enqueue: Put, mita: Run, project: object
+) -> None:
     id = enqueue("greet", "Ada")
     worker = start("shop:app", PYTHONPROFILEIMPORTTIME="1")
     until(mita, id, "succeeded")
     worker.signal(signal.SIGTERM)
     assert worker.ended() == 0
-    loaded = {line.rsplit("|", 1)[1].strip() for line in worker.log if line.startswith("import time:")}
+    loaded = {
+        line.rsplit("|", 1)[1].strip() for line in worker.log if line.startswith("import time:")
+    }
     assert "mita.engine.worker" in loaded
     assert not {name for name in loaded if name.split(".")[0] == "rich"}
 
@@ -220,7 +254,9 @@ def pids(worker: Running, *numbers: int) -> list[int]:
     return [int(worker.heard(rf"process {number} is (\d+)")[1]) for number in numbers]
 
 
-def test_a_process_that_dies_is_started_again_and_all_stop_together(start: Start, enqueue: Put, mita: Run) -> None:
+def test_a_process_that_dies_is_started_again_and_all_stop_together(
+    start: Start, enqueue: Put, mita: Run
+) -> None:
     supervisor = start("shop:app", "--processes", "2", "--name", "box", "--lease", "1")
     first, second = pids(supervisor, 1, 2)
     for _ in range(2):
@@ -237,7 +273,9 @@ def test_a_process_that_dies_is_started_again_and_all_stop_together(start: Start
     assert "all worker processes are gone" in supervisor.log[-1]
 
 
-def test_a_signal_to_the_whole_group_still_lets_jobs_end(start: Start, enqueue: Put, mita: Run) -> None:
+def test_a_signal_to_the_whole_group_still_lets_jobs_end(
+    start: Start, enqueue: Put, mita: Run
+) -> None:
     id = enqueue("nap", "0.7")
     supervisor = start("shop:app", "--processes", "2")
     children = pids(supervisor, 1, 2)

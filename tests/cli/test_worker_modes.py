@@ -22,7 +22,9 @@ def test_until_empty_ends_with_zero(start: Start, enqueue: Put, mita: Run) -> No
     assert states(mita, *ids) == ["succeeded", "succeeded"]
 
 
-def test_until_empty_ends_all_processes_and_their_supervisor(start: Start, enqueue: Put, mita: Run) -> None:
+def test_until_empty_ends_all_processes_and_their_supervisor(
+    start: Start, enqueue: Put, mita: Run
+) -> None:
     ids = [enqueue("nap", "0.2") for _ in range(6)]
     worker = start("shop:app", "--until-empty", "--processes", "2", "--concurrency", "1")
     assert worker.ended() == 0
@@ -37,7 +39,9 @@ def test_after_max_jobs_a_worker_ends_with_zero(start: Start, enqueue: Put, mita
     assert sorted(map(str, states(mita, *ids))) == ["ready", "succeeded", "succeeded"]
 
 
-def test_a_supervisor_starts_another_process_after_max_jobs(start: Start, enqueue: Put, mita: Run, project: Path) -> None:
+def test_a_supervisor_starts_another_process_after_max_jobs(
+    start: Start, enqueue: Put, mita: Run, project: Path
+) -> None:
     ids = [enqueue("greet", "Ada") for _ in range(5)]
     worker = start("shop:app", "--max-jobs", "1", "--processes", "2")
     worker.heard("process . has run its jobs; another is started")

@@ -1,4 +1,5 @@
-"""A worker whose store is gone for good leaves in time all the same, on every store with a server."""
+"""A worker whose store is gone for good leaves in time all the same, on every store with a
+server."""
 
 import signal
 from collections.abc import Iterator
@@ -27,7 +28,9 @@ def worker(server: CutServer, project: Path) -> Iterator[Running]:
 
 
 @pytest.mark.parametrize("how", ["refuses", "is silent"])
-def test_a_worker_whose_server_is_gone_leaves_in_time(server: CutServer, worker: Running, how: str) -> None:
+def test_a_worker_whose_server_is_gone_leaves_in_time(
+    server: CutServer, worker: Running, how: str
+) -> None:
     worker.heard("serves all queues")
     app = Mita(server.url)
 

@@ -42,7 +42,10 @@ async def twin(store: Store, handles: Handles) -> AsyncIterator[Store]:
 
 @pytest.fixture(params=STORES)
 async def tight(
-    request: pytest.FixtureRequest, tmp_path: Path, clock: FakeTicker, monkeypatch: pytest.MonkeyPatch
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    clock: FakeTicker,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> AsyncIterator[Store]:
     store = tight_store(request.param, tmp_path, clock, monkeypatch)
     await store.open()

@@ -8,7 +8,16 @@ from msgspec.structs import replace
 
 from mita.errors import Rejected
 from mita.model.job import Claim, Job, State
-from mita.model.outcome import Answer, ClaimResult, Counter, DeleteJob, RescheduleJob, Settlement, TimelineEntry, Verdict
+from mita.model.outcome import (
+    Answer,
+    ClaimResult,
+    Counter,
+    DeleteJob,
+    RescheduleJob,
+    Settlement,
+    TimelineEntry,
+    Verdict,
+)
 from mita.model.repeat import Firing
 from mita.model.time import HOUR, Moment, Wait, When
 from mita.ports.pubsub import Subscription
@@ -40,7 +49,8 @@ class Fault(NamedTuple):
 
 
 def _by_id(act: Act, claim: Claim) -> Claim:
-    """The claim as a store sees it that forgets to compare tokens: whoever names the job holds it."""
+    """The claim as a store sees it that forgets to compare tokens: whoever names the job holds
+    it."""
     record = act.state.records.get(claim.id)
     return claim if record is None else replace(claim, token=record.job.token)
 
@@ -59,7 +69,10 @@ def settle_by_id(patch: pytest.MonkeyPatch) -> None:
 
 def extend_by_id(patch: pytest.MonkeyPatch) -> None:
     whole = claims.extend
-    patch.setattr("mita.stores.memory.store.extend", lambda act, claim, lease: whole(act, _by_id(act, claim), lease))
+    patch.setattr(
+        "mita.stores.memory.store.extend",
+        lambda act, claim, lease: whole(act, _by_id(act, claim), lease),
+    )
 
 
 def remember_by_id(patch: pytest.MonkeyPatch) -> None:
@@ -75,7 +88,9 @@ def reap_with_the_old_token(patch: pytest.MonkeyPatch) -> None:
     whole = claims.reap
 
     def reap(act: Act, limit: int, lease: Wait, worker: str) -> list[Claim]:
-        heirs = [replace(claim, token=claim.token - 1) for claim in whole(act, limit, lease, worker)]
+        heirs = [
+            replace(claim, token=claim.token - 1) for claim in whole(act, limit, lease, worker)
+        ]
         for claim in heirs:
             act.change(act.state.records[claim.id], token=claim.token)
         return heirs
@@ -225,7 +240,11 @@ def delete_and_keep_the_unique_key(patch: pytest.MonkeyPatch) -> None:
 
 
 def delete_the_living(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(amending, "allowed", lambda change: frozenset(State) if isinstance(change, DeleteJob) else allowed(change))
+    patch.setattr(
+        amending,
+        "allowed",
+        lambda change: frozenset(State) if isinstance(change, DeleteJob) else allowed(change),
+    )
 
 
 def prune_before_the_time(patch: pytest.MonkeyPatch) -> None:
@@ -247,7 +266,9 @@ def fire_without_looking(patch: pytest.MonkeyPatch) -> None:
 def hear_every_queue(patch: pytest.MonkeyPatch) -> None:
     whole = Subscription.put
     patch.setattr(
-        Subscription, "put", lambda self, told: whole(self, [replace(one, queue=self.queue or "") for one in told])
+        Subscription,
+        "put",
+        lambda self, told: whole(self, [replace(one, queue=self.queue or "") for one in told]),
     )
 
 
@@ -276,7 +297,9 @@ def reject_the_whole_batch(patch: pytest.MonkeyPatch) -> None:
     whole = settling.settle_all
 
     def settle_all(act: Act, settlements: Sequence[Settlement], room: int | None) -> list[bool]:
-        if room is not None and (large := [at for at, one in enumerate(settlements) if settling.size_of(one) > room]):
+        if room is not None and (
+            large := [at for at, one in enumerate(settlements) if settling.size_of(one) > room]
+        ):
             raise named([False] * len(settlements), dict.fromkeys(large, "too large"))
         return whole(act, settlements, room)
 
@@ -297,7 +320,9 @@ def claim_although_some_were_rejected(patch: pytest.MonkeyPatch) -> None:
 
 
 def forget_when_it_was_started(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("mita.stores.memory.context.TimelineEntry", lambda *parts: TimelineEntry(*parts[:5]))
+    patch.setattr(
+        "mita.stores.memory.context.TimelineEntry", lambda *parts: TimelineEntry(*parts[:5])
+    )
 
 
 A_STALE_SETTLE = (
@@ -308,25 +333,40 @@ A_STALE_SETTLE = (
 IN_MEMORY = [
     Fault("no token check at settle", settle_by_id, (A_STALE_SETTLE[0], A_STALE_SETTLE[2])),
     Fault("no token check at extend", extend_by_id, ("test_a_lost_claim_cannot_be_extended",)),
-    Fault("no token check at remember", remember_by_id, ("test_a_late_worker_can_write_nothing_at_all",)),
+    Fault(
+        "no token check at remember",
+        remember_by_id,
+        ("test_a_late_worker_can_write_nothing_at_all",),
+    ),
     Fault(
         "a reap without a new token",
         reap_with_the_old_token,
-        ("test_a_lost_job_goes_to_an_heir_with_a_newer_token", "test_a_late_worker_cannot_settle_a_job_it_lost"),
+        (
+            "test_a_lost_job_goes_to_an_heir_with_a_newer_token",
+            "test_a_late_worker_cannot_settle_a_job_it_lost",
+        ),
     ),
     Fault("a reap of living leases", reap_the_living, ("test_a_living_lease_is_left_alone",)),
     Fault("an order without priority", ignore_priority, ("test_the_higher_priority_goes_first",)),
-    Fault("an order without age", ignore_age, ("test_among_jobs_due_together_the_older_goes_first",)),
+    Fault(
+        "an order without age", ignore_age, ("test_among_jobs_due_together_the_older_goes_first",)
+    ),
     Fault(
         "an order without due time",
         ignore_due_in_the_order,
-        ("test_among_equals_the_one_that_was_due_first_goes_first", "test_among_jobs_due_together_the_older_goes_first"),
+        (
+            "test_among_equals_the_one_that_was_due_first_goes_first",
+            "test_among_jobs_due_together_the_older_goes_first",
+        ),
     ),
     Fault("a start before the due time", start_early, ("test_nothing_starts_before_its_due_time",)),
     Fault(
         "a wait that is forgotten",
         forget_the_wait,
-        ("test_a_wait_counts_from_the_stores_own_clock", "test_a_retry_waits_and_counts_an_attempt"),
+        (
+            "test_a_wait_counts_from_the_stores_own_clock",
+            "test_a_retry_waits_and_counts_an_attempt",
+        ),
     ),
     Fault(
         "a wait on the caller's clock",
@@ -336,43 +376,89 @@ IN_MEMORY = [
     Fault(
         "an attempt counted on reschedule",
         count_a_reschedule_as_an_attempt,
-        ("test_a_job_can_put_itself_off_to_a_named_moment", "test_each_thing_that_happens_has_its_own_counter"),
+        (
+            "test_a_job_can_put_itself_off_to_a_named_moment",
+            "test_each_thing_that_happens_has_its_own_counter",
+        ),
     ),
     Fault("a key that is not freed", keep_the_key, ("test_whatever_ends_the_run_frees_the_key",)),
-    Fault("a key that is not looked at", ignore_the_key, ("test_two_of_one_key_never_leave_in_one_claim",)),
-    Fault("a limit that is not looked at", ignore_the_limit, ("test_each_job_is_held_to_its_own_limit",)),
+    Fault(
+        "a key that is not looked at",
+        ignore_the_key,
+        ("test_two_of_one_key_never_leave_in_one_claim",),
+    ),
+    Fault(
+        "a limit that is not looked at",
+        ignore_the_limit,
+        ("test_each_job_is_held_to_its_own_limit",),
+    ),
     Fault("a hold that is not looked at", ignore_holds, ("test_nobody_with_a_key_on_hold_starts",)),
-    Fault("a freed key that wakes nobody", wake_nobody, ("test_whatever_ends_the_run_frees_the_key",)),
-    Fault("a freed key that wakes everybody", wake_everybody, ("test_a_freed_key_wakes_one_and_not_the_whole_line",)),
-    Fault("a pause that is not looked at", ignore_pauses, ("test_a_paused_queue_gives_nothing_and_the_others_do",)),
+    Fault(
+        "a freed key that wakes nobody", wake_nobody, ("test_whatever_ends_the_run_frees_the_key",)
+    ),
+    Fault(
+        "a freed key that wakes everybody",
+        wake_everybody,
+        ("test_a_freed_key_wakes_one_and_not_the_whole_line",),
+    ),
+    Fault(
+        "a pause that is not looked at",
+        ignore_pauses,
+        ("test_a_paused_queue_gives_nothing_and_the_others_do",),
+    ),
     Fault(
         "a unique key that is not looked at",
         ignore_unique_keys,
-        ("test_a_second_job_with_the_key_gets_the_first_ones_id", "test_many_who_ask_at_once_get_one_job"),
+        (
+            "test_a_second_job_with_the_key_gets_the_first_ones_id",
+            "test_many_who_ask_at_once_get_one_job",
+        ),
     ),
-    Fault("a unique key that is free too soon", free_unique_keys_at_once, ("test_a_key_can_outlive_its_job_for_a_while",)),
+    Fault(
+        "a unique key that is free too soon",
+        free_unique_keys_at_once,
+        ("test_a_key_can_outlive_its_job_for_a_while",),
+    ),
     Fault(
         "an ask that is forgotten",
         forget_what_was_asked,
-        ("test_a_running_job_moves_when_its_run_has_ended", "test_a_running_job_ends_as_cancelled_whatever_its_run_says"),
+        (
+            "test_a_running_job_moves_when_its_run_has_ended",
+            "test_a_running_job_ends_as_cancelled_whatever_its_run_says",
+        ),
     ),
     Fault(
         "a revived job with its old counters",
         revive_with_the_old_counters,
         ("test_a_dead_job_comes_back_with_its_counters_at_zero",),
     ),
-    Fault("an ended job that can be changed", amend_in_every_state, ("test_an_ended_job_stays_as_it_ended",)),
-    Fault("a living job that is deleted", delete_the_living, ("test_a_job_that_waits_or_runs_is_not_deleted",)),
+    Fault(
+        "an ended job that can be changed",
+        amend_in_every_state,
+        ("test_an_ended_job_stays_as_it_ended",),
+    ),
+    Fault(
+        "a living job that is deleted",
+        delete_the_living,
+        ("test_a_job_that_waits_or_runs_is_not_deleted",),
+    ),
     Fault(
         "a deleted job that keeps its unique key",
         delete_and_keep_the_unique_key,
         ("test_a_deleted_job_frees_the_unique_key_that_it_would_have_kept",),
     ),
-    Fault("a prune before the time", prune_before_the_time, ("test_a_job_is_forgotten_when_its_time_is_over",)),
+    Fault(
+        "a prune before the time",
+        prune_before_the_time,
+        ("test_a_job_is_forgotten_when_its_time_is_over",),
+    ),
     Fault(
         "a firing that does not compare",
         fire_without_looking,
-        ("test_of_many_schedulers_one_fires", "test_nothing_of_an_old_definition_fires_after_the_edit"),
+        (
+            "test_of_many_schedulers_one_fires",
+            "test_nothing_of_an_old_definition_fires_after_the_edit",
+        ),
     ),
     Fault(
         "a batch that is rejected as a whole",
@@ -395,14 +481,22 @@ IN_MEMORY = [
             "test_so_do_many_that_are_put_down_together",
         ),
     ),
-    Fault("an ear for every queue", hear_every_queue, ("test_who_listens_to_one_queue_hears_of_no_other",)),
+    Fault(
+        "an ear for every queue",
+        hear_every_queue,
+        ("test_who_listens_to_one_queue_hears_of_no_other",),
+    ),
     Fault("an ear that stays open", stay_open, ("test_it_is_known_to_what_somebody_listens",)),
     Fault(
         "a reschedule that wakes every heartbeat",
         ring_for_every_ask,
         ("test_a_reschedule_of_a_running_job_wakes_no_heartbeat",),
     ),
-    Fault("a bell that does not ring", ring_for_nobody, ("test_what_rang_before_the_wait_is_not_lost",)),
+    Fault(
+        "a bell that does not ring",
+        ring_for_nobody,
+        ("test_what_rang_before_the_wait_is_not_lost",),
+    ),
 ]
 
 
@@ -420,7 +514,9 @@ def said_as(**changes: tuple[str, str]) -> Break:
             if name not in changes:
                 return text
             old, new = changes[name]
-            assert old in text, f"{name}.sql does not say {old!r} any more: the fault must be written anew"
+            assert old in text, (
+                f"{name}.sql does not say {old!r} any more: the fault must be written anew"
+            )
             return text.replace(old, new)
 
         patch.setattr(Statements, "__getitem__", broken)
@@ -429,12 +525,17 @@ def said_as(**changes: tuple[str, str]) -> Break:
 
 
 ANY_TOKEN = {
-    "fresh": (" and state = 'running'", " and false"),  # so that each is settled by itself, by the two below
+    # so that each is settled by itself, by the two below
+    "fresh": (" and state = 'running'", " and false"),
     "held": (" and token = :token", " and :token > 0"),
     "settle": (" and token = :token", " and :token > 0"),
 }
 IN_SQLITE = [
-    Fault("no token check at settle", said_as(**ANY_TOKEN), ("test_a_late_worker_cannot_settle_a_job_it_lost",)),
+    Fault(
+        "no token check at settle",
+        said_as(**ANY_TOKEN),
+        ("test_a_late_worker_cannot_settle_a_job_it_lost",),
+    ),
     Fault(
         "no token check at extend",
         said_as(extend=(" and token = v.column2", ""), holding=(" and j.token = v.column2", "")),
@@ -460,15 +561,25 @@ IN_SQLITE = [
         said_as(claimable=("j.due <= :now", "j.due <= :now + 1000000")),
         ("test_nothing_starts_before_its_due_time",),
     ),
-    Fault("a wait that is forgotten", forget_the_wait, ("test_a_retry_waits_and_counts_an_attempt",)),
+    Fault(
+        "a wait that is forgotten", forget_the_wait, ("test_a_retry_waits_and_counts_an_attempt",)
+    ),
     Fault(
         "a failure without its start",
-        said_as(note_many=("then j.started", "then null"), note=("then (select j.started", "then (select null")),
-        ("test_a_failed_run_leaves_its_error_and_when_it_was_started", "test_so_do_many_that_are_put_down_together"),
+        said_as(
+            note_many=("then j.started", "then null"),
+            note=("then (select j.started", "then (select null"),
+        ),
+        (
+            "test_a_failed_run_leaves_its_error_and_when_it_was_started",
+            "test_so_do_many_that_are_put_down_together",
+        ),
     ),
     Fault(
         "an attempt counted on reschedule",
-        said_as(settle_many=("(v.column6 = 'attempts')", "(v.column6 in ('attempts', 'reschedules'))")),
+        said_as(
+            settle_many=("(v.column6 = 'attempts')", "(v.column6 in ('attempts', 'reschedules'))")
+        ),
         ("test_a_job_can_put_itself_off_to_a_named_moment",),
     ),
     Fault(
@@ -481,7 +592,11 @@ IN_SQLITE = [
         said_as(wake=("'blocked'", "'nobody'")),
         ("test_whatever_ends_the_run_frees_the_key",),
     ),
-    Fault("a pause that is not looked at", said_as(paused=("is not null", "< 0")), ("test_a_resumed_queue_gives_again",)),
+    Fault(
+        "a pause that is not looked at",
+        said_as(paused=("is not null", "< 0")),
+        ("test_a_resumed_queue_gives_again",),
+    ),
     Fault(
         "a unique key that is not looked at",
         said_as(unique_holder=("until is null or ", "")),

@@ -1,7 +1,8 @@
-"""Keys whose holder does not run, put into each store by hand: what a lost write, an old version or a person may leave.
+"""Keys whose holder does not run, put into each store by hand: what a lost write, an old version or
+a person may leave.
 
-`tests/contract` runs these tests over the stores with a fake clock, `tests/stores/nats` and `tests/stores/redis` over more.
-"""
+`tests/contract` runs these tests over the stores with a fake clock, `tests/stores/nats` and
+`tests/stores/redis` over more."""
 
 import sqlite3
 from contextlib import closing
@@ -19,7 +20,18 @@ from mita.stores.nats.tx import Tx, transact
 from mita.stores.postgres import PostgresStore
 from mita.stores.redis import RedisStore
 from mita.stores.sqlite import SqliteStore
-from mita.testing.contract.given import QUEUE, claim_one, claimed_ids, done, job, put, running, settled, state_of, succeed
+from mita.testing.contract.given import (
+    QUEUE,
+    claim_one,
+    claimed_ids,
+    done,
+    job,
+    put,
+    running,
+    settled,
+    state_of,
+    succeed,
+)
 
 KEY = "account:42"
 
@@ -31,12 +43,16 @@ async def plant_holder(store: Store, id: str) -> None:
             store._state.index._holders.setdefault((QUEUE, KEY), set()).add(id)
         case RedisStore():
             root = store._room.keys.queue(QUEUE)
-            await store._link.command("SADD", f"{root}:holders:{KEY}", b"\0" * 8 + b"1" + id.encode())
+            await store._link.command(
+                "SADD", f"{root}:holders:{KEY}", b"\0" * 8 + b"1" + id.encode()
+            )
             await store._link.command("SADD", f"{root}:held", KEY)
         case NatsStore():
             await transact(store._in, lambda tx: _plant_holder(tx, id))
         case _:
-            pytest.skip("this store keeps no record of a key: its holders are the rows of running jobs")
+            pytest.skip(
+                "this store keeps no record of a key: its holders are the rows of running jobs"
+            )
 
 
 async def _plant_holder(tx: Tx, id: str) -> None:
@@ -82,7 +98,9 @@ async def forget_row(store: Store, id: str) -> None:
 
 
 @pytest.mark.parametrize("holder", ["ended", "forgotten", "unknown"])
-async def test_a_key_whose_holder_does_not_run_is_freed_by_the_sweep(store: Store, holder: str) -> None:
+async def test_a_key_whose_holder_does_not_run_is_freed_by_the_sweep(
+    store: Store, holder: str
+) -> None:
     """I5 I12"""
     id = "01900000000070008000000000000000"
     if holder != "unknown":
@@ -107,7 +125,8 @@ async def test_a_key_whose_holder_waits_for_it_itself_is_freed(store: Store) -> 
 
 
 async def test_a_key_that_no_job_waits_for_is_freed_before_the_next_comes(store: Store) -> None:
-    """A job that is skipped when its key is taken must not be skipped for a holder that is not there."""
+    """A job that is skipped when its key is taken must not be skipped for a holder that is not
+    there."""
     await plant_holder(store, await done(store, resource=KEY))
     await store.reap(10, 60_000, "sweeper")
     id = await put(store, resource=KEY, when_busy=WhenBusy.SKIP)
@@ -192,6 +211,8 @@ async def test_places_in_line_of_jobs_that_do_not_wait_hold_up_nobody(store: Sto
 
     await transact(store._in, act)
     await settled(store, succeed(holder))
-    assert await claimed_ids(store) == [], "the planted places are not seen: this test shows nothing"
+    assert await claimed_ids(store) == [], (
+        "the planted places are not seen: this test shows nothing"
+    )
     await store.reap(10, 60_000, "sweeper")
     assert await claimed_ids(store) == [waiting]

@@ -3,7 +3,16 @@
 from hypothesis import strategies as st
 
 from mita.model.job import NewJob, State, WhenBusy
-from mita.model.outcome import CancelJob, Change, Counter, DeleteJob, PrioritiseJob, RescheduleJob, RetryJob, Verdict
+from mita.model.outcome import (
+    CancelJob,
+    Change,
+    Counter,
+    DeleteJob,
+    PrioritiseJob,
+    RescheduleJob,
+    RetryJob,
+    Verdict,
+)
 from mita.model.repeat import Repeat, RepeatState
 from mita.model.time import HOUR, NOW, When
 from mita.model.view import JobFilter
@@ -34,14 +43,18 @@ DRAFTS: st.SearchStrategy[NewJob] = st.builds(
     unique_for=st.sampled_from([0, 0, 30]),
     resource=st.sampled_from([None, None, "r", "r", "r", "s"]),
     limit=st.sampled_from([1, 1, 2]),
-    when_busy=st.sampled_from([WhenBusy.WAIT, WhenBusy.WAIT, WhenBusy.WAIT, WhenBusy.SKIP, WhenBusy.REPLACE]),
+    when_busy=st.sampled_from(
+        [WhenBusy.WAIT, WhenBusy.WAIT, WhenBusy.WAIT, WhenBusy.SKIP, WhenBusy.REPLACE]
+    ),
     fresh=st.booleans(),
 )
 
 BATCHES = st.lists(DRAFTS, min_size=1, max_size=3)
 
 WAITS = st.sampled_from([None, NOW, When(10), When(30)])
-ERRORS = st.sampled_from([None, "Boom: %", "Bang: _", 'Bang: no\n  File "a.py", line 1\n    raise Boom("%_")'])
+ERRORS = st.sampled_from(
+    [None, "Boom: %", "Bang: _", 'Bang: no\n  File "a.py", line 1\n    raise Boom("%_")']
+)
 COUNTERS = st.sampled_from([None, *Counter])
 FAILURES = st.sampled_from(["", "shop.Boom: é"])
 EVENTS = st.sampled_from(["", "", "told"])
@@ -58,7 +71,11 @@ ENDED: st.SearchStrategy[Verdict] = st.builds(
     failure=FAILURES,
 )
 HAPPY: st.SearchStrategy[Verdict] = st.builds(
-    Verdict, state=st.just(State.SUCCEEDED), result=st.sampled_from([b"", b"\x00result"]), keep=KEEPS, event=EVENTS
+    Verdict,
+    state=st.just(State.SUCCEEDED),
+    result=st.sampled_from([b"", b"\x00result"]),
+    keep=KEEPS,
+    event=EVENTS,
 )
 BACK: st.SearchStrategy[Verdict] = st.builds(
     Verdict,
@@ -83,7 +100,9 @@ THREE_VERDICTS = st.lists(VERDICTS, min_size=3, max_size=3)
 
 CHANGES: st.SearchStrategy[Change] = st.one_of(
     st.builds(
-        RescheduleJob, st.sampled_from([NOW, When(10), When(30), When(at=0)]), st.sampled_from(["from outside", "by Ada"])
+        RescheduleJob,
+        st.sampled_from([NOW, When(10), When(30), When(at=0)]),
+        st.sampled_from(["from outside", "by Ada"]),
     ),
     st.builds(CancelJob, keep=KEEPS, reason=st.sampled_from(["", "enough"])),
     st.builds(RetryJob, st.sampled_from([NOW, When(20)])),

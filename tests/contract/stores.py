@@ -1,4 +1,5 @@
-"""The stores that the contract, the walk and the faults are run over. A new store is one more entry."""
+"""The stores that the contract, the walk and the faults are run over. A new store is one more
+entry."""
 
 import sqlite3
 from collections.abc import Callable
@@ -29,11 +30,14 @@ def sqlite(folder: Path, clock: Clock) -> Handles:
 
 
 def redis(folder: Path, clock: Clock) -> Handles:
-    url, namespace = redis_servers.shared(redis_servers.bundled()).url, redis_servers.fresh_namespace()
+    url, namespace = (
+        redis_servers.shared(redis_servers.bundled()).url,
+        redis_servers.fresh_namespace(),
+    )
     return lambda: RedisStore(url, namespace=namespace, clock=clock)
 
 
-# ---------------------------------------------------------------- with a limit as low as the engine can have it
+# ---------------------------------------------------- with a limit as low as the engine can have it
 
 
 @cache

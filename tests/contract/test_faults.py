@@ -1,4 +1,5 @@
-"""The suite is worth something only if it notices. Every fault must fail the tests that are named beside it."""
+"""The suite is worth something only if it notices. Every fault must fail the tests that are named
+beside it."""
 
 import inspect
 from contextlib import AsyncExitStack
@@ -39,16 +40,22 @@ async def must_be_noticed(fault: Fault, kind: str, folder: Path, patch: pytest.M
 
 
 @pytest.mark.parametrize("fault", IN_MEMORY, ids=lambda fault: fault.what)
-async def test_a_fault_in_the_memory_store_is_noticed(fault: Fault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_fault_in_the_memory_store_is_noticed(
+    fault: Fault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     await must_be_noticed(fault, "memory", tmp_path, monkeypatch)
 
 
 @pytest.mark.parametrize("fault", IN_SQLITE, ids=lambda fault: fault.what)
-async def test_a_fault_in_the_sqlite_store_is_noticed(fault: Fault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_fault_in_the_sqlite_store_is_noticed(
+    fault: Fault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     await must_be_noticed(fault, "sqlite", tmp_path, monkeypatch)
 
 
-async def test_the_tests_that_notice_pass_over_whole_stores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_tests_that_notice_pass_over_whole_stores(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Or they would notice nothing at all."""
     for kind, faults in (("memory", IN_MEMORY), ("sqlite", IN_SQLITE)):
         for name in {name for fault in faults for name in fault.noticed_by}:

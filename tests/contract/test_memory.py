@@ -56,7 +56,9 @@ async def test_threads_share_the_work_and_never_a_job() -> None:
     await store.enqueue(made)
     with ThreadPoolExecutor() as pool:
         loop = asyncio.get_running_loop()
-        await asyncio.gather(*(loop.run_in_executor(pool, on_a_thread, state, work) for _ in range(4)))
+        await asyncio.gather(
+            *(loop.run_in_executor(pool, on_a_thread, state, work) for _ in range(4))
+        )
     assert sorted(ended) == sorted(new.id for new in made)
     assert [view.succeeded for view in await store.queues()] == [2000]
 

@@ -1,8 +1,8 @@
 """Every store beside the model, on random walks.
 
-`MITA_SEED=n` walks other ways, `MITA_WALKS=n` more of them; `MITA_SHRINK=0` shows a failing walk as it is, at once. A store
-behind a server answers slowly, so it walks less in the daily run; `make soak` walks all of them at length.
-"""
+`MITA_SEED=n` walks other ways, `MITA_WALKS=n` more of them; `MITA_SHRINK=0` shows a failing walk as
+it is, at once. A store behind a server answers slowly, so it walks less in the daily run; `make
+soak` walks all of them at length."""
 
 import os
 
@@ -21,7 +21,8 @@ SHORT = "MITA_WALKS" not in os.environ and "MITA_SOAK" not in os.environ
 SHRINK = os.environ.get("MITA_SHRINK", "1") != "0"
 STEPS = 50
 
-# The seed alone says which way a walk goes: no database, so that a failure on one machine is a failure on all.
+# The seed alone says which way a walk goes: no database, so that a failure on one machine is a
+# failure on all.
 SETTINGS = settings(
     max_examples=WALKS,
     stateful_step_count=STEPS,
@@ -36,7 +37,9 @@ SETTINGS = settings(
 
 def go(kind: str, how: settings) -> None:
     print(f"MITA_SEED={SEED}, {how.max_examples} walks of {STEPS} steps")
-    walk = seed(SEED)(type(f"WalkOver{kind.title()}", (Walk,), {"make": staticmethod(STORES[kind])}))
+    walk = seed(SEED)(
+        type(f"WalkOver{kind.title()}", (Walk,), {"make": staticmethod(STORES[kind])})
+    )
     run_state_machine_as_test(walk, settings=how)
 
 
@@ -47,13 +50,21 @@ def test_a_store_and_the_model_give_the_same_answers(kind: str) -> None:
     go(kind, settings(SETTINGS, max_examples=DAILY.get(kind, WALKS)) if SHORT else SETTINGS)
 
 
-FOUND_BY_WALKING = ("an order without priority", "a reap without a new token", "a blocked job that is not woken")
+FOUND_BY_WALKING = (
+    "an order without priority",
+    "a reap without a new token",
+    "a blocked job that is not woken",
+)
 
 
 @pytest.mark.parametrize(
-    "fault", [fault for fault in IN_SQLITE if fault.what in FOUND_BY_WALKING], ids=lambda fault: fault.what
+    "fault",
+    [fault for fault in IN_SQLITE if fault.what in FOUND_BY_WALKING],
+    ids=lambda fault: fault.what,
 )
-def test_a_walk_over_a_broken_store_comes_to_a_difference(fault: Fault, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_walk_over_a_broken_store_comes_to_a_difference(
+    fault: Fault, monkeypatch: pytest.MonkeyPatch
+) -> None:
     fault.break_it(monkeypatch)
     with pytest.raises(AssertionError, match="assert"):
         go("sqlite", settings(SETTINGS, phases=[Phase.generate]))

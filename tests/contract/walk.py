@@ -24,7 +24,8 @@ from . import steps
 from .stores import Handles
 
 T = TypeVar("T")
-IN_MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None  # a walk is about answers and not about disks
+# a walk is about answers and not about disks
+IN_MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
 Pair = tuple[Claim, Claim]  # one claim, as the store and as the model gave it
 
 
@@ -44,7 +45,8 @@ class Walk(RuleBasedStateMachine):
         self.ids: list[str] = []
         self.jobs: dict[str, Job] = {}
         self.pairs: list[Pair] = []
-        self.tokens: dict[tuple[str, int], int] = {}  # the model's, by id and token of the store's claim
+        # the model's, by id and token of the store's claim
+        self.tokens: dict[tuple[str, int], int] = {}
         self.firings: list[Firing] = []
         self.run(self.store.open())
         self.run(self.model.open())
@@ -69,12 +71,16 @@ class Walk(RuleBasedStateMachine):
 
     def both(self, ask: Callable[[Store], Awaitable[T]]) -> T:
         """The one answer of both."""
-        said, expected = self.as_the_model_says(self.run(ask(self.store))), self.run(ask(self.model))
+        said, expected = (
+            self.as_the_model_says(self.run(ask(self.store))),
+            self.run(ask(self.model)),
+        )
         self.compare(said, expected)
         return said
 
     def as_the_model_says(self, said: T) -> T:
-        """A token is whatever a store likes, as long as it grows: jobs are compared by the model's for the same claim."""
+        """A token is whatever a store likes, as long as it grows: jobs are compared by the model's
+        for the same claim."""
         answer: Any = said
         match answer:
             case Job(id=id, token=token):
@@ -85,20 +91,32 @@ class Walk(RuleBasedStateMachine):
                 answer = type(answer)(map(self.as_the_model_says, each))
         return answer  # type: ignore[no-any-return]
 
-    def each(self, ask: Callable[[Store, list[Claim]], Awaitable[T]], pairs: Sequence[Pair]) -> tuple[T, T]:
+    def each(
+        self, ask: Callable[[Store, list[Claim]], Awaitable[T]], pairs: Sequence[Pair]
+    ) -> tuple[T, T]:
         """The two answers to a question about claims, each store asked with its own."""
         said = self.run(ask(self.store, [ours for ours, _ in pairs]))
         return said, self.run(ask(self.model, [theirs for _, theirs in pairs]))
 
-    def agree(self, ask: Callable[[Store, list[Claim]], Awaitable[T]], pairs: Sequence[Pair]) -> None:
+    def agree(
+        self, ask: Callable[[Store, list[Claim]], Awaitable[T]], pairs: Sequence[Pair]
+    ) -> None:
         said, expected = self.each(ask, pairs)
         self.compare(said, expected)
 
     def took_over(self, said: list[Claim], expected: list[Claim]) -> None:
-        """New claims must be equal but for the handle that only their store understands, and for the token, which grows."""
-        self.compare(*([replace(claim, ref=None, token=0) for claim in claims] for claims in (said, expected)))
+        """New claims must be equal but for the handle that only their store understands, and for
+        the token, which grows."""
+        self.compare(
+            *(
+                [replace(claim, ref=None, token=0) for claim in claims]
+                for claims in (said, expected)
+            )
+        )
         for ours, theirs in zip(said, expected, strict=True):
-            assert ours.token > max((token for id, token in self.tokens if id == ours.id), default=0)
+            assert ours.token > max(
+                (token for id, token in self.tokens if id == ours.id), default=0
+            )
             self.tokens[ours.id, ours.token] = theirs.token
             self.pairs.append((ours, theirs))
 
@@ -109,10 +127,12 @@ class Walk(RuleBasedStateMachine):
     # ------------------------------------------------------------ choosing
 
     def pick(self, picks: list[int]) -> list[Pair]:
-        """Claims by number, counted back from the newest: odd numbers from all, which are mostly stale by now, even ones
-        from those that hold."""
+        """Claims by number, counted back from the newest: odd numbers from all, which are mostly
+        stale by now, even ones from those that hold."""
         held = [pair for pair in self.pairs if self.holds(pair[1])] or self.pairs
-        return [line[-1 - n // 2 % len(line)] for n in picks for line in [self.pairs if n % 2 else held]]
+        return [
+            line[-1 - n // 2 % len(line)] for n in picks for line in [self.pairs if n % 2 else held]
+        ]
 
     def holds(self, claim: Claim) -> bool:
         job = self.jobs.get(claim.id)
@@ -160,20 +180,29 @@ class Walk(RuleBasedStateMachine):
     @precondition(lambda self: self.pairs)
     @rule(picks=steps.PICKS, verdicts=steps.THREE_VERDICTS)
     def settle(self, picks: list[int], verdicts: list[Verdict]) -> None:
-        self.agree(lambda store, claims: store.settle(self.endings(claims, verdicts)), self.pick(picks))
+        self.agree(
+            lambda store, claims: store.settle(self.endings(claims, verdicts)), self.pick(picks)
+        )
 
     @precondition(lambda self: self.pairs)
     @rule(picks=steps.PICKS, verdicts=steps.THREE_VERDICTS, queues=steps.QUEUES, limit=steps.LIMITS)
-    def settle_and_claim(self, picks: list[int], verdicts: list[Verdict], queues: list[str], limit: int) -> None:
+    def settle_and_claim(
+        self, picks: list[int], verdicts: list[Verdict], queues: list[str], limit: int
+    ) -> None:
         self.turned(
             *self.each(
-                lambda store, claims: store.settle_and_claim(self.endings(claims, verdicts), queues, limit, 40, "w2"),
+                lambda store, claims: store.settle_and_claim(
+                    self.endings(claims, verdicts), queues, limit, 40, "w2"
+                ),
                 self.pick(picks),
             )
         )
 
     def endings(self, claims: list[Claim], verdicts: list[Verdict]) -> list[Settlement]:
-        return [Settlement(claim, self.fitting(claim, verdict)) for claim, verdict in zip(claims, verdicts, strict=False)]
+        return [
+            Settlement(claim, self.fitting(claim, verdict))
+            for claim, verdict in zip(claims, verdicts, strict=False)
+        ]
 
     def fitting(self, claim: Claim, verdict: Verdict) -> Verdict:
         """Only a job with a key can be blocked."""
@@ -197,12 +226,22 @@ class Walk(RuleBasedStateMachine):
         self.both(lambda store: store.amend(self.named(picks), change))
 
     @precondition(lambda self: self.pairs)
-    @rule(picks=steps.PICKS, name=steps.NAMES, keep=st.sampled_from([None, 30]), text=st.sampled_from([b"1", b"2"]))
+    @rule(
+        picks=steps.PICKS,
+        name=steps.NAMES,
+        keep=st.sampled_from([None, 30]),
+        text=st.sampled_from([b"1", b"2"]),
+    )
     def write_down(self, picks: list[int], name: str, keep: int | None, text: bytes) -> None:
         pairs = self.pick(picks)
-        self.agree(lambda store, claims: store.progress([Progress(claim, text) for claim in claims]), pairs)
         self.agree(
-            lambda store, claims: store.store_once(OnceValue(claim=claims[0], name=name, value=text, keep=keep)), pairs
+            lambda store, claims: store.progress([Progress(claim, text) for claim in claims]), pairs
+        )
+        self.agree(
+            lambda store, claims: store.store_once(
+                OnceValue(claim=claims[0], name=name, value=text, keep=keep)
+            ),
+            pairs,
         )
         self.agree(lambda store, claims: store.load_once(claims[-1], name, keep is not None), pairs)
 
@@ -212,23 +251,37 @@ class Walk(RuleBasedStateMachine):
     def tick(self, ms: int) -> None:
         self.run(self.clock.tick(ms))
 
-    @rule(act=st.sampled_from(["hold", "hold", "resume", "resume", "pause"]), queues=steps.QUEUES, until=steps.WHENS)
+    @rule(
+        act=st.sampled_from(["hold", "hold", "resume", "resume", "pause"]),
+        queues=steps.QUEUES,
+        until=steps.WHENS,
+    )
     def stop_or_go(self, act: str, queues: list[str], until: When) -> None:
         if act == "hold":
             self.both(lambda store: store.hold(queues, "r", self.aimed(until)))
         else:
             self.both(methodcaller(act, queues))
 
-    @rule(limit=st.integers(1, 3), most=st.integers(0, 3), id=st.sampled_from(["w1", "w2"]), leaves=st.booleans())
+    @rule(
+        limit=st.integers(1, 3),
+        most=st.integers(0, 3),
+        id=st.sampled_from(["w1", "w2"]),
+        leaves=st.booleans(),
+    )
     def care(self, limit: int, most: int, id: str, leaves: bool) -> None:
-        worker = WorkerView(id=id, name="n", host="h", pid=1, queues=("a",), tasks=("t",), slots=most)
+        worker = WorkerView(
+            id=id, name="n", host="h", pid=1, queues=("a",), tasks=("t",), slots=most
+        )
         self.both(lambda store: store.prune(limit, most))
         self.both(methodcaller("leave", id) if leaves else methodcaller("beat", worker, 50))
         self.both(methodcaller("unlock", "l", id) if leaves else methodcaller("lock", "l", id, 30))
 
     # ------------------------------------------------------------ repeats
 
-    @rule(given=steps.REPEATS, act=st.sampled_from([None, None, "remove_repeats", "pause_repeats", "resume_repeats"]))
+    @rule(
+        given=steps.REPEATS,
+        act=st.sampled_from([None, None, "remove_repeats", "pause_repeats", "resume_repeats"]),
+    )
     def edit_repeats(self, given: Repeat, act: str | None) -> None:
         cursor = None if given.cursor is None else self.clock.now() + given.cursor
         if act is None:
@@ -236,7 +289,13 @@ class Walk(RuleBasedStateMachine):
         else:
             self.both(methodcaller(act, [given.key]))
 
-    @rule(limit=st.integers(1, 2), draft=steps.DRAFTS, last=st.booleans(), ends=st.integers(0, 4), picks=steps.FIRINGS)
+    @rule(
+        limit=st.integers(1, 2),
+        draft=steps.DRAFTS,
+        last=st.booleans(),
+        ends=st.integers(0, 4),
+        picks=steps.FIRINGS,
+    )
     def fire(self, limit: int, draft: NewJob, last: bool, ends: int, picks: list[int]) -> None:
         """What is due becomes firings, which are fired now, later, twice or never."""
         for repeat in self.both(lambda store: store.due_repeats(limit)).repeats:
@@ -254,7 +313,15 @@ class Walk(RuleBasedStateMachine):
             next=None if ends == 0 else repeat.cursor + 15 * ends,
             fired=ends,
             last=repeat.cursor if last else None,
-            jobs=(replace(draft, id=self.fresh_id(), repeat=repeat.key, fire_time=repeat.cursor, when=When(5)),),
+            jobs=(
+                replace(
+                    draft,
+                    id=self.fresh_id(),
+                    repeat=repeat.key,
+                    fire_time=repeat.cursor,
+                    when=When(5),
+                ),
+            ),
             state=RepeatState.FINISHED if ends == 0 else RepeatState.ACTIVE,
             reason="over" if ends == 0 else "",
         )

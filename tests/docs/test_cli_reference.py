@@ -1,4 +1,5 @@
-"""The page of commands is what `mita --help` says. `python -m tests.docs.test_cli_reference` writes it anew."""
+"""The page of commands is what `mita --help` says. `python -m tests.docs.test_cli_reference` writes
+it anew."""
 
 import argparse
 import os
@@ -14,13 +15,14 @@ PAGE = Path(__file__).parents[2] / "docs" / "reference" / "cli.md"
 
 HEAD = """# Commands
 
-The store is `--url`, else that of the app (`--app`, `$MITA_APP`), `$MITA_URL`, or `sqlite:///mita.db`. Every command takes
-`--json`. A job's id may be shortened to any beginning that is still unique; on a terminal, lists show ids like that. Waits
-are written as `90`, `90s`, `5m`, `2h` or `1d`.
+The store is `--url`, else that of the app (`--app`, `$MITA_APP`), `$MITA_URL`, or
+`sqlite:///mita.db`. Every command takes `--json`. A job's id may be shortened to any beginning that
+is still unique; on a terminal, lists show ids like that. Waits are written as `90`, `90s`, `5m`,
+`2h` or `1d`.
 
-Text that comes from jobs (names, keys, errors, reasons, progress) cannot steer a terminal: control, escape and direction
-characters are shown as their escapes (`\\x1b`), in answers, errors and log lines. `--json` keeps
-the exact text, as JSON escapes.
+Text that comes from jobs (names, keys, errors, reasons, progress) cannot steer a terminal: control,
+escape and direction characters are shown as their escapes (`\\x1b`), in answers, errors and log
+lines. `--json` keeps the exact text, as JSON escapes.
 
 """
 
@@ -42,7 +44,9 @@ def render() -> str:
     return HEAD + "\n".join(parts)
 
 
-@pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="later versions of argparse lay help out in another way")
+@pytest.mark.skipif(
+    sys.version_info[:2] != (3, 11), reason="later versions of argparse lay help out in another way"
+)
 def test_the_page_of_commands_is_what_help_says() -> None:
     assert PAGE.read_text() == render()
 

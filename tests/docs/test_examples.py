@@ -1,5 +1,5 @@
-"""Every example in README and docs is run, page by page, as a reader would type it. Pages with a `jobs.py` are in
-test_two_terminals."""
+"""Every example in README and docs is run, page by page, as a reader would type it. Pages with a
+`jobs.py` are in test_two_terminals."""
 
 import ast
 import asyncio
@@ -22,12 +22,14 @@ from tests.stores.postgres import shared
 from . import pages
 from .pages import PAGES, ROOT, Block, blocks, needs_two_terminals
 
-SHOP = "postgresql://localhost/shop"  # the database of the examples: a real server of the tests' own
+# the database of the examples: a real server of the tests' own
+SHOP = "postgresql://localhost/shop"
 WITH_EXAMPLES = [page for page in PAGES if any(blocks(page)) and not needs_two_terminals(page)]
 
 
 class Reader:
-    """Types the examples of one page, one after the other, with a worker running beside as the page assumes."""
+    """Types the examples of one page, one after the other, with a worker running beside as the page
+    assumes."""
 
     def __init__(self, page: Path) -> None:
         self._page = page
@@ -52,7 +54,9 @@ class Reader:
         if SHOP in text:
             text = text.replace(SHOP, shared.server("pg18").url())
         padded = "\n" * (line - 1) + text
-        code: CodeType = compile(padded, str(self._page), "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+        code: CodeType = compile(
+            padded, str(self._page), "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+        )
         return code
 
     def _console(self, text: str) -> None:
@@ -86,7 +90,9 @@ class Reader:
 
 
 @pytest.mark.parametrize("page", WITH_EXAMPLES, ids=pages.name)
-async def test_the_examples_of_a_page_run_as_typed(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_examples_of_a_page_run_as_typed(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("MITA_URL", raising=False)
     monkeypatch.setenv("NO_COLOR", "1")

@@ -23,4 +23,6 @@ def test_each_job_has_a_row_and_each_part_its_headline() -> None:
 
 
 def test_what_is_drawn_is_also_said_for_those_who_cannot_see_it() -> None:
-    assert "greet Bo: enqueued at 0.16 s, runs at 1.16 s, succeeded at 1.16 s" in str(draw(list(rows(SAID))))
+    assert "greet Bo: enqueued at 0.16 s, runs at 1.16 s, succeeded at 1.16 s" in str(
+        draw(list(rows(SAID)))
+    )

@@ -25,8 +25,16 @@ def test_every_public_method_of_an_app_is_in_the_reference() -> None:
 def test_every_sync_method_is_in_the_reference() -> None:
     text = (DOCS / "reference" / "api.md").read_text()
     classes = [getattr(mita, name) for name in mita.__all__]
-    twins = {name for cls in classes if isinstance(cls, type) for name in dir(cls) if name.endswith("_sync")}
-    assert not {name for name in twins if not name.startswith("_") and not re.search(rf"\b{name}\b", text)}
+    twins = {
+        name
+        for cls in classes
+        if isinstance(cls, type)
+        for name in dir(cls)
+        if name.endswith("_sync")
+    }
+    assert not {
+        name for name in twins if not name.startswith("_") and not re.search(rf"\b{name}\b", text)
+    }
 
 
 def test_the_picture_in_the_docs_is_the_table() -> None:

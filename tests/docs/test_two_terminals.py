@@ -1,4 +1,5 @@
-"""Pages with a `jobs.py` are followed as a newcomer follows them: a worker in one terminal, Python in the other."""
+"""Pages with a `jobs.py` are followed as a newcomer follows them: a worker in one terminal, Python
+in the other."""
 
 import os
 import queue
@@ -91,7 +92,8 @@ class Newcomer:
                 self._run(block.text)
 
     def _add_to_file(self, text: str) -> None:
-        """A worker and a prompt that were started before do not know the new code: both are started again."""
+        """A worker and a prompt that were started before do not know the new code: both are started
+        again."""
         with (self._folder / "jobs.py").open("a") as file:
             file.write(text)
         self._end()
@@ -114,7 +116,11 @@ class Newcomer:
 
     def _start(self, argv: list[str]) -> "subprocess.Popen[bytes]":
         return subprocess.Popen(
-            argv, cwd=self._folder, env=ENVIRONMENT, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+            argv,
+            cwd=self._folder,
+            env=ENVIRONMENT,
+            stderr=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
         )
 
     def _run(self, text: str) -> None:
@@ -143,7 +149,9 @@ class Newcomer:
     leave = _end
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if needs_two_terminals(page)], ids=pages.name)
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if needs_two_terminals(page)], ids=pages.name
+)
 def test_a_newcomer_can_follow_the_page(page: Path, tmp_path: Path) -> None:
     newcomer = Newcomer(tmp_path)
     try:

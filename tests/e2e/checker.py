@@ -1,8 +1,9 @@
-"""Joins what the processes wrote down with what stands in the store, and holds both against the invariants.
+"""Joins what the processes wrote down with what stands in the store, and holds both against the
+invariants.
 
-A run is told by (job, token). It was accepted as one of: the success, a failed attempt, a reschedule, an interruption; or
-it was lost, which is allowed only where we broke the process that had it.
-"""
+A run is told by (job, token). It was accepted as one of: the success, a failed attempt, a
+reschedule, an interruption; or it was lost, which is allowed only where we broke the process that
+had it."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
@@ -17,14 +18,16 @@ from mita.rules.states import TERMINAL
 
 from .record import Line
 
-ALWAYS = ("asked", "finished", "lost", "runs", "runs lost")  # figures that are told even when they are zero
+# figures that are told even when they are zero
+ALWAYS = ("asked", "finished", "lost", "runs", "runs lost")
 COUNTERS = ("attempts", "reschedules", "busy", "interruptions", "crashes")
 
 _read_result = msgspec.msgpack.Decoder(int).decode
 
 
 class Expect(Struct, frozen=True, kw_only=True):
-    """What must have become of a job, whatever was done to the workers. None: not to be foreseen."""
+    """What must have become of a job, whatever was done to the workers. None: not to be
+    foreseen."""
 
     state: State = State.SUCCEEDED
     attempts: int | None = 0
@@ -51,9 +54,10 @@ class Fault(Struct, frozen=True):
 
 
 class History(Struct, kw_only=True):
-    """All that is known of one test. `unsure`: enqueues whose answer was never heard. `crashed`: by job, when its crashes
-    were noticed, on the store's clock. `servers_killed`: how often the server was killed; a claim is not synced to disk
-    everywhere, so each time the server may forget one of a job, and no crash is counted for it."""
+    """All that is known of one test. `unsure`: enqueues whose answer was never heard. `crashed`: by
+    job, when its crashes were noticed, on the store's clock. `servers_killed`: how often the server
+    was killed; a claim is not synced to disk everywhere, so each time the server may forget one of
+    a job, and no crash is counted for it."""
 
     lines: list[Line]
     jobs: dict[str, Job]
@@ -94,7 +98,9 @@ def no_loss(history: History) -> Violations:
 
 
 def no_phantom(history: History) -> Violations:
-    known = {acked.id for acked in history.acked} | {job.id for job in history.jobs.values() if job.repeat}
+    known = {acked.id for acked in history.acked} | {
+        job.id for job in history.jobs.values() if job.repeat
+    }
     for line in history.of("start"):
         if line.job not in known and line.n not in history.unsure:
             yield f"a run of {line.job}, which nobody enqueued"
@@ -105,7 +111,9 @@ def no_phantom(history: History) -> Violations:
 
 def one_outcome(history: History) -> Violations:
     ended = {(line.job, line.token): line for line in history.of("end")}
-    for (id, token), times in Counter((line.job, line.token) for line in history.of("start")).items():
+    for (id, token), times in Counter(
+        (line.job, line.token) for line in history.of("start")
+    ).items():
         if times > 1:
             yield f"job {id} was started {times} times under token {token}"
     for id, starts in history.starts().items():
@@ -130,9 +138,15 @@ def bounded_duplicates(history: History) -> Violations:
             continue
         lost = len(starts) - accepted(job)
         if lost > job.crashes + history.servers_killed:
-            yield f"job {id} was run {lost} times too often, and only {job.crashes} leases of it were lost"
+            yield (
+                f"job {id} was run {lost} times too often, and only {job.crashes} leases of it "
+                "were lost"
+            )
         if lost > sum(line.who in broken for line in starts):
-            yield f"job {id} lost {lost} runs, not all of them to processes that we broke: {_whose(starts)}"
+            yield (
+                f"job {id} lost {lost} runs, not all of them to processes that we broke: "
+                f"{_whose(starts)}"
+            )
         if lost < 0:
             yield f"job {id} counts {accepted(job)} runs and was started {len(starts)} times"
     crashes = sum(job.crashes for job in history.jobs.values())
@@ -141,7 +155,8 @@ def bounded_duplicates(history: History) -> Violations:
 
 
 def key_mutex(history: History) -> Violations:
-    """In real time, for all processes but those that we stopped and let go on: there the token has to be enough."""
+    """In real time, for all processes but those that we stopped and let go on: there the token has
+    to be enough."""
     paused = {fault.who for fault in history.faults if fault.kind in ("stop", "away")}
     killed = {fault.who: fault.mono for fault in history.faults if fault.who not in paused}
     ended = {(line.job, line.token): line.mono for line in history.of("end")}
@@ -154,7 +169,10 @@ def key_mutex(history: History) -> Violations:
         held.sort()
         for (_, end, first), (start, _, second) in pairwise(held):
             if start < end:
-                yield f"{key} was held by {first} and {second} at once, for {(end - start) * 1000:.1f} ms"
+                yield (
+                    f"{key} was held by {first} and {second} at once, for "
+                    f"{(end - start) * 1000:.1f} ms"
+                )
 
 
 def attempts_count_failures(history: History) -> Violations:
@@ -163,11 +181,20 @@ def attempts_count_failures(history: History) -> Violations:
         if job is None or job.state not in TERMINAL:
             continue
         if job.state is not expect.state:
-            yield f"job {acked.n} of {job.task} {job.state}, expected {expect.state}: {(job.error or '').splitlines()[:1]}"
+            yield (
+                f"job {acked.n} of {job.task} {job.state}, expected {expect.state}: "
+                f"{(job.error or '').splitlines()[:1]}"
+            )
         if expect.attempts is not None and job.attempts != expect.attempts:
-            yield f"job {acked.n} of {job.task} counts {job.attempts} attempts, expected {expect.attempts}"
+            yield (
+                f"job {acked.n} of {job.task} counts {job.attempts} attempts, expected "
+                f"{expect.attempts}"
+            )
         if job.reschedules != expect.reschedules:
-            yield f"job {acked.n} of {job.task} counts {job.reschedules} reschedules, expected {expect.reschedules}"
+            yield (
+                f"job {acked.n} of {job.task} counts {job.reschedules} reschedules, expected "
+                f"{expect.reschedules}"
+            )
 
 
 def not_early(history: History) -> Violations:
@@ -185,12 +212,17 @@ def not_early(history: History) -> Violations:
 def self_heal(history: History) -> Violations:
     for job, seconds in healings(history):
         if seconds > history.heal_within:
-            yield f"the loss of {job} was noticed after {seconds:.1f} s, and {history.heal_within:.1f} s were allowed"
+            yield (
+                f"the loss of {job} was noticed after {seconds:.1f} s, and "
+                f"{history.heal_within:.1f} s were allowed"
+            )
 
 
 def conservation(history: History) -> Violations:
     if history.counted != len(history.jobs):
-        yield f"the counts add up to {history.counted}, and {len(history.jobs)} jobs are in the store"
+        yield (
+            f"the counts add up to {history.counted}, and {len(history.jobs)} jobs are in the store"
+        )
     made = sum(job.repeat is not None for job in history.jobs.values())
     least, most = len(history.acked) + made, len(history.acked) + made + len(history.unsure)
     if not least <= len(history.jobs) <= most:
@@ -234,7 +266,9 @@ def healings(history: History) -> list[tuple[str, float]]:
     found = []
     for line in history.of("start"):
         if line.who in cut and (line.job, line.token) not in ended:
-            noticed = [at / 1000 for at in history.crashed.get(line.job, ()) if at / 1000 >= line.wall]
+            noticed = [
+                at / 1000 for at in history.crashed.get(line.job, ()) if at / 1000 >= line.wall
+            ]
             if noticed:
                 found.append((line.job, min(noticed) - cut[line.who]))
     return found
@@ -253,8 +287,14 @@ class Report(Struct, frozen=True, kw_only=True):
     violations: list[str]
 
     def __str__(self) -> str:
-        figures = ", ".join(f"{name} {value:,}" for name, value in self.figures.items() if value or name in ALWAYS)
-        healed = f"; healed in {median(self.healing):.2f} s, at most {max(self.healing):.2f} s" if self.healing else ""
+        figures = ", ".join(
+            f"{name} {value:,}" for name, value in self.figures.items() if value or name in ALWAYS
+        )
+        healed = (
+            f"; healed in {median(self.healing):.2f} s, at most {max(self.healing):.2f} s"
+            if self.healing
+            else ""
+        )
         return f"{figures}{healed}; {'; '.join(self.violations[:20]) or 'every invariant held'}"
 
 
@@ -274,5 +314,11 @@ def check(history: History) -> Report:
         "stale": sum("too late" in text or "lost its lease" in text for text in warnings),
         **{name: sum(getattr(job, name) for job in jobs) for name in COUNTERS},
     }
-    violations = [f"{name}: {what}" for name, invariant in INVARIANTS.items() for what in invariant(history)]
-    return Report(figures=figures, healing=[seconds for _, seconds in healings(history)], violations=violations)
+    violations = [
+        f"{name}: {what}" for name, invariant in INVARIANTS.items() for what in invariant(history)
+    ]
+    return Report(
+        figures=figures,
+        healing=[seconds for _, seconds in healings(history)],
+        violations=violations,
+    )

@@ -9,8 +9,8 @@ import pytest
 from .harness import Scene
 from .stores import STORES
 
-# What every store goes through in the daily run; the rest of this folder is for the embedded one, and for all of them under
-# `make soak`: a server and six workers on two cores need their time.
+# What every store goes through in the daily run; the rest of this folder is for the embedded one,
+# and for all of them under `make soak`: a server and six workers on two cores need their time.
 ON_EVERY_STORE = {"test_a_poison_job_ends_in_the_dead_letters_and_the_others_go_on"}
 
 
@@ -26,14 +26,23 @@ def _is_for_the_soak(item: pytest.Item) -> bool:
     call = getattr(item, "callspec", None)
     if call is None or "scene" not in getattr(item, "fixturenames", ()):
         return False
-    return call.params.get("scene", "sqlite") != "sqlite" and getattr(item, "originalname", "") not in ON_EVERY_STORE
+    return (
+        call.params.get("scene", "sqlite") != "sqlite"
+        and getattr(item, "originalname", "") not in ON_EVERY_STORE
+    )
 
 
 @pytest.fixture(params=STORES)
 async def scene(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Scene]:
-    """A server shares the cores with its workers, so leases are longer there: a lost one must be a fault that was made."""
+    """A server shares the cores with its workers, so leases are longer there: a lost one must be a
+    fault that was made."""
     with STORES[request.param](tmp_path) as url:
-        scene = Scene(tmp_path, url, request.node.user_properties, lease=1.0 if request.param == "sqlite" else 4.0)
+        scene = Scene(
+            tmp_path,
+            url,
+            request.node.user_properties,
+            lease=1.0 if request.param == "sqlite" else 4.0,
+        )
         yield scene
         await scene.close()
 

@@ -1,4 +1,5 @@
-"""A store of one test alone, which that test may break: its server can be killed, and workers reach it through a proxy."""
+"""A store of one test alone, which that test may break: its server can be killed, and workers reach
+it through a proxy."""
 
 from pathlib import Path
 from typing import Protocol
@@ -39,7 +40,8 @@ class Deployment:
 
 
 class FileDeployment:
-    """An embedded file has no server and no network: it has neither a proxy nor anything to kill."""
+    """An embedded file has no server and no network: it has neither a proxy nor anything to
+    kill."""
 
     proxy = None
 
@@ -57,7 +59,9 @@ def deploy(store: str, folder: Path) -> Deployment | FileDeployment:
             postgres = postgres_servers.Server("pg18", listen_addresses="127.0.0.1", port=str(port))
             return Deployment(postgres, port, "postgresql://postgres@127.0.0.1:{port}/postgres")
         case "redis":
-            redis = redis_servers.Server(redis_servers.bundled(), "--appendonly", "yes", "--appendfsync", "everysec")
+            redis = redis_servers.Server(
+                redis_servers.bundled(), "--appendonly", "yes", "--appendfsync", "everysec"
+            )
             return Deployment(redis, redis.port, "redis://127.0.0.1:{port}/0")
         case "nats":
             nats = nats_servers.Server()

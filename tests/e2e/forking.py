@@ -1,7 +1,8 @@
-"""A program that uses its app, from several threads and loops, and forks while it does. Started by `test_fork`.
+"""A program that uses its app, from several threads and loops, and forks while it does. Started by
+`test_fork`.
 
-It prints one line of JSON: what became of the children, what they held of their parent's, and how many jobs were enqueued.
-"""
+It prints one line of JSON: what became of the children, what they held of their parent's, and how
+many jobs were enqueued."""
 
 import asyncio
 import json
@@ -26,7 +27,8 @@ FORK = multiprocessing.get_context("fork")
 
 
 def connections() -> set[str]:
-    """Everything that is open to a server or to the database: connected sockets, sockets with a name, files of the store."""
+    """Everything that is open to a server or to the database: connected sockets, sockets with a
+    name, files of the store."""
     found = set()
     for entry in Path("/proc/self/fd").iterdir():
         try:
@@ -50,7 +52,8 @@ def is_named(number: int) -> bool:
 
 
 def settled() -> None:
-    """Wait until all connections are made. One that is being made is not known yet, and a child holds it until it ends."""
+    """Wait until all connections are made. One that is being made is not known yet, and a child
+    holds it until it ends."""
     before: set[str] = set()
     unchanged = 0
     while unchanged < 20:
@@ -61,14 +64,17 @@ def settled() -> None:
 
 
 class Load:
-    """Enqueues without end, until it is stopped: through the `_sync` methods, and on an event loop of its own."""
+    """Enqueues without end, until it is stopped: through the `_sync` methods, and on an event loop
+    of its own."""
 
     def __init__(self, note: Any) -> None:
         self._note = note
         self._over = threading.Event()
         self.enqueued = 0
         self._one_more = threading.Lock()
-        self._threads = [threading.Thread(target=work) for work in (self._sync, self._sync, self._in_a_loop)]
+        self._threads = [
+            threading.Thread(target=work) for work in (self._sync, self._sync, self._in_a_loop)
+        ]
 
     def __enter__(self) -> "Load":
         for thread in self._threads:
@@ -147,7 +153,8 @@ def main(url: str) -> None:
         forked = [fork(child, app, note, number, connections()) for number in range(CHILDREN)]
         answers = [ended(process, pipe) for process, pipe in forked]
     jobs = app._run_sync(app.counts())
-    shared = Counter(held for inherited, _ in answers for held in inherited)  # a few may hold one that was being made
+    # a few may hold one that was being made
+    shared = Counter(held for inherited, _ in answers for held in inherited)
     app.close_sync()
     json.dump(
         {
@@ -155,7 +162,9 @@ def main(url: str) -> None:
             "inherited": [held for held, times in shared.items() if times > CHILDREN // 2],
             "wanted": 1 + load.enqueued + sum(EACH + 1 for _, problem in answers if not problem),
             "found": sum(sum(states.values()) for states in jobs.values()),
-            "left": [thread.name for thread in threading.enumerate() if thread.name.startswith("mita")],
+            "left": [
+                thread.name for thread in threading.enumerate() if thread.name.startswith("mita")
+            ],
         },
         sys.stdout,
     )

@@ -56,12 +56,15 @@ class Asked(Struct, frozen=True):
 
 
 class Process:
-    """A process of ours. `who` is its number in the record: process ids are used again, this is not."""
+    """A process of ours. `who` is its number in the record: process ids are used again, this is
+    not."""
 
     def __init__(self, settings: Settings) -> None:
         self.who = settings.who
         self.settings = settings
-        self._process = FORKS.Process(target=program.main, args=(msgspec.json.encode(settings),), daemon=True)
+        self._process = FORKS.Process(
+            target=program.main, args=(msgspec.json.encode(settings),), daemon=True
+        )
         self._process.start()
         assert self._process.pid is not None
         self.pid: int = self._process.pid
@@ -75,7 +78,8 @@ class Process:
         os.kill(self.pid, number)
 
     def is_still(self) -> bool:
-        """Stopped, with all its threads: one that was on its way into a lock may still get it before it stops."""
+        """Stopped, with all its threads: one that was on its way into a lock may still get it
+        before it stops."""
         threads = Path(f"/proc/{self.pid}/task").glob("*/stat")
         return all(thread.read_text().rpartition(") ")[2][0] in "Tt" for thread in threads)
 
@@ -95,7 +99,9 @@ class Process:
 class Scene:
     """A store with its processes and the record of what they did."""
 
-    def __init__(self, folder: Path, url: str, told: list[tuple[str, object]], lease: float = 1.0) -> None:
+    def __init__(
+        self, folder: Path, url: str, told: list[tuple[str, object]], lease: float = 1.0
+    ) -> None:
         self.folder, self.url, self.lease = folder, url, lease
         self._told = told
         self.random = random.Random(SEED)
@@ -120,7 +126,14 @@ class Scene:
     def gate(self, name: str) -> Path:
         return self.folder / f"gate-{name}"
 
-    def start(self, role: str = "worker", *, gate: str = "", worker: dict[str, Any] | None = None, **more: Any) -> Process:
+    def start(
+        self,
+        role: str = "worker",
+        *,
+        gate: str = "",
+        worker: dict[str, Any] | None = None,
+        **more: Any,
+    ) -> Process:
         who = len(self.processes) + 1
         chosen = {"lease": self.lease, "poll": 0.25, **(worker or {})} if role == "worker" else {}
         settings = msgspec.convert(
@@ -139,26 +152,36 @@ class Scene:
         self.processes.append(process)
         return process
 
-    def worker(self, *, gate: str = "", point: str = "", deaf: bool = False, **options: Any) -> Process:
+    def worker(
+        self, *, gate: str = "", point: str = "", deaf: bool = False, **options: Any
+    ) -> Process:
         return self.start(gate=gate, point=point, deaf=deaf, worker=options)
 
     async def ready(self, *processes: Process) -> None:
         """Signals are heard from now on."""
         for process in processes:
-            await until(partial(self.lines, "ready", who=process.who), f"process {process.who} is ready")
+            await until(
+                partial(self.lines, "ready", who=process.who), f"process {process.who} is ready"
+            )
 
     def worker_id(self, process: Process) -> str:
         return self.lines("ready", who=process.who)[0].text
 
     def lines(self, what: str, **wanted: Any) -> list[Line]:
         found = self.record.lines(what)
-        return [line for line in found if all(getattr(line, name) == value for name, value in wanted.items())]
+        return [
+            line
+            for line in found
+            if all(getattr(line, name) == value for name, value in wanted.items())
+        ]
 
     async def started(self, *numbers: int, by: Process | None = None, within: float = 20.0) -> None:
         """These jobs have started (in this process)."""
 
         def missing() -> set[int]:
-            return set(numbers) - {line.n for line in self.record.lines("start") if by is None or line.who == by.who}
+            return set(numbers) - {
+                line.n for line in self.record.lines("start") if by is None or line.who == by.who
+            }
 
         await until(lambda: not missing(), f"jobs {sorted(missing())} start", within)
 
@@ -180,7 +203,8 @@ class Scene:
         self.fault(process, "kill")
 
     async def freeze(self, process: Process) -> None:
-        """Stop it, but not inside a transaction: on an embedded file that would stop everybody, whatever anyone does."""
+        """Stop it, but not inside a transaction: on an embedded file that would stop everybody,
+        whatever anyone does."""
         store = await self.store()
         while True:
             process.signal(signal.SIGSTOP)
@@ -191,7 +215,8 @@ class Scene:
                 break
             except TimeoutError:
                 process.signal(signal.SIGCONT)
-                await asyncio.sleep(self.lease * self.random.uniform(0.4, 0.6))  # the others have to catch their breath
+                # the others have to catch their breath
+                await asyncio.sleep(self.lease * self.random.uniform(0.4, 0.6))
         self.fault(process, "stop")
 
     def thaw(self, process: Process) -> None:
@@ -233,7 +258,9 @@ class Scene:
         """Nothing is left to do."""
         end = time.monotonic() + within
         while await self._left(repeats):
-            assert time.monotonic() < end, f"not finished within {within:g} s: {await self.app.counts()}; {self.troubles()}"
+            assert time.monotonic() < end, (
+                f"not finished within {within:g} s: {await self.app.counts()}; {self.troubles()}"
+            )
             await asyncio.sleep(0.05)
 
     async def _left(self, repeats: bool) -> bool:
@@ -251,7 +278,9 @@ class Scene:
 
     def troubles(self) -> str:
         """What went wrong in the processes, in their own words."""
-        texts = [f"{line.who}: {line.text}" for line in self.record.lines("error", "alarm", "warning")]
+        texts = [
+            f"{line.who}: {line.text}" for line in self.record.lines("error", "alarm", "warning")
+        ]
         codes = {process.who: process.code for process in self.processes}
         died = [f"{line.who}: {line.text}" for line in self.record.lines("error")]
         return "\n".join([f"exit codes {codes}", *texts[-20:], *died])
@@ -259,7 +288,8 @@ class Scene:
     def errors(self) -> list[str]:
         """What must not happen in any process: an error that nobody caught, a part that died."""
         found = self.record.lines("error", "alarm")
-        return [line.text for line in found if not line.text.startswith("job ")]  # a dead letter is no error of ours
+        # a dead letter is no error of ours
+        return [line.text for line in found if not line.text.startswith("job ")]
 
     async def history(self) -> History:
         store = await self.store()
@@ -271,7 +301,11 @@ class Scene:
             if (after := page.after) is None:
                 break
         crashed = {
-            job.id: [event.at for event in await store.timeline(job.id) if event.kind in ("crashed", "failed")]
+            job.id: [
+                event.at
+                for event in await store.timeline(job.id)
+                if event.kind in ("crashed", "failed")
+            ]
             for job in jobs.values()
             if job.crashes
         }

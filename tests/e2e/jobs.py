@@ -1,4 +1,5 @@
-"""The jobs of these tests. Each writes down when it starts, when its one effect is done, and how it ends."""
+"""The jobs of these tests. Each writes down when it starts, when its one effect is done, and how it
+ends."""
 
 import asyncio
 import os
@@ -16,11 +17,13 @@ from .record import Record
 QUICK = Retry(max_retries=20, base=0.05, cap=0.2, max_crashes=1000)
 TWO_RETRIES = Retry(max_retries=2, base=0.05, cap=0.2, max_crashes=1000)
 POISON = Retry(base=0.2, cap=0.4, max_crashes=3)
-KEPT: dict[str, Any] = {"keep": 86_400, "keep_most": 1_000_000_000, "retry": QUICK}  # the checker wants to see every job
+# the checker wants to see every job
+KEPT: dict[str, Any] = {"keep": 86_400, "keep_most": 1_000_000_000, "retry": QUICK}
 
 
 class Here:
-    """What the handlers of this process know of it: where to write, and the files that let a waiting handler go on."""
+    """What the handlers of this process know of it: where to write, and the files that let a
+    waiting handler go on."""
 
     record: Record
     gate: Path
@@ -143,7 +146,8 @@ async def blocking(job: Job, n: int, ms: int) -> int:
 
 
 async def spinning(job: Job, n: int, ms: int) -> int:
-    """Worse: it holds up the event loop, and every other thread of the process has to beg for the interpreter."""
+    """Worse: it holds up the event loop, and every other thread of the process has to beg for the
+    interpreter."""
     with on_record(job, n):
         end = time.monotonic() + ms / 1000
         while time.monotonic() < end:
@@ -204,7 +208,10 @@ async def gated_writer(job: Job, n: int) -> int:
         await job.progress(1, 2)
         await gate()
         await asyncio.sleep(0.3)  # progress is written down no more often than this
-        refusals = [await _refusal(job.progress(2, 2)), await _refusal(job.once("memo", lambda: job.token))]
+        refusals = [
+            await _refusal(job.progress(2, 2)),
+            await _refusal(job.once("memo", lambda: job.token)),
+        ]
         for what, refused in zip(("progress", "memo"), refusals, strict=True):
             if refused is not None:
                 note("refused", job, n, what)
@@ -233,7 +240,8 @@ async def _refusal(act: Any) -> Exception | None:
 
 
 class Works:
-    """The tasks, on one app. The same for the test, which enqueues them, and for the processes, which run them."""
+    """The tasks, on one app. The same for the test, which enqueues them, and for the processes,
+    which run them."""
 
     def __init__(self, url: str, options: dict[str, Any] | None = None) -> None:
         self.app = app = Mita(url, **(KEPT if options is None else options))

@@ -33,7 +33,9 @@ def moving(scene: Scene, times: int, ms: int = 0) -> Asked:
 
 
 def doomed(scene: Scene, ms: int = 0) -> Asked:
-    return Asked(scene.works.doomed.call(scene.number(), ms), Expect(state=State.FAILED, attempts=3))
+    return Asked(
+        scene.works.doomed.call(scene.number(), ms), Expect(state=State.FAILED, attempts=3)
+    )
 
 
 def reporting(scene: Scene, ms: int = 0) -> Asked:

@@ -1,9 +1,9 @@
-"""Named points at which a process kills itself, as if the power had gone: between any two acts of a worker or a producer.
+"""Named points at which a process kills itself, as if the power had gone: between any two acts of a
+worker or a producer.
 
-`verb` points lie around the calls to the store and hold for every store. `sql` points lie inside a transaction of SQLite,
-after the statement of that name, before the commit. `nats` points lie between two steps of one verb, where JetStream cannot
-do both in one act.
-"""
+`verb` points lie around the calls to the store and hold for every store. `sql` points lie inside a
+transaction of SQLite, after the statement of that name, before the commit. `nats` points lie
+between two steps of one verb, where JetStream cannot do both in one act."""
 
 import sqlite3
 from collections.abc import Callable
@@ -23,7 +23,8 @@ from .jobs import Here, die
 
 
 class Point(Struct, frozen=True):
-    """Around one verb of the store. `here` looks at the arguments and, after the call, the answer."""
+    """Around one verb of the store. `here` looks at the arguments and, after the call, the
+    answer."""
 
     verbs: tuple[str, ...]
     after: bool
@@ -73,8 +74,10 @@ AROUND: dict[str, Point] = {
 }
 
 IN_A_HANDLER = ("run.start", "run.effect")
-IN_A_TRANSACTION = ("take", "succeed", "settle", "inherit", "fire", "insert_alike")  # statements, by name
-AT_THE_COMMIT = ("commit.before", "commit.after")  # of a transaction in which something was claimed or settled
+# statements, by name
+IN_A_TRANSACTION = ("take", "succeed", "settle", "inherit", "fire", "insert_alike")
+# of a transaction in which something was claimed or settled
+AT_THE_COMMIT = ("commit.before", "commit.after")
 BETWEEN_TWO_STEPS = {
     "nats.acknowledge": "between home and acknowledgement",
     "nats.ticket": "between home and ticket",
@@ -125,7 +128,8 @@ def _deadly(name: str, point: Point, act: Callable[..., Any]) -> Callable[..., A
 
 def _arm_steps(name: str, where: str) -> None:
     """Every JetStream store that is opened from now on dies there."""
-    nats_homes.SAFETY = 2000  # until the server makes good for a ticket that was never written: half a minute, but for this
+    # until the server makes good for a ticket that was never written: half a minute, but for this
+    nats_homes.SAFETY = 2000
     nats_repeats.TOGETHER = 0  # as if no firing fitted into a batch
     opened = NatsStore.open
 
@@ -151,7 +155,8 @@ def _arm_statement(name: str) -> None:
 
 
 def _arm_commit(name: str) -> None:
-    """Die just before or just after the commit of a transaction that claimed or settled something."""
+    """Die just before or just after the commit of a transaction that claimed or settled
+    something."""
     worthy = False
 
     def seen(tx: Tx, ran: str, rows: int) -> None:

@@ -1,4 +1,5 @@
-"""What runs in the processes: a worker or a producer, as its settings say, writing down all that happens to it."""
+"""What runs in the processes: a worker or a producer, as its settings say, writing down all that
+happens to it."""
 
 import asyncio
 import logging
@@ -24,10 +25,11 @@ LARGEST_BATCH = 40  # jobs that a producer enqueues in one call
 
 
 class Settings(Struct, frozen=True, kw_only=True):
-    """`point` is where it kills itself. `deaf`: it never learns that a lease is lost, so only the store can refuse it.
+    """`point` is where it kills itself. `deaf`: it never learns that a lease is lost, so only the
+    store can refuse it.
 
-    `leads`: it believes that it is the one who fires repeats, whatever the lock says. `busy`: seconds that SQLite waits for
-    a lock. `numbers` are those of the jobs that a producer enqueues.
+    `leads`: it believes that it is the one who fires repeats, whatever the lock says. `busy`:
+    seconds that SQLite waits for a lock. `numbers` are those of the jobs that a producer enqueues.
     """
 
     role: Literal["worker", "producer", "rivals", "openers"]
@@ -71,7 +73,9 @@ async def _always(self: Scheduler) -> bool:
 class _Warnings(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         text = record.getMessage() + (f"\n{traceback.format_exc()}" if record.exc_info else "")
-        Here.record.write("warning" if record.levelno < logging.ERROR else "alarm", text=text, how=record.name)
+        Here.record.write(
+            "warning" if record.levelno < logging.ERROR else "alarm", text=text, how=record.name
+        )
 
 
 async def _work(settings: Settings) -> None:

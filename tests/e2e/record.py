@@ -1,8 +1,8 @@
 """What the processes of a test did, one JSON line each, appended to one file by all of them.
 
-A line is one `write` to a file opened for appending, so lines of different processes never mix, and `kill -9` loses none
-that was written. The monotonic clock is the machine's, so the times of different processes can be compared.
-"""
+A line is one `write` to a file opened for appending, so lines of different processes never mix, and
+`kill -9` loses none that was written. The monotonic clock is the machine's, so the times of
+different processes can be compared."""
 
 import os
 import time
@@ -16,10 +16,11 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Line(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """`what`: ready, start, effect, end, signal, warning, enqueued, gone … `who` is the incarnation of the process.
+    """`what`: ready, start, effect, end, signal, warning, enqueued, gone … `who` is the incarnation
+    of the process.
 
-    `due` and `at` are the claim's, on the store's clock. `how` is how a run ended, as its handler saw it.
-    """
+    `due` and `at` are the claim's, on the store's clock. `how` is how a run ended, as its handler
+    saw it."""
 
     what: str
     who: int
@@ -53,7 +54,14 @@ class Record:
         self._lines: list[Line] = []
 
     def write(self, what: str, **values: Any) -> None:
-        line = Line(what=what, who=self._who, pid=os.getpid(), mono=time.monotonic(), wall=time.time(), **values)
+        line = Line(
+            what=what,
+            who=self._who,
+            pid=os.getpid(),
+            mono=time.monotonic(),
+            wall=time.time(),
+            **values,
+        )
         os.write(self._fd, _encode(line) + b"\n")
 
     def lines(self, *what: str) -> list[Line]:

@@ -1,7 +1,8 @@
-"""A program that enqueues from many short event loops and never closes its app. Started by `test_runs`.
+"""A program that enqueues from many short event loops and never closes its app. Started by
+`test_runs`.
 
-It prints one line of JSON: how many descriptors, threads and stores there are after a few loops, and after many more.
-"""
+It prints one line of JSON: how many descriptors, threads and stores there are after a few loops,
+and after many more."""
 
 import asyncio
 import gc

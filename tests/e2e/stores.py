@@ -1,4 +1,5 @@
-"""The stores that the processes are let loose on. A new store is one more entry: it gives a URL while it is there."""
+"""The stores that the processes are let loose on. A new store is one more entry: it gives a URL
+while it is there."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager

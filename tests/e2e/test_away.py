@@ -32,7 +32,8 @@ def locked(scene: Scene) -> Iterator[None]:
 
 @contextmanager
 def disk_full(process: Process, size: int) -> Iterator[None]:
-    """For this process, and only for files that are larger: which is how a full disk looks to SQLite."""
+    """For this process, and only for files that are larger: which is how a full disk looks to
+    SQLite."""
     before = resource.prlimit(process.pid, resource.RLIMIT_FSIZE)
     resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (size, before[1]))
     try:
@@ -55,7 +56,9 @@ async def all_is_well_again(scene: Scene, worker: Process) -> None:
 
 
 @pytest.mark.parametrize("busy", [None, QUICKLY], ids=["hangs", "refuses"])
-async def test_a_worker_waits_for_a_locked_store_and_comes_back_by_itself(file_scene: Scene, busy: float | None) -> None:
+async def test_a_worker_waits_for_a_locked_store_and_comes_back_by_itself(
+    file_scene: Scene, busy: float | None
+) -> None:
     """I1 I3 I12 I13; and nobody who enqueues meanwhile hears of it."""
     scene = file_scene
     worker = scene.start(busy=busy, worker={"concurrency": 20})
@@ -83,8 +86,11 @@ async def test_a_store_that_is_away_for_less_than_the_lease_costs_no_run(file_sc
 
 
 @pytest.mark.parametrize("busy", [None, QUICKLY], ids=["hangs", "refuses"])
-async def test_a_run_whose_lease_cannot_be_kept_is_told_so(file_scene: Scene, busy: float | None) -> None:
-    """I5: by the worker's own clock, while the store is still away; another worker elsewhere may have the job by then."""
+async def test_a_run_whose_lease_cannot_be_kept_is_told_so(
+    file_scene: Scene, busy: float | None
+) -> None:
+    """I5: by the worker's own clock, while the store is still away; another worker elsewhere may
+    have the job by then."""
     scene = file_scene
     worker = scene.start(busy=busy)
     await scene.enqueue([Asked(scene.works.slow_at_first.call(scene.number(), 60_000), Expect())])
@@ -92,7 +98,9 @@ async def test_a_run_whose_lease_cannot_be_kept_is_told_so(file_scene: Scene, bu
     scene.fault(worker, "away")
     with locked(scene):
         gone = time.monotonic()
-        [end] = await until(lambda: scene.lines("end"), "the run is told", within=scene.lease + SLACK)
+        [end] = await until(
+            lambda: scene.lines("end"), "the run is told", within=scene.lease + SLACK
+        )
         assert (end.how, end.mono - gone < scene.lease + SLACK) == ("CancelledError", True)
     await until(lambda: len(scene.lines("start")) == 2, "it runs again")
     await all_is_well_again(scene, worker)

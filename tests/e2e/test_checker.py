@@ -1,4 +1,5 @@
-"""The checker sees what it is there to see: each invariant, broken on purpose in a made-up history."""
+"""The checker sees what it is there to see: each invariant, broken on purpose in a made-up
+history."""
 
 from collections.abc import Callable
 
@@ -30,18 +31,39 @@ def job(id: str, **changes: object) -> Job:
 
 
 def line(what: str, n: int, mono: float, **more: object) -> Line:
-    values = {"who": 1, "pid": 1, "wall": NOW + mono, "job": f"job-{n}", "token": 1, "how": "returned", **more}
+    values = {
+        "who": 1,
+        "pid": 1,
+        "wall": NOW + mono,
+        "job": f"job-{n}",
+        "token": 1,
+        "how": "returned",
+        **more,
+    }
     return msgspec.convert({"what": what, "n": n, "mono": mono, **values}, Line)
 
 
 def history() -> History:
-    """Two jobs of one key, one after the other, and one that was run again because its process was killed."""
+    """Two jobs of one key, one after the other, and one that was run again because its process was
+    killed."""
     return History(
         lines=[
-            *[line("start", 1, 1.0, key="k"), line("effect", 1, 1.1, key="k"), line("end", 1, 1.2, key="k")],
-            *[line("start", 2, 2.0, key="k"), line("effect", 2, 2.1, key="k"), line("end", 2, 2.2, key="k")],
+            *[
+                line("start", 1, 1.0, key="k"),
+                line("effect", 1, 1.1, key="k"),
+                line("end", 1, 1.2, key="k"),
+            ],
+            *[
+                line("start", 2, 2.0, key="k"),
+                line("effect", 2, 2.1, key="k"),
+                line("end", 2, 2.2, key="k"),
+            ],
             line("start", 3, 3.0, who=2),
-            *[line("start", 3, 5.0, token=2), line("effect", 3, 5.1, token=2), line("end", 3, 5.2, token=2)],
+            *[
+                line("start", 3, 5.0, token=2),
+                line("effect", 3, 5.1, token=2),
+                line("end", 3, 5.2, token=2),
+            ],
         ],
         jobs={
             "job-1": job("job-1"),
@@ -59,7 +81,11 @@ def history() -> History:
 def test_a_good_history_passes() -> None:
     report = check(history())
     assert report.violations == []
-    assert (report.figures["runs"], report.figures["runs lost"], report.figures["lost"]) == (4, 1, 0)
+    assert (report.figures["runs"], report.figures["runs lost"], report.figures["lost"]) == (
+        4,
+        1,
+        0,
+    )
     assert report.healing == [pytest.approx(1.0)]
 
 
@@ -113,7 +139,9 @@ def hold_a_key_twice(made: History) -> None:
 
 
 def count_a_crash_as_an_attempt(made: History) -> None:
-    made.jobs["job-3"] = job("job-3", token=2, result=msgspec.msgpack.encode(2), crashes=1, attempts=1)
+    made.jobs["job-3"] = job(
+        "job-3", token=2, result=msgspec.msgpack.encode(2), crashes=1, attempts=1
+    )
 
 
 def fail_what_should_succeed(made: History) -> None:
@@ -159,7 +187,9 @@ BREAKS: dict[str, list[Callable[[History], None]]] = {
 }
 
 
-@pytest.mark.parametrize(("name", "spoil"), [(name, spoil) for name, spoils in BREAKS.items() for spoil in spoils])
+@pytest.mark.parametrize(
+    ("name", "spoil"), [(name, spoil) for name, spoils in BREAKS.items() for spoil in spoils]
+)
 def test_a_broken_history_is_noticed_and_named(name: str, spoil: Callable[[History], None]) -> None:
     made = history()
     spoil(made)

@@ -23,12 +23,16 @@ def cpu_seconds(process: Process) -> float:
 
 
 def memory(process: Process) -> int:
-    return int(Path(f"/proc/{process.pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    return int(Path(f"/proc/{process.pid}/statm").read_text().split()[1]) * os.sysconf(
+        "SC_PAGE_SIZE"
+    )
 
 
 async def test_an_idle_worker_costs_next_to_no_processor_time(scene: Scene) -> None:
     """I14: with jobs and a repeat that are not due yet, and the settings that people have."""
-    await scene.app.enqueue_many([scene.works.noop.after(timedelta(hours=1)).call() for _ in range(1000)])
+    await scene.app.enqueue_many(
+        [scene.works.noop.after(timedelta(hours=1)).call() for _ in range(1000)]
+    )
     await scene.app.repeat("hourly", scene.works.tick.call(), Every(3600))
     worker = scene.worker(lease=30, poll=1.0)
     await scene.ready(worker)
@@ -43,7 +47,8 @@ async def test_an_idle_worker_costs_next_to_no_processor_time(scene: Scene) -> N
 
 
 async def test_the_memory_of_a_worker_stays_flat(scene: Scene) -> None:
-    """I14: after many jobs it is what it was after a few; and the store forgets what it need not keep."""
+    """I14: after many jobs it is what it was after a few; and the store forgets what it need not
+    keep."""
     warm, most, batch = 20_000, scaled(100_000, 1_000_000), 5000
     worker = scene.start(app={})
     done, sizes = 0, {}
@@ -54,7 +59,10 @@ async def test_the_memory_of_a_worker_stays_flat(scene: Scene) -> None:
         if done >= warm:
             sizes[done] = memory(worker)
     grown = sizes[most] - sizes[warm]
-    scene.tell(f"{sizes[warm] / MEGABYTE:.1f} MB after {warm:,} jobs, {sizes[most] / MEGABYTE:.1f} MB after {most:,}")
+    scene.tell(
+        f"{sizes[warm] / MEGABYTE:.1f} MB after {warm:,} jobs, {sizes[most] / MEGABYTE:.1f} MB "
+        f"after {most:,}"
+    )
     assert grown < 10 * MEGABYTE
     async with asyncio.timeout(60):  # what is too much goes with the next sweeps
         while (await scene.app.counts())["default"]["succeeded"] >= 10_000 + 3 * batch:  # noqa: ASYNC110

@@ -9,7 +9,9 @@ from .program import open_gate
 async def test_six_processes_share_one_store_and_nothing_is_lost_or_run_twice(scene: Scene) -> None:
     """I1 I2 I3 I4 I8 I13, and nobody hears of a locked database."""
     share = scaled(2000, 100_000)
-    producers = [scene.start("producer", gate="all", numbers=scene.numbers(share), ms=5) for _ in range(2)]
+    producers = [
+        scene.start("producer", gate="all", numbers=scene.numbers(share), ms=5) for _ in range(2)
+    ]
     workers = [scene.worker(concurrency=4) for _ in range(4)]
     await scene.ready(*workers)
     open_gate(scene.gate("all"))
@@ -24,7 +26,9 @@ async def test_six_processes_share_one_store_and_nothing_is_lost_or_run_twice(sc
     shares = Counter(line.who for line in scene.lines("start"))
     scene.tell(f"runs by worker: {sorted(shares.values())}")
     assert len(shares) == len(workers)
-    assert max(shares.values()) < 5 * min(shares.values()), "one worker keeps the others from working"
+    assert max(shares.values()) < 5 * min(shares.values()), (
+        "one worker keeps the others from working"
+    )
 
 
 async def test_many_who_ask_for_the_same_unique_job_at_once_get_one(scene: Scene) -> None:

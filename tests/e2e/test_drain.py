@@ -21,7 +21,9 @@ def numbers(scene: Scene) -> list[int]:
 async def told(scene: Scene, process: Process, times: int = 1) -> None:
     """Ask it to leave, and wait until it knows."""
     process.signal(signal.SIGTERM)
-    await until(lambda: len(scene.lines("signal", who=process.who)) == times, f"signal {times} is heard")
+    await until(
+        lambda: len(scene.lines("signal", who=process.who)) == times, f"signal {times} is heard"
+    )
 
 
 async def test_jobs_that_fit_the_grace_time_are_finished_and_not_run_again(scene: Scene) -> None:
@@ -44,7 +46,9 @@ async def test_what_a_leaving_worker_has_not_started_is_put_back_untouched(scene
     ran = {line.job for line in scene.lines("start")}
     waiting = [job for acked in scene.acked if (job := await scene.job(acked.id)).id not in ran]
     assert waiting
-    assert {(job.state, job.interruptions, job.attempts, job.crashes) for job in waiting} == {(State.QUEUED, 0, 0, 0)}
+    assert {(job.state, job.interruptions, job.attempts, job.crashes) for job in waiting} == {
+        (State.QUEUED, 0, 0, 0)
+    }
     other = scene.worker(concurrency=6)
     await scene.finished()
     await scene.stop(other)
@@ -52,8 +56,12 @@ async def test_what_a_leaving_worker_has_not_started_is_put_back_untouched(scene
     assert report.figures["runs"] == report.figures["asked"]
 
 
-@pytest.mark.parametrize("hurry", [False, True], ids=["when the grace is over", "at once after a second signal"])
-async def test_jobs_that_do_not_fit_are_interrupted_which_costs_no_attempt(scene: Scene, hurry: bool) -> None:
+@pytest.mark.parametrize(
+    "hurry", [False, True], ids=["when the grace is over", "at once after a second signal"]
+)
+async def test_jobs_that_do_not_fit_are_interrupted_which_costs_no_attempt(
+    scene: Scene, hurry: bool
+) -> None:
     """I1 I4 I6"""
     works = scene.works
     await scene.enqueue(
@@ -69,12 +77,18 @@ async def test_jobs_that_do_not_fit_are_interrupted_which_costs_no_attempt(scene
         await told(scene, worker, times=2)
     assert await worker.gone() == 0, scene.troubles()
     jobs = [await scene.job(acked.id) for acked in scene.acked]
-    assert {(job.state, job.interruptions, job.attempts, job.crashes) for job in jobs} == {(State.QUEUED, 1, 0, 0)}
+    assert {(job.state, job.interruptions, job.attempts, job.crashes) for job in jobs} == {
+        (State.QUEUED, 1, 0, 0)
+    }
     other = scene.worker()
     await scene.finished()
     await scene.stop(other)
     report = await scene.check()
-    assert (report.figures["interruptions"], report.figures["crashes"], report.figures["runs lost"]) == (2, 0, 0)
+    assert (
+        report.figures["interruptions"],
+        report.figures["crashes"],
+        report.figures["runs lost"],
+    ) == (2, 0, 0)
 
 
 async def test_a_rolling_restart_of_all_workers_under_load_runs_nothing_twice(scene: Scene) -> None:
@@ -93,4 +107,9 @@ async def test_a_rolling_restart_of_all_workers_under_load_runs_nothing_twice(sc
     await scene.stop(*pool)
     report = await scene.check()
     figures = report.figures
-    assert (figures["runs lost"], figures["crashes"], figures["interruptions"], figures["effects twice"]) == (0, 0, 0, 0)
+    assert (
+        figures["runs lost"],
+        figures["crashes"],
+        figures["interruptions"],
+        figures["effects twice"],
+    ) == (0, 0, 0, 0)

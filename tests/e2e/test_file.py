@@ -8,23 +8,28 @@ from .program import open_gate
 
 
 async def test_many_may_open_a_fresh_file_at_the_same_moment(file_scene: Scene) -> None:
-    """And none of them hears of a locked database, not even without SQLite's own patience: our lock is enough."""
+    """And none of them hears of a locked database, not even without SQLite's own patience: our lock
+    is enough."""
     scene = file_scene
     files, together = scaled(40, 1000), 8
     scene.url = f"sqlite:///{scene.folder}/fresh-{{n}}.db"
-    openers = [scene.start("openers", gate="all", numbers=(0, files), ms=30, busy=0.0) for _ in range(together)]
+    openers = [
+        scene.start("openers", gate="all", numbers=(0, files), ms=30, busy=0.0)
+        for _ in range(together)
+    ]
     open_gate(scene.gate("all"), delay=0.5)
     for opener in openers:
         assert await opener.gone(within=60 + files) == 0, scene.troubles()
     assert not scene.lines("warning"), scene.troubles()
 
 
-async def test_a_process_that_leaves_does_not_take_the_log_away_under_the_others(file_scene: Scene) -> None:
+async def test_a_process_that_leaves_does_not_take_the_log_away_under_the_others(
+    file_scene: Scene,
+) -> None:
     """I1: what is written after that is in the file for everybody.
 
-    Whoever opens and closes the file by himself lets go of the locks that SQLite has on it in this process; the next
-    process that leaves then believes that it is the last one.
-    """
+    Whoever opens and closes the file by himself lets go of the locks that SQLite has on it in this
+    process; the next process that leaves then believes that it is the last one."""
     scene = file_scene
     await scene.enqueue([menu.nap(scene)])
     await scene.app.counts()  # readers have a connection of their own

@@ -1,4 +1,5 @@
-"""Workers that are stopped for longer than their lease, and come back believing that they still have their jobs."""
+"""Workers that are stopped for longer than their lease, and come back believing that they still
+have their jobs."""
 
 import asyncio
 from functools import partial
@@ -23,10 +24,15 @@ def gated(scene: Scene, sort: str, *more: Any) -> tuple[int, Asked]:
 
 
 @pytest.mark.parametrize("deaf", [False, True], ids=["told", "deaf"])
-async def test_a_worker_that_wakes_up_after_its_lease_changes_nothing(scene: Scene, deaf: bool) -> None:
-    """I3 I4 I12: its commit, heartbeat, progress and memo are refused, and the job's outcome is its heir's. A deaf worker
-    is never told that it lost anything, so nothing but the token in the store can stop it."""
-    numbers, asked = zip(*[gated(scene, sort) for sort in SORTS for _ in range(scaled(2, 20))], strict=True)
+async def test_a_worker_that_wakes_up_after_its_lease_changes_nothing(
+    scene: Scene, deaf: bool
+) -> None:
+    """I3 I4 I12: its commit, heartbeat, progress and memo are refused, and the job's outcome is its
+    heir's. A deaf worker is never told that it lost anything, so nothing but the token in the store
+    can stop it."""
+    numbers, asked = zip(
+        *[gated(scene, sort) for sort in SORTS for _ in range(scaled(2, 20))], strict=True
+    )
     zombie = scene.worker(gate="zombie", concurrency=100, threads=50, deaf=deaf)
     ids = await scene.enqueue(asked)
     await scene.started(*numbers, by=zombie)
@@ -38,7 +44,9 @@ async def test_a_worker_that_wakes_up_after_its_lease_changes_nothing(scene: Sce
 
     scene.thaw(zombie)
     open_gate(scene.gate("zombie"))
-    await until(lambda: len(scene.lines("end", who=zombie.who)) == len(ids), "the zombie's runs end")
+    await until(
+        lambda: len(scene.lines("end", who=zombie.who)) == len(ids), "the zombie's runs end"
+    )
     if deaf:  # whatever returned was put before the store, and each was refused
         await until(lambda: len(too_late(scene)) >= len(ids), "the zombie's verdicts are refused")
         writers = [line.how for line in scene.lines("refused", who=zombie.who)]
@@ -48,7 +56,11 @@ async def test_a_worker_that_wakes_up_after_its_lease_changes_nothing(scene: Sce
     await scene.stop(zombie)  # with all that it wanted to write
     for before in held:
         now = await scene.job(before.id)
-        assert (now.state, now.token, now.worker) == (State.RUNNING, before.token, scene.worker_id(heir))
+        assert (now.state, now.token, now.worker) == (
+            State.RUNNING,
+            before.token,
+            scene.worker_id(heir),
+        )
         assert now.progress in (None, before.progress)
 
     open_gate(scene.gate("heir"))
@@ -90,7 +102,9 @@ async def test_a_late_holder_of_a_key_can_neither_commit_nor_free_the_key(scene:
     await scene.check()
 
 
-async def test_a_late_worker_cannot_commit_even_while_nobody_else_runs_the_job(scene: Scene) -> None:
+async def test_a_late_worker_cannot_commit_even_while_nobody_else_runs_the_job(
+    scene: Scene,
+) -> None:
     """I3 I4: the one that inherited the job died before it could say what becomes of it."""
     n, one = gated(scene, "gated")
     zombie = scene.worker(gate="zombie", deaf=True)
@@ -111,9 +125,11 @@ async def test_a_late_worker_cannot_commit_even_while_nobody_else_runs_the_job(s
 
 
 async def test_the_heartbeats_of_a_late_worker_keep_nothing_alive(scene: Scene) -> None:
-    """I3 I12: when the heir dies as well, the job is found, although the late worker still believes that it has it."""
+    """I3 I12: when the heir dies as well, the job is found, although the late worker still believes
+    that it has it."""
     n, one = gated(scene, "gated")
-    zombie = scene.worker(gate="zombie", deaf=True, concurrency=1)  # with no room to take the job once more
+    # with no room to take the job once more
+    zombie = scene.worker(gate="zombie", deaf=True, concurrency=1)
     await scene.enqueue([one])
     await scene.started(n, by=zombie)
     heir = scene.worker(gate="heir")
@@ -132,7 +148,9 @@ async def test_the_heartbeats_of_a_late_worker_keep_nothing_alive(scene: Scene) 
 
 
 def at_work(scene: Scene, process: Process) -> bool:
-    return len(scene.lines("start", who=process.who)) - len(scene.lines("end", who=process.who)) >= 4
+    return (
+        len(scene.lines("start", who=process.who)) - len(scene.lines("end", who=process.who)) >= 4
+    )
 
 
 async def test_workers_that_freeze_again_and_again_under_load(scene: Scene) -> None:
@@ -144,9 +162,12 @@ async def test_workers_that_freeze_again_and_again_under_load(scene: Scene) -> N
         victim = scene.random.choice(pool)
         await until(partial(at_work, scene, victim), "the victim has much to do")
         await scene.freeze(victim)
-        await asyncio.sleep(scene.lease * scene.random.uniform(1.2, 2))  # for longer than the lease: that is the fault
+        # for longer than the lease: that is the fault
+        await asyncio.sleep(scene.lease * scene.random.uniform(1.2, 2))
         scene.thaw(victim)
     await scene.finished()
     await scene.stop(*pool)
     report = await scene.check()
-    assert report.figures["runs lost"] > 0, "nothing was running when it froze: the test shows nothing"
+    assert report.figures["runs lost"] > 0, (
+        "nothing was running when it froze: the test shows nothing"
+    )

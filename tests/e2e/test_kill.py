@@ -17,7 +17,8 @@ async def test_kill_minus_nine_in_mid_job_again_and_again_loses_nothing(scene: S
         await asyncio.sleep(scene.random.uniform(0.1, 0.4))  # the killer's pace
         victim = scene.random.randrange(WORKERS)
         await scene.kill(pool[victim])
-        pool[victim] = scene.worker(concurrency=8, name=f"worker-{victim}")  # under the same name, as a pod does
+        # under the same name, as a pod does
+        pool[victim] = scene.worker(concurrency=8, name=f"worker-{victim}")
     await scene.finished(within=60)
     await scene.stop(*pool)
     report = await scene.check()

@@ -27,13 +27,22 @@ ANYWHERE = (
     "fire.before",
     "fire.after",
 )
-IN_SQLITE = ("sql.take", "sql.succeed", "sql.settle", "sql.inherit", "sql.fire", "commit.before", "commit.after")
+IN_SQLITE = (
+    "sql.take",
+    "sql.succeed",
+    "sql.settle",
+    "sql.inherit",
+    "sql.fire",
+    "commit.before",
+    "commit.after",
+)
 FIRES = 20
 
 
 async def one_death(scene: Scene, point: str) -> None:
-    """Some jobs of every sort, some of them left behind by a worker that was killed; and a worker that dies at its point.
-    Those last longer than it is from one heartbeat to the next, so that there is one at which it has something to keep."""
+    """Some jobs of every sort, some of them left behind by a worker that was killed; and a worker
+    that dies at its point. Those last longer than it is from one heartbeat to the next, so that
+    there is one at which it has something to keep."""
     await scene.enqueue(menu.mixed(scene, 30, longest=100))
     orphans = [menu.nap(scene, 500) for _ in range(4)]
     await scene.enqueue(orphans)
@@ -45,7 +54,9 @@ async def one_death(scene: Scene, point: str) -> None:
 
 async def repeats_that_must_all_fire(scene: Scene) -> None:
     """Enough of them to be due while processes die, and none may be left out."""
-    await scene.app.repeat("tick", scene.works.tick.call(), Every(0.1), limit=FIRES, missed=All(1000))
+    await scene.app.repeat(
+        "tick", scene.works.tick.call(), Every(0.1), limit=FIRES, missed=All(1000)
+    )
 
 
 async def recovered(scene: Scene) -> None:
@@ -83,10 +94,11 @@ async def test_a_worker_may_die_inside_a_transaction(file_scene: Scene, point: s
 
 @pytest.mark.parametrize("point", ["nats.acknowledge", "nats.ticket"])
 async def test_a_worker_may_die_between_two_steps_of_a_verb(nats_scene: Scene, point: str) -> None:
-    """I1 I2 I3 I4 I5 I6 I7 I8 I12 I13: the windows are written down in `stores/nats`, each beside its verb.
+    """I1 I2 I3 I4 I5 I6 I7 I8 I12 I13: the windows are written down in `stores/nats`, each beside
+    its verb.
 
-    Each death is healed before the next: an heir that dies here before it has judged what it inherited leaves it to the next
-    heir, and so on for as long as there are deaths."""
+    Each death is healed before the next: an heir that dies here before it has judged what it
+    inherited leaves it to the next heir, and so on for as long as there are deaths."""
     await repeats_that_must_all_fire(nats_scene)
     for _ in range(scaled(1, 10)):
         await one_death(nats_scene, point)
@@ -95,7 +107,8 @@ async def test_a_worker_may_die_between_two_steps_of_a_verb(nats_scene: Scene, p
 
 
 async def test_a_producer_may_die_before_its_queue_is_known(nats_scene: Scene) -> None:
-    """I1 I2 I13: the line is there and nobody knows of it; the next who enqueues there tells of it."""
+    """I1 I2 I13: the line is there and nobody knows of it; the next who enqueues there tells of
+    it."""
     await died_producing(nats_scene, "nats.line")
     await nats_scene.enqueue([menu.nap(nats_scene)])
     await recovered(nats_scene)
@@ -104,7 +117,8 @@ async def test_a_producer_may_die_before_its_queue_is_known(nats_scene: Scene) -
 
 @pytest.mark.parametrize("point", ["release.before", "release.after"])
 async def test_a_worker_may_die_while_it_puts_its_jobs_back(scene: Scene, point: str) -> None:
-    """I1 I4 I6: a job that was put back counts an interruption, one that was not a crash; none counts an attempt."""
+    """I1 I4 I6: a job that was put back counts an interruption, one that was not a crash; none
+    counts an attempt."""
     n = scene.number()
     [id] = await scene.enqueue([Asked(scene.works.slow_at_first.call(n, 60_000), Expect())])
     worker = scene.worker(point=point, grace=0.2)
@@ -118,7 +132,8 @@ async def test_a_worker_may_die_while_it_puts_its_jobs_back(scene: Scene, point:
 
 @pytest.mark.parametrize("point", ["enqueue.before", "enqueue.after"])
 async def test_a_producer_may_die_around_its_enqueue(scene: Scene, point: str) -> None:
-    """I1 I2 I13: what it never heard of is there as a whole or not at all, and is run once if it is there."""
+    """I1 I2 I13: what it never heard of is there as a whole or not at all, and is run once if it is
+    there."""
     await died_producing(scene, point)
     await recovered(scene)
     assert len((await scene.history()).jobs) == (0 if point == "enqueue.before" else BATCH)

@@ -14,12 +14,18 @@ async def test_a_poison_job_ends_in_the_dead_letters_and_the_others_go_on(scene:
     """I1 I4 I6 I15: crashes have a budget of their own, apart from attempts."""
     poisons = scaled(1, 20)
     dead = Expect(state=State.FAILED, attempts=0)
-    ids = await scene.enqueue([Asked(scene.works.poison.call(scene.number()), dead) for _ in range(poisons)])
+    ids = await scene.enqueue(
+        [Asked(scene.works.poison.call(scene.number()), dead) for _ in range(poisons)]
+    )
     pool = [scene.worker(concurrency=4) for _ in range(2)]
     budget = POISON.max_crashes + 1
     for _ in range(poisons * budget):
         await scene.enqueue([menu.nap(scene, 10) for _ in range(20)])
-        await until(lambda: any(worker.code is not None for worker in pool), "somebody takes the poison", within=10)
+        await until(
+            lambda: any(worker.code is not None for worker in pool),
+            "somebody takes the poison",
+            within=10,
+        )
         [slot, *_] = [slot for slot, worker in enumerate(pool) if worker.code is not None]
         assert pool[slot].code == -signal.SIGKILL, scene.troubles()
         line = scene.lines("dying", who=pool[slot].who)[0]

@@ -14,13 +14,20 @@ KEYS = 10
 
 
 @pytest.mark.parametrize("all_lead", [False, True], ids=["one leads", "all believe that they lead"])
-async def test_five_schedulers_make_one_job_for_each_fire_whatever_happens_to_them(scene: Scene, all_lead: bool) -> None:
-    """I1 I2 I4 I7 I8 I13: one of them is frozen for a while and comes back late, another one is killed."""
+async def test_five_schedulers_make_one_job_for_each_fire_whatever_happens_to_them(
+    scene: Scene, all_lead: bool
+) -> None:
+    """I1 I2 I4 I7 I8 I13: one of them is frozen for a while and comes back late, another one is
+    killed."""
     fires = scaled(100, 3000)
-    workers = [scene.start(leads=all_lead, worker={"poll": 0.05, "concurrency": 20}) for _ in range(5)]
+    workers = [
+        scene.start(leads=all_lead, worker={"poll": 0.05, "concurrency": 20}) for _ in range(5)
+    ]
     await scene.ready(*workers)
     for n in range(KEYS):
-        await scene.app.repeat(f"tick-{n}", scene.works.tick.call(), Every(INTERVAL), limit=fires, missed=All(10_000))
+        await scene.app.repeat(
+            f"tick-{n}", scene.works.tick.call(), Every(INTERVAL), limit=fires, missed=All(10_000)
+        )
     await until(lambda: len(scene.lines("start")) > KEYS * fires / 10, "they fire")
     late, unlucky, *others = workers
     await scene.freeze(late)

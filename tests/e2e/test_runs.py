@@ -1,4 +1,5 @@
-"""An app that is used from one short event loop after the other, and never closed: nothing stays open."""
+"""An app that is used from one short event loop after the other, and never closed: nothing stays
+open."""
 
 import asyncio
 import json
@@ -16,11 +17,16 @@ from .stores import STORES
 @pytest.mark.skipif(sys.platform != "linux", reason="what a process has open is read from /proc")
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", STORES)
-def test_three_hundred_loops_leave_no_socket_no_thread_and_no_store_behind(name: str, tmp_path: Path) -> None:
+def test_three_hundred_loops_leave_no_socket_no_thread_and_no_store_behind(
+    name: str, tmp_path: Path
+) -> None:
     """I14"""
     with STORES[name](tmp_path) as url:
         program = subprocess.run(
-            [sys.executable, "-m", "tests.e2e.running", url], capture_output=True, text=True, check=False
+            [sys.executable, "-m", "tests.e2e.running", url],
+            capture_output=True,
+            text=True,
+            check=False,
         )
     assert program.returncode == 0, program.stderr
     told = json.loads(program.stdout)
@@ -37,10 +43,13 @@ asyncio.run(note.enqueue())
 
 
 @pytest.mark.parametrize("name", STORES)
-async def test_a_loop_that_ends_right_after_its_enqueue_has_woken_the_workers(name: str, tmp_path: Path) -> None:
+async def test_a_loop_that_ends_right_after_its_enqueue_has_woken_the_workers(
+    name: str, tmp_path: Path
+) -> None:
     with STORES[name](tmp_path) as url:
         store = await Mita(url).open_store()
-        while await store.wait(["default"], 0.1):  # the first call looks once, whatever has happened
+        # the first call looks once, whatever has happened
+        while await store.wait(["default"], 0.1):
             pass
         waiting = asyncio.create_task(store.wait(["default"], 60))
         await asyncio.to_thread(subprocess.run, [sys.executable, "-c", ONE, url], check=True)

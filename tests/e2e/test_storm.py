@@ -1,7 +1,8 @@
-"""Everything at once: killed workers and producers, frozen workers, broken connections, killed servers.
+"""Everything at once: killed workers and producers, frozen workers, broken connections, killed
+servers.
 
-Nothing may be lost or stuck, and no fault may use up an attempt. `make soak` runs it with 5,000 jobs on each store.
-"""
+Nothing may be lost or stuck, and no fault may use up an attempt. `make soak` runs it with 5,000
+jobs on each store."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -67,11 +68,14 @@ class Storm:
         self.scene.thaw(victim)
 
     async def _kill_producer(self) -> None:
-        """It dies somewhere among its enqueues. What it had been told is acknowledged, of the rest nothing is known."""
+        """It dies somewhere among its enqueues. What it had been told is acknowledged, of the rest
+        nothing is known."""
         numbers = self.scene.numbers(5000)
         producer = self.scene.start("producer", numbers=numbers, ms=5)
         open_gate(self.scene.gate(str(producer.who)))
-        await until(lambda: self.scene.lines("enqueued", who=producer.who), "the producer is at work")
+        await until(
+            lambda: self.scene.lines("enqueued", who=producer.who), "the producer is at work"
+        )
         await self.scene.kill(producer)
         heard = self.scene.lines("enqueued", who=producer.who)
         self.scene.heard_of(heard)
@@ -137,7 +141,8 @@ async def test_nothing_is_lost_or_stuck_and_no_fault_uses_up_an_attempt(storm: S
     await scene.ready(*storm.pool)
     for name in order:
         work = asyncio.create_task(enqueue(scene, JOBS_PER_ROUND))
-        await asyncio.sleep(scene.random.uniform(0, 0.3))  # so that the fault meets jobs in every state
+        # so that the fault meets jobs in every state
+        await asyncio.sleep(scene.random.uniform(0, 0.3))
         await storm.strike(name)
         await work
     await enqueue_one_for_each_key(scene)

@@ -24,7 +24,9 @@ URLS: dict[str, Callable[[Path], str]] = {
     "redis": lambda _: (
         f"{redis_servers.shared(redis_servers.bundled()).url}?namespace=engine_{redis_servers.fresh_namespace()}"
     ),
-    "nats": lambda _: f"{nats_servers.shared().url}?namespace=engine_{nats_servers.fresh_namespace()}",
+    "nats": lambda _: (
+        f"{nats_servers.shared().url}?namespace=engine_{nats_servers.fresh_namespace()}"
+    ),
 }
 
 

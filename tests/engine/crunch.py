@@ -88,8 +88,11 @@ def shared(job: Job, folder: str) -> int:
 
 @app.task(executor="process")
 def ask_twice(job: Job, folder: str) -> str:
-    """One thread of the handler waits for a shared value that another job computes; the other one reports meanwhile."""
-    waiting = threading.Thread(target=job.once_sync, args=("slow", lambda: "mine"), kwargs={"scope": "global"})
+    """One thread of the handler waits for a shared value that another job computes; the other one
+    reports meanwhile."""
+    waiting = threading.Thread(
+        target=job.once_sync, args=("slow", lambda: "mine"), kwargs={"scope": "global"}
+    )
     waiting.start()
     job.progress_sync(1, 2, "still talking")
     _mark(folder, "talked")
@@ -114,7 +117,8 @@ def _mark(folder: str, name: str) -> None:
 
 @app.task(executor="process", timeout=0.5, resource="key", retry=AT_ONCE)
 def overrun(job: Job, folder: str) -> None:
-    """Never looks at job.cancelled. Each run writes down its process, and which earlier ones are still alive."""
+    """Never looks at job.cancelled. Each run writes down its process, and which earlier ones are
+    still alive."""
     runs = Path(folder) / "runs"
     before = runs.read_text().split() if runs.exists() else []
     alive = [pid for pid in before if Path(f"/proc/{pid}").exists() and pid != str(os.getpid())]
@@ -189,7 +193,8 @@ def big(size: int) -> bytes:
 
 @app.task(executor="process")
 def trace_here() -> int:
-    """The trace that is current in the handler. The first call in a process sets up tracing there."""
+    """The trace that is current in the handler. The first call in a process sets up tracing
+    there."""
     from opentelemetry import trace
     from opentelemetry.sdk.trace import TracerProvider
 

@@ -1,4 +1,5 @@
-"""Stores that a test can make unreachable: real servers behind a proxy, and a file that somebody keeps locked."""
+"""Stores that a test can make unreachable: real servers behind a proxy, and a file that somebody
+keeps locked."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -36,7 +37,9 @@ class LockedFile:
         self._other: sqlite3.Connection | None = None
 
     def cut(self) -> None:
-        self._other = sqlite3.connect(self._path, isolation_level=None, timeout=20, check_same_thread=False)
+        self._other = sqlite3.connect(
+            self._path, isolation_level=None, timeout=20, check_same_thread=False
+        )
         self._other.execute("begin exclusive")
 
     def open(self) -> None:
@@ -76,18 +79,28 @@ def _made(store: str, folder: Path) -> LockedFile | CutServer:
             server = postgres_servers.server("pg18")
             namespace = postgres_servers.fresh_url().rpartition("=")[2]
             url = f"postgresql://postgres@127.0.0.1:{{port}}/postgres?namespace={namespace}"
-            return CutServer(f"{server.folder}/.s.PGSQL.{PORT}", url, f"{server.url()}&namespace={namespace}")
+            return CutServer(
+                f"{server.folder}/.s.PGSQL.{PORT}", url, f"{server.url()}&namespace={namespace}"
+            )
         case "redis":
             port = redis_servers.shared(redis_servers.bundled()).port
-            return CutServer(port, f"redis://127.0.0.1:{{port}}/0?namespace=outage_{redis_servers.fresh_namespace()}")
+            return CutServer(
+                port,
+                f"redis://127.0.0.1:{{port}}/0?namespace=outage_{redis_servers.fresh_namespace()}",
+            )
         case "nats":
             port = nats_servers.shared().port
-            return CutServer(port, f"nats://127.0.0.1:{{port}}?namespace=outage_{nats_servers.fresh_namespace()}")
+            return CutServer(
+                port, f"nats://127.0.0.1:{{port}}?namespace=outage_{nats_servers.fresh_namespace()}"
+            )
     return LockedFile(folder)
 
 
 @pytest.fixture(params=STORES)
-def outage(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Outage]:
-    monkeypatch.setattr("mita.stores.sqlite.connection.BUSY_TIMEOUT", 0.05)  # a locked file is an error soon
+def outage(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Outage]:
+    # a locked file is an error soon
+    monkeypatch.setattr("mita.stores.sqlite.connection.BUSY_TIMEOUT", 0.05)
     with outage_of(request.param, tmp_path) as made:
         yield made

@@ -1,7 +1,8 @@
-"""A connection whose other end is gone, and nobody says so: no data, no end of file, no reset. New connections pass.
+"""A connection whose other end is gone, and nobody says so: no data, no end of file, no reset. New
+connections pass.
 
-The worker has a lease of three seconds, so it asks after half a second of silence. The limit is one for a busy machine.
-"""
+The worker has a lease of three seconds, so it asks after half a second of silence. The limit is one
+for a busy machine."""
 
 import asyncio
 import logging
@@ -47,8 +48,11 @@ async def until(condition: Callable[[], Awaitable[bool]]) -> None:
         await asyncio.sleep(0.05)
 
 
-async def test_a_worker_goes_on_when_its_connections_fall_silent(hole: CutServer, caplog: pytest.LogCaptureFixture) -> None:
-    """I12: a job that comes by another way runs, one that was running keeps its lease, and the log tells of it."""
+async def test_a_worker_goes_on_when_its_connections_fall_silent(
+    hole: CutServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    """I12: a job that comes by another way runs, one that was running keeps its lease, and the log
+    tells of it."""
     caplog.set_level(logging.INFO, "mita.store")
     app, elsewhere = Mita(hole.url), Mita(hole.direct)
     seen: list[str] = []
@@ -101,7 +105,9 @@ async def stores(hole: CutServer) -> AsyncIterator[tuple[Store, Store]]:
     await beside.close()
 
 
-async def test_a_sleeper_is_notified_after_its_connection_fell_silent(hole: CutServer, stores: tuple[Store, Store]) -> None:
+async def test_a_sleeper_is_notified_after_its_connection_fell_silent(
+    hole: CutServer, stores: tuple[Store, Store]
+) -> None:
     behind, beside = stores
     await behind.enqueue([NewJob(id=new_id(), task="t", queue=QUEUE, payload=b"\x90")])
     await behind.claim([QUEUE], 1, 60_000, "w")
@@ -155,7 +161,9 @@ async def test_a_postgres_that_is_at_work_is_waited_for(
     behind, beside = stores
     assert isinstance(beside, PostgresStore)
     async with await psycopg.AsyncConnection.connect(**beside._place.told) as other:
-        await other.execute(f'lock table "{beside._place.sql.namespace}"._job in access exclusive mode'.encode())
+        await other.execute(
+            f'lock table "{beside._place.sql.namespace}"._job in access exclusive mode'.encode()
+        )
         waiting = asyncio.ensure_future(is_waited_for(behind, caplog))
         await asyncio.sleep(LEASE / 6 * 4)
         assert not waiting.done()
@@ -169,7 +177,8 @@ async def test_a_redis_that_is_busy_is_waited_for(
     behind, beside = stores
     assert isinstance(beside, RedisStore)
     seconds = LEASE / 6 * 4
-    script = "local ends = os.clock() + ARGV[1] while os.clock() < ends do end return 1"  # Redis 6.2 has no clock in scripts
+    # Redis 6.2 has no clock in scripts
+    script = "local ends = os.clock() + ARGV[1] while os.clock() < ends do end return 1"
     is_valkey = bundled() == valkey()  # it refuses DEBUG
     words = ("EVAL", script, 0, seconds) if is_valkey else ("DEBUG", "SLEEP", seconds)
     busy = asyncio.ensure_future(beside._link.command(*words))

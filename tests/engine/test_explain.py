@@ -1,4 +1,5 @@
-"""Why is this job not running: every reason, on every store, in the situation itself with real workers."""
+"""Why is this job not running: every reason, on every store, in the situation itself with real
+workers."""
 
 import asyncio
 import threading
@@ -32,7 +33,9 @@ async def told(app: Mita, job: Handle[Any], *codes: Code) -> list[Reason]:
     try:
         await until(as_expected)
     except TimeoutError:
-        pytest.fail(f"after {PATIENCE:g} s it says {[str(reason) for reason in reasons]}, not {codes}")
+        pytest.fail(
+            f"after {PATIENCE:g} s it says {[str(reason) for reason in reasons]}, not {codes}"
+        )
     return reasons
 
 
@@ -95,7 +98,8 @@ async def test_it_was_asked_to_move_while_it_ran(app: Mita, gate: Gate) -> None:
 async def test_its_worker_died(app: Mita, gate: Gate) -> None:
     job = await gate.wait.enqueue()
     store = await app._store_here()
-    await store.claim(["default"], 1, 1, "gone")  # a lease of a millisecond, and nobody to extend it
+    # a lease of a millisecond, and nobody to extend it
+    await store.claim(["default"], 1, 1, "gone")
     [_, over] = await told(app, job, Code.RUNNING, Code.LEASE_OVER)
     assert "its lease ran out" in over.text
     assert over.remedy.endswith("start one: mita worker MODULE:APP")
@@ -156,7 +160,9 @@ async def test_its_worker_crashed_and_it_waits_to_be_tried_again(app: Mita) -> N
 async def test_its_key_was_busy_and_it_would_not_wait(app: Mita, gate: Gate) -> None:
     async with running(app, gate):
         await told(app, await gate.charge.enqueue(42), Code.RUNNING)
-        [skipped] = await told(app, await gate.charge.options(when_busy="skip").enqueue(42), Code.CANCELLED)
+        [skipped] = await told(
+            app, await gate.charge.options(when_busy="skip").enqueue(42), Code.CANCELLED
+        )
     assert "cancelled" in skipped.text
     assert ": skipped (account:42 is taken)" in skipped.text
 
@@ -211,7 +217,10 @@ async def test_nobody_serves_its_queue(app: Mita, gate: Gate) -> None:
     async with running(app, gate, queues=["mail"]):
 
         async def other() -> bool:
-            return "no live worker serves queue 'default' (they serve mail)" in (await app.explain(job.id))[0].text
+            return (
+                "no live worker serves queue 'default' (they serve mail)"
+                in (await app.explain(job.id))[0].text
+            )
 
         await until(other)
         [reason] = await told(app, job, Code.NO_WORKER)
@@ -282,7 +291,9 @@ async def test_a_rate_makes_an_estimate(app: Mita, gate: Gate) -> None:
         await until(estimated)
 
 
-async def test_a_workers_clock_is_off(app: Mita, gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_workers_clock_is_off(
+    app: Mita, gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
     fast = SimpleNamespace(time=lambda: time.time() + 70, monotonic=time.monotonic)
     monkeypatch.setattr(lease_keeper, "time", fast)
     job = await gate.wait.after(240).enqueue()

@@ -28,7 +28,11 @@ async def test_each_attempt_leaves_its_error_its_worker_and_its_times(app: Mita)
     async with working(app) as worker:
         record = await until_state(app, (await flaky.enqueue()).id, "failed")
     first, second, third = record.failures
-    assert [each.type for each in record.failures] == [f"{__name__}.SoldError", "KeyError", "mita.Abort"]
+    assert [each.type for each in record.failures] == [
+        f"{__name__}.SoldError",
+        "KeyError",
+        "mita.Abort",
+    ]
     assert [each.message for each in record.failures] == ["out of stock", "'shelf'", "never"]
     assert [each.kind for each in record.failures] == ["retried", "retried", "failed"]
     assert {each.worker for each in record.failures} == {worker.id}

@@ -50,7 +50,8 @@ async def test_an_async_job_starts_beside_full_threads(app: Mita, blocked: Block
             handles = [await slow.enqueue(n) for n in range(2)]
             await until(lambda: running(blocked, 2))
             assert await (await quick.enqueue()).result(timeout=15) == "done"
-            handles += [await slow.enqueue(n) for n in range(2, 6)]  # these find no thread, and stand before the next
+            # these find no thread, and stand before the next
+            handles += [await slow.enqueue(n) for n in range(2, 6)]
             assert await (await quick.enqueue()).result(timeout=15) == "done"
             assert blocked.ran == []
             waiting = [await app.get(handle.id) for handle in handles[2:]]
@@ -109,7 +110,9 @@ def test_claims_that_bring_nothing_to_start_become_rarer(monkeypatch: pytest.Mon
     assert pools.room(FULL, BOTH) == 98
     pools.claimed(started=3, put_back=5)
     pools.room(FULL, BOTH)
-    assert called[-1] == pytest.approx(FIRST_PAUSE), "there was something to start: there may be more"
+    assert called[-1] == pytest.approx(FIRST_PAUSE), (
+        "there was something to start: there may be more"
+    )
     now += FIRST_PAUSE
     pools.claimed(started=0, put_back=0)
     assert pools.room(FULL, BOTH) == 98, "nothing was put back, so nobody is disturbed"

@@ -135,10 +135,13 @@ async def test_declared_repeats_fire_in_their_zone(app: Mita) -> None:
 
     async with lab(app, start=datetime(2026, 3, 7, 12, tzinfo=UTC)) as it:
         await it.run_until(after=timedelta(days=2))
-    assert fires == ["2026-03-08T07:00:00+00:00", "2026-03-09T06:30:00+00:00"]  # 02:30 does not exist on the 8th
+    # 02:30 does not exist on the 8th
+    assert fires == ["2026-03-08T07:00:00+00:00", "2026-03-09T06:30:00+00:00"]
 
 
-async def test_a_job_that_never_comes_to_rest_does_not_hang_the_test(app: Mita, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_job_that_never_comes_to_rest_does_not_hang_the_test(
+    app: Mita, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("mita.testing.laboratory.MOST_RUNS", 100)
 
     @app.task

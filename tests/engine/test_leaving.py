@@ -108,7 +108,9 @@ async def test_a_lost_lease_stops_the_run_and_its_verdict_counts_for_nothing(
     assert (record.crashes, record.attempts) == (1, 0)
 
 
-async def test_a_worker_whose_keeper_dies_leaves_with_the_error(app: Mita, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_worker_whose_keeper_dies_leaves_with_the_error(
+    app: Mita, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """I12: leases that nobody keeps would run out one after the other, and its jobs run twice."""
     ended: list[str] = []
     died = threading.Event()

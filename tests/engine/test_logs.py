@@ -1,4 +1,5 @@
-"""One log line per notable event of a job, with what programs look for beside its text; what a job was given, never."""
+"""One log line per notable event of a job, with what programs look for beside its text; what a job
+was given, never."""
 
 import asyncio
 import json
@@ -26,7 +27,11 @@ def here() -> Mita:
 
 
 def told(caplog: pytest.LogCaptureFixture, id: str) -> list[tuple[str, str]]:
-    return [(record.event, record.levelname) for record in caplog.records if getattr(record, "job", "") == id]  # type: ignore[attr-defined]
+    return [
+        (record.event, record.levelname)  # type: ignore[attr-defined]
+        for record in caplog.records
+        if getattr(record, "job", "") == id
+    ]
 
 
 def declare(app: Mita) -> dict[str, tuple[Any, str, list[tuple[str, str]]]]:
@@ -66,7 +71,9 @@ def declare(app: Mita) -> dict[str, tuple[Any, str, list[tuple[str, str]]]]:
     }
 
 
-async def test_each_notable_event_has_one_line_with_its_facts(here: Mita, caplog: pytest.LogCaptureFixture) -> None:
+async def test_each_notable_event_has_one_line_with_its_facts(
+    here: Mita, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.DEBUG, "mita")
     tasks = declare(here)
     async with working(here):
@@ -78,7 +85,11 @@ async def test_each_notable_event_has_one_line_with_its_facts(here: Mita, caplog
     for record in (record for record in caplog.records if hasattr(record, "job")):
         line = json.loads(JsonLines().format(record))
         assert line["task"] in tasks
-        assert (line["queue"], line["event"], line["level"]) == ("default", record.event, record.levelname.lower())  # type: ignore[attr-defined]
+        assert (line["queue"], line["event"], line["level"]) == (
+            "default",
+            record.event,  # type: ignore[attr-defined]
+            record.levelname.lower(),
+        )
         assert line["attempt"] in (1, 2)
         assert line["seconds"] >= 0
     assert all(PRECIOUS not in str(record.__dict__) for record in caplog.records)
@@ -116,7 +127,9 @@ async def test_a_shutdown_a_cancel_and_a_lost_lease_are_told(
     await here.close()
 
 
-async def test_a_task_that_is_unknown_here_is_told_once(here: Mita, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_task_that_is_unknown_here_is_told_once(
+    here: Mita, caplog: pytest.LogCaptureFixture
+) -> None:
     @here.task
     async def known() -> None: ...
 
@@ -159,7 +172,9 @@ async def test_a_handler_that_holds_up_the_loop_is_named(
     assert hog.fn.__qualname__ in line
 
 
-async def test_failures_are_logged_with_their_traceback(app: Mita, caplog: pytest.LogCaptureFixture) -> None:
+async def test_failures_are_logged_with_their_traceback(
+    app: Mita, caplog: pytest.LogCaptureFixture
+) -> None:
     """`exc_info` for programs that group errors by it, and a bounded text for everything else."""
     caplog.set_level(logging.INFO, "mita")
 
@@ -178,19 +193,26 @@ async def test_failures_are_logged_with_their_traceback(app: Mita, caplog: pytes
         jobs = [await on_the_loop.enqueue(), await on_a_thread.enqueue()]
         for job in jobs:
             await until_state(app, job.id, "failed")
-    lines = [record for record in caplog.records if getattr(record, "event", "") in ("retried", "failed")]
+    lines = [
+        record for record in caplog.records if getattr(record, "event", "") in ("retried", "failed")
+    ]
     assert len(lines) == 3
     for line in lines:
         assert line.exc_info is not None
         assert isinstance(line.exc_info[1], ValueError)
         assert line.exc_info[2] is not None
-        for text in (logging.Formatter().format(line), json.loads(JsonLines().format(line))["error"]):
+        for text in (
+            logging.Formatter().format(line),
+            json.loads(JsonLines().format(line))["error"],
+        ):
             assert "raise ValueError(text)" in text or "xxxx" in text
             assert "in test_failures_are_logged_with_their_traceback.<locals>.inner" in text
             assert len(text) < 15_000
 
 
-async def test_of_a_secret_task_no_traceback_is_logged(here: Mita, caplog: pytest.LogCaptureFixture) -> None:
+async def test_of_a_secret_task_no_traceback_is_logged(
+    here: Mita, caplog: pytest.LogCaptureFixture
+) -> None:
     @here.task(secret=True, retry=Retry(max_retries=0))
     async def hush(card: str) -> None:
         raise ValueError(card)
@@ -204,7 +226,9 @@ async def test_of_a_secret_task_no_traceback_is_logged(here: Mita, caplog: pytes
 
 
 @pytest.mark.parametrize("verbose", [True, False])
-async def test_successes_are_logged_when_asked_for(here: Mita, caplog: pytest.LogCaptureFixture, verbose: bool) -> None:
+async def test_successes_are_logged_when_asked_for(
+    here: Mita, caplog: pytest.LogCaptureFixture, verbose: bool
+) -> None:
     caplog.set_level(logging.INFO, "mita")
 
     @here.task
@@ -213,14 +237,21 @@ async def test_successes_are_logged_when_asked_for(here: Mita, caplog: pytest.Lo
     async with working(here, verbose=verbose):
         job = await work.enqueue()
         await job.result(timeout=20)
-    lines = [record.getMessage() for record in caplog.records if getattr(record, "event", "") == "succeeded"]
-    assert [line.startswith(f"job {job.id} of work succeeded in ") and line.endswith(" s") for line in lines] == [
-        True
-    ] * verbose
+    lines = [
+        record.getMessage()
+        for record in caplog.records
+        if getattr(record, "event", "") == "succeeded"
+    ]
+    assert [
+        line.startswith(f"job {job.id} of work succeeded in ") and line.endswith(" s")
+        for line in lines
+    ] == [True] * verbose
     await here.close()
 
 
-async def test_a_job_that_is_postponed_for_a_busy_key_is_logged(app: Mita, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_job_that_is_postponed_for_a_busy_key_is_logged(
+    app: Mita, caplog: pytest.LogCaptureFixture
+) -> None:
     """On every store, once for each time; one that does not wait says so."""
     caplog.set_level(logging.INFO, "mita")
     let_go = asyncio.Event()
@@ -244,5 +275,12 @@ async def test_a_job_that_is_postponed_for_a_busy_key_is_logged(app: Mita, caplo
         assert told(caplog, skips.id) == [("cancelled", "INFO")]
         let_go.set()
         await until_state(app, waits.id, "succeeded")
-    [line] = [record.getMessage() for record in caplog.records if getattr(record, "event", "") == "blocked"]
-    assert line == f"job {waits.id} of charge: its resource key is busy: postponed until it is free; this costs no attempt"
+    [line] = [
+        record.getMessage()
+        for record in caplog.records
+        if getattr(record, "event", "") == "blocked"
+    ]
+    assert (
+        line == f"job {waits.id} of charge: its resource key is busy: postponed until it is free; "
+        "this costs no attempt"
+    )

@@ -20,7 +20,8 @@ async def states(app: Mita, *ids: str) -> list[str]:
 
 
 async def test_until_empty_ends_when_nothing_is_left_to_do_now(app: Mita) -> None:
-    """Jobs of jobs, and those that wait for a key, are run; scheduled ones, paused queues and held keys are not."""
+    """Jobs of jobs, and those that wait for a key, are run; scheduled ones, paused queues and held
+    keys are not."""
 
     @app.task
     async def leaf() -> None: ...
@@ -46,12 +47,17 @@ async def test_until_empty_ends_when_nothing_is_left_to_do_now(app: Mita) -> Non
     await app.hold("closed", after=3600)
     first = await root.enqueue()
     keys = [(await keyed.enqueue()).id for _ in range(5)]
-    left = [(await leaf.after(3600).enqueue()).id, (await fails.enqueue()).id, (await quiet.enqueue()).id]
+    left = [
+        (await leaf.after(3600).enqueue()).id,
+        (await fails.enqueue()).id,
+        (await quiet.enqueue()).id,
+    ]
     closed = await held.enqueue()
     await ends(app, until_empty=True)
     assert await states(app, first.id, await first.result(), *keys) == ["succeeded"] * 7
     assert await states(app, *left) == ["scheduled", "scheduled", "ready"]
-    assert (await states(app, closed.id))[0] in ("blocked", "ready")  # as its store shows what waits for a held key
+    # as its store shows what waits for a held key
+    assert (await states(app, closed.id))[0] in ("blocked", "ready")
 
 
 async def test_until_empty_waits_for_what_another_worker_runs(app: Mita) -> None:

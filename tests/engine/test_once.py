@@ -14,7 +14,9 @@ from .conftest import until, working
 NO_RETRY = Retry(max_retries=0)
 
 
-async def test_of_five_concurrent_jobs_one_computes_the_value_and_the_others_wait_for_it(app: Mita) -> None:
+async def test_of_five_concurrent_jobs_one_computes_the_value_and_the_others_wait_for_it(
+    app: Mita,
+) -> None:
     computed: list[str] = []
     asked, go = [], asyncio.Event()
 
@@ -90,9 +92,14 @@ async def test_when_the_function_fails_the_next_job_runs_it(app: Mita) -> None:
 
     async with working(app):
         jobs = [await fetch.enqueue() for _ in range(3)]
-        results = await asyncio.gather(*[job.result(timeout=20) for job in jobs], return_exceptions=True)
+        results = await asyncio.gather(
+            *[job.result(timeout=20) for job in jobs], return_exceptions=True
+        )
     assert len(tries) == 2
-    assert sorted(str(result) for result in results if isinstance(result, str)) == ["token", "token"]
+    assert sorted(str(result) for result in results if isinstance(result, str)) == [
+        "token",
+        "token",
+    ]
 
 
 async def test_a_run_that_died_is_replaced_when_its_lock_is_over(app: Mita) -> None:

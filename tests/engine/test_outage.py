@@ -1,4 +1,5 @@
-"""A store that is unreachable for a while burns no attempt (I6): what a handler asks of its job waits for it."""
+"""A store that is unreachable for a while burns no attempt (I6): what a handler asks of its job
+waits for it."""
 
 import asyncio
 import threading
@@ -11,7 +12,7 @@ from mita import Job, Mita, Retry, StoreError
 from mita.model.record import JobRecord
 
 from .conftest import until, working
-from .outage import Outage, outage  # noqa: F401 - a fixture
+from .outage import Outage, outage  # noqa: F401, RUF100
 
 ONE_TRY = Retry(max_retries=0)
 
@@ -31,7 +32,9 @@ async def succeeded(app: Mita, id: str) -> JobRecord:
     return found[0]
 
 
-async def test_progress_during_an_outage_is_kept_and_the_last_report_is_written_before_the_end(outage: Outage) -> None:  # noqa: F811
+async def test_progress_during_an_outage_is_kept_and_the_last_report_is_written_before_the_end(
+    outage: Outage,  # noqa: F811
+) -> None:
     app, cut = Mita(outage.url), asyncio.Event()
     ready, reported = asyncio.Event(), asyncio.Event()
 
@@ -84,7 +87,12 @@ async def test_once_waits_for_a_store_that_is_unreachable_for_a_while(outage: Ou
 
 
 async def test_so_do_both_on_a_thread(outage: Outage) -> None:  # noqa: F811
-    app, ready, cut, reported = Mita(outage.url), threading.Event(), threading.Event(), threading.Event()
+    app, ready, cut, reported = (
+        Mita(outage.url),
+        threading.Event(),
+        threading.Event(),
+        threading.Event(),
+    )
 
     @app.task(retry=ONE_TRY)
     def pay(job: Job) -> str:
@@ -108,7 +116,10 @@ async def test_so_do_both_on_a_thread(outage: Outage) -> None:  # noqa: F811
 
 
 @pytest.mark.parametrize("why", ["time-out", "shutdown"])
-async def test_a_run_that_must_end_while_it_waits_for_the_store_is_interrupted(outage: Outage, why: str) -> None:  # noqa: F811
+async def test_a_run_that_must_end_while_it_waits_for_the_store_is_interrupted(
+    outage: Outage,  # noqa: F811
+    why: str,
+) -> None:
     """Its time-out, and the end of its worker's grace time, are no fault of the handler."""
     app, cut, waiting = Mita(outage.url), asyncio.Event(), asyncio.Event()
     ready, runs = asyncio.Event(), []
@@ -145,8 +156,11 @@ async def test_a_run_that_must_end_while_it_waits_for_the_store_is_interrupted(o
     ]
 
 
-async def test_a_run_that_waited_for_as_long_as_its_lease_is_interrupted(app: Mita, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The store keeps the lease and refuses this one call: that must not hold the run for ever, nor fail it."""
+async def test_a_run_that_waited_for_as_long_as_its_lease_is_interrupted(
+    app: Mita, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The store keeps the lease and refuses this one call: that must not hold the run for ever, nor
+    fail it."""
     runs: list[int] = []
     recall = type(await app._store_here()).load_once
 
@@ -169,7 +183,9 @@ async def test_a_run_that_waited_for_as_long_as_its_lease_is_interrupted(app: Mi
     assert (record.attempts, record.interruptions, record.crashes) == (0, 1, 0)
 
 
-async def test_a_worker_inside_a_program_leaves_in_time_when_its_store_is_gone(outage: Outage) -> None:  # noqa: F811
+async def test_a_worker_inside_a_program_leaves_in_time_when_its_store_is_gone(
+    outage: Outage,  # noqa: F811
+) -> None:
     app, started = Mita(outage.url), asyncio.Event()
 
     @app.task
@@ -177,7 +193,8 @@ async def test_a_worker_inside_a_program_leaves_in_time_when_its_store_is_gone(o
         started.set()
         await asyncio.sleep(600)
 
-    async with working(app, lease=60, grace=0.2):  # it gives the worker a third of the lease to leave
+    # it gives the worker a third of the lease to leave
+    async with working(app, lease=60, grace=0.2):
         await nap.enqueue()
         await asyncio.wait_for(started.wait(), 20)
         outage.cut()

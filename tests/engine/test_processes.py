@@ -78,7 +78,9 @@ async def test_no_more_processes_than_asked_for(on_file: Mita) -> None:
     assert 1 <= len(pids) <= 2
 
 
-async def test_once_progress_and_checkpoints_go_through_the_worker(app: Mita, tmp_path: Path) -> None:
+async def test_once_progress_and_checkpoints_go_through_the_worker(
+    app: Mita, tmp_path: Path
+) -> None:
     async with working(app, **SETTINGS):
         job = await crunch.remember.enqueue(str(tmp_path))
         assert await job.result(timeout=20) == 7
@@ -108,11 +110,17 @@ async def test_several_threads_of_a_handler_may_ask_at_once(on_file: Mita, tmp_p
 
 async def test_what_a_handler_raises_means_the_same_as_on_a_thread(app: Mita) -> None:
     async with working(app, **SETTINGS):
-        moved, aborted, refused = await crunch.move.enqueue(), await crunch.abort.enqueue(), await crunch.refuse.enqueue()
+        moved, aborted, refused = (
+            await crunch.move.enqueue(),
+            await crunch.abort.enqueue(),
+            await crunch.refuse.enqueue(),
+        )
         failed, secret = await crunch.fail.enqueue("boo"), await crunch.fail_secretly.enqueue("boo")
         left = await crunch.leave.enqueue()
         assert await moved.result(timeout=20) == "moved"
-        assert (await until_state(app, aborted.id, "failed")).error.startswith("mita.Abort: hopeless")
+        assert (await until_state(app, aborted.id, "failed")).error.startswith(
+            "mita.Abort: hopeless"
+        )
         assert (await until_state(app, refused.id, "blocked")).busy == 1
         error = (await until_state(app, failed.id, "failed")).error
         hidden = (await until_state(app, secret.id, "failed")).error
@@ -130,7 +138,11 @@ async def test_a_failure_is_logged_with_the_traceback_of_its_process(
     async with working(on_file, **SETTINGS):
         for task in (crunch.fail, crunch.fail_secretly):
             await until_state(on_file, (await task.enqueue("boo")).id, "failed")
-    shown, hidden = [logging.Formatter().format(line) for line in caplog.records if getattr(line, "event", "") == "failed"]
+    shown, hidden = [
+        logging.Formatter().format(line)
+        for line in caplog.records
+        if getattr(line, "event", "") == "failed"
+    ]
     assert f'File "{crunch.__file__}"' in shown
     assert "raise ValueError(text)" in shown
     assert "\n" not in hidden
@@ -165,34 +177,49 @@ async def test_a_handler_completes_its_job_in_a_transaction_of_its_own() -> None
     from tests.stores.postgres import shared
 
     url, plain = shared.fresh_url(), shared.server("pg18").url()
-    async with crunch.app.using(url) as app, await psycopg.AsyncConnection.connect(plain, autocommit=True) as connection:
-        await connection.execute("DROP TABLE IF EXISTS payments; CREATE TABLE payments (account int)")
+    async with (
+        crunch.app.using(url) as app,
+        await psycopg.AsyncConnection.connect(plain, autocommit=True) as connection,
+    ):
+        await connection.execute(
+            "DROP TABLE IF EXISTS payments; CREATE TABLE payments (account int)"
+        )
         async with working(app, **SETTINGS):
             job = await crunch.pay.enqueue(plain, 42)
             assert await job.result(timeout=20) == "paid in a process"
-        [[n]] = await (await connection.execute("SELECT count(*) FROM payments WHERE account = 42")).fetchall()
+        [[n]] = await (
+            await connection.execute("SELECT count(*) FROM payments WHERE account = 42")
+        ).fetchall()
     assert n == 1
 
 
 # ---------------------------------------------------------------- it is killed
 
 
-async def test_a_time_out_kills_the_process_before_the_key_is_free(app: Mita, tmp_path: Path) -> None:
+async def test_a_time_out_kills_the_process_before_the_key_is_free(
+    app: Mita, tmp_path: Path
+) -> None:
     """I5: the next run of the key starts when the one before is gone."""
     async with working(app, **SETTINGS):
         jobs = [await crunch.overrun.enqueue(str(tmp_path)) for _ in range(2)]
         records = [await until_state(app, job.id, "failed") for job in jobs]
     pids = [int(pid) for pid in (tmp_path / "runs").read_text().split()]
-    assert 1 <= len(pids) == len(set(pids)) <= 4  # one that was slow to start may have been killed before it wrote
+    # one that was slow to start may have been killed before it wrote
+    assert 1 <= len(pids) == len(set(pids)) <= 4
     assert not any(alive(pid) for pid in pids)
     assert not (tmp_path / "overlap").exists()
     assert all(record.error.startswith("TimedOut: ") and record.attempts == 2 for record in records)
 
 
-async def test_a_cancel_kills_a_handler_that_does_not_look_with_all_that_it_started(app: Mita, tmp_path: Path) -> None:
+async def test_a_cancel_kills_a_handler_that_does_not_look_with_all_that_it_started(
+    app: Mita, tmp_path: Path
+) -> None:
     async with working(app, **SETTINGS):
         job = await crunch.forever.enqueue(str(tmp_path))
-        pid, grandchild = await written(tmp_path / "forever"), await written(tmp_path / "grandchild")
+        pid, grandchild = (
+            await written(tmp_path / "forever"),
+            await written(tmp_path / "grandchild"),
+        )
         await app.cancel(job.id)
         await until_state(app, job.id, "cancelled")
         await gone(grandchild)
@@ -210,10 +237,15 @@ async def test_a_handler_sees_that_its_job_was_cancelled(on_file: Mita, tmp_path
         assert alive(pid), "it ended by itself, so its process is used again"
 
 
-async def test_a_leaving_worker_kills_what_outlasts_the_grace_time(app: Mita, tmp_path: Path) -> None:
+async def test_a_leaving_worker_kills_what_outlasts_the_grace_time(
+    app: Mita, tmp_path: Path
+) -> None:
     async with working(app, grace=0.1, **SETTINGS) as worker:
         job = await crunch.forever.enqueue(str(tmp_path))
-        pid, grandchild = await written(tmp_path / "forever"), await written(tmp_path / "grandchild")
+        pid, grandchild = (
+            await written(tmp_path / "forever"),
+            await written(tmp_path / "grandchild"),
+        )
         worker.stop()
     record = await app.get(job.id)
     await gone(grandchild)
@@ -227,9 +259,15 @@ async def test_a_leaving_worker_kills_what_outlasts_the_grace_time(app: Mita, tm
 
 @pytest.mark.parametrize(
     ("how", "fate"),
-    [("SIGKILL", "was killed by SIGKILL"), ("exit", "ended with exit code 3"), ("segfault", "was killed by SIGSEGV")],
+    [
+        ("SIGKILL", "was killed by SIGKILL"),
+        ("exit", "ended with exit code 3"),
+        ("segfault", "was killed by SIGSEGV"),
+    ],
 )
-async def test_a_process_that_dies_is_a_crash_of_its_job_alone(on_file: Mita, tmp_path: Path, how: str, fate: str) -> None:
+async def test_a_process_that_dies_is_a_crash_of_its_job_alone(
+    on_file: Mita, tmp_path: Path, how: str, fate: str
+) -> None:
     async with working(on_file, **SETTINGS):
         sibling = await crunch.wait_for.enqueue(str(tmp_path), "go")
         await written(tmp_path / "waiting")
@@ -261,7 +299,9 @@ async def test_a_process_that_died_while_idle_is_replaced(on_file: Mita) -> None
     assert other != pid
 
 
-async def test_signals_to_a_handler_process_are_left_to_the_worker(on_file: Mita, tmp_path: Path) -> None:
+async def test_signals_to_a_handler_process_are_left_to_the_worker(
+    on_file: Mita, tmp_path: Path
+) -> None:
     """A process manager may send SIGTERM to every process of a service."""
     async with working(on_file, **SETTINGS):
         job = await crunch.wait_for.enqueue(str(tmp_path), "go")
@@ -278,12 +318,18 @@ async def test_signals_to_a_handler_process_are_left_to_the_worker(on_file: Mita
 async def test_an_app_that_no_module_has_is_refused_with_the_remedy() -> None:
     app = Mita("memory://")
     app.task(executor="process")(crunch.add.fn)
-    with pytest.raises(UsageError, match=r"no module has this one as a variable: put the app into a module of its own"):
+    with pytest.raises(
+        UsageError,
+        match=r"no module has this one as a variable: put the app into a module of its own",
+    ):
         app.worker()
 
 
 async def test_a_worker_whose_app_cannot_be_imported_refuses_to_start() -> None:
-    with pytest.raises(UsageError, match=r"a handler process cannot start: cannot import 'nowhere:app': there is no module"):
+    with pytest.raises(
+        UsageError,
+        match=r"a handler process cannot start: cannot import 'nowhere:app': there is no module",
+    ):
         await crunch.app.worker(target="nowhere:app").run()
 
 
@@ -300,8 +346,26 @@ async def test_a_process_that_cannot_start_later_costs_no_attempt(
         record = await until_state(on_file, (await crunch.whoami.enqueue()).id, "scheduled")
     assert (record.attempts, record.crashes) == (0, 0)
     assert any(
-        "a handler process cannot start" in line.getMessage() for line in caplog.records if line.levelno == logging.ERROR
+        "a handler process cannot start" in line.getMessage()
+        for line in caplog.records
+        if line.levelno == logging.ERROR
     )
+
+
+async def test_a_process_that_dies_before_it_begins_a_job_costs_that_job_nothing(
+    on_file: Mita,
+) -> None:
+    """It was idle when it died, so the job runs in another process and no crash is counted."""
+    async with working(on_file, handler_processes=1):
+        pid, _ = await (await crunch.whoami.enqueue()).result(timeout=20)
+        os.kill(pid, signal.SIGSTOP)
+        handle = await crunch.whoami.enqueue()
+        await until_state(on_file, handle.id, "running")
+        os.kill(pid, signal.SIGKILL)
+        other, _ = await handle.result(timeout=20)
+        record = await until_state(on_file, handle.id, "succeeded")
+    assert other != pid
+    assert (record.attempts, record.crashes) == (0, 0)
 
 
 def _broken(hello: object) -> object:

@@ -34,7 +34,9 @@ async def test_progress_is_shown_and_kept_as_a_checkpoint_for_the_next_run(app: 
     async with working(app):
         for task in (pages, pages_sync):
             await (await task.enqueue()).result(timeout=10)
-    assert [None if point is None else (point.done, point.total, point.message) for point in seen] == [
+    assert [
+        None if point is None else (point.done, point.total, point.message) for point in seen
+    ] == [
         None,
         (3, 10, "page 3"),
         None,
@@ -61,7 +63,9 @@ async def test_once_runs_once_across_retries(app: Mita) -> None:
     assert charged == [1]
 
 
-async def test_progress_is_written_seldom_but_the_last_word_is_kept(app: Mita, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_progress_is_written_seldom_but_the_last_word_is_kept(
+    app: Mita, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """I14: and a run that failed is gone on with from where it really was."""
     store = await app._store_here()
     written: list[int] = []

@@ -13,7 +13,9 @@ from mita.ports.store import Store
 from .conftest import until, working
 
 
-async def test_a_worker_waits_for_a_store_that_somebody_keeps_shut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_worker_waits_for_a_store_that_somebody_keeps_shut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("mita.stores.sqlite.connection.BUSY_TIMEOUT", 0.05)
     path = tmp_path / "jobs.db"
     app = Mita(f"sqlite:///{path}")
@@ -55,7 +57,9 @@ async def test_a_file_that_was_deleted_under_us_takes_no_more_jobs(tmp_path: Pat
     await app.close()
 
 
-async def test_a_worker_starts_as_soon_as_its_store_can_be_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_worker_starts_as_soon_as_its_store_can_be_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     app = Mita(f"sqlite:///{tmp_path / 'jobs.db'}")
 
     @app.task

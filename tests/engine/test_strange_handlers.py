@@ -61,7 +61,9 @@ def out_of_async_items() -> None:
 
 
 def many() -> None:
-    raise BaseExceptionGroup("many", [GeneratorExit(), SystemExit(3), KeyboardInterrupt(), asyncio.CancelledError()])
+    raise BaseExceptionGroup(
+        "many", [GeneratorExit(), SystemExit(3), KeyboardInterrupt(), asyncio.CancelledError()]
+    )
 
 
 class Breaking(Exception):
@@ -103,12 +105,17 @@ async def failing(app: Mita, fn: Callable[..., Any], **options: Any) -> str:
     async with working(app):
         with pytest.raises(JobFailed) as caught:
             await (await task.enqueue()).result(timeout=20)
-        assert await (await app.task(name="after")(lambda: "fine").enqueue()).result(timeout=20) == "fine"
+        assert (
+            await (await app.task(name="after")(lambda: "fine").enqueue()).result(timeout=20)
+            == "fine"
+        )
     return caught.value.error
 
 
 @pytest.mark.parametrize("raised", RAISED, ids=lambda fn: fn.__name__)
-async def test_an_error_of_any_kind_fails_its_job_and_no_more(app: Mita, raised: Callable[[], None]) -> None:
+async def test_an_error_of_any_kind_fails_its_job_and_no_more(
+    app: Mita, raised: Callable[[], None]
+) -> None:
     async def handler() -> None:
         raised()
 
@@ -117,8 +124,11 @@ async def test_an_error_of_any_kind_fails_its_job_and_no_more(app: Mita, raised:
 
 @pytest.mark.parametrize("timeout", [None, 60.0], ids=["no time-out", "time-out"])
 @pytest.mark.parametrize("raised", RAISED, ids=lambda fn: fn.__name__)
-async def test_so_does_one_of_a_run_with_progress(raised: Callable[[], None], timeout: float | None) -> None:
-    """The end of a run with a time-out, and of one that has reported progress, takes another path through the worker."""
+async def test_so_does_one_of_a_run_with_progress(
+    raised: Callable[[], None], timeout: float | None
+) -> None:
+    """The end of a run with a time-out, and of one that has reported progress, takes another path
+    through the worker."""
 
     async def handler(job: Job) -> None:
         await job.progress(1, 2)
@@ -232,7 +242,10 @@ async def test_a_backoff_function_may_say_anything(app: Mita) -> None:
 
     usual = {"max_retries": 1, "base": 3600, "cap": 3600, "jitter": "none"}
     said: list[Any] = [1e300, float("inf"), float("nan"), "soon", -5]
-    tasks = [app.task(name=f"t{n}", retry=Retry(**usual, wait=lambda *_, n=n: said[n]))(fails) for n in range(len(said))]  # type: ignore[arg-type]
+    tasks = [
+        app.task(name=f"t{n}", retry=Retry(**usual, wait=lambda *_, n=n: said[n]))(fails)  # type: ignore[arg-type]
+        for n in range(len(said))
+    ]
     async with working(app):
         jobs = [await task.enqueue() for task in tasks]
         for job in jobs:

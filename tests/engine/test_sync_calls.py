@@ -1,4 +1,5 @@
-"""The `_sync` methods inside handlers: one that would wait for its own worker is refused with the remedy."""
+"""The `_sync` methods inside handlers: one that would wait for its own worker is refused with the
+remedy."""
 
 import asyncio
 

@@ -1,4 +1,5 @@
-"""A handler that outlives its time-out keeps its slot and its resource key until it really ends (I5)."""
+"""A handler that outlives its time-out keeps its slot and its resource key until it really ends
+(I5)."""
 
 import asyncio
 import threading
@@ -67,7 +68,9 @@ async def test_a_key_stays_taken_until_a_thread_that_timed_out_ends(app: Mita) -
     assert all(record.error.startswith("TimedOut: ") for record in records)
 
 
-async def test_a_key_stays_taken_until_an_async_handler_that_swallows_its_time_out_ends(app: Mita) -> None:
+async def test_a_key_stays_taken_until_an_async_handler_that_swallows_its_time_out_ends(
+    app: Mita,
+) -> None:
     inside, told, let_go = Inside(), asyncio.Event(), asyncio.Event()
     seen: list[bool] = []
 
@@ -173,7 +176,9 @@ async def test_a_worker_that_leaves_puts_a_timed_out_job_back_as_timed_out(app: 
     assert (record.state, record.attempts, record.interruptions) == ("scheduled", 1, 0)
 
 
-async def test_a_job_past_its_time_out_is_shown_as_such(app: Mita, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_job_past_its_time_out_is_shown_as_such(
+    app: Mita, caplog: pytest.LogCaptureFixture
+) -> None:
     let_go = threading.Event()
 
     @app.task(timeout=0.05, retry=Retry(max_retries=0))

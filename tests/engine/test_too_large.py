@@ -63,7 +63,9 @@ TIGHT: dict[str, Tighten] = {
 
 
 @pytest.fixture(params=TIGHT)
-async def app(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Mita]:
+async def app(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[Mita]:
     """Its store has little room for a job."""
     app = Mita(TIGHT[request.param](tmp_path, monkeypatch), payload_limit=10_000_000)
     yield app
@@ -122,7 +124,9 @@ async def test_a_result_that_the_store_rejects_fails_its_job_and_no_other(app: M
     assert [line.kind for line in record.timeline] == ["created", "started", "failed"]
 
 
-async def test_memos_errors_and_a_result_that_are_too_much_together_end_their_job_and_no_other(app: Mita) -> None:
+async def test_memos_errors_and_a_result_that_are_too_much_together_end_their_job_and_no_other(
+    app: Mita,
+) -> None:
     """I12 I15: each of them fits, and together they may not."""
     most = await room(app)
 
@@ -142,7 +146,10 @@ async def test_memos_errors_and_a_result_that_are_too_much_together_end_their_jo
     async with working(app, concurrency=20):
         await succeeded(app, beside)
         async with asyncio.timeout(20):
-            while (record := await app.get(large.id)) is None or record.state not in ("succeeded", "failed"):  # noqa: ASYNC110
+            while (record := await app.get(large.id)) is None or record.state not in (  # noqa: ASYNC110
+                "succeeded",
+                "failed",
+            ):
                 await asyncio.sleep(0.01)
         await succeeded(app, [(await lean.enqueue()).id])
     if record.state == "failed":
@@ -187,7 +194,9 @@ async def test_a_catch_up_that_is_too_much_for_one_call_is_made_in_several(app: 
     assert made == [as_datetime(first + n * HOUR) for n in range(30)]
 
 
-async def test_a_repeat_whose_job_the_store_does_not_take_is_parked_and_the_others_fire(app: Mita) -> None:
+async def test_a_repeat_whose_job_the_store_does_not_take_is_parked_and_the_others_fire(
+    app: Mita,
+) -> None:
     """I15: somebody has made the server's limit smaller since it was put there."""
     size = await room(app)
 
@@ -248,7 +257,9 @@ RULES: dict[str, tuple[Callable[[Path], str], Callable[[str, str, str], None]]] 
 
 
 @pytest.mark.parametrize("store", RULES)
-async def test_what_a_rule_of_the_database_forbids_fails_its_job_and_no_other(store: str, tmp_path: Path) -> None:
+async def test_what_a_rule_of_the_database_forbids_fails_its_job_and_no_other(
+    store: str, tmp_path: Path
+) -> None:
     make, forbid = RULES[store]
     url = make(tmp_path)
     app = Mita(url)
@@ -287,7 +298,9 @@ async def test_progress_that_is_rejected_does_not_fail_its_run(store: str, tmp_p
 
 
 @pytest.mark.parametrize("store", RULES)
-async def test_a_job_that_cannot_be_put_down_at_all_holds_up_no_other(store: str, tmp_path: Path) -> None:
+async def test_a_job_that_cannot_be_put_down_at_all_holds_up_no_other(
+    store: str, tmp_path: Path
+) -> None:
     """It is left until its lease ends."""
     make, forbid = RULES[store]
     url = make(tmp_path)

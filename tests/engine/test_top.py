@@ -11,7 +11,9 @@ from mita.cli import main
 from .conftest import until, working
 
 
-async def test_top_shows_queues_workers_and_progress_of_every_store(app: Mita, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_top_shows_queues_workers_and_progress_of_every_store(
+    app: Mita, capsys: pytest.CaptureFixture[str]
+) -> None:
     if app.url.scheme == "memory":
         return  # nobody else can look into it
     seen = asyncio.Event()
@@ -32,7 +34,9 @@ async def test_top_shows_queues_workers_and_progress_of_every_store(app: Mita, c
         assert await asyncio.to_thread(main, ["top", "--json", *place]) == 0
         picture.update(json.loads(capsys.readouterr().out))
         [worker] = picture["workers"] or [{}]
-        return bool(worker.get("rates")) and [job["progress"] for job in picture["jobs"]] == [[5, 10, "half of it"]]
+        return bool(worker.get("rates")) and [job["progress"] for job in picture["jobs"]] == [
+            [5, 10, "half of it"]
+        ]
 
     async with working(app, name="box", concurrency=7, lease=1):
         await crawl.enqueue()

@@ -51,7 +51,8 @@ class Spans:
 def spans(monkeypatch: pytest.MonkeyPatch) -> Iterator[Spans]:
     exporter, provider = InMemorySpanExporter(), TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
-    monkeypatch.setattr(trace, "_TRACER_PROVIDER", provider)  # the API lets a program set it only once
+    # the API lets a program set it only once
+    monkeypatch.setattr(trace, "_TRACER_PROVIDER", provider)
     yield Spans(exporter)
     provider.shutdown()
 
@@ -94,7 +95,11 @@ async def test_a_run_is_linked_to_its_enqueue_on_every_store(app: Mita, spans: S
     for enqueue, job, task in zip(spans.enqueues, (first, second), ("send", "post"), strict=True):
         assert linked(by_task[task]) == [id_of(enqueue)]
         assert by_task[task].parent is None
-        shared = {"messaging.system": "mita", "messaging.destination.name": "mail", "messaging.message.id": job.id}
+        shared = {
+            "messaging.system": "mita",
+            "messaging.destination.name": "mail",
+            "messaging.message.id": job.id,
+        }
         assert facts(enqueue) == {
             **shared,
             "messaging.operation.name": "enqueue",
@@ -112,7 +117,9 @@ async def test_a_run_is_linked_to_its_enqueue_on_every_store(app: Mita, spans: S
         assert (enqueue.name, by_task[task].name) == ("enqueue mail", "process mail")
 
 
-async def test_an_enqueue_belongs_to_the_trace_around_it_also_from_sync_code(here: Mita, spans: Spans) -> None:
+async def test_an_enqueue_belongs_to_the_trace_around_it_also_from_sync_code(
+    here: Mita, spans: Spans
+) -> None:
     @here.task
     async def send() -> None: ...
 
@@ -144,7 +151,9 @@ async def test_a_bulk_enqueue_is_one_span(here: Mita, spans: Spans) -> None:
     bulk, mixed = spans.enqueues
     assert (bulk.name, facts(bulk)["messaging.batch.message_count"]) == ("enqueue default", 2500)
     assert (mixed.name, facts(mixed)["messaging.batch.message_count"]) == ("enqueue", 2)
-    assert not {"messaging.message.id", "messaging.destination.name", "mita.task"} & set(facts(mixed))
+    assert not {"messaging.message.id", "messaging.destination.name", "mita.task"} & set(
+        facts(mixed)
+    )
     async with working(here, queues=["other"]):
         [run] = await spans.runs(1)
     assert linked(run) == [id_of(mixed)]
@@ -169,11 +178,18 @@ async def test_each_run_has_a_span_and_errors_are_recorded(here: Mita, spans: Sp
     assert [facts(span)["mita.attempt"] for span in (first, second)] == [1, 2]
     assert linked(first) == linked(second) == [id_of(spans.enqueues[0])]
     for span in (first, second):
-        assert (span.status.status_code, span.status.description) == (StatusCode.ERROR, "RuntimeError: no luck")
+        assert (span.status.status_code, span.status.description) == (
+            StatusCode.ERROR,
+            "RuntimeError: no luck",
+        )
         assert facts(span)["error.type"] == "RuntimeError"
         [event] = span.events
         told = dict(event.attributes or {})
-        assert (event.name, told["exception.type"], told["exception.message"]) == ("exception", "RuntimeError", "no luck")
+        assert (event.name, told["exception.type"], told["exception.message"]) == (
+            "exception",
+            "RuntimeError",
+            "no luck",
+        )
         assert 'raise RuntimeError("no luck")' in str(told["exception.stacktrace"])
     [aborted] = [span for span in runs if facts(span)["mita.task"] == "abort"]
     assert facts(aborted)["error.type"] == "mita.Abort"
@@ -201,7 +217,10 @@ async def test_a_move_is_no_error_and_a_time_out_is(here: Mita, spans: Spans) ->
         await until_state(here, job.id, "failed")
         await until_state(here, stuck.id, "failed")
         runs = await spans.runs(4)
-    endings = {(facts(span)["mita.task"], facts(span)["mita.ending"], span.status.status_code) for span in runs}
+    endings = {
+        (facts(span)["mita.task"], facts(span)["mita.ending"], span.status.status_code)
+        for span in runs
+    }
     assert endings == {
         ("later", "rescheduled", StatusCode.UNSET),
         ("later", "returned", StatusCode.UNSET),
@@ -214,7 +233,10 @@ async def test_a_move_is_no_error_and_a_time_out_is(here: Mita, spans: Spans) ->
 async def test_a_run_in_a_process_has_its_span_in_the_worker_and_its_trace_in_the_handler(
     tmp_path: Path, spans: Spans
 ) -> None:
-    async with crunch.app.using(f"sqlite:///{tmp_path}/jobs.db") as app, working(app, handler_processes=1):
+    async with (
+        crunch.app.using(f"sqlite:///{tmp_path}/jobs.db") as app,
+        working(app, handler_processes=1),
+    ):
         await (await crunch.trace_here.enqueue()).result(timeout=20)
         trace_id = await (await crunch.trace_here.enqueue()).result(timeout=20)
         await until_state(app, (await crunch.die.enqueue("exit")).id, "failed")
@@ -292,7 +314,9 @@ async def test_a_provider_that_is_set_while_a_worker_runs_is_seen(
     assert [linked(run) for run in runs] == [[id_of(enqueue)] for enqueue in spans.enqueues]
 
 
-async def test_without_a_provider_nothing_is_done(here: Mita, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_without_a_provider_nothing_is_done(
+    here: Mita, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(trace, "_TRACER_PROVIDER", None)
 
     @here.task
@@ -306,6 +330,9 @@ async def test_without_a_provider_nothing_is_done(here: Mita, monkeypatch: pytes
 
 
 def test_mita_does_not_import_opentelemetry() -> None:
-    code = "import sys, mita, mita.cli, mita.traces; print(mita.traces.tracer(), 'opentelemetry' in sys.modules)"
+    code = (
+        "import sys, mita, mita.cli, mita.traces; print(mita.traces.tracer(), 'opentelemetry' "
+        "in sys.modules)"
+    )
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert told.stdout.split() == ["None", "False"]

@@ -48,7 +48,9 @@ async def test_every_handler_has_a_context_of_its_own(app: Mita) -> None:
         return seen
 
     async with working(app, threads=1):
-        jobs = await app.enqueue_many([task.call(n) for n in range(1, 6) for task in (look, look_sync)])
+        jobs = await app.enqueue_many(
+            [task.call(n) for n in range(1, 6) for task in (look, look_sync)]
+        )
         assert {await job.result(timeout=10) for job in jobs} == {0}
 
 
@@ -135,7 +137,9 @@ async def test_a_time_out_error_of_the_handlers_own_is_its_own(app: Mita) -> Non
 
 
 @pytest.mark.parametrize("timeout", [None, 30.0], ids=["without a time-out", "with a time-out"])
-async def test_a_handler_that_cancels_its_own_task_fails_and_leaves_its_slot(app: Mita, timeout: float | None) -> None:
+async def test_a_handler_that_cancels_its_own_task_fails_and_leaves_its_slot(
+    app: Mita, timeout: float | None
+) -> None:
     @app.task(timeout=timeout, retry=Retry(max_retries=0))
     async def giving_up() -> None:
         task = asyncio.current_task()
@@ -267,7 +271,9 @@ async def test_arguments_that_cannot_be_read_fail_that_job_and_keep_its_bytes(ap
 
 
 async def test_a_job_of_an_unknown_task_is_left_for_a_worker_that_knows_it(app: Mita) -> None:
-    stranger = NewJob(id=new_id(), task="elsewhere", queue="default", payload=msgspec.msgpack.encode({}))
+    stranger = NewJob(
+        id=new_id(), task="elsewhere", queue="default", payload=msgspec.msgpack.encode({})
+    )
     store = await app.open_store()
     await store.enqueue([stranger])
 

@@ -1,4 +1,5 @@
-"""What a note comes to: bunches of events that have most in common, and the single ones again at the other end."""
+"""What a note comes to: bunches of events that have most in common, and the single ones again at
+the other end."""
 
 import asyncio
 
@@ -30,7 +31,10 @@ def events(made: list[EventBatch]) -> list[JobEvent]:
 
 def test_runs_of_several_tasks_that_alternate_make_one_bunch_for_each() -> None:
     note = Began([Begun(claim(str(n), f"t{n % 2}"), n / 10) for n in range(6)], "w", 7)
-    assert [(bunch.task, bunch.ids) for bunch in bunches(note)] == [("t0", ["0", "2", "4"]), ("t1", ["1", "3", "5"])]
+    assert [(bunch.task, bunch.ids) for bunch in bunches(note)] == [
+        ("t0", ["0", "2", "4"]),
+        ("t1", ["1", "3", "5"]),
+    ]
     assert events(bunches(note))[1] == JobEvent(Kind.STARTED, "2", "t0", "q", 7, "w", 1, 0.0, 1.2)
 
 
@@ -64,14 +68,19 @@ def test_a_run_that_is_over_before_anybody_heard_of_it_is_told_whole() -> None:
         JobEvent(Kind.SUCCEEDED, "a", "t", "q", 7, "w", 1, 0.5),
         JobEvent(Kind.SUCCEEDED, "b", "t", "q", 7, "w", 1, 0.5),
     ]
-    assert [[*part.events()] for part in whole.parts(2)] == [events([whole])[::2], events([whole])[1::2]]
+    assert [[*part.events()] for part in whole.parts(2)] == [
+        events([whole])[::2],
+        events([whole])[1::2],
+    ]
 
 
 def test_of_a_whole_run_either_half_can_be_had_alone() -> None:
     [whole] = bunches(Settled([Settlement(claim("a"), SUCCESS, 0.5, start=BEGUN)], [True], "w", 7))
     started, succeeded = whole.events()
     assert whole.only(frozenset(Kind)) is whole
-    assert [[*half.events()] for kind in Kind if (half := whole.only(frozenset({kind}))) is not None] == [
+    assert [
+        [*half.events()] for kind in Kind if (half := whole.only(frozenset({kind}))) is not None
+    ] == [
         [started],
         [succeeded],
     ]
@@ -122,14 +131,19 @@ def test_what_was_made_ahead_is_told_only_if_all_of_it_took() -> None:
     ahead = Settled([Settlement(claim(id), SUCCESS, 0.5) for id in "ab"], (), "w", 7)
     assert bunches(Ahead(ahead)) == [], "nothing has happened yet"
     made = ahead.bunched
-    assert [event.kind for event in events(bunches(settled(ahead, [True, False])))] == [Kind.SUCCEEDED, Kind.STALE]
+    assert [event.kind for event in events(bunches(settled(ahead, [True, False])))] == [
+        Kind.SUCCEEDED,
+        Kind.STALE,
+    ]
     assert settled(ahead, [True, True]) is ahead
     assert bunches(ahead) is made
     assert [event.kind for event in events(made or [])] == [Kind.SUCCEEDED, Kind.SUCCEEDED]
 
 
 def test_a_bunch_travels_and_can_be_cut_in_parts() -> None:
-    bunch = EventBatch(Kind.SUCCEEDED, "t", "q", 7, "w", 1, ids=list("abcde"), seconds=[1.0, 2.0, 3.0, 4.0, 5.0])
+    bunch = EventBatch(
+        Kind.SUCCEEDED, "t", "q", 7, "w", 1, ids=list("abcde"), seconds=[1.0, 2.0, 3.0, 4.0, 5.0]
+    )
     parts = [*bunch.parts(2)]
     assert [len(part.ids) for part in parts] == [2, 2, 1]
     assert events(parts) == [*bunch.events()]

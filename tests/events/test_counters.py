@@ -1,4 +1,5 @@
-"""The counters equal what a random workload really did, on every store: the log of effects is the judge."""
+"""The counters equal what a random workload really did, on every store: the log of effects is the
+judge."""
 
 import logging
 
@@ -27,7 +28,9 @@ async def test_the_counters_equal_what_really_happened(
 
     runs_of = {step: log.count(step) for step in "mrusfa"}
     dead, retried_to_the_end = divmod(runs_of["f"], RETRIES + 1)
-    assert retried_to_the_end == 0, "a job that fails for good runs once and then as often as it is retried"
+    assert retried_to_the_end == 0, (
+        "a job that fails for good runs once and then as often as it is retried"
+    )
     assert told["mita_enqueued_total"] == JOBS
     assert told["mita_started_total"] == len(log)
     assert told["mita_finished_total:succeeded"] == runs_of["s"]
@@ -39,7 +42,12 @@ async def test_the_counters_equal_what_really_happened(
     assert told["mita_rescheduled_total:unavailable"] == runs_of["u"]
     assert told["mita_rescheduled_total:api"] == work.asked_to_move
     assert told["mita_rescheduled_total:resource_busy"] == await work.busy()
-    assert told["mita_rescheduled_total:shutdown"] == told["mita_crashes_total"] == told["mita_stale_writes_total"] == 0
+    assert (
+        told["mita_rescheduled_total:shutdown"]
+        == told["mita_crashes_total"]
+        == told["mita_stale_writes_total"]
+        == 0
+    )
     assert told["mita_run_seconds_count"] == told["mita_wait_seconds_count"] == len(log)
     assert told["mita_retry_latency_seconds_count"] == told["mita_retries_total"]
     assert told["mita_lateness_seconds_count"] >= work.timers

@@ -22,7 +22,9 @@ async def test_the_oldest_go_first_and_are_counted() -> None:
     ear = Subscription(None, nothing)
     for n in range(5):
         ear.put([batch(n, ears.MOST // 3)])
-    assert await ear.hear() == Delivery([batch(n, ears.MOST // 3) for n in (2, 3, 4)], missed=2 * (ears.MOST // 3))
+    assert await ear.hear() == Delivery(
+        [batch(n, ears.MOST // 3) for n in (2, 3, 4)], missed=2 * (ears.MOST // 3)
+    )
     ear.put([batch(5)])
     assert await ear.hear() == Delivery([batch(5)]), "what was told once is not told again"
 
@@ -53,7 +55,9 @@ async def test_a_closed_ear_hears_nothing_and_is_closed_once() -> None:
     assert closed == [ear]
 
 
-async def test_a_store_that_was_away_is_followed_on_and_told_again_who_listens(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_store_that_was_away_is_followed_on_and_told_again_who_listens(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(ears, "RETRY", 0.001)
     ear, renewed = Subscription(None, nothing), 0
     answers: list[Sequence[EventMessage] | None] = [[batch(1)], None, [batch(2)]]

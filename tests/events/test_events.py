@@ -1,4 +1,5 @@
-"""Events across processes: what any worker or caller does is heard by whoever listens, on every store."""
+"""Events across processes: what any worker or caller does is heard by whoever listens, on every
+store."""
 
 import asyncio
 import logging
@@ -29,7 +30,11 @@ class Log:
             self._news.set()
 
     def of(self, id: str) -> list[str]:
-        return [event.kind + (f":{event.reason}" if event.reason else "") for event in self.heard if event.id == id]
+        return [
+            event.kind + (f":{event.reason}" if event.reason else "")
+            for event in self.heard
+            if event.id == id
+        ]
 
     async def until(self, id: str, last: str) -> list[str]:
         async with asyncio.timeout(PATIENCE):
@@ -62,7 +67,12 @@ async def test_the_whole_life_of_a_job_is_heard(app: Mita) -> None:
         job = await second_time_lucky.enqueue()
         life = await log.until(job.id, "succeeded")
         assert sorted(life) == sorted(["enqueued", "started", "retried", "started", "succeeded"])
-        assert [what for what in life if what != "enqueued"] == ["started", "retried", "started", "succeeded"]
+        assert [what for what in life if what != "enqueued"] == [
+            "started",
+            "retried",
+            "started",
+            "succeeded",
+        ]
         ends = [event for event in log.heard if event.kind == Kind.SUCCEEDED]
         assert [(event.task, event.queue, event.worker, event.attempt) for event in ends] == [
             (second_time_lucky.name, "default", worker.id, 2)

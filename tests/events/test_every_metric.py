@@ -36,7 +36,9 @@ class Mishaps:
         async def settles_itself(job: Job) -> None:
             """So what the worker says of it afterwards comes too late."""
             store = await app.open_store()
-            await store.settle([Settlement(job._claim, Verdict(state=State.SUCCEEDED, keep=3600 * SECOND))])
+            await store.settle(
+                [Settlement(job._claim, Verdict(state=State.SUCCEEDED, keep=3600 * SECOND))]
+            )
             await store.close()
 
         @app.task(name="endless", queue="mishaps")
@@ -69,7 +71,9 @@ async def away(*_: object) -> None:
 
 
 @pytest.mark.timeout(120)
-async def test_every_metric_moves(app: Mita, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_every_metric_moves(
+    app: Mita, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     caplog.set_level(logging.CRITICAL)
     monkeypatch.setattr(listener, "MOST", 50)
     registry, hung = CollectorRegistry(), threading.Event()
@@ -89,9 +93,22 @@ async def test_every_metric_moves(app: Mita, caplog: pytest.LogCaptureFixture, m
     async with working(app, queues=["free", "keyed", "mishaps"], lease=3.0, grace=0.01):
         await work._enqueue()
         await mishaps.begin()
-        await until(lambda: has("mita_crashes_total", "mita_stale_writes_total", "mita_repeat_fires_total:skip"))
-        await until(lambda: has(*(f"mita_finished_total:{outcome}" for outcome in OUTCOMES), "mita_retry_exhausted_total"))
-        await until(lambda: has("mita_oldest_ready_seconds", "mita_workers", "mita_jobs:ready", "mita_jobs:running"))
+        await until(
+            lambda: has(
+                "mita_crashes_total", "mita_stale_writes_total", "mita_repeat_fires_total:skip"
+            )
+        )
+        await until(
+            lambda: has(
+                *(f"mita_finished_total:{outcome}" for outcome in OUTCOMES),
+                "mita_retry_exhausted_total",
+            )
+        )
+        await until(
+            lambda: has(
+                "mita_oldest_ready_seconds", "mita_workers", "mita_jobs:ready", "mita_jobs:running"
+            )
+        )
     hung.set()
     listening.stop()
     assert await has(*(f"mita_rescheduled_total:{reason}" for reason in Reason))
@@ -99,4 +116,6 @@ async def test_every_metric_moves(app: Mita, caplog: pytest.LogCaptureFixture, m
     told = await asyncio.to_thread(sums, registry)
     names = {described.name: described.name + PARTS.get(described.kind, "") for described in TABLE}
     moved = {name.split(":")[0] for name, value in told.items() if value}
-    assert [name for name, part in names.items() if part not in moved and name != "mita_workers"] == []
+    assert [
+        name for name, part in names.items() if part not in moved and name != "mita_workers"
+    ] == []

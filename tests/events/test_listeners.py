@@ -23,7 +23,11 @@ class Subscription:
         self.heard += events
 
     def of(self, id: str) -> list[str]:
-        return [event.kind + (f":{event.reason}" if event.reason else "") for event in self.heard if event.id == id]
+        return [
+            event.kind + (f":{event.reason}" if event.reason else "")
+            for event in self.heard
+            if event.id == id
+        ]
 
 
 @pytest.fixture
@@ -47,12 +51,21 @@ async def test_a_listener_hears_the_whole_life_of_a_job(memory: Mita) -> None:
     ear = Subscription()
     listening = memory.listen(ear)
     async with working(memory):
-        jobs = {how: (await ends.enqueue(how)).id for how in ("works", "moves", "aborts", "fails", "recovers")}
+        jobs = {
+            how: (await ends.enqueue(how)).id
+            for how in ("works", "moves", "aborts", "fails", "recovers")
+        }
         for how, id in jobs.items():
             await until_state(memory, id, "failed" if how in ("aborts", "fails") else "succeeded")
     listening.stop()
     assert ear.of(jobs["works"]) == ["enqueued", "started", "succeeded"]
-    assert ear.of(jobs["moves"]) == ["enqueued", "started", "rescheduled:handler", "started", "succeeded"]
+    assert ear.of(jobs["moves"]) == [
+        "enqueued",
+        "started",
+        "rescheduled:handler",
+        "started",
+        "succeeded",
+    ]
     assert ear.of(jobs["aborts"]) == ["enqueued", "started", "failed"]
     assert ear.of(jobs["fails"]) == ["enqueued", "started", "retried", "started", "failed"]
     assert ear.of(jobs["recovers"]) == ["enqueued", "started", "retried", "started", "succeeded"]
@@ -77,7 +90,9 @@ async def test_a_listener_hears_what_people_ask(memory: Mita) -> None:
     assert {event.task for event in ear.heard} == {later.name}
 
 
-async def test_a_listener_that_raises_is_logged_once_and_goes_on(memory: Mita, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_listener_that_raises_is_logged_once_and_goes_on(
+    memory: Mita, caplog: pytest.LogCaptureFixture
+) -> None:
     @memory.task
     async def work() -> None: ...
 
@@ -98,7 +113,9 @@ async def test_a_listener_that_raises_is_logged_once_and_goes_on(memory: Mita, c
     assert len([record for record in caplog.records if record.name == "mita.events"]) == 1
 
 
-async def test_a_listener_that_hangs_loses_events_and_holds_up_no_job(memory: Mita, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_listener_that_hangs_loses_events_and_holds_up_no_job(
+    memory: Mita, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(listener, "MOST", 50)
     monkeypatch.setattr(listener, "FAREWELL", 20.0)
 
@@ -149,7 +166,9 @@ async def test_who_wants_only_some_kinds_hears_of_no_others(memory: Mita) -> Non
 
     ears = {"failed": Subscription(), "started": Subscription(), "succeeded": Subscription()}
     all_of_it = Subscription()
-    listening = [memory.listen(ear, kinds=[kind]) for kind, ear in ears.items()] + [memory.listen(all_of_it)]
+    listening = [memory.listen(ear, kinds=[kind]) for kind, ear in ears.items()] + [
+        memory.listen(all_of_it)
+    ]
     async with working(memory), memory.events(kinds=["failed"]) as events:
         jobs = await memory.enqueue_many([ends.call(n > 1) for n in range(20)])
         for job in jobs:
@@ -160,13 +179,20 @@ async def test_who_wants_only_some_kinds_hears_of_no_others(memory: Mita) -> Non
     for kind, ear in ears.items():
         assert ear.heard
         assert ear.heard == [event for event in all_of_it.heard if event.kind == kind]
-    assert {event.id for event in heard} == {job.id for job in jobs[:2]} == {event.id for event in ears["failed"].heard}
+    assert (
+        {event.id for event in heard}
+        == {job.id for job in jobs[:2]}
+        == {event.id for event in ears["failed"].heard}
+    )
 
 
 @pytest.mark.parametrize(
-    ("kinds", "says"), [("failed", r"give a list, \['failed'\]"), (["fail"], "no 'fail'; there are enqueued, ")]
+    ("kinds", "says"),
+    [("failed", r"give a list, \['failed'\]"), (["fail"], "no 'fail'; there are enqueued, ")],
 )
-def test_a_kind_that_is_none_is_answered_with_those_there_are(memory: Mita, kinds: list[str], says: str) -> None:
+def test_a_kind_that_is_none_is_answered_with_those_there_are(
+    memory: Mita, kinds: list[str], says: str
+) -> None:
     with pytest.raises(UsageError, match=says):
         memory.listen(print, kinds=kinds)
     with pytest.raises(UsageError, match=says):

@@ -47,7 +47,8 @@ def long_task(app: Mita) -> tuple[asyncio.Event, Any]:
 
 
 class Counted:
-    """An app whose metrics are in a registry, and what they say. A scrape may not be made on the loop."""
+    """An app whose metrics are in a registry, and what they say. A scrape may not be made on the
+    loop."""
 
     def __init__(self) -> None:
         self.app, self.registry = app_at(), CollectorRegistry()
@@ -99,8 +100,9 @@ async def test_a_worker_serves_them_at_its_address() -> None:
                 return str(page.read().decode())
 
         async def told() -> bool:
-            return 'mita_finished_total{outcome="succeeded",queue="default",task="work"} 1.0' in await asyncio.to_thread(
-                read
+            return (
+                'mita_finished_total{outcome="succeeded",queue="default",task="work"} 1.0'
+                in await asyncio.to_thread(read)
             )
 
         await until(told)
@@ -118,17 +120,24 @@ async def test_a_port_in_use_is_named_with_the_remedy() -> None:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        with pytest.raises(UsageError, match=rf"127\.0\.0\.1:{port}.*--metrics 127\.0\.0\.1:{port + 1}"):
+        with pytest.raises(
+            UsageError, match=rf"127\.0\.0\.1:{port}.*--metrics 127\.0\.0\.1:{port + 1}"
+        ):
             await app_at().worker(metrics=f"127.0.0.1:{port}").run()
 
 
 @pytest.mark.parametrize("host", ["no.such.host.invalid", "192.0.2.1"])
 async def test_a_host_that_is_not_this_machine_is_named_with_the_remedy(host: str) -> None:
-    with pytest.raises(UsageError, match=rf"{host}:9000: .*address of this machine: --metrics 127\.0\.0\.1:9000"):
+    with pytest.raises(
+        UsageError, match=rf"{host}:9000: .*address of this machine: --metrics 127\.0\.0\.1:9000"
+    ):
         await app_at().worker(metrics=f"{host}:9000").run()
 
 
-@pytest.mark.parametrize("wrong", ["[::1", "::1]:9000", "", "9000", "host", "host:", "host:port", "host:99999", "host:-1"])
+@pytest.mark.parametrize(
+    "wrong",
+    ["[::1", "::1]:9000", "", "9000", "host", "host:", "host:port", "host:99999", "host:-1"],
+)
 def test_an_address_that_cannot_be_read_is_refused(wrong: str) -> None:
     with pytest.raises(UsageError, match="HOST:PORT"):
         app_at().worker(metrics=wrong)
@@ -140,7 +149,9 @@ def test_addresses() -> None:
     assert Address.parse(":9000").port == 9000
 
 
-async def test_a_store_that_hangs_does_not_hang_a_scrape(counted: Counted, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_store_that_hangs_does_not_hang_a_scrape(
+    counted: Counted, monkeypatch: pytest.MonkeyPatch
+) -> None:
     await counted.work.enqueue()
     monkeypatch.setattr(depths, "LONGEST", 0.05)
 
@@ -154,7 +165,9 @@ async def test_a_store_that_hangs_does_not_hang_a_scrape(counted: Counted, monke
     assert "mita_workers" not in told
 
 
-async def test_a_scrape_asks_the_store_at_most_once_a_second(counted: Counted, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_scrape_asks_the_store_at_most_once_a_second(
+    counted: Counted, monkeypatch: pytest.MonkeyPatch
+) -> None:
     store: Any = await asyncio.to_thread(counted.app._portal, counted.app._store_here())
     asked, real = [], store.queues
 
@@ -191,7 +204,9 @@ async def test_repeats_and_the_schedulers_lock_are_counted(counted: Counted) -> 
     assert told["mita_lateness_seconds_count"] == told["mita_started_total"] == 3
 
 
-async def test_a_lock_that_another_holds_is_told_from_one_that_nobody_holds(counted: Counted) -> None:
+async def test_a_lock_that_another_holds_is_told_from_one_that_nobody_holds(
+    counted: Counted,
+) -> None:
     first, second = (counted.app.scheduler(poll=0.02) for _ in range(2))
     running = [asyncio.create_task(one.run()) for one in (first, second)]
 
@@ -205,7 +220,9 @@ async def test_a_lock_that_another_holds_is_told_from_one_that_nobody_holds(coun
     assert (await counted.told())["mita_scheduler_lock:acquired"] >= 1
 
 
-async def test_each_operation_that_the_store_cannot_do_is_counted(counted: Counted, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_each_operation_that_the_store_cannot_do_is_counted(
+    counted: Counted, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def away(*_: object, **__: object) -> None:
         raise StoreError("the store is away", transient=True)
 
@@ -213,12 +230,19 @@ async def test_each_operation_that_the_store_cannot_do_is_counted(counted: Count
     with monkeypatch.context() as patch:
         for name in ("amend", "enqueue", "settle"):
             patch.setattr(MemoryStore, name, away)
-        for call in (counted.app.reschedule(job.id, after=1), counted.app.cancel(job.id), counted.work.enqueue()):
+        for call in (
+            counted.app.reschedule(job.id, after=1),
+            counted.app.cancel(job.id),
+            counted.work.enqueue(),
+        ):
             with pytest.raises(StoreError, match="away"):
                 await call
     await counted.app.cancel(job.id)
     told = await counted.told()
-    assert (told["mita_store_errors_total:amend"], told["mita_store_errors_total:enqueue"]) == (2, 1)
+    assert (told["mita_store_errors_total:amend"], told["mita_store_errors_total:enqueue"]) == (
+        2,
+        1,
+    )
     assert sum(n for name, n in told.items() if name.startswith("mita_store_errors_total")) == 3
 
 

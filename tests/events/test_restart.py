@@ -1,4 +1,5 @@
-"""Whoever listens goes on listening when the server comes back, and is told that something may have been missed."""
+"""Whoever listens goes on listening when the server comes back, and is told that something may have
+been missed."""
 
 import asyncio
 from collections.abc import Callable, Iterator

@@ -1,4 +1,5 @@
-"""A secret in arguments, results and the text of errors is told to nobody who watches: logs, metrics, events, traces."""
+"""A secret in arguments, results and the text of errors is told to nobody who watches: logs,
+metrics, events, traces."""
 
 import asyncio
 import logging
@@ -46,7 +47,12 @@ async def test_nobody_who_watches_is_told_a_secret(
 ) -> None:
     """On every store; the caller still gets the result, and of an error its kind."""
     caplog.set_level(logging.DEBUG)
-    exporter, provider, registry, heard = InMemorySpanExporter(), TracerProvider(), CollectorRegistry(), list[JobEvent]()
+    exporter, provider, registry, heard = (
+        InMemorySpanExporter(),
+        TracerProvider(),
+        CollectorRegistry(),
+        list[JobEvent](),
+    )
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     monkeypatch.setattr(trace, "_TRACER_PROVIDER", provider)
     app.metrics(registry)
@@ -66,7 +72,9 @@ async def test_nobody_who_watches_is_told_a_secret(
         "pages": str(await app.jobs()),
         "reasons": str([await app.explain(job.id) for job in jobs.values()]),
         "error": str(failed.value),
-        "logs": "".join(JsonLines().format(record) + str(record.__dict__) for record in caplog.records),
+        "logs": "".join(
+            JsonLines().format(record) + str(record.__dict__) for record in caplog.records
+        ),
         "events": str(heard),
         "events across processes": str(elsewhere.heard),
         "metrics": (await asyncio.to_thread(generate_latest, registry)).decode(),

@@ -1,4 +1,5 @@
-"""Several apps and workers in one registry: every line is there once, and their numbers are added up."""
+"""Several apps and workers in one registry: every line is there once, and their numbers are added
+up."""
 
 import asyncio
 import re
@@ -58,6 +59,8 @@ async def test_two_workers_that_serve_metrics_leave_the_usual_registry_as_it_was
             lines = await lines_of(REGISTRY)
             assert max(Counter(lines).values()) == 1
             assert (await asyncio.to_thread(sums, REGISTRY))["mita_enqueued_total"] == 1
-        assert any("mita_jobs" in line for line in await lines_of(REGISTRY)), "one of them still serves"
+        assert any("mita_jobs" in line for line in await lines_of(REGISTRY)), (
+            "one of them still serves"
+        )
     assert await lines_of(REGISTRY) == before
     await app.close()

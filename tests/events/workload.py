@@ -30,7 +30,8 @@ class Workload:
 
         @self._app.task(name="walk", queue="free", retry=retry)
         async def walk(job: Job, plan: str) -> None:
-            """A run does the step whose turn it is: every failure and every move brings the next."""
+            """A run does the step whose turn it is: every failure and every move brings the
+            next."""
             self._step(plan, job.attempt - 1 + job.reschedules + job._claim.busy)
 
         @self._app.task(name="keyed", queue="keyed", resource="key:{key}", retry=retry)
@@ -53,7 +54,8 @@ class Workload:
                 raise Abort("as planned")
 
     def _plan(self) -> str:
-        """At most as many failures on the way as there are retries, so that only `f` is the end of a job."""
+        """At most as many failures on the way as there are retries, so that only `f` is the end of
+        a job."""
         steps = [self._chance.choice(STEPS) for _ in range(self._chance.choice([0, 0, 0, 1, 2]))]
         end = self._chance.choice(ENDS)
         return "".join(step for step in steps if step != "r" or end != "f") + end
@@ -83,7 +85,12 @@ class Workload:
         await self._app.enqueue_many(calls)
 
     async def _later(self, n: int) -> list[str]:
-        return [job.id for job in await self._app.enqueue_many([self._walk.after(3600).call("s") for _ in range(n)])]
+        return [
+            job.id
+            for job in await self._app.enqueue_many(
+                [self._walk.after(3600).call("s") for _ in range(n)]
+            )
+        ]
 
     def _may_be_over(self) -> bool:
         """By the log: counting is work for a store, and this one is busy."""
@@ -109,11 +116,16 @@ class Workload:
 
 
 def sums(registry: CollectorRegistry) -> Counter[str]:
-    """What the metrics say, added up over queue and task: by name, and by name and the label that remains."""
+    """What the metrics say, added up over queue and task: by name, and by name and the label that
+    remains."""
     found: Counter[str] = Counter()
     for metric in registry.collect():
         for sample in metric.samples:
-            rest = {name: value for name, value in sample.labels.items() if name not in ("queue", "task", "le")}
+            rest = {
+                name: value
+                for name, value in sample.labels.items()
+                if name not in ("queue", "task", "le")
+            }
             if not sample.name.endswith(("_bucket", "_created")):
                 found[":".join([sample.name, *rest.values()])] += sample.value  # type: ignore[assignment]
     return found

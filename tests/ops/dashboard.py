@@ -1,4 +1,5 @@
-"""The Grafana dashboard, drawn from a list of panels: `python -m tests.ops.dashboard` writes ops/dashboard.json."""
+"""The Grafana dashboard, drawn from a list of panels: `python -m tests.ops.dashboard` writes
+ops/dashboard.json."""
 
 import json
 from typing import Any
@@ -31,25 +32,41 @@ def quantiles(metric: str, by: str = "", labels: str = CHOSEN) -> dict[str, str]
     named = f"{{{{{by}}}}} " if by else ""
     grouped = f"{by}, le" if by else "le"
     return {
-        f"{named}p{share * 100:g}": f"histogram_quantile({share}, {rate(f'{metric}_bucket', grouped, labels)})"
+        f"{named}p{share * 100:g}": f"histogram_quantile({share}, "
+        f"{rate(f'{metric}_bucket', grouped, labels)})"
         for share in (0.5, 0.95, 0.99)
     }
 
 
 PANELS = (
-    Panel("Workers alive", "As the store knows them.", {"": "max(mita_workers)"}, width=4, stat=True),
+    Panel(
+        "Workers alive", "As the store knows them.", {"": "max(mita_workers)"}, width=4, stat=True
+    ),
     Panel(
         "Waiting",
         "Ready, scheduled and blocked jobs.",
-        {"": 'sum(max by (queue, state) (mita_jobs{queue=~"$queue", state=~"ready|scheduled|blocked"}))'},
+        {
+            "": 'sum(max by (queue, state) (mita_jobs{queue=~"$queue", '
+            'state=~"ready|scheduled|blocked"}))'
+        },
         width=4,
         stat=True,
     ),
-    Panel("Runs", "Runs that began.", {"": f"sum(rate(mita_started_total{CHOSEN}{RATE}))"}, "ops", width=4, stat=True),
+    Panel(
+        "Runs",
+        "Runs that began.",
+        {"": f"sum(rate(mita_started_total{CHOSEN}{RATE}))"},
+        "ops",
+        width=4,
+        stat=True,
+    ),
     Panel(
         "Retried",
         "Share of runs that failed and are tried again; above 10 % is an alert.",
-        {"": f"sum(rate(mita_retries_total{CHOSEN}{RATE})) / sum(rate(mita_started_total{CHOSEN}{RATE}))"},
+        {
+            "": f"sum(rate(mita_retries_total{CHOSEN}{RATE})) / "
+            f"sum(rate(mita_started_total{CHOSEN}{RATE}))"
+        },
         "percentunit",
         width=4,
         stat=True,
@@ -74,7 +91,8 @@ PANELS = (
         "Jobs in the store that are not over, by queue and state.",
         {
             "{{queue}} {{state}}": (
-                'max by (queue, state) (mita_jobs{queue=~"$queue", state=~"ready|scheduled|blocked|running"})'
+                'max by (queue, state) (mita_jobs{queue=~"$queue", '
+                'state=~"ready|scheduled|blocked|running"})'
             )
         },
     ),
@@ -95,7 +113,8 @@ PANELS = (
     ),
     Panel(
         "Failures",
-        "Runs that are retried, jobs that had to be retried at all, and jobs whose retries are used up.",
+        "Runs that are retried, jobs that had to be retried at all, and jobs whose retries are "
+        "used up.",
         {
             "{{task}} retried": rate("mita_retries_total", "task"),
             "{{task}} jobs retried": rate("mita_retried_jobs_total", "task"),
@@ -105,7 +124,8 @@ PANELS = (
     ),
     Panel(
         "Moves in time",
-        "Never failures: by their handler, from outside, for a busy key, because something is unavailable, by a shutdown.",
+        "Never failures: by their handler, from outside, for a busy key, because something is "
+        "unavailable, by a shutdown.",
         {"{{reason}}": rate("mita_rescheduled_total", "reason")},
         "ops",
     ),
@@ -121,10 +141,16 @@ PANELS = (
     Panel("Run time", "However the runs ended.", quantiles("mita_run_seconds"), "s"),
     Panel("Wait", "From the due time to the start.", quantiles("mita_wait_seconds"), "s"),
     Panel("Lateness", "Of timers and repeats.", quantiles("mita_lateness_seconds"), "s"),
-    Panel("Backoff", "Time that jobs spend waiting for a retry.", quantiles("mita_retry_latency_seconds"), "s"),
+    Panel(
+        "Backoff",
+        "Time that jobs spend waiting for a retry.",
+        quantiles("mita_retry_latency_seconds"),
+        "s",
+    ),
     Panel(
         "Repeats",
-        "Jobs made by repeats, by what they do about missed fires; changes of the schedulers' lock.",
+        "Jobs made by repeats, by what they do about missed fires; changes of the schedulers' "
+        "lock.",
         {
             "{{policy}}": rate("mita_repeat_fires_total", "policy"),
             "{{policy}} dropped": rate("mita_repeat_windows_dropped_total", "policy"),
@@ -143,7 +169,8 @@ PANELS = (
         "A worker settles and claims in one: such a trip is in both.",
         {
             "claim p95": f"histogram_quantile(0.95, {rate('mita_claim_seconds_bucket', 'le', '')})",
-            "settle p95": f"histogram_quantile(0.95, {rate('mita_settle_seconds_bucket', 'le', '')})",
+            "settle p95": "histogram_quantile(0.95, "
+            f"{rate('mita_settle_seconds_bucket', 'le', '')})",
         },
         "s",
     ),
@@ -151,8 +178,10 @@ PANELS = (
         "Batches",
         "Jobs per claim and per settle: they grow with the load.",
         {
-            "claim p95": f"histogram_quantile(0.95, {rate('mita_claim_batch_size_bucket', 'le', '')})",
-            "settle p95": f"histogram_quantile(0.95, {rate('mita_settle_batch_size_bucket', 'le', '')})",
+            "claim "
+            "p95": f"histogram_quantile(0.95, {rate('mita_claim_batch_size_bucket', 'le', '')})",
+            "settle p95": "histogram_quantile(0.95, "
+            f"{rate('mita_settle_batch_size_bucket', 'le', '')})",
         },
     ),
     Panel(
@@ -173,8 +202,17 @@ def board() -> dict[str, Any]:
         "schemaVersion": 39,
         "refresh": "30s",
         "time": {"from": "now-1h", "to": "now"},
-        "templating": {"list": [_source(), _variable("queue", "mita_jobs"), _variable("task", "mita_started_total")]},
-        "panels": [_drawn(n, panel, place) for n, (panel, place) in enumerate(zip(PANELS, _places(), strict=True), 1)],
+        "templating": {
+            "list": [
+                _source(),
+                _variable("queue", "mita_jobs"),
+                _variable("task", "mita_started_total"),
+            ]
+        },
+        "panels": [
+            _drawn(n, panel, place)
+            for n, (panel, place) in enumerate(zip(PANELS, _places(), strict=True), 1)
+        ],
     }
 
 
@@ -209,7 +247,12 @@ def _drawn(n: int, panel: Panel, place: dict[str, int]) -> dict[str, Any]:
 
 
 def _source() -> dict[str, Any]:
-    return {"name": "datasource", "type": "datasource", "query": "prometheus", "label": "Prometheus"}
+    return {
+        "name": "datasource",
+        "type": "datasource",
+        "query": "prometheus",
+        "label": "Prometheus",
+    }
 
 
 def _variable(label: str, metric: str) -> dict[str, Any]:

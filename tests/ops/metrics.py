@@ -15,12 +15,17 @@ def known() -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     for metric in TABLE:
         for part in _PARTS.get(metric.kind, ("",)):
-            found[metric.name + part] = {*metric.labels, *(["le"] if part == "_bucket" else []), *OF_THE_SCRAPER}
+            found[metric.name + part] = {
+                *metric.labels,
+                *(["le"] if part == "_bucket" else []),
+                *OF_THE_SCRAPER,
+            }
     return found
 
 
 def unknown(query: str) -> list[str]:
-    """What the query names that does not exist: metrics, labels they do not have, groupings by such labels."""
+    """What the query names that does not exist: metrics, labels they do not have, groupings by such
+    labels."""
     series, wrong = known(), []
     used: set[str] = set()
 
@@ -30,7 +35,11 @@ def unknown(query: str) -> list[str]:
                 wrong.append(str(node.name))
                 return
             used.update(series[node.name])
-            wrong.extend(f"{node.name}{{{one.name}}}" for one in node.matchers.matchers if one.name not in series[node.name])
+            wrong.extend(
+                f"{node.name}{{{one.name}}}"
+                for one in node.matchers.matchers
+                if one.name not in series[node.name]
+            )
 
     def group(node: Any) -> None:
         if isinstance(node, parser.AggregateExpr) and node.modifier is not None:

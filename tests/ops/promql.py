@@ -1,8 +1,8 @@
 """As much of PromQL as our rules and panels use, evaluated on series in memory.
 
-The parser is a real one; the arithmetic follows Prometheus' (rates are extrapolated, a sample is good for five minutes).
-It is no Prometheus: what it does not know it refuses. `promtool` is asked as well where it is installed.
-"""
+The parser is a real one; the arithmetic follows Prometheus' (rates are extrapolated, a sample is
+good for five minutes). It is no Prometheus: what it does not know it refuses. `promtool` is asked
+as well where it is installed."""
 
 import math
 import operator
@@ -66,11 +66,15 @@ class Data:
                 found[_key(series.labels)] = series.samples[index][1]
         return found
 
-    def _range(self, node: Any, at: float) -> tuple[float, float, dict[Labels, list[tuple[float, float]]]]:
+    def _range(
+        self, node: Any, at: float
+    ) -> tuple[float, float, dict[Labels, list[tuple[float, float]]]]:
         end = at - _offset(node.vector_selector)
         start = end - node.range.total_seconds()
         inside = {
-            _key(series.labels, drop=[NAME]): [sample for sample in series.samples if start <= sample[0] <= end]
+            _key(series.labels, drop=[NAME]): [
+                sample for sample in series.samples if start <= sample[0] <= end
+            ]
             for series in self._matching(node.vector_selector)
         }
         return start, end, inside
@@ -81,7 +85,9 @@ class Data:
         match node.func.name:
             case "rate" | "increase" as name:
                 start, end, inside = self._range(node.args[0], at)
-                grown = {labels: _increase(samples, start, end) for labels, samples in inside.items()}
+                grown = {
+                    labels: _increase(samples, start, end) for labels, samples in inside.items()
+                }
                 per = end - start if name == "rate" else 1.0
                 return {labels: value / per for labels, value in grown.items() if value is not None}
             case "absent":
@@ -123,7 +129,9 @@ def _increase(samples: list[tuple[float, float]], start: float, end: float) -> f
     if len(samples) < 2:
         return None
     pairs = pairwise(samples)
-    grown = sum(later - earlier if later >= earlier else later for (_, earlier), (_, later) in pairs)
+    grown = sum(
+        later - earlier if later >= earlier else later for (_, earlier), (_, later) in pairs
+    )
     (first, first_value), (last, _) = samples[0], samples[-1]
     covered = last - first
     usual = covered / (len(samples) - 1)
@@ -150,14 +158,23 @@ def _quantile(share: float, buckets: list[tuple[float, float]]) -> float:
         if count >= rank:
             if math.isinf(bound):
                 return below_bound
-            return below_bound + (bound - below_bound) * (rank - below) / (count - below) if count > below else bound
+            return (
+                below_bound + (bound - below_bound) * (rank - below) / (count - below)
+                if count > below
+                else bound
+            )
         below_bound, below = bound, count
     return math.nan
 
 
 # ---------------------------------------------------------------- operators
 
-_AGGREGATES: dict[str, Callable[[list[float]], float]] = {"sum": sum, "max": max, "min": min, "count": len}
+_AGGREGATES: dict[str, Callable[[list[float]], float]] = {
+    "sum": sum,
+    "max": max,
+    "min": min,
+    "count": len,
+}
 _ARITHMETIC: dict[str, Callable[[float, float], float]] = {
     "+": operator.add,
     "-": operator.sub,
@@ -196,9 +213,17 @@ def _binary(node: Any, left: Any, right: Any) -> Any:
     if not isinstance(left, dict) and not isinstance(right, dict):
         return _ARITHMETIC[sign](left, right)
     sides = [_unnamed(side) for side in (left, right) if isinstance(side, dict)]
-    pairs = {key: (_at(left, key), _at(right, key)) for key in sides[0] if all(key in side for side in sides)}
+    pairs = {
+        key: (_at(left, key), _at(right, key))
+        for key in sides[0]
+        if all(key in side for side in sides)
+    }
     if sign in _COMPARE:
-        return {key: a if isinstance(left, dict) else b for key, (a, b) in pairs.items() if _COMPARE[sign](a, b)}
+        return {
+            key: a if isinstance(left, dict) else b
+            for key, (a, b) in pairs.items()
+            if _COMPARE[sign](a, b)
+        }
     return {key: _ARITHMETIC[sign](a, b) for key, (a, b) in pairs.items()}
 
 
@@ -207,4 +232,6 @@ def _at(side: Any, key: Labels) -> float:
 
 
 def _unnamed(vector: Vector) -> Vector:
-    return {tuple(pair for pair in labels if pair[0] != NAME): value for labels, value in vector.items()}
+    return {
+        tuple(pair for pair in labels if pair[0] != NAME): value for labels, value in vector.items()
+    }

@@ -1,4 +1,5 @@
-"""The alert rules, and the series that they are tested with, as `promtool test rules` reads them."""
+"""The alert rules, and the series that they are tested with, as `promtool test rules` reads
+them."""
 
 import re
 from collections.abc import Iterator
@@ -37,7 +38,13 @@ class Expected(Struct, frozen=True):
 def rules() -> list[Rule]:
     [group] = yaml.safe_load((OPS / "alerts.yml").read_text())["groups"]
     return [
-        Rule(rule["alert"], rule["expr"], seconds(rule.get("for", "0s")), rule["labels"], rule["annotations"])
+        Rule(
+            rule["alert"],
+            rule["expr"],
+            seconds(rule.get("for", "0s")),
+            rule["labels"],
+            rule["annotations"],
+        )
         for rule in group["rules"]
     ]
 
@@ -48,18 +55,27 @@ def cases() -> Iterator[tuple[Data, float, list[Expected]]]:
     for test in read["tests"]:
         step = seconds(test["interval"])
         data = Data(_series(one, step) for one in test["input_series"])
-        yield data, seconds(read["evaluation_interval"]), [_expected(test["name"], one) for one in test["alert_rule_test"]]
+        yield (
+            data,
+            seconds(read["evaluation_interval"]),
+            [_expected(test["name"], one) for one in test["alert_rule_test"]],
+        )
 
 
 def firing(rule: Rule, data: Data, at: float, every: float) -> list[dict[str, str]]:
-    """The alerts of a rule that have been true for as long as it wants, looked at from the beginning on."""
+    """The alerts of a rule that have been true for as long as it wants, looked at from the
+    beginning on."""
     since: dict[Labels, float] = {}
     moment = 0.0
     while moment <= at:
         true: Vector = data.ask(rule.expr, moment)
         since = {_unnamed(labels): since.get(_unnamed(labels), moment) for labels in true}
         moment += every
-    return [{**dict(labels), **rule.labels} for labels, began in since.items() if at - began >= rule.wait]
+    return [
+        {**dict(labels), **rule.labels}
+        for labels, began in since.items()
+        if at - began >= rule.wait
+    ]
 
 
 def seconds(length: str) -> float:
@@ -80,7 +96,9 @@ def _series(one: dict[str, str], step: float) -> Series:
     assert found is not None, one
     labels = {NAME: found[1], **dict(_LABEL.findall(found[2] or ""))}
     values = [value for word in one["values"].split() for value in _spelled_out(word)]
-    return Series(labels, [(n * step, value) for n, value in enumerate(values) if value is not None])
+    return Series(
+        labels, [(n * step, value) for n, value in enumerate(values) if value is not None]
+    )
 
 
 def _spelled_out(word: str) -> Iterator[float | None]:

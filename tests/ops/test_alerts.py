@@ -1,4 +1,5 @@
-"""The alert rules: over metrics that exist, and right about the series that they are tested with."""
+"""The alert rules: over metrics that exist, and right about the series that they are tested
+with."""
 
 import re
 import shutil
@@ -14,7 +15,9 @@ CASES = [(data, every, one) for data, every, expected in cases() for one in expe
 
 
 def named(case: object) -> str | None:
-    return f"{case.alert} at {case.at / 60:g} min: {case.test}" if isinstance(case, Expected) else None
+    return (
+        f"{case.alert} at {case.at / 60:g} min: {case.test}" if isinstance(case, Expected) else None
+    )
 
 
 @pytest.mark.parametrize("name", RULES)
@@ -23,7 +26,9 @@ def test_a_rule_names_only_what_there_is(name: str) -> None:
 
 
 @pytest.mark.parametrize(("data", "every", "expected"), CASES, ids=named)
-def test_a_rule_fires_when_it_should_and_only_then(data: object, every: float, expected: Expected) -> None:
+def test_a_rule_fires_when_it_should_and_only_then(
+    data: object, every: float, expected: Expected
+) -> None:
     found = firing(RULES[expected.alert], data, expected.at, every)  # type: ignore[arg-type]
     assert sorted(found, key=str) == sorted(({**labels} for labels in expected.firing), key=str)
 
@@ -40,14 +45,23 @@ def test_a_rule_says_what_is_wrong_and_what_to_do(name: str) -> None:
     assert rule.labels["severity"] in ("warning", "critical")
     assert set(rule.annotations) == {"summary", "description"}
     told = " ".join(rule.annotations.values())
-    kept = set(re.findall(r"by \(([^)]*)\)", rule.expr)[0].split(", ")) if " by (" in rule.expr else set()
+    kept = (
+        set(re.findall(r"by \(([^)]*)\)", rule.expr)[0].split(", "))
+        if " by (" in rule.expr
+        else set()
+    )
     assert set(re.findall(r"\$labels\.(\w+)", told)) <= kept
     page = (OPS.parent / "docs" / "guide" / "alerts.md").read_text()
     assert f"`{name}`" in page
 
 
-@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool comes with Prometheus: apt install prometheus")
+@pytest.mark.skipif(
+    shutil.which("promtool") is None,
+    reason="promtool comes with Prometheus: apt install prometheus",
+)
 def test_promtool_agrees() -> None:
     for command in (["check", "rules", "alerts.yml"], ["test", "rules", "alerts.test.yml"]):
-        told = subprocess.run(["promtool", *command], cwd=OPS, capture_output=True, text=True, check=False)
+        told = subprocess.run(
+            ["promtool", *command], cwd=OPS, capture_output=True, text=True, check=False
+        )
         assert told.returncode == 0, told.stdout + told.stderr

@@ -1,4 +1,5 @@
-"""The dashboard: every query over metrics that exist, every metric somewhere on it, and all of it on a real scrape."""
+"""The dashboard: every query over metrics that exist, every metric somewhere on it, and all of it
+on a real scrape."""
 
 import asyncio
 import itertools
@@ -25,7 +26,9 @@ from .metrics import known, unknown
 from .promql import NAME, Data, Series
 from .rules import firing, rules
 
-QUERIES = {f"{panel.title}: {legend}": query for panel in PANELS for legend, query in panel.queries.items()}
+QUERIES = {
+    f"{panel.title}: {legend}": query for panel in PANELS for legend, query in panel.queries.items()
+}
 STEP = 60.0
 
 
@@ -69,7 +72,9 @@ def test_grafana_has_what_it_needs_to_draw_it() -> None:
         assert panel["fieldConfig"]["defaults"]["unit"] in ("short", "ops", "s", "percentunit")
         refs = [target["refId"] for target in panel["targets"]]
         assert refs == [*string.ascii_uppercase[: len(refs)]]
-        used = {name for target in panel["targets"] for name in re.findall(r"\$(\w+)", target["expr"])}
+        used = {
+            name for target in panel["targets"] for name in re.findall(r"\$(\w+)", target["expr"])
+        }
         assert used <= {*variables, "__rate_interval"}
 
 
@@ -96,7 +101,8 @@ async def scraped(registry: CollectorRegistry) -> str:
 
 
 async def recorded() -> list[str]:
-    """Two scrapes of a process that runs jobs of every kind: before, and when all is done but one that waits."""
+    """Two scrapes of a process that runs jobs of every kind: before, and when all is done but one
+    that waits."""
     app, registry = Mita("memory://"), CollectorRegistry()
     app.metrics(registry)
     work = Workload(app, 200, seed=7)
@@ -120,7 +126,11 @@ async def recorded() -> list[str]:
             await until(lambda: _has(registry, "mita_repeat_windows_dropped_total"))
             pages = [await scraped(registry)]
             await work._enqueue()
-            await until(lambda: _has(registry, 'mita_finished_total{outcome="failed",queue="free",task="walk"}'))
+            await until(
+                lambda: _has(
+                    registry, 'mita_finished_total{outcome="failed",queue="free",task="walk"}'
+                )
+            )
             await until(lambda: _has(registry, "mita_retry_exhausted_total"))
             await app.repeats.remove("tick")
             pages.append(await scraped(registry))
@@ -129,7 +139,10 @@ async def recorded() -> list[str]:
 
 async def _has(registry: CollectorRegistry, start: str) -> bool:
     """A series that begins so and is not zero."""
-    return any(line.startswith(start) and not line.endswith(" 0.0") for line in (await scraped(registry)).splitlines())
+    return any(
+        line.startswith(start) and not line.endswith(" 0.0")
+        for line in (await scraped(registry)).splitlines()
+    )
 
 
 def series_of(pages: list[str]) -> list[Series]:
@@ -150,11 +163,20 @@ async def test_every_query_has_an_answer_in_a_real_scrape() -> None:
     for one in series:
         assert set(one.labels) - {NAME} <= known()[one.labels[NAME]]
     data = Data(series)
-    empty = [name for name, query in QUERIES.items() if not data.ask(as_prometheus_sees(query), STEP)]
+    empty = [
+        name for name, query in QUERIES.items() if not data.ask(as_prometheus_sees(query), STEP)
+    ]
     assert empty == []
-    assert [rule.name for rule in rules() if firing(rule, data, STEP, STEP)] == [], "all is well in that minute"
+    assert [rule.name for rule in rules() if firing(rule, data, STEP, STEP)] == [], (
+        "all is well in that minute"
+    )
     if (promtool := shutil.which("promtool")) is not None:
         told = await asyncio.to_thread(
-            subprocess.run, [promtool, "check", "metrics"], input=pages[-1], capture_output=True, text=True, check=False
+            subprocess.run,
+            [promtool, "check", "metrics"],
+            input=pages[-1],
+            capture_output=True,
+            text=True,
+            check=False,
         )
         assert told.returncode == 0, told.stdout + told.stderr

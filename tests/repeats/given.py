@@ -19,9 +19,12 @@ KEY = "digest"
 
 
 class Scene:
-    """An app with one task, `digest`, and the store behind it; `another` is to that as another process is."""
+    """An app with one task, `digest`, and the store behind it; `another` is to that as another
+    process is."""
 
-    def __init__(self, app: Mita, store: Store, made: Callable[[], Store], stack: AsyncExitStack) -> None:
+    def __init__(
+        self, app: Mita, store: Store, made: Callable[[], Store], stack: AsyncExitStack
+    ) -> None:
         self.app, self.store = app, store
         self._made, self._stack = made, stack
 
@@ -36,8 +39,11 @@ class Scene:
         self._stack.push_async_callback(store.close)
         return store
 
-    async def stands(self, pattern: Every | Cron, cursor: Moment, key: str = KEY, **choices: Any) -> Repeat:
-        """A repeat whose next fire is that moment, however long ago: as if nobody had been there since."""
+    async def stands(
+        self, pattern: Every | Cron, cursor: Moment, key: str = KEY, **choices: Any
+    ) -> Repeat:
+        """A repeat whose next fire is that moment, however long ago: as if nobody had been there
+        since."""
         wanted = repeat_spec(self.digest.call(), pattern, choices)
         return await self.store.put_repeat(Repeat(key=key, spec=spec.pack(wanted), cursor=cursor))
 

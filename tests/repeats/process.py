@@ -1,4 +1,5 @@
-"""A scheduler as a process of its own: `python -m tests.repeats.process KIND URL NAMESPACE LOCK`."""
+"""A scheduler as a process of its own: `python -m tests.repeats.process KIND URL NAMESPACE
+LOCK`."""
 
 import asyncio
 import logging

@@ -1,4 +1,5 @@
-"""Every store there is, and where it is: for handles in this process, and for those of other processes."""
+"""Every store there is, and where it is: for handles in this process, and for those of other
+processes."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -29,7 +30,9 @@ def address(kind: str, folder: Path) -> tuple[str, str]:
         case "postgres":
             return postgres_servers.fresh_url(), "mita"
         case "redis":
-            return redis_servers.shared(redis_servers.bundled()).url, redis_servers.fresh_namespace()
+            return redis_servers.shared(
+                redis_servers.bundled()
+            ).url, redis_servers.fresh_namespace()
         case "nats":
             return nats_servers.shared().url, nats_servers.fresh_namespace()
     raise AssertionError(kind)

@@ -16,13 +16,25 @@ WRONG: dict[str, tuple[Callable[[Any], Any], dict[str, Any], list[str]]] = {
     "an hour": (lambda _: Cron("0 24 * * *"), {}, ["field hour is '24'", "0 to 23"]),
     "a day": (lambda _: Cron("0 0 32 * *"), {}, ["field day of month is '32'", "1 to 31"]),
     "a month": (lambda _: Cron("0 0 1 FOO *"), {}, ["field month is 'FOO'", "JAN to DEC"]),
-    "a weekday": (lambda _: Cron("0 0 * * MON-XYZ"), {}, ["field day of week is 'MON-XYZ'", "SUN to SAT"]),
+    "a weekday": (
+        lambda _: Cron("0 0 * * MON-XYZ"),
+        {},
+        ["field day of week is 'MON-XYZ'", "SUN to SAT"],
+    ),
     "a second": (lambda _: Cron("60 0 0 * * *"), {}, ["field second is '60'"]),
     "a step of none": (lambda _: Cron("*/0 * * * *"), {}, ["field minute is '*/0'"]),
     "a range that runs backwards": (lambda _: Cron("0 5-1 * * *"), {}, ["field hour is '5-1'"]),
-    "a day that no month has": (lambda _: Cron("0 0 30 2 *"), {}, ["field day of month is '30'", "no month '2'"]),
+    "a day that no month has": (
+        lambda _: Cron("0 0 30 2 *"),
+        {},
+        ["field day of month is '30'", "no month '2'"],
+    ),
     "too few fields": (lambda _: Cron("0 9 * *"), {}, ["4 fields", "5 fields", "6 with seconds"]),
-    "an unknown nickname": (lambda _: Cron("@fortnightly"), {}, ["@fortnightly is no name", "5 fields", "@daily"]),
+    "an unknown nickname": (
+        lambda _: Cron("@fortnightly"),
+        {},
+        ["@fortnightly is no name", "5 fields", "@daily"],
+    ),
     "a start of a machine": (lambda _: Cron("@reboot"), {}, ["where your program starts"]),
     "an endless line": (lambda _: Cron("1," * 400 + "1 * * * *"), {}, ["at most 500"]),
     "a line that is no text": (lambda _: Cron(5), {}, ["are text"]),  # type: ignore[arg-type]
@@ -37,12 +49,28 @@ WRONG: dict[str, tuple[Callable[[Any], Any], dict[str, Any], list[str]]] = {
         {"start_after": SOON, "end_before": SOON - timedelta(hours=1)},
         ["end_before must come after start_after"],
     ),
-    "an end at the start": (lambda _: Every(1), {"start_after": SOON, "end_before": SOON}, ["end_before"]),
-    "an end that has passed": (lambda _: Every(1), {"end_before": SOON - timedelta(days=2)}, ["never fire"]),
-    "no catch-up": (lambda _: Every(1), {"missed": lambda: All(0)}, ["max_catchup=0", "missed='skip'"]),
+    "an end at the start": (
+        lambda _: Every(1),
+        {"start_after": SOON, "end_before": SOON},
+        ["end_before"],
+    ),
+    "an end that has passed": (
+        lambda _: Every(1),
+        {"end_before": SOON - timedelta(days=2)},
+        ["never fire"],
+    ),
+    "no catch-up": (
+        lambda _: Every(1),
+        {"missed": lambda: All(0)},
+        ["max_catchup=0", "missed='skip'"],
+    ),
     "half a catch-up": (lambda _: Every(1), {"missed": lambda: All(1.5)}, ["max_catchup=1.5"]),  # type: ignore[arg-type]
     "half a limit": (lambda _: Every(1), {"limit": 1.5}, ["limit=1.5"]),
-    "an unknown policy": (lambda _: Every(1), {"missed": "all"}, ["missed='all'", "All(max_catchup)"]),
+    "an unknown policy": (
+        lambda _: Every(1),
+        {"missed": "all"},
+        ["missed='all'", "All(max_catchup)"],
+    ),
 }
 
 
@@ -74,7 +102,8 @@ async def test_it_is_refused_with_its_reason(app: Mita, digest: Any, what: str) 
     assert await app.repeats.all() == []
 
 
-@pytest.mark.parametrize("what", [what for what in WRONG if what != "an end that has passed"])  # an edit may end a repeat
+# an edit may end a repeat
+@pytest.mark.parametrize("what", [what for what in WRONG if what != "an end that has passed"])
 async def test_and_an_edit_leaves_what_stands(app: Mita, digest: Any, what: str) -> None:
     before = await app.repeat("k", digest.call("x"), Every(60))
     with pytest.raises(UsageError):
@@ -82,7 +111,9 @@ async def test_and_an_edit_leaves_what_stands(app: Mita, digest: Any, what: str)
     assert await app.repeats.all() == [before]
 
 
-@pytest.mark.parametrize("key", ["", "a b", "a/b", ".x", "x" * 129, "ключ", "a\n", "*", "k>", "{k}", 5])
+@pytest.mark.parametrize(
+    "key", ["", "a b", "a/b", ".x", "x" * 129, "ключ", "a\n", "*", "k>", "{k}", 5]
+)
 async def test_an_odd_key_is_refused(app: Mita, digest: Any, key: Any) -> None:
     with pytest.raises(UsageError, match="is not a usable name"):
         await app.repeat(key, digest.call("x"), Every(1))
@@ -90,7 +121,12 @@ async def test_an_odd_key_is_refused(app: Mita, digest: Any, key: Any) -> None:
 
 
 async def test_a_call_that_does_not_fit_is_refused(app: Mita, digest: Any) -> None:
-    calls: list[Any] = [digest.call, lambda: digest.call("x", n="y"), lambda: digest.call("x", m=1), lambda: "digest"]
+    calls: list[Any] = [
+        digest.call,
+        lambda: digest.call("x", n="y"),
+        lambda: digest.call("x", m=1),
+        lambda: "digest",
+    ]
     for call in calls:
         with pytest.raises(UsageError):
             await app.repeat("k", call(), Every(1))

@@ -1,9 +1,10 @@
-"""Cron lines where clocks change: every zone, every change from 2020 to 2037, against an oracle of our own.
+"""Cron lines where clocks change: every zone, every change from 2020 to 2037, against an oracle of
+our own.
 
-The oracle walks over the minutes of UTC around a change and looks at the clock on the wall; it knows nothing of cron but one
-predicate for each line. Zones that change alike are looked at once. A normal run takes a sample of the changes, in which
-each kind of change (how far, at what time of day, on a gap or a fold) is there; MITA_SOAK=1 takes all of them.
-"""
+The oracle walks over the minutes of UTC around a change and looks at the clock on the wall; it
+knows nothing of cron but one predicate for each line. Zones that change alike are looked at once. A
+normal run takes a sample of the changes, in which each kind of change (how far, at what time of
+day, on a gap or a fold) is there; MITA_SOAK=1 takes all of them."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -37,12 +38,18 @@ LINES = {
     "30 2 * * *": Line(lambda wall: (wall.hour, wall.minute) == (2, 30), interval=False),
     "0 30 2 * * *": Line(lambda wall: (wall.hour, wall.minute) == (2, 30), interval=False),
     "0,30 0-3 * * *": Line(lambda wall: wall.hour < 4 and wall.minute in (0, 30), interval=False),
-    "15 23,0,1 * * *": Line(lambda wall: wall.hour in (23, 0, 1) and wall.minute == 15, interval=False),
-    "45 1 * * SUN": Line(lambda wall: (wall.hour, wall.minute, wall.weekday()) == (1, 45, 6), interval=False),
+    "15 23,0,1 * * *": Line(
+        lambda wall: wall.hour in (23, 0, 1) and wall.minute == 15, interval=False
+    ),
+    "45 1 * * SUN": Line(
+        lambda wall: (wall.hour, wall.minute, wall.weekday()) == (1, 45, 6), interval=False
+    ),
     "*/10 * * * *": Line(lambda wall: wall.minute % 10 == 0, interval=True),
     "0 */10 * * * *": Line(lambda wall: wall.minute % 10 == 0, interval=True),
     "5 */2 * * *": Line(lambda wall: wall.hour % 2 == 0 and wall.minute == 5, interval=True),
-    "*/20 1-3 * * *": Line(lambda wall: 1 <= wall.hour <= 3 and wall.minute % 20 == 0, interval=True),
+    "*/20 1-3 * * *": Line(
+        lambda wall: 1 <= wall.hour <= 3 and wall.minute % 20 == 0, interval=True
+    ),
     "*/30 0 * * *": Line(lambda wall: wall.hour == 0 and wall.minute % 30 == 0, interval=True),
 }
 
@@ -102,7 +109,10 @@ def sample() -> list[tuple[str, Change]]:
 def walls(change: Change, tz: ZoneInfo) -> Walls:
     """What the clock on the wall shows at each minute around the change."""
     start = change.at - change.at % 60 - AROUND
-    return [(at, datetime.fromtimestamp(at, tz).replace(tzinfo=None, fold=0)) for at in range(start, start + 2 * AROUND, 60)]
+    return [
+        (at, datetime.fromtimestamp(at, tz).replace(tzinfo=None, fold=0))
+        for at in range(start, start + 2 * AROUND, 60)
+    ]
 
 
 def oracle(line: Line, seen: Walls) -> list[int]:
@@ -125,7 +135,10 @@ def ours(expression: str, tz: str, seen: Walls) -> list[int]:
 
 def cronsims(expression: str, tz: str, seen: Walls) -> list[int]:
     simulated = CronSim(expression, datetime.fromtimestamp(seen[0][0] - 1, ZoneInfo(tz)))
-    return [int(time.timestamp()) for time in takewhile(lambda time: time.timestamp() <= seen[-1][0], simulated)]
+    return [
+        int(time.timestamp())
+        for time in takewhile(lambda time: time.timestamp() <= seen[-1][0], simulated)
+    ]
 
 
 @pytest.mark.timeout(1800)
@@ -149,16 +162,23 @@ def test_the_sample_is_of_every_kind() -> None:
 
 
 def test_why_the_times_of_a_day_are_not_left_to_cronsim() -> None:
-    """It is right almost everywhere. Lines of six fields it treats as intervals, and half hours lead it astray."""
-    autumn = next(change for change in changes(ZoneInfo("Europe/Madrid")) if change.after < change.before)
+    """It is right almost everywhere. Lines of six fields it treats as intervals, and half hours
+    lead it astray."""
+    autumn = next(
+        change for change in changes(ZoneInfo("Europe/Madrid")) if change.after < change.before
+    )
     seen, line = walls(autumn, ZoneInfo("Europe/Madrid")), "0 30 2 * * *"
     assert len(cronsims(line, "Europe/Madrid", seen)) == len(ours(line, "Europe/Madrid", seen)) + 1
     howe = next(changes(ZoneInfo("Australia/Lord_Howe")))
     seen = walls(howe, ZoneInfo("Australia/Lord_Howe"))
-    assert set(cronsims("*/30 0 * * *", "Australia/Lord_Howe", seen)) < set(oracle(LINES["*/30 0 * * *"], seen))
+    assert set(cronsims("*/30 0 * * *", "Australia/Lord_Howe", seen)) < set(
+        oracle(LINES["*/30 0 * * *"], seen)
+    )
 
 
-@pytest.mark.parametrize("tz", ["America/New_York", "Australia/Lord_Howe", "Europe/Dublin", "Africa/Cairo"])
+@pytest.mark.parametrize(
+    "tz", ["America/New_York", "Australia/Lord_Howe", "Europe/Dublin", "Africa/Cairo"]
+)
 @pytest.mark.parametrize("expression", LINES)
 def test_it_does_not_matter_from_which_minute_one_looks(expression: str, tz: str) -> None:
     """I7: above all not from within an hour that comes twice."""

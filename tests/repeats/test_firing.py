@@ -24,7 +24,8 @@ from tests.rules.test_cron import utc
 from .given import KEY, Scene
 
 POLICIES: list[Any] = ["skip", "once", All(5), All(100)]
-OUTAGE = DAY + 30 * MINUTE  # a repeat of every hour has missed 24 windows by then, and its 25th is half an hour late
+# a repeat of every hour has missed 24 windows by then, and its 25th is half an hour late
+OUTAGE = DAY + 30 * MINUTE
 
 
 async def after_an_outage(scene: Scene, **choices: Any) -> tuple[Moment, Repeat]:
@@ -35,7 +36,9 @@ async def after_an_outage(scene: Scene, **choices: Any) -> tuple[Moment, Repeat]
     return first, await scene.repeat()
 
 
-async def test_fires_keep_their_cadence_when_the_scheduler_is_late(scene: Scene, clock: Ticker) -> None:
+async def test_fires_keep_their_cadence_when_the_scheduler_is_late(
+    scene: Scene, clock: Ticker
+) -> None:
     """I7"""
     first = await scene.store.now()
     await scene.stands(Every(1), first)
@@ -46,11 +49,15 @@ async def test_fires_keep_their_cadence_when_the_scheduler_is_late(scene: Scene,
     fired = await scene.fired()
     assert fired
     assert all((time - first) % SECOND == 0 for time in fired)
-    assert not clock.fake or fired == [first + n * SECOND for n in range(4)], "on a real clock a test may miss one"
+    assert not clock.fake or fired == [first + n * SECOND for n in range(4)], (
+        "on a real clock a test may miss one"
+    )
 
 
 @pytest.mark.parametrize("missed", POLICIES)
-async def test_a_fire_that_is_due_exactly_now_is_not_a_missed_one(scene: Scene, missed: Any) -> None:
+async def test_a_fire_that_is_due_exactly_now_is_not_a_missed_one(
+    scene: Scene, missed: Any
+) -> None:
     now = await scene.store.now()
     await scene.stands(Every(60), now, missed=missed)
     assert await scene.fire() == 1
@@ -58,7 +65,9 @@ async def test_a_fire_that_is_due_exactly_now_is_not_a_missed_one(scene: Scene, 
     assert (await scene.repeat()).cursor == now + MINUTE
 
 
-async def test_skip_drops_what_was_missed_in_a_day_but_not_what_is_merely_late(scene: Scene) -> None:
+async def test_skip_drops_what_was_missed_in_a_day_but_not_what_is_merely_late(
+    scene: Scene,
+) -> None:
     first, repeat = await after_an_outage(scene, missed="skip")
     assert await scene.fired() == [first + 24 * HOUR]
     assert (repeat.cursor, repeat.count, repeat.last) == (first + 25 * HOUR, 1, first + 24 * HOUR)
@@ -82,7 +91,9 @@ async def test_all_stops_at_its_cap_and_goes_on_right_after_now(scene: Scene) ->
     assert (repeat.cursor, repeat.count) == (first + 25 * HOUR, 5)
 
 
-@pytest.mark.parametrize(("missed", "dropped"), [("skip", 24), ("once", 24), (All(5), 20), (All(100), 0)])
+@pytest.mark.parametrize(
+    ("missed", "dropped"), [("skip", 24), ("once", 24), (All(5), 20), (All(100), 0)]
+)
 async def test_windows_that_are_dropped_are_told_and_kept(
     scene: Scene, missed: Any, dropped: int, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -92,7 +103,12 @@ async def test_windows_that_are_dropped_are_told_and_kept(
 
     def tell(note: Signal) -> None:
         tally(note)
-        told.extend(event for bunch in bunches(note) for event in bunch.events() if event.kind is Kind.DROPPED)
+        told.extend(
+            event
+            for bunch in bunches(note)
+            for event in bunch.events()
+            if event.kind is Kind.DROPPED
+        )
 
     await scene.stands(Every(3600), await scene.store.now() - OUTAGE, missed=missed)
     while (await fire_due(scene.store, tell))[1] == 0:
@@ -100,12 +116,18 @@ async def test_windows_that_are_dropped_are_told_and_kept(
     record = repeat_record(await scene.repeat())
     assert (record.state, record.dropped) == (RepeatState.ACTIVE, dropped)
     assert sum(tally.dropped.values()) == dropped
-    assert [(event.id, event.count, event.queue) for event in told] == [(KEY, dropped, "mail")] * bool(dropped)
-    lines = [(line.levelname, line.getMessage()) for line in caplog.records if "drops" in line.getMessage()]
+    assert [(event.id, event.count, event.queue) for event in told] == [
+        (KEY, dropped, "mail")
+    ] * bool(dropped)
+    lines = [
+        (line.levelname, line.getMessage())
+        for line in caplog.records
+        if "drops" in line.getMessage()
+    ]
     level = "WARNING" if isinstance(missed, All) else "INFO"
-    assert [(name, f"repeat {KEY} drops {dropped} missed windows" in text) for name, text in lines] == (
-        [(level, True)] if dropped else []
-    )
+    assert [
+        (name, f"repeat {KEY} drops {dropped} missed windows" in text) for name, text in lines
+    ] == ([(level, True)] if dropped else [])
     assert (f"{dropped} windows dropped so far" in record.reason) == bool(dropped)
 
 
@@ -146,7 +168,12 @@ async def test_one_that_ends_in_the_middle_is_gone_on_with(scene: Scene) -> None
 
 async def test_new_york_is_caught_up_with_through_a_change_of_clocks(scene: Scene) -> None:
     """Down over the night of 8 March 2026, in which 02:30 does not exist there."""
-    windows = [utc(2026, 3, 7, 7, 30), utc(2026, 3, 8, 7), utc(2026, 3, 9, 6, 30), utc(2026, 3, 10, 6, 30)]
+    windows = [
+        utc(2026, 3, 7, 7, 30),
+        utc(2026, 3, 8, 7),
+        utc(2026, 3, 9, 6, 30),
+        utc(2026, 3, 10, 6, 30),
+    ]
     await scene.stands(Cron("30 2 * * *", tz="America/New_York"), windows[0], missed=All(4))
     await scene.fire()
     assert await scene.fired() == windows
@@ -163,7 +190,8 @@ async def test_new_york_has_the_hour_that_comes_twice_once(scene: Scene) -> None
 
 
 async def test_an_overlapping_fire_makes_no_second_job(scene: Scene, clock: Ticker) -> None:
-    """A job that takes longer than the interval. On a clock of its own a test may miss windows, which make no job either."""
+    """A job that takes longer than the interval. On a clock of its own a test may miss windows,
+    which make no job either."""
     first = await scene.store.now()
     await scene.stands(Every(1), first, overlap="skip")
     await scene.fire()
@@ -172,7 +200,9 @@ async def test_an_overlapping_fire_makes_no_second_job(scene: Scene, clock: Tick
         await clock.tick(SECOND)
         await scene.fire()
     assert await scene.fired() == [claim.fire_time]
-    assert await scene.store.settle([Settlement(claim, Verdict(state=State.SUCCEEDED, keep=HOUR))]) == [True]
+    assert await scene.store.settle(
+        [Settlement(claim, Verdict(state=State.SUCCEEDED, keep=HOUR))]
+    ) == [True]
     await clock.tick(SECOND)
     await scene.fire()
     assert len(await scene.fired()) == 2
@@ -191,7 +221,11 @@ async def test_nothing_fires_at_its_end(scene: Scene) -> None:
     [turn] = [firing_of(last, now)]
     assert await scene.store.fire([turn]) == [True]
     ended = await scene.repeat("last")
-    assert (ended.state, ended.cursor, ended.reason) == (RepeatState.FINISHED, None, "no fire is left before its end")
+    assert (ended.state, ended.cursor, ended.reason) == (
+        RepeatState.FINISHED,
+        None,
+        "no fire is left before its end",
+    )
     assert await scene.fired("last") == [now]
 
 
@@ -225,7 +259,9 @@ async def test_nor_does_it_fire_on_the_one_that_took_its_place(scene: Scene) -> 
     """I7"""
     planned, now = await old_and_new(scene)
     assert await scene.app.repeats.remove(KEY)
-    put = await scene.app.repeat(KEY, scene.digest.call("tomorrow"), Every(60), start_after=as_datetime(now))
+    put = await scene.app.repeat(
+        KEY, scene.digest.call("tomorrow"), Every(60), start_after=as_datetime(now)
+    )
     assert put.count == 0
     assert await scene.store.fire([planned]) == [False]
     assert await scene.jobs() == []
@@ -256,7 +292,9 @@ async def test_an_upsert_changes_pattern_and_payload_and_keeps_the_count(scene: 
     now = await scene.store.now()
     await scene.stands(Every(60), now)
     await scene.fire()
-    edited = await scene.app.repeat(KEY, scene.digest.call("tomorrow"), Cron("0 9 * * *"), missed="once")
+    edited = await scene.app.repeat(
+        KEY, scene.digest.call("tomorrow"), Cron("0 9 * * *"), missed="once"
+    )
     assert (edited.count, edited.last, edited.missed) == (1, as_datetime(now), "once")
     assert edited.next is not None
     assert (edited.next.hour, edited.next.minute) == (9, 0)

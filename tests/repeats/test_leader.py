@@ -1,4 +1,5 @@
-"""A leader that is stopped for longer than its lock, in a process of its own, and comes back: on every store."""
+"""A leader that is stopped for longer than its lock, in a process of its own, and comes back: on
+every store."""
 
 import asyncio
 import signal
@@ -37,8 +38,11 @@ class Process:
 
     @property
     def leads(self) -> bool:
-        """By what it said last. On a busy machine a lock of half a second changes hands by itself too."""
-        return self.said.rfind("is now the one that fires repeats") > self.said.rfind("was away too long")
+        """By what it said last. On a busy machine a lock of half a second changes hands by itself
+        too."""
+        return self.said.rfind("is now the one that fires repeats") > self.said.rfind(
+            "was away too long"
+        )
 
     def signal(self, number: int) -> None:
         self._process.send_signal(number)
@@ -53,7 +57,9 @@ class Process:
 
 
 @pytest.fixture(params=SHARED)
-async def shared(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[tuple[Scene, list[str]]]:
+async def shared(
+    request: pytest.FixtureRequest, tmp_path: Path
+) -> AsyncIterator[tuple[Scene, list[str]]]:
     url, namespace = address(request.param, tmp_path)
     async with AsyncExitStack() as stack:
         app = Mita("memory://")
@@ -76,7 +82,9 @@ async def freeze(scene: Scene, process: Process) -> None:
             await asyncio.sleep(0.013)
 
 
-async def test_a_leader_that_comes_back_late_fires_nothing_twice(shared: tuple[Scene, list[str]], tmp_path: Path) -> None:
+async def test_a_leader_that_comes_back_late_fires_nothing_twice(
+    shared: tuple[Scene, list[str]], tmp_path: Path
+) -> None:
     """I7"""
     scene, arguments = shared
     for n in range(KEYS):
@@ -100,7 +108,9 @@ async def test_a_leader_that_comes_back_late_fires_nothing_twice(shared: tuple[S
         before = (await scene.repeat("k0")).count
         await asyncio.sleep(3 * LOCK)
         await fires(before + 20)
-        assert any(process.leads for process in three if process is not leader), "one of the others took over"
+        assert any(process.leads for process in three if process is not leader), (
+            "one of the others took over"
+        )
         leader.signal(signal.SIGCONT)
         await fires((await scene.repeat("k0")).count + 20)
     finally:

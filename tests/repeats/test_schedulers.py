@@ -39,7 +39,9 @@ async def at_work(*schedulers: Scheduler | StandaloneScheduler) -> AsyncIterator
 async def test_five_without_a_lock_fire_each_time_exactly_once(live: Scene) -> None:
     """I7"""
     for n in range(KEYS):
-        await live.app.repeat(f"k{n}", live.digest.call(), Every(0.02), limit=FIRES, missed=All(10_000))
+        await live.app.repeat(
+            f"k{n}", live.digest.call(), Every(0.02), limit=FIRES, missed=All(10_000)
+        )
     five = [Scheduler(await live.another(), 0.05, 0, f"s{n}") for n in range(5)]
 
     async def over() -> bool:
@@ -93,7 +95,9 @@ async def test_a_worker_that_leaves_repeats_to_others_does(live: Scene) -> None:
     assert await live.jobs() == []
 
 
-async def test_more_than_a_batch_is_drained_without_sleeping(live: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_more_than_a_batch_is_drained_without_sleeping(
+    live: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("mita.engine.scheduler.BATCH", 20)
     monkeypatch.setattr("mita.engine.scheduler.TOGETHER", 15)
     now = await live.store.now()
@@ -110,7 +114,9 @@ async def test_more_than_a_batch_is_drained_without_sleeping(live: Scene, monkey
 # ---------------------------------------------------------------- the lock
 
 
-async def test_with_a_lock_one_does_the_work_and_hands_it_over(live: Scene, caplog: pytest.LogCaptureFixture) -> None:
+async def test_with_a_lock_one_does_the_work_and_hands_it_over(
+    live: Scene, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.INFO, "mita.scheduler")
     await live.app.repeat(KEY, live.digest.call(), Every(0.02), missed=All(10_000))
     first, second = (live.app.scheduler(lock=LONG, poll=LONG) for _ in range(2))
@@ -146,7 +152,8 @@ async def test_one_that_was_away_too_long_finds_its_lock_lost(live: Scene) -> No
         await eventually(leads, "it leads")
 
         async def taken() -> bool:
-            """By whoever comes while it sleeps: its own renewals are in the way until one is late."""
+            """By whoever comes while it sleeps: its own renewals are in the way until one is
+            late."""
             await live.store.unlock("scheduler", "one")
             return await live.store.lock("scheduler", "two", 60_000)
 
@@ -198,12 +205,16 @@ async def test_trouble_is_waited_out_longer_and_longer_and_fires_nothing_twice(l
 
         await eventually(calm, "it goes on")
     waits = [later - earlier for earlier, later in pairwise(moody.asked)]
-    for wait, (least, most) in zip(waits, ((0.025, 0.05), (0.05, 0.1), (0.1, 0.2), (0.2, 0.4)), strict=False):
+    for wait, (least, most) in zip(
+        waits, ((0.025, 0.05), (0.05, 0.1), (0.1, 0.2), (0.2, 0.4)), strict=False
+    ):
         assert least * 0.9 <= wait < most + 0.5
     assert (len(await live.jobs()), (await live.repeat()).count) == (1, 1)
 
 
-async def test_tries_are_close_together_while_the_store_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_tries_are_close_together_while_the_store_is_away(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """So that repeats are hardly late when it is back."""
     waits: list[float] = []
 

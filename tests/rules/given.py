@@ -57,13 +57,17 @@ def claims() -> st.SearchStrategy[Claim]:
 
 
 def whens() -> st.SearchStrategy[When]:
-    return st.builds(When, wait=st.integers(0, HOUR)) | st.builds(When, at=st.integers(NOON - HOUR, NOON + HOUR))
+    return st.builds(When, wait=st.integers(0, HOUR)) | st.builds(
+        When, at=st.integers(NOON - HOUR, NOON + HOUR)
+    )
 
 
 def endings() -> st.SearchStrategy[Ending]:
     return st.one_of(
         st.builds(Returned, st.binary(max_size=3)),
-        st.builds(Raised, st.text(max_size=5), final=st.booleans(), wait=st.none() | st.integers(0, HOUR)),
+        st.builds(
+            Raised, st.text(max_size=5), final=st.booleans(), wait=st.none() | st.integers(0, HOUR)
+        ),
         st.builds(TimedOut, st.floats(0.1, 100)),
         st.builds(Rescheduled, whens()),
         st.builds(Refused, whens()),

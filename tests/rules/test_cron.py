@@ -81,12 +81,19 @@ def test_working_days_at_nine_in_madrid() -> None:
 
 def test_a_local_time_that_does_not_exist_fires_once_right_after_the_gap() -> None:
     start = utc(2030, 3, 9, 12)
-    assert fires("30 2 * * *", start, 3, NEW_YORK) == [utc(2030, 3, 10, 7), utc(2030, 3, 11, 6, 30), utc(2030, 3, 12, 6, 30)]
+    assert fires("30 2 * * *", start, 3, NEW_YORK) == [
+        utc(2030, 3, 10, 7),
+        utc(2030, 3, 11, 6, 30),
+        utc(2030, 3, 12, 6, 30),
+    ]
 
 
 def test_a_local_time_that_exists_twice_fires_once_the_earlier() -> None:
     start = utc(2030, 11, 2, 12)
-    assert fires("30 1 * * *", start, 2, NEW_YORK) == [utc(2030, 11, 3, 5, 30), utc(2030, 11, 4, 6, 30)]
+    assert fires("30 1 * * *", start, 2, NEW_YORK) == [
+        utc(2030, 11, 3, 5, 30),
+        utc(2030, 11, 4, 6, 30),
+    ]
 
 
 def test_patterns_that_name_an_interval_keep_it_through_both_changes() -> None:
@@ -98,7 +105,8 @@ def test_patterns_that_name_an_interval_keep_it_through_both_changes() -> None:
 
 
 def expected_daily(day: date, hour: int, minute: int, tz: str) -> Moment:
-    """By brute force: the first moment of that day at which a wall clock shows the time, or has jumped over it."""
+    """By brute force: the first moment of that day at which a wall clock shows the time, or has
+    jumped over it."""
     zone, wanted = cron.zone(tz), (hour, minute)
     start = moment(datetime(day.year, day.month, day.day, tzinfo=UTC)) - 14 * HOUR
     for step in range(0, 52 * HOUR, MINUTE):
@@ -133,7 +141,9 @@ def test_a_daily_line_fires_as_often_as_the_year_has_days(line: str, tz: str) ->
 
 
 @given(
-    line=st.sampled_from(["*/7 * * * *", "0 */5 * * *", "30 2 * * 0", "0 0 1 * *", "5,35 1-3 * * *"]),
+    line=st.sampled_from(
+        ["*/7 * * * *", "0 */5 * * *", "30 2 * * 0", "0 0 1 * *", "5,35 1-3 * * *"]
+    ),
     tz=st.sampled_from(ZONES),
 )
 def test_it_does_not_matter_where_the_search_begins(line: str, tz: str) -> None:
@@ -144,7 +154,9 @@ def test_it_does_not_matter_where_the_search_begins(line: str, tz: str) -> None:
     assert first == sorted(set(first))
 
 
-@pytest.mark.parametrize("name", ["UTC", "Europe/Madrid", "+02:00", "-0330", "+14:00", "America/Argentina/Buenos_Aires"])
+@pytest.mark.parametrize(
+    "name", ["UTC", "Europe/Madrid", "+02:00", "-0330", "+14:00", "America/Argentina/Buenos_Aires"]
+)
 def test_names_and_offsets_are_zones(name: str) -> None:
     at = datetime(2030, 7, 1, tzinfo=UTC)
     assert cron.zone(name).utcoffset(at.replace(tzinfo=None)) is not None
@@ -157,7 +169,19 @@ def test_an_offset_is_what_it_says() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["", "Europe/Atlantis", "Europe", "../etc/passwd", "/etc/passwd", "+25:00", "+02:75", "2", "a\0b", "CEST!"]
+    "name",
+    [
+        "",
+        "Europe/Atlantis",
+        "Europe",
+        "../etc/passwd",
+        "/etc/passwd",
+        "+25:00",
+        "+02:75",
+        "2",
+        "a\0b",
+        "CEST!",
+    ],
 )
 def test_an_unknown_zone_is_refused_with_advice(name: str) -> None:
     with pytest.raises(UsageError, match=r"time zone .* is not known: use an IANA name"):
@@ -165,7 +189,17 @@ def test_an_unknown_zone_is_refused_with_advice(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["", "* * * *", "61 * * * *", "* * * * * * *", "a b c d e", "*/0 * * * *", "0 0 31 2 *", "0 0 * * MOO"]
+    "line",
+    [
+        "",
+        "* * * *",
+        "61 * * * *",
+        "* * * * * * *",
+        "a b c d e",
+        "*/0 * * * *",
+        "0 0 31 2 *",
+        "0 0 * * MOO",
+    ],
 )
 def test_a_line_that_cannot_be_read_is_refused_with_its_text(line: str) -> None:
     with pytest.raises(UsageError, match=r"cannot be read: .* 5 fields"):

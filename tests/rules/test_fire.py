@@ -20,7 +20,9 @@ from tests.counting import calls_counted
 from .given import NOON
 from .test_cron import utc
 
-TEMPLATE = JobTemplate(task="digest", queue="mail", payload=b"p", options=b"o", priority=7, resource="r", limit=2)
+TEMPLATE = JobTemplate(
+    task="digest", queue="mail", payload=b"p", options=b"o", priority=7, resource="r", limit=2
+)
 MINUTELY = Every(60)
 POLICIES: list[Any] = ["skip", "once", All(3), All()]
 
@@ -48,9 +50,14 @@ def test_a_fire_that_is_merely_late_is_on_time_under_every_policy(missed: Any, l
     assert (firing.next, firing.fired, firing.last) == (NOON + MINUTE, 1, NOON)
 
 
-@given(late=st.integers(0, 10 * DAY), missed=st.sampled_from(POLICIES), seconds=st.sampled_from([0.01, 0.7, 1, 60, 3600]))
+@given(
+    late=st.integers(0, 10 * DAY),
+    missed=st.sampled_from(POLICIES),
+    seconds=st.sampled_from([0.01, 0.7, 1, 60, 3600]),
+)
 def test_cadence_holds_whoever_is_late(late: int, missed: Any, seconds: float) -> None:
-    """I7: fires are counted from fire to fire, so the grid never shifts; and the next one is ahead."""
+    """I7: fires are counted from fire to fire, so the grid never shifts; and the next one is
+    ahead."""
     pattern = Every(seconds)
     firing = turn(spec(pattern, missed=missed), NOON + late)
     assert firing.next is not None
@@ -63,8 +70,11 @@ def test_cadence_holds_whoever_is_late(late: int, missed: Any, seconds: float) -
 @pytest.mark.parametrize("missed", POLICIES)
 @pytest.mark.parametrize("windows", [1, 2, 10])
 @pytest.mark.parametrize("pattern", [MINUTELY, Cron("* * * * *")])
-def test_a_window_that_begins_this_moment_is_never_missed(pattern: Every | Cron, windows: int, missed: Any) -> None:
-    """I7: whatever came before it, it is the next one; and it is fired in the next look, which comes at once."""
+def test_a_window_that_begins_this_moment_is_never_missed(
+    pattern: Every | Cron, windows: int, missed: Any
+) -> None:
+    """I7: whatever came before it, it is the next one; and it is fired in the next look, which
+    comes at once."""
     now = NOON + windows * MINUTE
     firing = turn(spec(pattern, missed=missed), now)
     assert firing.next == now
@@ -85,13 +95,17 @@ def test_a_firing_names_what_it_compares() -> None:
 
 @pytest.mark.parametrize("late", [1, 5, MINUTE - 1])
 @pytest.mark.parametrize("pattern", [MINUTELY, Cron("* * * * *")])
-def test_skip_drops_what_is_over_and_makes_the_one_that_is_merely_late(pattern: Every | Cron, late: int) -> None:
+def test_skip_drops_what_is_over_and_makes_the_one_that_is_merely_late(
+    pattern: Every | Cron, late: int
+) -> None:
     firing = turn(spec(pattern, missed="skip"), NOON + 10 * MINUTE + late)
     assert times(firing) == [NOON + 10 * MINUTE]
     assert (firing.next, firing.fired, firing.last) == (NOON + 11 * MINUTE, 1, NOON + 10 * MINUTE)
 
 
-@pytest.mark.parametrize("line", ["* * * * *", "0 9 1 1 *", "*/7 2,14 * * MON", "0 0 29 2 *", "* * * * * *"])
+@pytest.mark.parametrize(
+    "line", ["* * * * *", "0 9 1 1 *", "*/7 2,14 * * MON", "0 0 29 2 *", "* * * * * *"]
+)
 def test_the_one_that_is_merely_late_is_found_after_years(line: str) -> None:
     """I14: from near its end, however many windows were missed."""
     now = NOON + 6 * 366 * DAY + 12_345
@@ -128,8 +142,12 @@ def test_all_stops_at_its_cap_and_moves_past_now() -> None:
 
 
 @pytest.mark.parametrize("pattern", [MINUTELY, Cron("* * * * *")])
-@pytest.mark.parametrize(("missed", "windows"), [("skip", 10), ("once", 10), (All(3), 8), (All(11), 0), (All(), 0)])
-def test_windows_that_make_no_job_are_counted(pattern: Every | Cron, missed: Any, windows: int) -> None:
+@pytest.mark.parametrize(
+    ("missed", "windows"), [("skip", 10), ("once", 10), (All(3), 8), (All(11), 0), (All(), 0)]
+)
+def test_windows_that_make_no_job_are_counted(
+    pattern: Every | Cron, missed: Any, windows: int
+) -> None:
     """Eleven have come since noon, that of noon included."""
     firing = turn(spec(pattern, missed=missed), NOON + 10 * MINUTE + 5)
     assert firing.dropped == windows
@@ -144,7 +162,9 @@ def test_what_was_dropped_is_added_up_from_turn_to_turn() -> None:
         repeat = Repeat(key="digest", spec=b"", cursor=NOON + n * HOUR, reason=reason)
         reason = plan(repeat, spec(), NOON + n * HOUR + late + 5).reason
     assert reason == "15 windows dropped so far, most recently at 2030-01-01 14:05:00 UTC"
-    ended = plan(Repeat(key="digest", spec=b"", cursor=NOON, reason=reason), spec(limit=1), NOON + MINUTE + 5).reason
+    ended = plan(
+        Repeat(key="digest", spec=b"", cursor=NOON, reason=reason), spec(limit=1), NOON + MINUTE + 5
+    ).reason
     assert ended.startswith("it has fired 1 times, its limit; 16 windows dropped so far")
 
 
@@ -153,15 +173,22 @@ def test_all_just_under_its_cap_is_whole() -> None:
     assert times(firing) == [NOON + n * MINUTE for n in range(11)]
 
 
-def turns(wanted: RepeatSpec, now: Moment, split: Callable[[Firing], Firing] = lambda firing: firing) -> list[Firing]:
-    """All turns of a repeat until its next window is ahead, each planned from what the one before left in the store."""
+def turns(
+    wanted: RepeatSpec, now: Moment, split: Callable[[Firing], Firing] = lambda firing: firing
+) -> list[Firing]:
+    """All turns of a repeat until its next window is ahead, each planned from what the one before
+    left in the store."""
     repeat = Repeat(key="digest", spec=b"", cursor=NOON)
     made = []
     while repeat.cursor is not None and repeat.cursor <= now:
         firing = split(plan(repeat, wanted, now))
         made.append(firing)
         repeat = replace(
-            repeat, cursor=firing.next, count=repeat.count + firing.fired, state=firing.state, reason=firing.reason
+            repeat,
+            cursor=firing.next,
+            count=repeat.count + firing.fired,
+            state=firing.state,
+            reason=firing.reason,
         )
     return made
 
@@ -170,19 +197,27 @@ def test_no_catch_up_makes_more_than_ten_thousand() -> None:
     """I7 I14: in turns that every store can write in one act."""
     made = turns(spec(Every(1), missed=All(10**6)), NOON + 30_000 * SECOND + 1)
     assert {len(firing.jobs) for firing in made} == {MOST_FIRED}
-    assert [time for firing in made for time in times(firing)] == [NOON + n * SECOND for n in range(MOST_IN_ONE_GO)]
+    assert [time for firing in made for time in times(firing)] == [
+        NOON + n * SECOND for n in range(MOST_IN_ONE_GO)
+    ]
     assert made[-1].next == NOON + 30_001 * SECOND
     assert "9750 missed windows to go" in made[0].reason
-    assert made[-1].reason.startswith("20001 windows dropped so far, most recently at 2030-01-01 20:20:00 UTC")
+    assert made[-1].reason.startswith(
+        "20001 windows dropped so far, most recently at 2030-01-01 20:20:00 UTC"
+    )
     assert [firing.dropped for firing in made] == [0] * 39 + [20_001]
 
 
 @given(late=st.integers(0, 2000), most=st.integers(1, 1500), limit=st.none() | st.integers(1, 1500))
-def test_a_catch_up_in_several_turns_makes_what_one_turn_would(late: int, most: int, limit: int | None) -> None:
+def test_a_catch_up_in_several_turns_makes_what_one_turn_would(
+    late: int, most: int, limit: int | None
+) -> None:
     """I7"""
     made = turns(spec(missed=All(most), limit=limit), NOON + late * MINUTE + 1)
     expected = min(late + 1, most, limit or most)
-    assert [time for firing in made for time in times(firing)] == [NOON + n * MINUTE for n in range(expected)]
+    assert [time for firing in made for time in times(firing)] == [
+        NOON + n * MINUTE for n in range(expected)
+    ]
     assert (made[-1].state is RepeatState.FINISHED) == (limit is not None and expected == limit)
 
 
@@ -190,7 +225,9 @@ def test_a_catch_up_in_several_turns_makes_what_one_turn_would(late: int, most: 
 def test_a_turn_may_be_halved(late: int, most: int) -> None:
     """I7: the store did not take so much at once."""
     made = turns(
-        spec(missed=All(most)), NOON + late * MINUTE + 1, lambda firing: half(firing) if len(firing.jobs) > 90 else firing
+        spec(missed=All(most)),
+        NOON + late * MINUTE + 1,
+        lambda firing: half(firing) if len(firing.jobs) > 90 else firing,
     )
     expected = [NOON + n * MINUTE for n in range(min(late + 1, most))]
     assert [time for firing in made for time in times(firing)] == expected
@@ -207,7 +244,9 @@ def test_jobs_with_large_arguments_are_made_a_few_at_a_time() -> None:
 def test_windows_that_come_during_a_catch_up_are_not_lost() -> None:
     """I7: the cap counts what is made, not what was missed when it began."""
     first = turn(spec(missed=All(1000)), NOON + 300 * MINUTE + 1)
-    later = Repeat(key="digest", spec=b"", cursor=first.next, count=first.fired, reason=first.reason)
+    later = Repeat(
+        key="digest", spec=b"", cursor=first.next, count=first.fired, reason=first.reason
+    )
     second = plan(later, spec(missed=All(1000)), NOON + 400 * MINUTE + 1)
     assert times(second) == [NOON + n * MINUTE for n in range(250, 401)]
 
@@ -230,7 +269,9 @@ def test_turn_after_turn_no_window_is_made_twice_or_forgotten(stops: list[int]) 
         while repeat.cursor is not None and repeat.cursor <= now:
             firing = plan(repeat, wanted, now)
             made += times(firing)
-            repeat = Repeat(key="k", spec=b"", cursor=firing.next, count=repeat.count + firing.fired)
+            repeat = Repeat(
+                key="k", spec=b"", cursor=firing.next, count=repeat.count + firing.fired
+            )
     assert made == [NOON + n * MINUTE for n in range((now - NOON) // MINUTE + 1)]
     assert repeat.count == len(made)
 
@@ -238,7 +279,12 @@ def test_turn_after_turn_no_window_is_made_twice_or_forgotten(stops: list[int]) 
 def test_an_outage_across_a_change_of_clocks_is_caught_up_to_the_hour() -> None:
     """Down from Friday to Tuesday over the night in which 02:30 does not exist in New York."""
     daily = Cron("30 2 * * *", tz="America/New_York")
-    windows = [utc(2030, 3, 9, 7, 30), utc(2030, 3, 10, 7), utc(2030, 3, 11, 6, 30), utc(2030, 3, 12, 6, 30)]
+    windows = [
+        utc(2030, 3, 9, 7, 30),
+        utc(2030, 3, 10, 7),
+        utc(2030, 3, 11, 6, 30),
+        utc(2030, 3, 12, 6, 30),
+    ]
     now, after = utc(2030, 3, 12, 12), utc(2030, 3, 13, 6, 30)
     assert times(turn(spec(daily, missed=All()), now, cursor=windows[0])) == windows
     assert times(turn(spec(daily, missed="once"), now, cursor=windows[0])) == windows[:1]
@@ -249,7 +295,9 @@ def test_an_outage_across_a_change_of_clocks_is_caught_up_to_the_hour() -> None:
 def test_an_outage_across_the_hour_that_comes_twice_makes_it_once() -> None:
     daily = Cron("30 1 * * *", tz="America/New_York")
     windows = [utc(2030, 11, 2, 5, 30), utc(2030, 11, 3, 5, 30), utc(2030, 11, 4, 6, 30)]
-    assert times(turn(spec(daily, missed=All()), utc(2030, 11, 4, 12), cursor=windows[0])) == windows
+    assert (
+        times(turn(spec(daily, missed=All()), utc(2030, 11, 4, 12), cursor=windows[0])) == windows
+    )
 
 
 @pytest.mark.parametrize("missed", POLICIES)
@@ -295,7 +343,11 @@ def test_nothing_fires_at_or_after_the_end() -> None:
     assert turn(ends, NOON).next == NOON + MINUTE
     last = turn(ends, NOON + MINUTE, cursor=NOON + MINUTE)
     assert times(last) == [NOON + MINUTE]
-    assert (last.next, last.state, last.reason) == (None, RepeatState.FINISHED, "no fire is left before its end")
+    assert (last.next, last.state, last.reason) == (
+        None,
+        RepeatState.FINISHED,
+        "no fire is left before its end",
+    )
     assert times(turn(ends, NOON + HOUR)) == [NOON, NOON + MINUTE]
 
 
@@ -306,14 +358,18 @@ def test_the_first_fire_of_an_interval_is_one_interval_from_now() -> None:
 def test_an_interval_begins_at_its_start() -> None:
     assert first(spec(start_after=NOON + 5), NOON) == NOON + 5
     assert first(spec(start_after=NOON), NOON) == NOON, "a start that is now is the first fire"
-    assert first(spec(start_after=NOON - 90 * SECOND), NOON) == NOON + 30 * SECOND, "on the grid of a start that has passed"
+    assert first(spec(start_after=NOON - 90 * SECOND), NOON) == NOON + 30 * SECOND, (
+        "on the grid of a start that has passed"
+    )
 
 
 def test_a_line_begins_with_its_first_match_after_the_start() -> None:
     daily = Cron("0 9 * * *")
     assert first(spec(daily), utc(2030, 1, 1, 9)) == utc(2030, 1, 2, 9)
     assert first(spec(daily, start_after=utc(2030, 5, 1, 9)), utc(2030, 1, 1)) == utc(2030, 5, 1, 9)
-    assert first(spec(daily, start_after=utc(2030, 5, 1, 9) + 1), utc(2030, 1, 1)) == utc(2030, 5, 2, 9)
+    assert first(spec(daily, start_after=utc(2030, 5, 1, 9) + 1), utc(2030, 1, 1)) == utc(
+        2030, 5, 2, 9
+    )
 
 
 def test_what_would_never_fire_has_no_first_fire() -> None:
@@ -327,7 +383,9 @@ def test_what_would_never_fire_has_no_first_fire() -> None:
     origin=st.integers(0, 10**13),
     ahead=st.integers(-(10**12), 10**12),
 )
-def test_the_fires_of_an_interval_are_a_grid_from_its_origin(seconds: float, origin: int, ahead: int) -> None:
+def test_the_fires_of_an_interval_are_a_grid_from_its_origin(
+    seconds: float, origin: int, ahead: int
+) -> None:
     pattern, after = Every(seconds), origin + ahead
     coming = fires(spec(pattern), after, origin)
     one, two = next(coming), next(coming)
@@ -382,7 +440,9 @@ TIMES = st.integers(0, 2**47)
 
 
 @given(left=st.tuples(KEYS, TIMES), right=st.tuples(KEYS, TIMES))
-def test_an_id_belongs_to_one_fire_of_one_repeat(left: tuple[str, int], right: tuple[str, int]) -> None:
+def test_an_id_belongs_to_one_fire_of_one_repeat(
+    left: tuple[str, int], right: tuple[str, int]
+) -> None:
     """I7: whoever makes the job of a fire a second time makes the same one."""
     assert (fire_id(*left) == fire_id(*right)) == (left == right)
 
@@ -426,7 +486,11 @@ def test_a_spec_that_makes_no_sense_is_refused(wish: dict[str, Any]) -> None:
 
 def test_two_unique_keys_are_one_too_many() -> None:
     with pytest.raises(UsageError, match="exclude each other"):
-        RepeatSpec(pattern=MINUTELY, job=JobTemplate(task="t", queue="q", payload=b"", unique="u"), overlap="skip")
+        RepeatSpec(
+            pattern=MINUTELY,
+            job=JobTemplate(task="t", queue="q", payload=b"", unique="u"),
+            overlap="skip",
+        )
     with pytest.raises(UsageError, match="at least 1"):
         All(0)
 

@@ -1,4 +1,5 @@
-"""What is given up of a job that does not fit: the least useful first, and never what another run needs."""
+"""What is given up of a job that does not fit: the least useful first, and never what another run
+needs."""
 
 import msgspec
 from hypothesis import given
@@ -14,14 +15,24 @@ from mita.rules.timeline import FOLDED, TIMELINE_LENGTH, told
 
 KEEP = 1000
 RETRY = Verdict(
-    state=State.QUEUED, when=NOW, counts=Counter.ATTEMPTS, error="Boom: " + "x" * 4000, event="retried", note="n" * 900
+    state=State.QUEUED,
+    when=NOW,
+    counts=Counter.ATTEMPTS,
+    error="Boom: " + "x" * 4000,
+    event="retried",
+    note="n" * 900,
 )
 
 
 def test_a_result_goes_first_and_the_job_fails_with_the_reason() -> None:
     less = smaller(Verdict(state=State.SUCCEEDED, result=b"x" * 5000, keep=1), "no room", KEEP)
     assert less is not None
-    assert (less.state, less.result, less.counts, less.keep) == (State.FAILED, None, Counter.ATTEMPTS, KEEP)
+    assert (less.state, less.result, less.counts, less.keep) == (
+        State.FAILED,
+        None,
+        Counter.ATTEMPTS,
+        KEEP,
+    )
     assert less.error is not None
     assert "5,000 bytes" in less.error
     assert "no room" in less.error
@@ -30,7 +41,12 @@ def test_a_result_goes_first_and_the_job_fails_with_the_reason() -> None:
 def test_texts_are_cut_before_the_job_has_to_fail() -> None:
     cut = smaller(RETRY, "no room", KEEP)
     assert cut is not None
-    assert (cut.state, cut.when, cut.counts, cut.event) == (State.QUEUED, NOW, Counter.ATTEMPTS, "retried")
+    assert (cut.state, cut.when, cut.counts, cut.event) == (
+        State.QUEUED,
+        NOW,
+        Counter.ATTEMPTS,
+        "retried",
+    )
     assert len(cut.error or "") <= SHORT
     last = smaller(cut, "no room", KEEP)
     assert last is not None
@@ -40,7 +56,9 @@ def test_texts_are_cut_before_the_job_has_to_fail() -> None:
 
 
 @given(st.sampled_from(State), st.none() | st.binary(), st.none() | st.text(), st.text(), st.text())
-def test_it_always_ends(state: State, result: bytes | None, error: str | None, note: str, reason: str) -> None:
+def test_it_always_ends(
+    state: State, result: bytes | None, error: str | None, note: str, reason: str
+) -> None:
     verdict: Verdict | None = Verdict(state=state, result=result, error=error, event="e", note=note)
     for _ in range(4):
         verdict = verdict and smaller(verdict, reason, KEEP)
@@ -48,7 +66,9 @@ def test_it_always_ends(state: State, result: bytes | None, error: str | None, n
 
 
 def story(lines: int) -> tuple[TimelineEntry, ...]:
-    return tuple(TimelineEntry(n, "retried", "n" * 1000, "w", "e" * 1500, n - 1) for n in range(lines))
+    return tuple(
+        TimelineEntry(n, "retried", "n" * 1000, "w", "e" * 1500, n - 1) for n in range(lines)
+    )
 
 
 def size(value: object) -> int:

@@ -1,4 +1,5 @@
-"""From how a run ended to what becomes of the job: every row of the table, and what holds for all of them."""
+"""From how a run ended to what becomes of the job: every row of the table, and what holds for all
+of them."""
 
 import pytest
 from hypothesis import given
@@ -44,7 +45,11 @@ def test_a_returned_value_succeeds_and_is_kept() -> None:
 
 def test_an_error_is_tried_again_after_the_backoff() -> None:
     verdict = after(Raised("Boom: no\nline 2"), attempts=1)
-    assert (verdict.state, verdict.when, verdict.counts) == (State.QUEUED, When(2000), Counter.ATTEMPTS)
+    assert (verdict.state, verdict.when, verdict.counts) == (
+        State.QUEUED,
+        When(2000),
+        Counter.ATTEMPTS,
+    )
     assert (verdict.error, verdict.event) == ("Boom: no\nline 2", "retried")
     assert verdict.note == "Boom: no; retry 2 of 2 in 2 s"
 
@@ -57,7 +62,11 @@ def test_the_budget_is_one_run_and_then_the_retries() -> None:
 
 def test_a_job_that_used_up_its_retries_is_kept_among_the_dead() -> None:
     verdict = after(Raised("Boom\nmore"), attempts=2)
-    assert (verdict.state, verdict.counts, verdict.keep) == (State.FAILED, Counter.ATTEMPTS, KEEP.failed)
+    assert (verdict.state, verdict.counts, verdict.keep) == (
+        State.FAILED,
+        Counter.ATTEMPTS,
+        KEEP.failed,
+    )
     assert (verdict.error, verdict.event, verdict.note) == ("Boom\nmore", "failed", "Boom")
 
 
@@ -74,7 +83,11 @@ def test_a_tasks_own_wait_wins_over_the_backoff() -> None:
 
 def test_a_time_out_is_an_error_like_any_other() -> None:
     verdict = after(TimedOut(2.5))
-    assert (verdict.state, verdict.counts, verdict.when) == (State.QUEUED, Counter.ATTEMPTS, When(1000))
+    assert (verdict.state, verdict.counts, verdict.when) == (
+        State.QUEUED,
+        Counter.ATTEMPTS,
+        When(1000),
+    )
     assert verdict.error is not None
     assert "2.5 s" in verdict.error
     assert after(TimedOut(2.5), attempts=2).state is State.FAILED
@@ -86,7 +99,11 @@ def test_a_job_that_moves_itself_goes_back_at_that_time_whatever_happened_before
 ) -> None:
     """I6"""
     verdict = judge(claim, Rescheduled(when), Retry(max_retries=0), KEEP, roll)
-    assert (verdict.state, verdict.when, verdict.counts) == (State.QUEUED, when, Counter.RESCHEDULES)
+    assert (verdict.state, verdict.when, verdict.counts) == (
+        State.QUEUED,
+        when,
+        Counter.RESCHEDULES,
+    )
     assert (verdict.error, verdict.event) == (None, "rescheduled")
 
 
@@ -103,22 +120,41 @@ def test_a_resource_that_is_away_stops_everybody_of_the_key() -> None:
 
 def test_without_a_key_only_the_job_itself_waits() -> None:
     verdict = after(Refused(When(500)))
-    assert (verdict.state, verdict.when, verdict.hold, verdict.counts) == (State.QUEUED, When(500), None, Counter.BUSY)
+    assert (verdict.state, verdict.when, verdict.hold, verdict.counts) == (
+        State.QUEUED,
+        When(500),
+        None,
+        Counter.BUSY,
+    )
 
 
 def test_a_shutdown_gives_the_job_back_as_it_was() -> None:
     verdict = after(Interrupted(started=True))
-    assert (verdict.state, verdict.when, verdict.counts) == (State.QUEUED, None, Counter.INTERRUPTIONS)
-    assert after(Interrupted(started=False)) == Verdict(state=State.QUEUED), "it was only held for a moment"
+    assert (verdict.state, verdict.when, verdict.counts) == (
+        State.QUEUED,
+        None,
+        Counter.INTERRUPTIONS,
+    )
+    assert after(Interrupted(started=False)) == Verdict(state=State.QUEUED), (
+        "it was only held for a moment"
+    )
 
 
 @pytest.mark.parametrize("ending", [Lost(), Died("it was killed by SIGKILL")])
 def test_a_crash_has_its_own_budget(ending: Ending) -> None:
     verdict = after(ending, attempts=2)
-    assert (verdict.state, verdict.counts, verdict.when) == (State.QUEUED, Counter.CRASHES, When(1000))
+    assert (verdict.state, verdict.counts, verdict.when) == (
+        State.QUEUED,
+        Counter.CRASHES,
+        When(1000),
+    )
     assert verdict.event == "crashed"
     verdict = after(ending, crashes=1)
-    assert (verdict.state, verdict.counts, verdict.keep) == (State.FAILED, Counter.CRASHES, KEEP.failed)
+    assert (verdict.state, verdict.counts, verdict.keep) == (
+        State.FAILED,
+        Counter.CRASHES,
+        KEEP.failed,
+    )
     assert verdict.error is not None
     assert "crash 2 of this job" in verdict.error
 
@@ -149,7 +185,9 @@ def test_a_job_of_an_unknown_task_is_left_for_others_until_the_grace_is_over() -
 
 
 @given(claim=claims(), ending=endings(), retry=retries(), roll=ROLLS)
-def test_only_failures_count_as_attempts(claim: Claim, ending: Ending, retry: Retry, roll: float) -> None:
+def test_only_failures_count_as_attempts(
+    claim: Claim, ending: Ending, retry: Retry, roll: float
+) -> None:
     """I6"""
     counted = judge(claim, ending, retry, KEEP, roll).counts is Counter.ATTEMPTS
     assert counted == isinstance(ending, Raised | TimedOut)
@@ -157,7 +195,8 @@ def test_only_failures_count_as_attempts(claim: Claim, ending: Ending, retry: Re
 
 @given(claim=claims(), ending=endings(), retry=retries(), roll=ROLLS)
 def test_a_verdict_is_whole(claim: Claim, ending: Ending, retry: Retry, roll: float) -> None:
-    """What ends is kept as long as it should be, what goes on is not; nothing waits for less than no time."""
+    """What ends is kept as long as it should be, what goes on is not; nothing waits for less than
+    no time."""
     verdict = judge(claim, ending, retry, KEEP, roll)
     if verdict.state in TERMINAL:
         assert verdict.keep == (KEEP.succeeded if verdict.state is State.SUCCEEDED else KEEP.failed)
@@ -171,7 +210,9 @@ def test_a_verdict_is_whole(claim: Claim, ending: Ending, retry: Retry, roll: fl
 
 
 @given(claim=claims(), error=st.text(min_size=1), retry=retries(), roll=ROLLS)
-def test_a_retry_waits_as_the_backoff_says(claim: Claim, error: str, retry: Retry, roll: float) -> None:
+def test_a_retry_waits_as_the_backoff_says(
+    claim: Claim, error: str, retry: Retry, roll: float
+) -> None:
     verdict = judge(claim, Raised(error), retry, KEEP, roll)
     if claim.attempts < retry.max_retries:
         assert verdict.when == When(backoff(retry, claim.attempts + 1, roll))

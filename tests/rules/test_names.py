@@ -5,7 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mita.errors import UsageError
-from mita.rules.names import LONGEST_KEY, check_key, check_name, check_namespace, check_template, fill
+from mita.rules.names import (
+    LONGEST_KEY,
+    check_key,
+    check_name,
+    check_namespace,
+    check_template,
+    fill,
+)
 
 
 @pytest.mark.parametrize("name", ["a", "mail", "0", "mail.send", "billing:eu-west_1", "A" * 128])
@@ -14,7 +21,8 @@ def test_a_plain_name_is_fine(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["", " ", "-a", ".a", "a b", "a/b", "a*", "a>", "a\n", "ä", "a" * 129, "{a}", "a\0", "a\r\n"]
+    "name",
+    ["", " ", "-a", ".a", "a b", "a/b", "a*", "a>", "a\n", "ä", "a" * 129, "{a}", "a\0", "a\r\n"],
 )
 def test_any_other_name_is_refused_by_name(name: str) -> None:
     with pytest.raises(UsageError, match=r"queue .* is not a usable name"):
@@ -44,7 +52,9 @@ def test_a_namespace_is_small_letters(name: str) -> None:
     assert check_namespace(name) == name
 
 
-@pytest.mark.parametrize("name", ["", "2shop", "Shop", "shop-eu", "a" * 41, "shop;", "_shop", "shop\n"])
+@pytest.mark.parametrize(
+    "name", ["", "2shop", "Shop", "shop-eu", "a" * 41, "shop;", "_shop", "shop\n"]
+)
 def test_any_other_namespace_is_refused(name: str) -> None:
     with pytest.raises(UsageError, match="namespace"):
         check_namespace(name)
@@ -62,9 +72,13 @@ def test_any_other_key_is_refused(key: str) -> None:
 
 
 def test_a_template_names_only_parameters() -> None:
-    check_template("resource", "account:{account_id}:{order.id}:{lines[0]}", ("account_id", "order", "lines"))
+    check_template(
+        "resource", "account:{account_id}:{order.id}:{lines[0]}", ("account_id", "order", "lines")
+    )
     check_template("resource", "fixed", ())
-    with pytest.raises(UsageError, match=r"'acount', which is not a parameter of the task \(account, cents\)"):
+    with pytest.raises(
+        UsageError, match=r"'acount', which is not a parameter of the task \(account, cents\)"
+    ):
         check_template("resource", "account:{acount}", ("account", "cents"))
     for broken in ("account:{account", "}{", "{}", "{0}"):
         with pytest.raises(UsageError):
@@ -78,7 +92,8 @@ def test_a_template_is_filled_from_the_arguments() -> None:
 
 
 @pytest.mark.parametrize(
-    ("template", "arguments"), [("{id}", {}), ("{id.x}", {"id": 1}), ("{id:d}", {"id": "x"}), ("{id}", {"id": ""})]
+    ("template", "arguments"),
+    [("{id}", {}), ("{id.x}", {"id": 1}), ("{id:d}", {"id": "x"}), ("{id}", {"id": ""})],
 )
 def test_arguments_that_do_not_fit_are_refused(template: str, arguments: dict[str, object]) -> None:
     with pytest.raises(UsageError, match="resource"):

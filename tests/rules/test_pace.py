@@ -5,7 +5,17 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mita.rules.claim_size import MOST, MOST_BESIDE, SOON, Load, full_pools, room, room_beside, rotate, smooth
+from mita.rules.claim_size import (
+    MOST,
+    MOST_BESIDE,
+    SOON,
+    Load,
+    full_pools,
+    room,
+    room_beside,
+    rotate,
+    smooth,
+)
 
 SMALL = st.integers(0, 5000)
 LOADS = st.builds(
@@ -37,7 +47,9 @@ def test_a_fast_worker_claims_a_little_ahead_and_no_more() -> None:
 
 @given(load=LOADS)
 def test_a_worker_that_holds_more_claims_no_more(load: Load) -> None:
-    fuller = Load(load.slots, load.running, load.waiting + 1, load.rate, load.threads, load.on_threads)
+    fuller = Load(
+        load.slots, load.running, load.waiting + 1, load.rate, load.threads, load.on_threads
+    )
     assert room(fuller) <= room(load)
 
 
@@ -56,11 +68,15 @@ def test_a_pool_is_full_when_all_its_places_are_taken() -> None:
 
 @given(load=LOADS)
 def test_beside_a_full_pool_a_worker_claims_what_it_has_slots_for(load: Load) -> None:
-    assert 0 <= room_beside(load) <= max(0, min(load.slots - load.running - load.waiting, MOST_BESIDE))
+    assert (
+        0 <= room_beside(load) <= max(0, min(load.slots - load.running - load.waiting, MOST_BESIDE))
+    )
 
 
 @given(rate=st.floats(0, 1e6), finished=st.integers(0, 10_000), seconds=st.floats(0.0001, 100))
-def test_the_rate_moves_towards_what_happened_and_not_past_it(rate: float, finished: int, seconds: float) -> None:
+def test_the_rate_moves_towards_what_happened_and_not_past_it(
+    rate: float, finished: int, seconds: float
+) -> None:
     now = finished / seconds
     slack = 1e-6 * (1 + rate + now)
     assert min(rate, now) - slack <= smooth(rate, finished, seconds) <= max(rate, now) + slack

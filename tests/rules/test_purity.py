@@ -52,7 +52,16 @@ def test_rules_ask_the_world_nothing(file: Path) -> None:
     tree = ast.parse(file.read_text(encoding="utf-8"))
     named = set(imports(tree))
     assert not {name.split(".")[0] for name in named} & WORLDLY
-    assert all(name.split(".")[1] in {"rules", "model", "errors", "printable"} for name in named if name.startswith("mita."))
+    assert all(
+        name.split(".")[1] in {"rules", "model", "errors", "printable"}
+        for name in named
+        if name.startswith("mita.")
+    )
     assert not set(calls(tree)) & ASKS_THE_CLOCK
-    assert not any(isinstance(node, ast.AsyncFunctionDef | ast.Await | ast.Global) for node in ast.walk(tree))
-    assert not any(isinstance(node, ast.Name) and node.id in {"open", "print", "input"} for node in ast.walk(tree))
+    assert not any(
+        isinstance(node, ast.AsyncFunctionDef | ast.Await | ast.Global) for node in ast.walk(tree)
+    )
+    assert not any(
+        isinstance(node, ast.Name) and node.id in {"open", "print", "input"}
+        for node in ast.walk(tree)
+    )

@@ -31,8 +31,13 @@ def test_a_wait_is_never_negative_and_never_over_the_cap(retry: Retry, n: int, r
 
 
 @given(n=NTH, roll=ROLLS, base=st.floats(0, 1000), cap=st.floats(0, 1000))
-def test_full_jitter_stays_under_the_doubled_base(n: int, roll: float, base: float, cap: float) -> None:
-    assert backoff(Retry(base=base, cap=cap), n, roll) <= ms(min(base * 2.0 ** min(n - 1, 200), cap)) + 1
+def test_full_jitter_stays_under_the_doubled_base(
+    n: int, roll: float, base: float, cap: float
+) -> None:
+    assert (
+        backoff(Retry(base=base, cap=cap), n, roll)
+        <= ms(min(base * 2.0 ** min(n - 1, 200), cap)) + 1
+    )
 
 
 @given(n=NTH, roll=ROLLS, base=st.floats(0, 1000), cap=st.floats(0, 1000))
@@ -42,7 +47,9 @@ def test_equal_jitter_stays_in_the_upper_half(n: int, roll: float, base: float, 
 
 
 @given(n=NTH, roll=ROLLS, base=st.floats(0, 1000), cap=st.floats(0, 1000))
-def test_decorrelated_jitter_stays_between_base_and_cap(n: int, roll: float, base: float, cap: float) -> None:
+def test_decorrelated_jitter_stays_between_base_and_cap(
+    n: int, roll: float, base: float, cap: float
+) -> None:
     retry = Retry(base=base, cap=cap, jitter="decorrelated")
     assert ms(min(base, cap)) - 1 <= backoff(retry, n, roll) <= ms(cap) + 1
 
@@ -60,31 +67,51 @@ def test_ceilings_never_shrink(n: int, retry: Retry) -> None:
 
 
 @given(n=NTH, jitter=st.sampled_from(get_args(Jitter)), first=ROLLS, second=ROLLS)
-def test_a_higher_roll_never_waits_shorter(n: int, jitter: Jitter, first: float, second: float) -> None:
+def test_a_higher_roll_never_waits_shorter(
+    n: int, jitter: Jitter, first: float, second: float
+) -> None:
     retry = Retry(jitter=jitter)
     low, high = sorted((first, second))
     assert backoff(retry, n, low) <= backoff(retry, n, high)
 
 
 def test_the_defaults_double_from_half_a_second_to_half_a_minute() -> None:
-    assert [backoff(Retry(), n, 1.0) for n in range(1, 9)] == [500, 1000, 2000, 4000, 8000, 16000, 30000, 30000]
+    assert [backoff(Retry(), n, 1.0) for n in range(1, 9)] == [
+        500,
+        1000,
+        2000,
+        4000,
+        8000,
+        16000,
+        30000,
+        30000,
+    ]
     assert backoff(Retry(), 5, 0.0) == 0
 
 
 def test_waits_can_be_given_one_by_one_and_the_last_repeats() -> None:
     retry = Retry(waits=(1, 0.5, 60), jitter="full", cap=2)
-    assert [backoff(retry, n, 0.1) for n in (1, 2, 3, 4, 1000)] == [1000, 500, 60_000, 60_000, 60_000]
+    assert [backoff(retry, n, 0.1) for n in (1, 2, 3, 4, 1000)] == [
+        1000,
+        500,
+        60_000,
+        60_000,
+        60_000,
+    ]
 
 
 def test_full_jitter_spreads_evenly() -> None:
-    """F41: a herd that failed together must not come back together. Kolmogorov-Smirnov, at one per cent."""
+    """F41: a herd that failed together must not come back together. Kolmogorov-Smirnov, at one per
+    cent."""
     chance, n = Random(42), 2000
     retry = Retry(base=8, cap=3600)
     waits = sorted(backoff(retry, 4, chance.random()) / (64 * SECOND) for _ in range(n))
     furthest = max(max((i + 1) / n - x, x - i / n) for i, x in enumerate(waits))
     assert furthest < 1.63 / n**0.5
     crowded = sorted(x * x for x in waits)
-    assert max(abs((i + 1) / n - x) for i, x in enumerate(crowded)) > 1.63 / n**0.5, "the test can tell"
+    assert max(abs((i + 1) / n - x) for i, x in enumerate(crowded)) > 1.63 / n**0.5, (
+        "the test can tell"
+    )
 
 
 @pytest.mark.parametrize(
@@ -95,7 +122,9 @@ def test_full_jitter_spreads_evenly() -> None:
         ((), {"forever": True}, r"no part 'forever'\. It takes max_retries, base, cap"),
     ],
 )
-def test_parts_are_given_by_their_names(args: tuple[Any, ...], parts: dict[str, Any], says: str) -> None:
+def test_parts_are_given_by_their_names(
+    args: tuple[Any, ...], parts: dict[str, Any], says: str
+) -> None:
     with pytest.raises(UsageError, match=says):
         Retry(*args, **parts)
 
@@ -143,5 +172,10 @@ def test_waits_may_be_a_list() -> None:
 
 def test_stored_settings_that_this_version_would_refuse_are_taken_as_the_defaults() -> None:
     """I15: a newer version may allow more."""
-    for stored in ({"retry": {"max_retries": 1_000_000}}, {"retry": {"jitter": "triangular"}}, {"retry": 3}, "nonsense"):
+    for stored in (
+        {"retry": {"max_retries": 1_000_000}},
+        {"retry": {"jitter": "triangular"}},
+        {"retry": 3},
+        "nonsense",
+    ):
         assert options_of(msgspec.msgpack.encode(stored)) == JobOptions(secret=True)

@@ -6,7 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mita.model.job import Claim, State
-from mita.model.outcome import CancelJob, Change, DeleteJob, Ending, PrioritiseJob, RescheduleJob, RetryJob
+from mita.model.outcome import (
+    CancelJob,
+    Change,
+    DeleteJob,
+    Ending,
+    PrioritiseJob,
+    RescheduleJob,
+    RetryJob,
+)
 from mita.model.policy import Retry
 from mita.model.time import NOW
 from mita.rules.judge import Retention, judge
@@ -60,7 +68,9 @@ def test_success_and_failure_come_out_of_a_run_and_of_nothing_else() -> None:
 
 
 @given(claim=claims(), ending=endings(), retry=retries(), roll=st.floats(0, 1))
-def test_every_verdict_leads_along_the_table(claim: Claim, ending: Ending, retry: Retry, roll: float) -> None:
+def test_every_verdict_leads_along_the_table(
+    claim: Claim, ending: Ending, retry: Retry, roll: float
+) -> None:
     verdict = judge(claim, ending, retry, Retention(), roll)
     assert (State.RUNNING, verdict.state) in EDGES
 
@@ -84,11 +94,22 @@ def test_every_change_is_allowed_where_the_table_has_a_way_for_it() -> None:
 def test_the_picture_is_the_table() -> None:
     lines = as_mermaid().splitlines()
     assert lines[0] == "stateDiagram-v2"
-    drawn = {match.groups() for line in lines if (match := re.fullmatch(r" +(\w+) --> (\w+): (\w+)", line))}
-    assert drawn == {
-        (source, target, why) for why, (sources, target) in TABLE.items() for source in sources if source != target
+    drawn = {
+        match.groups()
+        for line in lines
+        if (match := re.fullmatch(r" +(\w+) --> (\w+): (\w+)", line))
     }
-    pruned = {match[1] for line in lines if (match := re.fullmatch(r" +(\w+) --> \[\*\]: prune, delete", line))}
+    assert drawn == {
+        (source, target, why)
+        for why, (sources, target) in TABLE.items()
+        for source in sources
+        if source != target
+    }
+    pruned = {
+        match[1]
+        for line in lines
+        if (match := re.fullmatch(r" +(\w+) --> \[\*\]: prune, delete", line))
+    }
     assert pruned == TERMINAL
     assert "    [*] --> queued: enqueue" in lines
     assert len(lines) == len(set(lines)) == 2 + len(drawn) + len(TERMINAL)

@@ -1,4 +1,5 @@
-"""A story that gets too long: its oldest lines are counted by kind, and nothing is lost from the counts."""
+"""A story that gets too long: its oldest lines are counted by kind, and nothing is lost from the
+counts."""
 
 from collections import Counter
 
@@ -16,7 +17,9 @@ def story(kinds: list[str]) -> list[TimelineEntry]:
     return told(events)
 
 
-@given(st.lists(st.sampled_from(["retried", "rescheduled", "blocked"]), max_size=4 * TIMELINE_LENGTH))
+@given(
+    st.lists(st.sampled_from(["retried", "rescheduled", "blocked"]), max_size=4 * TIMELINE_LENGTH)
+)
 def test_it_stays_short_and_its_counts_add_up(kinds: list[str]) -> None:
     events = story(kinds)
     assert len(events) == min(len(kinds), TIMELINE_LENGTH)

@@ -30,7 +30,11 @@ def test_a_moment_is_never_early_and_less_than_a_millisecond_late(at: datetime) 
 
 def test_a_moment_is_the_same_in_every_zone() -> None:
     at = datetime(2030, 6, 1, 12, tzinfo=UTC)
-    zones = (ZoneInfo("America/New_York"), timezone(timedelta(hours=-5)), ZoneInfo("Asia/Kathmandu"))
+    zones = (
+        ZoneInfo("America/New_York"),
+        timezone(timedelta(hours=-5)),
+        ZoneInfo("Asia/Kathmandu"),
+    )
     assert {moment(at.astimezone(zone)) for zone in zones} == {moment(at)}
 
 
@@ -41,13 +45,17 @@ def test_the_two_hours_that_look_alike_are_told_apart() -> None:
 
 
 def test_a_naive_time_is_an_error_that_says_so() -> None:
-    with pytest.raises(UsageError, match=r"at=.* has no time zone: write for example datetime\.now\(UTC\)"):
+    with pytest.raises(
+        UsageError, match=r"at=.* has no time zone: write for example datetime\.now\(UTC\)"
+    ):
         when(at=datetime(2030, 1, 1))  # noqa: DTZ001
     with pytest.raises(UsageError, match="until="):
         when(at=datetime(2030, 1, 1), named="until")  # noqa: DTZ001
 
 
-@pytest.mark.parametrize("at", [date(2030, 1, 1), 1_893_456_000, "2030-01-01T00:00:00Z", timedelta(1)])
+@pytest.mark.parametrize(
+    "at", [date(2030, 1, 1), 1_893_456_000, "2030-01-01T00:00:00Z", timedelta(1)]
+)
 def test_a_moment_is_a_datetime(at: object) -> None:
     with pytest.raises(UsageError, match="is not a datetime"):
         when(at=at)  # type: ignore[arg-type]

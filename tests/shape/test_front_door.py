@@ -76,7 +76,8 @@ PROMISED = [
     "WorkerView",
 ]
 
-# Seen in a signature, and imported from elsewhere: the contract of a store, for tools that open one, and a clock for tests.
+# Seen in a signature, and imported from elsewhere: the contract of a store, for tools that open
+# one, and a clock for tests.
 ELSEWHERE = {Store, Clock}
 # Parts that one class of Mita's own uses of another.
 INNER = {"Call.options", "ListenerThread.put", "TransactionalSender.within"}
@@ -89,13 +90,21 @@ def test_the_front_door_is_a_list() -> None:
 
 def test_every_error_that_mita_raises_can_be_named() -> None:
     raised = {
-        name for name, found in vars(errors).items() if isinstance(found, type) and issubclass(found, errors.MitaError)
+        name
+        for name, found in vars(errors).items()
+        if isinstance(found, type) and issubclass(found, errors.MitaError)
     }
     assert raised <= set(PROMISED)
 
 
 def test_every_error_is_a_mita_error() -> None:
-    for error in (mita.UsageError, mita.StoreError, mita.JobFailed, mita.JobCancelled, mita.LeaseLost):
+    for error in (
+        mita.UsageError,
+        mita.StoreError,
+        mita.JobFailed,
+        mita.JobCancelled,
+        mita.LeaseLost,
+    ):
         assert issubclass(error, mita.MitaError)
 
 
@@ -106,30 +115,43 @@ def test_everything_that_a_public_signature_names_can_be_imported_from_mita() ->
         for owner, annotation in annotations()
         if owner.partition("(")[0] not in INNER
         for kind in classes(annotation)
-        if kind.__module__.startswith("mita.") and id(kind) not in promised and kind not in ELSEWHERE
+        if kind.__module__.startswith("mita.")
+        and id(kind) not in promised
+        and kind not in ELSEWHERE
     }
     assert not hidden
 
 
 def annotations() -> Iterator[tuple[str, Any]]:
-    """Every annotation of a public method, property or field of a public class, with the place where it stands."""
+    """Every annotation of a public method, property or field of a public class, with the place
+    where it stands."""
     for name in PROMISED:
         cls = getattr(mita, name)
         if not isinstance(cls, type):
             continue
         if issubclass(cls, msgspec.Struct):
             fields = msgspec.structs.fields(cls)
-            yield from ((f"{name}.{field.name}", field.type) for field in fields if not field.name.startswith("_"))
+            yield from (
+                (f"{name}.{field.name}", field.type)
+                for field in fields
+                if not field.name.startswith("_")
+            )
         for member in dir(cls):
             if not member.startswith("_") or member in ("__call__", "__iter__", "__aiter__"):
                 for function in functions(inspect.getattr_static(cls, member)):
                     hints = typing.get_type_hints(function, localns=LOCAL)
-                    yield from ((f"{name}.{member}({parameter})", hint) for parameter, hint in hints.items())
+                    yield from (
+                        (f"{name}.{member}({parameter})", hint) for parameter, hint in hints.items()
+                    )
 
 
 def functions(member: Any) -> Iterator[Any]:
     """The functions behind a member of a class."""
-    found = member.fget if isinstance(member, property) else inspect.unwrap(getattr(member, "__func__", member))
+    found = (
+        member.fget
+        if isinstance(member, property)
+        else inspect.unwrap(getattr(member, "__func__", member))
+    )
     if inspect.isfunction(found):
         yield from [found, *typing.get_overloads(found)]
 
@@ -145,4 +167,8 @@ def classes(annotation: Any) -> Iterator[Any]:
     if isinstance(origin, type):
         yield origin
     for part in typing.get_args(annotation):
-        yield from (inner for each in (part if isinstance(part, list | tuple) else [part]) for inner in classes(each))
+        yield from (
+            inner
+            for each in (part if isinstance(part, list | tuple) else [part])
+            for inner in classes(each)
+        )

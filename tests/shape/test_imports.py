@@ -24,7 +24,8 @@ for name in sys.argv[1:]:
     try:
         importlib.import_module(name)
     except ModuleNotFoundError as error:
-        if (error.name or "mita").startswith("mita"):  # anything else is an extra that is not installed
+        # anything else is an extra that is not installed
+        if (error.name or "mita").startswith("mita"):
             raise
 assert threading.active_count() == 1, threading.enumerate()
 assert "asyncio" not in sys.modules or sys.modules["asyncio"]._get_running_loop() is None
@@ -39,13 +40,22 @@ def modules() -> list[str]:
 
 def test_importing_every_module_opens_nothing(tmp_path: Path) -> None:
     told = subprocess.run(
-        [sys.executable, "-c", LOOK, "mita", *modules()], cwd=tmp_path, capture_output=True, text=True, check=False
+        [sys.executable, "-c", LOOK, "mita", *modules()],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert told.returncode == 0, told.stderr
     assert told.stdout.strip() == "[]"
 
 
 def test_an_app_needs_no_store_before_its_first_use(tmp_path: Path) -> None:
-    code = "import mita, sys; mita.Mita(); print([m for m in sys.modules if m.startswith('mita.stores.')])"
-    told = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+    code = (
+        "import mita, sys; mita.Mita(); print([m for m in sys.modules if "
+        "m.startswith('mita.stores.')])"
+    )
+    told = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
     assert told.stdout.strip() == "[]"

@@ -1,4 +1,5 @@
-"""A TCP proxy on loopback that stands for a bad network: it can cut, delay and black-hole connections."""
+"""A TCP proxy on loopback that stands for a bad network: it can cut, delay and black-hole
+connections."""
 
 import asyncio
 import threading
@@ -9,8 +10,8 @@ CHUNK_BYTES = 65_536
 
 
 class Proxy:
-    """Forwards every connection to `target`: a port of this machine, or the path of a local socket. It runs on a thread of
-    its own; all methods may be called from any other thread."""
+    """Forwards every connection to `target`: a port of this machine, or the path of a local socket.
+    It runs on a thread of its own; all methods may be called from any other thread."""
 
     def __init__(self, target: int | str) -> None:
         self._target = target
@@ -53,7 +54,8 @@ class Proxy:
         asyncio.run_coroutine_threadsafe(self._listen(), self._loop).result(10)
 
     def black_hole(self) -> None:
-        """Nothing passes any more on the connections that are open now, and neither side is told. New ones pass."""
+        """Nothing passes any more on the connections that are open now, and neither side is told.
+        New ones pass."""
         self._call(self._black_hole)
 
     def delay(self, seconds: float) -> None:
@@ -105,7 +107,9 @@ class Proxy:
             return await asyncio.open_unix_connection(self._target)
         return await asyncio.open_connection("127.0.0.1", self._target)
 
-    async def _forward(self, pipe: "_Pipe", reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _forward(
+        self, pipe: "_Pipe", reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         try:
             while data := await reader.read(CHUNK_BYTES):
                 if self._delay_s:

@@ -35,7 +35,9 @@ async def ask(streams: Streams, line: bytes) -> bytes:
 
 
 async def test_it_forwards(proxy: Proxy) -> None:
-    assert await ask(await asyncio.open_connection("127.0.0.1", proxy.port), b"hello\n") == b"hello\n"
+    assert (
+        await ask(await asyncio.open_connection("127.0.0.1", proxy.port), b"hello\n") == b"hello\n"
+    )
 
 
 async def test_a_cut_closes_what_is_open_and_lets_new_connections_through(proxy: Proxy) -> None:
@@ -45,7 +47,9 @@ async def test_a_cut_closes_what_is_open_and_lets_new_connections_through(proxy:
     async with asyncio.timeout(10):
         with suppress(ConnectionResetError):
             assert await streams[0].read() == b""
-    assert await ask(await asyncio.open_connection("127.0.0.1", proxy.port), b"after\n") == b"after\n"
+    assert (
+        await ask(await asyncio.open_connection("127.0.0.1", proxy.port), b"after\n") == b"after\n"
+    )
 
 
 async def test_a_black_hole_answers_nothing_and_lets_new_connections_through(proxy: Proxy) -> None:
@@ -53,7 +57,9 @@ async def test_a_black_hole_answers_nothing_and_lets_new_connections_through(pro
     await ask(streams, b"before\n")
     proxy.black_hole()
     streams[1].write(b"lost\n")
-    assert await ask(await asyncio.open_connection("127.0.0.1", proxy.port), b"after\n") == b"after\n"
+    assert (
+        await ask(await asyncio.open_connection("127.0.0.1", proxy.port), b"after\n") == b"after\n"
+    )
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.2):
             await streams[0].readline()

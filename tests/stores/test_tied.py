@@ -17,7 +17,9 @@ time.sleep(60)
 """
 
 
-@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are told apart by /proc")
+@pytest.mark.skipif(
+    not Path("/proc/self/stat").exists(), reason="processes are told apart by /proc"
+)
 def test_a_server_ends_with_a_run_that_is_killed() -> None:
     run = subprocess.Popen([sys.executable, "-c", STARTS], stdout=subprocess.PIPE, text=True)
     assert run.stdout is not None

@@ -1,8 +1,9 @@
-"""Servers that end with the process that started them, however that one ends: `kill -9` leaves nothing behind.
+"""Servers that end with the process that started them, however that one ends: `kill -9` leaves
+nothing behind.
 
-One watcher for each process that starts servers holds the reading end of a pipe. It is told of every server; when the pipe
-closes it ends those that are still there, and takes their folders away. No server starts any slower for it.
-"""
+One watcher for each process that starts servers holds the reading end of a pipe. It is told of
+every server; when the pipe closes it ends those that are still there, and takes their folders away.
+No server starts any slower for it."""
 
 import atexit
 import subprocess
@@ -45,18 +46,29 @@ for pid, birth, folder in tied:
 def _watcher() -> "subprocess.Popen[str]":
     """In a session of its own, so that a Ctrl-C does not end it before us."""
     watcher = subprocess.Popen(
-        [sys.executable, "-I", "-S", "-c", _WATCHER], stdin=subprocess.PIPE, text=True, start_new_session=True
+        [sys.executable, "-I", "-S", "-c", _WATCHER],
+        stdin=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
     )
-    atexit.register(watcher.communicate)  # closes the pipe, after all who register later have stopped their servers
+    # closes the pipe, after all who register later have stopped their servers
+    atexit.register(watcher.communicate)
     return watcher
 
 
 def start(argv: list[str], folder: Path | None, **options: Any) -> "subprocess.Popen[bytes]":
-    """`subprocess.Popen`, tied to this process. `folder`: what goes away with it, if it is its own."""
+    """`subprocess.Popen`, tied to this process. `folder`: what goes away with it, if it is its
+    own."""
     process: subprocess.Popen[bytes] = subprocess.Popen(argv, **options)
     stat = Path(f"/proc/{process.pid}/stat")
     if stat.exists():  # without /proc nobody could tell it from another of the same number
         pipe = _watcher().stdin
         assert pipe is not None
-        print(process.pid, stat.read_text().rsplit(")", 1)[1].split()[19], folder or "", file=pipe, flush=True)
+        print(
+            process.pid,
+            stat.read_text().rsplit(")", 1)[1].split()[19],
+            folder or "",
+            file=pipe,
+            flush=True,
+        )
     return process

@@ -1,8 +1,8 @@
 """A store full of records that cannot be read, each with healthy jobs beside it that must finish.
 
-Each broken record is made in the ordinary way and then spoiled from outside, one field with one kind of garbage. All of them
-lie in one store at once, so that a run costs one store and not one for each case.
-"""
+Each broken record is made in the ordinary way and then spoiled from outside, one field with one
+kind of garbage. All of them lie in one store at once, so that a run costs one store and not one for
+each case."""
 
 import asyncio
 from collections.abc import Sequence
@@ -10,7 +10,15 @@ from typing import Any, NamedTuple, Protocol
 
 from mita import Mita
 from mita.model.job import NewJob, State
-from mita.model.outcome import Answer, CancelJob, DeleteJob, PrioritiseJob, RetryJob, Settlement, Verdict
+from mita.model.outcome import (
+    Answer,
+    CancelJob,
+    DeleteJob,
+    PrioritiseJob,
+    RetryJob,
+    Settlement,
+    Verdict,
+)
 from mita.model.repeat import Repeat
 from mita.model.time import HOUR, MINUTE, NOW, When
 from mita.model.view import JobFilter, WorkerView
@@ -56,11 +64,13 @@ class Layout(Protocol):
         """Gives those that the engine let us spoil."""
 
     async def spoil_others(self, cases: Sequence[Case], ids: Sequence[str]) -> None:
-        """The n-th case is the n-th repeat, worker, hold … that `others` has made. `ids` are jobs with a timeline."""
+        """The n-th case is the n-th repeat, worker, hold … that `others` has made. `ids` are jobs
+        with a timeline."""
 
 
 def some(values: Sequence[Any], n: int, at: int) -> list[Any]:
-    """`n` of these values, other ones for each `at`: the daily run has not the time for all of them everywhere."""
+    """`n` of these values, other ones for each `at`: the daily run has not the time for all of them
+    everywhere."""
     return [values[(at * n + k) % len(values)] for k in range(min(n, len(values)))]
 
 
@@ -84,7 +94,9 @@ class Field:
         for role in roles:
             if cases := self.layout.job_cases(role):
                 await getattr(self, f"_{role}")(cases)
-        await self._healthy(*(job(queue) for queue in ("mail", "other", "runs", "keys") for _ in range(2)))
+        await self._healthy(
+            *(job(queue) for queue in ("mail", "other", "runs", "keys") for _ in range(2))
+        )
 
     async def _put(self, jobs: Sequence[NewJob]) -> list[str]:
         for start in range(0, len(jobs), 500):
@@ -99,9 +111,13 @@ class Field:
 
     async def _claim(self, queue: str, n: int, lease: int) -> list[Any]:
         claims: list[Any] = []
-        while len(claims) < n and (more := (await self.store.claim([queue], 500, lease, "dead")).claims):
+        while len(claims) < n and (
+            more := (await self.store.claim([queue], 500, lease, "dead")).claims
+        ):
             claims += more
-        assert len(claims) == n, f"{len(claims)} of {n} could be claimed before anything was spoiled"
+        assert len(claims) == n, (
+            f"{len(claims)} of {n} could be claimed before anything was spoiled"
+        )
         return claims
 
     async def _ended(self, cases: Sequence[Case]) -> None:
@@ -114,7 +130,8 @@ class Field:
         self._breaks("plain", await self._put([job("mail") for _ in cases]), cases)
 
     async def _keyed(self, cases: Sequence[Case]) -> None:
-        """Broken before it was ever claimed, with a healthy job of the same key and one of the same unique key behind."""
+        """Broken before it was ever claimed, with a healthy job of the same key and one of the same
+        unique key behind."""
         jobs = [job("mail", resource=f"k{n}", unique=f"u{n}") for n in range(len(cases))]
         self._breaks("keyed", await self._put(jobs), cases)
         await self._healthy(*(job("mail", resource=f"k{n}") for n in range(len(cases))))
@@ -131,7 +148,11 @@ class Field:
         holders = await self._put([job("keys", resource=f"b{n}") for n in range(len(cases))])
         self._holders = await self._claim("keys", len(cases), LONG)
         self.healthy += holders
-        self._breaks("blocked", await self._put([job("keys", resource=f"b{n}") for n in range(len(cases))]), cases)
+        self._breaks(
+            "blocked",
+            await self._put([job("keys", resource=f"b{n}") for n in range(len(cases))]),
+            cases,
+        )
         await self._healthy(*(job("keys", resource=f"b{n}") for n in range(len(cases))))
         while (await self.store.claim(["keys"], 500, LONG, "w")).busy:
             pass
@@ -145,7 +166,9 @@ class Field:
         for n in range(60):
             back = Verdict(state=State.QUEUED, event="retried", note="again")
             await self.store.settle([Settlement(claim, back)])
-            [claim, *_] = (await self.store.claim(["events"], 1, LONG, "w")).claims if n < 59 else [claim]
+            [claim, *_] = (
+                (await self.store.claim(["events"], 1, LONG, "w")).claims if n < 59 else [claim]
+            )
         for n, case in enumerate(cases):
             await self._other(case, f"{case.record}{n}", now)
         self.healthy += ids
@@ -175,10 +198,13 @@ class Field:
             case "memo":
                 await self._put([job("memos")])
                 [claim] = (await self.store.claim(["memos"], 1, 1, "dead")).claims
-                await self.store.store_once(OnceValue(claim=claim, name=name, value=b"\xc0", keep=HOUR))
+                await self.store.store_once(
+                    OnceValue(claim=claim, name=name, value=b"\xc0", keep=HOUR)
+                )
 
     async def spoil(self) -> None:
-        """What is spoiled may still be a record that can be read (a text in place of another): those need not end."""
+        """What is spoiled may still be a record that can be read (a text in place of another):
+        those need not end."""
         self.broken = await self.layout.spoil(self.broken)
         found = await self.store.find([one.id for one in self.broken])
         self.unreadable = [job.id for job in found if job is not None and is_unreadable(job)]
@@ -186,12 +212,17 @@ class Field:
     # ------------------------------------------------------------ after
 
     async def look(self) -> None:
-        """Everything that only looks. None of it may raise, and what it shows must be fit to be shown."""
+        """Everything that only looks. None of it may raise, and what it shows must be fit to be
+        shown."""
         store, app = self.store, self.app
         for view in await app.queues():
             assert view.oldest is None or isinstance(view.oldest, int)
         await app.counts()
-        for want in (JobFilter(), *(JobFilter(state=state) for state in State), JobFilter(queue="mail")):
+        for want in (
+            JobFilter(),
+            *(JobFilter(state=state) for state in State),
+            JobFilter(queue="mail"),
+        ):
             after, pages = None, 0
             while True:
                 page = await store.page(want, after, 200)
@@ -220,7 +251,9 @@ class Field:
         """Whatever is asked of a broken job is answered."""
         some = [one.id for one in self.broken if one.role in ("plain", "ended")][::7]
         for change in (PrioritiseJob(4), RetryJob(NOW), CancelJob(HOUR)):
-            assert all(isinstance(answer, Answer) for answer in await self.store.amend(some, change))
+            assert all(
+                isinstance(answer, Answer) for answer in await self.store.amend(some, change)
+            )
 
     async def run(self) -> None:
         """A real worker, until everything healthy is done. It must not end and not stand still."""
@@ -262,19 +295,28 @@ class Field:
             turn = await store.claim(await store.queue_names(), 100, LONG, "w")
             await store.extend(turn.claims, LONG)
             await store.settle([Settlement(claim, done) for claim in turn.claims])
-            await store.settle([Settlement(claim, back) for claim in await store.reap(100, LONG, "w")])
+            await store.settle(
+                [Settlement(claim, back) for claim in await store.reap(100, LONG, "w")]
+            )
 
     async def _left(self) -> list[str]:
         """Healthy jobs that have not succeeded, and broken ones that are still in the way."""
         healthy = await self.store.find(self.healthy)
-        left = [id for id, job in zip(self.healthy, healthy, strict=True) if job is None or job.state is not State.SUCCEEDED]
+        left = [
+            id
+            for id, job in zip(self.healthy, healthy, strict=True)
+            if job is None or job.state is not State.SUCCEEDED
+        ]
         found = await self.store.find(self.unreadable)
         return left + [job.id for job in found if job is not None and job.state not in TERMINAL]
 
     async def _told(self, left: list[str]) -> str:
         cases = {one.id: f"{one.role} {one.case}" for one in self.broken}
         jobs = [job for job in await self.store.find(left[:20]) if job is not None]
-        lines = [f"{job.id} {job.state} {job.queue} {job.resource} {cases.get(job.id, 'healthy')}" for job in jobs]
+        lines = [
+            f"{job.id} {job.state} {job.queue} {job.resource} {cases.get(job.id, 'healthy')}"
+            for job in jobs
+        ]
         return "\n".join([f"{len(left)} did not end:", *lines])
 
     async def check(self) -> None:
@@ -282,12 +324,20 @@ class Field:
         found = await self.store.find([one.id for one in self.broken])
         for one, job in zip(self.broken, found, strict=True):
             if job is None:
-                assert one.case.field in self.layout.identity, f"{one.case} is not to be seen any more"
+                assert one.case.field in self.layout.identity, (
+                    f"{one.case} is not to be seen any more"
+                )
             elif is_unreadable(job):
                 assert await self.store.raw(one.id), f"{one.role} {one.case} cannot be exported"
         [records] = [finding for finding in await self.store.doctor() if finding.what == "records"]
-        lost = [job for job in found if job is not None and is_unreadable(job) and "without a" not in (job.error or "")]
-        assert "cannot be read" in records.found or not lost, f"the doctor does not see {lost[0].error}"
+        lost = [
+            job
+            for job in found
+            if job is not None and is_unreadable(job) and "without a" not in (job.error or "")
+        ]
+        assert "cannot be read" in records.found or not lost, (
+            f"the doctor does not see {lost[0].error}"
+        )
 
     async def delete(self) -> None:
         """A job that cannot be read can be deleted, as any other that has ended."""
@@ -319,7 +369,8 @@ class One:
 
 
 async def alone(url: str, layout: Layout, role: str, n: int) -> None:
-    """One case by itself: nothing else that is broken there can be the reason that it is found. `n` says which."""
+    """One case by itself: nothing else that is broken there can be the reason that it is found. `n`
+    says which."""
     app = Mita(url)
     store = await app.open_store()
     try:
@@ -332,7 +383,9 @@ async def alone(url: str, layout: Layout, role: str, n: int) -> None:
             await field.check()
             await field.delete()
         except Exception as error:  # noqa: BLE001 - whatever it is, the case belongs to it
-            raise AssertionError(f"{role} {[str(one.case) for one in field.broken]}: {error!r}") from None
+            raise AssertionError(
+                f"{role} {[str(one.case) for one in field.broken]}: {error!r}"
+            ) from None
     finally:
         await store.close()
         await app.close()

@@ -10,7 +10,14 @@ import msgspec
 from mita.model.repeat import Repeat
 from mita.settings import StoreURL
 from mita.stores.nats import parse
-from mita.stores.nats.codec import LockHeld, Presence, QueueRecord, Record, Reservation, SharedOnceValue
+from mita.stores.nats.codec import (
+    LockHeld,
+    Presence,
+    QueueRecord,
+    Record,
+    Reservation,
+    SharedOnceValue,
+)
 from mita.stores.nats.context import Context
 from mita.stores.nats.messages import Out
 from mita.stores.nats.subjects import Subjects, token
@@ -38,13 +45,19 @@ class NatsLayout:
         self._chance = None if seed is None else random.Random(seed)
 
     def _bodies(self) -> tuple[Any, ...]:
-        made = [] if self._chance is None else [self._chance.randbytes(self._chance.randint(1, 60)) for _ in range(20)]
+        made = (
+            []
+            if self._chance is None
+            else [self._chance.randbytes(self._chance.randint(1, 60)) for _ in range(20)]
+        )
         return (*BODIES, HALF, *made)
 
     def _cases(self, record: str, kind: Any, turn: int) -> list[Case]:
         many = 1 if self._chance is None else len(VALUES)
         names = list(enumerate(kind.__struct_fields__, turn))
-        cases = [Case(record, name, value) for at, name in names for value in some(VALUES, many, at)]
+        cases = [
+            Case(record, name, value) for at, name in names for value in some(VALUES, many, at)
+        ]
         return cases + [Case(record, "body", body) for body in self._bodies()]
 
     def job_cases(self, role: str) -> list[Case]:
@@ -58,10 +71,15 @@ class NatsLayout:
             where = {token(one.id): one for one in broken}
             found: dict[str, Any] = {}
             asked = [context.subjects.anywhere(one.id) for one in broken]
-            for message in sorted(await context.reader.last(asked), key=lambda message: message.seq):
+            for message in sorted(
+                await context.reader.last(asked), key=lambda message: message.seq
+            ):
                 if message.body:
                     found[message.subject.rsplit(".", 1)[1]] = message  # the newest is what counts
-            messages = [Out(found[at].subject, spoilt(found[at].body, one.case, Record)) for at, one in where.items()]
+            messages = [
+                Out(found[at].subject, spoilt(found[at].body, one.case, Record))
+                for at, one in where.items()
+            ]
             await context.wire.store(messages)
         return list(broken)
 
@@ -72,10 +90,14 @@ class NatsLayout:
                 subject = _subject(context.subjects, case.record, f"{case.record}{n}")
                 if found := await context.reader.one(subject):
                     messages.append(Out(subject, spoilt(found.body, case, OTHERS[case.record])))
-            for letter in "kbc":  # resource keys, those who wait for them, and lists of what was claimed together
+            # resource keys, those who wait for them, and lists of what was claimed together
+            for letter in "kbc":
                 there = await context.reader.all(context.subjects.all(letter))
                 garbage = zip([one for one in there if one.body], self._bodies(), strict=False)
-                messages += [Out(one.subject, one.body[:5] if body is HALF else body) for one, body in garbage]
+                messages += [
+                    Out(one.subject, one.body[:5] if body is HALF else body)
+                    for one, body in garbage
+                ]
             await context.wire.store(messages)
 
 
@@ -92,7 +114,11 @@ def spoilt(body: bytes, case: Case, kind: Any) -> bytes:
 
 
 def _subject(subjects: Subjects, record: str, name: str) -> str:
-    return subjects.unique("other", name) if record == "unique" else str(getattr(subjects, record)(name))
+    return (
+        subjects.unique("other", name)
+        if record == "unique"
+        else str(getattr(subjects, record)(name))
+    )
 
 
 @asynccontextmanager

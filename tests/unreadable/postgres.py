@@ -40,8 +40,13 @@ class PostgresLayout:
     def _connect(self) -> psycopg.Connection[Any]:
         return psycopg.connect(server("pg18").url(), autocommit=True)
 
-    def _cases(self, table: str, name: str, turn: int, leave: Sequence[str] = ("seq",)) -> list[Case]:
-        columns = "select column_name, data_type from information_schema.columns where table_schema = %s and table_name = %s"
+    def _cases(
+        self, table: str, name: str, turn: int, leave: Sequence[str] = ("seq",)
+    ) -> list[Case]:
+        columns = (
+            "select column_name, data_type from information_schema.columns where "
+            "table_schema = %s and table_name = %s"
+        )
         with self._connect() as connection:
             found = connection.execute(columns, (self._space, table)).fetchall()
         many = 2 if self._chance is None else 10
@@ -80,12 +85,21 @@ class PostgresLayout:
             for n, case in enumerate(cases):
                 table, by = tables[case.record]
                 told += case.record == "told"
-                self._set(connection, table, case, by, told if case.record == "told" else f"{case.record}{n}")
+                self._set(
+                    connection,
+                    table,
+                    case,
+                    by,
+                    told if case.record == "told" else f"{case.record}{n}",
+                )
 
-    def _set(self, connection: psycopg.Connection[Any], table: str, case: Case, by: str, name: Any) -> bool:
+    def _set(
+        self, connection: psycopg.Connection[Any], table: str, case: Case, by: str, name: Any
+    ) -> bool:
         statement = f'update "{self._space}".{table} set {case.field} = %s where {by} = %s'
         try:
             connection.execute(statement, (case.value, name))
-        except (psycopg.errors.IntegrityError, psycopg.errors.GeneratedAlways):  # the table itself does not take it
+        except (psycopg.errors.IntegrityError, psycopg.errors.GeneratedAlways):
+            # the table itself does not take it
             return False
         return True

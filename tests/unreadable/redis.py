@@ -29,7 +29,11 @@ class RedisLayout:
         self._chance = None if seed is None else random.Random(seed)
 
     def _bodies(self) -> tuple[Any, ...]:
-        made = [] if self._chance is None else [self._chance.randbytes(self._chance.randint(1, 60)) for _ in range(20)]
+        made = (
+            []
+            if self._chance is None
+            else [self._chance.randbytes(self._chance.randint(1, 60)) for _ in range(20)]
+        )
         return (*BODIES, HALF, *made)
 
     def job_cases(self, role: str) -> list[Case]:
@@ -38,13 +42,24 @@ class RedisLayout:
         cases = []
         for half, kind in (("jobs", Fixed), ("live", Live)):
             names = enumerate(kind.__struct_fields__, turn)
-            cases += [Case(half, name, value) for at, name in names for value in some(VALUES, many, at)]
+            cases += [
+                Case(half, name, value) for at, name in names for value in some(VALUES, many, at)
+            ]
         texts = ("jobs", "live", "error", "result", "progress")
         return cases + [Case(name, "body", body) for name in texts for body in self._bodies()]
 
     def other_cases(self) -> list[Case]:
-        parts = [("repeat", "specs"), ("repeat", "repeats"), ("worker", "workers"), ("worker", "seen"), ("lock", "locks")]
-        parts += [("queue", f"meta {name}") for name in ("newest", "lines", "index", "scan", "batch", "gone:5")]
+        parts = [
+            ("repeat", "specs"),
+            ("repeat", "repeats"),
+            ("worker", "workers"),
+            ("worker", "seen"),
+            ("lock", "locks"),
+        ]
+        parts += [
+            ("queue", f"meta {name}")
+            for name in ("newest", "lines", "index", "scan", "batch", "gone:5")
+        ]
         parts += [("memo", "shared"), ("unique", "unique")]
         return [Case(record, part, body) for record, part in parts for body in self._bodies()]
 
@@ -52,13 +67,23 @@ class RedisLayout:
         return [one for one in broken if self._spoil(one)]
 
     def _spoil(self, one: Broken) -> bool:
-        queue = {"plain": "mail", "keyed": "mail", "running": "runs", "blocked": "keys", "ended": "ended"}[one.role]
+        queue = {
+            "plain": "mail",
+            "keyed": "mail",
+            "running": "runs",
+            "blocked": "keys",
+            "ended": "ended",
+        }[one.role]
         key = f"{self._root}:{{{queue}}}:{one.case.record}"
         found = self._redis.hget(key, one.id)
         assert found is None or isinstance(found, bytes)
         if one.case.field == "body":
             self._redis.hset(
-                key, one.id, (found or b"?")[: len(found or b"") // 2] if one.case.value is HALF else one.case.value
+                key,
+                one.id,
+                (found or b"?")[: len(found or b"") // 2]
+                if one.case.value is HALF
+                else one.case.value,
             )
             return True
         if found is None or found[:1] == b"r":  # one that was never touched, or is in a batch

@@ -31,7 +31,15 @@ OTHERS = {
     "_mita_memo": "memo",
     "_mita_told": "told",
 }
-NAMED_BY = {"repeat": "key", "worker": "id", "hold": "key", "unique": "key", "lock": "name", "queue": "name", "memo": "name"}
+NAMED_BY = {
+    "repeat": "key",
+    "worker": "id",
+    "hold": "key",
+    "unique": "key",
+    "lock": "name",
+    "queue": "name",
+    "memo": "name",
+}
 
 
 class SqliteLayout:
@@ -56,24 +64,34 @@ class SqliteLayout:
         ]
 
     def job_cases(self, role: str) -> list[Case]:
-        columns = [column for column in self._columns("_mita_job") if column not in ("seq", "state")]
+        columns = [
+            column for column in self._columns("_mita_job") if column not in ("seq", "state")
+        ]
         return self._cases("job", columns, ROLES.index(role))
 
     def _cases(self, record: str, columns: Sequence[str], turn: int) -> list[Case]:
         values = self._values()
         many = 3 if self._chance is None else len(values)
-        return [Case(record, column, value) for at, column in enumerate(columns, turn) for value in some(values, many, at)]
+        return [
+            Case(record, column, value)
+            for at, column in enumerate(columns, turn)
+            for value in some(values, many, at)
+        ]
 
     def other_cases(self) -> list[Case]:
         return [
             case
             for table, name in OTHERS.items()
-            for case in self._cases(name, [column for column in self._columns(table) if column != "seq"], 0)
+            for case in self._cases(
+                name, [column for column in self._columns(table) if column != "seq"], 0
+            )
         ]
 
     async def spoil(self, broken: Sequence[Broken]) -> list[Broken]:
         with sqlite3.connect(self._path) as connection:
-            return [one for one in broken if self._set(connection, "_mita_job", one.case, "id", one.id)]
+            return [
+                one for one in broken if self._set(connection, "_mita_job", one.case, "id", one.id)
+            ]
 
     async def spoil_others(self, cases: Sequence[Case], ids: Sequence[str]) -> None:
         tables = {name: table for table, name in OTHERS.items()}
@@ -83,10 +101,21 @@ class SqliteLayout:
                 by, name = NAMED_BY.get(case.record, "seq"), f"{case.record}{n}"
                 if case.record == "told":
                     told += 1
-                self._set(connection, tables[case.record], case, by, told if case.record == "told" else name)
+                self._set(
+                    connection,
+                    tables[case.record],
+                    case,
+                    by,
+                    told if case.record == "told" else name,
+                )
             events = self._columns("_mita_event")
             rows = connection.execute("select job, n from _mita_event").fetchall()
-            garbage = [Case("event", column, value) for column in events if column not in ("job", "n") for value in VALUES]
+            garbage = [
+                Case("event", column, value)
+                for column in events
+                if column not in ("job", "n")
+                for value in VALUES
+            ]
             for (seq, n), case in zip(rows, garbage, strict=False):
                 self._set(connection, "_mita_event", case, f"job = {seq} and n", n)
 
@@ -95,7 +124,8 @@ class SqliteLayout:
         value = NOT_UTF8 if case.value is NOT_UTF8 else ":value"
         try:
             connection.execute(
-                f"update {table} set {case.field} = {value} where {by} = :name", {"value": case.value, "name": name}
+                f"update {table} set {case.field} = {value} where {by} = :name",
+                {"value": case.value, "name": name},
             )
         except sqlite3.IntegrityError:  # the table itself does not take it
             return False

@@ -1,9 +1,8 @@
 """I15: a record that cannot be read is set aside in sight, and nothing else stops for it.
 
-The daily run spoils every field of every record with every kind of garbage, all in one store, and some of them each in a
-store of its own. `MITA_SOAK=1` does all of them each by itself, and adds garbage made by chance; `MITA_SEED=n` chooses
-others.
-"""
+The daily run spoils every field of every record with every kind of garbage, all in one store, and
+some of them each in a store of its own. `MITA_SOAK=1` does all of them each by itself, and adds
+garbage made by chance; `MITA_SEED=n` chooses others."""
 
 import os
 import random
@@ -43,7 +42,8 @@ def nats(_: Path, __: int) -> tuple[str, Layout]:
 
 
 def redis(_: Path, __: int) -> tuple[str, Layout]:
-    url = f"{redis_servers.shared(redis_servers.bundled()).url}?namespace=lost_{redis_servers.fresh_namespace()}"
+    server = redis_servers.shared(redis_servers.bundled())
+    url = f"{server.url}?namespace=lost_{redis_servers.fresh_namespace()}"
     return url, RedisLayout(url, SEED if SOAK else None)
 
 

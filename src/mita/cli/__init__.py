@@ -33,12 +33,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         if error.errno not in _NO_ROOM:
             raise
         _write_no_more()
-        screen.note(f"mita: the answer could not be written: {error.strerror}. Free some room, or write it elsewhere")
+        screen.note(
+            f"mita: the answer could not be written: {error.strerror}. Free some room, or write "
+            "it elsewhere"
+        )
         return Exit.FAILED
     except (MitaError, KeyboardInterrupt) as error:
         screen.confess(error)
         return exit_of(error)
-    except Exception as error:  # noqa: BLE001 - a fault of ours: its trace, which may hold text from jobs, is cleaned
+    except Exception as error:  # noqa: BLE001
+        # a fault of ours: its trace, which may hold text from jobs, is cleaned
         if screen.json:
             screen.confess(error)
         screen.note(traceback.format_exc().rstrip())

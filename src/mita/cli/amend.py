@@ -20,31 +20,50 @@ from .parser import Commands, time_options
 from .screen import Report
 
 _IDS = "job ids, or their first digits"
-_LIVE = [DisplayState.SCHEDULED.value, DisplayState.READY.value, DisplayState.BLOCKED.value, DisplayState.RUNNING.value]
+_LIVE = [
+    DisplayState.SCHEDULED.value,
+    DisplayState.READY.value,
+    DisplayState.BLOCKED.value,
+    DisplayState.RUNNING.value,
+]
 _DEAD = [DisplayState.FAILED.value, DisplayState.CANCELLED.value]
 
 
 def add(commands: Commands) -> None:
     reschedule = commands.add(
-        "reschedule", at_desk(move), "run jobs at another time; failed ones come back for then", rest="ids"
+        "reschedule",
+        at_desk(move),
+        "run jobs at another time; failed ones come back for then",
+        rest="ids",
     )
     reschedule.add_argument("ids", metavar="ID", nargs="*", help=_IDS)
     time_options(reschedule, required=True)
-    reschedule.add_argument("--reason", default="", help="kept in the job's timeline, beside who asked")
+    reschedule.add_argument(
+        "--reason", default="", help="kept in the job's timeline, beside who asked"
+    )
     bulk_options(reschedule)
     filters(reschedule, states=[*_LIVE, *_DEAD])
-    cancel = commands.add("cancel", at_desk(stop), "do not run jobs any more; running ones are told", rest="ids")
+    cancel = commands.add(
+        "cancel", at_desk(stop), "do not run jobs any more; running ones are told", rest="ids"
+    )
     cancel.add_argument("ids", metavar="ID", nargs="*", help=_IDS)
     cancel.add_argument("--reason", default="", help="kept in the job's timeline, beside who asked")
     bulk_options(cancel)
     filters(cancel, states=_LIVE)
-    retry = commands.add("retry", at_desk(revive), "run failed or cancelled jobs again, counters at zero", rest="ids")
+    retry = commands.add(
+        "retry", at_desk(revive), "run failed or cancelled jobs again, counters at zero", rest="ids"
+    )
     retry.add_argument("ids", metavar="ID", nargs="*", help=_IDS)
     time_options(retry)
     retry.add_argument("--reason", default="", help="kept in the job's timeline, beside who asked")
     bulk_options(retry, "all that match; failed ones unless --state says otherwise")
     filters(retry, states=_DEAD)
-    delete = commands.add("delete", at_desk(forget), "forget jobs that have ended, before their time is over", rest="ids")
+    delete = commands.add(
+        "delete",
+        at_desk(forget),
+        "forget jobs that have ended, before their time is over",
+        rest="ids",
+    )
     delete.add_argument("ids", metavar="ID", nargs="*", help=_IDS)
     bulk_options(delete)
     filters(delete, states=[DisplayState.SUCCEEDED.value, *_DEAD])
@@ -85,7 +104,11 @@ async def revive(desk: Desk) -> Report:
 
 
 async def forget(desk: Desk) -> Report:
-    return await (all_that_match(desk, desk.app.delete_many) if by_filter(desk) else _each(desk, desk.app.delete))
+    return await (
+        all_that_match(desk, desk.app.delete_many)
+        if by_filter(desk)
+        else _each(desk, desk.app.delete)
+    )
 
 
 # ---------------------------------------------------------------- by id
@@ -104,10 +127,14 @@ async def _each(desk: Desk, ask: Callable[[str], Awaitable[Answer]]) -> Report:
 
 async def _in_words(desk: Desk, id: str, answer: Answer) -> str:
     now = await desk.app.get(id) if answer is Answer.TOO_LATE else None
-    return in_words(desk.options.command, answer, now.state.value if now else "no longer in the store")
+    return in_words(
+        desk.options.command, answer, now.state.value if now else "no longer in the store"
+    )
 
 
-async def _answer(desk: Desk, given: str, ask: Callable[[str], Awaitable[Answer]]) -> tuple[str, Answer]:
+async def _answer(
+    desk: Desk, given: str, ask: Callable[[str], Awaitable[Answer]]
+) -> tuple[str, Answer]:
     try:
         id = await desk.id_of(given)
     except NotFound:

@@ -6,7 +6,12 @@ _LIVE = "only waiting and running jobs can be cancelled"
 _NOT_DONE = "only jobs that have not succeeded can be rescheduled"
 _DEAD = "only failed and cancelled jobs can be queued again"
 _ENDED = "only jobs that have ended can be deleted; `mita cancel` ends a job"
-_DONE = {"reschedule": "rescheduled", "cancel": "cancelled", "retry": "queued again", "delete": "deleted"}
+_DONE = {
+    "reschedule": "rescheduled",
+    "cancel": "cancelled",
+    "retry": "queued again",
+    "delete": "deleted",
+}
 _ASKED = {
     "reschedule": "it is running: it is rescheduled when this run ends",
     "cancel": "it is running: its handler is told to stop, and it is cancelled when the run ends",

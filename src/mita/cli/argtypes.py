@@ -24,10 +24,13 @@ def moment(text: str) -> datetime:
         at = datetime.fromisoformat(text)
     except ValueError:
         raise argparse.ArgumentTypeError(
-            f"{text!r} is not a time: write 2030-01-31T09:00:00Z, or with +02:00 for the zone; for a wait use --after 10m"
+            f"{text!r} is not a time: write 2030-01-31T09:00:00Z, or with +02:00 for the zone; "
+            "for a wait use --after 10m"
         ) from None
     if at.tzinfo is None:
-        raise argparse.ArgumentTypeError(f"{text!r} has no time zone: end it with Z for UTC, or with an offset as +02:00")
+        raise argparse.ArgumentTypeError(
+            f"{text!r} has no time zone: end it with Z for UTC, or with an offset as +02:00"
+        )
     return at
 
 
@@ -40,7 +43,9 @@ def wait(text: str) -> float:
         return float(compact)
     parts = _PART.findall(compact)
     if not parts or "".join(number + unit for number, unit in parts) != compact:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a wait: write seconds (90) or units (30s, 10m, 1h30m, 2d)")
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a wait: write seconds (90) or units (30s, 10m, 1h30m, 2d)"
+        )
     return sum(float(number) * _UNITS[unit] for number, unit in parts)
 
 
@@ -56,9 +61,12 @@ def count(text: str) -> int:
     return int(text)
 
 
-def arguments(task: Task[Any, Any], words: list[str], packed: str | None) -> tuple[list[Any], dict[str, Any]]:
-    """What a task is called with: `NAME=VALUE` by name, other words by position. Each is taken as it is where the task
-    wants text, and read as JSON elsewhere, or else as text. `packed` is all of them as one JSON list or object."""
+def arguments(
+    task: Task[Any, Any], words: list[str], packed: str | None
+) -> tuple[list[Any], dict[str, Any]]:
+    """What a task is called with: `NAME=VALUE` by name, other words by position. Each is taken as
+    it is where the task wants text, and read as JSON elsewhere, or else as text. `packed` is all of
+    them as one JSON list or object."""
     named = [found for word in words if (found := _NAMED.fullmatch(word))]
     placed = [word for word in words if not _NAMED.fullmatch(word)]
     names = [*task.arguments.parameters, *([""] * len(placed))]
@@ -71,7 +79,9 @@ def arguments(task: Task[Any, Any], words: list[str], packed: str | None) -> tup
             return by_position + more, by_name
         case dict() as more:
             return by_position, {**more, **by_name}
-    raise UsageError('--args takes a JSON list or object, for example \'["Ada"]\' or \'{"name": "Ada"}\'')
+    raise UsageError(
+        '--args takes a JSON list or object, for example \'["Ada"]\' or \'{"name": "Ada"}\''
+    )
 
 
 def _json(text: str) -> Any:
@@ -91,7 +101,8 @@ def _value(task: Task[Any, Any], name: str, word: str) -> Any:
 
 
 def _text_kinds(task: Task[Any, Any], name: str) -> tuple[type, ...]:
-    """For a parameter that takes text or a path: `str`, and the type of None if it takes that too. Empty for others."""
+    """For a parameter that takes text or a path: `str`, and the type of None if it takes that too.
+    Empty for others."""
     parameter = task.arguments.signature.parameters.get(name)
     if parameter is None or parameter.annotation is parameter.empty:
         return ()

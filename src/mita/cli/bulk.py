@@ -17,28 +17,43 @@ from .parser import Parser
 from .progress import Progress
 from .screen import Report
 
-_DOING = {"cancel": "cancelling", "reschedule": "rescheduling", "retry": "retrying", "delete": "deleting"}
+_DOING = {
+    "cancel": "cancelling",
+    "reschedule": "rescheduling",
+    "retry": "retrying",
+    "delete": "deleting",
+}
 
-Many: TypeAlias = Callable[..., Awaitable[BulkResult]]  # a bulk act of an app, but for what the command line adds to it
+# a bulk act of an app, but for what the command line adds to it
+Many: TypeAlias = Callable[..., Awaitable[BulkResult]]
 
 
 def bulk_options(parser: Parser, all: str = "all that match") -> None:
-    parser.add_argument("--all", action="store_true", help=f"{all}; needed where no filter is given")
+    parser.add_argument(
+        "--all", action="store_true", help=f"{all}; needed where no filter is given"
+    )
     parser.add_argument("--yes", action="store_true", help="do not ask for confirmation")
     parser.add_argument("--dry-run", action="store_true", help="only count the jobs that match")
 
 
 def by_filter(desk: Desk) -> bool:
-    """Whether jobs are chosen by filters and not by their ids. Refuses a command that does neither, or both."""
+    """Whether jobs are chosen by filters and not by their ids. Refuses a command that does neither,
+    or both."""
     options = desk.options
     chosen = options.all or any(getattr(options, name) for name in FILTERS)
     if options.ids and chosen:
         raise UsageError("name jobs by id, or choose them with filters or --all, but not both")
     if options.ids and options.dry_run:
-        raise UsageError("--dry-run counts the jobs that filters choose: leave it out for jobs that are named by id")
+        raise UsageError(
+            "--dry-run counts the jobs that filters choose: leave it out for jobs that are named "
+            "by id"
+        )
     if not options.ids and not chosen:
         example = f"`mita {options.command} --queue mail --dry-run`"
-        raise UsageError(f"name the jobs by id, or choose them with filters, for example {example}, or with --all")
+        raise UsageError(
+            f"name the jobs by id, or choose them with filters, for example {example}, or with "
+            "--all"
+        )
     return bool(chosen)
 
 
@@ -48,7 +63,11 @@ async def all_that_match(desk: Desk, many: Many) -> Report:
     with ExitStack() as stack:
         steps = _Steps(desk, stack)
         result = await many(
-            **filters, all=options.all, dry_run=options.dry_run, confirm=steps.confirm, progress=steps.advance
+            **filters,
+            all=options.all,
+            dry_run=options.dry_run,
+            confirm=steps.confirm,
+            progress=steps.advance,
         )
     answers = {answer.value: n for answer, n in result.answers.items()}
     data = {"matched": result.matched, "answers": answers, "dry_run": options.dry_run}
@@ -74,7 +93,9 @@ class _Steps:
     def confirm(self, n: int) -> bool:
         if not self._desk.options.yes:
             self._ask(n)
-        self._bar = self._stack.enter_context(Progress(self._desk.screen, _DOING[self._desk.options.command], n))
+        self._bar = self._stack.enter_context(
+            Progress(self._desk.screen, _DOING[self._desk.options.command], n)
+        )
         return True
 
     def _ask(self, n: int) -> None:

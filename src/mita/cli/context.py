@@ -21,7 +21,8 @@ from .loading import load
 from .screen import Report, Screen
 
 CHOOSE = (
-    "choose the store with --app MODULE:APP ($MITA_APP) or --url ($MITA_URL), and its --namespace, or make this one with "
+    "choose the store with --app MODULE:APP ($MITA_APP) or --url ($MITA_URL), and its "
+    "--namespace, or make this one with "
     "`mita migrate`"
 )
 _CANDIDATES = 5  # jobs that are named when an id fits several
@@ -30,7 +31,9 @@ _CANDIDATES = 5  # jobs that are named when an id fits several
 class Desk:
     """What a command is given."""
 
-    def __init__(self, app: Mita, options: argparse.Namespace, screen: Screen, stack: AsyncExitStack) -> None:
+    def __init__(
+        self, app: Mita, options: argparse.Namespace, screen: Screen, stack: AsyncExitStack
+    ) -> None:
         self.app, self.options, self.screen = app, options, screen
         self._stack = stack
         self._store: Store | None = None
@@ -50,7 +53,10 @@ class Desk:
         """The whole id; a beginning that fits one job only will do."""
         start = given.lower().replace("-", "")
         if not ids.is_beginning(start):
-            raise UsageError(f"{given!r} is not a job id: ids are {ids.LENGTH} hexadecimal digits, or the first of them")
+            raise UsageError(
+                f"{given!r} is not a job id: ids are {ids.LENGTH} hexadecimal digits, or the "
+                "first of them"
+            )
         if len(start) == ids.LENGTH:
             known = await self.app.get(start) is not None
             return start if known else self._unknown(given)
@@ -66,29 +72,43 @@ class Desk:
         app = [] if options.app is None or name == "worker" else ["--app", options.app]
         url = [] if options.url is None else ["--url", options.url]
         namespace = [] if options.namespace is None else ["--namespace", options.namespace]
-        return name, *(options.app or word if word == APP else word for word in words), *app, *url, *namespace
+        return (
+            name,
+            *(options.app or word if word == APP else word for word in words),
+            *app,
+            *url,
+            *namespace,
+        )
 
     async def short_ids(self, wanted: Collection[str], look_at: int) -> dict[str, str]:
-        """As many digits of each id as `id_of` needs, for people. `look_at`: how many jobs to ask the store for. An id which
-        is not among them is whole, and so is every id that a program may read."""
+        """As many digits of each id as `id_of` needs, for people. `look_at`: how many jobs to ask
+        the store for. An id which is not among them is whole, and so is every id that a program may
+        read."""
         if not wanted or not self.screen.terminal:
             return {id: id for id in wanted}
-        page = await (await self.store()).page(JobFilter(), ids.behind(max(wanted)[: ids.TIME]), look_at)
+        page = await (await self.store()).page(
+            JobFilter(), ids.behind(max(wanted)[: ids.TIME]), look_at
+        )
         return ids.shortened(wanted, [job.id for job in page.jobs], whole=page.after is None)
 
     @staticmethod
     def _unknown(given: str) -> str:
         raise NotFound(
-            f"no job {given} is in the store: it never was, or it ended and was forgotten; `mita jobs` lists those there are"
+            f"no job {given} is in the store: it never was, or it ended and was forgotten; `mita "
+            "jobs` lists those there are"
         )
 
 
 def _which(given: str, found: Sequence[JobRecord]) -> str:
-    """Newest first, with as many digits as tell them apart. The last of many is not shown: its neighbour is not known."""
+    """Newest first, with as many digits as tell them apart. The last of many is not shown: its
+    neighbour is not known."""
     many = len(found) > _CANDIDATES
     short = ids.shortened([job.id for job in found], [job.id for job in found], whole=not many)
     shown = [f"{short[job.id]} ({job.task}, {job.state.value})" for job in found[:_CANDIDATES]]
-    return f"more than one job id begins with {given}: {', '.join(shown)}{' and others' if many else ''}; give more digits"
+    return (
+        f"more than one job id begins with {given}: "
+        f"{', '.join(shown)}{' and others' if many else ''}; give more digits"
+    )
 
 
 def at_desk(
@@ -103,7 +123,10 @@ def at_desk(
 
 
 async def sit(
-    command: Callable[[Desk], Awaitable[Report]], options: argparse.Namespace, screen: Screen, makes: bool = False
+    command: Callable[[Desk], Awaitable[Report]],
+    options: argparse.Namespace,
+    screen: Screen,
+    makes: bool = False,
 ) -> Report:
     async with AsyncExitStack() as stack:
         app = await stack.enter_async_context(placed(options, options.app, create=makes))
@@ -114,12 +137,16 @@ async def sit(
 
 
 @asynccontextmanager
-async def placed(options: argparse.Namespace, target: str | None, *, create: bool = True) -> AsyncIterator[Mita]:
-    """The app of `module:app`, or one without tasks, on the store that `--url` and `--namespace` name. `create=False`: it is
-    there already, or it is an error."""
+async def placed(
+    options: argparse.Namespace, target: str | None, *, create: bool = True
+) -> AsyncIterator[Mita]:
+    """The app of `module:app`, or one without tasks, on the store that `--url` and `--namespace`
+    name. `create=False`: it is there already, or it is an error."""
     app = Mita(options.url, namespace=options.namespace) if target is None else load(target)
     async with AsyncExitStack() as stack:
-        elsewhere = target is not None and (options.url is not None or options.namespace is not None)
+        elsewhere = target is not None and (
+            options.url is not None or options.namespace is not None
+        )
         if elsewhere or not create:
             url = options.url or app.url.text
             namespace = options.namespace if elsewhere else app.url.namespace

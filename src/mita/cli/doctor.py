@@ -14,13 +14,22 @@ from .table import Table
 
 
 def add(commands: Commands) -> None:
-    commands.add("doctor", at_desk(doctor), "look for what is wrong with the store, its workers and its repeats")
-    commands.add("migrate", at_desk(migrate, makes=True), "make the store, or bring its schema up to date")
+    commands.add(
+        "doctor",
+        at_desk(doctor),
+        "look for what is wrong with the store, its workers and its repeats",
+    )
+    commands.add(
+        "migrate", at_desk(migrate, makes=True), "make the store, or bring its schema up to date"
+    )
 
 
 async def doctor(desk: Desk) -> Report:
     store = await desk.store()
-    findings = [Finding("store", f"{shown(desk.app.url)}, namespace {desk.app.url.namespace!r}"), *await store.doctor()]
+    findings = [
+        Finding("store", f"{shown(desk.app.url)}, namespace {desk.app.url.namespace!r}"),
+        *await store.doctor(),
+    ]
     findings += _workers(await store.workers())
     findings += await _repeats(desk)
     ill = any(finding.health is Health.BAD for finding in findings)
@@ -28,19 +37,27 @@ async def doctor(desk: Desk) -> Report:
     remedies = [f"  → {finding.what}: {finding.remedy}" for finding in findings if finding.remedy]
     table = Table(("health", "what", "found"), rows)
     return Report(
-        {"findings": findings}, table, *([""] if remedies else []), *remedies, code=Exit.FAILED if ill else Exit.OK
+        {"findings": findings},
+        table,
+        *([""] if remedies else []),
+        *remedies,
+        code=Exit.FAILED if ill else Exit.OK,
     )
 
 
 def _workers(views: list[WorkerView]) -> list[Finding]:
     if not views:
-        return [Finding("workers", "none is alive", Health.WARN, "start one: mita worker module:app")]
+        return [
+            Finding("workers", "none is alive", Health.WARN, "start one: mita worker module:app")
+        ]
     found = [Finding("workers", f"{len(views)} alive: {listed([view.name for view in views])}")]
     for view in views:
         if abs(view.offset) >= CLOCK_TOLERANCE:
             way = "ahead of" if view.offset > 0 else "behind"
             text = f"the clock of {view.name} is {span(view.offset)} {way} the store's"
-            found.append(Finding("clock", text, Health.WARN, f"synchronise the clock of {view.host}"))
+            found.append(
+                Finding("clock", text, Health.WARN, f"synchronise the clock of {view.host}")
+            )
     return found
 
 

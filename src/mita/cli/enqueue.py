@@ -18,31 +18,51 @@ read as JSON: 42, true, '[1, 2]'."""
 
 
 def add(commands: Commands) -> None:
-    parser = commands.add("enqueue", at_desk(enqueue, makes=True), "put one job into the store", about=_ABOUT, rest="args")
+    parser = commands.add(
+        "enqueue",
+        at_desk(enqueue, makes=True),
+        "put one job into the store",
+        about=_ABOUT,
+        rest="args",
+    )
     parser.add_argument("task", metavar="TASK", help="the name of a task of --app")
     parser.add_argument("args", metavar="ARG", nargs="*", help="its arguments")
     parser.add_argument(
-        "--args", dest="packed", metavar="JSON", help="all arguments as a list or an object; - reads them from stdin"
+        "--args",
+        dest="packed",
+        metavar="JSON",
+        help="all arguments as a list or an object; - reads them from stdin",
     )
     parser.add_argument("--queue")
     parser.add_argument("--priority", type=int, help="0 to 9, higher first")
-    parser.add_argument("--unique", metavar="KEY", help="give the earlier job when one with this key has not ended")
-    parser.add_argument("--resource", metavar="KEY", help="at most one job with this key runs at once")
+    parser.add_argument(
+        "--unique", metavar="KEY", help="give the earlier job when one with this key has not ended"
+    )
+    parser.add_argument(
+        "--resource", metavar="KEY", help="at most one job with this key runs at once"
+    )
     time_options(parser)
 
 
 async def enqueue(desk: Desk) -> Report:
     task, by_position, by_name = named_task(desk)
     job = await _timed(task, desk.options).enqueue(*by_position, **by_name)
-    said = f"{job.id}  {'enqueued' if job.created else 'not enqueued: this earlier job has the unique key'}"
+    said = (
+        f"{job.id}  "
+        f"{'enqueued' if job.created else 'not enqueued: this earlier job has the unique key'}"
+    )
     return Report({"id": job.id, "created": job.created}, said)
 
 
 def named_task(desk: Desk) -> tuple[Bound[..., Any], list[Any], dict[str, Any]]:
-    """The task that was named, with what was said about its job, and its arguments by position and by name."""
+    """The task that was named, with what was said about its job, and its arguments by position and
+    by name."""
     options = desk.options
     if options.app is None:
-        raise UsageError("which app's task is it? Pass --app MODULE:APP, for example --app jobs:app, or set $MITA_APP")
+        raise UsageError(
+            "which app's task is it? Pass --app MODULE:APP, for example --app jobs:app, or set "
+            "$MITA_APP"
+        )
     task = desk.app.find_task(options.task)
     packed = sys.stdin.read() if options.packed == "-" else options.packed
     return _chosen(task, options), *arguments(task, options.args, packed)

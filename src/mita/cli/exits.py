@@ -12,7 +12,8 @@ class Exit(IntEnum):
     FAILED = 1
     USAGE = 2
     STORE = 3
-    AGAIN = 75  # a supervised process has run its jobs, and is to be started anew; nobody else sees it
+    # a supervised process has run its jobs, and is to be started anew; nobody else sees it
+    AGAIN = 75
     INTERRUPTED = 130
 
 
@@ -24,7 +25,12 @@ EXIT_CODES = """exit codes:
   130  interrupted
 """
 
-_KINDS = {Exit.FAILED: "failed", Exit.USAGE: "usage", Exit.STORE: "store", Exit.INTERRUPTED: "interrupted"}
+_KINDS = {
+    Exit.FAILED: "failed",
+    Exit.USAGE: "usage",
+    Exit.STORE: "store",
+    Exit.INTERRUPTED: "interrupted",
+}
 
 
 class NotFound(MitaError):

@@ -7,8 +7,9 @@ PYTHONS = (700, 2_000)  # what versions of Python begin with: a few dozen small 
 
 
 def spare_collector() -> None:
-    """Leave what is there by now to stay: modules and tasks live as long as the worker, and walking through them again and
-    again is a tenth of what a small job costs. Whoever has set the collector up in his own way keeps that."""
+    """Leave what is there by now to stay: modules and tasks live as long as the worker, and walking
+    through them again and again is a tenth of what a small job costs. Whoever has set the collector
+    up in his own way keeps that."""
     gc.collect()
     gc.freeze()
     if gc.get_threshold()[0] in PYTHONS:  # nobody has chosen another

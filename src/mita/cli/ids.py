@@ -4,7 +4,9 @@ from collections.abc import Iterable, Sequence
 from itertools import takewhile
 
 LENGTH = 32
-TIME = 12  # digits that hold the time of making. No later job can begin with the same, so what is unique stays so.
+# digits that hold the time of making. No later job can begin with the same, so what is unique stays
+# so.
+TIME = 12
 
 
 def is_beginning(text: str) -> bool:
@@ -20,11 +22,13 @@ def behind(start: str) -> str | None:
 def shortened(ids: Iterable[str], around: Sequence[str], *, whole: bool) -> dict[str, str]:
     """The shortest beginning of each id that no other job has.
 
-    `around` are all ids of the store from the first one's time on, newest first; `whole`: down to the oldest. An id outside
-    of it keeps all its digits: its neighbours are not known."""
+    `around` are all ids of the store from the first one's time on, newest first; `whole`: down to
+    the oldest. An id outside of it keeps all its digits: its neighbours are not known."""
     place = {id: at for at, id in enumerate(around)}
     last = len(around) if whole else len(around) - 1
-    return {id: id[: _needed(id, place[id], around)] if place.get(id, last) < last else id for id in ids}
+    return {
+        id: id[: _needed(id, place[id], around)] if place.get(id, last) < last else id for id in ids
+    }
 
 
 def _needed(id: str, at: int, around: Sequence[str]) -> int:

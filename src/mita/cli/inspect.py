@@ -28,14 +28,22 @@ def add(commands: Commands) -> None:
     jobs = commands.add("jobs", at_desk(show_jobs), "list jobs, newest first")
     filters(jobs, states=[state.value for state in DisplayState])
     jobs.add_argument("--limit", type=count, default=20, help="jobs on one page (20; at most 1000)")
-    jobs.add_argument("--after", metavar="CURSOR", help="go on behind this id, which the page before ended with")
+    jobs.add_argument(
+        "--after", metavar="CURSOR", help="go on behind this id, which the page before ended with"
+    )
     show = commands.add("show", at_desk(show_job), "show all that is known of one job")
     show.add_argument("id", metavar="ID", help="a job id, or its first digits")
-    show.add_argument("--args", action="store_true", help="show its arguments too, which may be secret")
     show.add_argument(
-        "--raw", metavar="FILE", help="write its record as it is stored to a new file, also one that cannot be read"
+        "--args", action="store_true", help="show its arguments too, which may be secret"
     )
-    why = commands.add("why", at_desk(explain), "say why a job is not running, and what to do about it")
+    show.add_argument(
+        "--raw",
+        metavar="FILE",
+        help="write its record as it is stored to a new file, also one that cannot be read",
+    )
+    why = commands.add(
+        "why", at_desk(explain), "say why a job is not running, and what to do about it"
+    )
     why.add_argument("id", metavar="ID", help="a job id, or its first digits")
 
 
@@ -47,7 +55,9 @@ def filters(parser: Parser, *, states: list[str]) -> None:
     group.add_argument("--resource", metavar="KEY")
     group.add_argument("--unique", metavar="KEY")
     group.add_argument("--repeat", metavar="KEY", help="made by this repeat")
-    group.add_argument("--error", metavar="TEXT", help="whose error has this in its type or message")
+    group.add_argument(
+        "--error", metavar="TEXT", help="whose error has this in its type or message"
+    )
 
 
 # ---------------------------------------------------------------- jobs
@@ -62,14 +72,19 @@ async def show_jobs(desk: Desk) -> Report:
         return Report(data, await _nothing(desk))
     more = ["", f"more: add --after {page.after}"] if page.after else []
     asked = any(want.values())
-    short = await desk.short_ids([job.id for job in page.jobs], _NEIGHBOURS if asked else len(page.jobs) + 2)
+    short = await desk.short_ids(
+        [job.id for job in page.jobs], _NEIGHBOURS if asked else len(page.jobs) + 2
+    )
     return Report(data, jobs_table(page.jobs, short, await desk.now()), *more)
 
 
 async def _nothing(desk: Desk) -> str:
     queues = [view.name for view in await desk.app.queues()]
     if desk.options.queue and desk.options.queue not in queues:
-        return f"no jobs: queue {desk.options.queue!r} never had any (there are: {listed(queues) or 'none yet'})"
+        return (
+            f"no jobs: queue {desk.options.queue!r} never had any (there are: "
+            f"{listed(queues) or 'none yet'})"
+        )
     asked = any(getattr(desk.options, name) for name in FILTERS) or desk.options.after
     return "no jobs match" if asked else "no jobs"
 
@@ -77,14 +92,19 @@ async def _nothing(desk: Desk) -> str:
 def jobs_table(jobs: tuple[JobRecord, ...], short: dict[str, str], now: datetime) -> Table:
     task = Column("task", gives=1, keeps=10)
     columns = ("id", "state", "when", task, Column("queue", gives=3), Column("note", gives=2))
-    rows = [(short[job.id], job.state.value, when(job, now), job.task, job.queue, note(job)) for job in jobs]
+    rows = [
+        (short[job.id], job.state.value, when(job, now), job.task, job.queue, note(job))
+        for job in jobs
+    ]
     return Table(columns, rows)
 
 
 def note(job: JobRecord) -> str:
     """What sets this job apart."""
     parts = [f"{job.asked} asked"] if job.asked else []
-    parts += [first_line(job.error)] if job.error and job.state is not DisplayState.SUCCEEDED else []
+    parts += (
+        [first_line(job.error)] if job.error and job.state is not DisplayState.SUCCEEDED else []
+    )
     parts += [f"{name} {getattr(job, name)}" for name in COUNTERS if getattr(job, name)]
     parts += [f"key {job.resource}"] if job.resource else []
     return " · ".join(parts)
@@ -161,8 +181,13 @@ def _arguments(job: JobRecord, *, shown: bool) -> str:
 
 
 def _timeline(job: JobRecord, now: datetime) -> Table:
-    rows = [(_time(line.at), relative(line.at, now), line.kind, line.note, line.worker or "") for line in job.timeline]
-    return Table(("time", "when", "event", Column("note", gives=1), Column("worker", gives=2)), rows)
+    rows = [
+        (_time(line.at), relative(line.at, now), line.kind, line.note, line.worker or "")
+        for line in job.timeline
+    ]
+    return Table(
+        ("time", "when", "event", Column("note", gives=1), Column("worker", gives=2)), rows
+    )
 
 
 def _time(moment: datetime) -> str:
@@ -173,9 +198,19 @@ def _errors(job: JobRecord) -> list[str]:
     """Each attempt that failed, and the last error whole."""
     lines: list[str] = []
     for number, attempt in enumerate(job.failures, 1):
-        last = attempt is job.failures[-1] and job.error is not None and failure(job.error) == attempt.text
+        last = (
+            attempt is job.failures[-1]
+            and job.error is not None
+            and failure(job.error) == attempt.text
+        )
         ran = "" if attempt.started is None else f" after {length(attempt.ended - attempt.started)}"
-        lines += ["", f"failure {number}: {attempt.kind} at {_time(attempt.ended)}{ran}, by {attempt.worker or 'no worker'}"]
+        lines += [
+            "",
+            (
+                f"failure {number}: {attempt.kind} at {_time(attempt.ended)}{ran}, by "
+                f"{attempt.worker or 'no worker'}"
+            ),
+        ]
         if last:
             return [*lines, *_indented(job.error)]
         lines += _indented(attempt.text)
@@ -194,7 +229,12 @@ async def explain(desk: Desk) -> Report:
     id = await desk.id_of(desk.options.id)
     reasons = await desk.app.explain(id)
     reasons = [_here(desk, reason) for reason in reasons]
-    lines = [line for reason in reasons for line in (reason.text, reason.remedy and f"  → {reason.remedy}") if line]
+    lines = [
+        line
+        for reason in reasons
+        for line in (reason.text, reason.remedy and f"  → {reason.remedy}")
+        if line
+    ]
     return Report({"id": id, "reasons": reasons}, *lines)
 
 

@@ -12,7 +12,8 @@ from mita.errors import MitaError, UsageError
 
 
 def load(target: str) -> Mita:
-    """The app that `module:app` names; `:app` may be left out. The current folder is looked in first."""
+    """The app that `module:app` names; `:app` may be left out. The current folder is looked in
+    first."""
     if str(Path.cwd()) not in sys.path and "" not in sys.path:
         sys.path.insert(0, str(Path.cwd()))
     name, _, attribute = target.partition(":")
@@ -25,7 +26,8 @@ def _module(name: str, target: str) -> ModuleType:
         raise UsageError(f"cannot import {target!r}: {_wrong_name(name)}")
     if not _is_there(name):
         raise UsageError(
-            f"cannot import {target!r}: there is no module {name!r} in {Path.cwd()} or in this Python environment; "
+            f"cannot import {target!r}: there is no module {name!r} in {Path.cwd()} or in this "
+            "Python environment; "
             "go to the folder that holds it, or install its package"
         )
     try:
@@ -34,7 +36,9 @@ def _module(name: str, target: str) -> ModuleType:
         raise UsageError(f"cannot import {target!r}: {_where(error)}{error}") from error
     except (Exception, SystemExit) as error:
         reason = f"{_where(error)}{type(error).__name__}: {error}"
-        raise UsageError(f"cannot import {target!r}: its own code failed: {reason}; mend it, then try again") from error
+        raise UsageError(
+            f"cannot import {target!r}: its own code failed: {reason}; mend it, then try again"
+        ) from error
 
 
 def _is_there(name: str) -> bool:
@@ -43,7 +47,8 @@ def _is_there(name: str) -> bool:
         return find_spec(name) is not None
     except ModuleNotFoundError:
         return False
-    except Exception:  # noqa: BLE001 - a package that fails to import is there, and its import will say why
+    except Exception:  # noqa: BLE001
+        # a package that fails to import is there, and its import will say why
         return True
 
 
@@ -57,8 +62,16 @@ def _wrong_name(name: str) -> str:
 def _where(error: BaseException) -> str:
     """The line of user code that went wrong."""
     ours = str(Path(__file__).parents[1])
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(("<", ours))]
-    frames = [frame for frame in frames if not frame.filename.startswith(str(Path(importlib.__file__).parent))]
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if not frame.filename.startswith(("<", ours))
+    ]
+    frames = [
+        frame
+        for frame in frames
+        if not frame.filename.startswith(str(Path(importlib.__file__).parent))
+    ]
     return f"{frames[-1].filename}, line {frames[-1].lineno}: " if frames else ""
 
 
@@ -68,7 +81,11 @@ def _app(module: ModuleType, attribute: str, target: str) -> Mita:
         found = getattr(found, part, None)
     if isinstance(found, Mita):
         return found
-    apps = [f"{module.__name__}:{name}" for name, value in vars(module).items() if isinstance(value, Mita)]
+    apps = [
+        f"{module.__name__}:{name}"
+        for name, value in vars(module).items()
+        if isinstance(value, Mita)
+    ]
     remedy = f"did you mean {' or '.join(apps)}?" if apps else "make one there: app = Mita(…)"
     what = (
         f"module {module.__name__!r} has no {attribute!r}"

@@ -31,9 +31,11 @@ class JsonLines(logging.Formatter):
 
 
 class PlainLines(logging.Formatter):
-    """Text cannot steer the terminal. Mita's own loggers see to that; this is for all the others."""
+    """Text cannot steer the terminal. Mita's own loggers see to that; this is for all the
+    others."""
 
-    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  (the name is logging's)
+    # the name is logging's
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802
         return printable(super().formatMessage(record))
 
     def formatException(self, ei: Any) -> str:  # noqa: N802

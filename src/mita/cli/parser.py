@@ -41,23 +41,38 @@ class Parser(argparse.ArgumentParser):
         if action.choices is None or value in action.choices:
             return
         other = COMMANDS_ELSEWHERE.get(str(value))
-        meant = f", did you mean {other!r}?" if other in choices else did_you_mean(str(value), choices)
-        raise argparse.ArgumentError(action, f"invalid choice: {value!r}{meant} (choose from {', '.join(choices)})")
+        meant = (
+            f", did you mean {other!r}?" if other in choices else did_you_mean(str(value), choices)
+        )
+        raise argparse.ArgumentError(
+            action, f"invalid choice: {value!r}{meant} (choose from {', '.join(choices)})"
+        )
 
     def options(self) -> list[str]:
         """Every option that may be given here."""
-        return [name for action in self._actions for name in action.option_strings if action.help != argparse.SUPPRESS]
+        return [
+            name
+            for action in self._actions
+            for name in action.option_strings
+            if action.help != argparse.SUPPRESS
+        ]
 
 
 class Commands:
-    """The commands, each with the options that all of them take. A command may have `verbs` of its own."""
+    """The commands, each with the options that all of them take. A command may have `verbs` of its
+    own."""
 
     def __init__(self, parser: Parser, *, verbs: bool = False) -> None:
         what = "verb" if verbs else "command"
-        self._parsers = parser.add_subparsers(title=f"{what}s", dest=what, metavar=what.upper(), required=not verbs)
+        self._parsers = parser.add_subparsers(
+            title=f"{what}s", dest=what, metavar=what.upper(), required=not verbs
+        )
 
-    def add(self, name: str, run: Run, help: str, *, about: str = "", app: bool = True, rest: str = "") -> Parser:
-        """`app`: it takes `--app`. `rest`: its positional argument that takes whatever words are left."""
+    def add(
+        self, name: str, run: Run, help: str, *, about: str = "", app: bool = True, rest: str = ""
+    ) -> Parser:
+        """`app`: it takes `--app`. `rest`: its positional argument that takes whatever words are
+        left."""
         parser: Parser = self._parsers.add_parser(
             name,
             help=help,
@@ -74,13 +89,27 @@ def shared(parser: argparse.ArgumentParser, *, app: bool) -> None:
     """Options that may stand before the command as well as after it."""
     group = parser.add_argument_group("store and output")
     missing = argparse.SUPPRESS
-    group.add_argument("--url", default=missing, help="the store (else the app's own, $MITA_URL, or sqlite:///mita.db)")
-    group.add_argument("--namespace", default=missing, help="the name that several apps in one store tell apart")
+    group.add_argument(
+        "--url",
+        default=missing,
+        help="the store (else the app's own, $MITA_URL, or sqlite:///mita.db)",
+    )
+    group.add_argument(
+        "--namespace", default=missing, help="the name that several apps in one store tell apart"
+    )
     if app:
         group.add_argument(
-            "--app", metavar="MODULE:APP", default=missing, help="use the store and the tasks of this app (else $MITA_APP)"
+            "--app",
+            metavar="MODULE:APP",
+            default=missing,
+            help="use the store and the tasks of this app (else $MITA_APP)",
         )
-    group.add_argument("--json", action="store_true", default=missing, help="answer with one JSON document, errors too")
+    group.add_argument(
+        "--json",
+        action="store_true",
+        default=missing,
+        help="answer with one JSON document, errors too",
+    )
 
 
 def root() -> Parser:
@@ -105,7 +134,9 @@ def read(parser: Parser, argv: Sequence[str]) -> argparse.Namespace:
     if strange:
         known = options.parser.options() if strange[0].startswith("-") else ()
         meant = did_you_mean(strange[0].partition("=")[0], known)
-        raise UsageError(f"unknown argument {strange[0]!r}{meant} (see `mita {options.command} --help`)")
+        raise UsageError(
+            f"unknown argument {strange[0]!r}{meant} (see `mita {options.command} --help`)"
+        )
     if extra:
         setattr(options, options.rest, [*getattr(options, options.rest), *extra])
     options.argv = tuple(argv)
@@ -119,10 +150,17 @@ def app_of_environment() -> str | None:
     return os.environ.get("MITA_APP") or None
 
 
-def time_options(parser: argparse.ArgumentParser, *, at: str = "--at", required: bool = False) -> Any:
+def time_options(
+    parser: argparse.ArgumentParser, *, at: str = "--at", required: bool = False
+) -> Any:
     group = parser.add_mutually_exclusive_group(required=required)
     group.add_argument(
-        at, type=moment, metavar="TIME", help="a moment with its zone: 2030-01-31T09:00:00+01:00, or …Z for UTC"
+        at,
+        type=moment,
+        metavar="TIME",
+        help="a moment with its zone: 2030-01-31T09:00:00+01:00, or …Z for UTC",
     )
-    group.add_argument("--after", type=wait, metavar="WAIT", help="seconds, or 30s, 10m, 1h30m, 2d; 0 is now")
+    group.add_argument(
+        "--after", type=wait, metavar="WAIT", help="seconds, or 30s, 10m, 1h30m, 2d; 0 is now"
+    )
     return group

@@ -1,4 +1,5 @@
-"""How far bulk work has come: a bar on a terminal, a line now and then elsewhere. Written beside the answer, on stderr."""
+"""How far bulk work has come: a bar on a terminal, a line now and then elsewhere. Written beside
+the answer, on stderr."""
 
 import time
 from types import TracebackType
@@ -28,7 +29,12 @@ class Progress:
         self._done += n
         self._draw()
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         if self._rich is not None:
             self._rich.stop()
         elif self._terminal:
@@ -40,7 +46,12 @@ class Progress:
         elif self._terminal:
             filled = BAR * self._done // max(self._total, 1)
             bar = "#" * filled + "-" * (BAR - filled)
-            print(f"\r{self._what} [{bar}] {self._done:,} of {self._total:,}", end="", file=self._screen.err, flush=True)
+            print(
+                f"\r{self._what} [{bar}] {self._done:,} of {self._total:,}",
+                end="",
+                file=self._screen.err,
+                flush=True,
+            )
         elif not self._screen.json and self._due():
             self._screen.note(f"{self._what}: {self._done:,} of {self._total:,}")
 
@@ -60,7 +71,12 @@ def _rich_bar(screen: Screen, what: str, total: int) -> Any:
     except ImportError:
         return None
     console = Console(file=screen.err)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    )
     bar = RichProgress(*columns, console=console)
     bar.add_task(what, total=total)
     bar.start()

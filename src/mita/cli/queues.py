@@ -29,18 +29,26 @@ NAMED = Column("queue", gives=1, keeps=12)
 
 
 def add(commands: Commands) -> None:
-    commands.add("queues", at_desk(show_queues), "show how many jobs stand where, and how long the oldest has waited")
+    commands.add(
+        "queues",
+        at_desk(show_queues),
+        "show how many jobs stand where, and how long the oldest has waited",
+    )
     for name, run, help in (
         ("pause", at_desk(pause), "start no more jobs of these queues; what runs goes on"),
         ("resume", at_desk(resume), "let paused queues go on"),
     ):
         parser = commands.add(name, run, help, rest="queues")
         parser.add_argument("queues", metavar="QUEUE", nargs="+")
-    hold_parser = commands.add("hold", at_desk(hold), "start no job with this resource key before a time")
+    hold_parser = commands.add(
+        "hold", at_desk(hold), "start no job with this resource key before a time"
+    )
     hold_parser.add_argument("key", metavar="KEY")
     hold_parser.add_argument("--queue", help="only in this queue (else in all)")
     time_options(hold_parser, at="--until", required=True)
-    unhold_parser = commands.add("unhold", at_desk(unhold), "let jobs with this resource key go at once")
+    unhold_parser = commands.add(
+        "unhold", at_desk(unhold), "let jobs with this resource key go at once"
+    )
     unhold_parser.add_argument("key", metavar="KEY")
     unhold_parser.add_argument("--queue", help="only in this queue (else in all)")
     commands.add("workers", at_desk(show_workers), "list the workers that are alive")
@@ -55,7 +63,10 @@ async def show_queues(desk: Desk) -> Report:
     if not views:
         return Report(data, NO_QUEUES)
     counts = [Column(name, right=True, gives=_GIVES.get(name, 0)) for name in _COUNTS]
-    rows = [(view.name, *(getattr(view, name) for name in _COUNTS), oldest(view), paused(view)) for view in views]
+    rows = [
+        (view.name, *(getattr(view, name) for name in _COUNTS), oldest(view), paused(view))
+        for view in views
+    ]
     return Report(data, Table((NAMED, *counts, Column("oldest", right=True), "paused"), rows))
 
 
@@ -106,22 +117,30 @@ async def hold(desk: Desk) -> Report:
     options = desk.options
     queues = await _queues(desk)
     await desk.app.hold(options.key, until=options.until, after=options.after, queue=options.queue)
-    until = options.until or as_datetime(round((await desk.now()).timestamp() * SECOND + options.after * SECOND))
+    until = options.until or as_datetime(
+        round((await desk.now()).timestamp() * SECOND + options.after * SECOND)
+    )
     data = {"key": options.key, "queues": queues, "until": until}
-    return Report(data, f"{options.key}  on hold in {listed(queues)} until {clock(until, await desk.now())}")
+    return Report(
+        data, f"{options.key}  on hold in {listed(queues)} until {clock(until, await desk.now())}"
+    )
 
 
 async def unhold(desk: Desk) -> Report:
     queues = await _queues(desk)
     await desk.app.unhold(desk.options.key, queue=desk.options.queue)
-    return Report({"key": desk.options.key, "queues": queues}, f"{desk.options.key}  free in {listed(queues)}")
+    return Report(
+        {"key": desk.options.key, "queues": queues}, f"{desk.options.key}  free in {listed(queues)}"
+    )
 
 
 async def _queues(desk: Desk) -> list[str]:
     """Where a hold without a queue named will hold."""
     if desk.options.queue is not None:
         return [desk.options.queue]
-    queues = {view.name for view in await desk.app.queues()} | {task.queue for task in desk.app.tasks.values()}
+    queues = {view.name for view in await desk.app.queues()} | {
+        task.queue for task in desk.app.tasks.values()
+    }
     if not queues:
         raise UsageError("no queue has had a job so far: name the queue, --queue mail")
     return sorted(queues)
@@ -166,7 +185,9 @@ async def show_workers(desk: Desk) -> Report:
     return Report(data, Table(columns, rows))
 
 
-def busy_now(views: list[WorkerView], running: Iterable[Job | JobRecord], *, whole: bool) -> list[WorkerView]:
+def busy_now(
+    views: list[WorkerView], running: Iterable[Job | JobRecord], *, whole: bool
+) -> list[WorkerView]:
     """With what each runs now, where all running jobs are known; otherwise as each last said."""
     if not whole:
         return views

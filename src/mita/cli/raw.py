@@ -22,15 +22,22 @@ async def export(desk: Desk, id: str) -> Report:
         raise NotFound(f"job {id} was forgotten just now")
     document = {"id": id, "store": shown(desk.app.url), "namespace": desk.app.url.namespace}
     file = Path(desk.options.raw)
-    _write(file, msgspec.json.format(msgspec.json.encode({**document, "parts": _encoded(parts)})) + b"\n")
+    _write(
+        file,
+        msgspec.json.format(msgspec.json.encode({**document, "parts": _encoded(parts)})) + b"\n",
+    )
     size = sum(map(len, parts.values()))
     return Report(
-        {"file": str(file), "parts": len(parts), "bytes": size}, f"{counted(len(parts), 'part')}, {size} bytes: {file}"
+        {"file": str(file), "parts": len(parts), "bytes": size},
+        f"{counted(len(parts), 'part')}, {size} bytes: {file}",
     )
 
 
 def _encoded(parts: dict[str, bytes]) -> dict[str, dict[str, str]]:
-    return {name: {"base64": base64.b64encode(value).decode(), **_as_text(value)} for name, value in parts.items()}
+    return {
+        name: {"base64": base64.b64encode(value).decode(), **_as_text(value)}
+        for name, value in parts.items()
+    }
 
 
 def _as_text(value: bytes) -> dict[str, str]:
@@ -55,4 +62,7 @@ def hint(id: str, error: str | None) -> list[str]:
     """What to do about a record that cannot be read."""
     if error is None or not error.startswith(UNREADABLE):
         return []
-    return ["", f"its record cannot be read; `mita show {id} --raw FILE` writes what is stored of it to a file"]
+    return [
+        "",
+        (f"its record cannot be read; `mita show {id} --raw FILE` writes what is stored to a file"),
+    ]

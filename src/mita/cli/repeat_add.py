@@ -18,31 +18,64 @@ keeps its count. Each ARG is a value by position, or NAME=VALUE."""
 
 
 def add(verbs: Commands) -> None:
-    parser = verbs.add("add", at_desk(put, makes=True), "make a job come round, or edit that", about=_ABOUT, rest="args")
-    parser.add_argument("key", metavar="KEY", help="of the repeat; - for one made of task and pattern")
+    parser = verbs.add(
+        "add",
+        at_desk(put, makes=True),
+        "make a job come round, or edit that",
+        about=_ABOUT,
+        rest="args",
+    )
+    parser.add_argument(
+        "key", metavar="KEY", help="of the repeat; - for one made of task and pattern"
+    )
     parser.add_argument("task", metavar="TASK", help="the name of a task of --app")
     parser.add_argument("args", metavar="ARG", nargs="*", help="its arguments")
-    parser.add_argument("--args", dest="packed", metavar="JSON", help="all arguments as a list or an object; - reads stdin")
+    parser.add_argument(
+        "--args",
+        dest="packed",
+        metavar="JSON",
+        help="all arguments as a list or an object; - reads stdin",
+    )
     when = parser.add_argument_group("when")
     pattern_options(when.add_mutually_exclusive_group(required=True))
-    when.add_argument("--tz", metavar="ZONE", help="of the cron line: Europe/Madrid, or an offset as +02:00 (UTC)")
-    when.add_argument("--start-after", type=moment, metavar="TIME", help="no fire before then: 2030-01-31T09:00:00Z")
+    when.add_argument(
+        "--tz", metavar="ZONE", help="of the cron line: Europe/Madrid, or an offset as +02:00 (UTC)"
+    )
+    when.add_argument(
+        "--start-after",
+        type=moment,
+        metavar="TIME",
+        help="no fire before then: 2030-01-31T09:00:00Z",
+    )
     when.add_argument("--end-before", type=moment, metavar="TIME", help="no fire then or later")
     when.add_argument("--limit", type=count, metavar="N", help="so many fires in all")
     when.add_argument(
-        "--missed", type=missed, default="skip", metavar="WHAT", help="windows nobody was there for: skip, once, all, all:N"
+        "--missed",
+        type=missed,
+        default="skip",
+        metavar="WHAT",
+        help="windows nobody was there for: skip, once, all, all:N",
     )
-    when.add_argument("--overlap", choices=("allow", "skip"), default="allow", help="while its last job has not ended")
+    when.add_argument(
+        "--overlap",
+        choices=("allow", "skip"),
+        default="allow",
+        help="while its last job has not ended",
+    )
     job = parser.add_argument_group("the jobs")
     job.add_argument("--queue")
     job.add_argument("--priority", type=int, help="0 to 9, higher first")
-    job.add_argument("--unique", metavar="KEY", help="make none while a job with this key has not ended")
+    job.add_argument(
+        "--unique", metavar="KEY", help="make none while a job with this key has not ended"
+    )
     job.add_argument("--resource", metavar="KEY", help="at most one job with this key runs at once")
 
 
 def pattern_options(group: Any) -> None:
     group.add_argument("--every", type=wait, metavar="WAIT", help="seconds, or 30s, 10m, 1h30m, 2d")
-    group.add_argument("--cron", metavar="LINE", help="minute hour day month weekday; 6 fields begin with seconds")
+    group.add_argument(
+        "--cron", metavar="LINE", help="minute hour day month weekday; 6 fields begin with seconds"
+    )
 
 
 def missed(text: str) -> str | All:
@@ -66,8 +99,13 @@ async def put(desk: Desk) -> Report:
     options = desk.options
     task, by_position, by_name = named_task(desk)
     call = task.call(*by_position, **by_name)
-    choices = {name: getattr(options, name) for name in ("start_after", "end_before", "limit", "missed", "overlap")}
+    choices = {
+        name: getattr(options, name)
+        for name in ("start_after", "end_before", "limit", "missed", "overlap")
+    }
     key = None if options.key == "-" else options.key
     record = await desk.app.repeat(key, call, pattern_of(options), **choices)
     following = f"next {clock(record.next, await desk.now())}" if record.next else record.reason
-    return Report({"repeat": record}, f"{record.key}  {record.state.value}  {record.words}; {following}")
+    return Report(
+        {"repeat": record}, f"{record.key}  {record.state.value}  {record.words}; {following}"
+    )

@@ -29,30 +29,47 @@ _MISSED = {
     "once": "one job for all windows that passed while nobody was there, dated at the first",
 }
 _CLOCKS = (
-    "when clocks change: a time of day that does not exist fires right after the gap, one that comes twice fires once, "
-    "the first time; a line whose minute or hour begins with * is an interval and goes on through both"
+    "when clocks change: a time of day that does not exist fires right after the gap, one that "
+    "comes twice fires once, "
+    "the first time; a line whose minute or hour begins with * is an interval and goes on "
+    "through both"
 )
 
 
 def add(verbs: Commands) -> None:
     for name, run, help in (
         ("next", _coming, "show the coming fires of a repeat or of a pattern"),
-        ("show", _explain, "show all that is known of a repeat, with its next fires and the windows it dropped"),
+        (
+            "show",
+            _explain,
+            "show all that is known of a repeat, with its next fires and the windows it dropped",
+        ),
         ("explain", _explain, "say in plain words when a repeat or a pattern fires"),
     ):
         parser = verbs.add(name, _with_or_without_a_store(run), help, about=_ABOUT)
         what = parser.add_mutually_exclusive_group(required=True)
-        what.add_argument("what", metavar="WHAT", nargs="?", help="the key of a repeat, or a cron line")
-        what.add_argument("--every", type=wait, metavar="WAIT", help="an interval instead: 30s, 10m, 1h30m")
-        parser.add_argument("--tz", metavar="ZONE", help="of the line, or to show the fires of a repeat in")
+        what.add_argument(
+            "what", metavar="WHAT", nargs="?", help="the key of a repeat, or a cron line"
+        )
+        what.add_argument(
+            "--every", type=wait, metavar="WAIT", help="an interval instead: 30s, 10m, 1h30m"
+        )
+        parser.add_argument(
+            "--tz", metavar="ZONE", help="of the line, or to show the fires of a repeat in"
+        )
         fires = 10 if name == "next" else 5
-        parser.add_argument("-n", type=count, default=fires, metavar="N", help=f"how many fires ({fires})")
+        parser.add_argument(
+            "-n", type=count, default=fires, metavar="N", help=f"how many fires ({fires})"
+        )
 
 
 class Coming:
-    """What there is to say: the pattern, its next fires, the zone to show them in, and the repeat if there is one."""
+    """What there is to say: the pattern, its next fires, the zone to show them in, and the repeat
+    if there is one."""
 
-    def __init__(self, pattern: Pattern | None, fires: Sequence[datetime], now: datetime, tz: tzinfo) -> None:
+    def __init__(
+        self, pattern: Pattern | None, fires: Sequence[datetime], now: datetime, tz: tzinfo
+    ) -> None:
         self.pattern, self.fires, self.now, self.tz = pattern, fires, now, tz
         self.repeat: RepeatRecord | None = None
 
@@ -66,7 +83,9 @@ class Coming:
         return f"{there:%a %Y-%m-%d %H:%M:%S} {zone}{utc}, in {length(fire - self.now)}"
 
 
-def _with_or_without_a_store(act: Callable[[Coming], Report]) -> Callable[[argparse.Namespace, Screen], int]:
+def _with_or_without_a_store(
+    act: Callable[[Coming], Report],
+) -> Callable[[argparse.Namespace, Screen], int]:
     """A pattern needs no store; a key does."""
 
     async def of_a_key(desk: Desk) -> Report:
@@ -93,18 +112,25 @@ def _of_a_pattern(pattern: Pattern, options: argparse.Namespace) -> Coming:
 
 
 async def known(desk: Desk, key: str, nor: str = "") -> RepeatRecord:
-    """The repeat of this key, which must be there. `nor`: what else it could have been, and is not."""
+    """The repeat of this key, which must be there. `nor`: what else it could have been, and is
+    not."""
     found = await desk.app.repeats.get(key)
     if found is None:
         there = [repeat.key for repeat in await desk.app.repeats.all()]
-        raise NotFound(f"no repeat {key!r} is in the store{nor}; there are: {listed(there) or 'none'}")
+        raise NotFound(
+            f"no repeat {key!r} is in the store{nor}; there are: {listed(there) or 'none'}"
+        )
     return found
 
 
 async def _of_a_key(desk: Desk) -> Coming:
     record = await known(desk, desk.options.what, ", and a cron line has 5 fields or 6")
     own = record.pattern.tz if isinstance(record.pattern, Cron) else "UTC"
-    fires = await desk.app.repeats.preview(record.key, desk.options.n) if record.pattern is not None else []
+    fires = (
+        await desk.app.repeats.preview(record.key, desk.options.n)
+        if record.pattern is not None
+        else []
+    )
     coming = Coming(record.pattern, fires, await desk.now(), zone(desk.options.tz or own))
     coming.repeat = record
     return coming
@@ -117,7 +143,12 @@ def _coming(coming: Coming) -> Report:
 
 def _explain(coming: Coming) -> Report:
     words = "" if coming.pattern is None else pattern_in_words(coming.pattern)
-    data = {"pattern": coming.pattern, "words": words, "fires": coming.fires, "repeat": coming.repeat}
+    data = {
+        "pattern": coming.pattern,
+        "words": words,
+        "fires": coming.fires,
+        "repeat": coming.repeat,
+    }
     lines = [words] if coming.repeat is None else _about(coming.repeat, words)
     if isinstance(coming.pattern, Cron) and coming.pattern.tz != "UTC":
         lines.append(_CLOCKS)
@@ -126,7 +157,10 @@ def _explain(coming: Coming) -> Report:
 
 def _about(repeat: RepeatRecord, words: str) -> list[str]:
     state = f"{repeat.state.value}{repeat.reason and ': '}{repeat.reason}"
-    lines = [f"{repeat.key}  {state}", f"{words}: task {repeat.task}, queue {repeat.queue}" if words else ""]
+    lines = [
+        f"{repeat.key}  {state}",
+        f"{words}: task {repeat.task}, queue {repeat.queue}" if words else "",
+    ]
     bounds = [
         f"from {repeat.start_after:%Y-%m-%d %H:%M:%S} UTC on" if repeat.start_after else "",
         f"until before {repeat.end_before:%Y-%m-%d %H:%M:%S} UTC" if repeat.end_before else "",
@@ -138,7 +172,8 @@ def _about(repeat: RepeatRecord, words: str) -> list[str]:
     if repeat.dropped:
         lines.append(f"dropped {counted(repeat.dropped, 'window')} for which it made no job")
     if words:
-        lines.append(f"missed: {_MISSED.get(repeat.missed, f'one job for each window that was missed ({repeat.missed})')}")
+        each = f"one job for each window that was missed ({repeat.missed})"
+        lines.append(f"missed: {_MISSED.get(repeat.missed, each)}")
     if repeat.overlap == "skip":
         lines.append("overlap: no new job while the last one has not ended")
     return [line for line in lines if line]

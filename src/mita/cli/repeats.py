@@ -1,4 +1,5 @@
-"""Stored rules that make jobs: `repeats ls`, `add`, `rm`, `pause`, `resume`, `trigger`, `next`, `show`, `explain`."""
+"""Stored rules that make jobs: `repeats ls`, `add`, `rm`, `pause`, `resume`, `trigger`, `next`,
+`show`, `explain`."""
 
 from collections.abc import Awaitable, Callable
 from datetime import datetime
@@ -16,14 +17,30 @@ from .table import Column, Table
 
 
 def add(commands: Commands) -> None:
-    parser = commands.add("repeats", at_desk(repeats), "list, add, explain or stop jobs that come round")
+    parser = commands.add(
+        "repeats", at_desk(repeats), "list, add, explain or stop jobs that come round"
+    )
     verbs = Commands(parser, verbs=True)
-    verbs.add("ls", at_desk(repeats), "list the repeats, with their next fire (this is the default)")
+    verbs.add(
+        "ls", at_desk(repeats), "list the repeats, with their next fire (this is the default)"
+    )
     repeat_add.add(verbs)
     for name, run, help in (
-        ("rm", _switch("remove", "removed; its jobs stay", "was gone already"), "forget a repeat; jobs that it made stay"),
-        ("pause", _switch("pause", "paused", "not paused: it is not active"), "let a repeat make no more jobs for now"),
-        ("resume", _switch("resume", "active", "not resumed: it is not paused"), "let a paused repeat go on"),
+        (
+            "rm",
+            _switch("remove", "removed; its jobs stay", "was gone already"),
+            "forget a repeat; jobs that it made stay",
+        ),
+        (
+            "pause",
+            _switch("pause", "paused", "not paused: it is not active"),
+            "let a repeat make no more jobs for now",
+        ),
+        (
+            "resume",
+            _switch("resume", "active", "not resumed: it is not paused"),
+            "let a paused repeat go on",
+        ),
         ("trigger", _trigger, "make one job of a repeat now, beside its schedule"),
     ):
         verb = verbs.add(name, at_desk(_known(run)), help)
@@ -42,7 +59,11 @@ async def repeats(desk: Desk) -> Report:
     records = await desk.app.repeats.all()
     data = {"repeats": records}
     if not records:
-        return Report(data, "no repeats: make one with app.repeat(key, task.call(…), Every(60)), or with `mita repeats add`")
+        return Report(
+            data,
+            "no repeats: make one with app.repeat(key, task.call(…), Every(60)), or with `mita "
+            "repeats add`",
+        )
     now = await desk.now()
     columns = (
         Column("key", gives=1),
@@ -74,7 +95,11 @@ def _row(record: RepeatRecord, now: datetime) -> tuple[object, ...]:
 
 async def _trigger(desk: Desk, key: str) -> Report:
     job = await desk.app.repeats.trigger(key)
-    said = f"enqueued by {key}" if job.created else f"not enqueued: this earlier job of {key} has not ended"
+    said = (
+        f"enqueued by {key}"
+        if job.created
+        else f"not enqueued: this earlier job of {key} has not ended"
+    )
     return Report({"key": key, "id": job.id, "created": job.created}, f"{job.id}  {said}")
 
 
@@ -82,6 +107,8 @@ def _switch(act: str, done: str, otherwise: str) -> Callable[[Desk, str], Awaita
     async def run(desk: Desk, key: str) -> Report:
         took: bool = await getattr(desk.app.repeats, act)(key)
         code = Exit.OK if took else Exit.FAILED
-        return Report({"key": key, "done": took}, f"{key}  {done if took else otherwise}", code=code)
+        return Report(
+            {"key": key, "done": took}, f"{key}  {done if took else otherwise}", code=code
+        )
 
     return run

@@ -21,17 +21,28 @@ the repeats that this app declares."""
 
 
 def add(commands: Commands) -> None:
-    parser = commands.add("scheduler", schedule, "fire repeats until told to stop", about=_ABOUT, app=False)
-    parser.add_argument(
-        "target", metavar="MODULE:APP", nargs="?", help="where the app is, for example jobs:app (else $MITA_APP)"
+    parser = commands.add(
+        "scheduler", schedule, "fire repeats until told to stop", about=_ABOUT, app=False
     )
     parser.add_argument(
-        "--lock", type=wait, default=3.0, metavar="WAIT", help="for how long one of many fires for all; 0: each its own (3s)"
+        "target",
+        metavar="MODULE:APP",
+        nargs="?",
+        help="where the app is, for example jobs:app (else $MITA_APP)",
+    )
+    parser.add_argument(
+        "--lock",
+        type=wait,
+        default=3.0,
+        metavar="WAIT",
+        help="for how long one of many fires for all; 0: each its own (3s)",
     )
     parser.add_argument("--metrics", metavar="HOST:PORT", help="serve metrics for Prometheus there")
     parser.add_argument("--name", default="", help="for the log (host and process id)")
     parser.add_argument("--log-level", choices=LEVELS, default="info")
-    parser.add_argument("--log-json", action="store_true", help="write each log line as JSON; --json does so too")
+    parser.add_argument(
+        "--log-json", action="store_true", help="write each log line as JSON; --json does so too"
+    )
 
 
 def schedule(options: argparse.Namespace, screen: Screen) -> int:
@@ -41,8 +52,15 @@ def schedule(options: argparse.Namespace, screen: Screen) -> int:
 
 
 async def _serve(options: argparse.Namespace) -> None:
-    async with placed(options, options.target or (None if options.url else app_of_environment())) as app:
+    async with placed(
+        options, options.target or (None if options.url else app_of_environment())
+    ) as app:
         scheduler = app.scheduler(lock=options.lock, name=options.name, metrics=options.metrics)
         on_stop(scheduler.stop)
-        log.info("scheduler %s (%s) fires the repeats of %s", scheduler.name, scheduler.id, shown(app.url))
+        log.info(
+            "scheduler %s (%s) fires the repeats of %s",
+            scheduler.name,
+            scheduler.id,
+            shown(app.url),
+        )
         await scheduler.run()

@@ -1,4 +1,5 @@
-"""What a command has to say: for people, as lines and tables; for programs, as one JSON document."""
+"""What a command has to say: for people, as lines and tables; for programs, as one JSON
+document."""
 
 import os
 import shutil
@@ -14,7 +15,16 @@ from mita.tasks.stored import written
 from .exits import Exit, as_data, in_words
 from .table import Table, draw
 
-_CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "magenta": "35", "cyan": "36"}
+_CODES = {
+    "bold": "1",
+    "dim": "2",
+    "red": "31",
+    "green": "32",
+    "yellow": "33",
+    "blue": "34",
+    "magenta": "35",
+    "cyan": "36",
+}
 
 
 class Report:
@@ -29,12 +39,15 @@ class Report:
 class Screen:
     """Where a command writes. Answers go to `out`; errors, questions and progress to `err`."""
 
-    def __init__(self, *, json: bool = False, out: TextIO | None = None, err: TextIO | None = None) -> None:
+    def __init__(
+        self, *, json: bool = False, out: TextIO | None = None, err: TextIO | None = None
+    ) -> None:
         self.json = json
         self.out = out or sys.stdout or _nowhere()
         self.err = err or sys.stderr or _nowhere()
         self.terminal = self.out.isatty()
-        self.paints = self.terminal and os.environ.get("TERM") != "dumb"  # it can go back and write over what is there
+        # it can go back and write over what is there
+        self.paints = self.terminal and os.environ.get("TERM") != "dumb"
         self.colours = self.paints and not os.environ.get("NO_COLOR")
 
     @property
@@ -100,7 +113,8 @@ def _nowhere() -> TextIO:
 
 
 def plain(data: Any) -> Any:
-    """Values that JSON knows. A value that it does not know is written as it is stored, or else as Python shows it."""
+    """Values that JSON knows. A value that it does not know is written as it is stored, or else as
+    Python shows it."""
     return msgspec.to_builtins(data, str_keys=True, enc_hook=_written)
 
 

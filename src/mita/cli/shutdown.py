@@ -17,9 +17,11 @@ log = logging.getLogger("mita.cli")
 COURTESY = 2.0  # seconds
 
 
-def run_and_leave(work: Coroutine[Any, Any, Exit], loop_factory: Callable[[], asyncio.AbstractEventLoop] | None) -> Exit:
-    """As `asyncio.run`, which would wait for ever for a handler that cannot be cancelled, and for what it does on threads
-    (`asyncio.to_thread`). Its job was put back: it keeps nobody here."""
+def run_and_leave(
+    work: Coroutine[Any, Any, Exit], loop_factory: Callable[[], asyncio.AbstractEventLoop] | None
+) -> Exit:
+    """As `asyncio.run`, which would wait for ever for a handler that cannot be cancelled, and for
+    what it does on threads (`asyncio.to_thread`). Its job was put back: it keeps nobody here."""
     threads = ThreadPoolExecutor(thread_name_prefix="asyncio")
     with asyncio.Runner(loop_factory=loop_factory) as runner:
         runner.get_loop().set_default_executor(threads)
@@ -31,8 +33,8 @@ def run_and_leave(work: Coroutine[Any, Any, Exit], loop_factory: Callable[[], as
 
 
 def end_within(seconds: float, code: Exit) -> None:
-    """Python waits at its end for exit hooks, and for threads and process pools that a handler started, however long they
-    take. What still runs when the time is over is named and ended."""
+    """Python waits at its end for exit hooks, and for threads and process pools that a handler
+    started, however long they take. What still runs when the time is over is named and ended."""
     threading.Thread(target=_end_after, args=(seconds, code), name="mita-end", daemon=True).start()
 
 
@@ -40,9 +42,18 @@ def _end_after(seconds: float, code: Exit) -> None:
     time.sleep(seconds)
     pools: Any = sys.modules.get("multiprocessing.process")  # None: no handler has used it
     children = pools.active_children() if pools is not None else []
-    threads = [one.name for one in threading.enumerate() if not one.daemon and one is not threading.main_thread()]
-    left = [f"thread {name}" for name in threads] + [f"process {child.pid} ({child.name})" for child in children]
-    log.warning("ending what a handler left behind, which still runs: %s", ", ".join(left) or "something of its own")
+    threads = [
+        one.name
+        for one in threading.enumerate()
+        if not one.daemon and one is not threading.main_thread()
+    ]
+    left = [f"thread {name}" for name in threads] + [
+        f"process {child.pid} ({child.name})" for child in children
+    ]
+    log.warning(
+        "ending what a handler left behind, which still runs: %s",
+        ", ".join(left) or "something of its own",
+    )
     for child in children:
         child.kill()
     end_process(code)
@@ -51,7 +62,8 @@ def _end_after(seconds: float, code: Exit) -> None:
 def end_process(code: Exit) -> NoReturn:
     """From any thread, without waiting for the others."""
     logging.shutdown()
-    print(end="", flush=True)  # as `sys.stdout.flush()`, also where stdout was closed from the start
+    # as `sys.stdout.flush()`, also where stdout was closed from the start
+    print(end="", flush=True)
     os._exit(code)
 
 
@@ -61,7 +73,11 @@ async def _stubborn() -> str:
     for task in others:
         task.cancel()
     left = (await asyncio.wait(others, timeout=COURTESY))[1] if others else set()
-    return f"cancelled tasks go on: {', '.join(sorted(task.get_name() for task in left))}" if left else ""
+    return (
+        f"cancelled tasks go on: {', '.join(sorted(task.get_name() for task in left))}"
+        if left
+        else ""
+    )
 
 
 def _still_busy(threads: ThreadPoolExecutor) -> str:

@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 
 def on_stop(act: Callable[[], None]) -> None:
-    """Call it for each SIGTERM and Ctrl-C; also when the terminal is closed, unless that is to be outlived (`nohup`)."""
+    """Call it for each SIGTERM and Ctrl-C; also when the terminal is closed, unless that is to be
+    outlived (`nohup`)."""
     loop = asyncio.get_running_loop()
     for number in stop_signals():
         loop.add_signal_handler(number, act)

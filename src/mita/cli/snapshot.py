@@ -13,13 +13,26 @@ from mita.rules.explain.reasons.words import span
 from .context import Desk, shown
 from .format import bar, brief, counted, per_second, progress
 from .inspect import job_data
-from .queues import NAMED, NO_QUEUES, NO_WORKERS, busy_now, oldest, paused, queue_data, rate, seen, served, worker_data
+from .queues import (
+    NAMED,
+    NO_QUEUES,
+    NO_WORKERS,
+    busy_now,
+    oldest,
+    paused,
+    queue_data,
+    rate,
+    seen,
+    served,
+    worker_data,
+)
 from .screen import Report
 from .table import Column, Table
 
 BAR = 20
 _NEIGHBOURS = 50  # jobs to look at for the shortest ids
-_GIVES = {"blocked": 5, "scheduled": 4, "ready": 3, "rate": 2}  # of a queue's numbers, on a narrow terminal
+# of a queue's numbers, on a narrow terminal
+_GIVES = {"blocked": 5, "scheduled": 4, "ready": 3, "rate": 2}
 WAITING = (DisplayState.READY, DisplayState.SCHEDULED, DisplayState.BLOCKED)
 
 
@@ -41,13 +54,16 @@ class Frame(Struct, frozen=True):
 
 
 async def look(desk: Desk) -> Frame:
-    """Six questions; the longest-running jobs come last in a page, but a page has enough of them for any screen."""
+    """Six questions; the longest-running jobs come last in a page, but a page has enough of them
+    for any screen."""
     store = await desk.store()
     page = await desk.app.jobs(state=DisplayState.RUNNING, limit=desk.options.jobs)
     jobs = sorted(page.jobs, key=lambda job: job.started or job.created)
     workers = busy_now(await store.workers(), page.jobs, whole=page.after is None)
     short = await desk.short_ids([job.id for job in jobs], _NEIGHBOURS)
-    return Frame(shown(desk.app.url), await desk.now(), await store.queues(), workers, tuple(jobs), short)
+    return Frame(
+        shown(desk.app.url), await desk.now(), await store.queues(), workers, tuple(jobs), short
+    )
 
 
 # ---------------------------------------------------------------- for people
@@ -91,7 +107,10 @@ def _depth(view: QueueView) -> int:
 
 def _queues(frame: Frame) -> Table:
     states = [*WAITING, DisplayState.RUNNING, DisplayState.FAILED]
-    numbers = [Column(name, right=True, gives=_GIVES.get(name, 0)) for name in ("depth", *states, "rate", "oldest")]
+    numbers = [
+        Column(name, right=True, gives=_GIVES.get(name, 0))
+        for name in ("depth", *states, "rate", "oldest")
+    ]
     rows = [
         (
             view.name,
@@ -153,7 +172,15 @@ def _jobs(frame: Frame, jobs: tuple[JobRecord, ...]) -> Table:
         Column("", gives=5),
     )
     rows = [
-        (frame.short[job.id], job.task, job.queue, _since(job, frame.now), job.attempts + 1, bar(job, BAR), progress(job))
+        (
+            frame.short[job.id],
+            job.task,
+            job.queue,
+            _since(job, frame.now),
+            job.attempts + 1,
+            bar(job, BAR),
+            progress(job),
+        )
         for job in jobs
     ]
     return Table(columns, rows)
@@ -169,7 +196,10 @@ def _since(job: JobRecord, now: datetime) -> str:
 def data(frame: Frame) -> dict[str, Any]:
     return {
         "now": frame.now,
-        "queues": [{**queue_data(view), "depth": _depth(view), "rate": frame.rate(view.name)} for view in frame.queues],
+        "queues": [
+            {**queue_data(view), "depth": _depth(view), "rate": frame.rate(view.name)}
+            for view in frame.queues
+        ],
         "workers": [worker_data(worker) for worker in frame.workers],
         "jobs": [job_data(job) for job in frame.jobs],
     }

@@ -23,20 +23,23 @@ from .supervisor import HURRY
 
 log = logging.getLogger("mita.cli")
 
-MARGIN = 5.0  # seconds after the grace time, or after a second signal, in which running jobs are put back
-LOOP_ANSWER = 1.0  # seconds that the event loop has to answer a second signal before it counts as blocked
+# seconds after the grace time, or after a second signal, in which running jobs are put back
+MARGIN = 5.0
+# seconds that the event loop has to answer a second signal before it counts as blocked
+LOOP_ANSWER = 1.0
 PUT_BACK = 2.0  # seconds for the last try to put running jobs back
 
 
 class Stopper:
-    """Passes on what the process is told: first to stop, then to put running jobs back, then to end.
+    """Passes on what the process is told: first to stop, then to put running jobs back, then to
+    end.
 
-    It is told by signals, and by the supervisor through the lifeline. A process manager may signal the whole group, so the
-    two are counted apart: one signal and one word mean the same, not more.
+    It is told by signals, and by the supervisor through the lifeline. A process manager may signal
+    the whole group, so the two are counted apart: one signal and one word mean the same, not more.
 
-    It waits on a thread of its own, and the system writes each signal into its pipe. So a handler that blocks the event loop
-    cannot keep the process alive: when its time is over, this thread puts the running jobs back and ends the process.
-    """
+    It waits on a thread of its own, and the system writes each signal into its pipe. So a handler
+    that blocks the event loop cannot keep the process alive: when its time is over, this thread
+    puts the running jobs back and ends the process."""
 
     def __init__(self, grace: float, lifeline: int | None) -> None:
         self._grace, self._lifeline = grace, lifeline
@@ -47,7 +50,8 @@ class Stopper:
         self._told = 0
         self._end = self._end_if_loop_answers = math.inf
         self._attached = False
-        self._masks: dict[int, set[int]] = {}  # of threads that are about to fork: the signals that they had blocked
+        # of threads that are about to fork: the signals that they had blocked
+        self._masks: dict[int, set[int]] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -64,16 +68,22 @@ class Stopper:
         self._passed_on = signal.set_wakeup_fd(self._writes, warn_on_full_buffer=False)
         self._attached = True
         os.register_at_fork(
-            before=self._block_signals, after_in_parent=self._unblock_signals, after_in_child=self._start_as_child
+            before=self._block_signals,
+            after_in_parent=self._unblock_signals,
+            after_in_child=self._start_as_child,
         )
         self._thread = threading.Thread(target=self._watch, name="mita-stopper", daemon=True)
         self._thread.start()
 
     @property
     def left(self) -> float:
-        """How many seconds the process has until it must have ended. One that was not told to stop has as long as if it were
-        told now."""
-        return self._grace + MARGIN if self._end == math.inf else max(self._end - time.monotonic(), LOOP_ANSWER)
+        """How many seconds the process has until it must have ended. One that was not told to stop
+        has as long as if it were told now."""
+        return (
+            self._grace + MARGIN
+            if self._end == math.inf
+            else max(self._end - time.monotonic(), LOOP_ANSWER)
+        )
 
     def __exit__(self, *_: object) -> None:
         if self._attached:
@@ -82,16 +92,21 @@ class Stopper:
             self._thread.join(1)
 
     def _forget(self) -> None:
-        """Signals mean again what they mean to any Python program. A forked child's are not its parent's."""
+        """Signals mean again what they mean to any Python program. A forked child's are not its
+        parent's."""
         if self._attached:
             self._attached = False
             with suppress(ValueError, OSError):
                 signal.set_wakeup_fd(-1)
                 for number in self._numbers:
-                    signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+                    signal.signal(
+                        number,
+                        signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL,
+                    )
 
     def _block_signals(self) -> None:
-        """Before a fork. A signal that came to the child before its handlers are reset would be lost there."""
+        """Before a fork. A signal that came to the child before its handlers are reset would be
+        lost there."""
         self._masks[threading.get_ident()] = signal.pthread_sigmask(signal.SIG_BLOCK, self._numbers)
 
     def _unblock_signals(self) -> None:
@@ -137,7 +152,8 @@ class Stopper:
         for number in data:
             if number in self._numbers:
                 self._received += 1
-            elif number and self._passed_on >= 0:  # a signal that another part of the program waits for
+            elif number and self._passed_on >= 0:
+                # a signal that another part of the program waits for
                 with suppress(OSError):
                     os.write(self._passed_on, bytes([number]))
 
@@ -147,7 +163,11 @@ class Stopper:
             now = time.monotonic()
             match self._told:
                 case 1:
-                    log.info("stopping: running jobs have %g s to end; a second signal puts them back at once", self._grace)
+                    log.info(
+                        "stopping: running jobs have %g s to end; a second signal puts them back "
+                        "at once",
+                        self._grace,
+                    )
                     self._end = now + self._grace + MARGIN
                 case 2:
                     log.info("putting running jobs back")
@@ -168,14 +188,27 @@ class Stopper:
 
     def _leave(self) -> None:
         """The time is over. What runs now is named, and ends with the process."""
-        at_last = threading.Timer(PUT_BACK + MARGIN, os._exit, [Exit.FAILED])  # if even the log is blocked
+        # if even the log is blocked
+        at_last = threading.Timer(PUT_BACK + MARGIN, os._exit, [Exit.FAILED])
         at_last.daemon = True
         at_last.start()
         running = self._worker.running()
         if not running:
-            log.warning("leaving although the store cannot be reached, or a connection to it cannot be closed")
+            log.warning(
+                "leaving although the store cannot be reached, or a connection to it cannot be "
+                "closed"
+            )
             end_process(Exit.OK)
         done = self._worker.put_back(PUT_BACK)
-        fate = "put back" if done else "not put back, for the store does not answer: they run again when their leases end"
-        log.warning("leaving with %s still running, %s: %s", counted(len(running), "job"), fate, "; ".join(running))
+        fate = (
+            "put back"
+            if done
+            else "not put back, for the store does not answer: they run again when their leases end"
+        )
+        log.warning(
+            "leaving with %s still running, %s: %s",
+            counted(len(running), "job"),
+            fate,
+            "; ".join(running),
+        )
         end_process(Exit.OK if done else Exit.FAILED)

@@ -1,9 +1,9 @@
-"""`mita worker --processes N`: starts the processes, starts again those that die, and passes on when to stop.
+"""`mita worker --processes N`: starts the processes, starts again those that die, and passes on
+when to stop.
 
-Each child holds the reading end of a pipe, its lifeline: through it the supervisor says stop and hurry, and when the
-supervisor dies it ends, so that no child outlives it. Children are in sessions of their own, so that a Ctrl-C reaches them
-once, through the supervisor.
-"""
+Each child holds the reading end of a pipe, its lifeline: through it the supervisor says stop and
+hurry, and when the supervisor dies it ends, so that no child outlives it. Children are in sessions
+of their own, so that a Ctrl-C reaches them once, through the supervisor."""
 
 import asyncio
 import logging
@@ -23,7 +23,8 @@ from .signals import on_stop
 log = logging.getLogger("mita.cli")
 
 STOP, HURRY = b"s", b"h"
-AFTER_HURRY = 10.0  # seconds that children have to stop after a second signal before they are killed
+# seconds that children have to stop after a second signal before they are killed
+AFTER_HURRY = 10.0
 LIVED = 10.0  # seconds after which a death is an accident, not a habit
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
 
@@ -48,9 +49,18 @@ class Child:
         """Start a process and wait for its end; gives its exit code, below 0 for a signal."""
         reads, self._lifeline = os.pipe()
         self.born = time.monotonic()
-        command = [sys.executable, "-m", "mita", f"--lifeline={reads}", f"--number={self.number}", *self._arguments]
+        command = [
+            sys.executable,
+            "-m",
+            "mita",
+            f"--lifeline={reads}",
+            f"--number={self.number}",
+            *self._arguments,
+        ]
         try:
-            self._process = await asyncio.create_subprocess_exec(*command, pass_fds=(reads,), start_new_session=True)
+            self._process = await asyncio.create_subprocess_exec(
+                *command, pass_fds=(reads,), start_new_session=True
+            )
         finally:
             os.close(reads)
         log.info("process %d is %d", self.number, self._process.pid)
@@ -72,7 +82,8 @@ class Child:
                 self._process.kill()
 
     def pause(self) -> float:
-        """How long to wait before the next start: nothing after a long life, longer and longer after short ones."""
+        """How long to wait before the next start: nothing after a long life, longer and longer
+        after short ones."""
         if time.monotonic() - self.born >= LIVED:
             self._early = 0
             return 0.0
@@ -81,10 +92,12 @@ class Child:
 
 
 class Supervisor:
-    """`patience` is how long children may take to stop before they are killed. `until_empty`: a child that ends by itself
-    found nothing more to do, and is not started again."""
+    """`patience` is how long children may take to stop before they are killed. `until_empty`: a
+    child that ends by itself found nothing more to do, and is not started again."""
 
-    def __init__(self, arguments: Sequence[str], processes: int, patience: float, until_empty: bool = False) -> None:
+    def __init__(
+        self, arguments: Sequence[str], processes: int, patience: float, until_empty: bool = False
+    ) -> None:
         self._until_empty = until_empty
         self._children = [Child(number, arguments) for number in range(1, processes + 1)]
         self._patience = patience
@@ -96,7 +109,9 @@ class Supervisor:
     async def run(self) -> Exit:
         on_stop(self.tell)
         log.info(
-            "supervisor %d keeps %s running", os.getpid(), counted(len(self._children), "worker process", "worker processes")
+            "supervisor %d keeps %s running",
+            os.getpid(),
+            counted(len(self._children), "worker process", "worker processes"),
         )
         lives = [asyncio.create_task(self._keep(child)) for child in self._children]
         over: asyncio.Future[Any] = asyncio.gather(*lives)
@@ -161,11 +176,17 @@ class Supervisor:
             async with asyncio.timeout(self._patience) as self._limit:
                 await asyncio.wait(lives)
         if left := [life for life in lives if not life.done()]:
-            log.warning("%s did not stop in time and are killed", counted(len(left), "process", "processes"))
+            log.warning(
+                "%s did not stop in time and are killed", counted(len(left), "process", "processes")
+            )
             for child in self._children:
                 child.kill()
         await asyncio.gather(*lives)
 
 
 def _fate(code: int) -> str:
-    return f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+    return (
+        f"was killed by {signal.Signals(-code).name}"
+        if code < 0
+        else f"ended with exit code {code}"
+    )

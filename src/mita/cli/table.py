@@ -1,4 +1,5 @@
-"""Tables: in colours by rich when it is installed and there is a terminal for it, in plain aligned columns otherwise."""
+"""Tables: in colours by rich when it is installed and there is a terminal for it, in plain aligned
+columns otherwise."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple, TextIO
@@ -26,7 +27,8 @@ STYLES = {
 
 
 class Column(NamedTuple):
-    """`gives`: on a narrow terminal this one is cut, or left out, the highest number first. 0 is never cut.
+    """`gives`: on a narrow terminal this one is cut, or left out, the highest number first. 0 is
+    never cut.
 
     `keeps`: what a row is about is cut to so many characters at most, and never left out."""
 
@@ -40,7 +42,9 @@ class Table:
     """Rows of cells; each cell is shown on one line. Words of a state are coloured as such."""
 
     def __init__(self, columns: Sequence[Column | str], rows: Sequence[Sequence[Any]]) -> None:
-        self.columns = [column if isinstance(column, Column) else Column(column) for column in columns]
+        self.columns = [
+            column if isinstance(column, Column) else Column(column) for column in columns
+        ]
         self.rows = [[_cell(value) for value in row] for row in rows]
 
 
@@ -50,16 +54,26 @@ def draw(table: Table, out: TextIO, width: int | None, *, colours: bool) -> None
     if colours and _draw_rich(table, out, widths):
         return
     for row in ([column.name.upper() for column in table.columns], *table.rows):
-        cells = [_aligned(cell, size, column) for cell, size, column in zip(row, widths, table.columns, strict=True)]
+        cells = [
+            _aligned(cell, size, column)
+            for cell, size, column in zip(row, widths, table.columns, strict=True)
+        ]
         print((" " * GAP).join(cells).rstrip(), file=out)
     out.flush()
 
 
 def fitted(table: Table, width: int | None) -> list[int]:
-    """The width of each column: what its longest cell needs, less what it must give on a narrow terminal. 0: left out."""
-    widths = [max(len(column.name), *(len(row[i]) for row in table.rows), 0) for i, column in enumerate(table.columns)]
+    """The width of each column: what its longest cell needs, less what it must give on a narrow
+    terminal. 0: left out."""
+    widths = [
+        max(len(column.name), *(len(row[i]) for row in table.rows), 0)
+        for i, column in enumerate(table.columns)
+    ]
     excess = 0 if width is None else sum(widths) + GAP * (len(widths) - 1) - width
-    givers = sorted((i for i, column in enumerate(table.columns) if column.gives), key=lambda i: -table.columns[i].gives)
+    givers = sorted(
+        (i for i, column in enumerate(table.columns) if column.gives),
+        key=lambda i: -table.columns[i].gives,
+    )
     for i in givers:
         if excess <= 0:
             break
@@ -88,9 +102,16 @@ def _draw_rich(table: Table, out: TextIO, widths: list[int]) -> bool:
         return False
     total = sum(widths) + GAP * (len(widths) - 1)
     console = Console(file=out, width=total, highlight=False)
-    drawn = RichTable(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="bold", collapse_padding=True)
+    drawn = RichTable(
+        box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="bold", collapse_padding=True
+    )
     for column, size in zip(table.columns, widths, strict=True):
-        drawn.add_column(Text(column.name.upper()), width=size, no_wrap=True, justify="right" if column.right else "left")
+        drawn.add_column(
+            Text(column.name.upper()),
+            width=size,
+            no_wrap=True,
+            justify="right" if column.right else "left",
+        )
     for row in table.rows:
         drawn.add_row(*(Text(cell, STYLES.get(cell, ""), overflow="ellipsis") for cell in row))
     console.print(drawn)

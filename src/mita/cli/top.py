@@ -27,19 +27,30 @@ LONGEST_LOOK = 5.0  # seconds after which a store counts as away that does not e
 
 
 def add(commands: Commands) -> None:
-    about = "Without a terminal (or on a dumb one), with --once or with --json it shows one picture and ends. Ctrl-C leaves."
+    about = (
+        "Without a terminal (or on a dumb one), with --once or with --json it shows one "
+        "picture and ends. Ctrl-C leaves."
+    )
     top = commands.add("top", run, "watch queues, workers, rates and running jobs", about=about)
     top.add_argument("--once", action="store_true", help="show one picture and end")
     top.add_argument(
-        "--interval", type=interval, default=2.0, metavar="WAIT", help="between two pictures (2s; at least 0.1s)"
+        "--interval",
+        type=interval,
+        default=2.0,
+        metavar="WAIT",
+        help="between two pictures (2s; at least 0.1s)",
     )
-    top.add_argument("--jobs", type=count, default=50, help="how many running jobs to ask for (50; at most 1000)")
+    top.add_argument(
+        "--jobs", type=count, default=50, help="how many running jobs to ask for (50; at most 1000)"
+    )
 
 
 def interval(text: str) -> float:
     length = wait(text)
     if length < LEAST_INTERVAL:
-        raise argparse.ArgumentTypeError(f"{text!r} is too short: a look at the store takes a moment, give 0.1s or more")
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is too short: a look at the store takes a moment, give 0.1s or more"
+        )
     return length
 
 
@@ -56,7 +67,8 @@ async def once(desk: Desk) -> Report:
 
 
 async def live(desk: Desk) -> Report:
-    """Until it is interrupted. A store that goes away is said so, above what was last known, until it is back."""
+    """Until it is interrupted. A store that goes away is said so, above what was last known, until
+    it is back."""
     last = await snapshot.look(desk)
     with own_screen(desk.screen):
         paint(desk.screen, last)
@@ -98,7 +110,9 @@ def paint(screen: Screen, shown: Frame, trouble: str = "") -> None:
     if trouble:
         told = printable(f"as of {shown.now:%H:%M:%S} UTC: {trouble}")
         lines.insert(0, screen.paint(told[: size.columns], "bold red"))
-    screen.out.write(HOME + (REST_OF_LINE + "\n").join(lines[: size.lines]) + REST_OF_LINE + REST_OF_SCREEN)
+    screen.out.write(
+        HOME + (REST_OF_LINE + "\n").join(lines[: size.lines]) + REST_OF_LINE + REST_OF_SCREEN
+    )
     screen.out.flush()
 
 
@@ -109,5 +123,10 @@ def drawn(screen: Screen, shown: Frame, width: int, height: int) -> list[str]:
         if isinstance(part, Table):
             draw(part, out, width, colours=screen.colours)
         else:
-            print(screen.paint(printable(part)[:width], "bold" if part.startswith("mita top") else ""), file=out)
+            print(
+                screen.paint(
+                    printable(part)[:width], "bold" if part.startswith("mita top") else ""
+                ),
+                file=out,
+            )
     return out.getvalue().splitlines()

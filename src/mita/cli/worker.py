@@ -39,9 +39,14 @@ _DURABILITY = {
 def add(commands: Commands) -> None:
     parser = commands.add("worker", work, "run jobs until told to stop", about=_ABOUT, app=False)
     parser.add_argument(
-        "target", metavar="MODULE:APP", nargs="?", help="where the app is, for example jobs:app (else $MITA_APP)"
+        "target",
+        metavar="MODULE:APP",
+        nargs="?",
+        help="where the app is, for example jobs:app (else $MITA_APP)",
     )
-    parser.add_argument("--queues", type=names, metavar="A,B", help="only these (else all there are)")
+    parser.add_argument(
+        "--queues", type=names, metavar="A,B", help="only these (else all there are)"
+    )
     parser.add_argument(
         "--exclude",
         type=names,
@@ -50,22 +55,43 @@ def add(commands: Commands) -> None:
         metavar="QUEUE",
         help="serve all queues but this one; may be given again",
     )
-    parser.add_argument("--concurrency", type=count, default=100, metavar="N", help="jobs at once (100)")
-    parser.add_argument("--threads", type=count, default=16, metavar="N", help="of them, handlers that are not async (16)")
+    parser.add_argument(
+        "--concurrency", type=count, default=100, metavar="N", help="jobs at once (100)"
+    )
+    parser.add_argument(
+        "--threads",
+        type=count,
+        default=16,
+        metavar="N",
+        help="of them, handlers that are not async (16)",
+    )
     parser.add_argument(
         "--handler-processes",
         type=count,
         metavar="N",
-        help="handlers of tasks with executor='process' at once, each in a process of its own (number of processors)",
+        help="handlers of tasks with executor='process' at once, each in a process of its own "
+        "(number of processors)",
     )
     parser.add_argument(
-        "--lease", type=wait, default=30.0, metavar="WAIT", help="after which a dead worker's jobs are taken over (30s)"
+        "--lease",
+        type=wait,
+        default=30.0,
+        metavar="WAIT",
+        help="after which a dead worker's jobs are taken over (30s)",
     )
     parser.add_argument(
-        "--grace", type=wait, default=20.0, metavar="WAIT", help="for running jobs to end when stopping (20s)"
+        "--grace",
+        type=wait,
+        default=20.0,
+        metavar="WAIT",
+        help="for running jobs to end when stopping (20s)",
     )
     parser.add_argument(
-        "--processes", type=count, default=1, metavar="N", help="worker processes; one that dies is started again (1)"
+        "--processes",
+        type=count,
+        default=1,
+        metavar="N",
+        help="worker processes; one that dies is started again (1)",
     )
     parser.add_argument("--name", default="", help="shown by `mita workers` (host and process id)")
     parser.add_argument(
@@ -74,27 +100,42 @@ def add(commands: Commands) -> None:
         help="end when no job is ready or running; scheduled jobs and paused queues are left",
     )
     parser.add_argument(
-        "--max-jobs", type=count, metavar="N", help="end after N jobs; with --processes each process is started anew"
+        "--max-jobs",
+        type=count,
+        metavar="N",
+        help="end after N jobs; with --processes each process is started anew",
     )
-    parser.add_argument("--no-schedule", dest="schedule", action="store_false", help="leave repeats to others")
     parser.add_argument(
-        "--metrics", metavar="HOST:PORT", help="serve metrics for Prometheus there; process N of --processes on PORT + N - 1"
+        "--no-schedule", dest="schedule", action="store_false", help="leave repeats to others"
     )
-    parser.add_argument("-v", "--verbose", action="store_true", help="log each job that succeeds, with its duration")
+    parser.add_argument(
+        "--metrics",
+        metavar="HOST:PORT",
+        help="serve metrics for Prometheus there; process N of --processes on PORT + N - 1",
+    )
+    parser.add_argument(
+        "-v", "--verbose", action="store_true", help="log each job that succeeds, with its duration"
+    )
     parser.add_argument("--log-level", choices=LEVELS, default="info")
-    parser.add_argument("--log-json", action="store_true", help="write each log line as JSON; --json does so too")
+    parser.add_argument(
+        "--log-json", action="store_true", help="write each log line as JSON; --json does so too"
+    )
 
 
 def work(options: argparse.Namespace, screen: Screen) -> int:
     options.target = options.target or app_of_environment()
     if options.target is None:
-        raise UsageError("which app's jobs are to run? Name it: mita worker MODULE:APP, or set $MITA_APP")
+        raise UsageError(
+            "which app's jobs are to run? Name it: mita worker MODULE:APP, or set $MITA_APP"
+        )
     options.log_json = options.log_json or screen.json
     write_logs(options.log_level, as_json=options.log_json)
     if options.processes > 1 and options.lifeline is None:
         patience = options.grace + MARGIN + 5
         with asyncio.Runner() as runner:
-            code = runner.run(Supervisor(options.argv, options.processes, patience, options.until_empty).run())
+            code = runner.run(
+                Supervisor(options.argv, options.processes, patience, options.until_empty).run()
+            )
     else:
         with Stopper(options.grace, options.lifeline) as stopper:
             code = run_and_leave(serve(options, stopper), _fast_loop())
@@ -105,7 +146,9 @@ def work(options: argparse.Namespace, screen: Screen) -> int:
 
 def _report(code: Exit) -> Report:
     data = (
-        {"stopped": True} if code is Exit.OK else {"error": "a worker process failed: its log says why", "kind": kind(code)}
+        {"stopped": True}
+        if code is Exit.OK
+        else {"error": "a worker process failed: its log says why", "kind": kind(code)}
     )
     return Report(data, code=code)
 
@@ -164,7 +207,9 @@ def _metrics(options: argparse.Namespace) -> str | None:
 
 def _check_tasks(app: Mita, target: str) -> None:
     if not app.tasks:
-        raise UsageError(f"{target} has no tasks: declare some with @app.task, or import the modules that do")
+        raise UsageError(
+            f"{target} has no tasks: declare some with @app.task, or import the modules that do"
+        )
 
 
 def greeting(app: Mita, worker: Worker, options: argparse.Namespace) -> str:
@@ -172,7 +217,9 @@ def greeting(app: Mita, worker: Worker, options: argparse.Namespace) -> str:
     served = f"queues {listed(options.queues)}" if options.queues else "all queues"
     if options.exclude:
         served += f" but {listed(options.exclude)}"
-    durable = _DURABILITY.get(app.url.scheme, "as durable as its server is set up to be (see `mita doctor`)")
+    durable = _DURABILITY.get(
+        app.url.scheme, "as durable as its server is set up to be (see `mita doctor`)"
+    )
     tasks = counted(len(app.tasks), "task")
     return (
         f"worker {worker.name} serves {served}, {tasks}, {counted(options.concurrency, 'slot')}, "

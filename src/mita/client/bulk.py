@@ -8,7 +8,15 @@ from typing import Any, TypeAlias, Unpack
 from mita.errors import UsageError
 from mita.events import ClientEvents
 from mita.events.signals import Amended
-from mita.model.outcome import OUTSIDE, Answer, CancelJob, Change, DeleteJob, RescheduleJob, RetryJob
+from mita.model.outcome import (
+    OUTSIDE,
+    Answer,
+    CancelJob,
+    Change,
+    DeleteJob,
+    RescheduleJob,
+    RetryJob,
+)
 from mita.model.record import BulkResult, DisplayState
 from mita.ports.clock import wall_clock
 from mita.ports.store import Store
@@ -24,18 +32,24 @@ from .filters import FILTERS, JobFilters, job_filter
 Confirm: TypeAlias = Callable[[int], bool]
 ShowProgress: TypeAlias = Callable[[int, int], object]
 
-_DONE = {CancelJob: "cancelled", RescheduleJob: "rescheduled", RetryJob: "retried", DeleteJob: "deleted"}
+_DONE = {
+    CancelJob: "cancelled",
+    RescheduleJob: "rescheduled",
+    RetryJob: "retried",
+    DeleteJob: "deleted",
+}
 
 
 class Bulk:
-    """Which jobs match is decided when the call begins: their ids are collected first, 1,000 at a time, and what changes
-    later does not change the choice. Then they are asked in batches of 1,000. The answer counts the jobs that matched, and
-    how many of them gave which `Answer`. If the store fails in the middle, the batches before are done.
+    """Which jobs match is decided when the call begins: their ids are collected first, 1,000 at a
+    time, and what changes later does not change the choice. Then they are asked in batches of
+    1,000. The answer counts the jobs that matched, and how many of them gave which `Answer`. If the
+    store fails in the middle, the batches before are done.
 
-    A call without any filter needs `all=True`. With `dry_run=True` the jobs are only counted. `confirm` is called with the
-    number of jobs before anything is done: nothing is, if it returns False. `progress` is called with the number of jobs
-    that are done and the number of all, after each batch.
-    """
+    A call without any filter needs `all=True`. With `dry_run=True` the jobs are only counted.
+    `confirm` is called with the number of jobs before anything is done: nothing is, if it returns
+    False. `progress` is called with the number of jobs that are done and the number of all, after
+    each batch."""
 
     _store: Callable[[], Awaitable[Store]]
     _keep: Retention
@@ -70,8 +84,8 @@ class Bulk:
         progress: ShowProgress | None = None,
         **filters: Unpack[JobFilters],
     ) -> BulkResult:
-        """Run every waiting or running job that matches at another time; `state="failed"` or `"cancelled"` brings such jobs
-        back for that time. See `jobs` for the filters."""
+        """Run every waiting or running job that matches at another time; `state="failed"` or
+        `"cancelled"` brings such jobs back for that time. See `jobs` for the filters."""
         change = RescheduleJob(when(at=at, after=after), note(reason) or OUTSIDE)
         return await self._amend_many(change, filters, all, dry_run, confirm, progress)
 
@@ -89,12 +103,14 @@ class Bulk:
         progress: ShowProgress | None = None,
         **filters: Unpack[JobFilters],
     ) -> BulkResult:
-        """Run every failed job that matches again, with its counters at zero: now, or at the given time. `state="cancelled"`
-        chooses cancelled ones. See `jobs` for the filters."""
+        """Run every failed job that matches again, with its counters at zero: now, or at the given
+        time. `state="cancelled"` chooses cancelled ones. See `jobs` for the filters."""
         change = RetryJob(when_or_now(at=at, after=after), note(reason))
         chosen = {**filters, "state": filters.get("state") or DisplayState.FAILED}
         some = all or any(value is not None for value in filters.values())
-        return await self._amend_many(change, chosen if some else {}, all, dry_run, confirm, progress)
+        return await self._amend_many(
+            change, chosen if some else {}, all, dry_run, confirm, progress
+        )
 
     retry_many_sync = sync_twin(retry_many)
 
@@ -107,8 +123,8 @@ class Bulk:
         progress: ShowProgress | None = None,
         **filters: Unpack[JobFilters],
     ) -> BulkResult:
-        """Forget every job that matches and has ended, with its result, timeline and unique key; see `jobs` for the
-        filters."""
+        """Forget every job that matches and has ended, with its result, timeline and unique key;
+        see `jobs` for the filters."""
         return await self._amend_many(DeleteJob(), filters, all, dry_run, confirm, progress)
 
     delete_many_sync = sync_twin(delete_many)
@@ -149,23 +165,30 @@ _Found: TypeAlias = tuple[str, str, str]  # id, task, queue
 def _check_choice(change: Change, filters: Mapping[str, Any], all: bool) -> None:
     chosen = {name: value for name, value in filters.items() if value is not None}
     if not chosen and not all:
-        raise UsageError(f"no filter was given: choose jobs with {', '.join(FILTERS)}, or pass all=True to take every job")
+        raise UsageError(
+            f"no filter was given: choose jobs with {', '.join(FILTERS)}, or pass all=True to "
+            "take every job"
+        )
     possible = _shown_states(change)
     state = chosen.get("state")
     if state is not None and state in tuple(DisplayState) and state not in possible:
-        raise UsageError(f"state={str(state)!r}: only {', '.join(possible)} jobs can be {_DONE[type(change)]}")
+        raise UsageError(
+            f"state={str(state)!r}: only {', '.join(possible)} jobs can be {_DONE[type(change)]}"
+        )
 
 
 def _shown_states(change: Change) -> list[str]:
     """The states, as people see them, in which a job may be asked for this."""
     names = {state.value for state in allowed(change)}
-    names |= {DisplayState.SCHEDULED.value, DisplayState.READY.value} if "queued" in names else set()
+    names |= (
+        {DisplayState.SCHEDULED.value, DisplayState.READY.value} if "queued" in names else set()
+    )
     return [state.value for state in DisplayState if state.value in names]
 
 
 async def _matching(store: Store, filters: Mapping[str, Any], change: Change) -> list[_Found]:
-    """Every job that matches now and may be asked for this, the newest first. One walk by id meets each job once, whatever
-    its state becomes meanwhile."""
+    """Every job that matches now and may be asked for this, the newest first. One walk by id meets
+    each job once, whatever its state becomes meanwhile."""
     want, possible = job_filter(**filters), allowed(change)
     if isinstance(change, RescheduleJob) and filters.get("state") is None:
         possible = ALIVE  # dead jobs come back only when they are asked for

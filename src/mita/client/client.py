@@ -1,4 +1,5 @@
-"""Everything that is done with jobs from outside: enqueue, wait, look, move, cancel, pause, explain."""
+"""Everything that is done with jobs from outside: enqueue, wait, look, move, cancel, pause,
+explain."""
 
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -8,7 +9,16 @@ from mita.errors import UsageError
 from mita.events import ClientEvents, EventBus
 from mita.events.signals import Amended, Enqueued
 from mita.model.job import PRIORITIES, NewJob
-from mita.model.outcome import OUTSIDE, Answer, CancelJob, Change, DeleteJob, PrioritiseJob, RescheduleJob, RetryJob
+from mita.model.outcome import (
+    OUTSIDE,
+    Answer,
+    CancelJob,
+    Change,
+    DeleteJob,
+    PrioritiseJob,
+    RescheduleJob,
+    RetryJob,
+)
 from mita.model.pattern import Pattern
 from mita.model.record import DisplayState, JobPage, JobRecord, RepeatRecord
 from mita.model.time import NOW
@@ -43,10 +53,9 @@ R = TypeVar("R")
 class Client(Bulk):
     """The store's customer. `open_store` gives the store of the running event loop.
 
-    What is asked of a job is answered with an `Answer`: `done`; `asked` (it runs: it takes effect when the run ends);
-    `too late` (its state does not allow it any more); `taken` (reviving it would make two jobs with one unique key).
-    An id that is not in the store is a `UsageError`.
-    """
+    What is asked of a job is answered with an `Answer`: `done`; `asked` (it runs: it takes effect
+    when the run ends); `too late` (its state does not allow it any more); `taken` (reviving it
+    would make two jobs with one unique key). An id that is not in the store is a `UsageError`."""
 
     def __init__(
         self,
@@ -66,7 +75,8 @@ class Client(Bulk):
     # ------------------------------------------------------------ enqueue
 
     async def enqueue(self, call: Call[R]) -> Handle[R]:
-        """Put one job into the store; the same as `task.enqueue(…)`, for a call that was made before."""
+        """Put one job into the store; the same as `task.enqueue(…)`, for a call that was made
+        before."""
         return (await self.enqueue_many([call]))[0]
 
     def enqueue_sync(self, call: Call[R]) -> Handle[R]:
@@ -74,8 +84,9 @@ class Client(Bulk):
         return self.enqueue_many_sync([call])[0]
 
     async def enqueue_many(self, calls: Iterable[Call[R]]) -> list[Handle[R]]:
-        """Put many jobs into the store, 1,000 at a time and in their order. All are checked before the first is stored; if
-        the store fails in the middle, nothing is sent after those that failed."""
+        """Put many jobs into the store, 1,000 at a time and in their order. All are checked before
+        the first is stored; if the store fails in the middle, nothing is sent after those that
+        failed."""
         return await self.send(check_calls(calls, self._tasks))
 
     def enqueue_many_sync(self, calls: Iterable[Call[R]]) -> list[Handle[R]]:
@@ -94,12 +105,15 @@ class Client(Bulk):
 
     def send_sync(self, calls: Sequence[Call[Any]]) -> list[Handle[Any]]:
         """`send`, from code that is not async."""
-        with sending(calls) as trace:  # here, for the loop's own thread knows nothing of the caller's trace
+        # here, for the loop's own thread knows nothing of the caller's trace
+        with sending(calls) as trace:
             handles = self._run_sync(self._send(calls, trace.headers))
             trace.sent(handles)
             return handles
 
-    def _send(self, calls: Sequence[Call[Any]], headers: bytes) -> Coroutine[Any, Any, list[Handle[Any]]]:
+    def _send(
+        self, calls: Sequence[Call[Any]], headers: bytes
+    ) -> Coroutine[Any, Any, list[Handle[Any]]]:
         if fit_together(calls):
             return self._take_in(new_jobs(calls, headers))
         return one_ahead(in_parts(calls, headers), self._take_in)
@@ -113,7 +127,11 @@ class Client(Bulk):
     def within(self, connection: Any) -> TransactionalSender:
         """What `task.using(connection)` sends with."""
         return TransactionalSender(
-            connection, self._store, lambda: self._run_sync(self._opened()), self, self._reports.emit_here
+            connection,
+            self._store,
+            lambda: self._run_sync(self._opened()),
+            self,
+            self._reports.emit_here,
         )
 
     async def _opened(self) -> Store:
@@ -122,10 +140,15 @@ class Client(Bulk):
     # ------------------------------------------------------------ look
 
     async def get(self, id: str) -> JobRecord | None:
-        """The job as it stands now, with its timeline; None when the store does not have it (any more)."""
+        """The job as it stands now, with its timeline; None when the store does not have it (any
+        more)."""
         store = await self._store()
         [job] = await store.find([id])
-        return None if job is None else job_record(job, await store.timeline(id), await store.now(), self._tasks)
+        return (
+            None
+            if job is None
+            else job_record(job, await store.timeline(id), await store.now(), self._tasks)
+        )
 
     get_sync = sync_twin(get)
 
@@ -134,7 +157,8 @@ class Client(Bulk):
         return result(await succeeded(self._store, id, timeout), self._tasks)
 
     def result_sync(self, id: str, timeout: float | None = None) -> Any:
-        """`result`, from code that is not async. Refused in an async handler: it would block its worker."""
+        """`result`, from code that is not async. Refused in an async handler: it would block its
+        worker."""
         check_may_wait("result_sync", "`await job.result()`")
         return self._run_sync(self.result(id, timeout))
 
@@ -151,19 +175,33 @@ class Client(Bulk):
         after: str | None = None,
         limit: int = 100,
     ) -> JobPage:
-        """A page of jobs, newest first. `error` is part of an error's type and message; `after` is the last page's."""
-        want = job_filter(state, queue=queue, task=task, resource=resource, unique=unique, repeat=repeat, error=error)
+        """A page of jobs, newest first. `error` is part of an error's type and message; `after` is
+        the last page's."""
+        want = job_filter(
+            state,
+            queue=queue,
+            task=task,
+            resource=resource,
+            unique=unique,
+            repeat=repeat,
+            error=error,
+        )
         store = await self._store()
         page = await store.page(want, cursor(after), page_size(limit))
         now = await store.now()
-        return JobPage(tuple(job_record(job, (), now, self._tasks) for job in page.jobs), page.after)
+        return JobPage(
+            tuple(job_record(job, (), now, self._tasks) for job in page.jobs), page.after
+        )
 
     jobs_sync = sync_twin(jobs)
 
     async def counts(self) -> dict[str, dict[str, int]]:
         """How many jobs stand where, by queue and state."""
         views = await (await self._store()).queues()
-        return {view.name: {state.value: getattr(view, state) for state in DisplayState} for view in views}
+        return {
+            view.name: {state.value: getattr(view, state) for state in DisplayState}
+            for view in views
+        }
 
     counts_sync = sync_twin(counts)
 
@@ -179,8 +217,11 @@ class Client(Bulk):
 
     workers_sync = sync_twin(workers)
 
-    async def resources(self, *, queue: str | None = None, key: str | None = None) -> list[ResourceView]:
-        """The resource keys that are held, waited for or on hold: of one queue or of all, one key or all."""
+    async def resources(
+        self, *, queue: str | None = None, key: str | None = None
+    ) -> list[ResourceView]:
+        """The resource keys that are held, waited for or on hold: of one queue or of all, one key
+        or all."""
         if queue is not None:
             check_name("queue", queue)
         if key is not None:
@@ -190,7 +231,8 @@ class Client(Bulk):
     resources_sync = sync_twin(resources)
 
     async def explain(self, id: str) -> list[Reason]:
-        """Why the job is not running: reasons in words, the weightiest first, with what to do about each."""
+        """Why the job is not running: reasons in words, the weightiest first, with what to do about
+        each."""
         return explain(await gather(await self._store(), id))
 
     explain_sync = sync_twin(explain)
@@ -198,11 +240,19 @@ class Client(Bulk):
     # ------------------------------------------------------------ ask something of a job
 
     async def reschedule(
-        self, id: str, *, at: datetime | None = None, after: float | timedelta | None = None, reason: str = ""
+        self,
+        id: str,
+        *,
+        at: datetime | None = None,
+        after: float | timedelta | None = None,
+        reason: str = "",
     ) -> Answer:
-        """Run it at another time. It keeps its id, priority and counters; one that failed or was cancelled comes back for
-        that time with its counters at zero. The `reason` (who wants it, and why) is kept in its timeline."""
-        return await self._amend(id, RescheduleJob(when(at=at, after=after), note(reason) or OUTSIDE))
+        """Run it at another time. It keeps its id, priority and counters; one that failed or was
+        cancelled comes back for that time with its counters at zero. The `reason` (who wants it,
+        and why) is kept in its timeline."""
+        return await self._amend(
+            id, RescheduleJob(when(at=at, after=after), note(reason) or OUTSIDE)
+        )
 
     reschedule_sync = sync_twin(reschedule)
 
@@ -213,15 +263,22 @@ class Client(Bulk):
     cancel_sync = sync_twin(cancel)
 
     async def retry(
-        self, id: str, *, at: datetime | None = None, after: float | timedelta | None = None, reason: str = ""
+        self,
+        id: str,
+        *,
+        at: datetime | None = None,
+        after: float | timedelta | None = None,
+        reason: str = "",
     ) -> Answer:
-        """Run a failed or cancelled job again, with its counters at zero: now, or at the given time."""
+        """Run a failed or cancelled job again, with its counters at zero: now, or at the given
+        time."""
         return await self._amend(id, RetryJob(when_or_now(at=at, after=after), note(reason)))
 
     retry_sync = sync_twin(retry)
 
     async def delete(self, id: str) -> Answer:
-        """Forget a job that has ended, with its result, timeline and unique key, before its time is over."""
+        """Forget a job that has ended, with its result, timeline and unique key, before its time is
+        over."""
         return await self._amend(id, DeleteJob())
 
     delete_sync = sync_twin(delete)
@@ -229,7 +286,10 @@ class Client(Bulk):
     async def prioritise(self, id: str, priority: int) -> Answer:
         """Another priority from now on."""
         if isinstance(priority, bool) or priority not in PRIORITIES:
-            raise UsageError(f"priority={priority!r}: give a whole number from 0 to {PRIORITIES[-1]}; higher goes first")
+            raise UsageError(
+                f"priority={priority!r}: give a whole number from 0 to {PRIORITIES[-1]}; higher "
+                "goes first"
+            )
         return await self._amend(id, PrioritiseJob(priority))
 
     prioritise_sync = sync_twin(prioritise)
@@ -279,7 +339,8 @@ class Client(Bulk):
     unhold_sync = sync_twin(unhold)
 
     async def _queues(self, store: Store, queue: str | None) -> list[str]:
-        """The one that was named; else all that ever had a job, and those of this app's tasks that will."""
+        """The one that was named; else all that ever had a job, and those of this app's tasks that
+        will."""
         if queue is not None:
             return [check_name("queue", queue)]
         return sorted({*await store.queue_names(), *(task.queue for task in self._tasks.values())})
@@ -289,7 +350,8 @@ class Client(Bulk):
     async def repeat(
         self, key: str | None, call: Call[Any], pattern: Pattern, **choices: Unpack[RepeatChoices]
     ) -> RepeatRecord:
-        """Make this job again and again: insert or edit the repeat of this key (None: one made of task and pattern)."""
+        """Make this job again and again: insert or edit the repeat of this key (None: one made of
+        task and pattern)."""
         return await self.repeats.put(key, call, pattern, **choices)
 
     repeat_sync = sync_twin(repeat)

@@ -16,7 +16,8 @@ FEW = 50
 
 
 def new_jobs(calls: Sequence[Call[Any]], headers: bytes = b"") -> list[NewJob]:
-    """Each with a fresh id. This is where a job gets its shape; 60,000 of them a second pass here."""
+    """Each with a fresh id. This is where a job gets its shape; 60,000 of them a second pass
+    here."""
     return [
         NewJob(
             id=id,
@@ -39,8 +40,11 @@ def new_jobs(calls: Sequence[Call[Any]], headers: bytes = b"") -> list[NewJob]:
 
 
 def fit_together(calls: Sequence[Call[Any]]) -> bool:
-    """Whether a store takes them in one call. A few are not looked at: arguments have a limit of their own."""
-    return len(calls) <= FEW or (len(calls) <= MOST and sum([len(call.payload) for call in calls]) <= MOST_BYTES)
+    """Whether a store takes them in one call. A few are not looked at: arguments have a limit of
+    their own."""
+    return len(calls) <= FEW or (
+        len(calls) <= MOST and sum([len(call.payload) for call in calls]) <= MOST_BYTES
+    )
 
 
 def in_parts(calls: Sequence[Call[Any]], headers: bytes = b"") -> Iterator[list[NewJob]]:
@@ -48,7 +52,11 @@ def in_parts(calls: Sequence[Call[Any]], headers: bytes = b"") -> Iterator[list[
     start = 0
     while start < len(calls):
         end, size = start, 0
-        while end < len(calls) and end - start < MOST and (end == start or size + len(calls[end].payload) <= MOST_BYTES):
+        while (
+            end < len(calls)
+            and end - start < MOST
+            and (end == start or size + len(calls[end].payload) <= MOST_BYTES)
+        ):
             size += len(calls[end].payload)
             end += 1
         yield new_jobs(calls[start:end], headers)
@@ -58,7 +66,10 @@ def in_parts(calls: Sequence[Call[Any]], headers: bytes = b"") -> Iterator[list[
 def template(call: Call[Any]) -> JobTemplate:
     """The job that a repeat makes again and again."""
     if call.options.when is not NOW:
-        raise UsageError("a repeat decides when its jobs run: leave out .at(…) and .after(…), or give start_after=")
+        raise UsageError(
+            "a repeat decides when its jobs run: leave out .at(…) and .after(…), or give "
+            "start_after="
+        )
     return JobTemplate(
         task=call.task,
         queue=call.options.queue,
@@ -90,8 +101,13 @@ def check_call(call: Call[Any], tasks: Mapping[str, object]) -> None:
 
 def unknown_task(name: str, tasks: Mapping[str, object]) -> str:
     known = ", ".join(sorted(tasks)) or "none yet"
-    return f"no task {name!r} is registered with this app: declare it with @app.task, or import its module (known: {known})"
+    return (
+        f"no task {name!r} is registered with this app: declare it with @app.task, or import "
+        f"its module (known: {known})"
+    )
 
 
 def unknown_job(id: str) -> UsageError:
-    return UsageError(f"no job {id!r} is in the store: it never was, or it ended and was forgotten (see keep=)")
+    return UsageError(
+        f"no job {id!r} is in the store: it never was, or it ended and was forgotten (see keep=)"
+    )

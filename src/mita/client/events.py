@@ -16,10 +16,13 @@ _read = msgspec.msgpack.Decoder(list[EventBatch]).decode
 
 
 class Events:
-    """`async for event in app.events()`. Listening begins with the first step of the loop; `async with app.events() as told`
-    begins before the block, so that what is started inside is surely heard. `missed` counts what was lost."""
+    """`async for event in app.events()`. Listening begins with the first step of the loop; `async
+    with app.events() as told` begins before the block, so that what is started inside is surely
+    heard. `missed` counts what was lost."""
 
-    def __init__(self, open_store: Callable[[], Awaitable[Store]], queue: str | None, kinds: frozenset[Kind]) -> None:
+    def __init__(
+        self, open_store: Callable[[], Awaitable[Store]], queue: str | None, kinds: frozenset[Kind]
+    ) -> None:
         self._open_store, self._queue, self._kinds = open_store, queue, kinds
         self._store: Store | None = None
         self._ear: Subscription | None = None
@@ -31,7 +34,10 @@ class Events:
         return self
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         await self.aclose()
 
@@ -90,8 +96,9 @@ class Events:
 
 
 class SyncEvents:
-    """`for event in app.events_sync()`, from code that is not async. Listening begins with the first step of the loop;
-    `with app.events_sync() as events` begins before the block. `missed` counts what was lost."""
+    """`for event in app.events_sync()`, from code that is not async. Listening begins with the
+    first step of the loop; `with app.events_sync() as events` begins before the block. `missed`
+    counts what was lost."""
 
     def __init__(self, events: Events, run_sync: RunSync) -> None:
         self._events, self._run_sync = events, run_sync
@@ -104,7 +111,12 @@ class SyncEvents:
         self._run_sync(self._events.__aenter__())
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.close()
 
     def __iter__(self) -> Iterator[JobEvent]:

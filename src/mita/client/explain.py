@@ -14,7 +14,8 @@ _TRIES = 3
 
 
 async def gather(store: Store, id: str) -> Evidence:
-    """What the store says, asked again if the job moved on between two questions: a picture of one moment makes sense."""
+    """What the store says, asked again if the job moved on between two questions: a picture of one
+    moment makes sense."""
     job = await _find(store, id)
     for _ in range(_TRIES):
         evidence = await _about(store, job)
@@ -57,4 +58,7 @@ async def _twin(store: Store, job: Job) -> str | None:
     if job.unique is None or job.state not in (State.FAILED, State.CANCELLED):
         return None
     page = await store.page(JobFilter(queue=job.queue, unique=job.unique), None, _TWINS_LOOKED_AT)
-    return next((other.id for other in page.jobs if other.id != job.id and other.state not in TERMINAL), None)
+    return next(
+        (other.id for other in page.jobs if other.id != job.id and other.state not in TERMINAL),
+        None,
+    )

@@ -11,12 +11,19 @@ from mita.rules.claim_size import MOST
 from mita.rules.names import check_key, check_name
 
 FILTERS = ("queue", "task", "state", "resource", "unique", "repeat", "error")
-_CHECKS = {"queue": check_name, "task": check_name, "resource": check_key, "unique": check_key, "repeat": check_key}
+_CHECKS = {
+    "queue": check_name,
+    "task": check_name,
+    "resource": check_key,
+    "unique": check_key,
+    "repeat": check_key,
+}
 _CURSOR = re.compile(r"[0-9a-f]{1,32}")
 
 
 class JobFilters(TypedDict, total=False):
-    """Which jobs are meant: those that match all that is given. `error` is looked for inside the error's text."""
+    """Which jobs are meant: those that match all that is given. `error` is looked for inside the
+    error's text."""
 
     queue: str | None
     task: str | None
@@ -28,8 +35,9 @@ class JobFilters(TypedDict, total=False):
 
 
 def job_filter(state: DisplayState | str | None = None, **given: Any) -> JobFilter:
-    """By the state that people see: `scheduled` and `ready` are both queued. What no job can have is refused by the name of
-    its field: an empty page would say that there is no such job, and the filter was at fault."""
+    """By the state that people see: `scheduled` and `ready` are both queued. What no job can have
+    is refused by the name of its field: an empty page would say that there is no such job, and the
+    filter was at fault."""
     for name in given:
         if name not in FILTERS:
             meant = did_you_mean(name, FILTERS) or "."
@@ -38,7 +46,9 @@ def job_filter(state: DisplayState | str | None = None, **given: Any) -> JobFilt
     for name, check in _CHECKS.items():
         if fields[name] is not None:
             check(name, fields[name])
-    if fields["error"] is not None and (not isinstance(fields["error"], str) or not fields["error"]):
+    if fields["error"] is not None and (
+        not isinstance(fields["error"], str) or not fields["error"]
+    ):
         raise UsageError(f"error={fields['error']!r}: give a part of the error's text to look for")
     if state is None:
         return JobFilter(**fields)
@@ -52,11 +62,16 @@ def job_filter(state: DisplayState | str | None = None, **given: Any) -> JobFilt
 
 def cursor(after: str | None) -> str | None:
     if after is not None and (not isinstance(after, str) or not _CURSOR.fullmatch(after)):
-        raise UsageError(f"after={after!r} is no place in the list: give what the page before ended with, page.after")
+        raise UsageError(
+            f"after={after!r} is no place in the list: give what the page before ended with, "
+            "page.after"
+        )
     return after
 
 
 def page_size(limit: int) -> int:
     if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MOST:
-        raise UsageError(f"limit={limit!r}: a page has 1 to {MOST} jobs; go on with after=page.after")
+        raise UsageError(
+            f"limit={limit!r}: a page has 1 to {MOST} jobs; go on with after=page.after"
+        )
     return limit

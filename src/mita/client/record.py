@@ -21,7 +21,9 @@ from mita.tasks.stored import plain
 _checkpoint = msgspec.msgpack.Decoder(ProgressReport).decode
 
 
-def job_record(job: Job, events: Sequence[TimelineEntry], now: Moment, tasks: Mapping[str, Task[Any, Any]]) -> JobRecord:
+def job_record(
+    job: Job, events: Sequence[TimelineEntry], now: Moment, tasks: Mapping[str, Task[Any, Any]]
+) -> JobRecord:
     secret = secret_of(job, tasks)
     return JobRecord(
         id=job.id,
@@ -66,13 +68,19 @@ def _shown_arguments(job: Job, secret: bool | tuple[str, ...]) -> dict[str, Any]
     values = _read(plain, job.payload)
     if not isinstance(values, dict):
         return None
-    return {name: WITHHELD if secret and name in secret else value for name, value in values.items()}
+    return {
+        name: WITHHELD if secret and name in secret else value for name, value in values.items()
+    }
 
 
 def _progress(job: Job, secret: bool | tuple[str, ...]) -> ProgressReport | None:
     """Its numbers are for everybody; its message may tell of what it works on."""
     found: ProgressReport | None = _read(_checkpoint, job.progress)
-    return found._replace(message=WITHHELD) if found is not None and found.message and secret else found
+    return (
+        found._replace(message=WITHHELD)
+        if found is not None and found.message and secret
+        else found
+    )
 
 
 def _shown_result(job: Job, tasks: Mapping[str, Task[Any, Any]]) -> Any:
@@ -94,11 +102,16 @@ def _timeline(job: Job, events: Sequence[TimelineEntry]) -> tuple[TimelineLine, 
     """The store keeps what went beyond the happy path; the happy path itself is in the job."""
     lines = [TimelineEntry(job.created, "created"), *events]
     if job.started is not None:
-        lines.insert(_place_of_start(job, job.started, lines), TimelineEntry(job.started, "started", "", job.worker))
+        lines.insert(
+            _place_of_start(job, job.started, lines),
+            TimelineEntry(job.started, "started", "", job.worker),
+        )
     if job.state in TERMINAL and job.finished is not None:
         told = any(event.kind == job.state and event.at >= job.finished for event in events)
         lines += [] if told else [TimelineEntry(job.finished, job.state.value, "", job.worker)]
-    return tuple(TimelineLine(as_datetime(event.at), event.kind, event.note, event.worker) for event in lines)
+    return tuple(
+        TimelineLine(as_datetime(event.at), event.kind, event.note, event.worker) for event in lines
+    )
 
 
 def _failure(event: TimelineEntry) -> Failure:
@@ -115,14 +128,16 @@ def _failure(event: TimelineEntry) -> Failure:
 
 
 def _place_of_start(job: Job, started: Moment, lines: list[TimelineEntry]) -> int:
-    """Behind everything up to that moment, but before the line that tells how this very run ended."""
+    """Behind everything up to that moment, but before the line that tells how this very run
+    ended."""
     place = sum(line.at <= started for line in lines)
     ended = job.state not in (State.RUNNING, State.SUCCEEDED)
     return place - 1 if ended and place == len(lines) > 1 and lines[-1].at == started else place
 
 
 def _read(decode: Callable[[bytes], Any], packed: bytes | None) -> Any:
-    """None for what cannot be read: a record is for looking, and must not fail because of one bad job."""
+    """None for what cannot be read: a record is for looking, and must not fail because of one bad
+    job."""
     if not packed:
         return None
     try:

@@ -41,7 +41,9 @@ def repeat_key(given: str | None, task: str, pattern: Pattern) -> str:
         case Every():
             return check_name("repeat", f"{task}:every-{pattern.interval}ms")
         case Cron(expression, tz):
-            return check_name("repeat", f"{task}:cron-{sha256(f'{expression}|{tz}'.encode()).hexdigest()[:10]}")
+            return check_name(
+                "repeat", f"{task}:cron-{sha256(f'{expression}|{tz}'.encode()).hexdigest()[:10]}"
+            )
 
 
 def repeat_spec(call: Call[Any], pattern: Pattern, choices: Mapping[str, Any]) -> RepeatSpec:
@@ -49,7 +51,10 @@ def repeat_spec(call: Call[Any], pattern: Pattern, choices: Mapping[str, Any]) -
     for name in choices:
         if name not in known:
             meant = did_you_mean(name, known) or ":"
-            raise UsageError(f"unknown option {name!r}{meant} a repeat takes {', '.join(known)}; job options go on the call")
+            raise UsageError(
+                f"unknown option {name!r}{meant} a repeat takes {', '.join(known)}; job options "
+                "go on the call"
+            )
     moments = {name: _moment(choices, name) for name in ("start_after", "end_before")}
     wanted = RepeatSpec(pattern=pattern, job=template(call), **{**choices, **moments})
     fire.check(wanted)
@@ -67,7 +72,9 @@ def repeat_record(repeat: Repeat) -> RepeatRecord:
         wanted = spec.unpack(repeat.spec)
     except UsageError as error:
         reason = repeat.reason or str(error)
-        return RepeatRecord(key=repeat.key, state=RepeatState.PARKED, reason=reason, count=repeat.count)
+        return RepeatRecord(
+            key=repeat.key, state=RepeatState.PARKED, reason=reason, count=repeat.count
+        )
     return RepeatRecord(
         key=repeat.key,
         state=repeat.state,
@@ -82,7 +89,9 @@ def repeat_record(repeat: Repeat) -> RepeatRecord:
         limit=wanted.limit,
         start_after=_shown(wanted.start_after),
         end_before=_shown(wanted.end_before),
-        missed=f"all, at most {wanted.missed.max_catchup}" if isinstance(wanted.missed, All) else wanted.missed,
+        missed=f"all, at most {wanted.missed.max_catchup}"
+        if isinstance(wanted.missed, All)
+        else wanted.missed,
         overlap=wanted.overlap,
         dropped=dropped(repeat.reason),
     )
@@ -94,7 +103,9 @@ def _shown(moment: Moment | None) -> datetime | None:
 
 def _check_pattern(pattern: Pattern) -> None:
     if not isinstance(pattern, Every | Cron):
-        raise UsageError(f"pattern {pattern!r}: give Every(seconds) or Cron('0 9 * * *', tz='Europe/Madrid')")
+        raise UsageError(
+            f"pattern {pattern!r}: give Every(seconds) or Cron('0 9 * * *', tz='Europe/Madrid')"
+        )
 
 
 def _moment(choices: Mapping[str, Any], name: str) -> Moment | None:

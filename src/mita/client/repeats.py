@@ -41,7 +41,8 @@ class Declared(Struct, frozen=True):
 
 
 class Repeats:
-    """`app.repeats`: what is done with repeats, and the decorator `@app.repeats(Cron("0 9 * * *"))` above `@app.task`."""
+    """`app.repeats`: what is done with repeats, and the decorator `@app.repeats(Cron("0 9 * * *"))`
+    above `@app.task`."""
 
     def __init__(
         self,
@@ -66,8 +67,11 @@ class Repeats:
         self, pattern: Pattern, *, key: str | None = None, **choices: Unpack[RepeatChoices]
     ) -> Callable[[T], T]: ...
 
-    def __call__(self, pattern: Pattern | None = None, *, key: str | None = None, **choices: Any) -> Any:
-        """Declare that a task repeats, with its default arguments. It is put into the store when a worker starts.
+    def __call__(
+        self, pattern: Pattern | None = None, *, key: str | None = None, **choices: Any
+    ) -> Any:
+        """Declare that a task repeats, with its default arguments. It is put into the store when a
+        worker starts.
 
         Without a pattern, `await app.repeats()` is `all`."""
         return self.all() if pattern is None else self._declares(pattern, key, choices)
@@ -75,10 +79,15 @@ class Repeats:
     def _declares(self, pattern: Pattern, key: str | None, choices: Any) -> Callable[[T], T]:
         def declare(task: T) -> T:
             if not isinstance(task, Task):
-                raise UsageError("@app.repeats(…) goes above @app.task: it takes the task, not the function")
+                raise UsageError(
+                    "@app.repeats(…) goes above @app.task: it takes the task, not the function"
+                )
             if task.arguments.required:
                 missing = ", ".join(task.arguments.required)
-                raise UsageError(f"task {task.name!r} needs {missing}: repeat it with app.repeat(key, task.call(…), …)")
+                raise UsageError(
+                    f"task {task.name!r} needs {missing}: repeat it with app.repeat(key, "
+                    "task.call(…), …)"
+                )
             name = repeat_key(key, task.name, pattern)
             repeat_spec(task.call(), pattern, choices)
             self._declared[name] = Declared(name, task, pattern, choices)
@@ -87,11 +96,14 @@ class Repeats:
         return declare
 
     async def put_declared(self) -> None:
-        """Put what the code declares into the store; what stands there already is left as it is. One whose end has passed
-        is only logged: a worker that restarts later than that has other work to do."""
+        """Put what the code declares into the store; what stands there already is left as it is.
+        One whose end has passed is only logged: a worker that restarts later than that has other
+        work to do."""
         for declared in self._declared.values():
             try:
-                await self.put(declared.key, declared.task.call(), declared.pattern, **declared.choices)
+                await self.put(
+                    declared.key, declared.task.call(), declared.pattern, **declared.choices
+                )
             except UsageError as error:
                 log.warning("a declared repeat was not put into the store: %s", error)
 
@@ -100,7 +112,8 @@ class Repeats:
     async def put(
         self, key: str | None, call: Call[Any], pattern: Pattern, **choices: Unpack[RepeatChoices]
     ) -> RepeatRecord:
-        """Insert or edit. An edit keeps the count, and the next fire too unless the pattern, start or end changed."""
+        """Insert or edit. An edit keeps the count, and the next fire too unless the pattern, start
+        or end changed."""
         check_call(call, self._tasks)
         key = repeat_key(key, call.task, pattern)
         wanted = repeat_spec(call, pattern, choices)
@@ -140,7 +153,8 @@ class Repeats:
     pause_sync = sync_twin(pause)
 
     async def resume(self, key: str) -> bool:
-        """Go on; what was missed in the meantime is treated as `missed` says. False: it was not paused."""
+        """Go on; what was missed in the meantime is treated as `missed` says. False: it was not
+        paused."""
         return (await (await self._store()).resume_repeats([key]))[0]
 
     resume_sync = sync_twin(resume)
@@ -158,7 +172,8 @@ class Repeats:
     trigger_sync = sync_twin(trigger)
 
     async def preview(self, what: str | Pattern, n: int = 10) -> list[datetime]:
-        """The next `n` fires of the repeat with this key, or of a pattern that starts now; in UTC."""
+        """The next `n` fires of the repeat with this key, or of a pattern that starts now; in
+        UTC."""
         if isinstance(n, bool) or not isinstance(n, int) or not 1 <= n <= MOST_IN_ONE_GO:
             raise UsageError(f"n={n!r}: a preview shows 1 to {MOST_IN_ONE_GO:,} fires")
         store = await self._store()
@@ -173,7 +188,9 @@ class Repeats:
 
     async def _known(self, store: Store, key: str) -> Repeat:
         if (found := await self._find(store, key)) is None:
-            raise UsageError(f"no repeat {key!r} is in the store: `app.repeats.all()` lists those that are")
+            raise UsageError(
+                f"no repeat {key!r} is in the store: `app.repeats.all()` lists those that are"
+            )
         return found
 
     @staticmethod

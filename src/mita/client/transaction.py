@@ -26,9 +26,19 @@ class TransactionalSender:
     """Sends on `connection`, which is inside a transaction that only the user ends."""
 
     def __init__(
-        self, connection: Any, open_store: Callable[[], Awaitable[Store]], open_sync: OpenSync, tracker: Tracker, emit: Emit
+        self,
+        connection: Any,
+        open_store: Callable[[], Awaitable[Store]],
+        open_sync: OpenSync,
+        tracker: Tracker,
+        emit: Emit,
     ) -> None:
-        self._connection, self._open, self._open_sync, self._tracker = connection, open_store, open_sync, tracker
+        self._connection, self._open, self._open_sync, self._tracker = (
+            connection,
+            open_store,
+            open_sync,
+            tracker,
+        )
         self._emit = emit
 
     async def send(self, calls: Sequence[Call[Any]]) -> list[Handle[Any]]:
@@ -38,7 +48,8 @@ class TransactionalSender:
             return self._handles(jobs, await store.enqueue_in(self._connection, jobs), trace)
 
     def send_sync(self, calls: Sequence[Call[Any]]) -> list[Handle[Any]]:
-        """`send`, from code that is not async, on the caller's own thread: that is where the connection may be used."""
+        """`send`, from code that is not async, on the caller's own thread: that is where the
+        connection may be used."""
         store = transactional(self._open_sync())
         with sending(calls) as trace:
             jobs = new_jobs(calls, trace.headers)
@@ -47,8 +58,13 @@ class TransactionalSender:
     def within(self, connection: Any) -> Sender:  # noqa: ARG002
         raise UsageError("this call is part of a transaction already: say using(…) once")
 
-    def _handles(self, jobs: list[NewJob], receipts: list[Receipt], trace: Sending) -> list[Handle[Any]]:
-        self._emit(Enqueued(jobs, receipts, wall_clock()))  # whether the user will commit, nobody can know
-        handles: list[Handle[Any]] = [Handle(receipt.id, receipt.created, self._tracker) for receipt in receipts]
+    def _handles(
+        self, jobs: list[NewJob], receipts: list[Receipt], trace: Sending
+    ) -> list[Handle[Any]]:
+        # whether the user will commit, nobody can know
+        self._emit(Enqueued(jobs, receipts, wall_clock()))
+        handles: list[Handle[Any]] = [
+            Handle(receipt.id, receipt.created, self._tracker) for receipt in receipts
+        ]
         trace.sent(handles)
         return handles

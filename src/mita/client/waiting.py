@@ -12,7 +12,9 @@ FIRST_PAUSE = 0.005
 LONGEST_PAUSE = 0.25
 
 
-async def succeeded(open_store: Callable[[], Awaitable[Store]], id: str, timeout: float | None) -> Job:
+async def succeeded(
+    open_store: Callable[[], Awaitable[Store]], id: str, timeout: float | None
+) -> Job:
     """The job, once it has succeeded. Looks often at first and gently later."""
     store = await open_store()
     loop = asyncio.get_running_loop()
@@ -22,14 +24,18 @@ async def succeeded(open_store: Callable[[], Awaitable[Store]], id: str, timeout
         [job] = await store.find([id])
         if job is None:
             raise MitaError(
-                f"job {id} is not in the store (any more), so its result cannot be told: keep succeeded jobs for longer, "
+                f"job {id} is not in the store (any more), so its result cannot be told: keep "
+                "succeeded jobs for longer, "
                 "Mita(…, keep=3600)"
             )
         if job.state in TERMINAL:
             return await _ended_well(store, job)
         left = pause if end is None else end - loop.time()
         if left <= 0:
-            raise TimeoutError(f"job {id} was still {job.state} after {timeout:g} s; it goes on, only the waiting ended")
+            raise TimeoutError(
+                f"job {id} was still {job.state} after {timeout:g} s; it goes on, only the "
+                "waiting ended"
+            )
         await asyncio.sleep(min(pause, left))
         pause = min(pause * 1.5, LONGEST_PAUSE)
 
@@ -39,7 +45,11 @@ async def _ended_well(store: Store, job: Job) -> Job:
         case State.FAILED:
             raise JobFailed(job.id, job.error or "")
         case State.CANCELLED:
-            notes = [event.note for event in await store.timeline(job.id) if event.kind == State.CANCELLED]
+            notes = [
+                event.note
+                for event in await store.timeline(job.id)
+                if event.kind == State.CANCELLED
+            ]
             raise JobCancelled(job.id, notes[-1] if notes else "")
     return job
 

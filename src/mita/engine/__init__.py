@@ -1,3 +1,4 @@
-"""The worker: claims jobs, runs them, puts them down, keeps their leases, and takes over those of workers that died."""
+"""The worker: claims jobs, runs them, puts them down, keeps their leases, and takes over those of
+workers that died."""
 
 from .worker import Worker as Worker

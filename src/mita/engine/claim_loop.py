@@ -1,8 +1,7 @@
 """The heartbeat of a worker: put down what ended, take up what is next, in one round trip.
 
-One turn is under way at a time. What ends meanwhile goes with the next one: a lone job is settled at once, and under load
-the batches grow by themselves.
-"""
+One turn is under way at a time. What ends meanwhile goes with the next one: a lone job is settled
+at once, and under load the batches grow by themselves."""
 
 import asyncio
 import logging
@@ -29,11 +28,12 @@ log = logging.getLogger("mita.worker")
 
 
 class ClaimLoop:
-    """`queues` None means all there are but those in `exclude`. `asked` is called when somebody may have asked something of
-    a running job, `repeats` when repeats may have changed, `publish` with what happened, `now` gives the store's clock.
+    """`queues` None means all there are but those in `exclude`. `asked` is called when somebody may
+    have asked something of a running job, `repeats` when repeats may have changed, `publish` with
+    what happened, `now` gives the store's clock.
 
-    After `max_jobs` starts nothing more is claimed, and `run` ends with the last of them. `is_over` is asked when nothing
-    was found and nothing runs: True ends `run`."""
+    After `max_jobs` starts nothing more is claimed, and `run` ends with the last of them. `is_over`
+    is asked when nothing was found and nothing runs: True ends `run`."""
 
     def __init__(
         self,
@@ -94,7 +94,13 @@ class ClaimLoop:
                 await self._news.wait()
                 continue
             await self._turn(crew, limit)
-            if self._is_over is not None and limit and crew.idle and not crew.done and await self._is_over():
+            if (
+                self._is_over is not None
+                and limit
+                and crew.idle
+                and not crew.done
+                and await self._is_over()
+            ):
                 return
 
     def spent(self, crew: Executor) -> bool:
@@ -141,23 +147,35 @@ class ClaimLoop:
             self._emit(Ahead(ahead))
         sent = time.monotonic()
         if limit:
-            self._hungry = False  # before we ask: who is woken while the answer is on its way must look again
+            # before we ask: who is woken while the answer is on its way must look again
+            self._hungry = False
         try:
             turn = await self._ask(batch, limit)
         except StoreError as error:
             self._hungry = True
             if not isinstance(error, Rejected) or not error.rejected:
-                crew.done = batch + crew.done  # its answer may be lost: a token settles at most once, so say it again
+                # its answer may be lost: a token settles at most once, so say it again
+                crew.done = batch + crew.done
                 await self._patience.after(error)
                 return
             batch, took, again = split(batch, error, self._keep)
             crew.done = again + crew.done
-            ahead, turn, limit = Settled(batch, (), self._worker, self._now()), ClaimResult(took, []), 0
+            ahead, turn, limit = (
+                Settled(batch, (), self._worker, self._now()),
+                ClaimResult(took, []),
+                0,
+            )
         self._patience.reset()
         took = self._note_stale(crew, batch, turn)
         self._emit(Turned(time.monotonic() - sent, len(batch), len(turn.claims) if limit else None))
         if batch:
-            self.ended.update([settlement.claim.queue for settlement in batch if settlement.verdict is not RELEASE])
+            self.ended.update(
+                [
+                    settlement.claim.queue
+                    for settlement in batch
+                    if settlement.verdict is not RELEASE
+                ]
+            )
             self._emit(settled(ahead, took))
         if turn.busy:
             report_busy(turn.busy)
@@ -178,7 +196,8 @@ class ClaimLoop:
         return await self._store.settle_and_claim(batch, queues, limit, self._lease, self._worker)
 
     def _tell_began(self, crew: Executor) -> None:
-        """Before a turn and after it, so that nobody hears of the end of a run before its beginning."""
+        """Before a turn and after it, so that nobody hears of the end of a run before its
+        beginning."""
         if began := crew.began():
             self._emit(Began(began, self._worker, self._now()))
 
@@ -186,7 +205,10 @@ class ClaimLoop:
         """Which of them took, here or in a transaction of the handler's own."""
         if all(turn.took):
             return turn.took
-        return [took or self._took_elsewhere(crew, one) for one, took in zip(batch, turn.took, strict=True)]
+        return [
+            took or self._took_elsewhere(crew, one)
+            for one, took in zip(batch, turn.took, strict=True)
+        ]
 
     def _took_elsewhere(self, crew: Executor, settlement: Settlement) -> bool:
         claim = settlement.claim
@@ -229,17 +251,22 @@ class ClaimLoop:
             crew.put_back(TOO_LONG)
 
     async def _hear(self) -> frozenset[str]:
-        """A worker of all queues finds out first which there are, and again when it hears of a new one, or of nothing."""
+        """A worker of all queues finds out first which there are, and again when it hears of a new
+        one, or of nothing."""
         if self._queues is None and not self._names:
             await self._find_queues()
             self.wake()  # for jobs that were there before us: nobody notifies of them
         heard = await self._store.wait(self._queues, self._poll)
-        if self._queues is None and (not heard or not heard <= {ASKED, REPEATS, TOLD, *self._exclude, *self._names}):
+        if self._queues is None and (
+            not heard or not heard <= {ASKED, REPEATS, TOLD, *self._exclude, *self._names}
+        ):
             await self._find_queues()
         return heard
 
     async def _find_queues(self) -> None:
-        self._names = [name for name in await self._store.queue_names() if name not in self._exclude]
+        self._names = [
+            name for name in await self._store.queue_names() if name not in self._exclude
+        ]
 
 
 def report_busy(jobs: Sequence[Busy]) -> None:
@@ -247,6 +274,12 @@ def report_busy(jobs: Sequence[Busy]) -> None:
     if log.isEnabledFor(logging.INFO):
         for busy in jobs:
             event = "cancelled" if busy.ended else "blocked"
-            text = "cancelled, as its when_busy says" if busy.ended else "postponed until it is free; this costs no attempt"
+            text = (
+                "cancelled, as its when_busy says"
+                if busy.ended
+                else "postponed until it is free; this costs no attempt"
+            )
             facts = {"job": busy.id, "task": busy.task, "queue": busy.queue, "event": event}
-            log.info("job %s of %s: its resource key is busy: %s", busy.id, busy.task, text, extra=facts)
+            log.info(
+                "job %s of %s: its resource key is busy: %s", busy.id, busy.task, text, extra=facts
+            )

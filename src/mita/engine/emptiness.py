@@ -6,14 +6,17 @@ from mita.ports.store import Store
 
 
 async def is_empty(store: Store, serves: Callable[[str], bool]) -> bool:
-    """Nothing in these queues is ready or running, on any worker. What is left: scheduled jobs (also retries that wait for
-    their time), jobs whose key is held until a later time, and what waits in a paused queue."""
+    """Nothing in these queues is ready or running, on any worker. What is left: scheduled jobs
+    (also retries that wait for their time), jobs whose key is held until a later time, and what
+    waits in a paused queue."""
     for queue in await store.queues():
         if not serves(queue.name):
             continue
         if queue.running:
             return False
-        if queue.paused is None and (queue.ready or (queue.blocked and await _wakes_now(store, queue.name))):
+        if queue.paused is None and (
+            queue.ready or (queue.blocked and await _wakes_now(store, queue.name))
+        ):
             return False
     return True
 

@@ -40,7 +40,8 @@ class Stop(Enum):
 
 
 class RunContext:
-    """What all runs of one worker share. `completed` holds those that were settled in a transaction of the handler's own."""
+    """What all runs of one worker share. `completed` holds those that were settled in a transaction
+    of the handler's own."""
 
     __slots__ = ("completed", "keep", "lease", "loop", "room", "store", "thread", "tracer")
 
@@ -55,7 +56,8 @@ class RunContext:
         self.look_for_tracer()
 
     def was_completed(self, claim: Claim) -> bool:
-        """Did the handler settle this claim in a transaction of its own? Asked once, when its verdict came too late."""
+        """Did the handler settle this claim in a transaction of its own? Asked once, when its
+        verdict came too late."""
         key = claim.id, claim.token
         if key in self.completed:
             self.completed.remove(key)
@@ -63,14 +65,16 @@ class RunContext:
         return False
 
     def look_for_tracer(self) -> None:
-        """None, unless the program has set up tracing by now. Asked once for each batch of jobs, never for a job."""
+        """None, unless the program has set up tracing by now. Asked once for each batch of jobs,
+        never for a job."""
         self.tracer = tracer()
 
 
 class Execution(Struct, eq=False):
-    """Lent to the handler as its `Run`. `deadline` is when its lease ends on this machine's monotonic clock, counted from
-    the moment the request was sent, so it is never too late. A Struct, though it changes: there is one for every job, and
-    it is made in less than half the time."""
+    """Lent to the handler as its `Run`. `deadline` is when its lease ends on this machine's
+    monotonic clock, counted from the moment the request was sent, so it is never too late. A
+    Struct, though it changes: there is one for every job, and it is made in less than half the
+    time."""
 
     claim: Claim
     task: Task[Any, Any]
@@ -84,7 +88,8 @@ class Execution(Struct, eq=False):
     reports: ProgressWriter | None = None  # few runs tell how far they have come
     start: Start | None = None  # until somebody was told of it
     timer: asyncio.TimerHandle | None = None  # its time-out, if it runs on a thread
-    locks: dict[str, str] | None = None  # of shared values that it computes: name and holder, read by the lease keeper
+    # of shared values that it computes: name and holder, read by the lease keeper
+    locks: dict[str, str] | None = None
     error: BaseException | None = None  # what the handler raised, until it is logged
     asking: int = 0  # calls of the handler that wait for the store's answer
 
@@ -93,10 +98,11 @@ class Execution(Struct, eq=False):
         return self.stop is not None or self.settled
 
     def halt(self, why: Stop) -> None:
-        """Tell the run to stop. A handler on a thread can only be told; it sees `job.cancelled`. A task that has not taken
-        its first step must not be cancelled: it would end without a word. A run that goes on after its time-out can still
-        be cancelled, or told that the worker shuts down; it stays timed out in the latter case. A time-out that finds the
-        run waiting for the store is not the handler's fault."""
+        """Tell the run to stop. A handler on a thread can only be told; it sees `job.cancelled`. A
+        task that has not taken its first step must not be cancelled: it would end without a word. A
+        run that goes on after its time-out can still be cancelled, or told that the worker shuts
+        down; it stays timed out in the latter case. A time-out that finds the run waiting for the
+        store is not the handler's fault."""
         if why is Stop.TIMED_OUT and self.asking:
             why = Stop.STORE_AWAY
         if self.stop not in (None, Stop.TIMED_OUT):
@@ -124,9 +130,9 @@ class Execution(Struct, eq=False):
             await self._within_lease(self.reports.flush())
 
     async def close_reports(self) -> None:
-        """Before the run is put down: after that they would be stale. Its ending is known by now, so neither a store that
-        is unreachable for longer than the lease nor a cancel, of ours or of the handler itself, may keep it from being put
-        down."""
+        """Before the run is put down: after that they would be stale. Its ending is known by now,
+        so neither a store that is unreachable for longer than the lease nor a cancel, of ours or of
+        the handler itself, may keep it from being put down."""
         if self.reports is None or self.settled or self.stop is Stop.LOST:
             return
         try:
@@ -138,8 +144,8 @@ class Execution(Struct, eq=False):
         return await self._ask(lambda: self.home.store.load_once(self.claim, name, shared))
 
     async def take_once(self, name: str) -> bytes | None:
-        """The lock lasts for one lease. The lease keeper extends it while this run computes the value, so a run that dies
-        is replaced when its lease is over."""
+        """The lock lasts for one lease. The lease keeper extends it while this run computes the
+        value, so a run that dies is replaced when its lease is over."""
         lock, holder = _once_lock(name), f"{self.claim.id}:{self.claim.token}:{new_id()}"
         for delay in delays():
             known = await self.recall(name, True)
@@ -147,12 +153,15 @@ class Execution(Struct, eq=False):
                 return known
             if await self._ask(lambda: self.home.store.lock(lock, holder, self.home.lease)):
                 self.locks = {**(self.locks or {}), lock: holder}
-                known = await self.recall(name, True)  # another run may have stored it before we had the lock
+                # another run may have stored it before we had the lock
+                known = await self.recall(name, True)
                 if known is not None:
                     await self.release_once(name)
                 return known
             if self.stop is not None:
-                raise JobCancelled(self.claim.id, f"it was told to stop while it waited for once({name!r})")
+                raise JobCancelled(
+                    self.claim.id, f"it was told to stop while it waited for once({name!r})"
+                )
             await asyncio.sleep(delay)
         raise AssertionError("the delays do not end")
 
@@ -194,7 +203,8 @@ class Execution(Struct, eq=False):
             self.reports.hold()
 
     async def _ask(self, ask: Callable[[], Awaitable[T]]) -> T:
-        """Call the store, and call it again while it is unreachable, for as long as the lease lasts that we have now."""
+        """Call the store, and call it again while it is unreachable, for as long as the lease lasts
+        that we have now."""
         end = self.deadline
         self.asking += 1
         try:
@@ -206,7 +216,10 @@ class Execution(Struct, eq=False):
                     if not error.transient or self.stop is not None:
                         raise
                     if time.monotonic() + delay >= end:
-                        text = f"job {self.claim.id} waited for its store until its lease was nearly over: {error}"
+                        text = (
+                            f"job {self.claim.id} waited for its store until its lease was "
+                            f"nearly over: {error}"
+                        )
                         raise StoreAway(text) from error
                     log.debug("job %s waits for its store: %s", self.claim.id, error)
                 await asyncio.sleep(delay)
@@ -215,19 +228,25 @@ class Execution(Struct, eq=False):
         raise AssertionError("the delays do not end")
 
     async def _within_lease(self, writing: Coroutine[Any, Any, None]) -> None:
-        """Until it is done or the lease is over that we have now. A report that could not be written is said."""
+        """Until it is done or the lease is over that we have now. A report that could not be
+        written is said."""
         left = self.deadline - time.monotonic()
         try:
             async with asyncio.timeout(left if left < math.inf else None):
                 await writing
         except TimeoutError:
-            log.warning("the last progress of job %s could not be written: the store is unreachable", self.claim.id)
+            log.warning(
+                "the last progress of job %s could not be written: the store is unreachable",
+                self.claim.id,
+            )
 
     def call(self, coro: Coroutine[Any, Any, T]) -> T:
         """From a handler's thread: run this on the worker's loop and wait for it."""
         if threading.get_ident() == self.home.thread:
             coro.close()
-            raise RuntimeError("the _sync methods are for handlers that are plain functions; here use await")
+            raise RuntimeError(
+                "the _sync methods are for handlers that are plain functions; here use await"
+            )
         return asyncio.run_coroutine_threadsafe(coro, self.home.loop).result()
 
     def _owned(self) -> None:

@@ -31,7 +31,8 @@ TOO_LONG = 1.0  # seconds that a claimed job may wait here for a slot before oth
 
 
 class Executor:
-    """What ended waits in `done`. `news` is called on the loop when there is something in it, or a slot is free without."""
+    """What ended waits in `done`. `news` is called on the loop when there is something in it, or a
+    slot is free without."""
 
     def __init__(
         self,
@@ -51,7 +52,9 @@ class Executor:
         self._loop = self._home.loop
         self._make_task = task_maker(self._loop)
         self._threads = ThreadPool(threads, self._thread_done)
-        self._thread_limit = threads if any(task.executor == "thread" for task in tasks.values()) else 0
+        self._thread_limit = (
+            threads if any(task.executor == "thread" for task in tasks.values()) else 0
+        )
         self._processes = Processes(processes, keep, store.room, self._task_done)
         self._waiting: deque[Execution] = deque()
         self.held: set[Execution] = set()  # running and waiting; read by the keeper's thread
@@ -87,9 +90,9 @@ class Executor:
         return {task.executor for task in self._tasks.values()}
 
     def take(self, claims: list[Claim], deadline: float, *, beside: bool = False) -> int:
-        """Start these as slots allow; `deadline` is when their leases end on this machine's clock. `beside`: they were
-        claimed while a pool was full, so what has no place there goes back to the queue as if it had never been touched.
-        Returns how many did."""
+        """Start these as slots allow; `deadline` is when their leases end on this machine's clock.
+        `beside`: they were claimed while a pool was full, so what has no place there goes back to
+        the queue as if it had never been touched. Returns how many did."""
         now, fresh = time.monotonic(), []
         all_claims = len(claims)
         if beside:
@@ -111,7 +114,8 @@ class Executor:
         return all_claims - len(claims)
 
     def _meet(self, claim: Claim) -> None:
-        """A job whose task is unknown here is left for others. It comes back every two seconds: one line per task."""
+        """A job whose task is unknown here is left for others. It comes back every two seconds: one
+        line per task."""
         if claim.task not in self._strangers:
             self._strangers.add(claim.task)
             text = "job %s is left for other workers: this one does not know the task %s"
@@ -135,12 +139,19 @@ class Executor:
                 or claim.attempts != attempts
                 or (claim.queue is not queue and claim.queue != queue)
             ):  # neighbours are mostly alike, and share what is known of their start
-                task, since, queue, attempts = execution.task, execution.since, claim.queue, claim.attempts
+                task, since, queue, attempts = (
+                    execution.task,
+                    execution.since,
+                    claim.queue,
+                    claim.attempts,
+                )
                 start = Start(claim.task, queue, attempts, now - since)
             execution.start, execution.since = start, now
             self._began.append(execution)
             if execution.task.is_async:
-                execution.handler = self._make_task(run_async(execution, self._task_done), name=claim.id)
+                execution.handler = self._make_task(
+                    run_async(execution, self._task_done), name=claim.id
+                )
             elif execution.task.executor == "process":
                 execution.handler = self._make_task(self._processes.run(execution), name=claim.id)
             else:
@@ -165,7 +176,8 @@ class Executor:
             self._loop.call_soon(self._start_waiting)
 
     def _thread_done(self, execution: Execution, ending: Ending) -> None:
-        """The slot and the resource key are free only now: a handler that outlived its time-out still had them."""
+        """The slot and the resource key are free only now: a handler that outlived its time-out
+        still had them."""
         self._active -= 1
         if execution.timer is not None:
             execution.timer.cancel()
@@ -176,8 +188,8 @@ class Executor:
         self._start_waiting()
 
     def _expire(self, execution: Execution, timeout: float) -> None:
-        """A thread cannot be stopped. Its job is settled when it ends: another run of the same resource key must not start
-        beside it. Until then its lease is kept."""
+        """A thread cannot be stopped. Its job is settled when it ends: another run of the same
+        resource key must not start beside it. Until then its lease is kept."""
         if execution.settled or execution.stop is not None:
             return
         execution.halt(Stop.TIMED_OUT)
@@ -191,8 +203,11 @@ class Executor:
             self._news()
             return
         seconds = time.monotonic() - execution.since
-        start = execution.start if execution.stop is None else None  # of one that was stopped, `began` tells it
-        self._put_down(execution.claim, ending, seconds, execution.stop is Stop.CANCELLED, start, execution)
+        # of one that was stopped, `began` tells it
+        start = execution.start if execution.stop is None else None
+        self._put_down(
+            execution.claim, ending, seconds, execution.stop is Stop.CANCELLED, start, execution
+        )
 
     def _put_down(
         self,
@@ -205,20 +220,26 @@ class Executor:
     ) -> None:
         if type(ending) is Returned:  # the happy path, a million times a day
             verdict = self._success
-            if verdict.result != ending.result:  # most give back what the one before them gave: nothing
-                verdict = self._success = Verdict(state=State.SUCCEEDED, result=ending.result, keep=verdict.keep)
+            # most give back what the one before them gave: nothing
+            if verdict.result != ending.result:
+                verdict = self._success = Verdict(
+                    state=State.SUCCEEDED, result=ending.result, keep=verdict.keep
+                )
             if self._tells_all:
                 report_success(claim, self._success_level, seconds)
         else:
-            verdict = judge(claim, ending, options_of(claim.options).retry, self._keep, random.random())
+            verdict = judge(
+                claim, ending, options_of(claim.options).retry, self._keep, random.random()
+            )
             report(claim, verdict, seconds, execution)
         if not self.done:
             self._news()
         self.done.append(Settlement(claim, verdict, seconds, told, start))
 
     def began(self) -> list[Begun]:
-        """Runs that began since this was asked last and are under way, or were stopped. Most are over by now: whoever
-        watches hears of their start together with their end, which costs half as much."""
+        """Runs that began since this was asked last and are under way, or were stopped. Most are
+        over by now: whoever watches hears of their start together with their end, which costs half
+        as much."""
         begun = []
         for execution in [one for one in self._began if not one.settled or one.stop is not None]:
             if execution.start is not None:
@@ -230,7 +251,8 @@ class Executor:
     # ------------------------------------------------------------ being told
 
     def lose(self, execution: Execution) -> None:
-        """The lease is gone. A handler on a thread can only be told; its slot is taken until it ends."""
+        """The lease is gone. A handler on a thread can only be told; its slot is taken until it
+        ends."""
         if execution.settled or execution.stop is Stop.LOST:
             return
         report_lost(execution.claim, time.monotonic() - execution.since)
@@ -238,7 +260,8 @@ class Executor:
         execution.stop = Stop.LOST  # whatever it was told before, this comes first
 
     def put_back(self, waited: float = 0.0) -> None:
-        """What has waited so long without a start goes back to the queue as if it had never been touched."""
+        """What has waited so long without a start goes back to the queue as if it had never been
+        touched."""
         before = time.monotonic() - waited
         while self._waiting and self._waiting[0].since <= before:
             execution = self._waiting.popleft()
@@ -256,7 +279,9 @@ class Executor:
             if execution.handler is None:
                 if execution.started and execution.stop is Stop.SHUTDOWN:
                     left_behind.warn(
-                        execution, "is put back; its handler cannot be stopped, and runs on until this process ends"
+                        execution,
+                        "is put back; its handler cannot be stopped, and runs on until this "
+                        "process ends",
                     )
                 if execution.reports is None:
                     self._end(execution, left_behind.ending(execution))
@@ -272,7 +297,10 @@ class Executor:
     def abandon(self) -> None:
         """Those that go on although they were cancelled are put back all the same."""
         for execution in list(self.held):
-            left_behind.warn(execution, "goes on although it was cancelled: it is put back, and its handler left to itself")
+            left_behind.warn(
+                execution,
+                "goes on although it was cancelled: it is put back, and its handler left to itself",
+            )
             self._end(execution, left_behind.ending(execution))
 
     def running(self) -> list[str]:
@@ -284,7 +312,8 @@ class Executor:
         return left_behind.described_on_threads(self._threads.running)
 
     def unsettled(self) -> list[Settlement]:
-        """What a worker puts down that can wait for nothing more. Called on another thread: it only reads."""
+        """What a worker puts down that can wait for nothing more. Called on another thread: it only
+        reads."""
         return [*self.done, *left_behind.settlements(self.held, self._keep)]
 
     def kill_processes(self) -> None:

@@ -1,4 +1,5 @@
-"""What a worker and its handler processes send to each other: MessagePack, each frame after its length. Never pickle."""
+"""What a worker and its handler processes send to each other: MessagePack, each frame after its
+length. Never pickle."""
 
 import struct
 from typing import TypeAlias
@@ -15,9 +16,10 @@ from mita.rules.judge import Retention
 
 
 class Hello(Struct, frozen=True, tag=True, kw_only=True):
-    """The first frame: what to import, and where the jobs are. `target` is MODULE:APP, `modules` are those that declare its
-    process tasks, `path` is the worker's `sys.path`. `logs` is a level and whether lines are JSON; None leaves logging to
-    the app's own module. `room` is how many bytes of a job the store takes."""
+    """The first frame: what to import, and where the jobs are. `target` is MODULE:APP, `modules`
+    are those that declare its process tasks, `path` is the worker's `sys.path`. `logs` is a level
+    and whether lines are JSON; None leaves logging to the app's own module. `room` is how many
+    bytes of a job the store takes."""
 
     target: str
     modules: tuple[str, ...]
@@ -42,7 +44,8 @@ class Halt(Struct, frozen=True, tag=True):
 
 
 class Answer(Struct, frozen=True, tag=True):
-    """The answer to the question of that `number`. `error` is the name of a class in `mita.errors`, with `text`."""
+    """The answer to the question of that `number`. `error` is the name of a class in `mita.errors`,
+    with `text`."""
 
     number: int
     value: bytes | None = None
@@ -89,11 +92,16 @@ class Remember(Struct, frozen=True, tag=True):
 
 
 class Completing(Struct, frozen=True, tag=True):
-    """The handler is about to settle its job in a transaction of its own: write its progress first."""
+    """The handler is about to settle its job in a transaction of its own: write its progress
+    first."""
 
 
 class Completed(Struct, frozen=True, tag=True):
     """The handler settled its claim in a transaction of its own."""
+
+
+class Began(Struct, frozen=True, tag=True):
+    """The process has the job and is about to run it. One that dies before has not run it."""
 
 
 class Ended(Struct, frozen=True, tag=True):
@@ -110,7 +118,7 @@ class Ask(Struct, frozen=True, tag=True):
     question: Question
 
 
-FromChild: TypeAlias = Ready | CannotStart | Ask | Ended
+FromChild: TypeAlias = Ready | CannotStart | Began | Ask | Ended
 
 # ---------------------------------------------------------------- bytes
 

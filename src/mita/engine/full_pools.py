@@ -1,4 +1,5 @@
-"""Claiming while the threads or the processes are full, so that jobs which need neither do not wait for them (I9)."""
+"""Claiming while the threads or the processes are full, so that jobs which need neither do not wait
+for them (I9)."""
 
 import asyncio
 import time
@@ -10,14 +11,16 @@ from mita.rules.claim_size import Load, full_pools, room_beside
 from mita.tasks import Task
 
 STUCK = 0.05  # seconds without a free place, after which the others are looked for
-FIRST_PAUSE = 0.05  # seconds between two claims that brought only jobs for the full pool: twice as long each time,
+# seconds between two claims that brought only jobs for the full pool: twice as long each time,
+FIRST_PAUSE = 0.05
 LONGEST_PAUSE = 1.0  # up to this
 
 
 class FullPools:
-    """Says how much to claim while a pool is full. What needs that pool is put back at once, for workers that have room. A
-    claim that brings nothing else makes the next one come later: workers with full threads must not hand the same jobs to
-    each other all the time. `again` is called when it is time to claim."""
+    """Says how much to claim while a pool is full. What needs that pool is put back at once, for
+    workers that have room. A claim that brings nothing else makes the next one come later: workers
+    with full threads must not hand the same jobs to each other all the time. `again` is called when
+    it is time to claim."""
 
     def __init__(self, again: Callable[[], None]) -> None:
         self._again = again
@@ -58,9 +61,14 @@ class FullPools:
         self._timer = asyncio.get_running_loop().call_later(seconds, self._again)
 
 
-def with_a_place(claims: list[Claim], tasks: Mapping[str, Task[Any, Any]], load: Load) -> tuple[list[Claim], list[Claim]]:
+def with_a_place(
+    claims: list[Claim], tasks: Mapping[str, Task[Any, Any]], load: Load
+) -> tuple[list[Claim], list[Claim]]:
     """Those that can start now, and those that need a place in a pool which has none left."""
-    places = {"thread": load.threads - load.on_threads, "process": load.processes - load.in_processes}
+    places = {
+        "thread": load.threads - load.on_threads,
+        "process": load.processes - load.in_processes,
+    }
     kept, others = [], []
     for claim in claims:
         task = tasks.get(claim.task)

@@ -1,4 +1,5 @@
-"""One handler process as its worker sees it: a new interpreter, a socket to it, and at most one job at a time."""
+"""One handler process as its worker sees it: a new interpreter, a socket to it, and at most one job
+at a time."""
 
 import asyncio
 import logging
@@ -21,6 +22,7 @@ from .execution import Execution, Stop
 from .frames import (
     Answer,
     Ask,
+    Began,
     CannotStart,
     Completed,
     Completing,
@@ -45,7 +47,8 @@ from .run import stopped
 log = logging.getLogger("mita.worker")
 
 MODULE = "mita.handler_main"
-CANCEL_GRACE = 2.0  # seconds that a cancelled handler has to end by itself before its process is killed
+# seconds that a cancelled handler has to end by itself before its process is killed
+CANCEL_GRACE = 2.0
 LAST_BYTES = 1.0  # seconds that what a process has sent may take to come in after its end
 
 
@@ -54,8 +57,8 @@ class CannotStartError(Exception):
 
 
 class HandlerProcess(asyncio.Protocol):
-    """Started with `launch`. Its process leads a group of its own, so that a kill takes along what the handler started, and
-    a Ctrl-C at the terminal reaches only the worker."""
+    """Started with `launch`. Its process leads a group of its own, so that a kill takes along what
+    the handler started, and a Ctrl-C at the terminal reaches only the worker."""
 
     def __init__(self, process: Process) -> None:
         loop = asyncio.get_running_loop()
@@ -64,6 +67,7 @@ class HandlerProcess(asyncio.Protocol):
         self._buffer = bytearray()
         self._transport: asyncio.WriteTransport | None = None
         self._execution: Execution | None = None
+        self.began = False  # the process has begun the job that it was sent last
         self._ending: asyncio.Future[Ending] = loop.create_future()
         self._ready: asyncio.Future[None] = loop.create_future()
         self._closed: asyncio.Future[None] = loop.create_future()
@@ -82,8 +86,8 @@ class HandlerProcess(asyncio.Protocol):
 
     @classmethod
     async def launch(cls, hello: Hello) -> "HandlerProcess":
-        """Start one and wait until it has imported the app. A new interpreter and not a fork: the worker has threads, and a
-        fork would copy the locks that they hold."""
+        """Start one and wait until it has imported the app. A new interpreter and not a fork: the
+        worker has threads, and a fork would copy the locks that they hold."""
         ours, theirs = socket.socketpair()
         try:
             process = await asyncio.create_subprocess_exec(
@@ -111,8 +115,8 @@ class HandlerProcess(asyncio.Protocol):
         return child
 
     async def _watch(self) -> None:
-        """Its end, however it comes. What it sent before is read first; a grandchild may hold the socket open, so that is
-        not waited for without a limit."""
+        """Its end, however it comes. What it sent before is read first; a grandchild may hold the
+        socket open, so that is not waited for without a limit."""
         code = await self._process.wait()
         self.kill()  # what it left behind in its group
         self._ended = True
@@ -120,14 +124,17 @@ class HandlerProcess(asyncio.Protocol):
         for task in self._answering:
             task.cancel()
         if not self._ready.done():
-            self._ready.set_exception(CannotStartError(f"the process {fate(code)} before it was ready"))
+            self._ready.set_exception(
+                CannotStartError(f"the process {fate(code)} before it was ready")
+            )
         if self._execution is not None and not self._ending.done():
             self._ending.set_result(Died(f"the handler's process {fate(code)}"))
         if self._transport is not None:
             self._transport.abort()
 
     def kill(self) -> None:
-        """At once, with everything in its process group. After its end the system may give its number to another process."""
+        """At once, with everything in its process group. After its end the system may give its
+        number to another process."""
         if self._ended:
             return
         with suppress(ProcessLookupError, PermissionError):
@@ -144,8 +151,9 @@ class HandlerProcess(asyncio.Protocol):
     # ------------------------------------------------------------ one run
 
     async def run(self, execution: Execution) -> Ending:
-        """Send the job and wait for its end. A cancelled task is how the worker stops a run: it says why in `stop`."""
-        self._execution = execution
+        """Send the job and wait for its end. A cancelled task is how the worker stops a run: it
+        says why in `stop`."""
+        self._execution, self.began = execution, False
         self._ending = asyncio.get_running_loop().create_future()
         headers = b"" if execution.home.tracer is None else traces.carried()
         self._send(Run(_portable(execution.claim), headers))
@@ -172,7 +180,8 @@ class HandlerProcess(asyncio.Protocol):
     # ------------------------------------------------------------ the socket
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.WriteTransport, transport)  # uvloop's is one without saying so
+        # uvloop's is one without saying so
+        self._transport = cast(asyncio.WriteTransport, transport)
 
     def data_received(self, data: bytes) -> None:
         self._buffer += data
@@ -189,6 +198,8 @@ class HandlerProcess(asyncio.Protocol):
                 self._ready.set_result(None)
             case CannotStart(reason):
                 self._ready.set_exception(CannotStartError(reason))
+            case Began():
+                self.began = True
             case Ended(ending):
                 if not self._ending.done():
                     self._ending.set_result(ending)
@@ -202,9 +213,14 @@ class HandlerProcess(asyncio.Protocol):
             self._send(Answer(ask.number, await _answered(ask.question, execution)))
         except MitaError as error:
             self._send(Answer(ask.number, error=type(error).__name__, text=str(error)))
-        except Exception as error:  # a mistake of ours: a handler that waits for its answer would wait for ever
+        except Exception as error:
+            # a mistake of ours: a handler that waits for its answer would wait for ever
             log.exception("a question of job %s failed", execution.claim.id)
-            self._send(Answer(ask.number, error=MitaError.__name__, text=f"{type(error).__name__}: {error}"))
+            self._send(
+                Answer(
+                    ask.number, error=MitaError.__name__, text=f"{type(error).__name__}: {error}"
+                )
+            )
 
     def _send(self, frame: Hello | Run | Halt | Answer) -> None:
         if self._transport is not None and not self._transport.is_closing():

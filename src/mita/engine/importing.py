@@ -14,13 +14,16 @@ from mita.tasks import Task
 from .processes import ProcessPlan, usable_processors
 from .remote import is_inside
 
-REMEDY = "put the app into a module of its own, for example jobs.py, and start `mita worker jobs:app`"
+REMEDY = (
+    "put the app into a module of its own, for example jobs.py, and start `mita worker jobs:app`"
+)
 
 
 def plan_processes(
     app: object, tasks: Mapping[str, Task[Any, Any]], settings: WorkerSettings, url: StoreURL
 ) -> ProcessPlan | None:
-    """The handler processes of a worker. None: no task needs them. Refuses what no handler process could import."""
+    """The handler processes of a worker. None: no task needs them. Refuses what no handler process
+    could import."""
     if is_inside():
         raise UsageError(
             "a worker was started while a handler process imported this module: start it under "
@@ -29,7 +32,9 @@ def plan_processes(
     functions = [task.fn for task in tasks.values() if task.executor == "process"]
     if not functions:
         return None
-    modules = {_importable_name(name) for fn in functions if (name := getattr(fn, "__module__", None))}
+    modules = {
+        _importable_name(name) for fn in functions if (name := getattr(fn, "__module__", None))
+    }
     return ProcessPlan(
         target=settings.target or _target(app),
         modules=tuple(sorted(modules)),
@@ -40,7 +45,8 @@ def plan_processes(
 
 
 def _target(app: object) -> str:
-    """A module before the script that was started: only the former can be imported without a doubt."""
+    """A module before the script that was started: only the former can be imported without a
+    doubt."""
     modules = sorted(sys.modules.items(), key=lambda named: named[0] == "__main__")
     for name, module in modules:
         if isinstance(module, ModuleType) and name != "__mp_main__":
@@ -48,7 +54,8 @@ def _target(app: object) -> str:
                 if value is app:
                     return f"{_importable_name(name)}:{attribute}"
     raise UsageError(
-        "tasks with executor='process' need an app that a new process can import, and no module has this one as a "
+        "tasks with executor='process' need an app that a new process can import, and no module "
+        "has this one as a "
         f"variable: {REMEDY}, or name it with app.worker(target='module:app')"
     )
 
@@ -66,7 +73,8 @@ def _script_name(main: ModuleType) -> str:
         return Path(file).stem
     where = f"the script {file}" if file is not None else "an interactive session"
     raise UsageError(
-        f"tasks with executor='process' are imported by a new process, and {where} cannot be imported there: {REMEDY}"
+        f"tasks with executor='process' are imported by a new process, and {where} cannot be "
+        f"imported there: {REMEDY}"
     )
 
 
@@ -76,4 +84,8 @@ def _finds(name: str, file: str) -> bool:
         found = find_spec(name) if name.isidentifier() else None
     except (ImportError, ValueError):
         return False
-    return found is not None and found.origin is not None and Path(found.origin).resolve() == Path(file).resolve()
+    return (
+        found is not None
+        and found.origin is not None
+        and Path(found.origin).resolve() == Path(file).resolve()
+    )

@@ -24,13 +24,17 @@ WORKER = "inline"
 
 
 class Inline:
-    """Takes the place of a worker. `roll` stands for chance in the backoff: 1 gives the longest waits."""
+    """Takes the place of a worker. `roll` stands for chance in the backoff: 1 gives the longest
+    waits."""
 
-    def __init__(self, store: Store, tasks: Mapping[str, Task[Any, Any]], keep: Retention, roll: float) -> None:
+    def __init__(
+        self, store: Store, tasks: Mapping[str, Task[Any, Any]], keep: Retention, roll: float
+    ) -> None:
         self._store, self._tasks, self._keep, self._roll = store, tasks, keep, roll
 
     async def step(self) -> tuple[int, Wait | None]:
-        """Fire and run what is due now, each job once; how many ran, and the wait until there is more (None: never)."""
+        """Fire and run what is due now, each job once; how many ran, and the wait until there is
+        more (None: never)."""
         _, fires = await fire_due(self._store)
         turn = await self._store.claim(await self._store.queue_names(), 1, HOUR, WORKER)
         for claim in turn.claims:
@@ -45,9 +49,12 @@ class Inline:
         task = self._tasks.get(claim.task)
         if task is None:
             return Unknown()
-        execution = Execution(claim, task, RunContext(self._store, self._keep, HOUR), math.inf, time.monotonic())
+        execution = Execution(
+            claim, task, RunContext(self._store, self._keep, HOUR), math.inf, time.monotonic()
+        )
         if not task.is_async:
             return await asyncio.to_thread(run_sync, execution)
-        endings: list[Ending] = []  # in a task of its own, for the context of its own that it would have in a worker
+        # in a task of its own, for the context of its own that it would have in a worker
+        endings: list[Ending] = []
         await asyncio.create_task(run_async(execution, lambda _, ending: endings.append(ending)))
         return endings[0]

@@ -15,35 +15,54 @@ log = logging.getLogger("mita.worker")
 
 def extras(claim: Claim, event: str, seconds: float = 0.0) -> dict[str, object]:
     """What a log line says beside its text: never arguments or results."""
-    where = {"job": claim.id, "task": claim.task, "queue": claim.queue, "attempt": claim.attempts + 1}
+    where = {
+        "job": claim.id,
+        "task": claim.task,
+        "queue": claim.queue,
+        "attempt": claim.attempts + 1,
+    }
     return {**where, "event": event, "seconds": round(seconds, 6)}
 
 
 def report_success(claim: Claim, level: int, seconds: float) -> None:
     log.log(
-        level, "job %s of %s succeeded in %.3g s", claim.id, claim.task, seconds, extra=extras(claim, "succeeded", seconds)
+        level,
+        "job %s of %s succeeded in %.3g s",
+        claim.id,
+        claim.task,
+        seconds,
+        extra=extras(claim, "succeeded", seconds),
     )
 
 
 def report_lost(claim: Claim, seconds: float) -> None:
-    log.warning("job %s of %s lost its lease", claim.id, claim.task, extra=extras(claim, "lease lost", seconds))
+    log.warning(
+        "job %s of %s lost its lease",
+        claim.id,
+        claim.task,
+        extra=extras(claim, "lease lost", seconds),
+    )
 
 
 def report_overrun(claim: Claim, timeout: float) -> None:
     """A handler on a thread goes on after its time-out."""
     text = (
-        "job %s of %s ran past its time-out of %g s; its thread cannot be stopped, so the job keeps its slot and its "
+        "job %s of %s ran past its time-out of %g s; its thread cannot be stopped, so the job "
+        "keeps its slot and its "
         "resource key until the handler ends (job.cancelled tells it)"
     )
     log.warning(text, claim.id, claim.task, timeout, extra=extras(claim, "timed out", timeout))
 
 
-def report(claim: Claim, verdict: Verdict, seconds: float, execution: Execution | None = None) -> None:
-    """One line for each ending that is worth one. A failure comes with its traceback, unless its task is secret; that of a
-    handler process is only there as text."""
+def report(
+    claim: Claim, verdict: Verdict, seconds: float, execution: Execution | None = None
+) -> None:
+    """One line for each ending that is worth one. A failure comes with its traceback, unless its
+    task is secret; that of a handler process is only there as text."""
     error: BaseException | None = None
     if execution is not None:
-        error, execution.error = execution.error, None  # its traceback has frames that have the execution
+        # its traceback has frames that have the execution
+        error, execution.error = execution.error, None
     level = logging.ERROR if verdict.state is State.FAILED else logging.INFO
     if not verdict.event or not log.isEnabledFor(level):
         return
@@ -51,7 +70,10 @@ def report(claim: Claim, verdict: Verdict, seconds: float, execution: Execution 
     args, extra = (claim.id, claim.task, what), extras(claim, verdict.event, seconds)
     shows = execution is not None and not is_secret(execution.task, claim)
     exc_info = None if error is None or not shows else (type(error), error, error.__traceback__)
-    record = log.makeRecord(log.name, level, __file__, 0, "job %s of %s %s", args, exc_info, "report", extra)
+    record = log.makeRecord(
+        log.name, level, __file__, 0, "job %s of %s %s", args, exc_info, "report", extra
+    )
     if shows and verdict.error is not None and "\n" in verdict.error:
-        record.exc_text = printable_lines(verdict.error)  # bounded: what formatters make of `exc_info` need not be
+        # bounded: what formatters make of `exc_info` need not be
+        record.exc_text = printable_lines(verdict.error)
     log.handle(record)

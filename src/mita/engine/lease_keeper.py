@@ -1,4 +1,5 @@
-"""Keeps the leases: on a thread of its own, with a store of its own, so that no handler can hold it up."""
+"""Keeps the leases: on a thread of its own, with a store of its own, so that no handler can hold it
+up."""
 
 import asyncio
 import logging
@@ -29,18 +30,29 @@ LONGEST_STOP = 2.5  # seconds that a worker waits for its keeper
 
 
 class LeaseKeeper:
-    """`describe` gives the worker's view of itself, for the registry. It is called on the keeper's thread."""
+    """`describe` gives the worker's view of itself, for the registry. It is called on the keeper's
+    thread."""
 
     def __init__(
-        self, open_store: Callable[[], Awaitable[Store]], crew: Executor, lease: Wait, describe: Callable[[], WorkerView]
+        self,
+        open_store: Callable[[], Awaitable[Store]],
+        crew: Executor,
+        lease: Wait,
+        describe: Callable[[], WorkerView],
     ) -> None:
-        self._open_store, self._crew, self._lease, self._describe = open_store, crew, lease, describe
+        self._open_store, self._crew, self._lease, self._describe = (
+            open_store,
+            crew,
+            lease,
+            describe,
+        )
         self._loop = asyncio.get_running_loop()
         self._own_loop: asyncio.AbstractEventLoop | None = None
         self._poked: asyncio.Event | None = None
         self._leaving = False
         self._store: Store | None = None
-        self.over: asyncio.Future[None] = self._loop.create_future()  # done when nobody keeps the leases any more
+        # done when nobody keeps the leases any more
+        self.over: asyncio.Future[None] = self._loop.create_future()
         self.offset = 0  # of this machine's clock against the store's, in ms
         self._pulse = LoopWatchdog(self._loop)
         self._thread = threading.Thread(target=self._main, name="mita-keeper", daemon=True)
@@ -60,8 +72,8 @@ class LeaseKeeper:
         await self._loop.run_in_executor(None, self._thread.join, LONGEST_STOP)
 
     def settle(self, settlements: Sequence[Settlement], seconds: float) -> bool:
-        """From any thread but the keeper's: settle these with the keeper's own store, for a worker whose loop is blocked.
-        Returns whether the store has answered."""
+        """From any thread but the keeper's: settle these with the keeper's own store, for a worker
+        whose loop is blocked. Returns whether the store has answered."""
         if self._own_loop is None or self._store is None:
             return False
         settling = self._settle(self._store, settlements)
@@ -81,7 +93,8 @@ class LeaseKeeper:
     def _main(self) -> None:
         try:
             asyncio.run(self._keep())
-        except Exception as error:  # noqa: BLE001 - whatever it was, the worker must hear of it, or its leases run out unseen
+        except Exception as error:  # noqa: BLE001
+            # whatever it was, the worker must hear of it, or its leases run out unseen
             self._loop.call_soon_threadsafe(self._died, error)
 
     def _died(self, error: Exception) -> None:
@@ -93,7 +106,8 @@ class LeaseKeeper:
         self._own_loop, self._poked = asyncio.get_running_loop(), asyncio.Event()
         watch = asyncio.create_task(self._watch(self._lease / SECOND / CHECKS))
         pause = self._lease / SECOND / BEATS
-        early = FIRST_REST  # what people see of a new worker is soon true: its first beats are closer together
+        # what people see of a new worker is soon true: its first beats are closer together
+        early = FIRST_REST
         while not self._leaving:
             self._poked.clear()
             try:
@@ -158,5 +172,7 @@ class LeaseKeeper:
         self._loop.call_soon_threadsafe(self._crew.lose, execution)
 
     async def _goodbye(self, store: Store) -> None:
-        await within(LONGEST_GOODBYE, "sign this worker off", lambda: store.leave(self._describe().id))
+        await within(
+            LONGEST_GOODBYE, "sign this worker off", lambda: store.leave(self._describe().id)
+        )
         await within(LONGEST_GOODBYE, "close the store of the heartbeats", store.close)

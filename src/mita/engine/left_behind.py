@@ -1,4 +1,5 @@
-"""Runs that a worker leaves behind when its time is over: what becomes of their jobs, and what people are told."""
+"""Runs that a worker leaves behind when its time is over: what becomes of their jobs, and what
+people are told."""
 
 import logging
 import time
@@ -23,7 +24,9 @@ def ending(execution: Execution) -> Ending:
 def settlements(held: Collection[Execution], keep: Retention) -> list[Settlement]:
     """What is put down of them, by a thread that only reads."""
     return [
-        Settlement(one.claim, judge(one.claim, ending(one), options_of(one.claim.options).retry, keep, 0.5))
+        Settlement(
+            one.claim, judge(one.claim, ending(one), options_of(one.claim.options).retry, keep, 0.5)
+        )
         for one in list(held)
         if one.stop is not Stop.LOST
     ]
@@ -37,7 +40,11 @@ def warn(execution: Execution, what: str) -> None:
 
 def described(held: Collection[Execution]) -> list[str]:
     now = time.monotonic()
-    return [f"job {one.claim.id} of {one.claim.task} ({now - one.since:.0f} s)" for one in list(held) if one.started]
+    return [
+        f"job {one.claim.id} of {one.claim.task} ({now - one.since:.0f} s)"
+        for one in list(held)
+        if one.started
+    ]
 
 
 def described_on_threads(running: Mapping[str, Execution]) -> list[str]:

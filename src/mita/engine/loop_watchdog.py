@@ -1,4 +1,5 @@
-"""Whether the event loop still turns. An async handler that does not await stops everything else in its worker."""
+"""Whether the event loop still turns. An async handler that does not await stops everything else in
+its worker."""
 
 import asyncio
 import logging
@@ -32,10 +33,12 @@ class LoopWatchdog:
         elif now - self._asked >= HELD_UP and not self._told:
             self._told = True
             log.warning(
-                "the event loop has been held up for %.0f s, and nothing else runs meanwhile: %s. Await there, or make the "
+                "the event loop has been held up for %.0f s, and nothing else runs meanwhile: "
+                "%s. Await there, or make the "
                 "handler a plain function, which runs on a thread",
                 now - self._asked,
-                _place(sys._current_frames().get(self._thread)),  # noqa: SLF001 - the only way to see another thread
+                # the only way to see another thread
+                _place(sys._current_frames().get(self._thread)),  # noqa: SLF001
             )
 
     def _answer(self) -> None:
@@ -45,11 +48,14 @@ class LoopWatchdog:
 
 
 def _place(frame: FrameType | None) -> str:
-    """The line of the handler at which it stands, or the innermost line of all if that is not in a handler."""
+    """The line of the handler at which it stands, or the innermost line of all if that is not in a
+    handler."""
     if frame is None:
         return "nobody knows where"
     within = frame
     while within.f_back is not None and within.f_back.f_code.co_filename != run.__file__:
         within = within.f_back
     found = frame if within.f_back is None else within
-    return f'File "{found.f_code.co_filename}", line {found.f_lineno}, in {found.f_code.co_qualname}'
+    return (
+        f'File "{found.f_code.co_filename}", line {found.f_lineno}, in {found.f_code.co_qualname}'
+    )

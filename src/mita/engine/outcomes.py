@@ -13,7 +13,15 @@ from msgspec.structs import replace
 
 from mita.errors import LeaseLost, Rejected, StoreAway
 from mita.model.job import Claim
-from mita.model.outcome import STORE_AWAY, Ending, Interrupted, Raised, Refused, Rescheduled, TimedOut
+from mita.model.outcome import (
+    STORE_AWAY,
+    Ending,
+    Interrupted,
+    Raised,
+    Refused,
+    Rescheduled,
+    TimedOut,
+)
 from mita.model.time import LONGEST, SECOND
 from mita.rules.options import options_of
 from mita.rules.text import writable
@@ -34,7 +42,8 @@ def to_ending(error: BaseException, task: Task[Any, Any], claim: Claim) -> Endin
             return moved(error, task, claim)
         case Unavailable():
             return Refused(error.when, "" if is_secret(task, claim) else error.reason)
-        case Abort() | Rejected():  # what the store does not take it does not take from another run either
+        case Abort() | Rejected():
+            # what the store does not take it does not take from another run either
             return Raised(told(error, task, claim), final=True)
         case LeaseLost():
             return Interrupted(True, "its lease ran out")
@@ -50,8 +59,8 @@ def moved(asked: Reschedule, task: Task[Any, Any], claim: Claim) -> Ending:
 
 
 def late(ending: Ending, timeout: float) -> Ending:
-    """How a run ended that went on past its time-out. What the handler asked for stands (Reschedule, Unavailable, Abort);
-    a result or an error comes too late."""
+    """How a run ended that went on past its time-out. What the handler asked for stands
+    (Reschedule, Unavailable, Abort); a result or an error comes too late."""
     match ending:
         case Rescheduled() | Refused() | Raised(final=True):
             return ending
@@ -69,21 +78,28 @@ def is_secret(task: Task[Any, Any], claim: Claim) -> bool:
 
 
 def _own_wait(task: Task[Any, Any], claim: Claim, error: BaseException) -> int | None:
-    """What the task's own backoff function says, unless the job has a retry of its own. Its mistakes must not cost the
-    job more than the usual wait."""
+    """What the task's own backoff function says, unless the job has a retry of its own. Its
+    mistakes must not cost the job more than the usual wait."""
     retry = task.retry
-    if isinstance(retry.wait, msgspec.UnsetType) or options_of(claim.options).retry != replace(retry, wait=msgspec.UNSET):
+    if isinstance(retry.wait, msgspec.UnsetType) or options_of(claim.options).retry != replace(
+        retry, wait=msgspec.UNSET
+    ):
         return None
     try:
         return min(max(0, round(retry.wait(claim.attempts + 1, error) * SECOND)), LONGEST)
     except BaseException:  # it is the user's code, and may raise anything
         trace = not is_secret(task, claim)  # it would tell of the handler's error too
-        log.error("the backoff function of task %s failed; the usual wait is taken", claim.task, exc_info=trace)
+        log.error(
+            "the backoff function of task %s failed; the usual wait is taken",
+            claim.task,
+            exc_info=trace,
+        )
         return None
 
 
 def describe(error: BaseException) -> str:
-    """Type and message on the first line, then where it happened, and what caused it. Never the values of variables."""
+    """Type and message on the first line, then where it happened, and what caused it. Never the
+    values of variables."""
     told = [_told(each) for each in islice(_chain(error), CAUSES)]
     return writable("\ncaused by ".join(told)[:LONGEST_ERROR])
 
@@ -108,7 +124,8 @@ def _told(error: BaseException) -> str:
 
 
 def _named(kind: type[BaseException]) -> str:
-    """With its module: two libraries may have a `TimeoutError`. Built-in types go without, ours are imported from `mita`."""
+    """With its module: two libraries may have a `TimeoutError`. Built-in types go without, ours are
+    imported from `mita`."""
     module = kind.__module__
     if module == "builtins":
         return kind.__qualname__
@@ -118,19 +135,23 @@ def _named(kind: type[BaseException]) -> str:
 def _text(error: BaseException) -> str:
     try:
         return str(error)
-    except BaseException as reason:  # noqa: BLE001 - an error that cannot even be told is the handler's code too
+    except BaseException as reason:  # noqa: BLE001
+        # an error that cannot even be told is the handler's code too
         return f"(its text cannot be had: {_named(type(reason))})"
 
 
 def _frames(trace: TracebackType | None, *, source: bool = True) -> list[str]:
-    """The innermost frames, without our own. The traceback module would look at every source file's age again, and cost ten
-    times the job."""
+    """The innermost frames, without our own. The traceback module would look at every source file's
+    age again, and cost ten times the job."""
     frames = []
     while trace is not None:
         code = trace.tb_frame.f_code
         if code.co_filename not in _OURS:
             line = linecache.getline(code.co_filename, trace.tb_lineno).strip() if source else ""
-            frames.append(f'  File "{code.co_filename}", line {trace.tb_lineno}, in {code.co_qualname}\n    {line}'.rstrip())
+            frames.append(
+                f'  File "{code.co_filename}", line {trace.tb_lineno}, in {code.co_qualname}\n   '
+                f" {line}".rstrip()
+            )
         trace = trace.tb_next
     return frames[-INNERMOST:]
 

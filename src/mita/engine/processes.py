@@ -1,4 +1,5 @@
-"""Processes for handlers that are plain functions and compute: started when they are first needed, used again and again."""
+"""Processes for handlers that are plain functions and compute: started when they are first needed,
+used again and again."""
 
 import asyncio
 import logging
@@ -9,7 +10,7 @@ import time
 from msgspec import Struct
 
 from mita.errors import UsageError
-from mita.model.outcome import Ending, Interrupted, Unknown
+from mita.model.outcome import Died, Ending, Interrupted, Unknown
 from mita.rules.judge import Retention
 from mita.rules.options import options_of
 
@@ -21,7 +22,8 @@ from .run import broken, run_limited, stopped
 log = logging.getLogger("mita.worker")
 
 PATIENCE = 2.0  # seconds that idle processes have to end by themselves
-FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0  # seconds between two tries to start a process, after one that failed
+# seconds between two tries to start a process, after one that failed
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
 
 
 class ProcessPlan(Struct, frozen=True, kw_only=True):
@@ -55,9 +57,12 @@ def _hello(plan: ProcessPlan, keep: Retention, room: int | None) -> Hello:
 
 
 class Processes:
-    """At most `plan.size` at once; none without a plan. `done` is called on the loop with the ending of each run."""
+    """At most `plan.size` at once; none without a plan. `done` is called on the loop with the
+    ending of each run."""
 
-    def __init__(self, plan: ProcessPlan | None, keep: Retention, room: int | None, done: Done) -> None:
+    def __init__(
+        self, plan: ProcessPlan | None, keep: Retention, room: int | None, done: Done
+    ) -> None:
         self.size, self._done = 0 if plan is None else plan.size, done
         self._hello = None if plan is None else _hello(plan, keep, room)
         self._free = asyncio.Semaphore(self.size or 1)
@@ -68,13 +73,16 @@ class Processes:
         self.busy = 0  # runs that have a process, or wait for one
 
     async def prepare(self) -> None:
-        """Start the first: what keeps the app from being imported there is known before a job is claimed."""
+        """Start the first: what keeps the app from being imported there is known before a job is
+        claimed."""
         if self._hello is None:
             return
         try:
             self._idle.append(await self._launch(self._hello))
         except CannotStartError as error:
-            raise UsageError(f"tasks with executor='process' cannot run: a handler process cannot start: {error}") from error
+            raise UsageError(
+                f"tasks with executor='process' cannot run: a handler process cannot start: {error}"
+            ) from error
 
     async def run(self, execution: Execution) -> None:
         """One job, in a task of its own, which is cancelled to stop it."""
@@ -82,7 +90,8 @@ class Processes:
         self.busy += 1
         try:
             ending = await self._run(execution)
-        except BaseException as error:  # noqa: BLE001 - without an ending the job would run for ever
+        except BaseException as error:  # noqa: BLE001
+            # without an ending the job would run for ever
             ending = broken(execution, error)
         self.busy -= 1
         if execution.reports is not None:
@@ -92,25 +101,40 @@ class Processes:
     async def _run(self, execution: Execution) -> Ending:
         try:
             async with self._free:
-                child = await self._take()
-                if child is None:
-                    return Unknown()
-                try:
-                    return await run_limited(execution, options_of(execution.claim.options).timeout, child.run)
-                finally:
-                    self._give_back(child)
+                ending, began = await self._try(execution)
+                if isinstance(ending, Died) and not began:
+                    # it died while it was idle, and that was not known yet: no crash of this job
+                    ending, _ = await self._try(execution)
+                return ending
         except asyncio.CancelledError:  # before it had a process
             if execution.stop is None:
                 raise
-            return Interrupted(started=False) if execution.stop is Stop.SHUTDOWN else stopped(execution)
+            return (
+                Interrupted(started=False)
+                if execution.stop is Stop.SHUTDOWN
+                else stopped(execution)
+            )
+
+    async def _try(self, execution: Execution) -> tuple[Ending, bool]:
+        """The ending, and whether a process began the job at all."""
+        child = await self._take()
+        if child is None:
+            return Unknown(), False
+        timeout = options_of(execution.claim.options).timeout
+        try:
+            return await run_limited(execution, timeout, child.run), child.began
+        finally:
+            self._give_back(child)
 
     async def _take(self) -> HandlerProcess | None:
-        """None: no process can be started now. The job is left for other workers, as one of an unknown task is."""
+        """None: no process can be started now. The job is left for other workers, as one of an
+        unknown task is."""
         while self._idle:
             if (child := self._idle.pop()).alive:
                 return child
             self._all.discard(child)
-        if self._hello is None or time.monotonic() < self._no_start_before:  # no plan: the task was declared too late
+        # no plan: the task was declared too late
+        if self._hello is None or time.monotonic() < self._no_start_before:
             return None
         try:
             child = await self._launch(self._hello)
@@ -130,7 +154,10 @@ class Processes:
         pause = min(FIRST_PAUSE * 2.0 ** min(self._failures, 20), LONGEST_PAUSE)
         self._failures += 1
         self._no_start_before = time.monotonic() + pause
-        text = "a handler process cannot start, so its jobs are left for other workers; next try in %g s: %s"
+        text = (
+            "a handler process cannot start, so its jobs are left for other workers; next try "
+            "in %g s: %s"
+        )
         log.error(text, pause, error)
 
     def _give_back(self, child: HandlerProcess) -> None:

@@ -14,19 +14,22 @@ from .backoff import delays
 log = logging.getLogger("mita.worker")
 
 REPORT_EVERY = 0.25  # seconds between two writes
-LONGEST_WRITE = 1.0  # seconds that a handler waits for one: after that it goes on, and the write does too
+# seconds that a handler waits for one: after that it goes on, and the write does too
+LONGEST_WRITE = 1.0
 
 
 class ProgressWriter:
-    """The first report is written at once. One that comes soon after waits a little, and a newer one takes its place; the
-    last is written before the run is put down, for it is the checkpoint that the next run goes on from. While the store is
-    unreachable the newest report is kept and tried again: a report never fails its run."""
+    """The first report is written at once. One that comes soon after waits a little, and a newer
+    one takes its place; the last is written before the run is put down, for it is the checkpoint
+    that the next run goes on from. While the store is unreachable the newest report is kept and
+    tried again: a report never fails its run."""
 
     def __init__(self, claim: Claim, store: Store) -> None:
         self._claim, self._store = claim, store
         self._loop = asyncio.get_running_loop()
         self._pending: bytes | None = None
-        self._writer: asyncio.Task[None] | None = None  # there is one while something is pending; so writes cannot overtake
+        # there is one while something is pending; so writes cannot overtake
+        self._writer: asyncio.Task[None] | None = None
         self._written = -math.inf
         self._tried = asyncio.Event()
         self._hurry = asyncio.Event()
@@ -49,7 +52,8 @@ class ProgressWriter:
         return not self._lost
 
     async def flush(self) -> None:
-        """Write down what is left, however long the store is unreachable: the caller limits the time."""
+        """Write down what is left, however long the store is unreachable: the caller limits the
+        time."""
         self._held = False
         self._hurry.set()
         if self._pending is not None and self._writer is None:
@@ -59,8 +63,9 @@ class ProgressWriter:
         self._hurry.clear()
 
     def hold(self) -> None:
-        """Keep what is reported from now on for the next `flush`. The job may be settled in a transaction of the handler's:
-        while that is open it has the job locked, and after it a report would be too late."""
+        """Keep what is reported from now on for the next `flush`. The job may be settled in a
+        transaction of the handler's: while that is open it has the job locked, and after it a
+        report would be too late."""
         self._held = True
 
     async def close(self) -> None:
@@ -88,7 +93,11 @@ class ProgressWriter:
                     if not error.transient:
                         self._failed = error
                         return
-                    log.debug("progress of job %s could not be written, and is tried again: %s", self._claim.id, error)
+                    log.debug(
+                        "progress of job %s could not be written, and is tried again: %s",
+                        self._claim.id,
+                        error,
+                    )
                     self._pending = self._pending or packed
                     self._tried.set()
                     await asyncio.sleep(next(waits))

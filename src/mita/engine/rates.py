@@ -6,19 +6,23 @@ from collections.abc import Callable, Mapping
 
 from mita.model.time import SECOND, Wait
 
-WINDOW = 10.0  # seconds that a rate covers, as near as the heartbeats allow; since the start for a worker that is younger
+# seconds that a rate covers, as near as the heartbeats allow; since the start for a worker that is
+# younger
+WINDOW = 10.0
 APART = 0.5  # seconds between two samples that are worth keeping
 
 
 class Rates:
-    """Samples of the counts of ended runs by queue. A rate is what was counted between two of them, and nothing else."""
+    """Samples of the counts of ended runs by queue. A rate is what was counted between two of them,
+    and nothing else."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._samples: deque[tuple[float, dict[str, int]]] = deque([(clock(), {})])
 
     def measure(self, ended: Mapping[str, int]) -> tuple[dict[str, float], Wait]:
-        """The rates by queue, and the length of time that they cover; nothing for a time too short to tell."""
+        """The rates by queue, and the length of time that they cover; nothing for a time too short
+        to tell."""
         now, counts = self._clock(), dict(ended)
         while len(self._samples) > 1 and self._samples[1][0] <= now - WINDOW:
             self._samples.popleft()
@@ -28,5 +32,7 @@ class Rates:
             self._samples.append((now, counts))
         if seconds < APART:
             return {}, 0
-        rates = {queue: round((n - before.get(queue, 0)) / seconds, 2) for queue, n in counts.items()}
+        rates = {
+            queue: round((n - before.get(queue, 0)) / seconds, 2) for queue, n in counts.items()
+        }
         return rates, round(seconds * SECOND)

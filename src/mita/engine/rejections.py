@@ -1,4 +1,5 @@
-"""Settlements that the store rejected are made smaller and written again: one way for all stores."""
+"""Settlements that the store rejected are made smaller and written again: one way for all
+stores."""
 
 import logging
 from collections.abc import Sequence
@@ -16,7 +17,9 @@ from .job_log import extras, report
 log = logging.getLogger("mita.worker")
 
 
-async def settle(store: Store, batch: Sequence[Settlement], keep: Retention) -> tuple[list[Settlement], list[bool]]:
+async def settle(
+    store: Store, batch: Sequence[Settlement], keep: Retention
+) -> tuple[list[Settlement], list[bool]]:
     """Settle all of them, smaller where they have to be; what was written, and the answers."""
     written: list[Settlement] = []
     took: list[bool] = []
@@ -36,19 +39,27 @@ async def settle(store: Store, batch: Sequence[Settlement], keep: Retention) -> 
 def split(
     batch: Sequence[Settlement], error: Rejected, keep: Retention
 ) -> tuple[list[Settlement], list[bool], list[Settlement]]:
-    """What was written, the answers to it, and what is to be written instead of what was rejected."""
+    """What was written, the answers to it, and what is to be written instead of what was
+    rejected."""
     written = [at for at in range(len(batch)) if at not in error.rejected]
     again = [_smaller(batch[at], reason, keep) for at, reason in error.rejected.items()]
-    return [batch[at] for at in written], [error.took[at] for at in written], [less for less in again if less is not None]
+    return (
+        [batch[at] for at in written],
+        [error.took[at] for at in written],
+        [less for less in again if less is not None],
+    )
 
 
 def _smaller(settlement: Settlement, reason: str, keep: Retention) -> Settlement | None:
-    """None: the store takes nothing at all of how this run ended. Its job is left until its lease ends."""
+    """None: the store takes nothing at all of how this run ended. Its job is left until its lease
+    ends."""
     claim = settlement.claim
     verdict = smaller(settlement.verdict, reason, keep.failed)
     if verdict is None:
         text = "job %s of %s cannot be put down, and is left until its lease ends: %s"
-        log.error(text, claim.id, claim.task, reason, extra=extras(claim, "rejected", settlement.seconds))
+        log.error(
+            text, claim.id, claim.task, reason, extra=extras(claim, "rejected", settlement.seconds)
+        )
         return None
     report(claim, verdict, settlement.seconds)
     return replace(settlement, verdict=verdict)

@@ -1,4 +1,5 @@
-"""Inside a handler process: runs one job after the other, and asks the worker for what a job may do while it runs."""
+"""Inside a handler process: runs one job after the other, and asks the worker for what a job may do
+while it runs."""
 
 import itertools
 import os
@@ -22,6 +23,7 @@ from .frames import (
     HEAD,
     Answer,
     Ask,
+    Began,
     Completed,
     Completing,
     Ended,
@@ -104,7 +106,8 @@ class Connection:
 
 
 def _error(answer: Answer) -> MitaError:
-    """An error of the same class. It is made without its own arguments, which its text already has."""
+    """An error of the same class. It is made without its own arguments, which its text already
+    has."""
     kind: type[MitaError] = getattr(errors, answer.error, MitaError)
     error = kind.__new__(kind)
     error.args = (answer.text,)
@@ -114,12 +117,18 @@ def _error(answer: Answer) -> MitaError:
 
 
 class RemoteRunContext(RunContext):
-    """What all runs of a handler process share. It has no loop; a store is opened when a handler completes its job in a
-    transaction of its own."""
+    """What all runs of a handler process share. It has no loop; a store is opened when a handler
+    completes its job in a transaction of its own."""
 
     __slots__ = ("connection", "open_store")
 
-    def __init__(self, connection: Connection, keep: Retention, room: int | None, open_store: Callable[[], Store]) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        keep: Retention,
+        room: int | None,
+        open_store: Callable[[], Store],
+    ) -> None:
         self.connection, self.keep, self.room, self.open_store = connection, keep, room, open_store
         self.lease = 0  # the worker keeps the locks
         self.tracer = None  # the worker makes the span of a run
@@ -148,7 +157,8 @@ class RemoteExecution(Execution):
     async def remember(self, name: str, value: bytes, keep: Wait | None) -> bytes | None:
         return self._connection.ask(Remember(name, value, keep))
 
-    async def complete(self, connection: Any, result: bytes) -> None:  # noqa: ARG002 - as a `Run` has it
+    # as a `Run` has it
+    async def complete(self, connection: Any, result: bytes) -> None:  # noqa: ARG002
         raise UsageError("a handler in a process is a plain function: use complete_in_sync")
 
     def complete_sync(self, connection: Any, result: bytes) -> None:
@@ -159,21 +169,26 @@ class RemoteExecution(Execution):
         self._connection.ask(Completed())
 
     def call(self, coro: Coroutine[Any, Any, T]) -> T:
-        """There is no loop here, and none is needed: the methods above wait on the socket and never on a loop."""
+        """There is no loop here, and none is needed: the methods above wait on the socket and never
+        on a loop."""
         try:
             coro.send(None)
         except StopIteration as end:
             value: T = end.value
             return value
         coro.close()
-        raise UsageError("a handler in a process is a plain function: its job has only the _sync methods")
+        raise UsageError(
+            "a handler in a process is a plain function: its job has only the _sync methods"
+        )
 
 
 class Handlers:
-    """Jobs run on the main thread, where a handler may do what only that may. Frames are read on another one, which also
-    ends the process when the worker is gone."""
+    """Jobs run on the main thread, where a handler may do what only that may. Frames are read on
+    another one, which also ends the process when the worker is gone."""
 
-    def __init__(self, connection: Connection, tasks: Mapping[str, Task[Any, Any]], home: RemoteRunContext) -> None:
+    def __init__(
+        self, connection: Connection, tasks: Mapping[str, Task[Any, Any]], home: RemoteRunContext
+    ) -> None:
         self._connection, self._tasks, self._home = connection, tasks, home
         self._todo: queue.SimpleQueue[Run | None] = queue.SimpleQueue()
         self._current: RemoteExecution | None = None
@@ -182,6 +197,7 @@ class Handlers:
         """Until the worker closes the socket."""
         threading.Thread(target=self._read, name="mita-worker", daemon=True).start()
         while (run := self._todo.get()) is not None:
+            self._connection.send(Began())
             with traces.carrying(run.headers):
                 ending = self._run(run)
             self._connection.send(Ended(ending))
@@ -190,7 +206,9 @@ class Handlers:
         task = self._tasks.get(run.claim.task)
         if task is None:  # the code on disk is not the worker's any more
             return Unknown()
-        self._current = execution = RemoteExecution(run.claim, task, self._home, 0.0, time.monotonic(), started=True)
+        self._current = execution = RemoteExecution(
+            run.claim, task, self._home, 0.0, time.monotonic(), started=True
+        )
         try:
             return run_sync(execution)
         finally:

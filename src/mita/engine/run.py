@@ -12,7 +12,17 @@ import msgspec
 
 from mita import traces
 from mita.errors import UsageError
-from mita.model.outcome import STORE_AWAY, Ending, Interrupted, Lost, Raised, Returned, Stopped, TimedOut, Unreadable
+from mita.model.outcome import (
+    STORE_AWAY,
+    Ending,
+    Interrupted,
+    Lost,
+    Raised,
+    Returned,
+    Stopped,
+    TimedOut,
+    Unreadable,
+)
 from mita.rules.options import options_of
 from mita.tasks import Job, Reschedule
 
@@ -30,7 +40,8 @@ _STOPPED: dict[Stop, Ending] = {
 _NOTHING = Returned(msgspec.msgpack.encode(None))  # what most handlers give back
 
 
-Body: TypeAlias = Callable[[Execution], Coroutine[Any, Any, Ending]]  # what a run comes to, wherever it runs
+# what a run comes to, wherever it runs
+Body: TypeAlias = Callable[[Execution], Coroutine[Any, Any, Ending]]
 
 
 class _NotRunError(Exception):
@@ -41,14 +52,18 @@ class _NotRunError(Exception):
 
 
 def task_maker(loop: asyncio.AbstractEventLoop) -> Callable[..., asyncio.Task[None]]:
-    """What `loop.create_task` comes to where nobody has set a factory, without what it does around that: a third of the
-    price of a task."""
-    return loop.create_task if loop.get_task_factory() is not None else partial(asyncio.Task, loop=loop)
+    """What `loop.create_task` comes to where nobody has set a factory, without what it does around
+    that: a third of the price of a task."""
+    return (
+        loop.create_task
+        if loop.get_task_factory() is not None
+        else partial(asyncio.Task, loop=loop)
+    )
 
 
 async def run_async(execution: Execution, done: Done) -> None:
-    """A coroutine handler, in the task and context of its own that the caller made for it. No more coroutines around it than
-    it needs, and no more calls: every job pays for each of them."""
+    """A coroutine handler, in the task and context of its own that the caller made for it. No more
+    coroutines around it than it needs, and no more calls: every job pays for each of them."""
     execution.started = True
     timeout = options_of(execution.claim.options).timeout
     try:
@@ -71,12 +86,14 @@ def run_sync(execution: Execution) -> Ending:
         else:
             with traces.running(execution.home.tracer, execution.claim) as span:
                 ending = _traced(span, execution, _run_sync(execution))
-    except BaseException as error:  # noqa: BLE001 - the tracer's own error: without an ending the job would run for ever
+    except BaseException as error:  # noqa: BLE001
+        # the tracer's own error: without an ending the job would run for ever
         ending = Raised(told(error, execution.task, execution.claim))
     if execution.reports is not None:
         try:
             execution.call(execution.close_reports())
-        except Exception as error:  # noqa: BLE001 - the worker's loop has ended; the ending of the run is known
+        except Exception as error:  # noqa: BLE001
+            # the worker's loop has ended; the ending of the run is known
             log.debug("the last progress of job %s was not written: %r", execution.claim.id, error)
     return ending
 
@@ -136,8 +153,8 @@ def _call(execution: Execution) -> Any:
 
 
 def broken(execution: Execution, error: BaseException) -> Ending:
-    """The ending of a run whose coroutine raised this. Every error becomes one, or its job would run for ever; an error that
-    was not the handler's own is raised again."""
+    """The ending of a run whose coroutine raised this. Every error becomes one, or its job would
+    run for ever; an error that was not the handler's own is raised again."""
     match error:
         case asyncio.CancelledError():
             return _cancelled(execution, error)
@@ -153,15 +170,17 @@ def broken(execution: Execution, error: BaseException) -> Ending:
 def _failed(execution: Execution, error: BaseException) -> Ending:
     ending = to_ending(error, execution.task, execution.claim)
     if execution.stop is not None and isinstance(ending, Raised) and not ending.final:
-        return stopped(execution)  # it was told to stop, and an error on the way out is one way to obey
+        # it was told to stop, and an error on the way out is one way to obey
+        return stopped(execution)
     if isinstance(ending, Raised):
         execution.error = error
     return ending
 
 
 def _may_be_ctrl_c() -> bool:
-    """Whether Python itself may have raised a KeyboardInterrupt in the main thread: by its own handler of the signal or by
-    that of `asyncio.run`. `mita worker` has a handler that raises nothing, so there it is the handler's own error."""
+    """Whether Python itself may have raised a KeyboardInterrupt in the main thread: by its own
+    handler of the signal or by that of `asyncio.run`. `mita worker` has a handler that raises
+    nothing, so there it is the handler's own error."""
     if threading.current_thread() is not threading.main_thread():
         return False
     on_signal = signal.getsignal(signal.SIGINT)
@@ -169,8 +188,8 @@ def _may_be_ctrl_c() -> bool:
 
 
 def _is_running(loop: asyncio.AbstractEventLoop) -> bool:
-    """Whether this code is called by that loop. If not, a GeneratorExit means that a loop which has ended is forgotten,
-    with the coroutines that it left behind."""
+    """Whether this code is called by that loop. If not, a GeneratorExit means that a loop which has
+    ended is forgotten, with the coroutines that it left behind."""
     try:
         return asyncio.get_running_loop() is loop
     except RuntimeError:
@@ -178,7 +197,8 @@ def _is_running(loop: asyncio.AbstractEventLoop) -> bool:
 
 
 def _cancelled(execution: Execution, error: asyncio.CancelledError) -> Ending:
-    """We told it to stop; or else somebody cancelled what it waited for, or the handler's own task: that is its error."""
+    """We told it to stop; or else somebody cancelled what it waited for, or the handler's own task:
+    that is its error."""
     if execution.stop is not None:
         return stopped(execution)
     execution.error = error
@@ -209,7 +229,8 @@ def _returned(execution: Execution, value: Any) -> Ending:
         if room is not None and len(packed) + len(claim.payload) > room:
             raise _too_big(execution, len(packed), room)
     except UsageError as error:
-        return Raised(told(error, task, claim), final=True)  # another run would give the same, and do its work again
+        # another run would give the same, and do its work again
+        return Raised(told(error, task, claim), final=True)
     return Returned(packed)
 
 
@@ -217,6 +238,7 @@ def _too_big(execution: Execution, size: int, room: int) -> UsageError:
     """A result that the store cannot take is known before it is put down."""
     left = max(room - len(execution.claim.payload), 0)
     return UsageError(
-        f"task {execution.task.name!r} returned a result of {size:,} bytes, and beside its arguments this store has "
+        f"task {execution.task.name!r} returned a result of {size:,} bytes, and beside its "
+        "arguments this store has "
         f"room for {left:,}; store it elsewhere and return its name"
     )

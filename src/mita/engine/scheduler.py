@@ -1,4 +1,5 @@
-"""Fires repeats. Any number may run: each fire is one compare-and-set in the store, so none is made twice."""
+"""Fires repeats. Any number may run: each fire is one compare-and-set in the store, so none is made
+twice."""
 
 import asyncio
 import logging
@@ -23,12 +24,14 @@ log = logging.getLogger("mita.scheduler")
 BATCH = 1000  # repeats in one look: when there are many, one sync to disk is for many
 TOGETHER = 1000  # jobs in one call to the store
 LOCK = "scheduler"
-LONGEST_WAIT = 0.4  # seconds between two tries while the store is away: a repeat is not late for longer than that
+# seconds between two tries while the store is away: a repeat is not late for longer than that
+LONGEST_WAIT = 0.4
 GOODBYE = 2.0  # seconds that giving the lock back may take
 
 
 async def fire_due(store: Store, emit: Emit = ignore_signal) -> tuple[int, Wait | None]:
-    """Fire what is due, one batch; how many were won, and the wait until the next (0: there is more now; None: never)."""
+    """Fire what is due, one batch; how many were won, and the wait until the next (0: there is more
+    now; None: never)."""
     due = await store.due_repeats(BATCH)
     ahead = [] if due.next is None else [due.next]
     won = 0
@@ -44,18 +47,22 @@ async def fire_due(store: Store, emit: Emit = ignore_signal) -> tuple[int, Wait 
 
 
 def report_dropped(firings: list[Firing], won: list[bool]) -> None:
-    """One line for each repeat that passed over windows: a cap that cuts a catch-up off is worth a warning."""
+    """One line for each repeat that passed over windows: a cap that cuts a catch-up off is worth a
+    warning."""
     for firing, mine in zip(firings, won, strict=True):
         if mine and firing.dropped:
             level = logging.WARNING if firing.missed == "all" else logging.INFO
-            why = "max_catchup is reached" if firing.missed == "all" else f"missed={firing.missed!r}"
+            why = (
+                "max_catchup is reached" if firing.missed == "all" else f"missed={firing.missed!r}"
+            )
             windows = times(firing.dropped, "missed window")
             facts = {"event": "dropped", "repeat": firing.key, "count": firing.dropped}
             log.log(level, "repeat %s drops %s: %s", firing.key, windows, why, extra=facts)
 
 
 async def _fire(store: Store, firings: list[Firing]) -> tuple[list[Firing], list[bool]]:
-    """What was fired, and which of them won. One that the store rejects alone is parked with the reason, and shown."""
+    """What was fired, and which of them won. One that the store rejects alone is parked with the
+    reason, and shown."""
     try:
         return firings, await store.fire(firings)
     except Rejected as error:
@@ -63,8 +70,19 @@ async def _fire(store: Store, firings: list[Firing]) -> tuple[list[Firing], list
             return await _fire(store, [half(firings[0])])
         if len(firings) == 1:
             [firing] = firings
-            log.error("the store does not take the jobs of repeat %s, which is parked: %s", firing.key, error)
-            stopped = [parked(firing.key, firing.cursor, firing.revision, f"the store does not take its jobs: {error}")]
+            log.error(
+                "the store does not take the jobs of repeat %s, which is parked: %s",
+                firing.key,
+                error,
+            )
+            stopped = [
+                parked(
+                    firing.key,
+                    firing.cursor,
+                    firing.revision,
+                    f"the store does not take its jobs: {error}",
+                )
+            ]
             return stopped, await store.fire(stopped)
     made: list[Firing] = []
     won: list[bool] = []
@@ -75,7 +93,8 @@ async def _fire(store: Store, firings: list[Firing]) -> tuple[list[Firing], list
 
 
 def _handfuls(due: DueRepeats, room: int | None) -> Iterator[list[Firing]]:
-    """What the due repeats do, planned as it is asked for: many that catch up at once are never in memory together."""
+    """What the due repeats do, planned as it is asked for: many that catch up at once are never in
+    memory together."""
     firings: list[Firing] = []
     jobs = size = 0
     for repeat in due.repeats:
@@ -90,16 +109,19 @@ def _handfuls(due: DueRepeats, room: int | None) -> Iterator[list[Firing]]:
 
 
 def firing_of(repeat: Repeat, now: Moment, room: int | None = None) -> Firing:
-    """What this repeat does now. One that cannot be read or computed, or whose job has no room in the store, is parked with
-    its reason, and shown."""
+    """What this repeat does now. One that cannot be read or computed, or whose job has no room in
+    the store, is parked with its reason, and shown."""
     assert repeat.cursor is not None  # noqa: S101
     try:
         wanted = unpack(repeat.spec)
         check_room(wanted.job.task, len(wanted.job.payload), room)
         return plan(repeat, wanted, now)
-    except Exception as error:  # noqa: BLE001 - whatever is wrong with one of them, the others go on
+    except Exception as error:  # noqa: BLE001
+        # whatever is wrong with one of them, the others go on
         log.error("repeat %s cannot be fired and is parked: %s", repeat.key, error)
-        return parked(repeat.key, repeat.cursor, repeat.revision, str(error) or type(error).__name__)
+        return parked(
+            repeat.key, repeat.cursor, repeat.revision, str(error) or type(error).__name__
+        )
 
 
 def parked(key: str, cursor: Moment, revision: int, reason: str) -> Firing:
@@ -117,13 +139,15 @@ def parked(key: str, cursor: Moment, revision: int, reason: str) -> Firing:
 
 
 class Scheduler:
-    """Sleeps to the next fire, or until `poke` says that repeats have changed; looks every `poll` seconds in any case.
+    """Sleeps to the next fire, or until `poke` says that repeats have changed; looks every `poll`
+    seconds in any case.
 
-    With a `lock` (seconds; 0 is none) one of many does the work for all. `gained` and `lost` count its changes of hand here;
-    a lock that is given back on leaving is not a lost one.
-    """
+    With a `lock` (seconds; 0 is none) one of many does the work for all. `gained` and `lost` count
+    its changes of hand here; a lock that is given back on leaving is not a lost one."""
 
-    def __init__(self, store: Store, poll: float, lock: float, id: str, emit: Emit = ignore_signal) -> None:
+    def __init__(
+        self, store: Store, poll: float, lock: float, id: str, emit: Emit = ignore_signal
+    ) -> None:
         self._store, self._poll, self._id, self._emit = store, poll, id, emit
         self._lock = lock
         self._news = asyncio.Event()
@@ -140,7 +164,8 @@ class Scheduler:
         patience = StoreBackoff("fire repeats", LONGEST_WAIT)
         try:
             while True:
-                self._news.clear()  # before the look: who changes something while it is under way makes another
+                # before the look: who changes something while it is under way makes another
+                self._news.clear()
                 try:
                     pause = await self._turn()
                     patience.reset()
@@ -155,7 +180,8 @@ class Scheduler:
         """Fire a batch; how many seconds there are until the next."""
         if self._lock and not await self._lead():
             return self._poll
-        began = asyncio.get_running_loop().time()  # the store's now was a little later: rather wake early than late
+        # the store's now was a little later: rather wake early than late
+        began = asyncio.get_running_loop().time()
         _, wait = await fire_due(self._store, self._emit)
         most = min(self._poll, self._lock / 3) if self._lock else self._poll
         if wait is None:
@@ -172,7 +198,8 @@ class Scheduler:
     # ------------------------------------------------------------ the lock, which only spares work
 
     async def _lead(self) -> bool:
-        """Whether the work is ours: the lock is asked for again when a third of its time has passed."""
+        """Whether the work is ours: the lock is asked for again when a third of its time has
+        passed."""
         now = asyncio.get_running_loop().time()
         if self.leads and now - self._asked < self._lock / 3:
             return True
@@ -188,7 +215,9 @@ class Scheduler:
         if self.leads and not leads:
             self.lost += 1
             self._emit(Locked("lost"))
-            log.info("%s no longer fires repeats: it was away too long, and another took over", self._id)
+            log.info(
+                "%s no longer fires repeats: it was away too long, and another took over", self._id
+            )
         elif not leads:
             self._emit(Locked("held"))
         self.leads = leads

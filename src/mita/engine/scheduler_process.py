@@ -33,7 +33,12 @@ class StandaloneScheduler:
         emit: Emit = ignore_signal,
         serve: Serve = nullcontext,
     ) -> None:
-        self._open_store, self._settings, self._repeats, self._emit = open_store, settings, repeats, emit
+        self._open_store, self._settings, self._repeats, self._emit = (
+            open_store,
+            settings,
+            repeats,
+            emit,
+        )
         self._serve = serve
         self._stopping = asyncio.Event()
         self._scheduler: Scheduler | None = None
@@ -66,12 +71,16 @@ class StandaloneScheduler:
             store, emit = found
             if self._repeats is not None:
                 await self._repeats()
-            self._scheduler = Scheduler(store, self._settings.poll, self._settings.lock, self.id, emit)
+            self._scheduler = Scheduler(
+                store, self._settings.poll, self._settings.lock, self.id, emit
+            )
             await self._work(store, self._scheduler)
         log.info("scheduler %s is gone", self.name)
 
     async def _work(self, store: Store, scheduler: Scheduler) -> None:
-        parts = [asyncio.create_task(part) for part in (scheduler.run(), self._listen(store, scheduler))]
+        parts = [
+            asyncio.create_task(part) for part in (scheduler.run(), self._listen(store, scheduler))
+        ]
         stopping = asyncio.create_task(self._stopping.wait())
         try:
             await asyncio.wait([stopping, *parts], return_when=asyncio.FIRST_COMPLETED)

@@ -12,14 +12,19 @@ from .backoff import reach, within
 
 LONGEST_CLOSE = 2.0  # seconds
 
-Serve: TypeAlias = Callable[[], AbstractContextManager[None]]  # what is open to others while it runs: its metrics
+# what is open to others while it runs: its metrics
+Serve: TypeAlias = Callable[[], AbstractContextManager[None]]
 
 
 async def opened(
-    stack: AsyncExitStack, serve: Serve, open_store: Callable[[], Awaitable[Store]], stopping: asyncio.Event, here: Emit
+    stack: AsyncExitStack,
+    serve: Serve,
+    open_store: Callable[[], Awaitable[Store]],
+    stopping: asyncio.Event,
+    here: Emit,
 ) -> tuple[Store, Emit] | None:
-    """The store, and how to tell whoever watches in this process (`here`) and in others. None: told to stop before it came.
-    All is closed with the stack."""
+    """The store, and how to tell whoever watches in this process (`here`) and in others. None: told
+    to stop before it came. All is closed with the stack."""
     stack.enter_context(serve())
     store = await reach(open_store, stopping)
     if store is None:

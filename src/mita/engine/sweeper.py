@@ -44,8 +44,24 @@ def _judged(claim: Claim, keep: Retention) -> Settlement:
 class Sweeper:
     """Every `pause` seconds, give or take, so that many workers do not all come at once."""
 
-    def __init__(self, store: Store, keep: Retention, lease: Wait, worker: str, most: int, pause: float, emit: Emit) -> None:
-        self._store, self._keep, self._lease, self._worker, self._most, self._pause = store, keep, lease, worker, most, pause
+    def __init__(
+        self,
+        store: Store,
+        keep: Retention,
+        lease: Wait,
+        worker: str,
+        most: int,
+        pause: float,
+        emit: Emit,
+    ) -> None:
+        self._store, self._keep, self._lease, self._worker, self._most, self._pause = (
+            store,
+            keep,
+            lease,
+            worker,
+            most,
+            pause,
+        )
         self._emit = emit
 
     async def run(self) -> None:

@@ -16,7 +16,8 @@ from .run import run_sync
 
 
 class ThreadPool:
-    """At most `size` of them, each started when it is first needed. `done` is called on the loop."""
+    """At most `size` of them, each started when it is first needed. `done` is called on the
+    loop."""
 
     def __init__(self, size: int, done: Done) -> None:
         self._size = size
@@ -33,7 +34,9 @@ class ThreadPool:
         self.busy += 1
         if self._started < min(self._size, self.busy):
             self._started += 1
-            threading.Thread(target=self._work, name=f"mita-handler-{self._started}", daemon=True).start()
+            threading.Thread(
+                target=self._work, name=f"mita-handler-{self._started}", daemon=True
+            ).start()
         self._todo.put(execution)
 
     def close(self) -> None:

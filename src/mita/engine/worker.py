@@ -42,7 +42,8 @@ COURTESY = 2.0  # seconds that a handler has for tidying up when it is cancelled
 
 
 class Worker:
-    """`run` until `stop`: the first call drains within the grace time, a second one leaves at once."""
+    """`run` until `stop`: the first call drains within the grace time, a second one leaves at
+    once."""
 
     def __init__(
         self,
@@ -56,7 +57,12 @@ class Worker:
         serve: Serve = nullcontext,
         processes: ProcessPlan | None = None,
     ) -> None:
-        self._open_store, self._tasks, self._settings, self._keep = open_store, tasks, settings, keep
+        self._open_store, self._tasks, self._settings, self._keep = (
+            open_store,
+            tasks,
+            settings,
+            keep,
+        )
         self._most, self._emit_here, self._repeats, self._serve = most, emit, repeats, serve
         self.processes = processes
         self._lease = round(settings.lease * SECOND)
@@ -81,8 +87,9 @@ class Worker:
         return self._crew.running() if self._assembled else []
 
     def put_back(self, seconds: float) -> bool:
-        """From any thread but the loop's: put back what runs, without the loop, which may be blocked. Returns whether the
-        store has taken it. The process is to end after this: the handlers still run."""
+        """From any thread but the loop's: put back what runs, without the loop, which may be
+        blocked. Returns whether the store has taken it. The process is to end after this: the
+        handlers still run."""
         if not self._assembled:
             return True
         self._crew.kill_processes()
@@ -95,7 +102,9 @@ class Worker:
     async def run(self) -> None:
         async with AsyncExitStack() as stack:
             stack.enter_context(runs_jobs())
-            found = await opened(stack, self._serve, self._open_store, self._stopping, self._emit_here)
+            found = await opened(
+                stack, self._serve, self._open_store, self._stopping, self._emit_here
+            )
             if found is None:
                 return
             store, self._emit = found
@@ -112,7 +121,9 @@ class Worker:
 
     def _assemble(self, store: Store) -> None:
         settings = self._settings
-        self._scheduler = Scheduler(store, settings.poll, settings.schedule_lock, self.id, self._emit)
+        self._scheduler = Scheduler(
+            store, settings.poll, settings.schedule_lock, self.id, self._emit
+        )
         self._turns = ClaimLoop(
             store,
             self._keep,
@@ -143,7 +154,8 @@ class Worker:
         self._assembled = True
 
     async def _prepared(self) -> bool:
-        """False: told to stop before it was ready. A handler process may take long to import the app."""
+        """False: told to stop before it was ready. A handler process may take long to import the
+        app."""
         preparing: asyncio.Future[Any] = asyncio.ensure_future(self._crew.prepare())
         stopping: asyncio.Future[Any] = asyncio.ensure_future(self._stopping.wait())
         await asyncio.wait([preparing, stopping], return_when=asyncio.FIRST_COMPLETED)
@@ -156,9 +168,12 @@ class Worker:
         return False
 
     async def _is_over(self, store: Store) -> bool:
-        """Repeats that are due are fired first: their jobs are due now. A store that is away is asked again."""
+        """Repeats that are due are fired first: their jobs are due now. A store that is away is
+        asked again."""
         try:
-            fired, again = await fire_due(store, self._emit) if self._settings.schedule else (0, None)
+            fired, again = (
+                await fire_due(store, self._emit) if self._settings.schedule else (0, None)
+            )
             return not fired and again != 0 and await is_empty(store, self._turns.serves)
         except StoreError as error:
             log.warning("cannot tell whether there is anything left to do: %s", error)
@@ -172,7 +187,12 @@ class Worker:
         return wall_clock() - self._keeper.offset
 
     async def _work(self, store: Store) -> None:
-        log.debug("worker %s (%s) serves %s", self.name, self.id, ", ".join(self._settings.queues or ()) or "all queues")
+        log.debug(
+            "worker %s (%s) serves %s",
+            self.name,
+            self.id,
+            ", ".join(self._settings.queues or ()) or "all queues",
+        )
         turns = asyncio.create_task(self._turns.run(self._crew))
         helpers: list[asyncio.Future[Any]] = [self._keeper.over]
         helpers += [asyncio.create_task(part) for part in self._helpers(store)]
@@ -190,7 +210,10 @@ class Worker:
             if isinstance(result, Exception):
                 raise result
         if left := self._crew.on_threads():
-            text = "worker %s is gone; what still runs was put back, cannot be stopped, and ends with this process: %s"
+            text = (
+                "worker %s is gone; what still runs was put back, cannot be stopped, and ends "
+                "with this process: %s"
+            )
             log.warning(text, self.name, "; ".join(left))
         else:
             log.info("worker %s is gone", self.name)
@@ -199,19 +222,24 @@ class Worker:
         sweep_every = min(LONGEST_SWEEP, self._settings.lease / 2)
         helpers = [
             self._turns.listen(self._crew),
-            Sweeper(store, self._keep, self._lease, self.id, self._most, sweep_every, self._emit).run(),
+            Sweeper(
+                store, self._keep, self._lease, self.id, self._most, sweep_every, self._emit
+            ).run(),
         ]
         if self._settings.schedule:
             helpers.append(self._scheduler.run())
         return helpers
 
     async def _drain(self, turns: asyncio.Task[None]) -> None:
-        """Start nothing more, let what runs come to its end within the grace time, and put the rest back."""
+        """Start nothing more, let what runs come to its end within the grace time, and put the rest
+        back."""
         self._turns.leaving = True
         self._crew.leave()
         self._turns.wake()
         hurry = asyncio.create_task(self._hurry.wait())
-        await asyncio.wait([turns, hurry], timeout=self._settings.grace, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait(
+            [turns, hurry], timeout=self._settings.grace, return_when=asyncio.FIRST_COMPLETED
+        )
         hurry.cancel()
         if not turns.done():
             self._crew.interrupt()
@@ -220,7 +248,8 @@ class Worker:
         if not turns.done():
             self._crew.abandon()
             self._turns.wake()
-            await asyncio.wait([turns], timeout=LAST_SETTLE)  # a store that is away gets its jobs back by the lease
+            # a store that is away gets its jobs back by the lease
+            await asyncio.wait([turns], timeout=LAST_SETTLE)
         if turns.done():
             turns.result()
         else:

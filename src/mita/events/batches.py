@@ -29,13 +29,14 @@ from .signals import (
 )
 
 SUCCEEDED = State.SUCCEEDED
-_Alike: TypeAlias = tuple[Kind, str, str, int, str]  # kind, task, queue, runs that failed before, reason
+# kind, task, queue, runs that failed before, reason
+_Alike: TypeAlias = tuple[Kind, str, str, int, str]
 _Columns: TypeAlias = tuple[list[str], list[float], list[float]]  # ids, seconds, waits
 
 
 def bunches(note: Signal) -> list[EventBatch]:
-    """In the order in which things happened. Within one note a job has one event, or its start and its end: so a bunch
-    may gather them."""
+    """In the order in which things happened. Within one note a job has one event, or its start and
+    its end: so a bunch may gather them."""
     match note:
         case Began() | Settled():
             if note.bunched is None:
@@ -44,10 +45,15 @@ def bunches(note: Signal) -> list[EventBatch]:
         case Made(made):
             return made
         case Enqueued(jobs, receipts, at):
-            return _enqueued((job for job, receipt in zip(jobs, receipts, strict=True) if receipt.created), at)
+            return _enqueued(
+                (job for job, receipt in zip(jobs, receipts, strict=True) if receipt.created), at
+            )
         case Fired(firings, won, at):
             mine = [firing for firing, mine in zip(firings, won, strict=True) if mine]
-            return [*_enqueued((job for firing in mine for job in firing.jobs), at), *_dropped(mine, at)]
+            return [
+                *_enqueued((job for firing in mine for job in firing.jobs), at),
+                *_dropped(mine, at),
+            ]
         case SentAway():
             return _sent_away(note)
         case Amended():
@@ -55,7 +61,11 @@ def bunches(note: Signal) -> list[EventBatch]:
             return (
                 []
                 if means is None
-                else [EventBatch(means[0], note.task, note.queue, note.at, reason=means[1], ids=[note.id])]
+                else [
+                    EventBatch(
+                        means[0], note.task, note.queue, note.at, reason=means[1], ids=[note.id]
+                    )
+                ]
             )
         case Ahead(ahead):
             bunches(ahead)
@@ -73,9 +83,10 @@ def _began(note: Began) -> list[EventBatch]:
 
 
 def _settled(note: Settled) -> list[EventBatch]:
-    """Nearly all events come from here, and nearly all are of runs that began and ended well since the last note: so this is
-    written for speed. Those that began together share their start, and those that ended alike their verdict; neighbours
-    are mostly due at the same time. What was looked up for one serves the next."""
+    """Nearly all events come from here, and nearly all are of runs that began and ended well since
+    the last note: so this is written for speed. Those that began together share their start, and
+    those that ended alike their verdict; neighbours are mostly due at the same time. What was
+    looked up for one serves the next."""
     if not all(note.took):
         return _others(note, [*zip(note.settlements, note.took, strict=True)])
     wholes: dict[_Alike, _Columns] = {}
@@ -105,11 +116,14 @@ def _settled(note: Settled) -> list[EventBatch]:
         if due > claim.created or claim.fire_time is not None:
             timed.append(Begun(claim, here))
     note.timed = timed
-    return _made(wholes, note.at, note.worker, whole=True) + (_others(note, others) if others else [])
+    return _made(wholes, note.at, note.worker, whole=True) + (
+        _others(note, others) if others else []
+    )
 
 
 def _others(note: Settled, others: list[tuple[Settlement, bool]]) -> list[EventBatch]:
-    """Of runs that ended in any way but well, or whose start was told before. All starts come before all ends."""
+    """Of runs that ended in any way but well, or whose start was told before. All starts come
+    before all ends."""
     starts: dict[_Alike, _Columns] = {}
     ends: dict[_Alike, _Columns] = {}
     begun = [Begun(one.claim, one.start.waited) for one, _ in others if one.start is not None]
@@ -122,7 +136,9 @@ def _others(note: Settled, others: list[tuple[Settlement, bool]]) -> list[EventB
 
 
 def _put_start(groups: dict[_Alike, _Columns], claim: Claim, here: float) -> None:
-    ids, _, waits = groups.setdefault((Kind.STARTED, claim.task, claim.queue, claim.attempts, ""), ([], [], []))
+    ids, _, waits = groups.setdefault(
+        (Kind.STARTED, claim.task, claim.queue, claim.attempts, ""), ([], [], [])
+    )
     ids.append(claim.id)
     waits.append(waited(claim, here))
 
@@ -133,7 +149,9 @@ def _put_end(groups: dict[_Alike, _Columns], settlement: Settlement, took: bool)
         return
     claim, when = settlement.claim, settlement.verdict.when
     kind, reason = means
-    ids, seconds, waits = groups.setdefault((kind, claim.task, claim.queue, claim.attempts, reason), ([], [], []))
+    ids, seconds, waits = groups.setdefault(
+        (kind, claim.task, claim.queue, claim.attempts, reason), ([], [], [])
+    )
     ids.append(claim.id)
     seconds.append(settlement.seconds)
     if kind is Kind.RETRIED:
@@ -145,7 +163,9 @@ def _timed(claim: Claim) -> bool:
     return claim.due > claim.created or claim.fire_time is not None
 
 
-def _made(groups: dict[_Alike, _Columns], at: Moment, worker: str, *, whole: bool = False) -> list[EventBatch]:
+def _made(
+    groups: dict[_Alike, _Columns], at: Moment, worker: str, *, whole: bool = False
+) -> list[EventBatch]:
     return [
         EventBatch(kind, task, queue, at, worker, attempts + 1, reason, *columns, whole=whole)
         for (kind, task, queue, attempts, reason), columns in groups.items()
@@ -156,16 +176,28 @@ def _enqueued(jobs: Iterable[NewJob], at: Moment) -> list[EventBatch]:
     groups: dict[tuple[str, str], list[str]] = {}
     for job in jobs:
         groups.setdefault((job.task, job.queue), []).append(job.id)
-    return [EventBatch(Kind.ENQUEUED, task, queue, at, ids=ids) for (task, queue), ids in groups.items()]
+    return [
+        EventBatch(Kind.ENQUEUED, task, queue, at, ids=ids) for (task, queue), ids in groups.items()
+    ]
 
 
 def _dropped(firings: Iterable[Firing], at: Moment) -> list[EventBatch]:
     """One that makes no job at all (its limit was reached) tells nothing of its task and queue."""
     return [
-        EventBatch(Kind.DROPPED, task, queue, at, reason=firing.missed, ids=[firing.key], count=firing.dropped)
+        EventBatch(
+            Kind.DROPPED,
+            task,
+            queue,
+            at,
+            reason=firing.missed,
+            ids=[firing.key],
+            count=firing.dropped,
+        )
         for firing in firings
         if firing.dropped
-        for task, queue in [(firing.jobs[0].task, firing.jobs[0].queue) if firing.jobs else ("", "")]
+        for task, queue in [
+            (firing.jobs[0].task, firing.jobs[0].queue) if firing.jobs else ("", "")
+        ]
     ]
 
 
@@ -176,6 +208,8 @@ def _sent_away(note: SentAway) -> list[EventBatch]:
     return [
         EventBatch(Kind.CANCELLED, task, queue, note.at, ids=ids)
         if ended
-        else EventBatch(Kind.RESCHEDULED, task, queue, note.at, reason=Reason.RESOURCE_BUSY, ids=ids)
+        else EventBatch(
+            Kind.RESCHEDULED, task, queue, note.at, reason=Reason.RESOURCE_BUSY, ids=ids
+        )
         for (task, queue, ended), ids in groups.items()
     ]

@@ -16,7 +16,8 @@ class EventBus:
         self._changing = forks.guarded(threading.Lock())
         self._listening: list[ListenerThread] = []
         self._lost = 0
-        self.sinks: tuple[Emit, ...] = ()  # replaced, never changed: engines on other threads are reading it
+        # replaced, never changed: engines on other threads are reading it
+        self.sinks: tuple[Emit, ...] = ()
 
     def listen(self, listener: Listener, kinds: frozenset[Kind]) -> ListenerThread:
         listening = ListenerThread(listener, kinds, self._leave)

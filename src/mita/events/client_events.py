@@ -1,4 +1,5 @@
-"""What callers do is reported as well: to whoever watches in this process, and through the store to those who listen."""
+"""What callers do is reported as well: to whoever watches in this process, and through the store to
+those who listen."""
 
 import asyncio
 
@@ -24,11 +25,13 @@ class ClientEvents:
         self._herald(store).put(note)
 
     def emit_here(self, note: Signal) -> None:
-        """On any thread; what is done in another's transaction may be undone, and nobody elsewhere should hear of it."""
+        """On any thread; what is done in another's transaction may be undone, and nobody elsewhere
+        should hear of it."""
         self._watch.emit(note)
 
     async def amended(self, store: Store, note: Amended) -> None:
-        """An amend knows only the id: whoever watches here gets the task and the queue as well, at the price of a look."""
+        """An amend knows only the id: whoever watches here gets the task and the queue as well, at
+        the price of a look."""
         if asked(note) is None:
             return
         if self._watch.sinks and not note.queue:

@@ -1,4 +1,5 @@
-"""Counting what happens: plain numbers and lists, changed once per batch, read whenever somebody looks."""
+"""Counting what happens: plain numbers and lists, changed once per batch, read whenever somebody
+looks."""
 
 import threading
 from bisect import bisect_left, bisect_right
@@ -33,7 +34,25 @@ from .signals import (
 )
 
 Labels: TypeAlias = tuple[str, str]  # queue and task
-SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0)
+SECONDS = (
+    0.001,
+    0.0025,
+    0.005,
+    0.01,
+    0.025,
+    0.05,
+    0.1,
+    0.25,
+    0.5,
+    1.0,
+    2.5,
+    5.0,
+    10.0,
+    30.0,
+    60.0,
+    300.0,
+    1800.0,
+)
 SIZES = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 MOST_LABELS = 1000  # pairs of queue and task; whatever comes beyond is counted together
 SUCCEEDED = State.SUCCEEDED
@@ -42,7 +61,8 @@ OTHERS: Labels = ("(others)", "(others)")
 
 
 class Histogram:
-    """How many were no greater than each bound, and their sum. The last bucket is for those beyond every bound."""
+    """How many were no greater than each bound, and their sum. The last bucket is for those beyond
+    every bound."""
 
     __slots__ = ("bounds", "buckets", "total")
 
@@ -56,7 +76,8 @@ class Histogram:
         self.total += value
 
     def add_all(self, values: list[float]) -> None:
-        """Many at once: sorted, they need one search for each bound among them instead of one for each value."""
+        """Many at once: sorted, they need one search for each bound among them instead of one for
+        each value."""
         if len(values) < FEW:
             for value in values:
                 self.add(value)
@@ -71,21 +92,43 @@ class Histogram:
         self.total += sum(values)
 
     def merge(self, other: "Histogram") -> None:
-        self.buckets = [mine + theirs for mine, theirs in zip(self.buckets, other.buckets, strict=True)]
+        self.buckets = [
+            mine + theirs for mine, theirs in zip(self.buckets, other.buckets, strict=True)
+        ]
         self.total += other.total
 
 
 class Counts:
     """What happened to the jobs of one task in one queue."""
 
-    __slots__ = ("crashes", "enqueued", "exhausted", "finished", "lateness", "moved", "retried", "retries", "retry_latency",
-                 "run", "stale", "started", "wait")  # fmt: skip
+    __slots__ = (
+        "crashes",
+        "enqueued",
+        "exhausted",
+        "finished",
+        "lateness",
+        "moved",
+        "retried",
+        "retries",
+        "retry_latency",
+        "run",
+        "stale",
+        "started",
+        "wait",
+    )
 
     def __init__(self) -> None:
-        self.enqueued = self.started = self.retries = self.retried = self.exhausted = self.crashes = self.stale = 0
+        self.enqueued = self.started = self.retries = self.retried = self.exhausted = (
+            self.crashes
+        ) = self.stale = 0
         self.finished = {Kind.SUCCEEDED: 0, Kind.FAILED: 0, Kind.CANCELLED: 0}
         self.moved = dict.fromkeys(Reason, 0)
-        self.run, self.wait, self.lateness, self.retry_latency = Histogram(), Histogram(), Histogram(), Histogram()
+        self.run, self.wait, self.lateness, self.retry_latency = (
+            Histogram(),
+            Histogram(),
+            Histogram(),
+            Histogram(),
+        )
 
     def merge(self, other: "Counts") -> None:
         for name in ("enqueued", "started", "retries", "retried", "exhausted", "crashes", "stale"):
@@ -98,7 +141,8 @@ class Counts:
             getattr(self, name).merge(getattr(other, name))
 
     def timed(self, claim: Claim, here: float) -> None:
-        """A run of a job that was given a time, or of a repeat. One sent away from a busy key is not counted."""
+        """A run of a job that was given a time, or of a repeat. One sent away from a busy key is
+        not counted."""
         if claim.fire_time is not None:
             self.lateness.add(max(0, claim.at - claim.fire_time) / SECOND + here)
         elif not claim.busy:
@@ -118,7 +162,8 @@ class Counts:
         match kind:
             case Kind.RETRIED:
                 self.retries += 1
-                self.retried += not claim.attempts  # a job is counted at its first retry, and not again
+                # a job is counted at its first retry, and not again
+                self.retried += not claim.attempts
                 self.retry_latency.add(0.0 if verdict.when is None else verdict.when.wait / SECOND)
             case Kind.RESCHEDULED:
                 self.moved[Reason(reason)] += 1
@@ -185,8 +230,8 @@ class Counters:
         return found
 
     def _ran(self, note: Began | Settled) -> None:
-        """A start is nothing but its wait, and a run that ended well nothing but its seconds; only where some did not is
-        each of them looked at."""
+        """A start is nothing but its wait, and a run that ended well nothing but its seconds; only
+        where some did not is each of them looked at."""
         odd = False
         for bunch in bunches(note):
             counts = self.of(bunch.queue, bunch.task)
@@ -238,4 +283,6 @@ class Counters:
                     self.of(job.queue, job.task).enqueued += 1
                     self.fires[job.queue, job.task, firing.missed] += 1
                 if firing.dropped and firing.jobs:
-                    self.dropped[firing.jobs[0].queue, firing.jobs[0].task, firing.missed] += firing.dropped
+                    self.dropped[firing.jobs[0].queue, firing.jobs[0].task, firing.missed] += (
+                        firing.dropped
+                    )

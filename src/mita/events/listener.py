@@ -1,4 +1,5 @@
-"""Handing events to a listener: on a thread of its own, through a queue that is never long, so that it cannot hurt a job."""
+"""Handing events to a listener: on a thread of its own, through a queue that is never long, so that
+it cannot hurt a job."""
 
 import logging
 import os
@@ -19,19 +20,25 @@ log = logging.getLogger("mita.events")
 Listener: TypeAlias = Callable[[list[JobEvent]], object]
 MOST = 10_000  # events that wait for a listener
 MANY = 2_000  # events for which it is woken from its rest
-BATCH = 500  # events in one call, about: few enough that making the next ones reuses memory that is still warm
-QUIET = 0.02  # seconds in which things gather after something was delivered: a thread that is woken costs the jobs
+# events in one call, about: few enough that making the next ones reuses memory that is still warm
+BATCH = 500
+# seconds in which things gather after something was delivered: a thread that is woken costs the
+# jobs
+QUIET = 0.02
 COMPLAIN_EVERY = 60.0  # seconds
 FAREWELL = 2.0  # seconds that `stop` gives a listener for what it was not told yet
 
 
 class ListenerThread:
-    """One listener at work. `dropped` counts the events that it was too slow for, `failed` the batches it raised over.
+    """One listener at work. `dropped` counts the events that it was too slow for, `failed` the
+    batches it raised over.
 
     Before the first event after such a loss it is told a `missed` one, with their number.
     """
 
-    def __init__(self, listener: Listener, kinds: frozenset[Kind], end: Callable[["ListenerThread"], None]) -> None:
+    def __init__(
+        self, listener: Listener, kinds: frozenset[Kind], end: Callable[["ListenerThread"], None]
+    ) -> None:
         self._listener, self._kinds, self._end = listener, kinds, end
         self.dropped = 0
         self.failed = 0
@@ -49,8 +56,13 @@ class ListenerThread:
         self._thread.start()
 
     def put(self, note: Signal) -> None:
-        """On the engine's loop. The newest are dropped: what waits is the oldest, and in its order."""
-        if not (made := [only for bunch in bunches(note) if (only := bunch.only(self._kinds)) is not None]):
+        """On the engine's loop. The newest are dropped: what waits is the oldest, and in its
+        order."""
+        if not (
+            made := [
+                only for bunch in bunches(note) if (only := bunch.only(self._kinds)) is not None
+            ]
+        ):
             return
         count = sum(bunch.size for bunch in made)
         if self._pid != os.getpid():  # threads do not come along when a process forks
@@ -105,7 +117,9 @@ class ListenerThread:
         now = time.monotonic()
         if not self._complained or now - self._complained > COMPLAIN_EVERY:
             self._complained = now
-            log.exception("the listener %r raised; it goes on, and jobs are not touched by it", self._listener)
+            log.exception(
+                "the listener %r raised; it goes on, and jobs are not touched by it", self._listener
+            )
 
 
 def _batches(told: Iterable[EventBatch]) -> Iterator[list[JobEvent]]:

@@ -1,4 +1,5 @@
-"""Telling what happened to whoever listens in other processes: only if somebody does, and a moment's worth at a time."""
+"""Telling what happened to whoever listens in other processes: only if somebody does, and a
+moment's worth at a time."""
 
 import asyncio
 import logging
@@ -29,10 +30,11 @@ _pack = msgspec.msgpack.Encoder().encode
 
 
 class EventPublisher:
-    """One for each store that things happen through, on that store's loop. The first note is passed on at once, and what
-    comes in the moment after goes together. Where nobody is known to listen the store is asked twenty times a second, and
-    once more for every two thousand events, and that question is all that a job costs. Where somebody is, a note is made
-    into bunches as it comes, while it is warm."""
+    """One for each store that things happen through, on that store's loop. The first note is passed
+    on at once, and what comes in the moment after goes together. Where nobody is known to listen
+    the store is asked twenty times a second, and once more for every two thousand events, and that
+    question is all that a job costs. Where somebody is, a note is made into bunches as it comes,
+    while it is warm."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -95,7 +97,8 @@ class EventPublisher:
             log.debug("what happened could not be told: %s", error)
 
     async def _who_listens(self) -> frozenset[str]:
-        """Asked each time while nobody does. A queue that somebody begins to listen to is asked for again, however soon."""
+        """Asked each time while nobody does. A queue that somebody begins to listen to is asked for
+        again, however soon."""
         now = self.loop.time()
         if EVERY not in self._listened or now - self._asked > BELIEVED:
             self._listened = await self._store.subscribed_queues()
@@ -108,7 +111,9 @@ class EventPublisher:
         for note in notes:
             if isinstance(note, Amended) and not note.queue:
                 [job] = await self._store.find([note.id])
-                made += [] if job is None else bunches(replace(note, task=job.task, queue=job.queue))
+                made += (
+                    [] if job is None else bunches(replace(note, task=job.task, queue=job.queue))
+                )
             else:
                 made += bunches(note)
         return made
@@ -119,7 +124,10 @@ class EventPublisher:
             queues.setdefault(bunch.queue, []).append(bunch)
         for queue, mine in queues.items():
             if listened & {queue, EVERY}:
-                yield from _messages(queue, [EventBatch(Kind.MISSED, queue=queue, ids=[""]), *mine] if self._lost else mine)
+                yield from _messages(
+                    queue,
+                    [EventBatch(Kind.MISSED, queue=queue, ids=[""]), *mine] if self._lost else mine,
+                )
 
 
 def _messages(queue: str, made: Sequence[EventBatch]) -> Iterator[EventMessage]:

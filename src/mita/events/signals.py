@@ -1,5 +1,6 @@
-"""What engine and client note down, as they have it at hand: one note for a whole batch, so that a job costs next to
-nothing. Whoever wants events makes bunches of a note (`bunches`), and single ones of those when somebody reads them."""
+"""What engine and client note down, as they have it at hand: one note for a whole batch, so that a
+job costs next to nothing. Whoever wants events makes bunches of a note (`bunches`), and single ones
+of those when somebody reads them."""
 
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
@@ -8,7 +9,16 @@ from msgspec import Struct
 
 from mita.model.event import EventBatch, Kind, Reason
 from mita.model.job import Claim, NewJob, Receipt, State
-from mita.model.outcome import Answer, Busy, CancelJob, Change, Counter, RescheduleJob, RetryJob, Settlement
+from mita.model.outcome import (
+    Answer,
+    Busy,
+    CancelJob,
+    Change,
+    Counter,
+    RescheduleJob,
+    RetryJob,
+    Settlement,
+)
 from mita.model.repeat import Firing
 from mita.model.time import SECOND, Moment
 
@@ -29,8 +39,8 @@ class Begun(Struct, frozen=True, gc=False):
 
 
 class Began(Struct):
-    """Runs that began. Not frozen: whoever first makes bunches of it leaves them here for the others, and beside them the
-    runs of jobs that were given a time."""
+    """Runs that began. Not frozen: whoever first makes bunches of it leaves them here for the
+    others, and beside them the runs of jobs that were given a time."""
 
     runs: Sequence[Begun]
     worker: str
@@ -40,8 +50,8 @@ class Began(Struct):
 
 
 class Settled(Struct):
-    """Claims that were put down; False: too late. Those that have their `start` with them began since the
-    last note. As above."""
+    """Claims that were put down; False: too late. Those that have their `start` with them began
+    since the last note. As above."""
 
     settlements: Sequence[Settlement]
     took: Sequence[bool]
@@ -52,8 +62,9 @@ class Settled(Struct):
 
 
 class Ahead(Struct, frozen=True):
-    """What will be noted if the store takes all of it. Whoever will want the bunches makes them now: what they are made of
-    is still in the processor's cache, and has long left it when the store has answered."""
+    """What will be noted if the store takes all of it. Whoever will want the bunches makes them
+    now: what they are made of is still in the processor's cache, and has long left it when the
+    store has answered."""
 
     note: Settled
 
@@ -66,7 +77,8 @@ class SentAway(Struct, frozen=True):
 
 
 class Turned(Struct, frozen=True):
-    """One round trip of a worker: how long it took, what it put down, and what it was given, if it asked for any."""
+    """One round trip of a worker: how long it took, what it put down, and what it was given, if it
+    asked for any."""
 
     seconds: float
     settled: int
@@ -93,7 +105,8 @@ class Fired(Struct, frozen=True):
 
 
 class Locked(Struct, frozen=True):
-    """The schedulers' lock was asked for or given back: `acquired`, `held` (by another), `lost`, `released`."""
+    """The schedulers' lock was asked for or given back: `acquired`, `held` (by another), `lost`,
+    `released`."""
 
     outcome: str
 
@@ -110,7 +123,19 @@ class Made(Struct, frozen=True):
     bunches: list[EventBatch]
 
 
-Signal: TypeAlias = Made | Ahead | Enqueued | Began | Settled | SentAway | Turned | Amended | Fired | Locked | StoreFailed
+Signal: TypeAlias = (
+    Made
+    | Ahead
+    | Enqueued
+    | Began
+    | Settled
+    | SentAway
+    | Turned
+    | Amended
+    | Fired
+    | Locked
+    | StoreFailed
+)
 Emit: TypeAlias = Callable[[Signal], None]
 
 
@@ -154,11 +179,16 @@ _BACK = {
     Counter.INTERRUPTIONS: (Kind.RESCHEDULED, Reason.SHUTDOWN),
     Counter.CRASHES: (Kind.CRASHED, ""),
 }
-_ENDS = {State.SUCCEEDED: Kind.SUCCEEDED, State.FAILED: Kind.FAILED, State.CANCELLED: Kind.CANCELLED}
+_ENDS = {
+    State.SUCCEEDED: Kind.SUCCEEDED,
+    State.FAILED: Kind.FAILED,
+    State.CANCELLED: Kind.CANCELLED,
+}
 
 
 def meaning(settlement: Settlement) -> tuple[Kind, str] | None:
-    """What became of a run, and why it was moved; None for a claim that was given back untouched."""
+    """What became of a run, and why it was moved; None for a claim that was given back
+    untouched."""
     verdict = settlement.verdict
     if settlement.told:
         return Kind.CANCELLED, ""

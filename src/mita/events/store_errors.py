@@ -24,7 +24,9 @@ def watched(store: Store, emit: Emit) -> Store:
 @cache
 def _watched(kind: type[Store]) -> type[Store]:
     methods = {name: _telling(kind, name) for name in OPERATIONS}
-    return type(kind.__name__, (kind,), {**methods, "__module__": kind.__module__, "__doc__": kind.__doc__})
+    return type(
+        kind.__name__, (kind,), {**methods, "__module__": kind.__module__, "__doc__": kind.__doc__}
+    )
 
 
 def _telling(kind: type[Store], name: str) -> Callable[..., Any]:
@@ -32,7 +34,8 @@ def _telling(kind: type[Store], name: str) -> Callable[..., Any]:
         try:
             return await getattr(kind, name)(self, *args, **named)
         except StoreError as error:
-            if not hasattr(error, "operation"):  # an operation may be made of others: the innermost one is counted
+            # an operation may be made of others: the innermost one is counted
+            if not hasattr(error, "operation"):
                 error.operation = name  # type: ignore[attr-defined]
                 self._tell_of_failure(StoreFailed(name))
             raise

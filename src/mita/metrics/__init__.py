@@ -1,4 +1,5 @@
-"""Metrics for Prometheus (extra `metrics`): a collector over the tally, and the address where a worker serves it."""
+"""Metrics for Prometheus (extra `metrics`): a collector over the tally, and the address where a
+worker serves it."""
 
 from .collector import Collector as Collector
 from .depths import Depths as Depths

@@ -3,7 +3,12 @@
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, UnknownMetricFamily
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    UnknownMetricFamily,
+)
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector as Base
 
@@ -37,14 +42,20 @@ _FAMILIES: dict[str, type[Any]] = {
 
 
 class Collector(Base):
-    """For `registry.register(…)`. What it is given is asked at each scrape: for the counters, for the depths of the queues,
-    and for how many events listeners have lost."""
+    """For `registry.register(…)`. What it is given is asked at each scrape: for the counters, for
+    the depths of the queues, and for how many events listeners have lost."""
 
-    def __init__(self, tally: Callable[[], Counters], depth: Callable[[], Depth | None], dropped: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        tally: Callable[[], Counters],
+        depth: Callable[[], Depth | None],
+        dropped: Callable[[], int],
+    ) -> None:
         self._tally, self._depth, self._dropped = tally, depth, dropped
 
     def describe(self) -> Iterable[Metric]:
-        """Nothing: a registry that wants to know the names would otherwise ask the store for them."""
+        """Nothing: a registry that wants to know the names would otherwise ask the store for
+        them."""
         return []
 
     def collect(self) -> Iterator[Metric]:
@@ -52,8 +63,13 @@ class Collector(Base):
         yield from _of_jobs(tally)
         yield _made("mita_repeat_fires_total", tally.fires.items())
         yield _made("mita_repeat_windows_dropped_total", tally.dropped.items())
-        yield _made("mita_scheduler_lock", (((outcome,), count) for outcome, count in tally.locks.items()))
-        yield _made("mita_store_errors_total", (((name,), count) for name, count in tally.store_errors.items()))
+        yield _made(
+            "mita_scheduler_lock", (((outcome,), count) for outcome, count in tally.locks.items())
+        )
+        yield _made(
+            "mita_store_errors_total",
+            (((name,), count) for name, count in tally.store_errors.items()),
+        )
         yield _spread("mita_claim_batch_size", [((), tally.claim_sizes)])
         yield _spread("mita_claim_seconds", [((), tally.claim_seconds)])
         yield _spread("mita_settle_batch_size", [((), tally.settle_sizes)])
@@ -72,7 +88,9 @@ def _of_jobs(tally: Counters) -> Iterator[Metric]:
         yield _spread(name, ((labels, getattr(counts, field)) for labels, counts in jobs))
 
 
-def _each(jobs: list[tuple[tuple[str, str], Counts]], field: str) -> Iterator[tuple[tuple[str, ...], int]]:
+def _each(
+    jobs: list[tuple[tuple[str, str], Counts]], field: str
+) -> Iterator[tuple[tuple[str, ...], int]]:
     for labels, counts in jobs:
         for what, count in getattr(counts, field).items():
             yield (*labels, what.value), count
@@ -80,8 +98,18 @@ def _each(jobs: list[tuple[tuple[str, str], Counts]], field: str) -> Iterator[tu
 
 def _of_store(depth: Depth | None) -> Iterator[Metric]:
     queues = depth.queues if depth is not None else []
-    yield _made("mita_jobs", (((view.name, state.value), getattr(view, state)) for view in queues for state in DisplayState))
-    yield _made("mita_oldest_ready_seconds", (((view.name,), (view.oldest or 0) / SECOND) for view in queues))
+    yield _made(
+        "mita_jobs",
+        (
+            ((view.name, state.value), getattr(view, state))
+            for view in queues
+            for state in DisplayState
+        ),
+    )
+    yield _made(
+        "mita_oldest_ready_seconds",
+        (((view.name,), (view.oldest or 0) / SECOND) for view in queues),
+    )
     yield _made("mita_workers", [((), depth.workers)] if depth is not None else [])
 
 
@@ -105,7 +133,9 @@ def _cumulative(histogram: Histogram) -> list[tuple[str, float]]:
     """Prometheus wants of each bound how many were no greater, and of infinity all."""
     so_far = 0
     buckets: list[tuple[str, float]] = []
-    for bound, count in zip([*map(float, histogram.bounds), float("inf")], histogram.buckets, strict=True):
+    for bound, count in zip(
+        [*map(float, histogram.bounds), float("inf")], histogram.buckets, strict=True
+    ):
         so_far += count
         buckets.append(("+Inf" if bound == float("inf") else str(bound), so_far))
     return buckets

@@ -1,4 +1,5 @@
-"""How deep the queues are: asked of the store when somebody looks, never more than once a second, never for long."""
+"""How deep the queues are: asked of the store when somebody looks, never more than once a second,
+never for long."""
 
 import asyncio
 import logging
@@ -26,9 +27,12 @@ class Depth(Struct, frozen=True):
 
 
 class Depths:
-    """`run_sync` runs on a loop of its own; `open_store` gives that loop's store. `place` tells stores apart."""
+    """`run_sync` runs on a loop of its own; `open_store` gives that loop's store. `place` tells
+    stores apart."""
 
-    def __init__(self, place: Hashable, open_store: Callable[[], Awaitable[Store]], run_sync: RunSync) -> None:
+    def __init__(
+        self, place: Hashable, open_store: Callable[[], Awaitable[Store]], run_sync: RunSync
+    ) -> None:
         self.place = place
         self._open_store, self._run_sync = open_store, run_sync
         self._one_at_a_time = forks.guarded(threading.Lock())
@@ -47,7 +51,10 @@ class Depths:
         try:
             return self._run_sync(self._within_limits())
         except (MitaError, TimeoutError, OSError) as error:
-            log.warning("the store did not tell how deep its queues are: %s", str(error) or type(error).__name__)
+            log.warning(
+                "the store did not tell how deep its queues are: %s",
+                str(error) or type(error).__name__,
+            )
             return None
 
     async def _within_limits(self) -> Depth:

@@ -18,12 +18,14 @@ log = logging.getLogger("mita.metrics")
 
 @contextmanager
 def serving(address: Address, source: Source) -> Iterator[None]:
-    """Until the end of the block, on a thread of its own: all that is in the usual registry, and our own metrics."""
+    """Until the end of the block, on a thread of its own: all that is in the usual registry, and
+    our own metrics."""
     try:
         server, thread = start_http_server(address.port, address.host, REGISTRY)
     except OSError as error:
         raise UsageError(
-            f"metrics cannot be served at {address}: {error.strerror or error}. {_remedy(address, error)}"
+            f"metrics cannot be served at {address}: {error.strerror or error}. "
+            f"{_remedy(address, error)}"
         ) from error
     log.info("metrics are served at http://%s/metrics", Address(address.host, server.server_port))
     join(REGISTRY, source)
@@ -39,8 +41,17 @@ def serving(address: Address, source: Source) -> Iterator[None]:
 def _remedy(address: Address, error: OSError) -> str:
     if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
         here = Address("127.0.0.1", address.port)
-        return f"The host is an address of this machine: --metrics {here} for itself alone, 0.0.0.0 for all it has"
+        return (
+            f"The host is an address of this machine: --metrics {here} for itself alone, "
+            "0.0.0.0 for all it has"
+        )
     if error.errno == errno.EACCES:
-        return f"Ports below 1024 are the system's: choose another, for example --metrics {Address(address.host, 9000)}"
+        return (
+            "Ports below 1024 are the system's: choose another, for example --metrics "
+            f"{Address(address.host, 9000)}"
+        )
     other = Address(address.host, address.port + 1)
-    return f"Does another process here have port {address.port}? Choose another, for example --metrics {other}"
+    return (
+        f"Does another process here have port {address.port}? Choose another, for example "
+        f"--metrics {other}"
+    )

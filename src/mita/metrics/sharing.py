@@ -1,5 +1,5 @@
-"""One registry, however many apps and workers of one process are in it: every name is there once, and their numbers are
-added up. Prometheus refuses a page that has the same line twice."""
+"""One registry, however many apps and workers of one process are in it: every name is there once,
+and their numbers are added up. Prometheus refuses a page that has the same line twice."""
 
 import threading
 from collections.abc import Callable, Iterable
@@ -20,7 +20,8 @@ from .depths import Depth, Depths
 
 
 class Source(Struct, frozen=True, eq=False):
-    """What one app gives: its counters, how deep the queues of its store are, and how many events its listeners lost."""
+    """What one app gives: its counters, how deep the queues of its store are, and how many events
+    its listeners lost."""
 
     tally: Counters
     depths: Depths
@@ -28,7 +29,8 @@ class Source(Struct, frozen=True, eq=False):
 
 
 class _Shared:
-    """The sources of one registry. One that joined twice is read once, and stays until it has left twice."""
+    """The sources of one registry. One that joined twice is read once, and stays until it has left
+    twice."""
 
     def __init__(self) -> None:
         self.sources: tuple[Source, ...] = ()
@@ -45,7 +47,9 @@ class _Shared:
     def depth(self) -> Depth | None:
         """Apps of one store see the same queues: one of them is asked."""
         stores = {source.depths.place: source.depths for source in self.sources}
-        return together([known for depths in stores.values() if (known := depths.look()) is not None])
+        return together(
+            [known for depths in stores.values() if (known := depths.look()) is not None]
+        )
 
 
 def together(depths: list[Depth]) -> Depth | None:

@@ -15,33 +15,71 @@ class Described(Struct, frozen=True):
 _JOB = ("queue", "task")
 
 TABLE: tuple[Described, ...] = (
-    Described("mita_enqueued_total", "counter", _JOB, "jobs taken in by this process, those of repeats it fired included"),
+    Described(
+        "mita_enqueued_total",
+        "counter",
+        _JOB,
+        "jobs taken in by this process, those of repeats it fired included",
+    ),
     Described("mita_started_total", "counter", _JOB, "runs that began"),
-    Described("mita_finished_total", "counter", (*_JOB, "outcome"), "jobs that ended: succeeded, failed or cancelled"),
+    Described(
+        "mita_finished_total",
+        "counter",
+        (*_JOB, "outcome"),
+        "jobs that ended: succeeded, failed or cancelled",
+    ),
     Described("mita_retries_total", "counter", _JOB, "runs that failed and will be tried again"),
-    Described("mita_retried_jobs_total", "counter", _JOB, "jobs that had to be tried again, each counted once"),
+    Described(
+        "mita_retried_jobs_total",
+        "counter",
+        _JOB,
+        "jobs that had to be tried again, each counted once",
+    ),
     Described("mita_retry_exhausted_total", "counter", _JOB, "jobs that failed with no retry left"),
-    Described("mita_retry_latency_seconds", "histogram", _JOB, "time that jobs spend in backoff before a retry"),
+    Described(
+        "mita_retry_latency_seconds",
+        "histogram",
+        _JOB,
+        "time that jobs spend in backoff before a retry",
+    ),
     Described(
         "mita_rescheduled_total",
         "counter",
         (*_JOB, "reason"),
         "moves in time, never failures: handler, api, resource_busy, unavailable, shutdown",
     ),
-    Described("mita_crashes_total", "counter", _JOB, "runs whose worker died, taken over by this one"),
-    Described("mita_stale_writes_total", "counter", _JOB, "verdicts refused because the job was another worker's by then"),
+    Described(
+        "mita_crashes_total", "counter", _JOB, "runs whose worker died, taken over by this one"
+    ),
+    Described(
+        "mita_stale_writes_total",
+        "counter",
+        _JOB,
+        "verdicts refused because the job was another worker's by then",
+    ),
     Described("mita_run_seconds", "histogram", _JOB, "how long runs took, however they ended"),
     Described("mita_wait_seconds", "histogram", _JOB, "from the due time to the start of a run"),
     Described(
         "mita_lateness_seconds",
         "histogram",
         _JOB,
-        "how late timers and repeats start: from the time a job was given, or the fire time of its repeat",
+        "how late timers and repeats start: from the time a job was given, or the fire time of "
+        "its repeat",
     ),
     Described("mita_jobs", "gauge", ("queue", "state"), "jobs in the store, by state"),
-    Described("mita_oldest_ready_seconds", "gauge", ("queue",), "how long the oldest ready job has been ready"),
+    Described(
+        "mita_oldest_ready_seconds",
+        "gauge",
+        ("queue",),
+        "how long the oldest ready job has been ready",
+    ),
     Described("mita_workers", "gauge", (), "workers alive"),
-    Described("mita_repeat_fires_total", "counter", (*_JOB, "policy"), "jobs made by repeats, by policy: skip, once, all"),
+    Described(
+        "mita_repeat_fires_total",
+        "counter",
+        (*_JOB, "policy"),
+        "jobs made by repeats, by policy: skip, once, all",
+    ),
     Described(
         "mita_repeat_windows_dropped_total",
         "counter",
@@ -54,12 +92,22 @@ TABLE: tuple[Described, ...] = (
         ("outcome",),
         "how often the schedulers' lock was acquired, found held by another, lost or released here",
     ),
-    Described("mita_store_errors_total", "counter", ("operation",), "calls to the store that failed, by operation"),
+    Described(
+        "mita_store_errors_total",
+        "counter",
+        ("operation",),
+        "calls to the store that failed, by operation",
+    ),
     Described("mita_claim_batch_size", "histogram", (), "jobs given by one claim"),
     Described("mita_claim_seconds", "histogram", (), "round trips that claim"),
     Described("mita_settle_batch_size", "histogram", (), "jobs put down by one settle"),
     Described("mita_settle_seconds", "histogram", (), "round trips that settle"),
-    Described("mita_events_dropped_total", "counter", (), "events that listeners in this process were too slow for"),
-)  # fmt: skip
+    Described(
+        "mita_events_dropped_total",
+        "counter",
+        (),
+        "events that listeners in this process were too slow for",
+    ),
+)
 
 BY_NAME = {described.name: described for described in TABLE}

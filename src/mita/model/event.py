@@ -1,4 +1,5 @@
-"""What happened to a job, told to whoever listens. (An `TimelineEntry` is a line of a job's own timeline, in the store.)"""
+"""What happened to a job, told to whoever listens. (An `TimelineEntry` is a line of a job's own
+timeline, in the store.)"""
 
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
@@ -11,7 +12,8 @@ from .time import Moment
 
 
 class Kind(StrEnum):
-    """What happened. Those that end in a terminal state are `succeeded`, `failed` and `cancelled`."""
+    """What happened. Those that end in a terminal state are `succeeded`, `failed` and
+    `cancelled`."""
 
     ENQUEUED = "enqueued"
     STARTED = "started"
@@ -40,13 +42,14 @@ class Reason(StrEnum):
 class JobEvent(Struct, frozen=True, array_like=True, gc=False):
     """One thing that happened to one job. Never arguments, results or the text of an error.
 
-    `at` is the moment by the store's clock, as well as whoever tells it knows that clock. `attempt` counts from 1. `seconds`
-    is how long the run took, `wait` how long until the start (`started`) or until the next try (`retried`). `reason` says
-    why a job was rescheduled (`handler`, `api`, `resource_busy`, `unavailable`, `shutdown`).
+    `at` is the moment by the store's clock, as well as whoever tells it knows that clock. `attempt`
+    counts from 1. `seconds` is how long the run took, `wait` how long until the start (`started`)
+    or until the next try (`retried`). `reason` says why a job was rescheduled (`handler`, `api`,
+    `resource_busy`, `unavailable`, `shutdown`).
 
-    `dropped` is of a repeat, whose key is the `id`: it passed over `count` windows, by its policy (the `reason`) or its cap.
-    `missed` belongs to no job: here `count` events were lost before the next one, 0 when nobody knows how many.
-    """
+    `dropped` is of a repeat, whose key is the `id`: it passed over `count` windows, by its policy
+    (the `reason`) or its cap. `missed` belongs to no job: here `count` events were lost before the
+    next one, 0 when nobody knows how many."""
 
     kind: Kind
     id: str = ""
@@ -62,9 +65,9 @@ class JobEvent(Struct, frozen=True, array_like=True, gc=False):
 
 
 class EventBatch(Struct, frozen=True, array_like=True, gc=False):
-    """Events that have most things in common, as they travel: what they share once, the rest in columns. A column that is
-    empty says 0 of all. `whole`: each of these runs has begun as well, so that there are two events of it, and `waits`
-    belong to the first."""
+    """Events that have most things in common, as they travel: what they share once, the rest in
+    columns. A column that is empty says 0 of all. `whole`: each of these runs has begun as well, so
+    that there are two events of it, and `waits` belong to the first."""
 
     kind: Kind
     task: str = ""
@@ -86,7 +89,10 @@ class EventBatch(Struct, frozen=True, array_like=True, gc=False):
 
     def events(self) -> Iterator[JobEvent]:
         if self.whole:
-            return chain(self._events(Kind.STARTED, [], self.waits), self._events(self.kind, self.seconds, []))
+            return chain(
+                self._events(Kind.STARTED, [], self.waits),
+                self._events(self.kind, self.seconds, []),
+            )
         return self._events(self.kind, self.seconds, self.waits)
 
     def only(self, kinds: frozenset[Kind]) -> "EventBatch | None":

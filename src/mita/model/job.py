@@ -1,7 +1,7 @@
 """A job, from the moment somebody asks for it to the record of what became of it.
 
-`gc=False`: many of these are made at a time, they hold nothing that could hold them, and a collector that looks at each of
-them again and again takes a quarter of the time of a bulk enqueue.
+`gc=False`: many of these are made at a time, they hold nothing that could hold them, and a
+collector that looks at each of them again and again takes a quarter of the time of a bulk enqueue.
 """
 
 from enum import StrEnum
@@ -19,12 +19,14 @@ Priority: TypeAlias = Annotated[int, Meta(ge=PRIORITIES[0], le=PRIORITIES[-1])]
 Count: TypeAlias = Annotated[int, Meta(ge=0, le=1_000_000_000)]
 MOST_HOLDERS = 2**31 - 1
 Limit: TypeAlias = Annotated[int, Meta(ge=1, le=MOST_HOLDERS)]
-Token: TypeAlias = Annotated[int, Meta(ge=0, le=2**53 - 1)]  # exact in a double too, which is all that Lua has
+# exact in a double too, which is all that Lua has
+Token: TypeAlias = Annotated[int, Meta(ge=0, le=2**53 - 1)]
 Lasting: TypeAlias = Annotated[int, Meta(ge=0, le=LATEST)]  # a wait that is not negative
 
 
 class State(StrEnum):
-    """Where a job stands. `queued` is shown as *scheduled* while its due time is ahead and *ready* after."""
+    """Where a job stands. `queued` is shown as *scheduled* while its due time is ahead and *ready*
+    after."""
 
     QUEUED = "queued"
     BLOCKED = "blocked"
@@ -43,9 +45,11 @@ class WhenBusy(StrEnum):
 
 
 class NewJob(Struct, frozen=True, kw_only=True, gc=False):
-    """A job to be. `payload`, `options` and `headers` are packed by the client; a store never looks inside them.
+    """A job to be. `payload`, `options` and `headers` are packed by the client; a store never looks
+    inside them.
 
-    `fresh`: its id was made for it just now and it is given to a store once, so that no other queue can know the id."""
+    `fresh`: its id was made for it just now and it is given to a store once, so that no other queue
+    can know the id."""
 
     id: str
     task: str
@@ -66,18 +70,19 @@ class NewJob(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Receipt(Struct, frozen=True, gc=False):
-    """The answer to a `NewJob`: the job's id, or that of the earlier job that holds its unique key."""
+    """The answer to a `NewJob`: the job's id, or that of the earlier job that holds its unique
+    key."""
 
     id: str
     created: bool = True
 
 
 class Claim(Struct, frozen=True, gc=False):
-    """A worker's hold on a job: what a run needs to know, and the token that lets it put the job down again.
+    """A worker's hold on a job: what a run needs to know, and the token that lets it put the job
+    down again.
 
-    `at` is the store's clock at the claim. `ref` is the store's own handle; nobody else looks inside. `lost` is the worker
-    whose lease ran out, of a claim that was taken over.
-    """
+    `at` is the store's clock at the claim. `ref` is the store's own handle; nobody else looks
+    inside. `lost` is the worker whose lease ran out, of a claim that was taken over."""
 
     id: str
     token: int
@@ -108,8 +113,8 @@ class Claim(Struct, frozen=True, gc=False):
 class Job(Struct, frozen=True, kw_only=True):
     """All a store knows of a job but its timeline.
 
-    `asked` is what somebody asked of it while it ran (`cancel` or `reschedule`), `stranded` since when no worker that
-    met it has known its task, `expires` when a terminal job will be forgotten.
+    `asked` is what somebody asked of it while it ran (`cancel` or `reschedule`), `stranded` since
+    when no worker that met it has known its task, `expires` when a terminal job will be forgotten.
     """
 
     id: str

@@ -9,7 +9,7 @@ from msgspec import Struct
 from .job import Claim, State
 from .time import Moment, Wait, When
 
-# ---------------------------------------------------------------- endings: what a run says of itself
+# --------------------------------------------------------------- endings: what a run says of itself
 
 
 class Returned(Struct, frozen=True, tag=True, gc=False):
@@ -19,7 +19,8 @@ class Returned(Struct, frozen=True, tag=True, gc=False):
 
 
 class Raised(Struct, frozen=True, tag=True):
-    """The handler raised. `final`: trying again is pointless. `wait`: what the task's own backoff function asked for."""
+    """The handler raised. `final`: trying again is pointless. `wait`: what the task's own backoff
+    function asked for."""
 
     error: str
     final: bool = False
@@ -52,8 +53,8 @@ STORE_AWAY = "the store was unreachable"
 
 
 class Interrupted(Struct, frozen=True, tag=True):
-    """The worker is going away, or had no store for too long. A job that had not `started` was only held for a moment:
-    nothing is counted."""
+    """The worker is going away, or had no store for too long. A job that had not `started` was only
+    held for a moment: nothing is counted."""
 
     started: bool
     reason: str = SHUT_DOWN
@@ -84,10 +85,20 @@ class Unknown(Struct, frozen=True, tag=True):
 
 
 Ending: TypeAlias = (
-    Returned | Raised | TimedOut | Rescheduled | Refused | Interrupted | Lost | Died | Stopped | Unreadable | Unknown
+    Returned
+    | Raised
+    | TimedOut
+    | Rescheduled
+    | Refused
+    | Interrupted
+    | Lost
+    | Died
+    | Stopped
+    | Unreadable
+    | Unknown
 )
 
-# ---------------------------------------------------------------- verdicts: what a store is told to write down
+# ----------------------------------------------------- verdicts: what a store is told to write down
 
 
 class Counter(StrEnum):
@@ -101,15 +112,15 @@ class Counter(StrEnum):
 
 
 class Verdict(Struct, frozen=True, kw_only=True, gc=False):
-    """What becomes of a job, ready to be applied as it stands: a store adds nothing to it but the moment.
+    """What becomes of a job, ready to be applied as it stands: a store adds nothing to it but the
+    moment.
 
-    `when`: the new due time of a job that goes back to the queue; None keeps the old one.
-    `error`: None keeps the last one. `keep`: how long a terminal job stays; 0 forgets it at once.
-    `hold`: until then nobody with this job's resource key runs. `stranded`: the worker did not know the task.
-    `event` and `note` are the line in the job's timeline; no event, no line (the happy path writes none). `failure` is
-    the error as that line keeps it, cut to `rules.failures.LONGEST` bytes; `worker` is whom the line names, None for the one
-    that has the job.
-    """
+    `when`: the new due time of a job that goes back to the queue; None keeps the old one. `error`:
+    None keeps the last one. `keep`: how long a terminal job stays; 0 forgets it at once. `hold`:
+    until then nobody with this job's resource key runs. `stranded`: the worker did not know the
+    task. `event` and `note` are the line in the job's timeline; no event, no line (the happy path
+    writes none). `failure` is the error as that line keeps it, cut to `rules.failures.LONGEST`
+    bytes; `worker` is whom the line names, None for the one that has the job."""
 
     state: State
     when: When | None = None
@@ -126,8 +137,8 @@ class Verdict(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Start(Struct, frozen=True, gc=False):
-    """What runs have in common that began at one moment, of one task in one queue: also how often each had failed before,
-    and how many seconds its claim had `waited` in the worker."""
+    """What runs have in common that began at one moment, of one task in one queue: also how often
+    each had failed before, and how many seconds its claim had `waited` in the worker."""
 
     task: str
     queue: str
@@ -136,9 +147,9 @@ class Start(Struct, frozen=True, gc=False):
 
 
 class Settlement(Struct, frozen=True, gc=False):
-    """One claim put down. Stores look no further than the verdict; the rest is for whoever watches: how many `seconds` the
-    run took, whether it had been `told` to stop (then it ends as cancelled, whatever it came to), and its `start`, if nobody
-    has been told of that yet."""
+    """One claim put down. Stores look no further than the verdict; the rest is for whoever watches:
+    how many `seconds` the run took, whether it had been `told` to stop (then it ends as cancelled,
+    whatever it came to), and its `start`, if nobody has been told of that yet."""
 
     claim: Claim
     verdict: Verdict
@@ -156,7 +167,8 @@ class Held(StrEnum):
 
 
 class Busy(Struct, frozen=True):
-    """A job that found its resource key taken. `ended`: it did not wish to wait, and is cancelled."""
+    """A job that found its resource key taken. `ended`: it did not wish to wait, and is
+    cancelled."""
 
     id: str
     task: str
@@ -165,9 +177,9 @@ class Busy(Struct, frozen=True):
 
 
 class ClaimResult(Struct, frozen=True):
-    """One turn of a worker: which settlements took (False: the token was stale), what it holds now, and `again`, the
-    wait after which there may be more. None: nothing is scheduled, a wake-up will tell. `busy` are the jobs that were met
-    and sent away from their keys."""
+    """One turn of a worker: which settlements took (False: the token was stale), what it holds now,
+    and `again`, the wait after which there may be more. None: nothing is scheduled, a wake-up will
+    tell. `busy` are the jobs that were met and sent away from their keys."""
 
     took: list[bool]
     claims: list[Claim]
@@ -184,8 +196,9 @@ OUTSIDE = "from outside"
 
 
 class RescheduleJob(Struct, frozen=True, tag=True):
-    """Run at another time. A running job finishes its run first and then goes back to the queue. A failed or cancelled job
-    is revived for that time. `note` says who or what asked, for the timeline."""
+    """Run at another time. A running job finishes its run first and then goes back to the queue. A
+    failed or cancelled job is revived for that time. `note` says who or what asked, for the
+    timeline."""
 
     when: When
     note: str = OUTSIDE
@@ -199,7 +212,8 @@ class CancelJob(Struct, frozen=True, tag=True):
 
 
 class RetryJob(Struct, frozen=True, tag=True):
-    """A failed or cancelled job runs again, with its counters at zero. `note` says who asked, for the timeline."""
+    """A failed or cancelled job runs again, with its counters at zero. `note` says who asked, for
+    the timeline."""
 
     when: When
     note: str = ""
@@ -230,7 +244,8 @@ class Answer(StrEnum):
 
 
 class TimelineEntry(Struct, frozen=True):
-    """One line of a job's timeline. A run that failed also leaves its error, and when it was started."""
+    """One line of a job's timeline. A run that failed also leaves its error, and when it was
+    started."""
 
     at: Moment
     kind: str

@@ -1,4 +1,5 @@
-"""When a repeat fires: `Every` so often, or as a `Cron` line says; and what to do about windows that were missed."""
+"""When a repeat fires: `Every` so often, or as a `Cron` line says; and what to do about windows
+that were missed."""
 
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -16,8 +17,8 @@ MOST_IN_ONE_GO = 10_000  # windows that one catch-up makes up for
 
 
 class Every(Struct, frozen=True, tag=True):
-    """The time from one fire to the next, in seconds or as a timedelta. It is counted from fire to fire: a late one does not
-    move those after it."""
+    """The time from one fire to the next, in seconds or as a timedelta. It is counted from fire to
+    fire: a late one does not move those after it."""
 
     seconds: float
 
@@ -31,11 +32,14 @@ class Every(Struct, frozen=True, tag=True):
             force_setattr(self, "seconds", given.total_seconds())
         if not isinstance(self.seconds, int | float) or isinstance(self.seconds, bool):
             raise UsageError(
-                f"Every({self.seconds!r}): give seconds as a number, or a timedelta, Every(timedelta(minutes=5))"
+                f"Every({self.seconds!r}): give seconds as a number, or a timedelta, "
+                "Every(timedelta(minutes=5))"
             )
-        if not SHORTEST_INTERVAL <= self.seconds * SECOND <= LONGEST:  # not a number is not within bounds either
+        # not a number is not within bounds either
+        if not SHORTEST_INTERVAL <= self.seconds * SECOND <= LONGEST:
             raise UsageError(
-                f"Every({self.seconds!r}): an interval must be at least {SHORTEST_INTERVAL / SECOND} seconds, "
+                f"Every({self.seconds!r}): an interval must be at least "
+                f"{SHORTEST_INTERVAL / SECOND} seconds, "
                 "and at most a hundred years"
             )
 
@@ -45,8 +49,8 @@ class Every(Struct, frozen=True, tag=True):
 
 
 class Cron(Struct, frozen=True, tag=True):
-    """A cron line of 5 fields, or 6 with seconds first, or `@hourly`, `@daily`, `@weekly`, `@monthly`, `@yearly`; in a time
-    zone (an IANA name, or an offset as `+02:00`)."""
+    """A cron line of 5 fields, or 6 with seconds first, or `@hourly`, `@daily`, `@weekly`,
+    `@monthly`, `@yearly`; in a time zone (an IANA name, or an offset as `+02:00`)."""
 
     expression: str
     tz: str = "UTC"
@@ -62,7 +66,9 @@ class All(Struct, frozen=True):
 
     def __post_init__(self) -> None:
         if not _is_whole(self.max_catchup) or self.max_catchup < 1:
-            raise UsageError(f"All(max_catchup={self.max_catchup!r}): catch up at least 1, or use missed='skip'")
+            raise UsageError(
+                f"All(max_catchup={self.max_catchup!r}): catch up at least 1, or use missed='skip'"
+            )
 
 
 def _is_whole(number: object) -> bool:
@@ -97,12 +103,20 @@ class RepeatSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def __post_init__(self) -> None:
         if self.limit is not None and (not _is_whole(self.limit) or self.limit < 1):
-            raise UsageError(f"limit={self.limit!r}: a repeat fires at least once; remove it to stop it")
-        if self.start_after is not None and self.end_before is not None and self.end_before <= self.start_after:
+            raise UsageError(
+                f"limit={self.limit!r}: a repeat fires at least once; remove it to stop it"
+            )
+        if (
+            self.start_after is not None
+            and self.end_before is not None
+            and self.end_before <= self.start_after
+        ):
             raise UsageError("end_before must come after start_after, or the repeat never fires")
         if not isinstance(self.missed, All) and self.missed not in ("skip", "once"):
             raise UsageError(f"missed={self.missed!r}: use 'skip', 'once' or All(max_catchup)")
         if self.overlap not in ("allow", "skip"):
             raise UsageError(f"overlap={self.overlap!r}: use 'allow' or 'skip'")
         if self.overlap == "skip" and self.job.unique is not None:
-            raise UsageError("overlap='skip' and a unique key of its own exclude each other: choose one")
+            raise UsageError(
+                "overlap='skip' and a unique key of its own exclude each other: choose one"
+            )

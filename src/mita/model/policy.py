@@ -13,32 +13,39 @@ from .time import LONGEST, SECOND
 MAX_RETRIES_LIMIT = 1000
 
 
-Jitter: TypeAlias = Literal["full", "none", "equal", "decorrelated"]  # how chance spreads the waits between retries
+# how chance spreads the waits between retries
+Jitter: TypeAlias = Literal["full", "none", "equal", "decorrelated"]
 
 
 class _Named(StructMeta):
-    """A class whose parts are given by name: wrong names, and values without one, are answered with the right names."""
+    """A class whose parts are given by name: wrong names, and values without one, are answered with
+    the right names."""
 
     if not TYPE_CHECKING:  # a type checker knows the names, and says so by itself
 
         def __call__(self, *args: Any, **parts: Any) -> Any:
             known = self.__struct_fields__
             if args:
-                raise UsageError(f"{self.__name__}{args!r}: give each part by name, {self.__name__}({known[0]}=…, …)")
+                raise UsageError(
+                    f"{self.__name__}{args!r}: give each part by name, "
+                    f"{self.__name__}({known[0]}=…, …)"
+                )
             for name in parts:
                 if name not in known:
                     meant = did_you_mean(name, known) or "."
-                    raise UsageError(f"{self.__name__} has no part {name!r}{meant} It takes {', '.join(known)}")
+                    raise UsageError(
+                        f"{self.__name__} has no part {name!r}{meant} It takes {', '.join(known)}"
+                    )
             return super().__call__(**parts)
 
 
 class Retry(Struct, metaclass=_Named, frozen=True, kw_only=True, omit_defaults=True):
     """A retry budget and the waits within it, in seconds.
 
-    Before retry *n* the wait is drawn from 0 to `min(base · 2^(n-1), cap)` (full jitter). `waits` gives them one by one
-    instead, the last one repeating. `wait` is a function of (attempt, error) in the worker's own code: it is not stored
-    with a job, and wins over the rest. `max_retries=0` fails at once; `max_crashes` is the budget for dying workers.
-    """
+    Before retry *n* the wait is drawn from 0 to `min(base · 2^(n-1), cap)` (full jitter). `waits`
+    gives them one by one instead, the last one repeating. `wait` is a function of (attempt, error)
+    in the worker's own code: it is not stored with a job, and wins over the rest. `max_retries=0`
+    fails at once; `max_crashes` is the budget for dying workers."""
 
     max_retries: int = 3
     base: float = 0.5
@@ -50,19 +57,34 @@ class Retry(Struct, metaclass=_Named, frozen=True, kw_only=True, omit_defaults=T
 
     def __post_init__(self) -> None:
         if not (_is_whole(self.max_retries) and 0 <= self.max_retries <= MAX_RETRIES_LIMIT):
-            raise UsageError(f"max_retries must be a whole number from 0 to {MAX_RETRIES_LIMIT}, not {self.max_retries!r}")
+            raise UsageError(
+                f"max_retries must be a whole number from 0 to {MAX_RETRIES_LIMIT}, not "
+                f"{self.max_retries!r}"
+            )
         if not (_is_whole(self.max_crashes) and self.max_crashes >= 0):
-            raise UsageError(f"max_crashes must be a whole number, 0 or more, not {self.max_crashes!r}")
+            raise UsageError(
+                f"max_crashes must be a whole number, 0 or more, not {self.max_crashes!r}"
+            )
         if not isinstance(self.waits, tuple | list):
-            raise UsageError(f"waits must list the waits one by one, for example (1, 10, 60), not {self.waits!r}")
+            raise UsageError(
+                f"waits must list the waits one by one, for example (1, 10, 60), not {self.waits!r}"
+            )
         force_setattr(self, "waits", tuple(self.waits))  # whatever it was, a Retry can be hashed
         for wait in (self.base, self.cap, *self.waits):
             if not (isinstance(wait, int | float) and 0 <= wait * SECOND <= LONGEST):
-                raise UsageError(f"base, cap and waits are seconds, 0 or more and at most a hundred years, not {wait!r}")
+                raise UsageError(
+                    "base, cap and waits are seconds, 0 or more and at most a hundred years, "
+                    f"not {wait!r}"
+                )
         if self.jitter not in get_args(Jitter):
-            raise UsageError(f"jitter must be one of {', '.join(get_args(Jitter))}, not {self.jitter!r}")
+            raise UsageError(
+                f"jitter must be one of {', '.join(get_args(Jitter))}, not {self.jitter!r}"
+            )
         if self.wait is not UNSET and not callable(self.wait):
-            raise UsageError(f"wait must be a function of (attempt, error), not {self.wait!r}; seconds go into waits")
+            raise UsageError(
+                f"wait must be a function of (attempt, error), not {self.wait!r}; seconds go "
+                "into waits"
+            )
 
 
 def _is_whole(number: object) -> bool:
@@ -70,8 +92,9 @@ def _is_whole(number: object) -> bool:
 
 
 class JobOptions(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What is stored with each job, so that any worker can judge it, even one that does not know its task, and any tool
-    knows what not to show: `secret` is True, or names the arguments that are."""
+    """What is stored with each job, so that any worker can judge it, even one that does not know
+    its task, and any tool knows what not to show: `secret` is True, or names the arguments that
+    are."""
 
     retry: Retry = Retry()
     timeout: float | None = None

@@ -43,8 +43,9 @@ class TimelineLine(Struct, frozen=True):
 
 
 class Failure(Struct, frozen=True):
-    """An attempt that failed: the error's `type` with its module, the first line of its message, its whole text as far as it
-    is kept, and which worker ran it when. `kind` is what became of the job: `retried`, `failed` or `crashed`."""
+    """An attempt that failed: the error's `type` with its module, the first line of its message,
+    its whole text as far as it is kept, and which worker ran it when. `kind` is what became of the
+    job: `retried`, `failed` or `crashed`."""
 
     type: str
     message: str
@@ -58,12 +59,12 @@ class Failure(Struct, frozen=True):
 class JobRecord(Struct, frozen=True, kw_only=True):
     """All that is known of a job at one moment.
 
-    `arguments` are plain values by parameter name, None when they cannot be read; parameters that the caller did not
-    pass are not among them. `timeline` is whole in the answer to `get`; in a page it has only its first and last lines.
-    `failures` are the attempts that failed, oldest first, as far back as the timeline goes; a page has none of them.
-    Of a `secret` task neither arguments nor result nor the message of its progress are here; `await handle.result()` still
-    gives the result to whoever asks for it in code.
-    """
+    `arguments` are plain values by parameter name, None when they cannot be read; parameters that
+    the caller did not pass are not among them. `timeline` is whole in the answer to `get`; in a
+    page it has only its first and last lines. `failures` are the attempts that failed, oldest
+    first, as far back as the timeline goes; a page has none of them. Of a `secret` task neither
+    arguments nor result nor the message of its progress are here; `await handle.result()` still
+    gives the result to whoever asks for it in code."""
 
     id: str
     task: str
@@ -102,8 +103,8 @@ class JobPage(Struct, frozen=True):
 
 
 class BulkResult(Struct, frozen=True):
-    """What became of a request to many jobs: how many `matched`, and how many gave which answer. No answers: nothing was
-    asked, because none matched, it was a dry run, or it was not confirmed."""
+    """What became of a request to many jobs: how many `matched`, and how many gave which answer. No
+    answers: nothing was asked, because none matched, it was a dry run, or it was not confirmed."""
 
     matched: int
     answers: dict[Answer, int] = {}
@@ -115,8 +116,8 @@ class BulkResult(Struct, frozen=True):
 
 
 class RepeatRecord(Struct, frozen=True, kw_only=True):
-    """A repeat and how it stands. `dropped` is how many windows it has passed over, by its policy or at its cap. One that
-    cannot be read is `parked`, with nothing but its key and the reason."""
+    """A repeat and how it stands. `dropped` is how many windows it has passed over, by its policy
+    or at its cap. One that cannot be read is `parked`, with nothing but its key and the reason."""
 
     key: str
     state: RepeatState

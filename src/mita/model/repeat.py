@@ -9,7 +9,8 @@ from .time import Moment
 
 
 class RepeatState(StrEnum):
-    """`finished`: limit, end or no further match. `parked`: it cannot be read or computed; `reason` says why."""
+    """`finished`: limit, end or no further match. `parked`: it cannot be read or computed; `reason`
+    says why."""
 
     ACTIVE = "active"
     PAUSED = "paused"
@@ -20,9 +21,8 @@ class RepeatState(StrEnum):
 class Repeat(Struct, frozen=True, kw_only=True):
     """A repeat as stored. `spec` is packed by the rules; a store never looks inside.
 
-    `cursor` is the next nominal fire time, `revision` grows with every edit: a firing names both, so that nothing of an
-    old definition fires after the edit.
-    """
+    `cursor` is the next nominal fire time, `revision` grows with every edit: a firing names both,
+    so that nothing of an old definition fires after the edit."""
 
     key: str
     spec: bytes
@@ -38,13 +38,14 @@ MOST_FIRED = 250  # jobs of one firing: a long catch-up takes several
 
 
 class Firing(Struct, frozen=True, kw_only=True):
-    """If the repeat still stands at `cursor` and `revision`: move it to `next`, add to its count, enqueue these jobs. There
-    are at most `MOST_FIRED` of them, so that every store can write them in one act.
+    """If the repeat still stands at `cursor` and `revision`: move it to `next`, add to its count,
+    enqueue these jobs. There are at most `MOST_FIRED` of them, so that every store can write them
+    in one act.
 
-    `last` is the nominal time of the newest job made, None when missed windows were only passed over. `fired` is how
-    many fires this counts for, `dropped` how many windows it passes over. A `next` of None ends the repeat as `state` with
-    `reason`. `missed` is the policy by which it was planned, for whoever watches.
-    """
+    `last` is the nominal time of the newest job made, None when missed windows were only passed
+    over. `fired` is how many fires this counts for, `dropped` how many windows it passes over. A
+    `next` of None ends the repeat as `state` with `reason`. `missed` is the policy by which it was
+    planned, for whoever watches."""
 
     key: str
     cursor: Moment

@@ -24,7 +24,8 @@ class QueueView(Struct, frozen=True, kw_only=True):
 
 
 class JobFilter(Struct, frozen=True, kw_only=True):
-    """Which jobs a page shows; None means any. `scheduled` splits `queued` by its due time: True ahead, False ready.
+    """Which jobs a page shows; None means any. `scheduled` splits `queued` by its due time: True
+    ahead, False ready.
 
     `error` is looked for in the error's type and message, not in its traceback.
     """
@@ -49,10 +50,9 @@ class Page(Struct, frozen=True):
 class WorkerView(Struct, frozen=True, kw_only=True):
     """One incarnation of a worker, as it last described itself.
 
-    `rate` is how many runs ended per second during the `window` before that, `rates` the same by queue; a window of 0: it is
-    too young to tell. `full`: it has no room for another job, for want of slots or threads. `offset` is its clock less the
-    store's, `version` that of its code.
-    """
+    `rate` is how many runs ended per second during the `window` before that, `rates` the same by
+    queue; a window of 0: it is too young to tell. `full`: it has no room for another job, for want
+    of slots or threads. `offset` is its clock less the store's, `version` that of its code."""
 
     id: str
     name: str

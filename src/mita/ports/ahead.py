@@ -8,10 +8,13 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-async def one_ahead(items: Iterable[T], send: Callable[[T], Coroutine[Any, Any, list[R]]]) -> list[R]:
-    """All that `send` answers, in the order of the items. They are sent one after the other: none before the last was
-    answered, and none after one that failed. But each is made (the step of the iterator) while the last is on its way, so
-    that whoever makes them and whoever takes them in work at the same time."""
+async def one_ahead(
+    items: Iterable[T], send: Callable[[T], Coroutine[Any, Any, list[R]]]
+) -> list[R]:
+    """All that `send` answers, in the order of the items. They are sent one after the other: none
+    before the last was answered, and none after one that failed. But each is made (the step of the
+    iterator) while the last is on its way, so that whoever makes them and whoever takes them in
+    work at the same time."""
     answers: list[R] = []
     under_way: asyncio.Task[list[R]] | None = None
     try:

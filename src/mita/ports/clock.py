@@ -16,7 +16,8 @@ def wall_clock() -> Moment:
 
 
 class SystemClock:
-    """The machine's clock, which may be set back: then this one stands still until it has caught up."""
+    """The machine's clock, which may be set back: then this one stands still until it has caught
+    up."""
 
     def __init__(self) -> None:
         self._latest: Moment = 0

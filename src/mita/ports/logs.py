@@ -18,15 +18,16 @@ LOGGERS = (
 
 
 class _Printable(logging.Filter):
-    """Messages hold names, errors and reasons that came from jobs. With this they cannot steer a terminal, nor look like
-    another log line, whatever handlers and formatters a program has."""
+    """Messages hold names, errors and reasons that came from jobs. With this they cannot steer a
+    terminal, nor look like another log line, whatever handlers and formatters a program has."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         text = record.getMessage()
         clean = printable(text)
         if clean != text:
             record.msg, record.args = clean, ()
-        if record.exc_info and not record.exc_text:  # the formatters of the standard library take this text as it is
+        # the formatters of the standard library take this text as it is
+        if record.exc_info and not record.exc_text:
             record.exc_text = trace_of(record.exc_info[1])
         return True
 

@@ -1,4 +1,5 @@
-"""Listening to what is told: an ear holds what its owner has not read yet, and never grows beyond bounds."""
+"""Listening to what is told: an ear holds what its owner has not read yet, and never grows beyond
+bounds."""
 
 import asyncio
 import time
@@ -15,7 +16,8 @@ from mita.model.time import SECOND, Wait
 
 EVERY = "*"  # in the place of a queue's name: all there are
 MOST = 10_000  # events that wait to be read
-SUBSCRIPTION_RETENTION: Wait = 15 * SECOND  # how long somebody who listens is believed to, until he says so again
+# how long somebody who listens is believed to, until he says so again
+SUBSCRIPTION_RETENTION: Wait = 15 * SECOND
 MESSAGE_RETENTION: Wait = 10 * SECOND  # how long a store that has to keep what is told keeps it
 MESSAGES_KEPT = 1000  # and how many batches
 LOOK_EVERY = 1.0  # seconds between two looks at such a store when nobody rings
@@ -40,7 +42,8 @@ def read_told(rows: Iterable[Sequence[Any]]) -> list[EventMessage]:
 
 
 class Delivery(Struct, frozen=True):
-    """What was told since the last time. Before it so many events were `missed`; `cut`: nobody knows how many."""
+    """What was told since the last time. Before it so many events were `missed`; `cut`: nobody
+    knows how many."""
 
     told: list[EventMessage]
     missed: int = 0
@@ -48,9 +51,12 @@ class Delivery(Struct, frozen=True):
 
 
 class Subscription:
-    """`queue` None hears all. A reader who is too slow loses the oldest, and is told. `close` is called once."""
+    """`queue` None hears all. A reader who is too slow loses the oldest, and is told. `close` is
+    called once."""
 
-    def __init__(self, queue: str | None, close: Callable[["Subscription"], Awaitable[None]]) -> None:
+    def __init__(
+        self, queue: str | None, close: Callable[["Subscription"], Awaitable[None]]
+    ) -> None:
         self.queue = queue
         self._close = close
         self._told: deque[EventMessage] = deque()
@@ -97,8 +103,8 @@ class Subscription:
 
 
 class PolledFeed(Struct, frozen=True):
-    """How an ear follows what a store keeps: `renew` says that somebody listens, `news` gives what is new, `nap` sleeps
-    until somebody rings; True: some may have rung unheard."""
+    """How an ear follows what a store keeps: `renew` says that somebody listens, `news` gives what
+    is new, `nap` sleeps until somebody rings; True: some may have rung unheard."""
 
     renew: Callable[[], Awaitable[None]]
     news: Callable[[], Awaitable[Sequence[EventMessage]]]
@@ -106,7 +112,8 @@ class PolledFeed(Struct, frozen=True):
 
 
 async def poll_into(ear: Subscription, trail: PolledFeed) -> None:
-    """Feed an ear for as long as it is open. Whoever looks too seldom, because the store or he was away, has missed some."""
+    """Feed an ear for as long as it is open. Whoever looks too seldom, because the store or he was
+    away, has missed some."""
     renewed = looked = time.monotonic()
     while True:
         try:

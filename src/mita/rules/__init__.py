@@ -1,1 +1,2 @@
-"""Pure decisions: no clock, no chance, no I/O, no await. What they need to know is handed to them."""
+"""Pure decisions: no clock, no chance, no I/O, no await. What they need to know is handed to
+them."""

@@ -9,8 +9,8 @@ MEMORY = 0.2  # seconds over which the rate of finished runs is smoothed
 
 
 class Load(Struct, frozen=True):
-    """What a worker is doing. `rate` is finished runs per second of late; `threads` and `processes` are 0 when no task needs
-    them."""
+    """What a worker is doing. `rate` is finished runs per second of late; `threads` and `processes`
+    are 0 when no task needs them."""
 
     slots: int
     running: int
@@ -41,7 +41,8 @@ def full_pools(load: Load) -> frozenset[str]:
 
 
 def room_beside(load: Load) -> int:
-    """How many jobs to claim while a pool is full. Some of them may need that pool and be put back, so it is not many."""
+    """How many jobs to claim while a pool is full. Some of them may need that pool and be put back,
+    so it is not many."""
     return max(0, min(load.slots - load.running - load.waiting, MOST_BESIDE))
 
 

@@ -1,7 +1,8 @@
-"""What is kept of each attempt that failed: the error, cut, in the line that the timeline has of it.
+"""What is kept of each attempt that failed: the error, cut, in the line that the timeline has of
+it.
 
-The timeline keeps `TIMELINE_LENGTH` lines of a job, so `LONGEST` bytes for each error bound what all of them take.
-"""
+The timeline keeps `TIMELINE_LENGTH` lines of a job, so `LONGEST` bytes for each error bound what
+all of them take."""
 
 import re
 
@@ -20,12 +21,13 @@ def failure(error: str) -> str:
 
 
 def head(error: str) -> str:
-    """Type and message, which may have several lines: all that comes before the traceback, whose lines of source code hold
-    the names of other errors."""
+    """Type and message, which may have several lines: all that comes before the traceback, whose
+    lines of source code hold the names of other errors."""
     return error.partition(TRACE)[0]
 
 
 def type_of(error: str) -> str:
-    """The error's type with its module, as the first line of its text names it; a built-in type has no module."""
+    """The error's type with its module, as the first line of its text names it; a built-in type has
+    no module."""
     found = _TYPE.match(error)
     return found[0] if found else ""

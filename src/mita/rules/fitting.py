@@ -1,13 +1,15 @@
 """What is given up of a job that its store does not take whole, and in which order.
 
-Arguments and memos are never cut: another run needs them. Everything else is given up from the least useful on.
+Arguments and memos are never cut: another run needs them. Everything else is given up from the
+least useful on.
 
-*How a run ended* (`smaller`, when the store rejected a verdict): first the result, which ends the job as failed with the
-reason; then the texts are cut; then the job fails with nothing but the reason.
+*How a run ended* (`smaller`, when the store rejected a verdict): first the result, which ends the
+job as failed with the reason; then the texts are cut; then the job fails with nothing but the
+reason.
 
-*The story of a job* (`shorter`, where one limit holds for the whole record of a job): first the errors of earlier attempts,
-then the older lines of the timeline, which are counted by kind; then notes and the last error are cut.
-"""
+*The story of a job* (`shorter`, where one limit holds for the whole record of a job): first the
+errors of earlier attempts, then the older lines of the timeline, which are counted by kind; then
+notes and the last error are cut."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -28,20 +30,23 @@ MARK = "Rejected: "
 
 
 def check_room(task: str, size: int, room: int | None, remedy: str = "") -> None:
-    """That a job whose arguments take `size` bytes fits into a store with so much room. `remedy` is what can be done at the
-    server."""
+    """That a job whose arguments take `size` bytes fits into a store with so much room. `remedy` is
+    what can be done at the server."""
     if room is not None and size > room:
         raise UsageError(
-            f"task {task!r}: the arguments take {size:,} bytes, and this store has room for {room:,} in one job; "
+            f"task {task!r}: the arguments take {size:,} bytes, and this store has room for "
+            f"{room:,} in one job; "
             f"store the data elsewhere and pass its name{', or ' if remedy else ''}{remedy}"
         )
 
 
 def smaller(verdict: Verdict, reason: str, keep: Wait) -> Verdict | None:
-    """What to write instead of a verdict that the store rejected for this reason; None when there is nothing left to give
-    up. `keep` is how long failed jobs are kept."""
+    """What to write instead of a verdict that the store rejected for this reason; None when there
+    is nothing left to give up. `keep` is how long failed jobs are kept."""
     if verdict.result is not None and verdict.state is State.SUCCEEDED:
-        text = f"{MARK}the store did not take the result of {len(verdict.result):,} bytes ({reason})"
+        text = (
+            f"{MARK}the store did not take the result of {len(verdict.result):,} bytes ({reason})"
+        )
         return _failed(f"{text}; store it elsewhere and return its name", keep, Counter.ATTEMPTS)
     texts = (verdict.error or "", verdict.note, verdict.failure)
     if any(_size(text) > SHORT for text in texts):
@@ -49,12 +54,21 @@ def smaller(verdict: Verdict, reason: str, keep: Wait) -> Verdict | None:
         return replace(verdict, error=error, note=shortened(verdict.note, SHORTEST), failure="")
     if verdict.state is State.FAILED and (verdict.error or "").startswith(MARK):
         return None
-    return _failed(f"{MARK}the store did not take how the run ended ({reason})", keep, verdict.counts)
+    return _failed(
+        f"{MARK}the store did not take how the run ended ({reason})", keep, verdict.counts
+    )
 
 
 def _failed(error: str, keep: Wait, counts: Counter | None) -> Verdict:
     cut = shortened(writable(error), SHORT)
-    return Verdict(state=State.FAILED, counts=counts, error=cut, keep=keep, event="failed", note=shortened(cut, SHORTEST))
+    return Verdict(
+        state=State.FAILED,
+        counts=counts,
+        error=cut,
+        keep=keep,
+        event="failed",
+        note=shortened(cut, SHORTEST),
+    )
 
 
 class Story(NamedTuple):
@@ -73,14 +87,20 @@ def shorter(events: Sequence[TimelineEntry], error: str | None) -> Iterator[Stor
             event if event.kind == FOLDED else replace(event, note=shortened(event.note, size))
             for event in _last(events, lines)
         )
-        yield Story(_without_errors(cut, but=0), error if lines == 20 or error is None else shortened(error, size))
+        yield Story(
+            _without_errors(cut, but=0),
+            error if lines == 20 or error is None else shortened(error, size),
+        )
 
 
 def _without_errors(events: Sequence[TimelineEntry], but: int) -> tuple[TimelineEntry, ...]:
     """Without the errors of earlier attempts, but for the last few."""
     told = [at for at, event in enumerate(events) if event.error]
     kept = set(told[-but:]) if but else set()
-    return tuple(event if at in kept or not event.error else replace(event, error="") for at, event in enumerate(events))
+    return tuple(
+        event if at in kept or not event.error else replace(event, error="")
+        for at, event in enumerate(events)
+    )
 
 
 def _last(events: Sequence[TimelineEntry], lines: int) -> tuple[TimelineEntry, ...]:

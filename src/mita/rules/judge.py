@@ -36,11 +36,19 @@ class Retention(Struct, frozen=True, kw_only=True):
     failed: Wait = 30 * DAY
 
 
-STRANDED_WAIT = 2 * SECOND  # how long a job of an unknown task is left for others before it is looked at again
+# how long a job of an unknown task is left for others before it is looked at again
+STRANDED_WAIT = 2 * SECOND
 STRANDED_GRACE = HOUR  # and for how long in all: a rolling deploy is over by then
 
 
-def judge(claim: Claim, ending: Ending, retry: Retry, keep: Retention, roll: float, grace: Wait = STRANDED_GRACE) -> Verdict:
+def judge(
+    claim: Claim,
+    ending: Ending,
+    retry: Retry,
+    keep: Retention,
+    roll: float,
+    grace: Wait = STRANDED_GRACE,
+) -> Verdict:
     """The whole table of endings in one place. `roll` is chance, between 0 and 1."""
     match ending:
         case Returned(result):
@@ -48,7 +56,9 @@ def judge(claim: Claim, ending: Ending, retry: Retry, keep: Retention, roll: flo
         case Raised(error, final, wait):
             return _failure(claim, error, retry, keep, roll, final=final, wait=wait)
         case TimedOut(seconds):
-            return _failure(claim, f"TimedOut: ran past its time-out of {seconds:g} s", retry, keep, roll)
+            return _failure(
+                claim, f"TimedOut: ran past its time-out of {seconds:g} s", retry, keep, roll
+            )
         case Rescheduled(when, reason):
             return _back(when, Counter.RESCHEDULES, "rescheduled", reason or BY_HANDLER)
         case Refused(when, reason):
@@ -61,7 +71,9 @@ def judge(claim: Claim, ending: Ending, retry: Retry, keep: Retention, roll: flo
         case Died(reason):
             return _crash(claim, retry, keep, roll, f"ProcessDied: {reason}")
         case Stopped():
-            return Verdict(state=State.CANCELLED, keep=keep.failed, event="cancelled", note="while it ran")
+            return Verdict(
+                state=State.CANCELLED, keep=keep.failed, event="cancelled", note="while it ran"
+            )
         case Unreadable(error):
             return _dead(error, keep, None)
         case Unknown():
@@ -71,9 +83,19 @@ def judge(claim: Claim, ending: Ending, retry: Retry, keep: Retention, roll: flo
 RELEASE = Verdict(state=State.QUEUED)
 
 
-def _back(when: When | None, counts: Counter | None, event: str, line: str, error: str | None = None) -> Verdict:
+def _back(
+    when: When | None, counts: Counter | None, event: str, line: str, error: str | None = None
+) -> Verdict:
     kept = "" if error is None else failure(error)
-    return Verdict(state=State.QUEUED, when=when, counts=counts, event=event, note=line, error=error, failure=kept)
+    return Verdict(
+        state=State.QUEUED,
+        when=when,
+        counts=counts,
+        event=event,
+        note=line,
+        error=error,
+        failure=kept,
+    )
 
 
 def _dead(error: str, keep: Retention, counts: Counter | None) -> Verdict:
@@ -89,7 +111,14 @@ def _dead(error: str, keep: Retention, counts: Counter | None) -> Verdict:
 
 
 def _failure(
-    claim: Claim, error: str, retry: Retry, keep: Retention, roll: float, *, final: bool = False, wait: Wait | None = None
+    claim: Claim,
+    error: str,
+    retry: Retry,
+    keep: Retention,
+    roll: float,
+    *,
+    final: bool = False,
+    wait: Wait | None = None,
 ) -> Verdict:
     n = claim.attempts + 1
     if final or n > retry.max_retries:
@@ -111,13 +140,17 @@ def _refused(claim: Claim, when: When, line: str) -> Verdict:
     """Everybody with the key waits for it; a job without a key can only move itself."""
     if claim.resource is None:
         return _back(when, Counter.BUSY, "unavailable", line)
-    return Verdict(state=State.BLOCKED, hold=when, counts=Counter.BUSY, event="unavailable", note=line)
+    return Verdict(
+        state=State.BLOCKED, hold=when, counts=Counter.BUSY, event="unavailable", note=line
+    )
 
 
 def _unknown(claim: Claim, keep: Retention, grace: Wait) -> Verdict:
     if claim.stranded is not None and claim.at - claim.stranded >= grace:
         minutes = (claim.at - claim.stranded) // MINUTE
-        return _dead(f"UnknownTask: no worker has known {claim.task!r} for {minutes} min", keep, None)
+        return _dead(
+            f"UnknownTask: no worker has known {claim.task!r} for {minutes} min", keep, None
+        )
     return Verdict(state=State.QUEUED, when=When(STRANDED_WAIT), stranded=True)
 
 

@@ -8,7 +8,8 @@ from .failures import head
 
 
 def shown_as(state: State, due: Moment, now: Moment) -> str:
-    """The name of a job's state for people: `queued` is `scheduled` until its time has come, and `ready` from then on."""
+    """The name of a job's state for people: `queued` is `scheduled` until its time has come, and
+    `ready` from then on."""
     if state is not State.QUEUED:
         return state.value
     return "scheduled" if due > now else "ready"
@@ -25,6 +26,8 @@ def matches(job: Job, want: JobFilter, now: Moment) -> bool:
     )
     if any(wish is not None and wish != found for wish, found in wishes):
         return False
-    if want.scheduled is not None and shown_as(job.state, job.due, now) != ("scheduled" if want.scheduled else "ready"):
+    if want.scheduled is not None and shown_as(job.state, job.due, now) != (
+        "scheduled" if want.scheduled else "ready"
+    ):
         return False
     return want.error is None or want.error in head(job.error or "")

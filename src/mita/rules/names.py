@@ -17,7 +17,8 @@ def check_name(what: str, name: str) -> str:
     """A queue, task or repeat: letters, digits and `_ . : -`."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise UsageError(
-            f"{what} {name!r} is not a usable name: use 1 to 128 of A-Z a-z 0-9 _ . : - and begin with a letter or a digit"
+            f"{what} {name!r} is not a usable name: use 1 to 128 of A-Z a-z 0-9 _ . : - and "
+            "begin with a letter or a digit"
         )
     return name
 
@@ -40,19 +41,26 @@ def check_kinds(kinds: Iterable[str] | None) -> frozenset[Kind]:
         raise UsageError(f"kinds={kinds!r}: give a list, [{kinds!r}]")
     wanted = list(kinds)
     if wrong := [kind for kind in wanted if kind not in known]:
-        raise UsageError(f"kinds={wanted!r}: there is no {wrong[0]!r}; there are {', '.join(known)}")
+        raise UsageError(
+            f"kinds={wanted!r}: there is no {wrong[0]!r}; there are {', '.join(known)}"
+        )
     return frozenset({Kind.MISSED, *(known[kind] for kind in wanted)})
 
 
 def check_key(what: str, key: str) -> str:
     """A resource or unique key: any printable text that is not too long."""
     if not isinstance(key, str) or not key or len(key) > LONGEST_KEY or not key.isprintable():
-        raise UsageError(f"{what} key {key!r} is not usable: it must be 1 to {LONGEST_KEY} printable characters")
+        raise UsageError(
+            f"{what} key {key!r} is not usable: it must be 1 to {LONGEST_KEY} printable characters"
+        )
     return key
 
 
-def check_template(what: str, template: str, parameters: tuple[str, ...], secret: tuple[str, ...] = ()) -> None:
-    """That `account:{account_id}` names only parameters of the task, and none that is secret: keys are shown."""
+def check_template(
+    what: str, template: str, parameters: tuple[str, ...], secret: tuple[str, ...] = ()
+) -> None:
+    """That `account:{account_id}` names only parameters of the task, and none that is secret: keys
+    are shown."""
     try:
         fields = [field for _, field, _, _ in Formatter().parse(template) if field is not None]
     except ValueError as error:
@@ -61,10 +69,14 @@ def check_template(what: str, template: str, parameters: tuple[str, ...], secret
         parameter = re.split(r"[.\[]", field, maxsplit=1)[0]
         if parameter not in parameters:
             known = ", ".join(parameters) or "none"
-            raise UsageError(f"{what}={template!r} names {field!r}, which is not a parameter of the task ({known})")
+            raise UsageError(
+                f"{what}={template!r} names {field!r}, which is not a parameter of the task "
+                f"({known})"
+            )
         if parameter in secret:
             raise UsageError(
-                f"{what}={template!r} would show {parameter!r}, an argument that is secret: make the key of another one, "
+                f"{what}={template!r} would show {parameter!r}, an argument that is secret: make "
+                "the key of another one, "
                 "and if only some are secret name those, for example secret=['password']"
             )
 

@@ -1,8 +1,8 @@
 """Records as a store found them: checked, and of one that cannot be read, whatever of it can be.
 
-A record that cannot be read is shown as a failed job whose error begins with `UnreadableRecord` (a repeat is shown as
-parked). A claim or a reap that meets one sets it aside. Nothing of it is thrown away: `Store.raw` gives its bytes.
-"""
+A record that cannot be read is shown as a failed job whose error begins with `UnreadableRecord` (a
+repeat is shown as parked). A claim or a reap that meets one sets it aside. Nothing of it is thrown
+away: `Store.raw` gives its bytes."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -21,7 +21,8 @@ from .states import TERMINAL
 UNREADABLE = "UnreadableRecord"
 SET_ASIDE_KEEP: Wait = 30 * DAY  # for how long an unreadable record is kept after it was set aside
 UNKNOWN = "(unreadable)"  # in place of a name that cannot be read
-BAD = (msgspec.MsgspecError, ValueError, TypeError, OverflowError, RecursionError)  # what reading such a record raises
+# what reading such a record raises
+BAD = (msgspec.MsgspecError, ValueError, TypeError, OverflowError, RecursionError)
 
 _STAND_INS: dict[str, Any] = {
     "id": UNKNOWN,
@@ -46,8 +47,8 @@ def is_unreadable(job: Job) -> bool:
 
 
 def read_job(found: Mapping[str, Any], kind: type[Job] = Job) -> Job:
-    """The job with these fields. One that cannot be read is a failed job with the fields that can. `kind` may have fields
-    beyond those of a job, which must be readable too."""
+    """The job with these fields. One that cannot be read is a failed job with the fields that can.
+    `kind` may have fields beyond those of a job, which must be readable too."""
     read = _read(found, kind)
     return read if isinstance(read, Job) else salvaged(found, read, kind)
 
@@ -102,7 +103,17 @@ def _checked(value: Any, kind: Any) -> Any:
 
 
 def _is_text(job: Job) -> bool:
-    texts = (job.id, job.task, job.queue, job.error, job.resource, job.unique, job.repeat, job.worker, job.asked)
+    texts = (
+        job.id,
+        job.task,
+        job.queue,
+        job.error,
+        job.resource,
+        job.unique,
+        job.repeat,
+        job.worker,
+        job.asked,
+    )
     return all(text is None or text.isascii() or _can_be_written(text) for text in texts)
 
 
@@ -126,7 +137,9 @@ def read_repeat(found: Mapping[str, Any]) -> Repeat:
 
 def unreadable_repeat(key: object, reason: str) -> Repeat:
     name = key if isinstance(key, str) and _can_be_written(key) else UNKNOWN
-    return Repeat(key=name, spec=b"", cursor=None, state=RepeatState.PARKED, reason=unreadable(reason))
+    return Repeat(
+        key=name, spec=b"", cursor=None, state=RepeatState.PARKED, reason=unreadable(reason)
+    )
 
 
 def is_lost(repeat: Repeat) -> bool:

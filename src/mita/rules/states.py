@@ -1,4 +1,5 @@
-"""The one table of legal moves. The guards in the stores, the diagram in the docs and the tests come from it."""
+"""The one table of legal moves. The guards in the stores, the diagram in the docs and the tests
+come from it."""
 
 from enum import StrEnum
 

@@ -4,7 +4,8 @@ LONGEST_NOTE = 1000
 
 
 def writable(text: str) -> str:
-    """Half characters (a file name that is not UTF-8 has them) are spelled out: no store could write them down."""
+    """Half characters (a file name that is not UTF-8 has them) are spelled out: no store could
+    write them down."""
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
 
 
@@ -17,8 +18,8 @@ CUT = "\n  …\n"
 
 
 def shortened(text: str, size: int) -> str:
-    """As much of a text as UTF-8 writes in `size` bytes. Of an error that is its first line, which names it, and the last
-    lines, which say where it happened."""
+    """As much of a text as UTF-8 writes in `size` bytes. Of an error that is its first line, which
+    names it, and the last lines, which say where it happened."""
     whole = text.encode()
     if len(whole) <= size:
         return text

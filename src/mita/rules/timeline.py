@@ -1,8 +1,8 @@
-"""The story of a job is told line by line until it gets too long; from then on its oldest lines are counted by kind.
+"""The story of a job is told line by line until it gets too long; from then on its oldest lines are
+counted by kind.
 
-The two oldest lines become one, whose note holds the counts as JSON. Stores that note lines in a language of their own do
-the same there.
-"""
+The two oldest lines become one, whose note holds the counts as JSON. Stores that note lines in a
+language of their own do the same there."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -19,7 +19,8 @@ _decode = msgspec.json.Decoder(dict[str, int]).decode
 
 
 def _counts(note: str) -> dict[str, int]:
-    """The counts in the note of a folded line. A note that cannot be read counts as one unreadable line."""
+    """The counts in the note of a folded line. A note that cannot be read counts as one unreadable
+    line."""
     try:
         return _decode(note)
     except (msgspec.MsgspecError, ValueError, RecursionError):

@@ -11,7 +11,9 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 
 
-def when(*, at: datetime | None = None, after: float | timedelta | None = None, named: str = "at") -> When:
+def when(
+    *, at: datetime | None = None, after: float | timedelta | None = None, named: str = "at"
+) -> When:
     """Exactly one of the two. `named` is what the caller calls the moment."""
     if (at is None) == (after is None):
         raise UsageError(f"say either {named}=<a moment> or after=<a wait>, and not both")
@@ -28,8 +30,12 @@ def moment(at: datetime, named: str = "at") -> Moment:
     if not isinstance(at, datetime):
         raise UsageError(f"{named}={at!r} is not a datetime; for a wait in seconds use after=")
     if at.tzinfo is None or at.utcoffset() is None:
-        raise UsageError(f"{named}={at!r} has no time zone: write for example datetime.now(UTC) or .replace(tzinfo=UTC)")
-    return -((_EPOCH - at) // _MILLISECOND)  # in whole numbers: a float would be a millisecond off now and then
+        raise UsageError(
+            f"{named}={at!r} has no time zone: write for example datetime.now(UTC) or "
+            ".replace(tzinfo=UTC)"
+        )
+    # in whole numbers: a float would be a millisecond off now and then
+    return -((_EPOCH - at) // _MILLISECOND)
 
 
 def wait(what: str, length: float | timedelta | None) -> Wait:
@@ -39,5 +45,8 @@ def wait(what: str, length: float | timedelta | None) -> Wait:
     if seconds < 0:
         raise UsageError(f"{what}={length!r} is negative: a wait is 0 (now) or more")
     if seconds > LONGEST_WAIT:
-        raise UsageError(f"{what}={length!r} is more than a hundred years ahead: waits are given in seconds")
-    return math.ceil(round(seconds * SECOND, 3))  # 65.534 s are 65,534 ms, whatever binary fractions make of them
+        raise UsageError(
+            f"{what}={length!r} is more than a hundred years ahead: waits are given in seconds"
+        )
+    # 65.534 s are 65,534 ms, whatever binary fractions make of them
+    return math.ceil(round(seconds * SECOND, 3))

@@ -21,7 +21,8 @@ STORABLE = (
 
 
 def resolve(fn: Callable[..., Any], annotation: Any) -> Any:
-    """An annotation as a type, whether it was written as one or as text. Raises what its evaluation raises."""
+    """An annotation as a type, whether it was written as one or as text. Raises what its evaluation
+    raises."""
     holder = SimpleNamespace(__annotations__={"it": annotation})
     return typing.get_type_hints(holder, globalns=_globals(fn), include_extras=True)["it"]
 
@@ -35,28 +36,34 @@ def _globals(fn: Callable[..., Any]) -> dict[str, Any]:
 
 
 def parameter_type(task: str, fn: Callable[..., Any], name: str, annotation: Any) -> Any:
-    """The type of one parameter, as msgspec can read it, or a `UsageError` that says why it cannot be stored."""
+    """The type of one parameter, as msgspec can read it, or a `UsageError` that says why it cannot
+    be stored."""
     try:
         found = resolve(fn, annotation)
     except (NameError, AttributeError, TypeError, SyntaxError) as error:
         raise UsageError(
-            f"task {task!r}: the annotation {annotation!r} of parameter {name!r} cannot be resolved ({error}); "
-            "its names must be importable at run time: define or import them at the top of the module"
+            f"task {task!r}: the annotation {annotation!r} of parameter {name!r} cannot be "
+            f"resolved ({error}); "
+            "its names must be importable at run time: define or import them at the top of the "
+            "module"
         ) from error
     try:
         return storable(found)[0]
     except UNREADABLE as error:
         raise UsageError(
-            f"task {task!r}: parameter {name!r} is annotated {in_words(found)}, which cannot be stored with a job "
+            f"task {task!r}: parameter {name!r} is annotated {in_words(found)}, which cannot be "
+            "stored with a job "
             f"({error}); arguments are {STORABLE}"
         ) from error
 
 
-UNREADABLE = (TypeError, ValueError, NameError, AttributeError, ImportError)  # what a type raises that cannot be read
+# what a type raises that cannot be read
+UNREADABLE = (TypeError, ValueError, NameError, AttributeError, ImportError)
 
 
 def storable(kind: Any) -> tuple[Any, Reader]:
-    """The type as msgspec can read it, and its reader. Raises one of `UNREADABLE` where there is no stored form."""
+    """The type as msgspec can read it, and its reader. Raises one of `UNREADABLE` where there is no
+    stored form."""
     made = replaced(kind, restore)
     read = reader(made)
     strangers = [node.cls for node in _nodes(type_info(made)) if isinstance(node, CustomType)]

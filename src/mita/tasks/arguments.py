@@ -1,10 +1,10 @@
 """The arguments of a task, as bytes and back again.
 
-Each task has two Structs with a field per parameter, made from its signature. Calling the first binds the arguments, and
-encoding it gives a MessagePack map by parameter name. The second has the types and the defaults: its decoder checks the map,
-at the caller and again before the run. What the caller passed is stored, also where it equals the default. A parameter that
-the caller left out is not stored: the worker's own default holds, so parameters can be added while jobs wait.
-"""
+Each task has two Structs with a field per parameter, made from its signature. Calling the first
+binds the arguments, and encoding it gives a MessagePack map by parameter name. The second has the
+types and the defaults: its decoder checks the map, at the caller and again before the run. What the
+caller passed is stored, also where it equals the default. A parameter that the caller left out is
+not stored: the worker's own default holds, so parameters can be added while jobs wait."""
 
 import copy
 import re
@@ -38,10 +38,10 @@ _SENTENCE = re.compile(r"[A-Z][a-z]+ ")
 class Codec(Struct, frozen=True):
     """How the arguments of one task are packed and read.
 
-    `bind` is the Struct that takes what the caller passed. `decode` reads a payload as the Struct that the handler is called
-    with, and `reader` does so where that fails at first. `names` are its fields, of which the first `by_position` are
-    passed by position. `ambiguous` names those that a value of another class than the caller's may be read for.
-    """
+    `bind` is the Struct that takes what the caller passed. `decode` reads a payload as the Struct
+    that the handler is called with, and `reader` does so where that fails at first. `names` are its
+    fields, of which the first `by_position` are passed by position. `ambiguous` names those that a
+    value of another class than the caller's may be read for."""
 
     bind: Callable[..., Struct]
     decode: Callable[[bytes], Struct]
@@ -52,14 +52,17 @@ class Codec(Struct, frozen=True):
 
 
 class Arguments:
-    """Reads the signature at once, and the types at first use: by then every name they mention is defined."""
+    """Reads the signature at once, and the types at first use: by then every name they mention is
+    defined."""
 
     def __init__(self, task: str, fn: Callable[..., Any]) -> None:
         self._task = task
         self._fn = fn
         self.signature, self.wants_job = read(task, fn)
         self.parameters = tuple(self.signature.parameters)
-        self.required = tuple(p.name for p in self.signature.parameters.values() if p.default is Parameter.empty)
+        self.required = tuple(
+            p.name for p in self.signature.parameters.values() if p.default is Parameter.empty
+        )
         self.results = Results(task, fn)
         self.pack_result: Callable[[Any], bytes] = self.results.pack
         self.unpack_result: Callable[[bytes], Any] = self.results.unpack
@@ -68,11 +71,16 @@ class Arguments:
         """Raise the `UsageError` that the first use would raise."""
         self._codec  # noqa: B018
 
-    def pack(self, args: tuple[Any, ...], kwargs: dict[str, Any], limit: int = PAYLOAD_LIMIT) -> bytes:
-        """Bind, encode, check. Everything that does not fit is a `UsageError` that names the parameter."""
+    def pack(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], limit: int = PAYLOAD_LIMIT
+    ) -> bytes:
+        """Bind, encode, check. Everything that does not fit is a `UsageError` that names the
+        parameter."""
         return self.checked(args, kwargs, limit)[0]
 
-    def checked(self, args: tuple[Any, ...], kwargs: dict[str, Any], limit: int = PAYLOAD_LIMIT) -> tuple[bytes, Struct]:
+    def checked(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], limit: int = PAYLOAD_LIMIT
+    ) -> tuple[bytes, Struct]:
         """The payload, and the arguments as the handler will see them."""
         codec = self._codec
         try:
@@ -92,7 +100,8 @@ class Arguments:
         return payload, seen
 
     def unpack(self, payload: bytes) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """What to call the function with. A payload that does not fit is a `UsageError` that says why."""
+        """What to call the function with. A payload that does not fit is a `UsageError` that says
+        why."""
         codec = self._codec
         try:
             values = astuple(codec.decode(payload))
@@ -101,7 +110,9 @@ class Arguments:
         if len(values) == codec.by_position:
             return values, _NO_NAMES
         names = codec.names[codec.by_position :]
-        return values[: codec.by_position], dict(zip(names, values[codec.by_position :], strict=True))
+        return values[: codec.by_position], dict(
+            zip(names, values[codec.by_position :], strict=True)
+        )
 
     @staticmethod
     def named(values: Struct) -> dict[str, Any]:
@@ -114,7 +125,11 @@ class Arguments:
         bind = _struct([_passed(parameter) for parameter in parameters], by_position)
         fields = [self._seen(parameter) for parameter in parameters]
         read = reader(_struct(fields, by_position))
-        ambiguous = tuple(name for name, kind, *_ in fields if isinstance(kind, type) and issubclass(kind, StandIn))
+        ambiguous = tuple(
+            name
+            for name, kind, *_ in fields
+            if isinstance(kind, type) and issubclass(kind, StandIn)
+        )
         return Codec(bind, read.decode, read, self.parameters, by_position, ambiguous)
 
     def _seen(self, parameter: Parameter) -> Any:
@@ -124,18 +139,26 @@ class Arguments:
         if parameter.default is Parameter.empty:
             return parameter.name, kind
         if type(parameter.default).__hash__ is None:  # mutable: every run gets its own
-            return parameter.name, kind, msgspec.field(default_factory=lambda: copy.deepcopy(parameter.default))
+            return (
+                parameter.name,
+                kind,
+                msgspec.field(default_factory=lambda: copy.deepcopy(parameter.default)),
+            )
         return parameter.name, kind, parameter.default
 
-    # ------------------------------------------------------------ the slow paths, which find the words
+    # --------------------------------------------------------- the slow paths, which find the words
 
     def _reread(self, codec: Codec, payload: bytes) -> tuple[Any, ...]:
         try:
             return astuple(codec.reader.reread(payload))
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-            raise UsageError(f"the stored arguments do not fit task {self._task!r}: {_which(error)}") from error
+            raise UsageError(
+                f"the stored arguments do not fit task {self._task!r}: {_which(error)}"
+            ) from error
 
-    def _refuse_binding(self, args: tuple[Any, ...], kwargs: dict[str, Any], error: TypeError) -> NoReturn:
+    def _refuse_binding(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], error: TypeError
+    ) -> NoReturn:
         reason = str(error)
         try:
             self.signature.bind(*args, **kwargs)
@@ -143,9 +166,13 @@ class Arguments:
             reason = str(plainer)
         takes = self.signature.replace(return_annotation=self.signature.empty)
         hints = (
-            unknown_argument(self._task, name, Choices.__annotations__) for name in kwargs if name not in self.parameters
+            unknown_argument(self._task, name, Choices.__annotations__)
+            for name in kwargs
+            if name not in self.parameters
         )
-        raise UsageError(f"task {self._task!r}: {reason}; it takes {takes}{next(hints, '')}") from error
+        raise UsageError(
+            f"task {self._task!r}: {reason}; it takes {takes}{next(hints, '')}"
+        ) from error
 
     def _refuse_value(self, given: Struct, error: Exception) -> NoReturn:
         for name, value in _given(given).items():
@@ -153,27 +180,41 @@ class Arguments:
                 encode(value)
             except UNSTORABLE as reason:
                 raise UsageError(
-                    f"task {self._task!r}: parameter {name!r} is of type {type(value).__qualname__} and cannot be stored "
+                    f"task {self._task!r}: parameter {name!r} is of type "
+                    f"{type(value).__qualname__} and cannot be stored "
                     f"({reason}); arguments are {STORABLE}"
                 ) from error
-        raise UsageError(f"task {self._task!r}: the arguments cannot be stored ({error})") from error
+        raise UsageError(
+            f"task {self._task!r}: the arguments cannot be stored ({error})"
+        ) from error
 
-    def _refuse_another_model(self, given: Struct, seen: Struct, ambiguous: tuple[str, ...]) -> None:
+    def _refuse_another_model(
+        self, given: Struct, seen: Struct, ambiguous: tuple[str, ...]
+    ) -> None:
         """Of two models whose fields are alike, Pydantic may read one for the other."""
         for name in ambiguous:
             ours, theirs = type(getattr(given, name)), type(getattr(seen, name))
-            if ours is not theirs and is_model(ours) and is_model(theirs) and not issubclass(ours, theirs):
+            if (
+                ours is not theirs
+                and is_model(ours)
+                and is_model(theirs)
+                and not issubclass(ours, theirs)
+            ):
                 raise UsageError(
-                    f"task {self._task!r}: parameter {name!r}: a {ours.__qualname__} would be read as a "
-                    f"{theirs.__qualname__}, which fits it as well; give the models a field that tells them apart"
+                    f"task {self._task!r}: parameter {name!r}: a {ours.__qualname__} would be "
+                    "read as a "
+                    f"{theirs.__qualname__}, which fits it as well; give the models a field that "
+                    "tells them apart"
                 )
 
     def _refuse_size(self, given: Struct, size: int, limit: int) -> NoReturn:
         sizes = {name: len(encode(value)) for name, value in _given(given).items()}
         largest = max(sizes, key=sizes.__getitem__)
         raise UsageError(
-            f"task {self._task!r}: the arguments take {size:,} bytes and the limit is {limit:,} (parameter {largest!r} "
-            f"alone takes {sizes[largest]:,}); store the data elsewhere and pass its name, or raise payload_limit"
+            f"task {self._task!r}: the arguments take {size:,} bytes and the limit is {limit:,} "
+            f"(parameter {largest!r} "
+            f"alone takes {sizes[largest]:,}); store the data elsewhere and pass its name, or "
+            "raise payload_limit"
         )
 
 
@@ -188,18 +229,26 @@ def _packed(codec: Codec, given: Struct) -> tuple[bytes, Struct]:
 
 
 def _struct(fields: list[Any], by_position: int) -> type[Struct]:
-    """A Struct with these fields; only the first `by_position` may be passed by position. Unknown fields are refused: an
-    argument that this version of the handler would not see must not be dropped."""
+    """A Struct with these fields; only the first `by_position` may be passed by position. Unknown
+    fields are refused: an argument that this version of the handler would not see must not be
+    dropped."""
     shape = msgspec.defstruct("Arguments", fields[:by_position], forbid_unknown_fields=True)
     if by_position == len(fields):
         return shape
     rest = fields[by_position:]
-    return msgspec.defstruct("Arguments", rest, bases=(shape,), kw_only=True, forbid_unknown_fields=True)
+    return msgspec.defstruct(
+        "Arguments", rest, bases=(shape,), kw_only=True, forbid_unknown_fields=True
+    )
 
 
 def _passed(parameter: Parameter) -> Any:
-    """The field of one parameter as the caller passes it. One that is left out is UNSET, and UNSET is not encoded."""
-    return (parameter.name, Any) if parameter.default is Parameter.empty else (parameter.name, Any, UNSET)
+    """The field of one parameter as the caller passes it. One that is left out is UNSET, and UNSET
+    is not encoded."""
+    return (
+        (parameter.name, Any)
+        if parameter.default is Parameter.empty
+        else (parameter.name, Any, UNSET)
+    )
 
 
 def _given(passed: Struct) -> dict[str, Any]:

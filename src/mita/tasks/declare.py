@@ -22,10 +22,12 @@ Async: TypeAlias = Coroutine[Any, Any, R]
 
 
 class Registry:
-    """The tasks of one app, by name. Two functions never share a name; a module that is executed again, or a cell of a
-    notebook, replaces its own tasks."""
+    """The tasks of one app, by name. Two functions never share a name; a module that is executed
+    again, or a cell of a notebook, replaces its own tasks."""
 
-    def __init__(self, sender: Sender, options: Options, payload_limit: int = PAYLOAD_LIMIT) -> None:
+    def __init__(
+        self, sender: Sender, options: Options, payload_limit: int = PAYLOAD_LIMIT
+    ) -> None:
         self.tasks: dict[str, Task[Any, Any]] = {}
         self._origins: dict[str, tuple[Origin, Mapping[str, Any]]] = {}
         self._sender = sender
@@ -63,15 +65,22 @@ class Registry:
             return
         other = str(origin)
         if other == str(earlier):
-            other = "the same function with other options" if same else "the one with other values around it"
-        raise UsageError(f"task name {name!r} is taken by {earlier}: give {other} another name, @app.task(name='…')")
+            other = (
+                "the same function with other options"
+                if same
+                else "the one with other values around it"
+            )
+        raise UsageError(
+            f"task name {name!r} is taken by {earlier}: give {other} another name, "
+            "@app.task(name='…')"
+        )
 
 
 class Declare:
     """A decorator, and a maker of decorators: `@app.task`, or `@app.task(queue="mail")`.
 
-    A function whose first parameter is the `Job` is enqueued without it; a returned `Reschedule` is not a result.
-    """
+    A function whose first parameter is the `Job` is enqueued without it; a returned `Reschedule` is
+    not a result."""
 
     def __init__(self, registry: Registry, choices: Mapping[str, Any]) -> None:
         self._registry = registry
@@ -90,9 +99,13 @@ class Declare:
         self, fn: Callable[Concatenate[Job, P], R | Reschedule], /
     ) -> CallableTask[P, R, Concatenate[Job, P], R]: ...
     @overload
-    def __call__(self, fn: Callable[P, Async[R | Reschedule]], /) -> CallableTask[P, R, P, Async[R]]: ...
+    def __call__(
+        self, fn: Callable[P, Async[R | Reschedule]], /
+    ) -> CallableTask[P, R, P, Async[R]]: ...
     @overload
-    def __call__(self, fn: Callable[P, Awaitable[R | Reschedule]], /) -> CallableTask[P, R, P, Awaitable[R]]: ...
+    def __call__(
+        self, fn: Callable[P, Awaitable[R | Reschedule]], /
+    ) -> CallableTask[P, R, P, Awaitable[R]]: ...
     @overload
     def __call__(self, fn: Callable[P, R | Reschedule], /) -> CallableTask[P, R, P, R]: ...
     @overload
@@ -102,7 +115,10 @@ class Declare:
         if not fn:
             return Declare(self._registry, together)
         if len(fn) > 1 or not callable(fn[0]):
-            raise UsageError(f"@app.task{fn!r}: options are given by name, for example @app.task(name='mail', queue='out')")
+            raise UsageError(
+                f"@app.task{fn!r}: options are given by name, for example @app.task(name='mail', "
+                "queue='out')"
+            )
         return self._registry.add(fn[0], together)
 
 
@@ -120,7 +136,10 @@ def _final(task: str, errors: Any) -> tuple[type[BaseException], ...]:
     listed = tuple(errors) if isinstance(errors, tuple | list | set | frozenset) else (errors,)
     for error in listed:
         if not (isinstance(error, type) and issubclass(error, BaseException)):
-            raise UsageError(f"task {task!r}: final={error!r} is not a class of errors; list for example (ValueError,)")
+            raise UsageError(
+                f"task {task!r}: final={error!r} is not a class of errors; list for example "
+                "(ValueError,)"
+            )
     return listed
 
 
@@ -128,10 +147,14 @@ def _executor(task: str, fn: Callable[..., Any], chosen: Any) -> Executor:
     if chosen is None:
         return "loop" if is_async(fn) else "thread"
     if chosen not in ("thread", "process"):
-        raise UsageError(f"task {task!r}: executor={chosen!r}: use 'thread' (the default of a plain function) or 'process'")
+        raise UsageError(
+            f"task {task!r}: executor={chosen!r}: use 'thread' (the default of a plain function) "
+            "or 'process'"
+        )
     if is_async(fn):
         raise UsageError(
-            f"task {task!r} is async, so it runs on the worker's event loop: executor={chosen!r} is for plain functions; "
+            f"task {task!r} is async, so it runs on the worker's event loop: executor={chosen!r} "
+            "is for plain functions; "
             "write `def` instead of `async def`, or leave executor out"
         )
     executor: Executor = chosen

@@ -13,7 +13,8 @@ R_co = TypeVar("R_co", covariant=True)
 
 
 class Call(Struct, Generic[R_co], frozen=True, gc=False):
-    """A task with its arguments, checked and packed: ready to be enqueued, alone, with many or by a repeat."""
+    """A task with its arguments, checked and packed: ready to be enqueued, alone, with many or by a
+    repeat."""
 
     task: str
     payload: bytes
@@ -35,7 +36,8 @@ class Tracker(Protocol):
 
 
 class Handle(Struct, Generic[R_co], eq=False, gc=False):
-    """An enqueued job. `created` is False when its unique key belonged to an earlier job, whose handle this then is."""
+    """An enqueued job. `created` is False when its unique key belonged to an earlier job, whose
+    handle this then is."""
 
     id: str
     created: bool
@@ -44,8 +46,8 @@ class Handle(Struct, Generic[R_co], eq=False, gc=False):
     async def result(self, timeout: float | None = None) -> R_co:
         """Wait for the job to end and give what its task returned.
 
-        Raises `JobFailed` with the text of the error, `JobCancelled`, or `TimeoutError` after `timeout` seconds.
-        """
+        Raises `JobFailed` with the text of the error, `JobCancelled`, or `TimeoutError` after
+        `timeout` seconds."""
         value: R_co = await self._tracker.result(self.id, timeout)
         return value
 

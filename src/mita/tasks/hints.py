@@ -9,7 +9,8 @@ _WHEN = "say when with .at(<an aware datetime>) or .after(<seconds>) before .enq
 _RETRIES = "give retry=Retry(max_retries=…)"
 _BACKOFF = "give retry=Retry(base=…, cap=…), or retry=Retry(waits=(1, 10, 60))"
 _RATE = (
-    "there is no rate limit; resource='…' with limit=… bounds how many jobs run at once, and a handler that meets a limit "
+    "there is no rate limit; resource='…' with limit=… bounds how many jobs run at once, and a "
+    "handler that meets a limit "
     "raises Unavailable(after=…)"
 )
 _RESULTS = "results are kept with their jobs: Mita(keep=<seconds>) says for how long"
@@ -17,20 +18,50 @@ _LATE = "leave it out: a job is settled after its run, and a dead worker's jobs 
 _REPEAT = "put @app.repeats(Cron('0 9 * * *')) or @app.repeats(Every(60)) above @app.task"
 
 OPTIONS = {
-    **dict.fromkeys(("at", "after", "due", "delay", "eta", "countdown", "run_at", "schedule_at", "schedule_in"), _WHEN),
-    **dict.fromkeys(("max_retries", "retries", "max_attempts", "retry_limit", "max_tries"), _RETRIES),
-    **dict.fromkeys(("base", "cap", "jitter", "waits", "max_crashes"), "it belongs to a Retry: give retry=Retry(…)"),
     **dict.fromkeys(
-        ("retry_backoff", "retry_delay", "default_retry_delay", "backoff", "min_backoff", "max_backoff"), _BACKOFF
+        ("at", "after", "due", "delay", "eta", "countdown", "run_at", "schedule_at", "schedule_in"),
+        _WHEN,
     ),
-    **dict.fromkeys(("autoretry_for", "retry_for", "throws"), "every error is retried but those that final=(…,) lists"),
+    **dict.fromkeys(
+        ("max_retries", "retries", "max_attempts", "retry_limit", "max_tries"), _RETRIES
+    ),
+    **dict.fromkeys(
+        ("base", "cap", "jitter", "waits", "max_crashes"),
+        "it belongs to a Retry: give retry=Retry(…)",
+    ),
+    **dict.fromkeys(
+        (
+            "retry_backoff",
+            "retry_delay",
+            "default_retry_delay",
+            "backoff",
+            "min_backoff",
+            "max_backoff",
+        ),
+        _BACKOFF,
+    ),
+    **dict.fromkeys(
+        ("autoretry_for", "retry_for", "throws"),
+        "every error is retried but those that final=(…,) lists",
+    ),
     **dict.fromkeys(("rate_limit", "rate", "throttle", "max_rate"), _RATE),
-    **dict.fromkeys(("time_limit", "soft_time_limit", "job_timeout", "max_runtime"), "give timeout=<seconds>"),
-    **dict.fromkeys(("ignore_result", "store_result", "result_ttl", "keep_result", "result_expires", "keep"), _RESULTS),
+    **dict.fromkeys(
+        ("time_limit", "soft_time_limit", "job_timeout", "max_runtime"), "give timeout=<seconds>"
+    ),
+    **dict.fromkeys(
+        ("ignore_result", "store_result", "result_ttl", "keep_result", "result_expires", "keep"),
+        _RESULTS,
+    ),
     **dict.fromkeys(("acks_late", "ack_late", "reject_on_worker_lost"), _LATE),
     **dict.fromkeys(("cron", "crontab", "every", "interval", "schedule", "repeat"), _REPEAT),
-    **dict.fromkeys(("lock", "concurrency", "concurrency_key", "max_concurrency"), "give resource='…' and limit=…"),
-    **dict.fromkeys(("job_id", "task_id", "unique_key", "dedup", "idempotency_key", "queueing_lock"), "give unique='…'"),
+    **dict.fromkeys(
+        ("lock", "concurrency", "concurrency_key", "max_concurrency"),
+        "give resource='…' and limit=…",
+    ),
+    **dict.fromkeys(
+        ("job_id", "task_id", "unique_key", "dedup", "idempotency_key", "queueing_lock"),
+        "give unique='…'",
+    ),
     "bind": "take the job as the first parameter: def send(job: Job, …)",
     "queue_name": "give queue='…'",
 }
@@ -39,9 +70,17 @@ _ENQUEUE = "await {0}.enqueue(…), or {0}.enqueue_sync(…) in code that is not
 _CHOOSE = "await {0}.options(queue='…', priority=9).after(60).enqueue(…)"
 
 METHODS = {
-    **dict.fromkeys(("delay", "send", "kiq", "defer", "defer_async", "push", "perform_async", "submit"), _ENQUEUE),
-    **dict.fromkeys(("apply_async", "send_with_options", "kicker", "configure", "using_options"), _CHOOSE),
-    **dict.fromkeys(("s", "si", "signature", "subtask", "message"), "{0}.call(…), for app.enqueue_many and app.repeat"),
+    **dict.fromkeys(
+        ("delay", "send", "kiq", "defer", "defer_async", "push", "perform_async", "submit"),
+        _ENQUEUE,
+    ),
+    **dict.fromkeys(
+        ("apply_async", "send_with_options", "kicker", "configure", "using_options"), _CHOOSE
+    ),
+    **dict.fromkeys(
+        ("s", "si", "signature", "subtask", "message"),
+        "{0}.call(…), for app.enqueue_many and app.repeat",
+    ),
     **dict.fromkeys(("enqueue_in", "schedule", "delayed"), "await {0}.after(<seconds>).enqueue(…)"),
     "enqueue_at": "await {0}.at(<an aware datetime>).enqueue(…)",
     "apply": "{0}(…), which calls the plain function",
@@ -49,17 +88,22 @@ METHODS = {
 
 
 class NoSuchMethod(UsageError, AttributeError):
-    """A method of another queue. It is an AttributeError as well, so that `hasattr` and `getattr` work as always."""
+    """A method of another queue. It is an AttributeError as well, so that `hasattr` and `getattr`
+    work as always."""
 
 
 def unknown_option(name: str, known: Iterable[str]) -> str:
     if hint := OPTIONS.get(name):
         return f"unknown option {name!r}: {hint}"
-    return f"unknown option {name!r}{did_you_mean(name, known) or '.'} The options are {', '.join(known)}"
+    return (
+        f"unknown option {name!r}{did_you_mean(name, known) or '.'} The options are "
+        f"{', '.join(known)}"
+    )
 
 
 def unknown_argument(task: str, name: str, options: Iterable[str]) -> str:
-    """For a keyword that is no parameter of the task; empty when there is nothing to say beyond that."""
+    """For a keyword that is no parameter of the task; empty when there is nothing to say beyond
+    that."""
     if name in options:
         return f"; {name!r} is an option: {task}.options({name}=…).enqueue(…)"
     return f"; {hint}" if (hint := OPTIONS.get(name)) else ""

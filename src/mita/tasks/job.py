@@ -26,13 +26,15 @@ from .stored import encode
 T = TypeVar("T")
 Scope = Literal["job", "global"]
 
-_computing: ContextVar[frozenset[str]] = ContextVar("computing", default=frozenset())  # shared values, in this context
+# shared values, in this context
+_computing: ContextVar[frozenset[str]] = ContextVar("computing", default=frozenset())
 
 _checkpoints = msgspec.msgpack.Decoder(ProgressReport)
 
 
 class Run(Protocol):
-    """What the worker lends to a job while it runs. `report` raises `LeaseLost` when the run no longer owns its job."""
+    """What the worker lends to a job while it runs. `report` raises `LeaseLost` when the run no
+    longer owns its job."""
 
     @property
     def cancelled(self) -> bool: ...
@@ -42,8 +44,8 @@ class Run(Protocol):
     async def recall(self, name: str, shared: bool) -> bytes | None: ...
 
     async def take_once(self, name: str) -> bytes | None:
-        """Return the value that all jobs share under this name, as soon as there is one. None: no run computes it now, so
-        this run has to, and then calls `release_once`."""
+        """Return the value that all jobs share under this name, as soon as there is one. None: no
+        run computes it now, so this run has to, and then calls `release_once`."""
 
     async def release_once(self, name: str) -> None: ...
 
@@ -58,7 +60,8 @@ class Run(Protocol):
 
 
 class Job:
-    """The job a handler is running. The `_sync` methods are for handlers that are plain functions."""
+    """The job a handler is running. The `_sync` methods are for handlers that are plain
+    functions."""
 
     __slots__ = ("_claim", "_reported", "_run")
 
@@ -104,20 +107,27 @@ class Job:
 
     @property
     def cancelled(self) -> bool:
-        """This run is to stop: its job was cancelled, it ran past its time-out, lost its lease, or its worker shuts down."""
+        """This run is to stop: its job was cancelled, it ran past its time-out, lost its lease, or
+        its worker shuts down."""
         return self._run.cancelled
 
     @property
     def checkpoint(self) -> ProgressReport | None:
         """The last progress, of this run or of an earlier one: where to go on."""
         if self._reported is None and self._claim.progress:
-            with suppress(msgspec.MsgspecError, ValueError, RecursionError):  # unreadable: the run begins from the start
+            # unreadable: the run begins from the start
+            with suppress(msgspec.MsgspecError, ValueError, RecursionError):
                 self._reported = _checkpoints.decode(self._claim.progress)
         return self._reported
 
     async def progress(self, done: float, total: float | None = None, message: str = "") -> None:
-        """Write down how far the run has come. Raises `LeaseLost` when another worker may have the job."""
-        reported = ProgressReport(_number("done", done), total if total is None else _number("total", total), note(message))
+        """Write down how far the run has come. Raises `LeaseLost` when another worker may have the
+        job."""
+        reported = ProgressReport(
+            _number("done", done),
+            total if total is None else _number("total", total),
+            note(message),
+        )
         await self._run.report(encode(reported))
         self._reported = reported
 
@@ -125,25 +135,42 @@ class Job:
 
     @overload
     async def once(
-        self, name: str, fn: Callable[[], Awaitable[T]], *, scope: Scope = ..., ttl: float | timedelta | None = ...
+        self,
+        name: str,
+        fn: Callable[[], Awaitable[T]],
+        *,
+        scope: Scope = ...,
+        ttl: float | timedelta | None = ...,
     ) -> T: ...
     @overload
     async def once(
-        self, name: str, fn: Callable[[], T], *, scope: Scope = ..., ttl: float | timedelta | None = ...
+        self,
+        name: str,
+        fn: Callable[[], T],
+        *,
+        scope: Scope = ...,
+        ttl: float | timedelta | None = ...,
     ) -> T: ...
     async def once(
-        self, name: str, fn: Callable[[], Any], *, scope: Scope = "job", ttl: float | timedelta | None = None
+        self,
+        name: str,
+        fn: Callable[[], Any],
+        *,
+        scope: Scope = "job",
+        ttl: float | timedelta | None = None,
     ) -> Any:
         """Run `fn` once for this job, across retries and reschedules, and remember its result.
 
-        With `scope="global"` the name is shared by all jobs and remembered for `ttl` (a day unless given). Of several jobs
-        that ask for it at once, one runs `fn`, and the others wait for its value. If that one fails or dies, the next one
-        runs `fn`. The result comes back as `fn`'s return annotation says, or as plain values.
-        """
+        With `scope="global"` the name is shared by all jobs and remembered for `ttl` (a day unless
+        given). Of several jobs that ask for it at once, one runs `fn`, and the others wait for its
+        value. If that one fails or dies, the next one runs `fn`. The result comes back as `fn`'s
+        return annotation says, or as plain values."""
         keep, results = _keep(scope, ttl), Results(self.task, fn)
         if scope == "job":
             known = await self._run.recall(check_key("once", name), False)
-            return results.unpack(await self._compute(name, fn, results, None) if known is None else known)
+            return results.unpack(
+                await self._compute(name, fn, results, None) if known is None else known
+            )
         with _waiting_for(check_key("once", name)):
             known = await self._run.take_once(name)
             if known is None:
@@ -153,17 +180,31 @@ class Job:
                     await self._run.release_once(name)
         return results.unpack(known)
 
-    async def _compute(self, name: str, fn: Callable[[], Any], results: Results, keep: Wait | None) -> bytes:
+    async def _compute(
+        self, name: str, fn: Callable[[], Any], results: Results, keep: Wait | None
+    ) -> bytes:
         made = fn()
         packed = results.pack_any(await made if inspect.isawaitable(made) else made)
         return await self._remember(name, packed, keep)
 
-    def once_sync(self, name: str, fn: Callable[[], T], *, scope: Scope = "job", ttl: float | timedelta | None = None) -> T:
+    def once_sync(
+        self,
+        name: str,
+        fn: Callable[[], T],
+        *,
+        scope: Scope = "job",
+        ttl: float | timedelta | None = None,
+    ) -> T:
         """`once` for a handler that is a plain function: `fn` runs on the handler's own thread."""
         keep, results = _keep(scope, ttl), Results(self.task, fn)
         if scope == "job":
             known = self._run.call(self._run.recall(check_key("once", name), False))
-            return cast(T, results.unpack(self._compute_sync(name, fn, results, None) if known is None else known))
+            return cast(
+                T,
+                results.unpack(
+                    self._compute_sync(name, fn, results, None) if known is None else known
+                ),
+            )
         with _waiting_for(check_key("once", name)):
             known = self._run.call(self._run.take_once(name))
             if known is None:
@@ -173,13 +214,16 @@ class Job:
                     self._run.call(self._run.release_once(name))
         return cast(T, results.unpack(known))
 
-    def _compute_sync(self, name: str, fn: Callable[[], Any], results: Results, keep: Wait | None) -> bytes:
+    def _compute_sync(
+        self, name: str, fn: Callable[[], Any], results: Results, keep: Wait | None
+    ) -> bytes:
         return self._run.call(self._remember(name, results.pack_any(fn()), keep))
 
     async def complete_in(self, connection: Any, result: Any = None) -> None:
-        """Let this job's success be part of the transaction that is open on your `connection`: the effect and the success
-        are there together or not at all, wherever the worker dies. Return `result` from the handler as well. Raises
-        `LeaseLost` when another worker may have the job: then roll back."""
+        """Let this job's success be part of the transaction that is open on your `connection`: the
+        effect and the success are there together or not at all, wherever the worker dies. Return
+        `result` from the handler as well. Raises `LeaseLost` when another worker may have the job:
+        then roll back."""
         await self._run.complete(connection, encode(result))
 
     def complete_in_sync(self, connection: Any, result: Any = None) -> None:
@@ -203,7 +247,10 @@ class Job:
 def _waiting_for(name: str) -> Iterator[None]:
     """A function that asks for its own value would wait for itself."""
     if name in _computing.get():
-        raise UsageError(f"once({name!r}, scope='global') is called inside its own function: use another name there")
+        raise UsageError(
+            f"once({name!r}, scope='global') is called inside its own function: use another name "
+            "there"
+        )
     token = _computing.set(_computing.get() | {name})
     try:
         yield
@@ -213,15 +260,22 @@ def _waiting_for(name: str) -> Iterator[None]:
 
 def _number(named: str, number: float) -> float:
     if isinstance(number, bool) or not isinstance(number, int | float) or not math.isfinite(number):
-        raise UsageError(f"progress({named}={number!r}): give a number, for example progress(3, 10, 'page 3')")
+        raise UsageError(
+            f"progress({named}={number!r}): give a number, for example progress(3, 10, 'page 3')"
+        )
     return number
 
 
 def _keep(scope: Scope, ttl: float | timedelta | None) -> Wait | None:
     if scope not in ("job", "global"):
-        raise UsageError(f"scope={scope!r}: use 'job' (once per job) or 'global' (once for all jobs, for `ttl`)")
+        raise UsageError(
+            f"scope={scope!r}: use 'job' (once per job) or 'global' (once for all jobs, for `ttl`)"
+        )
     if scope == "global":
         return DAY if ttl is None else wait("ttl", ttl)
     if ttl is not None:
-        raise UsageError("ttl belongs to scope='global': what is done once per job is remembered as long as the job")
+        raise UsageError(
+            "ttl belongs to scope='global': what is done once per job is remembered as long as "
+            "the job"
+        )
     return None

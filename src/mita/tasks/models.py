@@ -1,8 +1,8 @@
-"""Pydantic's types as arguments and results, if Pydantic is installed. Mita itself does not need it.
+"""Pydantic's types as arguments and results, if Pydantic is installed. Mita itself does not need
+it.
 
-A model is stored as the plain values of its JSON form, so that it can be read without its class, and validated again when it
-is read. Nothing here imports Pydantic before a type of it is met.
-"""
+A model is stored as the plain values of its JSON form, so that it can be read without its class,
+and validated again when it is read. Nothing here imports Pydantic before a type of it is met."""
 
 import inspect
 import json
@@ -14,12 +14,14 @@ _MARKS = ("__get_pydantic_core_schema__", "__is_pydantic_dataclass__")
 
 
 def is_model(kind: object) -> bool:
-    """True for a Pydantic model, one of its dataclasses, and types that Pydantic defines (`HttpUrl`, `EmailStr`)."""
+    """True for a Pydantic model, one of its dataclasses, and types that Pydantic defines
+    (`HttpUrl`, `EmailStr`)."""
     return isinstance(kind, type) and any(hasattr(kind, mark) for mark in _MARKS)
 
 
 def is_constraint(metadata: object) -> bool:
-    """True for what Pydantic understands inside `Annotated[…]`: `Field(gt=0)`, `annotated_types.Gt(0)`, a validator."""
+    """True for what Pydantic understands inside `Annotated[…]`: `Field(gt=0)`,
+    `annotated_types.Gt(0)`, a validator."""
     return type(metadata).__module__.partition(".")[0] in ("pydantic", "annotated_types")
 
 
@@ -30,18 +32,23 @@ class Adapter:
         from pydantic import TypeAdapter
 
         self._adapter: Any = TypeAdapter(kind)
-        by_name = "by_name" in inspect.signature(TypeAdapter.validate_json).parameters  # since Pydantic 2.11
+        # since Pydantic 2.11
+        by_name = "by_name" in inspect.signature(TypeAdapter.validate_json).parameters
         self._reading = {"by_name": True, "by_alias": True} if by_name else {}
         self._writing = {"round_trip": True, "by_alias": not by_name}
 
     def dump(self, value: Any) -> Any:
         """Plain values. Refuses a `SecretStr`, which Pydantic would write as asterisks."""
         if _has_secret(self._adapter.dump_python(value, **self._writing)):
-            raise TypeError("a SecretStr would be stored as asterisks: pass the text, and mark the task with secret=")
+            raise TypeError(
+                "a SecretStr would be stored as asterisks: pass the text, and mark the task with "
+                "secret="
+            )
         return self._adapter.dump_python(value, mode="json", **self._writing)
 
     def load(self, stored: Any) -> Any:
-        """The value, validated. Raises a `ValueError` that says which field is wrong, without the field's value."""
+        """The value, validated. Raises a `ValueError` that says which field is wrong, without the
+        field's value."""
         from pydantic import ValidationError
 
         try:
@@ -53,9 +60,11 @@ class Adapter:
     def _load(self, stored: Any) -> Any:
         try:
             text = json.dumps(stored)
-        except (TypeError, ValueError):  # values that a caller passed as they are, such as a dict with a datetime
+        except (TypeError, ValueError):
+            # values that a caller passed as they are, such as a dict with a datetime
             return self._adapter.validate_python(stored, **self._reading)
-        return self._adapter.validate_json(text, **self._reading)  # a strict model takes texts for dates in JSON alone
+        # a strict model takes texts for dates in JSON alone
+        return self._adapter.validate_json(text, **self._reading)
 
 
 @lru_cache(maxsize=1024)

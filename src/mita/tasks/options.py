@@ -36,9 +36,10 @@ class Choices(TypedDict, total=False):
 
 
 class TaskChoices(Choices, total=False):
-    """What `@app.task(…)` takes. `final` lists the errors after which trying again is pointless. `secret`: arguments,
-    results and the text of errors are shown nowhere; it may name the arguments that are secret. `executor`: where a plain
-    function runs, on a thread of the worker or in a process that can be killed."""
+    """What `@app.task(…)` takes. `final` lists the errors after which trying again is pointless.
+    `secret`: arguments, results and the text of errors are shown nowhere; it may name the arguments
+    that are secret. `executor`: where a plain function runs, on a thread of the worker or in a
+    process that can be killed."""
 
     name: str
     executor: Literal["thread", "process"]
@@ -47,7 +48,9 @@ class TaskChoices(Choices, total=False):
 
 
 @lru_cache(maxsize=1024)
-def pack_options(retry: Retry, timeout: float | None, secret: bool | tuple[str, ...] = False) -> bytes:
+def pack_options(
+    retry: Retry, timeout: float | None, secret: bool | tuple[str, ...] = False
+) -> bytes:
     """What is stored with each job. A function cannot be: the worker takes it from its own task."""
     stored = replace(retry, wait=UNSET)
     kept = {} if stored == Retry() else {"retry": stored}
@@ -55,7 +58,8 @@ def pack_options(retry: Retry, timeout: float | None, secret: bool | tuple[str, 
 
 
 class Options(Struct, frozen=True, kw_only=True):
-    """All that is chosen. `resource` and `unique` may be templates, to be filled from the arguments."""
+    """All that is chosen. `resource` and `unique` may be templates, to be filled from the
+    arguments."""
 
     queue: str = "default"
     priority: int = DEFAULT_PRIORITY
@@ -76,7 +80,9 @@ class Options(Struct, frozen=True, kw_only=True):
         return cls(retry=retry, packed=pack_options(retry, None))
 
 
-def choose(options: Options, choices: Mapping[str, Any], parameters: tuple[str, ...], *, per_job: bool) -> Options:
+def choose(
+    options: Options, choices: Mapping[str, Any], parameters: tuple[str, ...], *, per_job: bool
+) -> Options:
     """`options` with some of them chosen anew, checked."""
     for name in choices:
         if per_job and name in ("executor", "name", "final"):
@@ -84,20 +90,34 @@ def choose(options: Options, choices: Mapping[str, Any], parameters: tuple[str, 
         if name not in _CHECKS:
             raise UsageError(unknown_option(name, _CHECKS))
         if per_job and name == "secret":
-            raise UsageError("secret marks a task, so that no job of it is ever shown: @app.task(secret=True)")
+            raise UsageError(
+                "secret marks a task, so that no job of it is ever shown: @app.task(secret=True)"
+            )
     changed = replace(options, **{name: _CHECKS[name](value) for name, value in choices.items()})
     if {"retry", "timeout", "secret"} & choices.keys():
         if per_job and changed.retry.wait is not UNSET and changed.retry != options.retry:
-            raise UsageError("retry: a wait function cannot be stored with a job; give it to the task, or use waits=(…)")
-        changed = replace(changed, packed=pack_options(changed.retry, changed.timeout, changed.secret))
+            raise UsageError(
+                "retry: a wait function cannot be stored with a job; give it to the task, or use "
+                "waits=(…)"
+            )
+        changed = replace(
+            changed, packed=pack_options(changed.retry, changed.timeout, changed.secret)
+        )
     if "unique_for" in choices and changed.unique is None:
-        raise UsageError("unique_for says how long a unique key outlives its job: give unique='…' as well")
+        raise UsageError(
+            "unique_for says how long a unique key outlives its job: give unique='…' as well"
+        )
     if changed.resource is None and (alone := {"limit", "when_busy"} & choices.keys()):
-        raise UsageError(f"{min(alone)} says how the jobs of one resource key share it: give resource='…' as well")
+        raise UsageError(
+            f"{min(alone)} says how the jobs of one resource key share it: give resource='…' as "
+            "well"
+        )
     check_secret(changed.secret, parameters)
     for what in ("resource", "unique"):
         if choices.get(what) is not None:
-            check_template(what, choices[what], parameters, secret_names(changed.secret, parameters))
+            check_template(
+                what, choices[what], parameters, secret_names(changed.secret, parameters)
+            )
     return changed
 
 
@@ -110,28 +130,41 @@ def check_secret(secret: bool | tuple[str, ...], parameters: tuple[str, ...]) ->
     known = ", ".join(parameters) or "none"
     for name in secret_names(secret, parameters):
         if name not in parameters:
-            raise UsageError(f"secret names {name!r}, which is not a parameter of the task ({known})")
+            raise UsageError(
+                f"secret names {name!r}, which is not a parameter of the task ({known})"
+            )
 
 
 def _secret(value: Any) -> bool | tuple[str, ...]:
     if isinstance(value, bool):
         return value
-    if isinstance(value, str) or not isinstance(value, Sequence) or not all(isinstance(name, str) for name in value):
-        raise UsageError(f"secret={value!r}: give True, or a list with the names of the arguments that are secret")
+    if (
+        isinstance(value, str)
+        or not isinstance(value, Sequence)
+        or not all(isinstance(name, str) for name in value)
+    ):
+        raise UsageError(
+            f"secret={value!r}: give True, or a list with the names of the arguments that are "
+            "secret"
+        )
     return tuple(value)
 
 
 def _priority(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value not in PRIORITIES:
         raise UsageError(
-            f"priority={value!r}: give a whole number from {PRIORITIES[0]} to {PRIORITIES[-1]}; higher goes first"
+            f"priority={value!r}: give a whole number from {PRIORITIES[0]} to {PRIORITIES[-1]}; "
+            "higher goes first"
         )
     return value
 
 
 def _retry(value: Any) -> Retry:
     if not isinstance(value, Retry):
-        raise UsageError(f"retry={value!r}: give a Retry, for example Retry(max_retries=5) or Retry(max_retries=0)")
+        raise UsageError(
+            f"retry={value!r}: give a Retry, for example Retry(max_retries=5) or "
+            "Retry(max_retries=0)"
+        )
     return value
 
 
@@ -146,7 +179,8 @@ def _timeout(value: Any) -> float | None:
 def _limit(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MOST_HOLDERS:
         raise UsageError(
-            f"limit={value!r}: at least 1 job must be able to hold a resource key, and at most {MOST_HOLDERS:,} can"
+            f"limit={value!r}: at least 1 job must be able to hold a resource key, and at most "
+            f"{MOST_HOLDERS:,} can"
         )
     return value
 

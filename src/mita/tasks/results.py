@@ -18,14 +18,16 @@ _SIMPLE = (str, int, float, bytes)  # of these, one look at a value says whether
 
 
 class Results:
-    """Typed by the function's return annotation when that is a type that can be stored; plain values otherwise."""
+    """Typed by the function's return annotation when that is a type that can be stored; plain
+    values otherwise."""
 
     def __init__(self, task: str, fn: Callable[..., Any]) -> None:
         self._task = task
         self._fn = fn
 
     def pack(self, value: Any) -> bytes:
-        """The bytes of a result that fits the annotation, or a `UsageError` that says why it does not."""
+        """The bytes of a result that fits the annotation, or a `UsageError` that says why it does
+        not."""
         try:
             packed = encode_fast(value)
         except UNSTORABLE:
@@ -41,13 +43,19 @@ class Results:
     @cached_property
     def none_fits(self) -> bool:
         """Whether the function may return None."""
-        return self._kind in (Any, None, NoneType) or self._reader is None or self._fits(encode(None), self._reader) is None
+        return (
+            self._kind in (Any, None, NoneType)
+            or self._reader is None
+            or self._fits(encode(None), self._reader) is None
+        )
 
     def _check(self, value: Any, packed: bytes, reader: Reader) -> None:
         if (reason := self._fits(packed, reader)) is not None:
             raise UsageError(
-                f"task {self._task!r} returned a value of type {type(value).__qualname__}, and its annotation says "
-                f"{in_words(self._kind)} ({reason}); return what the annotation says, or correct the annotation"
+                f"task {self._task!r} returned a value of type {type(value).__qualname__}, and "
+                "its annotation says "
+                f"{in_words(self._kind)} ({reason}); return what the annotation says, or correct "
+                "the annotation"
             )
 
     @staticmethod
@@ -67,22 +75,26 @@ class Results:
             if inspect.iscoroutine(value):
                 value.close()
                 raise UsageError(
-                    f"task {self._task!r} is no async function, and returned one that nobody awaits: does a decorator hide "
+                    f"task {self._task!r} is no async function, and returned one that nobody "
+                    "awaits: does a decorator hide "
                     "it? Let the decorator's own function be async"
                 ) from error
             kind = type(value).__qualname__
             raise UsageError(
-                f"task {self._task!r} returned a value of type {kind}, which cannot be stored ({error}); "
+                f"task {self._task!r} returned a value of type {kind}, which cannot be stored "
+                f"({error}); "
                 f"results are {STORABLE}"
             ) from error
 
     def unpack(self, packed: bytes) -> Any:
-        """A result that does not fit the annotation (any more) comes back as plain values. One that cannot be read at all
-        is a `StoreError`."""
+        """A result that does not fit the annotation (any more) comes back as plain values. One that
+        cannot be read at all is a `StoreError`."""
         try:
             return self._unpack(packed)
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-            raise StoreError(f"a stored result of task {self._task!r} cannot be read: {error}", transient=False) from error
+            raise StoreError(
+                f"a stored result of task {self._task!r} cannot be read: {error}", transient=False
+            ) from error
 
     def _unpack(self, packed: bytes) -> Any:
         if self._reader is None:
@@ -94,7 +106,8 @@ class Results:
 
     @cached_property
     def _kind(self) -> Any:
-        """The return annotation as a type; Any when there is none, or its names cannot be resolved."""
+        """The return annotation as a type; Any when there is none, or its names cannot be
+        resolved."""
         annotation = getattr(self._fn, "__annotations__", {}).get("return", Any)
         try:
             return _without_reschedule(resolve(self._fn, annotation))
@@ -118,4 +131,5 @@ def _without_reschedule(kind: Any) -> Any:
     """`str | Reschedule` gives `str`: a returned Reschedule is never a result."""
     if get_origin(kind) not in (Union, UnionType):
         return Any if kind is Reschedule else kind
-    return Union[tuple(part for part in get_args(kind) if part is not Reschedule)]  # noqa: UP007  (it is a tuple)
+    # it is a tuple
+    return Union[tuple(part for part in get_args(kind) if part is not Reschedule)]  # noqa: UP007

@@ -10,7 +10,13 @@ from mita.rules.when import when
 class Reschedule(Exception):
     """Run this job again at another time. Raised or returned; it never costs an attempt."""
 
-    def __init__(self, *, at: datetime | None = None, after: float | timedelta | None = None, reason: str = "") -> None:
+    def __init__(
+        self,
+        *,
+        at: datetime | None = None,
+        after: float | timedelta | None = None,
+        reason: str = "",
+    ) -> None:
         self.when: When = when(at=at, after=after)
         self.reason = note(reason)
         super().__init__(reason or "asked to run at another time")
@@ -25,9 +31,16 @@ class Abort(Exception):
 
 
 class Unavailable(Exception):
-    """What this job needs is not to be had before then: it, and every other job of its resource key, wait."""
+    """What this job needs is not to be had before then: it, and every other job of its resource
+    key, wait."""
 
-    def __init__(self, *, until: datetime | None = None, after: float | timedelta | None = None, reason: str = "") -> None:
+    def __init__(
+        self,
+        *,
+        until: datetime | None = None,
+        after: float | timedelta | None = None,
+        reason: str = "",
+    ) -> None:
         self.when: When = when(at=until, after=after, named="until")
         self.reason = note(reason)
         super().__init__(reason or "its resource is not available")

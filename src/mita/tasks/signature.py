@@ -17,7 +17,9 @@ _NOT_STORED: dict[Any, str] = {
 
 
 def is_async(fn: Callable[..., Any]) -> bool:
-    return inspect.iscoroutinefunction(fn) or inspect.iscoroutinefunction(getattr(fn, "__call__", None))  # noqa: B004
+    return inspect.iscoroutinefunction(fn) or inspect.iscoroutinefunction(
+        getattr(fn, "__call__", None)  # noqa: B004
+    )
 
 
 def read(task: str, fn: Callable[..., Any]) -> tuple[Signature, bool]:
@@ -34,24 +36,38 @@ def read(task: str, fn: Callable[..., Any]) -> tuple[Signature, bool]:
 
 def check_kind(task: str, fn: Callable[..., Any]) -> None:
     if not callable(fn) or inspect.isclass(fn):
-        raise UsageError(f"task {task!r}: {fn!r} is not a function; a task is a function, sync or async")
+        raise UsageError(
+            f"task {task!r}: {fn!r} is not a function; a task is a function, sync or async"
+        )
     if inspect.isgeneratorfunction(fn) or inspect.isasyncgenfunction(fn):
-        raise UsageError(f"task {task!r} is a generator: a task runs once and returns; use `return` instead of `yield`")
+        raise UsageError(
+            f"task {task!r} is a generator: a task runs once and returns; use `return` instead "
+            "of `yield`"
+        )
 
 
 def _check_parameter(task: str, fn: Callable[..., Any], parameter: Parameter) -> None:
     if refusal := _NOT_STORED.get(parameter.kind):
         raise UsageError(f"task {task!r} takes {refusal.format(parameter.name)}")
     if parameter.name in ("self", "cls"):
-        raise UsageError(f"task {task!r} takes {parameter.name!r}: a task is a plain function, not a method")
+        raise UsageError(
+            f"task {task!r} takes {parameter.name!r}: a task is a plain function, not a method"
+        )
     if parameter.annotation is not Parameter.empty and _is_job(fn, parameter.annotation):
-        raise UsageError(f"task {task!r}: parameter {parameter.name!r} asks for the Job, which must be the first parameter")
+        raise UsageError(
+            f"task {task!r}: parameter {parameter.name!r} asks for the Job, which must be the "
+            "first parameter"
+        )
 
 
 def _asks_for_job(fn: Callable[..., Any], first: Parameter) -> bool:
     if first.kind not in (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD):
         return False
-    return first.name == "job" if first.annotation is Parameter.empty else _is_job(fn, first.annotation)
+    return (
+        first.name == "job"
+        if first.annotation is Parameter.empty
+        else _is_job(fn, first.annotation)
+    )
 
 
 def _is_job(fn: Callable[..., Any], annotation: Any) -> bool:

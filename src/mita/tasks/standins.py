@@ -1,8 +1,8 @@
-"""Types that msgspec cannot read by itself, replaced by stand-ins that it can: classes of our own that say how to read.
+"""Types that msgspec cannot read by itself, replaced by stand-ins that it can: classes of our own
+that say how to read.
 
-Three kinds of types need one: a union with a path or a model in it, an enum whose values are neither all text nor all
-integers, and what only Pydantic can validate.
-"""
+Three kinds of types need one: a union with a path or a model in it, an enum whose values are
+neither all text nor all integers, and what only Pydantic can validate."""
 
 from collections.abc import Callable, Sequence
 from enum import Enum
@@ -16,7 +16,8 @@ from msgspec import inspect
 
 from . import models
 
-NATIVE = (bytes, bytearray, memoryview)  # MessagePack has a form of its own for these: they are not read from text
+# MessagePack has a form of its own for these: they are not read from text
+NATIVE = (bytes, bytearray, memoryview)
 _MAPS = (inspect.DictType, inspect.StructType, inspect.DataclassType, inspect.TypedDictType)
 _TEXTS = (
     inspect.StrType,
@@ -32,25 +33,30 @@ _TEXTS = (
 
 
 class _Accepting(type):
-    """msgspec asks whether what was read is an instance of the annotated class. A stand-in has no instances of its own."""
+    """msgspec asks whether what was read is an instance of the annotated class. A stand-in has no
+    instances of its own."""
 
     def __instancecheck__(cls, instance: object) -> bool:
         return True
 
 
 class StandIn(metaclass=_Accepting):
-    """`load` makes the value of what is stored, and raises a `ValueError` or `TypeError` for what does not fit."""
+    """`load` makes the value of what is stored, and raises a `ValueError` or `TypeError` for what
+    does not fit."""
 
     load: Callable[[Any], Any]
 
 
 def is_special(kind: Any) -> bool:
     """True for a class that msgspec hands to our hooks."""
-    return isinstance(kind, type) and (issubclass(kind, StandIn | PurePath) or models.is_model(kind))
+    return isinstance(kind, type) and (
+        issubclass(kind, StandIn | PurePath) or models.is_model(kind)
+    )
 
 
 def replaced(kind: Any, restore: Callable[[type, Any], Any]) -> Any:
-    """`kind` with stand-ins where msgspec needs them. `restore` is the hook that reads special classes."""
+    """`kind` with stand-ins where msgspec needs them. `restore` is the hook that reads special
+    classes."""
     origin, parts = get_origin(kind), get_args(kind)
     if origin is Annotated:
         base, *rest = parts
@@ -63,7 +69,10 @@ def replaced(kind: Any, restore: Callable[[type, Any], Any]) -> Any:
         return _class(kind)
     if origin is Literal or not parts:
         return kind
-    made = tuple(part if part is Ellipsis or isinstance(part, list) else replaced(part, restore) for part in parts)
+    made = tuple(
+        part if part is Ellipsis or isinstance(part, list) else replaced(part, restore)
+        for part in parts
+    )
     return kind if made == parts else cast(Any, origin)[made]
 
 
@@ -98,8 +107,9 @@ def _members(kind: type[Enum]) -> Callable[[Any], Enum]:
 
 
 def _union(members: tuple[Any, ...], words: str, restore: Callable[[type, Any], Any]) -> Any:
-    """msgspec reads a union by the form of what is stored, and knows no form of a special class. The stand-in tries the
-    models together, for Pydantic chooses the best fit, then each other special class, then all that msgspec knows."""
+    """msgspec reads a union by the form of what is stored, and knows no form of a special class.
+    The stand-in tries the models together, for Pydantic chooses the best fit, then each other
+    special class, then all that msgspec knows."""
     parts = tuple(replaced(member, restore) for member in members)
     special = [part for part in parts if is_special(part)]
     native = tuple(part for part in parts if not is_special(part))
@@ -107,11 +117,20 @@ def _union(members: tuple[Any, ...], words: str, restore: Callable[[type, Any], 
         return _either(parts)
     modelled = tuple(member for member in members if models.is_model(member))
     readers = [models.Adapter(_either(modelled)).load] if modelled else []
-    others = [part for part, member in zip(parts, members, strict=True) if part in special and member not in modelled]
+    others = [
+        part
+        for part, member in zip(parts, members, strict=True)
+        if part in special and member not in modelled
+    ]
     readers += [partial(restore, part) for part in others]
     if native:
         known = _either(native)
-        _refuse_lookalikes(words, known, maps=bool(modelled), texts=any(issubclass(part, PurePath) for part in special))
+        _refuse_lookalikes(
+            words,
+            known,
+            maps=bool(modelled),
+            texts=any(issubclass(part, PurePath) for part in special),
+        )
         readers.append(partial(msgspec.convert, type=known, builtin_types=NATIVE, dec_hook=restore))
     return _stand_in(words, partial(_first_that_fits, readers))
 
@@ -135,5 +154,11 @@ def _refuse_lookalikes(words: str, known: Any, *, maps: bool, texts: bool) -> No
     found = inspect.type_info(known)
     for node in found.types if isinstance(found, inspect.UnionType) else (found,):
         if (maps and isinstance(node, _MAPS)) or (texts and isinstance(node, _TEXTS)):
-            kind = "a model and another type that is stored as a map" if isinstance(node, _MAPS) else "a path and a text"
-            raise TypeError(f"{words}: {kind} look the same when they are stored; annotate it with one of them")
+            kind = (
+                "a model and another type that is stored as a map"
+                if isinstance(node, _MAPS)
+                else "a path and a text"
+            )
+            raise TypeError(
+                f"{words}: {kind} look the same when they are stored; annotate it with one of them"
+            )

@@ -1,7 +1,8 @@
-"""Values as bytes and back again: MessagePack by type, with forms of our own for what msgspec does not know.
+"""Values as bytes and back again: MessagePack by type, with forms of our own for what msgspec does
+not know.
 
-Paths and Pydantic models are written as plain values, integers beyond 64 bits as an extension of MessagePack.
-"""
+Paths and Pydantic models are written as plain values, integers beyond 64 bits as an extension of
+MessagePack."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -16,13 +17,15 @@ from msgspec.msgpack import Ext
 from . import models
 from .standins import NATIVE, StandIn
 
-BIG_INTEGER = 1  # the code of the extension: its bytes are the integer, signed, the highest byte first
+# the code of the extension: its bytes are the integer, signed, the highest byte first
+BIG_INTEGER = 1
 LARGEST, SMALLEST = 2**64 - 1, -(2**63)  # of what MessagePack itself has
 UNSTORABLE = (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError)
 
 
 def written(value: Any) -> Any:
-    """A value that msgspec does not know, as plain values. Raises a `TypeError` when there is no stored form."""
+    """A value that msgspec does not know, as plain values. Raises a `TypeError` when there is no
+    stored form."""
     kind: Any = type(value)
     if isinstance(value, PurePath):
         return str(value)
@@ -43,11 +46,15 @@ def restore(kind: Any, stored: Any) -> Any:
 
 
 def _extension(code: int, data: memoryview) -> Any:
-    return int.from_bytes(data, "big", signed=True) if code == BIG_INTEGER else Ext(code, bytes(data))
+    return (
+        int.from_bytes(data, "big", signed=True) if code == BIG_INTEGER else Ext(code, bytes(data))
+    )
 
 
-encode_fast = msgspec.msgpack.Encoder(enc_hook=written).encode  # raises OverflowError for an integer beyond 64 bits
-plain: Callable[[bytes], Any] = msgspec.msgpack.Decoder(ext_hook=_extension).decode  # without a type, as plain values
+# raises OverflowError for an integer beyond 64 bits
+encode_fast = msgspec.msgpack.Encoder(enc_hook=written).encode
+# without a type, as plain values
+plain: Callable[[bytes], Any] = msgspec.msgpack.Decoder(ext_hook=_extension).decode
 
 
 def encode(value: Any) -> bytes:
@@ -60,7 +67,9 @@ def encode(value: Any) -> bytes:
 
 def encode_big(value: Any) -> bytes:
     """A value that has integers beyond 64 bits in it."""
-    return encode_fast(_extended(msgspec.to_builtins(value, builtin_types=(*NATIVE, datetime), enc_hook=written)))
+    return encode_fast(
+        _extended(msgspec.to_builtins(value, builtin_types=(*NATIVE, datetime), enc_hook=written))
+    )
 
 
 def _extended(value: Any) -> Any:
@@ -76,7 +85,8 @@ def _extended(value: Any) -> Any:
 
 
 class Reader(Struct, frozen=True):
-    """Reads bytes as one type. `decode` is msgspec's own, which knows no integers beyond 64 bits; `reread` does."""
+    """Reads bytes as one type. `decode` is msgspec's own, which knows no integers beyond 64 bits;
+    `reread` does."""
 
     decode: Callable[[bytes], Any]
     reread: Callable[[bytes], Any]
@@ -90,7 +100,8 @@ class Reader(Struct, frozen=True):
 
 
 def reader(kind: Any) -> Reader:
-    """For a type whose stand-ins are in place. Raises a `TypeError` for one that msgspec cannot read."""
+    """For a type whose stand-ins are in place. Raises a `TypeError` for one that msgspec cannot
+    read."""
     decode = msgspec.msgpack.Decoder(kind, dec_hook=restore, ext_hook=_extension).decode
     return Reader(decode, partial(_reread, kind))
 

@@ -25,11 +25,14 @@ Executor: TypeAlias = Literal["loop", "thread", "process"]  # where a handler ru
 
 
 class Bound(Generic[P, R]):
-    """A task with its time and options chosen. Every way to enqueue is typed like the function itself."""
+    """A task with its time and options chosen. Every way to enqueue is typed like the function
+    itself."""
 
     __slots__ = ("_arguments", "_options", "_payload_limit", "_sender", "name")
 
-    def __init__(self, name: str, arguments: Arguments, options: Options, sender: Sender, payload_limit: int) -> None:
+    def __init__(
+        self, name: str, arguments: Arguments, options: Options, sender: Sender, payload_limit: int
+    ) -> None:
         self.name = name
         self._arguments = arguments
         self._options = options
@@ -68,13 +71,21 @@ class Bound(Generic[P, R]):
         return self._with(choose(self._options, choices, self._arguments.parameters, per_job=True))
 
     def using(self, connection: Any) -> "Bound[P, R]":
-        """Enqueue as part of the transaction that is open on your own connection: the job exists exactly if it commits.
+        """Enqueue as part of the transaction that is open on your own connection: the job exists
+        exactly if it commits.
 
-        For `postgresql://` stores: a psycopg or asyncpg connection, an SQLAlchemy session, Django's connection.
-        """
-        return Bound(self.name, self._arguments, self._options, self._sender.within(connection), self._payload_limit)
+        For `postgresql://` stores: a psycopg or asyncpg connection, an SQLAlchemy session, Django's
+        connection."""
+        return Bound(
+            self.name,
+            self._arguments,
+            self._options,
+            self._sender.within(connection),
+            self._payload_limit,
+        )
 
-    if not TYPE_CHECKING:  # for a type checker an attribute that is not there is an error, as it should be
+    # for a type checker an attribute that is not there is an error, as it should be
+    if not TYPE_CHECKING:
 
         def __getattr__(self, method: str) -> Any:
             no_method(self.name if method != "name" else "task", method)
@@ -87,8 +98,8 @@ class Bound(Generic[P, R]):
 
 
 class Task(Bound[P, R]):
-    """A registered function, with its name, docstring and signature. Calling it runs the plain function, as in a test;
-    enqueuing it makes a job."""
+    """A registered function, with its name, docstring and signature. Calling it runs the plain
+    function, as in a test; enqueuing it makes a job."""
 
     __name__: str
     __wrapped__: Callable[..., Any]
@@ -125,7 +136,8 @@ class Task(Bound[P, R]):
         self.secret = options.secret
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """The plain function. One that asks for its `Job` is given it as the first argument, by the caller."""
+        """The plain function. One that asks for its `Job` is given it as the first argument, by the
+        caller."""
         return self.fn(*args, **kwargs)
 
     def __repr__(self) -> str:
@@ -133,10 +145,12 @@ class Task(Bound[P, R]):
 
 
 class CallableTask(Task[P, R], Generic[P, R, C, V]):
-    """What `@app.task` makes of a function: a task whose call is typed like the function itself. `C` and `V` are the
-    function's own parameters and value, `P` and `R` those of a job: without the `Job`, and the value once it is awaited."""
+    """What `@app.task` makes of a function: a task whose call is typed like the function itself.
+    `C` and `V` are the function's own parameters and value, `P` and `R` those of a job: without the
+    `Job`, and the value once it is awaited."""
 
     def __call__(self, *args: C.args, **kwargs: C.kwargs) -> V:
-        """The plain function. One that asks for its `Job` is given it as the first argument, by the caller."""
+        """The plain function. One that asks for its `Job` is given it as the first argument, by the
+        caller."""
         value: V = self.fn(*args, **kwargs)
         return value

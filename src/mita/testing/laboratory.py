@@ -30,8 +30,11 @@ class Lab:
         """Run everything that is due now, and what that makes due now. Gives the number of runs."""
         return await self._run(self.clock.now())
 
-    async def run_until(self, *, at: datetime | None = None, after: float | timedelta | None = None) -> int:
-        """Go from due time to due time until then, running everything on the way. Gives the number of runs."""
+    async def run_until(
+        self, *, at: datetime | None = None, after: float | timedelta | None = None
+    ) -> int:
+        """Go from due time to due time until then, running everything on the way. Gives the number
+        of runs."""
         end = when(at=at, after=after).moment(self.clock.now())
         runs = await self._run(end)
         self.clock.move_ms(max(0, end - self.clock.now()))
@@ -43,7 +46,9 @@ class Lab:
             ran, wait = await self._inline.step()
             runs += ran
             if runs > MOST_RUNS:
-                raise UsageError(f"{MOST_RUNS:,} runs and no end: does a job reschedule itself without a wait?")
+                raise UsageError(
+                    f"{MOST_RUNS:,} runs and no end: does a job reschedule itself without a wait?"
+                )
             if ran:
                 continue
             if wait is None or self.clock.now() + wait > end:

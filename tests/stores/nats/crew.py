@@ -1,4 +1,5 @@
-"""A worker in a few lines, and a book of what it saw: every run of every job, when, and under which counters."""
+"""A worker in a few lines, and a book of what it saw: every run of every job, when, and under which
+counters."""
 
 import asyncio
 import random
@@ -15,12 +16,13 @@ from mita.stores.nats import NatsStore
 
 QUEUE = "work"
 LEASE = 3000
-RUNS = {"plain": 1, "retry": 3, "move": 3, "fail": 2}  # of each sort of job, when nothing goes wrong
+# of each sort of job, when nothing goes wrong
+RUNS = {"plain": 1, "retry": 3, "move": 3, "fail": 2}
 
 
 def plan(n: int, seed: int = 1, keys: int = 0) -> list[NewJob]:
-    """A mixed lot: every fifth retries twice, every fifth moves itself twice, every fifth fails, some are for later. With
-    `keys` every second has one of so many resource keys."""
+    """A mixed lot: every fifth retries twice, every fifth moves itself twice, every fifth fails,
+    some are for later. With `keys` every second has one of so many resource keys."""
     chance = random.Random(seed)
     kinds = ["plain", "retry", "move", "fail", "plain"]
     return [
@@ -42,13 +44,21 @@ def verdict(claim: Claim) -> Verdict:
     ended = Verdict(state=State.SUCCEEDED, keep=HOUR)
     match claim.task:
         case "retry" if claim.attempts < 2:
-            return Verdict(state=State.QUEUED, when=When(100), counts=Counter.ATTEMPTS, event="retried")
+            return Verdict(
+                state=State.QUEUED, when=When(100), counts=Counter.ATTEMPTS, event="retried"
+            )
         case "move" if claim.reschedules < 2:
-            return Verdict(state=State.QUEUED, when=When(400), counts=Counter.RESCHEDULES, event="rescheduled")
+            return Verdict(
+                state=State.QUEUED, when=When(400), counts=Counter.RESCHEDULES, event="rescheduled"
+            )
         case "fail" if claim.attempts < 1:
-            return Verdict(state=State.QUEUED, when=When(), counts=Counter.ATTEMPTS, event="retried")
+            return Verdict(
+                state=State.QUEUED, when=When(), counts=Counter.ATTEMPTS, event="retried"
+            )
         case "fail":
-            return Verdict(state=State.FAILED, counts=Counter.ATTEMPTS, error="Boom", keep=HOUR, event="failed")
+            return Verdict(
+                state=State.FAILED, counts=Counter.ATTEMPTS, error="Boom", keep=HOUR, event="failed"
+            )
     return ended
 
 
@@ -79,7 +89,9 @@ async def insist(act: Callable[[], object], book: Book, patience: float = 60.0) 
             await asyncio.sleep(0.1)
 
 
-async def work(store: NatsStore, name: str, book: Book, stop: asyncio.Event, limit: int = 200) -> None:
+async def work(
+    store: NatsStore, name: str, book: Book, stop: asyncio.Event, limit: int = 200
+) -> None:
     """Claim and settle until told to stop."""
     due: list[Settlement] = []
     while not stop.is_set():
@@ -102,7 +114,9 @@ async def sweep(store: NatsStore, book: Book, stop: asyncio.Event) -> None:
         await asyncio.sleep(0.5)
         with suppress(StoreError):
             lost = await store.reap(500, LEASE, "heir")
-            again = Verdict(state=State.QUEUED, when=When(), counts=Counter.CRASHES, event="crashed")
+            again = Verdict(
+                state=State.QUEUED, when=When(), counts=Counter.CRASHES, event="crashed"
+            )
             await store.settle([Settlement(claim, again) for claim in lost])
 
 
@@ -111,23 +125,35 @@ async def all_ended(store: NatsStore, ids: Sequence[str], within: float) -> dict
     left = list(ids)
     states: dict[str, State] = {}
     while left:
-        assert asyncio.get_running_loop().time() < deadline, f"{len(left)} jobs never ended, for example {left[:3]}"
+        assert asyncio.get_running_loop().time() < deadline, (
+            f"{len(left)} jobs never ended, for example {left[:3]}"
+        )
         with suppress(StoreError):
             found = await store.find(left)
             assert all(found), "a job is gone"
-            states |= {job.id: job.state for job in found if job is not None and job.finished is not None}
+            states |= {
+                job.id: job.state for job in found if job is not None and job.finished is not None
+            }
             left = [id for id in left if id not in states]
         await asyncio.sleep(0.3)
     return states
 
 
-async def check(store: NatsStore, jobs: Sequence[NewJob], book: Book, moved: Collection[str] = ()) -> None:
-    """I1 I6 I8: all ended as they should, no move was counted as a failure, nothing was early. `moved` from outside, too."""
+async def check(
+    store: NatsStore, jobs: Sequence[NewJob], book: Book, moved: Collection[str] = ()
+) -> None:
+    """I1 I6 I8: all ended as they should, no move was counted as a failure, nothing was early.
+    `moved` from outside, too."""
     tasks = {job.id: job.task for job in jobs}
     for at in range(0, len(jobs), 500):
         for job in await store.find([job.id for job in jobs[at : at + 500]]):
             assert job is not None
-            attempts, reschedules = {"plain": (0, 0), "retry": (2, 0), "move": (0, 2), "fail": (2, 0)}[tasks[job.id]]
+            attempts, reschedules = {
+                "plain": (0, 0),
+                "retry": (2, 0),
+                "move": (0, 2),
+                "fail": (2, 0),
+            }[tasks[job.id]]
             assert job.attempts == attempts, job
             assert job.reschedules == reschedules or job.id in moved, job
             assert job.state is (State.FAILED if tasks[job.id] == "fail" else State.SUCCEEDED)

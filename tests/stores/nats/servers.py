@@ -1,4 +1,5 @@
-"""Real NATS servers on this machine: on free ports, in folders of their own, ended by their process id."""
+"""Real NATS servers on this machine: on free ports, in folders of their own, ended by their process
+id."""
 
 import atexit
 import os
@@ -37,10 +38,16 @@ def free_port() -> int:
 class Server:
     """One server. `more` is written into its configuration as it is."""
 
-    def __init__(self, more: str = "", *, jetstream: str = "", name: str = "", port: int | None = None) -> None:
+    def __init__(
+        self, more: str = "", *, jetstream: str = "", name: str = "", port: int | None = None
+    ) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="mita-nats-"))
         self.port = port or free_port()
-        block = f'jetstream {{ store_dir: "{self.folder}/js"\n{jetstream} }}' if jetstream != "off" else ""
+        block = (
+            f'jetstream {{ store_dir: "{self.folder}/js"\n{jetstream} }}'
+            if jetstream != "off"
+            else ""
+        )
         title = f'server_name: "{name}"' if name else ""
         self._lines = [f'listen: "127.0.0.1:{self.port}"', title, block]
         self._write(more)
@@ -126,7 +133,11 @@ class Cluster:
         ports, routes = [free_port() for _ in range(3)], [free_port() for _ in range(3)]
         peers = ", ".join(f'"nats://127.0.0.1:{route}"' for route in routes)
         self.servers = [
-            Server(f'cluster {{ name: mita, listen: "127.0.0.1:{route}", routes: [{peers}] }}', name=f"n{at}", port=port)
+            Server(
+                f'cluster {{ name: mita, listen: "127.0.0.1:{route}", routes: [{peers}] }}',
+                name=f"n{at}",
+                port=port,
+            )
             for at, (port, route) in enumerate(zip(ports, routes, strict=True))
         ]
 

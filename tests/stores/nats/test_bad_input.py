@@ -1,4 +1,5 @@
-"""What can be wrong with a server, an address or a name: a clear error, and never an injected subject."""
+"""What can be wrong with a server, an address or a name: a clear error, and never an injected
+subject."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -12,11 +13,36 @@ from mita.model.outcome import Answer, CancelJob
 from mita.model.time import HOUR
 from mita.stores.nats import NatsStore, parse, schema
 from mita.stores.nats.subjects import Subjects, name, token
-from mita.testing.contract.given import LONG, SHORT, claim_one, claimed_ids, job, look, put, settled, state_of, succeed
+from mita.testing.contract.given import (
+    LONG,
+    SHORT,
+    claim_one,
+    claimed_ids,
+    job,
+    look,
+    put,
+    settled,
+    state_of,
+    succeed,
+)
 
 from .servers import Server, free_port
 
-ODD = ["a.b", "*", ">", "a b", "=", "==2a", "a.>", "tab\tnew\nline", "東京", "🙂.*", "h.q.1", "-", "a" * 128]
+ODD = [
+    "a.b",
+    "*",
+    ">",
+    "a b",
+    "=",
+    "==2a",
+    "a.>",
+    "tab\tnew\nline",
+    "東京",
+    "🙂.*",
+    "h.q.1",
+    "-",
+    "a" * 128,
+]
 
 
 @pytest.fixture
@@ -146,7 +172,9 @@ async def test_another_stream_has_our_subjects(store: NatsStore) -> None:
     await wire.api("STREAM.DELETE.other")
 
 
-async def test_a_server_that_would_ignore_schedules(store: NatsStore, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_server_that_would_ignore_schedules(
+    store: NatsStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(schema, "OLDEST", (99, 0, 0))
     error = await refusal(NatsStore(store._servers, namespace="old"))
     assert isinstance(error, StoreError)
@@ -163,7 +191,9 @@ def test_a_setting_that_the_server_dropped_without_a_word(dropped: str) -> None:
         schema._check(echoed, subjects, "2.10.26")
 
 
-async def test_a_stream_that_a_newer_mita_made(store: NatsStore, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_stream_that_a_newer_mita_made(
+    store: NatsStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(schema, "SCHEMA", "0")
     with pytest.raises(UsageError, match="upgrade"):
         await store.migrate()
@@ -207,11 +237,17 @@ async def test_an_id_with_wildcards_finds_nobody(store: NatsStore, id: str) -> N
 
 def test_an_address_in_full(tmp_path: Path) -> None:
     (tmp_path / "me.creds").touch()
-    store = parse(f"nats://user:p%40ss@one:4223,two?namespace=shop&replicas=3&creds={tmp_path}/me.creds")
+    store = parse(
+        f"nats://user:p%40ss@one:4223,two?namespace=shop&replicas=3&creds={tmp_path}/me.creds"
+    )
     assert store._servers == ["nats://one:4223", "nats://two:4222"]
     assert store._subjects.stream == "mita_shop"
     assert store._replicas == 3
-    assert store._options == {"user": "user", "password": "p@ss", "user_credentials": f"{tmp_path}/me.creds"}
+    assert store._options == {
+        "user": "user",
+        "password": "p@ss",
+        "user_credentials": f"{tmp_path}/me.creds",
+    }
 
 
 def test_tls() -> None:
@@ -280,7 +316,11 @@ async def test_a_max_payload_that_was_made_smaller_stops_only_the_jobs_that_are_
     with pytest.raises(Rejected):
         await small.settle([succeed(held)])
     assert await small.reap(10, LONG, "w2") == [], "its lease has run out, and it cannot be written"
-    assert [await state_of(small, id) for id in (ran, waits, keyed)] == [State.RUNNING, State.QUEUED, State.QUEUED]
+    assert [await state_of(small, id) for id in (ran, waits, keyed)] == [
+        State.RUNNING,
+        State.QUEUED,
+        State.QUEUED,
+    ]
     await small.close()
     server.set("max_payload: 65536")
 
@@ -289,6 +329,8 @@ async def test_a_max_payload_that_was_made_smaller_stops_only_the_jobs_that_are_
     found: set[str] = set()
     async with asyncio.timeout(60):
         while found < {ran, waits, keyed}:
-            found |= set(await claimed_ids(store)) | {claim.id for claim in await store.reap(10, LONG, "w2")}
+            found |= set(await claimed_ids(store)) | {
+                claim.id for claim in await store.reap(10, LONG, "w2")
+            }
             await asyncio.sleep(0.1)
     await store.close()

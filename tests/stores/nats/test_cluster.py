@@ -1,4 +1,5 @@
-"""Three servers and three copies. In every run leaders step down in the middle of the work; with MITA_SOAK they are killed.
+"""Three servers and three copies. In every run leaders step down in the middle of the work; with
+MITA_SOAK they are killed.
 
 `MITA_CLUSTER_JOBS=n` for more or fewer jobs in the long form.
 """
@@ -26,7 +27,9 @@ JOBS = int(os.environ.get("MITA_CLUSTER_JOBS", "20000"))
 SHORT_FORM = 300
 
 pytestmark = pytest.mark.timeout(900)
-soak = pytest.mark.skipif("MITA_SOAK" not in os.environ, reason="three servers under load want more than two cores")
+soak = pytest.mark.skipif(
+    "MITA_SOAK" not in os.environ, reason="three servers under load want more than two cores"
+)
 
 
 @pytest.fixture(scope="module")
@@ -86,23 +89,30 @@ async def stand_down(store: NatsStore, line: tuple[str, int] | None = None) -> N
     """The leader of the stream, or of one of its ready lines, leaves its office to another."""
     where = f"STREAM.LEADER.STEPDOWN.{store._subjects.stream}"
     if line is not None:
-        where = f"CONSUMER.LEADER.STEPDOWN.{store._subjects.stream}.{store._subjects.consumer(*line)}"
+        where = (
+            f"CONSUMER.LEADER.STEPDOWN.{store._subjects.stream}.{store._subjects.consumer(*line)}"
+        )
     assert (await store._in.wire.api(where)).get("success")
 
 
-async def test_what_one_has_written_it_reads_whichever_replica_answers(stores: list[NatsStore]) -> None:
+async def test_what_one_has_written_it_reads_whichever_replica_answers(
+    stores: list[NatsStore],
+) -> None:
     store, twin, _ = stores
     for _ in range(20):
         new = job(queue=QUEUE)
         await store.enqueue([new])
         assert (await look(store, new.id)).id == new.id
         [claim] = await claimed(store)
-        assert await twin.extend([claim], LONG) == [Held.HELD], "a keeper's own connection may meet another replica"
+        assert await twin.extend([claim], LONG) == [Held.HELD], (
+            "a keeper's own connection may meet another replica"
+        )
         assert await store.settle([succeed(claim)]) == [True]
 
 
 async def claimed(store: NatsStore) -> list[Claim]:
-    """An election may take longer than a claim waits for it; the claim says then that one should come again soon."""
+    """An election may take longer than a claim waits for it; the claim says then that one should
+    come again soon."""
     for _ in range(100):
         turn = await store.claim([QUEUE], 1, LONG, "w")
         if turn.claims:
@@ -117,13 +127,16 @@ async def test_an_id_that_several_send_at_once_is_one_job(stores: list[NatsStore
         await store.enqueue([job()])  # the line is known to all: the next go out without a look
     for _ in range(20):
         new = job()
-        receipts = await asyncio.gather(*(store.enqueue([new]) for store in stores for _ in range(2)))
+        receipts = await asyncio.gather(
+            *(store.enqueue([new]) for store in stores for _ in range(2))
+        )
         assert sum(receipt.created for [receipt] in receipts) == 1
     assert (await stores[0].queues())[0].ready == len(stores) + 20
 
 
 async def test_a_line_that_chooses_its_leader_is_not_an_empty_one(stores: list[NatsStore]) -> None:
-    """I9: nobody answers for the line then, and a worker that took this for an empty line would go to sleep."""
+    """I9: nobody answers for the line then, and a worker that took this for an empty line would go
+    to sleep."""
     store = stores[0]
     for _ in range(8):
         new = job(queue=QUEUE)
@@ -133,7 +146,9 @@ async def test_a_line_that_chooses_its_leader_is_not_an_empty_one(stores: list[N
         assert await store.settle([succeed(claim)]) == [True]
 
 
-async def test_a_pause_is_a_barrier_on_a_cluster(stores: list[NatsStore], monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_pause_is_a_barrier_on_a_cluster(
+    stores: list[NatsStore], monkeypatch: pytest.MonkeyPatch
+) -> None:
     for _ in range(5):
         await check_barrier(stores[0], stores[1], monkeypatch)
 
@@ -150,12 +165,18 @@ async def test_leaders_step_down_in_the_middle_of_the_work(stores: list[NatsStor
     await through_trouble(stores, SHORT_FORM, trouble)
 
 
-async def through_trouble(stores: list[NatsStore], n: int, trouble: Callable[[], Awaitable[None]]) -> None:
-    """A mixed lot is enqueued, run, moved by its workers and from outside, while something happens to the servers."""
+async def through_trouble(
+    stores: list[NatsStore], n: int, trouble: Callable[[], Awaitable[None]]
+) -> None:
+    """A mixed lot is enqueued, run, moved by its workers and from outside, while something happens
+    to the servers."""
     jobs = plan(n, keys=20)
     book, stop = Book(), asyncio.Event()
     began = time.monotonic()
-    crew = [asyncio.ensure_future(work(store, f"w{at}", book, stop)) for at, store in enumerate(stores[:2])]
+    crew = [
+        asyncio.ensure_future(work(store, f"w{at}", book, stop))
+        for at, store in enumerate(stores[:2])
+    ]
     crew.append(asyncio.ensure_future(sweep(stores[2], book, stop)))
     await put_in(stores[2], jobs[: n // 2], book)
     troubled = asyncio.ensure_future(trouble())
@@ -169,7 +190,10 @@ async def through_trouble(stores: list[NatsStore], n: int, trouble: Callable[[],
     await asyncio.gather(*crew)
     await check(stores[2], jobs, book, moved=moved)
     extra = sum(book.runs.values()) - sum(RUNS[new.task] for new in jobs)
-    print(f"{n} jobs in {took:.0f} s: runs beyond the planned {extra}, stale {book.stale}, troubles {dict(book.troubles)}")
+    print(
+        f"{n} jobs in {took:.0f} s: runs beyond the planned {extra}, stale {book.stale}, "
+        f"troubles {dict(book.troubles)}"
+    )
 
 
 async def put_in(store: NatsStore, jobs: list[NewJob], book: Book) -> None:
@@ -178,7 +202,9 @@ async def put_in(store: NatsStore, jobs: list[NewJob], book: Book) -> None:
 
 
 @soak
-async def test_the_leader_is_killed_in_the_middle_of_the_work(doomed: Cluster, doomed_stores: list[NatsStore]) -> None:
+async def test_the_leader_is_killed_in_the_middle_of_the_work(
+    doomed: Cluster, doomed_stores: list[NatsStore]
+) -> None:
     """I1 I6 I8 I12"""
 
     async def trouble() -> None:

@@ -25,7 +25,10 @@ async def run_through(server: Server, jobs: list[NewJob], kills: int) -> tuple[N
     for store in stores:
         await store.open()
     book, stop = Book(), asyncio.Event()
-    crew = [asyncio.ensure_future(work(store, f"w{at}", book, stop)) for at, store in enumerate(stores[:2])]
+    crew = [
+        asyncio.ensure_future(work(store, f"w{at}", book, stop))
+        for at, store in enumerate(stores[:2])
+    ]
     crew.append(asyncio.ensure_future(sweep(stores[2], book, stop)))
     half = len(jobs) // 2
     await insist(lambda: stores[2].enqueue(jobs[:half]), book)
@@ -43,7 +46,9 @@ async def run_through(server: Server, jobs: list[NewJob], kills: int) -> tuple[N
     return stores[2], book
 
 
-async def test_nothing_is_lost_or_early_or_miscounted_when_the_server_is_killed(server: Server) -> None:
+async def test_nothing_is_lost_or_early_or_miscounted_when_the_server_is_killed(
+    server: Server,
+) -> None:
     """I1 I4 I6 I8 I12"""
     jobs = plan(1500)
     store, book = await run_through(server, jobs, kills=4)
@@ -53,17 +58,24 @@ async def test_nothing_is_lost_or_early_or_miscounted_when_the_server_is_killed(
 
 
 async def test_no_key_stays_taken_when_the_server_is_killed(server: Server) -> None:
-    """I1 I5 I12: half of the jobs have one of twenty keys, and when all is over a job for each of them runs at once."""
+    """I1 I5 I12: half of the jobs have one of twenty keys, and when all is over a job for each of
+    them runs at once."""
     jobs = plan(600, seed=3, keys=20)
     store, book = await run_through(server, jobs, kills=4)
     await check(store, jobs, book)
     await asyncio.sleep(2.5)  # what was removed is gone from the server's memory
     server.kill()
     server.start()
-    last = [NewJob(id=id, task="plain", queue=QUEUE, payload=b"", resource=f"key {n}") for n, id in enumerate(new_ids(20))]
+    last = [
+        NewJob(id=id, task="plain", queue=QUEUE, payload=b"", resource=f"key {n}")
+        for n, id in enumerate(new_ids(20))
+    ]
     await insist(lambda: store.enqueue(last), book)
     book, stop = Book(), asyncio.Event()
-    crew = [asyncio.ensure_future(work(store, "w", book, stop)), asyncio.ensure_future(sweep(store, book, stop))]
+    crew = [
+        asyncio.ensure_future(work(store, "w", book, stop)),
+        asyncio.ensure_future(sweep(store, book, stop)),
+    ]
     await all_ended(store, [job.id for job in last], within=60)
     stop.set()
     await asyncio.gather(*crew)

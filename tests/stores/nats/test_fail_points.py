@@ -1,4 +1,5 @@
-"""A process dies between the two steps of a verb. What it leaves behind must come right without it."""
+"""A process dies between the two steps of a verb. What it leaves behind must come right without
+it."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -106,7 +107,9 @@ async def test_waking_the_next_at_a_key(store: NatsStore, twin: NatsStore) -> No
 async def test_claiming(store: NatsStore, twin: NatsStore) -> None:
     """I4: the ticket comes again and is dropped; the job is the reaper's, under a new token."""
     id = await put(store)
-    await dies(store, "between home and acknowledgement", lambda: store.claim([QUEUE], 1, SHORT, "w1"))
+    await dies(
+        store, "between home and acknowledgement", lambda: store.claim([QUEUE], 1, SHORT, "w1")
+    )
     assert await state_of(twin, id) is State.RUNNING
     await asyncio.sleep(1.5)
     assert await claims(twin) == [], "the second delivery of its ticket is no second claim"
@@ -115,10 +118,14 @@ async def test_claiming(store: NatsStore, twin: NatsStore) -> None:
     await settled(twin, succeed(heir))
 
 
-async def test_claiming_is_not_done_twice_by_a_ticket_that_comes_again_late(store: NatsStore, twin: NatsStore) -> None:
+async def test_claiming_is_not_done_twice_by_a_ticket_that_comes_again_late(
+    store: NatsStore, twin: NatsStore
+) -> None:
     """I4: it died after the claim; an heir finished the job; the ticket was never acknowledged."""
     id = await put(store)
-    await dies(store, "between home and acknowledgement", lambda: store.claim([QUEUE], 1, SHORT, "w1"))
+    await dies(
+        store, "between home and acknowledgement", lambda: store.claim([QUEUE], 1, SHORT, "w1")
+    )
     await asyncio.sleep(0.5)
     [heir] = await twin.reap(10, LONG, "heir")
     await settled(twin, succeed(heir, keep=0))
@@ -132,10 +139,15 @@ async def left_tickets(store: NatsStore, id: str) -> list[str]:
     return [message.subject for message in found if not store._in.subjects.is_home(message.subject)]
 
 
-async def test_an_heir_takes_a_ticket_away_that_was_never_acknowledged(store: NatsStore, twin: NatsStore) -> None:
-    """I4: it would come again whenever somebody looks, and what turns it away is not kept for ever."""
+async def test_an_heir_takes_a_ticket_away_that_was_never_acknowledged(
+    store: NatsStore, twin: NatsStore
+) -> None:
+    """I4: it would come again whenever somebody looks, and what turns it away is not kept for
+    ever."""
     id = await put(store)
-    await dies(store, "between home and acknowledgement", lambda: store.claim([QUEUE], 1, SHORT, "w1"))
+    await dies(
+        store, "between home and acknowledgement", lambda: store.claim([QUEUE], 1, SHORT, "w1")
+    )
     assert len(await left_tickets(twin, id)) == 1
     await asyncio.sleep(0.5)
     [heir] = await twin.reap(10, LONG, "heir")
@@ -143,7 +155,9 @@ async def test_an_heir_takes_a_ticket_away_that_was_never_acknowledged(store: Na
     await settled(twin, succeed(heir, keep=0))
 
 
-async def test_a_lost_connection_takes_acknowledgements_with_it(store: NatsStore, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_lost_connection_takes_acknowledgements_with_it(
+    store: NatsStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """I4: whoever settles on the next connection takes the ticket away."""
     monkeypatch.setattr(claiming, "acknowledge", lambda *_: None)
     claim = await running(store)
@@ -166,7 +180,8 @@ async def test_a_queue_whose_consumer_nobody_was_told_of(store: NatsStore, twin:
 
 
 async def test_a_ticket_that_is_late_is_refused(store: NatsStore, twin: NatsStore) -> None:
-    """The writer stalled between its two steps for so long that the server and another worker were faster."""
+    """The writer stalled between its two steps for so long that the server and another worker were
+    faster."""
     stalled, go_on = asyncio.Event(), asyncio.Event()
 
     async def point(name: str) -> None:
@@ -190,7 +205,9 @@ Store = Callable[[Sequence[Out]], Awaitable[list[int]]]
 
 
 def first_store(
-    store: NatsStore, monkeypatch: pytest.MonkeyPatch, act: Callable[[Store, Sequence[Out]], Awaitable[Any]]
+    store: NatsStore,
+    monkeypatch: pytest.MonkeyPatch,
+    act: Callable[[Store, Sequence[Out]], Awaitable[Any]],
 ) -> None:
     """Do this instead when something is stored next, and the usual thing from then on."""
     usual = store._in.wire.store
@@ -211,17 +228,24 @@ async def not_done(_: Store, __: Sequence[Out]) -> None: ...
 
 
 @pytest.mark.parametrize("what", [done, not_done])
-async def test_an_enqueue_that_nobody_answers(store: NatsStore, monkeypatch: pytest.MonkeyPatch, what: Any) -> None:
+async def test_an_enqueue_that_nobody_answers(
+    store: NatsStore, monkeypatch: pytest.MonkeyPatch, what: Any
+) -> None:
     """I1 I2: whether it was stored or not, it is one job, and a new one."""
     await put(store)
     first_store(store, monkeypatch, what)
-    assert [receipt.created for receipt in await store.enqueue([job(), job(when=When(HOUR))])] == [True, True]
+    assert [receipt.created for receipt in await store.enqueue([job(), job(when=When(HOUR))])] == [
+        True,
+        True,
+    ]
     [view] = await store.queues()
     assert (view.ready, view.scheduled) == (2, 1)
 
 
 @pytest.mark.parametrize("what", [done, not_done])
-async def test_a_claim_that_nobody_answers(store: NatsStore, monkeypatch: pytest.MonkeyPatch, what: Any) -> None:
+async def test_a_claim_that_nobody_answers(
+    store: NatsStore, monkeypatch: pytest.MonkeyPatch, what: Any
+) -> None:
     """I4: what was written is known again as our own."""
     id = await put(store)
     first_store(store, monkeypatch, what)
@@ -231,8 +255,11 @@ async def test_a_claim_that_nobody_answers(store: NatsStore, monkeypatch: pytest
     assert await claims(store) == []
 
 
-async def test_a_claim_that_is_listed_nowhere(store: NatsStore, twin: NatsStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    """I12: a leader that goes away may keep the home and not the listing that went before it, and then the worker dies."""
+async def test_a_claim_that_is_listed_nowhere(
+    store: NatsStore, twin: NatsStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """I12: a leader that goes away may keep the home and not the listing that went before it, and
+    then the worker dies."""
     id = await put(store)
 
     async def half(usual: Store, messages: Sequence[Out]) -> None:
@@ -244,13 +271,16 @@ async def test_a_claim_that_is_listed_nowhere(store: NatsStore, twin: NatsStore,
         await store.claim([QUEUE], 1, SHORT, "w1")
     deadline = asyncio.get_running_loop().time() + 10
     while not (heirs := await twin.reap(10, LONG, "heir")):
-        assert await claims(twin, lease=SHORT) == []  # the ticket comes again, and with it a listing
+        # the ticket comes again, and with it a listing
+        assert await claims(twin, lease=SHORT) == []
         assert asyncio.get_running_loop().time() < deadline, "nobody finds it"
         await asyncio.sleep(0.1)
     assert [(heir.id, heir.token) for heir in heirs] == [(id, 2)]
 
 
-async def test_an_enqueue_that_is_sent_again_makes_one_job(store: NatsStore, twin: NatsStore) -> None:
+async def test_an_enqueue_that_is_sent_again_makes_one_job(
+    store: NatsStore, twin: NatsStore
+) -> None:
     """I1 I4: the answer was lost, so it was asked again."""
     batch: list[NewJob] = [*jobs(50), *jobs(50, when=When(HOUR)), job(unique="u")]
     await store.enqueue(batch)
@@ -280,8 +310,11 @@ async def test_an_amend_is_not_undone_by_a_worker_with_the_ticket_in_its_hands(
     assert claim.at >= claim.due
 
 
-async def test_an_amend_is_not_undone_by_the_server_firing_at_that_moment(store: NatsStore, twin: NatsStore) -> None:
-    """The server removes the home of a schedule it fires, whatever was written there a moment ago."""
+async def test_an_amend_is_not_undone_by_the_server_firing_at_that_moment(
+    store: NatsStore, twin: NatsStore
+) -> None:
+    """The server removes the home of a schedule it fires, whatever was written there a moment
+    ago."""
     batch = [job(when=When(320 + at)) for at in range(0, 300, 2)]
     await store.enqueue(batch)
 

@@ -9,8 +9,11 @@ from mita.stores.nats.codec import QueueRecord
 from mita.testing.contract.given import LONG, QUEUE, claimed_ids, put
 
 
-async def check_barrier(store: NatsStore, other: NatsStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Between a claim's look at the queue and its pull, another pauses the queue and enqueues a job."""
+async def check_barrier(
+    store: NatsStore, other: NatsStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between a claim's look at the queue and its pull, another pauses the queue and enqueues a
+    job."""
     first = await put(store)
     assert await next_ids(store) == [first]
     look = store._walk._open_queues
@@ -65,8 +68,11 @@ async def test_a_line_that_is_new_to_an_enqueuer_does_not_lift_a_pause(
     assert await claimed_ids(store) == []
 
 
-async def test_a_claim_that_stood_still_gives_nothing(store: NatsStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The consumers of a paused queue are stopped for a while only: a claim does not believe an old look at the queue."""
+async def test_a_claim_that_stood_still_gives_nothing(
+    store: NatsStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The consumers of a paused queue are stopped for a while only: a claim does not believe an old
+    look at the queue."""
     monkeypatch.setattr(walk, "BELIEVED", -1.0)
     id = await put(store)
     assert (await store.claim([QUEUE], 10, LONG, "w1")).claims == []

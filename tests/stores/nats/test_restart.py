@@ -1,7 +1,8 @@
-"""What was removed stays removed when the server is killed and started again on the same directory: one server, and three.
+"""What was removed stays removed when the server is killed and started again on the same directory:
+one server, and three.
 
-A server that is killed reads its messages from disk again. What it forgot without writing that down comes back.
-"""
+A server that is killed reads its messages from disk again. What it forgot without writing that down
+comes back."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -119,7 +120,11 @@ async def started(store: NatsStore, **more: Any) -> Claim:
 
 async def messages(store: NatsStore, *letters: str) -> list[str]:
     """The subjects of these classes that have a message."""
-    return [found.subject for letter in letters for found in await store._in.reader.all(store._subjects.all(letter))]
+    return [
+        found.subject
+        for letter in letters
+        for found in await store._in.reader.all(store._subjects.all(letter))
+    ]
 
 
 async def none_left(store: NatsStore, *letters: str) -> None:
@@ -141,7 +146,8 @@ def forgets_soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_keys_of_jobs_that_have_ended_are_free(place: Place) -> None:
-    """I1 I5 I12: jobs with resource keys and unique keys have run, then the server is killed, then one more job for each."""
+    """I1 I5 I12: jobs with resource keys and unique keys have run, then the server is killed, then
+    one more job for each."""
     keys = [f"account:{n}" for n in range(4)]
     for key in keys:
         await settled(place.store, succeed(await started(place.store, resource=key, unique=key)))
@@ -244,15 +250,22 @@ async def test_locks_workers_memos_and_listings_do_not_come_back(place: Place) -
 
 
 async def as_the_older_version_made_it(store: NatsStore) -> None:
-    config = {**schema.stream(store._subjects, 1), "max_msgs_per_subject": 1, "metadata": {"mita": "2"}}
+    config = {
+        **schema.stream(store._subjects, 1),
+        "max_msgs_per_subject": 1,
+        "metadata": {"mita": "2"},
+    }
     for verb in ("DELETE", "CREATE"):
-        answer = await store._in.wire.api(f"STREAM.{verb}.{store._subjects.stream}", None if verb == "DELETE" else config)
+        answer = await store._in.wire.api(
+            f"STREAM.{verb}.{store._subjects.stream}", None if verb == "DELETE" else config
+        )
         assert "error" not in answer, answer
 
 
 @pytest.mark.usefixtures("forgets_soon")
 async def test_a_store_that_the_older_version_broke_heals(monkeypatch: pytest.MonkeyPatch) -> None:
-    """I1 I5 I12: its keys, unique keys and forgotten jobs come back with the crash; a sweep makes that good."""
+    """I1 I5 I12: its keys, unique keys and forgotten jobs come back with the crash; a sweep makes
+    that good."""
     server = Server().start()
     store = NatsStore(server.url)
     await store.open()
@@ -261,7 +274,9 @@ async def test_a_store_that_the_older_version_broke_heals(monkeypatch: pytest.Mo
     keys = [f"account:{n}" for n in range(3)]
     for key in keys:
         await settled(store, succeed(await started(store, resource=key, unique=key)))
-    await settled(store, succeed(await started(store, resource="forgotten", unique="forgotten"), keep=0))
+    await settled(
+        store, succeed(await started(store, resource="forgotten", unique="forgotten"), keep=0)
+    )
     await none_left(store, "k", "u")
     await until_shown(store, running=0, succeeded=3)
     await store.close()
@@ -269,7 +284,9 @@ async def test_a_store_that_the_older_version_broke_heals(monkeypatch: pytest.Mo
     server.start()
     store = NatsStore(server.url)
     await store.open()  # the stream is brought up to date here
-    assert len(await messages(store, "k", "u")) == 8, "the older version's removals held: this test shows nothing"
+    assert len(await messages(store, "k", "u")) == 8, (
+        "the older version's removals held: this test shows nothing"
+    )
     await until_shown(store, running=1, succeeded=3)
     again = [await enqueued(store, resource=key, unique=key) for key in keys]
     assert await claimed_ids(store) == []
@@ -277,7 +294,8 @@ async def test_a_store_that_the_older_version_broke_heals(monkeypatch: pytest.Mo
     assert sorted(await claimed_ids(store)) == sorted(again)
     monkeypatch.setattr(sweep, "ABANDONED", -2 * LONG)
     await store.prune(10, 10)
-    await until_shown(store, running=3, succeeded=3, failed=1)  # what no worker has is shown as failed
+    # what no worker has is shown as failed
+    await until_shown(store, running=3, succeeded=3, failed=1)
     await enqueued(store, resource="forgotten", unique="forgotten")
     assert len(await claimed_ids(store)) == 1
     await store.close()
@@ -290,7 +308,9 @@ async def until_shown(store: NatsStore, **counts: int) -> None:
     async def shown() -> bool:
         [view] = [view for view in await store.queues() if view.name == QUEUE]
         states = ("scheduled", "ready", "blocked", "running", "succeeded", "failed", "cancelled")
-        return {state: getattr(view, state) for state in states} == dict.fromkeys(states, 0) | counts
+        return {state: getattr(view, state) for state in states} == dict.fromkeys(
+            states, 0
+        ) | counts
 
     await until(shown)
 
@@ -303,8 +323,13 @@ async def test_a_stream_of_the_older_version_is_brought_up_to_date() -> None:
     await store.close()
     await store.open()
     info = await store._in.wire.api(f"STREAM.INFO.{store._subjects.stream}")
-    assert (info["config"]["max_msgs_per_subject"], info["config"]["metadata"]["mita"]) == (-1, schema.SCHEMA)
+    assert (info["config"]["max_msgs_per_subject"], info["config"]["metadata"]["mita"]) == (
+        -1,
+        schema.SCHEMA,
+    )
     assert await store.migrate() == []
-    assert (await enqueued(store, when_busy=WhenBusy.SKIP, resource="a")) in await claimed_ids(store)
+    assert (await enqueued(store, when_busy=WhenBusy.SKIP, resource="a")) in await claimed_ids(
+        store
+    )
     await store.close()
     server.remove()

@@ -1,4 +1,5 @@
-"""Servers that ask who we are, and that say who they are: certificates, nkeys and credentials, on real servers."""
+"""Servers that ask who we are, and that say who they are: certificates, nkeys and credentials, on
+real servers."""
 
 import base64
 import hashlib
@@ -50,15 +51,27 @@ async def refusal(store: NatsStore) -> MitaError:
 
 @pytest.fixture(scope="module")
 def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An authority (`ca`), what it signed for a server and for a client, and another authority (`other`)."""
+    """An authority (`ca`), what it signed for a server and for a client, and another authority
+    (`other`)."""
     folder = tmp_path_factory.mktemp("certificates")
     for authority in ("ca", "other"):
-        usage = "-addext keyUsage=critical,keyCertSign,cRLSign"  # Python 3.13 refuses an authority that does not say it
-        _openssl(folder, f"req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN={authority} {usage}", authority, "-out")
+        # Python 3.13 refuses an authority that does not say it
+        usage = "-addext keyUsage=critical,keyCertSign,cRLSign"
+        _openssl(
+            folder,
+            f"req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN={authority} {usage}",
+            authority,
+            "-out",
+        )
     for name in ("server", "client"):
         _openssl(folder, f"req -newkey rsa:2048 -nodes -subj /CN={name}", name, "-out", "csr")
-        (folder / "names").write_text("subjectAltName=IP:127.0.0.1,DNS:localhost\nauthorityKeyIdentifier=keyid")
-        signing = f"x509 -req -days 2 -CA ca.pem -CAkey ca.key -CAcreateserial -extfile names -in {name}.csr -out {name}.pem"
+        (folder / "names").write_text(
+            "subjectAltName=IP:127.0.0.1,DNS:localhost\nauthorityKeyIdentifier=keyid"
+        )
+        signing = (
+            "x509 -req -days 2 -CA ca.pem -CAkey ca.key -CAcreateserial -extfile names "
+            f"-in {name}.csr -out {name}.pem"
+        )
         subprocess.run(["openssl", *signing.split()], cwd=folder, check=True, capture_output=True)
     return folder
 
@@ -72,12 +85,16 @@ def tls(folder: Path, more: str = "") -> str:
     return f'tls {{ cert_file: "{folder}/server.pem", key_file: "{folder}/server.key"\n{more} }}'
 
 
-async def test_a_server_with_a_certificate(serve: Callable[[str], Server], certificates: Path) -> None:
+async def test_a_server_with_a_certificate(
+    serve: Callable[[str], Server], certificates: Path
+) -> None:
     server = serve(tls(certificates))
     await works(parse(f"tls://{server.address}?ca={certificates}/ca.pem"))
 
 
-async def test_a_server_that_somebody_else_vouches_for(serve: Callable[[str], Server], certificates: Path) -> None:
+async def test_a_server_that_somebody_else_vouches_for(
+    serve: Callable[[str], Server], certificates: Path
+) -> None:
     server = serve(tls(certificates))
     for url in (f"tls://{server.address}", f"tls://{server.address}?ca={certificates}/other.pem"):
         error = await refusal(parse(url))
@@ -86,7 +103,9 @@ async def test_a_server_that_somebody_else_vouches_for(serve: Callable[[str], Se
         assert not error.transient, "asking again will not make it another server"
 
 
-async def test_a_server_without_a_certificate(serve: Callable[[str], Server], certificates: Path) -> None:
+async def test_a_server_without_a_certificate(
+    serve: Callable[[str], Server], certificates: Path
+) -> None:
     """Whoever writes tls:// is not answered in the clear, and never sends a password that way."""
     error = await refusal(parse(f"tls://u:p@{serve('').address}?ca={certificates}/ca.pem"))
     assert isinstance(error, StoreError)
@@ -94,7 +113,9 @@ async def test_a_server_without_a_certificate(serve: Callable[[str], Server], ce
     assert not error.transient
 
 
-async def test_a_server_that_asks_for_ours(serve: Callable[[str], Server], certificates: Path) -> None:
+async def test_a_server_that_asks_for_ours(
+    serve: Callable[[str], Server], certificates: Path
+) -> None:
     server = serve(tls(certificates, f'ca_file: "{certificates}/ca.pem"\nverify: true'))
     url = f"tls://{server.address}?ca={certificates}/ca.pem"
     await works(parse(f"{url}&cert={certificates}/client.pem&key={certificates}/client.key"))
@@ -145,14 +166,37 @@ def _base64(data: bytes) -> str:
 
 
 def token(issuer: Key, subject: str, about: dict[str, Any]) -> str:
-    claims = {"iat": 1, "iss": issuer.public, "name": "test", "sub": subject, "nats": {"version": 2, **about}}
-    claims["jti"] = base64.b32encode(hashlib.sha256(json.dumps(claims).encode()).digest()).decode().rstrip("=")
-    signed = ".".join(_base64(json.dumps(part).encode()) for part in ({"typ": "JWT", "alg": "ed25519-nkey"}, claims))
+    claims = {
+        "iat": 1,
+        "iss": issuer.public,
+        "name": "test",
+        "sub": subject,
+        "nats": {"version": 2, **about},
+    }
+    claims["jti"] = (
+        base64.b32encode(hashlib.sha256(json.dumps(claims).encode()).digest()).decode().rstrip("=")
+    )
+    signed = ".".join(
+        _base64(json.dumps(part).encode())
+        for part in ({"typ": "JWT", "alg": "ed25519-nkey"}, claims)
+    )
     return f"{signed}.{_base64(issuer.sign(signed.encode()))}"
 
 
 NO_LIMITS = dict.fromkeys(
-    ("subs", "conn", "leaf", "imports", "exports", "data", "payload", "mem_storage", "disk_storage", "streams", "consumer"),
+    (
+        "subs",
+        "conn",
+        "leaf",
+        "imports",
+        "exports",
+        "data",
+        "payload",
+        "mem_storage",
+        "disk_storage",
+        "streams",
+        "consumer",
+    ),
     -1,
 )
 
@@ -162,12 +206,15 @@ async def test_credentials(serve: Callable[[str], Server], tmp_path: Path) -> No
     operator, user = Key(nkeys.PREFIX_BYTE_OPERATOR), Key(nkeys.PREFIX_BYTE_USER)
     account, system = Key(nkeys.PREFIX_BYTE_ACCOUNT), Key(nkeys.PREFIX_BYTE_ACCOUNT)
     trusted = token(operator, operator.public, {"type": "operator"})
-    known = token(operator, account.public, {"type": "account", "limits": {**NO_LIMITS, "wildcards": True}})
+    known = token(
+        operator, account.public, {"type": "account", "limits": {**NO_LIMITS, "wildcards": True}}
+    )
     servers = token(operator, system.public, {"type": "account"})
     ours = token(account, user.public, {"type": "user", "subs": -1, "data": -1, "payload": -1})
     accounts = f"{account.public}: {known}, {system.public}: {servers}"
     server = serve(
-        f"operator: {trusted}\nsystem_account: {system.public}\nresolver: MEMORY\nresolver_preload: {{ {accounts} }}"
+        f"operator: {trusted}\nsystem_account: {system.public}\nresolver: "
+        f"MEMORY\nresolver_preload: {{ {accounts} }}"
     )
     seed = user.seed.decode()
     (tmp_path / "me.creds").write_text(

@@ -77,7 +77,9 @@ async def test_jobs_due_in_a_moment_are_neither_early_nor_late(store: NatsStore)
     assert max(late) < 250
 
 
-async def test_a_sleeper_is_woken_when_the_time_of_a_job_has_come(store: NatsStore, twin: NatsStore) -> None:
+async def test_a_sleeper_is_woken_when_the_time_of_a_job_has_come(
+    store: NatsStore, twin: NatsStore
+) -> None:
     """I9: nobody told it of the job, and it polls for nothing."""
     await put(twin, when=When(600))
     await claims(store)
@@ -86,8 +88,11 @@ async def test_a_sleeper_is_woken_when_the_time_of_a_job_has_come(store: NatsSto
     assert QUEUE in await store.wait([QUEUE], 5)
 
 
-async def test_a_ring_between_two_waits_for_anything_is_not_slept_through(store: NatsStore, twin: NatsStore) -> None:
-    """The first ring ends the listening; what a second queue rings before it begins again must be looked for."""
+async def test_a_ring_between_two_waits_for_anything_is_not_slept_through(
+    store: NatsStore, twin: NatsStore
+) -> None:
+    """The first ring ends the listening; what a second queue rings before it begins again must be
+    looked for."""
     while await store.wait(None, 0.05):
         pass
     await put(twin, queue="first")
@@ -97,7 +102,9 @@ async def test_a_ring_between_two_waits_for_anything_is_not_slept_through(store:
     assert await store.wait(None, 5) - {"first"}
 
 
-async def test_a_keeper_on_its_own_thread_extends_what_another_store_claimed(store: NatsStore, namespace: str) -> None:
+async def test_a_keeper_on_its_own_thread_extends_what_another_store_claimed(
+    store: NatsStore, namespace: str
+) -> None:
     claim = await running(store, lease=500)
     answers: list[Held] = []
 
@@ -153,7 +160,9 @@ async def test_what_is_not_ours_in_our_subjects_harms_no_job_and_is_shown(store:
     assert (await store.raw("junk") or {}).popitem()[1] == b"\xc1 not ours"
 
 
-async def test_a_line_that_was_removed_by_hand_comes_back(store: NatsStore, twin: NatsStore) -> None:
+async def test_a_line_that_was_removed_by_hand_comes_back(
+    store: NatsStore, twin: NatsStore
+) -> None:
     """I12: its jobs are in the stream, and only the way to them is gone."""
     id = await put(store)
     where = f"CONSUMER.DELETE.{store._subjects.stream}.{store._subjects.consumer(QUEUE, 5)}"
@@ -172,10 +181,14 @@ async def test_ten_thousand_go_in_and_come_out(store: NatsStore) -> None:
     while turn.claims:
         assert not met & {claim.id for claim in turn.claims}
         met |= {claim.id for claim in turn.claims}
-        turn = await store.settle_and_claim([succeed(claim) for claim in turn.claims], [QUEUE], 700, LONG, "w")
+        turn = await store.settle_and_claim(
+            [succeed(claim) for claim in turn.claims], [QUEUE], 700, LONG, "w"
+        )
         assert all(turn.took)
     assert met == {new.id for new in batch}
-    assert [(view.succeeded, view.ready, view.running) for view in await store.queues()] == [(10_000, 0, 0)]
+    assert [(view.succeeded, view.ready, view.running) for view in await store.queues()] == [
+        (10_000, 0, 0)
+    ]
 
 
 async def test_a_forgotten_id_may_be_used_again(store: NatsStore) -> None:
@@ -186,7 +199,9 @@ async def test_a_forgotten_id_may_be_used_again(store: NatsStore) -> None:
     assert (await claim_one(store)).id == claim.id
 
 
-async def test_an_id_that_was_cancelled_in_the_line_and_forgotten_may_be_used_again(store: NatsStore) -> None:
+async def test_an_id_that_was_cancelled_in_the_line_and_forgotten_may_be_used_again(
+    store: NatsStore,
+) -> None:
     """What is left in the line for it stands for nothing."""
     [new] = jobs(1)
     await store.enqueue([new])
@@ -195,7 +210,9 @@ async def test_an_id_that_was_cancelled_in_the_line_and_forgotten_may_be_used_ag
     assert await claimed_ids(store) == [new.id]
 
 
-async def test_a_plain_job_is_taken_in_without_a_question(store: NatsStore, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_plain_job_is_taken_in_without_a_question(
+    store: NatsStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """One round trip, from the second job of a line on."""
     await put(store)
 
@@ -238,7 +255,8 @@ def test_times_as_the_server_writes_them() -> None:
 
 
 async def test_what_is_too_large_to_be_told_does_not_cost_the_connection(tight: NatsStore) -> None:
-    """The server ends the connection of whoever sends a message that is larger than its max_payload."""
+    """The server ends the connection of whoever sends a message that is larger than its
+    max_payload."""
     ear = await tight.subscribe(None)
     with pytest.raises(Rejected):
         await tight.publish([EventMessage("q", 1, b"x" * 100_000)])

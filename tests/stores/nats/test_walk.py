@@ -1,5 +1,6 @@
-"""Random walks in real time. Within a priority this store may choose another job than the model would, so the model cannot
-walk beside it: instead each answer says what must be true of a job from then on, and the indexes must agree with the jobs.
+"""Random walks in real time. Within a priority this store may choose another job than the model
+would, so the model cannot walk beside it: instead each answer says what must be true of a job from
+then on, and the indexes must agree with the jobs.
 
 `MITA_SEED=n` walks another way."""
 
@@ -50,7 +51,13 @@ class Walk:
         return self.chance.choice(self.stores)
 
     async def step(self) -> None:
-        acts = [self.enqueue] * 3 + [self.claim] * 4 + [self.settle] * 5 + [self.amend] * 3 + [self.keep] * 2
+        acts = (
+            [self.enqueue] * 3
+            + [self.claim] * 4
+            + [self.settle] * 5
+            + [self.amend] * 3
+            + [self.keep] * 2
+        )
         await self.chance.choice([*acts, self.reap, self.hold, self.pause])()
         await self.look()
 
@@ -78,7 +85,9 @@ class Walk:
                 unique_for=pick([0, 0, 100]),
                 resource=pick([None, "r", "r", "s"]),
                 limit=pick([1, 1, 2]),
-                when_busy=pick([WhenBusy.WAIT, WhenBusy.WAIT, WhenBusy.WAIT, WhenBusy.SKIP, WhenBusy.REPLACE]),
+                when_busy=pick(
+                    [WhenBusy.WAIT, WhenBusy.WAIT, WhenBusy.WAIT, WhenBusy.SKIP, WhenBusy.REPLACE]
+                ),
             )
             for _ in range(self.chance.randint(1, 4))
         ]
@@ -91,7 +100,9 @@ class Walk:
     async def claim(self) -> None:
         store = self.store
         paused = {view.name for view in await store.queues() if view.paused is not None}
-        turn = await store.claim(QUEUES, self.chance.randint(0, 5), self.chance.choice([300, HOUR]), "w")
+        turn = await store.claim(
+            QUEUES, self.chance.randint(0, 5), self.chance.choice([300, HOUR]), "w"
+        )
         for claim in turn.claims:
             assert claim.at >= claim.due, "I8"
             assert claim.queue not in paused
@@ -110,7 +121,9 @@ class Walk:
         for claim in picked:
             expected.append(self.holds(claim) and claim.id not in seen)
             seen |= {claim.id} if expected[-1] else set()
-        took = await self.store.settle([Settlement(c, v) for c, v in zip(picked, verdicts, strict=True)])
+        took = await self.store.settle(
+            [Settlement(c, v) for c, v in zip(picked, verdicts, strict=True)]
+        )
         assert took == expected, "I3"
         await self.look()
         for claim, verdict, ended in zip(picked, verdicts, took, strict=True):
@@ -123,13 +136,27 @@ class Walk:
         options = [
             Verdict(state=State.SUCCEEDED, result=b"r", keep=keep),
             Verdict(state=State.SUCCEEDED, result=b"r", keep=HOUR),
-            Verdict(state=State.FAILED, counts=Counter.ATTEMPTS, error="Boom", keep=keep, event="failed"),
-            Verdict(state=State.QUEUED, when=pick([NOW, When(100)]), counts=Counter.ATTEMPTS, error="Bang", event="retried"),
-            Verdict(state=State.QUEUED, when=When(350), counts=Counter.RESCHEDULES, event="rescheduled"),
+            Verdict(
+                state=State.FAILED, counts=Counter.ATTEMPTS, error="Boom", keep=keep, event="failed"
+            ),
+            Verdict(
+                state=State.QUEUED,
+                when=pick([NOW, When(100)]),
+                counts=Counter.ATTEMPTS,
+                error="Bang",
+                event="retried",
+            ),
+            Verdict(
+                state=State.QUEUED, when=When(350), counts=Counter.RESCHEDULES, event="rescheduled"
+            ),
             Verdict(state=State.QUEUED),
         ]
         if claim.resource is not None:
-            options.append(Verdict(state=State.BLOCKED, hold=When(100), counts=Counter.BUSY, event="unavailable"))
+            options.append(
+                Verdict(
+                    state=State.BLOCKED, hold=When(100), counts=Counter.BUSY, event="unavailable"
+                )
+            )
         return pick(options)
 
     def check_ending(self, claim: Claim, verdict: Verdict, before: Job | None) -> None:
@@ -179,11 +206,15 @@ class Walk:
         elif isinstance(change, DeleteJob):
             assert after is None
         elif isinstance(change, CancelJob):
-            assert (None if after is None else after.state) is (None if keep == 0 else State.CANCELLED), (before, after)
+            assert (None if after is None else after.state) is (
+                None if keep == 0 else State.CANCELLED
+            ), (before, after)
         else:
             assert after is not None
             assert after.state in (State.QUEUED, before.state)
-            assert after.priority == (change.priority if isinstance(change, PrioritiseJob) else before.priority)
+            assert after.priority == (
+                change.priority if isinstance(change, PrioritiseJob) else before.priority
+            )
 
     async def keep(self) -> None:
         if not self.claims:
@@ -192,7 +223,11 @@ class Walk:
         if self.chance.random() < 0.5:
             [held] = await self.store.extend([claim], self.chance.choice([300, HOUR]))
             asked = self.jobs[claim.id].asked if self.holds(claim) else None
-            expected = (Held.CANCEL if asked == "cancel" else Held.HELD) if self.holds(claim) else Held.LOST
+            expected = (
+                (Held.CANCEL if asked == "cancel" else Held.HELD)
+                if self.holds(claim)
+                else Held.LOST
+            )
             assert held is expected
         else:
             assert await self.store.progress([Progress(claim, b"50 %")]) == [self.holds(claim)]
@@ -208,40 +243,65 @@ class Walk:
         self.claims += heirs
 
     async def hold(self) -> None:
-        await self.store.hold(QUEUES, self.chance.choice(["r", "s"]), self.chance.choice([NOW, When(100)]))
+        await self.store.hold(
+            QUEUES, self.chance.choice(["r", "s"]), self.chance.choice([NOW, When(100)])
+        )
 
     async def pause(self) -> None:
         store, queue = self.store, self.chance.choice(QUEUES)
         await (store.pause([queue]) if self.chance.random() < 0.3 else store.resume(QUEUES))
 
-    # ------------------------------------------------------------ what must be true whatever happened
+    # ---------------------------------------------------------- what must be true whatever happened
 
     async def indexes_agree(self) -> None:
         """I5 I13"""
         await self.look()
-        running = Counters((job.queue, job.resource) for job in self.jobs.values() if job.state is State.RUNNING)
-        blocked = Counters((job.queue, job.resource) for job in self.jobs.values() if job.state is State.BLOCKED)
+        running = Counters(
+            (job.queue, job.resource) for job in self.jobs.values() if job.state is State.RUNNING
+        )
+        blocked = Counters(
+            (job.queue, job.resource) for job in self.jobs.values() if job.state is State.BLOCKED
+        )
         for view in await self.store.resources():
-            assert (len(view.holders), view.waiting) == (running[view.queue, view.key], blocked[view.queue, view.key])
+            assert (len(view.holders), view.waiting) == (
+                running[view.queue, view.key],
+                blocked[view.queue, view.key],
+            )
             assert len(view.holders) <= 2
         views = await self.store.queues()
         counted = sum(
-            view.scheduled + view.ready + view.blocked + view.running + view.succeeded + view.failed + view.cancelled
+            view.scheduled
+            + view.ready
+            + view.blocked
+            + view.running
+            + view.succeeded
+            + view.failed
+            + view.cancelled
             for view in views
         )
         assert counted == len(self.jobs)
-        living = Counters((job.queue, job.unique) for job in self.jobs.values() if job.unique and job.state not in TERMINAL)
+        living = Counters(
+            (job.queue, job.unique)
+            for job in self.jobs.values()
+            if job.unique and job.state not in TERMINAL
+        )
         assert all(count == 1 for count in living.values())
 
     async def finish(self) -> None:
-        """I1 I9 I12: whatever is left ends when somebody works, and nothing of it stays behind in the indexes."""
+        """I1 I9 I12: whatever is left ends when somebody works, and nothing of it stays behind in
+        the indexes."""
         store = self.stores[0]
         await store.resume(QUEUES)
         for claim in self.claims:
             await store.settle([Settlement(claim, Verdict(state=State.SUCCEEDED, keep=HOUR))])
         for _ in range(200):
             turn = await store.claim(QUEUES, 50, HOUR, "w")
-            await store.settle([Settlement(claim, Verdict(state=State.SUCCEEDED, keep=HOUR)) for claim in turn.claims])
+            await store.settle(
+                [
+                    Settlement(claim, Verdict(state=State.SUCCEEDED, keep=HOUR))
+                    for claim in turn.claims
+                ]
+            )
             await store.reap(50, 1, "w")
             await self.look()
             if all(job.state in TERMINAL for job in self.jobs.values()):
@@ -251,13 +311,20 @@ class Walk:
         assert await store.resources() == []
         await asyncio.sleep(2.2)
         context = store._in
-        for letter in "rbk":  # the listings of what was claimed together go with the first reap after their leases
-            left = [found.subject for found in await context.reader.all(context.subjects.all(letter)) if found.body]
+        # the listings of what was claimed together go with the first reap after their leases
+        for letter in "rbk":
+            left = [
+                found.subject
+                for found in await context.reader.all(context.subjects.all(letter))
+                if found.body
+            ]
             assert left == [], f"class {letter} is not empty"
 
 
 @pytest.mark.parametrize("seed", range(SEED, SEED + 4))
-async def test_what_the_answers_say_stays_true(store: NatsStore, twin: NatsStore, seed: int) -> None:
+async def test_what_the_answers_say_stays_true(
+    store: NatsStore, twin: NatsStore, seed: int
+) -> None:
     """I1 I3 I5 I6 I8 I10 I13"""
     print(f"MITA_SEED={seed}, {STEPS} steps")
     walk = Walk([store, twin], seed)
@@ -271,7 +338,14 @@ async def test_what_the_answers_say_stays_true(store: NatsStore, twin: NatsStore
 async def test_many_hands_at_a_few_keys(store: NatsStore, twin: NatsStore) -> None:
     """I5 I9: never more holders than the limit, and everybody gets a turn."""
     jobs = [
-        NewJob(id=new_id(), task="t", queue="a", payload=b"", resource=f"k{at % 3}", limit=1 + (at % 3 == 0))
+        NewJob(
+            id=new_id(),
+            task="t",
+            queue="a",
+            payload=b"",
+            resource=f"k{at % 3}",
+            limit=1 + (at % 3 == 0),
+        )
         for at in range(120)
     ]
     await store.enqueue(jobs)
@@ -290,10 +364,14 @@ async def test_many_hands_at_a_few_keys(store: NatsStore, twin: NatsStore) -> No
                 holding[str(claim.resource)] -= 1
                 assert claim.id not in done, "I4"
                 done.add(claim.id)
-            took = await handle.settle([Settlement(c, Verdict(state=State.SUCCEEDED, keep=HOUR)) for c in turn.claims])
+            took = await handle.settle(
+                [Settlement(c, Verdict(state=State.SUCCEEDED, keep=HOUR)) for c in turn.claims]
+            )
             assert all(took)
             if not turn.claims:
                 await handle.wait(["a"], 0.2)
 
-    await asyncio.gather(*(work(handle, f"w{at}") for at, handle in enumerate([store, twin, store, twin])))
+    await asyncio.gather(
+        *(work(handle, f"w{at}") for at, handle in enumerate([store, twin, store, twin]))
+    )
     assert await store.resources() == []

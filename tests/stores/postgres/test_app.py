@@ -120,7 +120,8 @@ async def test_the_last_progress_before_a_completion_is_kept(app: Mita) -> None:
 
 
 async def test_progress_after_a_completion_waits_for_the_end_of_the_run(app: Mita) -> None:
-    """The handler's transaction has the job locked until it ends: a report that waited for it would wait for ever."""
+    """The handler's transaction has the job locked until it ends: a report that waited for it would
+    wait for ever."""
 
     @app.task(retry=Retry(max_retries=1, base=0.001))
     async def crawl(job: Job) -> float | None:
@@ -138,7 +139,8 @@ async def test_progress_after_a_completion_waits_for_the_end_of_the_run(app: Mit
 
 
 async def test_a_store_that_is_closed_leaves_nothing_behind_on_the_loop(app: Mita) -> None:
-    """A loop that still reads from a closed socket fails the next connection that gets the same number."""
+    """A loop that still reads from a closed socket fails the next connection that gets the same
+    number."""
     loop: Any = asyncio.get_running_loop()
     before = set(loop._selector.get_map())
     store = await app.open_store()

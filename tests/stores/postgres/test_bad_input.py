@@ -41,7 +41,10 @@ async def test_no_such_database_or_user() -> None:
 
 
 def test_a_url_that_cannot_be_read() -> None:
-    for url in ("postgresql://localhost/jobs?sslmod=require", "postgresql+asyncpg://localhost/jobs"):
+    for url in (
+        "postgresql://localhost/jobs?sslmod=require",
+        "postgresql+asyncpg://localhost/jobs",
+    ):
         with pytest.raises(UsageError, match="cannot be read"):
             PostgresStore(url)
     with pytest.raises(UsageError, match="namespace"):
@@ -49,7 +52,9 @@ def test_a_url_that_cannot_be_read() -> None:
 
 
 async def test_no_rights_on_the_schema(url: str) -> None:
-    server("pg18").execute("do $$ begin create role guest login; exception when duplicate_object then null; end $$")
+    server("pg18").execute(
+        "do $$ begin create role guest login; exception when duplicate_object then null; end $$"
+    )
     as_guest = url.replace("postgres@", "guest@")
     error = await refused(as_guest)
     assert isinstance(error, UsageError)
@@ -58,12 +63,15 @@ async def test_no_rights_on_the_schema(url: str) -> None:
     await owner.open()
     guest = PostgresStore(as_guest)
     space = url.rpartition("=")[2]
-    server("pg18").execute(f"grant usage on schema {space} to guest; grant select on {space}._step to guest")
+    server("pg18").execute(
+        f"grant usage on schema {space} to guest; grant select on {space}._step to guest"
+    )
     await guest.open()
     with pytest.raises(UsageError, match="rights"):
         await guest.enqueue([job()])
     server("pg18").execute(
-        f"grant all on all tables in schema {space} to guest; grant all on all sequences in schema {space} to guest"
+        f"grant all on all tables in schema {space} to guest; grant all on all sequences in "
+        f"schema {space} to guest"
     )
     assert (await guest.enqueue([job()]))[0].created
     await guest.close()
@@ -93,7 +101,9 @@ async def test_a_table_that_went_away(store: PostgresStore, url: str) -> None:
 
 
 async def test_a_standby_takes_no_jobs() -> None:
-    primary = await asyncio.to_thread(lambda: Server("pg18", wal_level="replica", max_wal_senders="2").start())
+    primary = await asyncio.to_thread(
+        lambda: Server("pg18", wal_level="replica", max_wal_senders="2").start()
+    )
     standby = Server("pg18", hot_standby="on")
     try:
         await asyncio.to_thread(
@@ -122,7 +132,8 @@ async def test_a_standby_takes_no_jobs() -> None:
 
 
 class Pooler:
-    """What can be seen of a pooler from outside: it tells clients a process number of its own making."""
+    """What can be seen of a pooler from outside: it tells clients a process number of its own
+    making."""
 
     def __init__(self, behind: str) -> None:
         self._behind = behind
@@ -137,11 +148,16 @@ class Pooler:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         back_reader, back_writer = await asyncio.open_unix_connection(self._behind)
-        await asyncio.gather(self._pump(reader, back_writer, up=True), self._pump(back_reader, writer, up=False))
+        await asyncio.gather(
+            self._pump(reader, back_writer, up=True), self._pump(back_reader, writer, up=False)
+        )
 
-    async def _pump(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter, *, up: bool) -> None:
+    async def _pump(
+        self, source: asyncio.StreamReader, sink: asyncio.StreamWriter, *, up: bool
+    ) -> None:
         while data := await source.read(65536):
-            if not up and (at := data.find(b"K\0\0\0\x0c")) >= 0:  # the process number and the secret that go with a session
+            # the process number and the secret that go with a session
+            if not up and (at := data.find(b"K\0\0\0\x0c")) >= 0:
                 data = data[: at + 5] + b"\0\0\0\x07" + data[at + 9 :]
             sink.write(data)
         sink.close()
@@ -155,7 +171,9 @@ async def pooled() -> AsyncIterator[str]:
         yield f"postgresql://postgres@127.0.0.1:{pooler.port}/postgres?sslmode=disable&gssencmode=disable&namespace={space}"
 
 
-async def test_behind_a_pooler_jobs_go_their_way_and_the_doctor_says_what_does_not(pooled: str) -> None:
+async def test_behind_a_pooler_jobs_go_their_way_and_the_doctor_says_what_does_not(
+    pooled: str,
+) -> None:
     store = PostgresStore(pooled)
     await store.open()
     await store.enqueue([job()])
@@ -164,7 +182,9 @@ async def test_behind_a_pooler_jobs_go_their_way_and_the_doctor_says_what_does_n
     assert warning.health is Health.WARN
     assert "transaction mode" in warning.found
     held: Any = await store._work.connection()
-    [(prepared,)] = await (await held.execute("select count(*) from pg_prepared_statements")).fetchall()
+    [(prepared,)] = await (
+        await held.execute("select count(*) from pg_prepared_statements")
+    ).fetchall()
     assert prepared == 0, "another session may serve the next transaction"
     await store.close()
 
@@ -173,10 +193,14 @@ async def test_the_doctor_names_who_keeps_an_old_snapshot(
     store: PostgresStore, plain_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mita.stores.postgres.doctor.LONG_SNAPSHOT", 0)
-    async with await psycopg.AsyncConnection.connect(plain_url, application_name="report") as holder:
+    async with await psycopg.AsyncConnection.connect(
+        plain_url, application_name="report"
+    ) as holder:
         await holder.execute("set transaction isolation level repeatable read")
         await holder.execute("select 1 from pg_class limit 1")
-        [snapshot] = [finding for finding in await store.doctor() if finding.what == "oldest snapshot"]
+        [snapshot] = [
+            finding for finding in await store.doctor() if finding.what == "oldest snapshot"
+        ]
         assert f"pid {holder.info.backend_pid}" in snapshot.found
         assert "report" in snapshot.found
         assert snapshot.health is Health.WARN
@@ -186,5 +210,7 @@ async def test_the_doctor_names_who_keeps_an_old_snapshot(
 
 
 def test_the_servers_are_real() -> None:
-    found = subprocess.run([server("pg18")._bin / "postgres", "--version"], capture_output=True, text=True, check=True)
+    found = subprocess.run(
+        [server("pg18")._bin / "postgres", "--version"], capture_output=True, text=True, check=True
+    )
     assert found.stdout.startswith("postgres (PostgreSQL) 18")

@@ -1,4 +1,5 @@
-"""The job's success and the handler's own writes in one transaction: whatever dies, the effect happens once."""
+"""The job's success and the handler's own writes in one transaction: whatever dies, the effect
+happens once."""
 
 import asyncio
 import os
@@ -13,12 +14,22 @@ from mita.errors import LeaseLost
 from mita.model.job import State
 from mita.model.time import HOUR
 from mita.stores.postgres import PostgresStore
-from mita.testing.contract.given import LONG, claim_one, claims, put, running, settled, state_of, succeed
+from mita.testing.contract.given import (
+    LONG,
+    claim_one,
+    claims,
+    put,
+    running,
+    settled,
+    state_of,
+    succeed,
+)
 
 from .shared import server
 from .yours import ASYNC_KINDS, SYNC_KINDS
 
-# Where the worker dies: before its first write, after its write, after the completion, after the commit, and nowhere.
+# Where the worker dies: before its first write, after its write, after the completion, after the
+# commit, and nowhere.
 POINTS = ("before", "written", "completed", "committed", "nowhere")
 LEASE = 300  # ms: the next worker inherits soon
 
@@ -112,7 +123,9 @@ async def test_a_run_that_lost_its_job_cannot_commit(store: PostgresStore, effec
     await settled(store, succeed(heir))
 
 
-async def test_a_rolled_back_completion_leaves_the_job_running(store: PostgresStore, effects: str) -> None:
+async def test_a_rolled_back_completion_leaves_the_job_running(
+    store: PostgresStore, effects: str
+) -> None:
     claim = await running(store)
     connection: Any = await psycopg.AsyncConnection.connect(effects)
     await store.complete_in(connection, claim, b"", HOUR)
@@ -134,8 +147,13 @@ async def test_a_key_is_handed_on_with_the_commit(store: PostgresStore, effects:
 
 
 @pytest.mark.parametrize("kind", ASYNC_KINDS)
-async def test_every_kind_of_connection_can_complete(store: PostgresStore, plain_url: str, kind: str) -> None:
-    plain, keyed = await running(store), await running(store, resource="account:1", unique="order:1")
+async def test_every_kind_of_connection_can_complete(
+    store: PostgresStore, plain_url: str, kind: str
+) -> None:
+    plain, keyed = (
+        await running(store),
+        await running(store, resource="account:1", unique="order:1"),
+    )
     waiting = await put(store, resource="account:1")
     assert await claims(store) == []
     async with ASYNC_KINDS[kind](plain_url) as connection:
@@ -147,7 +165,9 @@ async def test_every_kind_of_connection_can_complete(store: PostgresStore, plain
 
 
 @pytest.mark.parametrize("kind", SYNC_KINDS)
-async def test_so_can_code_that_is_not_async(store: PostgresStore, plain_url: str, kind: str) -> None:
+async def test_so_can_code_that_is_not_async(
+    store: PostgresStore, plain_url: str, kind: str
+) -> None:
     claim = await running(store, resource="account:1")
 
     def user_code() -> None:

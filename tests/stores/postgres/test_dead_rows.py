@@ -11,7 +11,17 @@ from mita.stores.postgres.claim import Search
 from mita.stores.postgres.resources import standing
 from mita.stores.postgres.steps import Ask
 from mita.stores.postgres.watermarks import SLACK, Marks
-from mita.testing.contract.given import LONG, QUEUE, claims, job, jobs, put, release, settled, succeed
+from mita.testing.contract.given import (
+    LONG,
+    QUEUE,
+    claims,
+    job,
+    jobs,
+    put,
+    release,
+    settled,
+    succeed,
+)
 
 NOW = 1_700_000_000_000
 
@@ -37,7 +47,9 @@ async def explained(store: PostgresStore, question: Ask) -> dict[str, Any]:
     text, values = store._place.bound(question)
     connection = await store._side.connection()
     async with connection.transaction(force_rollback=True):
-        cursor = await connection.execute(f"explain (analyze, buffers, format json) {text}".encode(), values, prepare=False)
+        cursor = await connection.execute(
+            f"explain (analyze, buffers, format json) {text}".encode(), values, prepare=False
+        )
         [([answer],)] = await cursor.fetchall()
     return answer["Plan"]  # type: ignore[no-any-return]
 
@@ -47,7 +59,8 @@ def pages(part: dict[str, Any]) -> int:
 
 
 async def pages_read(store: PostgresStore, marks: Marks) -> int:
-    """By the claim statement, with the store's own values, until it has found the one job that waits."""
+    """By the claim statement, with the store's own values, until it has found the one job that
+    waits."""
     await put(store)
     search = Search(store._place.act(tried=False), [QUEUE], 1, LONG, "w")
     plan = await explained(store, search._claim(marks, 1, synced=True))
@@ -92,7 +105,9 @@ async def test_nor_does_it_make_looking_at_a_key_dear(store: PostgresStore, plai
     assert without_marks > 5 * read
 
 
-async def test_a_job_that_goes_back_is_found_before_all_that_came_after_it(store: PostgresStore) -> None:
+async def test_a_job_that_goes_back_is_found_before_all_that_came_after_it(
+    store: PostgresStore,
+) -> None:
     """I9: its due time lies before what claimers have walked over."""
     old = await put(store)
     [held] = await claims(store, 1)

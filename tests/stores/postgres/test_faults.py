@@ -46,7 +46,10 @@ class Load:
     async def produce(self, batches: int) -> None:
         store = await self._open()
         for _ in range(batches):
-            batch = [job(id=id, resource=random.choice([None, f"account:{random.randrange(30)}"])) for id in new_ids(20)]
+            batch = [
+                job(id=id, resource=random.choice([None, f"account:{random.randrange(30)}"]))
+                for id in new_ids(20)
+            ]
             await self._until_it_works(partial(store.enqueue, batch))
             self.acknowledged.update(new.id for new in batch)
             await asyncio.sleep(0.01)
@@ -56,10 +59,22 @@ class Load:
         store = await self._open()
         settlements: list[Settlement] = []
         while not self.over:
-            turn = await self._until_it_works(partial(store.settle_and_claim, settlements, [QUEUE], 10, LEASE, name))
-            self.took.update(each.claim.id for each, yes in zip(settlements, turn.took, strict=True) if yes and _ends(each))
-            lost: list[Claim] = [] if turn.claims else await self._until_it_works(partial(store.reap, 10, LEASE, name))
-            settlements = [succeed(claim) for claim in turn.claims] + [crash(claim) for claim in lost]
+            turn = await self._until_it_works(
+                partial(store.settle_and_claim, settlements, [QUEUE], 10, LEASE, name)
+            )
+            self.took.update(
+                each.claim.id
+                for each, yes in zip(settlements, turn.took, strict=True)
+                if yes and _ends(each)
+            )
+            lost: list[Claim] = (
+                []
+                if turn.claims
+                else await self._until_it_works(partial(store.reap, 10, LEASE, name))
+            )
+            settlements = [succeed(claim) for claim in turn.claims] + [
+                crash(claim) for claim in lost
+            ]
             if not settlements:
                 await asyncio.sleep(0.02)
         await store.close()
@@ -84,7 +99,10 @@ def _ends(settlement: Settlement) -> bool:
 
 
 async def all_ended(store: PostgresStore) -> bool:
-    return not any(view.ready or view.scheduled or view.blocked or view.running for view in await store.queues())
+    return not any(
+        view.ready or view.scheduled or view.blocked or view.running
+        for view in await store.queues()
+    )
 
 
 async def run_through(load: Load, faults: Awaitable[None], *, batches: int) -> None:
@@ -143,7 +161,10 @@ async def test_who_sleeps_is_woken_again_after_the_connection_was_cut(own: Serve
     await other.open()
     while await store.wait([QUEUE], 0.05):
         pass
-    await asyncio.to_thread(own.execute, "select pg_terminate_backend(pid) from pg_stat_activity where query like 'listen%'")
+    await asyncio.to_thread(
+        own.execute,
+        "select pg_terminate_backend(pid) from pg_stat_activity where query like 'listen%'",
+    )
     await asyncio.sleep(1.5)
     while await store.wait([QUEUE], 0.05):
         pass
@@ -170,12 +191,19 @@ async def test_a_settle_whose_answer_was_lost_is_known_to_have_been_done(own: Se
         if not broke:
             broke.append(True)
             connection = await line.connection()
-            await asyncio.to_thread(own.execute, f"select pg_terminate_backend({connection.info.backend_pid})")
+            await asyncio.to_thread(
+                own.execute, f"select pg_terminate_backend({connection.info.backend_pid})"
+            )
             await connection.execute("select 1")
         return answer
 
     line._attempt = breaks_after_the_commit  # type: ignore[method-assign]
-    assert await store.settle([succeed(claim, keep=0 if n == 0 else LONG) for n, claim in enumerate(held)]) == [True] * 4
+    assert (
+        await store.settle(
+            [succeed(claim, keep=0 if n == 0 else LONG) for n, claim in enumerate(held)]
+        )
+        == [True] * 4
+    )
     assert broke
     await store.close()
 
@@ -188,8 +216,12 @@ async def test_something_asked_in_the_very_moment_of_settling_is_not_lost(own: S
         id = await put(store)
         [held] = await claims(store)
         async with await psycopg.AsyncConnection.connect(own.url()) as person:
-            await person.execute("update mita._job set asked = 'cancel', asked_keep = 60000 where id = %s", [id])
-            settling = asyncio.ensure_future(store.settle_and_claim([succeed(held, keep=keep)], [QUEUE], 1, LEASE, "w"))
+            await person.execute(
+                "update mita._job set asked = 'cancel', asked_keep = 60000 where id = %s", [id]
+            )
+            settling = asyncio.ensure_future(
+                store.settle_and_claim([succeed(held, keep=keep)], [QUEUE], 1, LEASE, "w")
+            )
             await asyncio.sleep(0.2)
             assert not settling.done()
         assert (await settling).took == [True]
@@ -199,7 +231,9 @@ async def test_something_asked_in_the_very_moment_of_settling_is_not_lost(own: S
     await store.close()
 
 
-async def test_a_server_that_hangs_is_not_waited_for_for_ever(own: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_server_that_hangs_is_not_waited_for_for_ever(
+    own: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """I12: it was stopped, or its disk is full; the connections stay as they are."""
     monkeypatch.setattr("mita.stores.postgres.notify.PATIENCE", 0.5)
     store = PostgresStore(own.url(connect_timeout="2"))
@@ -226,8 +260,11 @@ async def test_a_server_that_hangs_is_not_waited_for_for_ever(own: Server, monke
     await again.close()
 
 
-async def test_who_is_stopped_in_the_middle_of_a_transaction_is_ended_by_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    """I12. Servers before 17 take a transaction that is half sent for one that is at work, and never end it."""
+async def test_who_is_stopped_in_the_middle_of_a_transaction_is_ended_by_the_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """I12. Servers before 17 take a transaction that is half sent for one that is at work, and
+    never end it."""
     monkeypatch.setattr("mita.stores.postgres.claim.LONGEST", 0)
     url = fresh_url("pg16")
     stopped, other = PostgresStore(url), PostgresStore(url)
@@ -240,7 +277,9 @@ async def test_who_is_stopped_in_the_middle_of_a_transaction_is_ended_by_the_oth
     pipeline = connection.pipeline()
     await pipeline.__aenter__()
     cursor = await connection.execute(*stopped._place.bound(forget))
-    assert await cursor.fetchone() is not None, "its row is locked, and the end of the transaction not yet sent"
+    assert await cursor.fetchone() is not None, (
+        "its row is locked, and the end of the transaction not yet sent"
+    )
     heirs: list[Claim] = []
     async with asyncio.timeout(30):
         while not heirs:

@@ -22,13 +22,19 @@ async def test_they_share_transactions(store: PostgresStore, url: str) -> None:
     """I14: a commit for each would be a sync to disk for each."""
     await store.enqueue([job()])
     await asyncio.gather(*(store.enqueue([job()]) for _ in range(200)))
-    [(inserts,)] = server("pg18").execute(f"select count(distinct xmin::text) from {url.rpartition('=')[2]}._job")
+    [(inserts,)] = server("pg18").execute(
+        f"select count(distinct xmin::text) from {url.rpartition('=')[2]}._job"
+    )
     assert inserts < 20
 
 
 async def test_one_that_cannot_be_taken_in_fails_alone(store: PostgresStore) -> None:
     good = [job(), job()]
-    calls = [store.enqueue([good[0]]), store.enqueue([job(priority=2**40)]), store.enqueue([good[1]])]
+    calls = [
+        store.enqueue([good[0]]),
+        store.enqueue([job(priority=2**40)]),
+        store.enqueue([good[1]]),
+    ]
     first, bad, last = await asyncio.gather(*calls, return_exceptions=True)
     assert isinstance(bad, MitaError)
     assert (first, last) == ([Receipt(good[0].id)], [Receipt(good[1].id)])

@@ -13,7 +13,8 @@ from mita.testing.contract.given import QUEUE, claims, put
 async def test_a_job_that_starts_while_queues_are_counted_is_counted_as_it_was(
     store: PostgresStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """I13. It starts after the first statement that has counted it, and before the one that says how many are due."""
+    """I13. It starts after the first statement that has counted it, and before the one that says
+    how many are due."""
     await put(store)
     execute, counts = psycopg.AsyncConnection.execute, store._place.sql["counts"]
 

@@ -20,7 +20,9 @@ async def test_many_who_start_at_once_all_find_the_schema(url: str) -> None:
     assert [(await store.enqueue([job()]))[0].created for store in stores] == [True] * 8
     assert await stores[0].migrate() == []
     space = url.rpartition("=")[2]
-    assert server("pg18").execute(f"select count(*) from {space}._step") == [(len(statements.migrations()),)]
+    assert server("pg18").execute(f"select count(*) from {space}._step") == [
+        (len(statements.migrations()),)
+    ]
     await asyncio.gather(*(store.close() for store in stores))
 
 
@@ -28,7 +30,9 @@ async def test_a_second_starter_waits_for_the_first(url: str) -> None:
     """Somebody is in the middle of it: their lock is held, their tables cannot be seen yet."""
     store = PostgresStore(url)
     async with await psycopg.AsyncConnection.connect(server("pg18").url()) as first:
-        await first.execute("select pg_advisory_xact_lock(%s)", [lock_number(url.rpartition("=")[2], "migrate")])
+        await first.execute(
+            "select pg_advisory_xact_lock(%s)", [lock_number(url.rpartition("=")[2], "migrate")]
+        )
         opening = asyncio.ensure_future(store.open())
         await asyncio.sleep(0.3)
         assert not opening.done()
@@ -37,9 +41,14 @@ async def test_a_second_starter_waits_for_the_first(url: str) -> None:
     await store.close()
 
 
-async def test_a_migration_that_fails_leaves_nothing_behind(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_migration_that_fails_leaves_nothing_behind(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     read = statements.read
-    monkeypatch.setattr("mita.stores.postgres.migrate.read", lambda folder, name: read(folder, name) + "\nselect 1 / 0;\n")
+    monkeypatch.setattr(
+        "mita.stores.postgres.migrate.read",
+        lambda folder, name: read(folder, name) + "\nselect 1 / 0;\n",
+    )
     with pytest.raises(Exception, match="division"):
         await PostgresStore(url).open()
     monkeypatch.undo()
@@ -49,7 +58,9 @@ async def test_a_migration_that_fails_leaves_nothing_behind(url: str, monkeypatc
     await store.close()
 
 
-async def test_old_workers_go_on_beside_what_a_newer_one_added_but_not_removed(store: PostgresStore, url: str) -> None:
+async def test_old_workers_go_on_beside_what_a_newer_one_added_but_not_removed(
+    store: PostgresStore, url: str
+) -> None:
     space = url.rpartition("=")[2]
     server("pg18").execute(f"insert into {space}._step (name) values ('9998_more.pre')")
     old = PostgresStore(url)
@@ -67,7 +78,8 @@ async def test_what_removes_waits_for_somebody_to_say_so(
     monkeypatch.setattr("mita.stores.postgres.migrate.migrations", lambda: known)
     read = statements.read
     monkeypatch.setattr(
-        "mita.stores.postgres.migrate.read", lambda f, name: "select 1;\n" if name.startswith("0002") else read(f, name)
+        "mita.stores.postgres.migrate.read",
+        lambda f, name: "select 1;\n" if name.startswith("0002") else read(f, name),
     )
     again = PostgresStore(url)
     await again.open()
@@ -78,10 +90,14 @@ async def test_what_removes_waits_for_somebody_to_say_so(
     await again.close()
 
 
-async def test_a_column_of_early_days_goes_when_somebody_says_so(store: PostgresStore, url: str) -> None:
+async def test_a_column_of_early_days_goes_when_somebody_says_so(
+    store: PostgresStore, url: str
+) -> None:
     space = url.rpartition("=")[2]
     server("pg18").execute(f"delete from {space}._step where name like '0004%'")
-    server("pg18").execute(f"alter table {space}._job add column happened integer not null default 0")
+    server("pg18").execute(
+        f"alter table {space}._job add column happened integer not null default 0"
+    )
     again = PostgresStore(url)
     await again.open()
     assert (await again.enqueue([job()]))[0].created

@@ -1,4 +1,5 @@
-"""PgBouncer in transaction mode, the real one, where it is installed: each transaction may be served by another session."""
+"""PgBouncer in transaction mode, the real one, where it is installed: each transaction may be
+served by another session."""
 
 import asyncio
 import os
@@ -39,7 +40,8 @@ pidfile = {folder}/pid
 
 
 class Pooler:
-    """In a folder that goes away with it; owned as the server is, since it refuses to run as root too."""
+    """In a folder that goes away with it; owned as the server is, since it refuses to run as root
+    too."""
 
     def __init__(self, behind: Server) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="mita-pool-"))
@@ -48,16 +50,22 @@ class Pooler:
         for path in (self._folder, settings):
             shutil.chown(path, behind.data.owner(), behind.data.group())
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        self._process = tied.start([str(PGBOUNCER), str(settings)], self._folder, **quiet, **behind._user)
+        self._process = tied.start(
+            [str(PGBOUNCER), str(settings)], self._folder, **quiet, **behind._user
+        )
 
     def url(self, namespace: str) -> str:
-        return f"postgresql://postgres@/postgres?host={self._folder}&port={PORT}&namespace={namespace}"
+        return (
+            f"postgresql://postgres@/postgres?host={self._folder}&port={PORT}&namespace={namespace}"
+        )
 
     def await_ready(self) -> None:
         deadline = time.monotonic() + 30
         while True:
             try:
-                psycopg.connect(f"postgresql://postgres@/postgres?host={self._folder}&port={PORT}").close()
+                psycopg.connect(
+                    f"postgresql://postgres@/postgres?host={self._folder}&port={PORT}"
+                ).close()
             except psycopg.OperationalError:
                 assert time.monotonic() < deadline, (self._folder / "log").read_text()
                 time.sleep(0.02)
@@ -87,8 +95,13 @@ async def test_jobs_are_right_though_each_transaction_has_another_session(pooled
     stores = [PostgresStore(pooled) for _ in range(4)]
     for store in stores:
         await store.open()
-    made = [receipt.id for receipt in await stores[0].enqueue([job(resource=f"r{n % 7}") for n in range(60)])]
-    made += [receipt.id for receipt in await stores[1].enqueue([job(unique=f"u{n}") for n in range(60)])]
+    made = [
+        receipt.id
+        for receipt in await stores[0].enqueue([job(resource=f"r{n % 7}") for n in range(60)])
+    ]
+    made += [
+        receipt.id for receipt in await stores[1].enqueue([job(unique=f"u{n}") for n in range(60)])
+    ]
     took: list[str] = []
 
     async def work(store: PostgresStore) -> None:
@@ -113,7 +126,9 @@ async def test_nobody_is_woken_and_the_doctor_says_so(pooled: str) -> None:
     while await store.wait([QUEUE], 0.05):
         pass
     await put(other)
-    assert await store.wait([QUEUE], 0.5) == frozenset(), "if this fails the pooler has learned it: tell the doctor"
+    assert await store.wait([QUEUE], 0.5) == frozenset(), (
+        "if this fails the pooler has learned it: tell the doctor"
+    )
     assert len(await claims(store)) == 1, "who looks finds it"
     [warning] = [finding for finding in await store.doctor() if finding.what == "pooler"]
     assert warning.health is Health.WARN

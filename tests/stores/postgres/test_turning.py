@@ -41,12 +41,18 @@ async def test_many_are_put_down_and_the_next_taken_up(store: PostgresStore) -> 
     waiting = [receipt.id for receipt in await store.enqueue(jobs(3))]
     turn = await store.settle_and_claim([succeed(claim) for claim in held], [QUEUE], 10, LONG, "w")
     assert store._beside._connection is not None
-    assert (turn.took, [claim.id for claim in turn.claims], turn.again) == ([True] * AT_ONCE, waiting, None)
+    assert (turn.took, [claim.id for claim in turn.claims], turn.again) == (
+        [True] * AT_ONCE,
+        waiting,
+        None,
+    )
     again = await store.settle_and_claim([succeed(claim) for claim in held], [QUEUE], 10, LONG, "w")
     assert (again.took, again.claims) == ([False] * AT_ONCE, []), "I3"
 
 
-async def test_one_that_somebody_wants_again_is_claimed_by_this_turn_or_the_next(store: PostgresStore) -> None:
+async def test_one_that_somebody_wants_again_is_claimed_by_this_turn_or_the_next(
+    store: PostgresStore,
+) -> None:
     """I9"""
     held = await many(store)
     assert await store.amend([held[0].id], RescheduleJob(When(wait=0))) == [Answer.ASKED]
@@ -55,13 +61,19 @@ async def test_one_that_somebody_wants_again_is_claimed_by_this_turn_or_the_next
     assert (turn.took, [claim.id for claim in found]) == ([True] * AT_ONCE, [held[0].id])
 
 
-async def test_verdicts_that_are_written_are_told_though_nothing_could_be_claimed(store: PostgresStore) -> None:
+async def test_verdicts_that_are_written_are_told_though_nothing_could_be_claimed(
+    store: PostgresStore,
+) -> None:
     held = [succeed(claim) for claim in await many(store)]
-    turn = await turning(Fails([True] * AT_ONCE), Fails()).settle_and_claim(held, [QUEUE], 10, LONG, "w")
+    turn = await turning(Fails([True] * AT_ONCE), Fails()).settle_and_claim(
+        held, [QUEUE], 10, LONG, "w"
+    )
     assert (turn.took, turn.claims, turn.again) == ([True] * AT_ONCE, [], 0)
 
 
-async def test_after_verdicts_could_not_be_written_nothing_is_claimed_beside_them(store: PostgresStore) -> None:
+async def test_after_verdicts_could_not_be_written_nothing_is_claimed_beside_them(
+    store: PostgresStore,
+) -> None:
     held = [succeed(claim) for claim in await many(store)]
     beside = Fails(ClaimResult([], []))
     careful = turning(Fails(), beside)

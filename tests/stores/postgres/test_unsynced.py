@@ -51,10 +51,14 @@ async def own() -> AsyncIterator[Server]:
 
 async def be_slow(own: Server, standby: str) -> None:
     """With a standby that never comes, a commit that waits to be safe waits for ever."""
-    await asyncio.to_thread(own.execute, f"alter system set synchronous_standby_names = '{standby}'")
+    await asyncio.to_thread(
+        own.execute, f"alter system set synchronous_standby_names = '{standby}'"
+    )
     await asyncio.to_thread(own.execute, "select pg_reload_conf()")
     async with asyncio.timeout(30):
-        while await asyncio.to_thread(own.execute, "show synchronous_standby_names") != [(standby,)]:  # noqa: ASYNC110
+        while await asyncio.to_thread(own.execute, "show synchronous_standby_names") != [  # noqa: ASYNC110
+            (standby,)
+        ]:
             await asyncio.sleep(0.01)
 
 
@@ -62,7 +66,9 @@ async def waits(act: Awaitable[T], own: Server) -> T:
     """The answer, after it was seen to wait until the standby is no longer asked for."""
     answer = asyncio.ensure_future(act)
     async with asyncio.timeout(30):
-        while not await asyncio.to_thread(own.execute, "select 1 from pg_stat_activity where wait_event = 'SyncRep'"):
+        while not await asyncio.to_thread(
+            own.execute, "select 1 from pg_stat_activity where wait_event = 'SyncRep'"
+        ):
             assert not answer.done()
             await asyncio.sleep(0.01)
     await be_slow(own, "")

@@ -36,7 +36,9 @@ async def test_workers_are_notified_of_what_sync_code_commits(
     assert QUEUE in await twin.wait([QUEUE], 60)
 
 
-async def test_nobody_is_notified_of_what_was_rolled_back(store: PostgresStore, twin: PostgresStore, plain_url: str) -> None:
+async def test_nobody_is_notified_of_what_was_rolled_back(
+    store: PostgresStore, twin: PostgresStore, plain_url: str
+) -> None:
     await _deaf_until_now(twin)
     async with await psycopg.AsyncConnection.connect(plain_url) as connection:
         await store.enqueue_in(connection, [job()])

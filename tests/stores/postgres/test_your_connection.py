@@ -1,4 +1,5 @@
-"""A connection on which no job can be written is refused with a remedy, and its transaction is as it was."""
+"""A connection on which no job can be written is refused with a remedy, and its transaction is as
+it was."""
 
 import asyncio
 
@@ -19,7 +20,9 @@ from .yours import ASYNC_KINDS, SYNC_KINDS, psycopg_async, sqlalchemy_url
 
 @pytest.mark.parametrize("session", [True, False])
 @pytest.mark.parametrize("driver", ["psycopg", "asyncpg"])
-async def test_an_sqlalchemy_connection_in_autocommit_is_refused(store: PostgresStore, driver: str, session: bool) -> None:
+async def test_an_sqlalchemy_connection_in_autocommit_is_refused(
+    store: PostgresStore, driver: str, session: bool
+) -> None:
     engine = create_async_engine(sqlalchemy_url(driver), isolation_level="AUTOCOMMIT")
     async with AsyncSession(engine) if session else engine.connect() as connection:
         with pytest.raises(UsageError, match=r"AUTOCOMMIT.*READ COMMITTED"):
@@ -27,23 +30,32 @@ async def test_an_sqlalchemy_connection_in_autocommit_is_refused(store: Postgres
     await engine.dispose()
     if driver == "psycopg":
         sync = create_engine(sqlalchemy_url(driver), isolation_level="AUTOCOMMIT")
-        with Session(sync) if session else sync.connect() as plain, pytest.raises(UsageError, match="AUTOCOMMIT"):
+        with (
+            Session(sync) if session else sync.connect() as plain,
+            pytest.raises(UsageError, match="AUTOCOMMIT"),
+        ):
             store.enqueue_in_sync(plain, [job()])
         sync.dispose()
     assert await store.queue_names() == []
 
 
 def elsewhere(kind: str) -> PostgresStore:
-    """A store whose jobs are not in the database that the users' connections of these tests are to."""
+    """A store whose jobs are not in the database that the users' connections of these tests are
+    to."""
     return PostgresStore(f"{server('pg18').url()}&namespace=not_there_{kind}")
 
 
 @pytest.mark.parametrize("kind", ASYNC_KINDS)
-async def test_a_connection_to_a_database_without_mita_keeps_its_transaction(plain_url: str, kind: str) -> None:
+async def test_a_connection_to_a_database_without_mita_keeps_its_transaction(
+    plain_url: str, kind: str
+) -> None:
     async with ASYNC_KINDS[kind](plain_url) as connection:
         run = (await _async(connection)).run
         for _ in range(2):
-            with pytest.raises(UsageError, match=r"database 'postgres'.*namespace 'not_there_a'.*transaction is untouched"):
+            with pytest.raises(
+                UsageError,
+                match=r"database 'postgres'.*namespace 'not_there_a'.*transaction is untouched",
+            ):
                 await elsewhere("a").enqueue_in(connection, [job()])
             assert await run("select 1", {}) == [(1,)], "its transaction goes on"
 
@@ -59,7 +71,9 @@ async def test_the_same_holds_for_code_that_is_not_async(plain_url: str, kind: s
     await asyncio.to_thread(user_code)
 
 
-async def test_a_user_who_may_not_write_is_told_what_to_grant(store: PostgresStore, plain_url: str) -> None:
+async def test_a_user_who_may_not_write_is_told_what_to_grant(
+    store: PostgresStore, plain_url: str
+) -> None:
     async with await psycopg.AsyncConnection.connect(plain_url) as connection:
         await connection.execute("create role reader")
         await connection.execute("set local role reader")

@@ -1,4 +1,5 @@
-"""Enqueuing in the user's own transaction, on every kind of connection: the job exists exactly if it commits."""
+"""Enqueuing in the user's own transaction, on every kind of connection: the job exists exactly if
+it commits."""
 
 import asyncio
 
@@ -17,11 +18,22 @@ from .yours import ASYNC_KINDS, SYNC_KINDS, Undo, django_atomic, django_connecti
 
 def everything() -> list[NewJob]:
     """A plain job, and one with all there is."""
-    return [job(), job(resource="account:1", unique="order:1", priority=9, headers=b'\xff"\\', task='a "quoted" \\ täsk')]
+    return [
+        job(),
+        job(
+            resource="account:1",
+            unique="order:1",
+            priority=9,
+            headers=b'\xff"\\',
+            task='a "quoted" \\ täsk',
+        ),
+    ]
 
 
 @pytest.mark.parametrize("kind", ASYNC_KINDS)
-async def test_a_job_exists_when_the_transaction_commits(store: PostgresStore, plain_url: str, kind: str) -> None:
+async def test_a_job_exists_when_the_transaction_commits(
+    store: PostgresStore, plain_url: str, kind: str
+) -> None:
     assert Can.ENQUEUE_IN_YOUR_TRANSACTION in store.can
     jobs = everything()
     async with ASYNC_KINDS[kind](plain_url) as connection:
@@ -37,7 +49,9 @@ async def test_a_job_exists_when_the_transaction_commits(store: PostgresStore, p
 
 
 @pytest.mark.parametrize("kind", ASYNC_KINDS)
-async def test_a_job_never_was_when_the_transaction_rolls_back(store: PostgresStore, plain_url: str, kind: str) -> None:
+async def test_a_job_never_was_when_the_transaction_rolls_back(
+    store: PostgresStore, plain_url: str, kind: str
+) -> None:
     jobs = everything()
 
     async def user_code() -> None:
@@ -57,7 +71,9 @@ async def test_a_job_never_was_when_the_transaction_rolls_back(store: PostgresSt
 
 @pytest.mark.parametrize("kind", SYNC_KINDS)
 @pytest.mark.parametrize("commits", [True, False])
-async def test_the_same_from_code_that_is_not_async(store: PostgresStore, plain_url: str, kind: str, commits: bool) -> None:
+async def test_the_same_from_code_that_is_not_async(
+    store: PostgresStore, plain_url: str, kind: str, commits: bool
+) -> None:
     jobs = everything()
 
     def user_code() -> list[Receipt]:
@@ -77,7 +93,9 @@ async def test_the_same_from_code_that_is_not_async(store: PostgresStore, plain_
 
 
 @pytest.mark.parametrize("commits", [True, False])
-async def test_async_code_joins_djangos_transaction_too(store: PostgresStore, commits: bool) -> None:
+async def test_async_code_joins_djangos_transaction_too(
+    store: PostgresStore, commits: bool
+) -> None:
     from asgiref.sync import async_to_sync, sync_to_async
 
     jobs = everything()
@@ -99,7 +117,9 @@ async def test_async_code_joins_djangos_transaction_too(store: PostgresStore, co
 # ---------------------------------------------------------------- what else holds
 
 
-async def test_a_unique_key_in_an_open_transaction_makes_others_wait_for_it(store: PostgresStore, plain_url: str) -> None:
+async def test_a_unique_key_in_an_open_transaction_makes_others_wait_for_it(
+    store: PostgresStore, plain_url: str
+) -> None:
     first = job(unique="order:1")
     async with psycopg_async(plain_url) as connection:
         await store.enqueue_in(connection, [first])
@@ -126,7 +146,9 @@ async def test_a_job_from_a_long_transaction_is_found_though_claimers_have_walke
     assert await state_of(store, receipt.id) is State.RUNNING
 
 
-async def test_what_cannot_be_part_of_a_transaction_is_refused(store: PostgresStore, plain_url: str) -> None:
+async def test_what_cannot_be_part_of_a_transaction_is_refused(
+    store: PostgresStore, plain_url: str
+) -> None:
     async with await psycopg.AsyncConnection.connect(plain_url, autocommit=True) as connection:
         with pytest.raises(UsageError, match="not in a transaction"):
             await store.enqueue_in(connection, [job()])

@@ -1,7 +1,13 @@
-"""Every kind of connection that a user may have: each opens a transaction, and commits it or rolls back on an error."""
+"""Every kind of connection that a user may have: each opens a transaction, and commits it or rolls
+back on an error."""
 
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, contextmanager
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    asynccontextmanager,
+    contextmanager,
+)
 from typing import Any
 
 import asyncpg  # type: ignore[import-untyped]
@@ -24,7 +30,7 @@ def sqlalchemy_url(driver: str) -> str:
     return f"postgresql+{driver}://postgres@/postgres?host={server('pg18').folder}&port={PORT}"
 
 
-# ---------------------------------------------------------------- the async kinds: each commits, or rolls back on an error
+# ----------------------------------------- the async kinds: each commits, or rolls back on an error
 
 
 @asynccontextmanager
@@ -35,13 +41,18 @@ async def psycopg_async(url: str) -> AsyncIterator[Any]:
 
 @asynccontextmanager
 async def psycopg_async_autocommit(url: str) -> AsyncIterator[Any]:
-    async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection, connection.transaction():
+    async with (
+        await psycopg.AsyncConnection.connect(url, autocommit=True) as connection,
+        connection.transaction(),
+    ):
         yield connection
 
 
 @asynccontextmanager
 async def asyncpg_plain(_: str) -> AsyncIterator[Any]:
-    connection = await asyncpg.connect(host=str(server("pg18").folder), port=PORT, user="postgres", database="postgres")
+    connection = await asyncpg.connect(
+        host=str(server("pg18").folder), port=PORT, user="postgres", database="postgres"
+    )
     try:
         async with connection.transaction():
             yield connection
@@ -49,7 +60,9 @@ async def asyncpg_plain(_: str) -> AsyncIterator[Any]:
         await connection.close()
 
 
-def sqlalchemy_async(driver: str, *, session: bool) -> Callable[[str], AbstractAsyncContextManager[Any]]:
+def sqlalchemy_async(
+    driver: str, *, session: bool
+) -> Callable[[str], AbstractAsyncContextManager[Any]]:
     @asynccontextmanager
     async def kind(_: str) -> AsyncIterator[Any]:
         engine = create_async_engine(sqlalchemy_url(driver))

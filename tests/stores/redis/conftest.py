@@ -12,7 +12,16 @@ from mita.stores.redis import RedisStore  # noqa: E402
 from mita.stores.redis.store import RESERVE  # noqa: E402
 from mita.testing.contract.clocks import FakeTicker  # noqa: E402
 
-from .servers import Server, bundled, fresh_namespace, shared, shared_cluster, small_sizes, system, valkey  # noqa: E402
+from .servers import (  # noqa: E402
+    Server,
+    bundled,
+    fresh_namespace,
+    shared,
+    shared_cluster,
+    small_sizes,
+    system,
+    valkey,
+)
 
 Make = Callable[[], RedisStore]
 
@@ -22,7 +31,8 @@ def clock() -> FakeTicker:
     return FakeTicker()
 
 
-# The system's own Redis goes through the random walk every day, and through the whole contract under `make soak`.
+# The system's own Redis goes through the random walk every day, and through the whole contract
+# under `make soak`.
 KINDS = ["7", "cluster", "valkey"] if "MITA_SOAK" in os.environ else ["cluster", "valkey"]
 
 
@@ -31,14 +41,16 @@ def url_of(kind: str) -> str:
         return shared_cluster(system() or bundled()).url
     program = valkey() if kind == "valkey" else system()
     if program is None:
-        pytest.skip("no redis-server on the path; `tests/contract` has run all of this on the bundled 6.2")
+        pytest.skip(
+            "no redis-server on the path; `tests/contract` has run all of this on the bundled 6.2"
+        )
     return shared(program).url
 
 
 @pytest.fixture(params=KINDS)
 def make(request: pytest.FixtureRequest, clock: FakeTicker) -> Iterator[Make]:
-    """Each call makes another handle on the same data. Redis 6.2 is among the stores of `tests/contract`, with its usual
-    sizes; here they are small."""
+    """Each call makes another handle on the same data. Redis 6.2 is among the stores of
+    `tests/contract`, with its usual sizes; here they are small."""
     url, namespace = url_of(request.param), fresh_namespace()
     with small_sizes():
         yield lambda: RedisStore(url, namespace=namespace, clock=clock)
@@ -70,8 +82,8 @@ async def tight(store: RedisStore) -> RedisStore:
 
 @pytest.fixture(params=sorted({bundled(), valkey()}), ids=lambda program: Path(program).name)
 def server(request: pytest.FixtureRequest) -> Iterator[Server]:
-    """A server that a test may do anything to: the oldest Redis that is supported, and the newest Valkey. The two report
-    some errors in different words."""
+    """A server that a test may do anything to: the oldest Redis that is supported, and the newest
+    Valkey. The two report some errors in different words."""
     server = Server(request.param).start()
     yield server
     server.stop()

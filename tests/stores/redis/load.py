@@ -1,4 +1,5 @@
-"""A small load to let faults loose on: somebody enqueues, somebody runs, and both write down what was acknowledged."""
+"""A small load to let faults loose on: somebody enqueues, somebody runs, and both write down what
+was acknowledged."""
 
 import asyncio
 from collections import Counter
@@ -67,16 +68,23 @@ class Load:
         while not self._over:
             await asyncio.sleep(LEASE / 2000)
             try:
-                lost = [Settlement(claim, DONE) for claim in await self._worker.reap(100, LEASE, "heir")]
+                lost = [
+                    Settlement(claim, DONE) for claim in await self._worker.reap(100, LEASE, "heir")
+                ]
                 self._write_down(lost, await self._worker.settle(lost))
             except StoreError as error:
                 await self._bear(error)
 
     def _write_down(self, settlements: list[Settlement], took: list[bool]) -> None:
-        self.settled.update(one.claim.id for one, held in zip(settlements, took, strict=True) if held)
+        self.settled.update(
+            one.claim.id for one, held in zip(settlements, took, strict=True) if held
+        )
 
     def _done(self) -> bool:
-        return len(self.acknowledged) == self._batches * self._size and self.acknowledged <= self.settled.keys()
+        return (
+            len(self.acknowledged) == self._batches * self._size
+            and self.acknowledged <= self.settled.keys()
+        )
 
     async def _bear(self, error: StoreError) -> None:
         assert error.transient, error

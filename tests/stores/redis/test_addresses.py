@@ -22,7 +22,10 @@ class Guarded:
     def __init__(self, folder: Path) -> None:
         self.certificate, key = folder / "server.crt", folder / "server.key"
         self.port = free_port()
-        request = "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -addext subjectAltName=IP:127.0.0.1"
+        request = (
+            "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -addext "
+            "subjectAltName=IP:127.0.0.1"
+        )
         made = ["-keyout", str(key), "-out", str(self.certificate)]
         subprocess.run(["openssl", *request.split(), *made], check=True, capture_output=True)
         files = ["--tls-cert-file", str(self.certificate), "--tls-key-file", str(key)]
@@ -38,7 +41,9 @@ class Guarded:
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
     program = system()
     if program is None or shutil.which("openssl") is None:
-        pytest.skip("no redis-server or no openssl on the path, and the bundled Redis was built without TLS")
+        pytest.skip(
+            "no redis-server or no openssl on the path, and the bundled Redis was built without TLS"
+        )
     if b"tls-cert-file" not in Path(program).resolve().read_bytes():
         pytest.skip("the redis-server of this system was built without TLS")
     guarded = Guarded(tmp_path_factory.mktemp("tls"))

@@ -72,7 +72,9 @@ async def test_no_node_of_a_cluster_is_an_error_of_ours_too() -> None:
     assert error.transient
 
 
-async def test_a_server_that_stays_away_is_an_error_after_a_while(start: Callable[..., Server]) -> None:
+async def test_a_server_that_stays_away_is_an_error_after_a_while(
+    start: Callable[..., Server],
+) -> None:
     server = start()
     store = RedisStore(server.url)
     await store.open()
@@ -83,7 +85,9 @@ async def test_a_server_that_stays_away_is_an_error_after_a_while(start: Callabl
     await store.close()
 
 
-@pytest.mark.parametrize("key", ["jobs", "meta", "unique", "unique_ends", "live", "result", "ready:5"])
+@pytest.mark.parametrize(
+    "key", ["jobs", "meta", "unique", "unique_ends", "live", "result", "ready:5"]
+)
 async def test_a_key_of_another_type_is_found_before_anything_is_written(
     server: Server, store: RedisStore, key: str
 ) -> None:
@@ -98,7 +102,9 @@ async def test_a_key_of_another_type_is_found_before_anything_is_written(
 
 
 @pytest.mark.parametrize("key", ["jobs", "meta", "ready:5"])
-async def test_so_it_is_in_a_queue_that_has_had_jobs(server: Server, store: RedisStore, key: str) -> None:
+async def test_so_it_is_in_a_queue_that_has_had_jobs(
+    server: Server, store: RedisStore, key: str
+) -> None:
     await store.enqueue(jobs(1))
     with server.client() as client:
         client.delete(f"mita:{{{QUEUE}}}:{key}")
@@ -110,18 +116,24 @@ async def test_so_it_is_in_a_queue_that_has_had_jobs(server: Server, store: Redi
 
 
 @pytest.mark.parametrize("key", ["lease", "succeeded", "expiry", "result", "runs", "left"])
-async def test_a_settlement_is_not_half_done_either(server: Server, store: RedisStore, key: str) -> None:
+async def test_a_settlement_is_not_half_done_either(
+    server: Server, store: RedisStore, key: str
+) -> None:
     await store.enqueue(jobs(2))
     claims = (await store.claim([QUEUE], 10, 60_000, "w1")).claims
     keep = 0 if key == "left" else 1000
-    done = [Settlement(claim, Verdict(state=State.SUCCEEDED, result=b"", keep=keep)) for claim in claims]
+    done = [
+        Settlement(claim, Verdict(state=State.SUCCEEDED, result=b"", keep=keep)) for claim in claims
+    ]
     with server.client() as client:
         client.delete(f"mita:{{{QUEUE}}}:{key}")
         client.set(f"mita:{{{QUEUE}}}:{key}", "not ours")
         with pytest.raises(StoreError, match="not ours"):
             await store.settle(done)
         client.delete(f"mita:{{{QUEUE}}}:{key}")
-    assert {job.state for job in await store.find([claim.id for claim in claims]) if job} == {State.RUNNING}
+    assert {job.state for job in await store.find([claim.id for claim in claims]) if job} == {
+        State.RUNNING
+    }
 
 
 @pytest.mark.parametrize("key", ["live", "lease", "runs", "left"])
@@ -143,7 +155,9 @@ async def test_a_replica_is_refused(start: Callable[..., Server]) -> None:
     assert not error.transient
 
 
-async def test_a_server_that_becomes_a_replica_may_change_again(server: Server, store: RedisStore) -> None:
+async def test_a_server_that_becomes_a_replica_may_change_again(
+    server: Server, store: RedisStore
+) -> None:
     with server.client() as client:
         client.replicaof("127.0.0.1", str(free_port()))
         with pytest.raises(StoreError, match="read-only replica") as caught:
@@ -151,7 +165,9 @@ async def test_a_server_that_becomes_a_replica_may_change_again(server: Server, 
     assert caught.value.transient
 
 
-async def test_a_full_server_takes_all_of_a_batch_or_nothing(server: Server, store: RedisStore) -> None:
+async def test_a_full_server_takes_all_of_a_batch_or_nothing(
+    server: Server, store: RedisStore
+) -> None:
     """I13"""
     with server.client() as client:
         client.config_set("maxmemory", 3_000_000)

@@ -24,7 +24,9 @@ async def test_a_server_without_a_log_can_lose_what_it_acknowledged(server: Serv
     assert "appendonly yes" in said["durability"].remedy
 
 
-@pytest.mark.parametrize(("how", "promise"), [("everysec", "the last second"), ("always", "acknowledged means on disk")])
+@pytest.mark.parametrize(
+    ("how", "promise"), [("everysec", "the last second"), ("always", "acknowledged means on disk")]
+)
 async def test_the_log_in_force_is_named(how: str, promise: str) -> None:
     """I11"""
     server = Server(bundled(), "--appendonly", "yes", "--appendfsync", how).start()

@@ -67,7 +67,9 @@ async def test_a_server_that_forgets_its_scripts_is_told_them_again(
     assert load.troubles == 0, "nobody noticed"
 
 
-async def test_cut_connections_are_made_again(server: Server, pair: tuple[RedisStore, RedisStore]) -> None:
+async def test_cut_connections_are_made_again(
+    server: Server, pair: tuple[RedisStore, RedisStore]
+) -> None:
     """I1 I3 I12"""
     load = Load(*pair, batches=100, size=20)
     running = asyncio.create_task(load.run())
@@ -119,7 +121,8 @@ async def test_a_call_that_comes_late_on_a_connection_that_was_given_up_is_not_d
         assert await store.settle([Settlement(claim, DONE) for claim in claims]) == [True, True]
     await ask(*asked[-1])
     assert [view.ready for view in await store.queues()] == [0 if forgotten else 2]
-    if not forgotten:  # nor when so much was asked since that the call itself is not remembered any more
+    # nor when so much was asked since that the call itself is not remembered any more
+    if not forgotten:
         for new in jobs(1000):
             await store.enqueue([new])
         await ask(*asked[-1])
@@ -145,7 +148,8 @@ async def _cut_after(store: RedisStore, name: str) -> None:
 async def test_a_claim_that_a_dead_server_forgot_is_not_given_out_again(
     server: Server, pair: tuple[RedisStore, RedisStore], many: int
 ) -> None:
-    """I3 I4: with `appendfsync everysec` a claim can be lost, and its job handed out again from the state before."""
+    """I3 I4: with `appendfsync everysec` a claim can be lost, and its job handed out again from the
+    state before."""
     late, next_one = pair
     await late.enqueue(jobs(many))
     with server.client() as client:
@@ -174,7 +178,9 @@ async def test_whoever_sleeps_is_woken_after_the_server_came_back(durable: Serve
     await asyncio.sleep(0.05)
     durable.kill()
     await asyncio.to_thread(durable.start)
-    assert await asyncio.wait_for(sleeper, 10), "what rang while nobody listened may have been for us"
+    assert await asyncio.wait_for(sleeper, 10), (
+        "what rang while nobody listened may have been for us"
+    )
     while await store.wait([QUEUE], 0.05):
         pass
     sleeper = asyncio.create_task(store.wait([QUEUE], 20))
@@ -184,7 +190,9 @@ async def test_whoever_sleeps_is_woken_after_the_server_came_back(durable: Serve
     await store.close()
 
 
-async def test_leases_are_kept_from_another_thread_and_loop(server: Server, pair: tuple[RedisStore, RedisStore]) -> None:
+async def test_leases_are_kept_from_another_thread_and_loop(
+    server: Server, pair: tuple[RedisStore, RedisStore]
+) -> None:
     """I4: a handler that blocks its event loop does not lose its job."""
     store, _ = pair
     await store.enqueue(jobs(3))

@@ -13,7 +13,13 @@ async def planned(store: RedisStore, many: int) -> Firing:
     assert repeat.cursor is not None
     made = tuple(jobs(many, when=When(at=repeat.cursor)))
     return Firing(
-        key="digest", cursor=repeat.cursor, revision=0, next=repeat.cursor + 1, fired=many, last=repeat.cursor, jobs=made
+        key="digest",
+        cursor=repeat.cursor,
+        revision=0,
+        next=repeat.cursor + 1,
+        fired=many,
+        last=repeat.cursor,
+        jobs=made,
     )
 
 
@@ -30,4 +36,6 @@ async def test_whoever_dies_after_winning_leaves_a_parcel_for_the_next(
     await clock.tick(repeats.LATE)
     await twin.reap(10, 1000, "w2")
     await twin.reap(10, 1000, "w2")
-    assert {claim.id for claim in (await twin.claim([QUEUE], 10, 1000, "w2")).claims} == {job.id for job in firing.jobs}
+    assert {claim.id for claim in (await twin.claim([QUEUE], 10, 1000, "w2")).claims} == {
+        job.id for job in firing.jobs
+    }

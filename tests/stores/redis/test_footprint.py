@@ -48,7 +48,9 @@ async def test_a_hundred_thousand_jobs_come_and_go(server: Server) -> None:
     assert await store.prune(MANY, MANY) == MANY // 2
 
     assert client.dbsize() == keys
-    assert client.info("memory")["used_memory"] < memory + 1_000_000, "less than 10 bytes for each of them"
+    assert client.info("memory")["used_memory"] < memory + 1_000_000, (
+        "less than 10 bytes for each of them"
+    )
     client.close()
     await store.close()
 
@@ -65,12 +67,17 @@ async def test_a_job_with_a_story_leaves_nothing_either(server: Server) -> None:
         [claim] = (await store.claim([QUEUE], 10, HOUR, "w1")).claims
         await store.progress([Progress(claim, b"half")])
         await store.store_once(OnceValue(claim=claim, name="charged", value=b"yes"))
-        again = Verdict(state=State.QUEUED, when=NOW, counts=Counter.ATTEMPTS, error="Boom", event="retried")
+        again = Verdict(
+            state=State.QUEUED, when=NOW, counts=Counter.ATTEMPTS, error="Boom", event="retried"
+        )
         assert await store.settle([Settlement(claim, again)]) == [True]
         assert client.dbsize() > before
         for _ in range(10):
             turn = await store.claim([QUEUE], 10, HOUR, "w1")
-            done = [Settlement(claim, Verdict(state=State.SUCCEEDED, result=b"", keep=0)) for claim in turn.claims]
+            done = [
+                Settlement(claim, Verdict(state=State.SUCCEEDED, result=b"", keep=0))
+                for claim in turn.claims
+            ]
             if not done:
                 break
             await store.settle(done)

@@ -1,4 +1,5 @@
-"""What is done to many jobs at a time: batches with one lease, long lists, ids in order only while somebody looks."""
+"""What is done to many jobs at a time: batches with one lease, long lists, ids in order only while
+somebody looks."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -6,7 +7,15 @@ from typing import Any
 import pytest
 
 from mita.model.job import Claim, NewJob, State, WhenBusy
-from mita.model.outcome import Answer, CancelJob, Held, PrioritiseJob, RescheduleJob, Settlement, Verdict
+from mita.model.outcome import (
+    Answer,
+    CancelJob,
+    Held,
+    PrioritiseJob,
+    RescheduleJob,
+    Settlement,
+    Verdict,
+)
 from mita.model.time import HOUR, NOW, When
 from mita.model.view import JobFilter
 from mita.stores.redis import RedisStore
@@ -46,13 +55,17 @@ async def test_a_batch_has_one_lease_and_leaves_nothing(server: Server, store: R
     assert [view.running for view in await store.queues()] == [20]
     assert all(await store.settle([Settlement(claim, DONE) for claim in claims[:19]]))
     assert [view.running for view in await store.queues()] == [1]
-    assert await store.settle([Settlement(claim, DONE) for claim in claims]) == [False] * 19 + [True]
+    assert await store.settle([Settlement(claim, DONE) for claim in claims]) == [False] * 19 + [
+        True
+    ]
     for key in ("lease", "runs", "left", "jobs"):
         assert not client.exists(f"mita:{{{QUEUE}}}:{key}")
     client.close()
 
 
-async def test_who_goes_on_for_longer_than_its_batch_has_a_lease_of_its_own(store: RedisStore, clock: FakeTicker) -> None:
+async def test_who_goes_on_for_longer_than_its_batch_has_a_lease_of_its_own(
+    store: RedisStore, clock: FakeTicker
+) -> None:
     """I3 I4"""
     await filled(store, 20)
     claims = await claimed(store, 20)
@@ -67,7 +80,9 @@ async def test_who_goes_on_for_longer_than_its_batch_has_a_lease_of_its_own(stor
     assert [view.running for view in await store.queues()] == [0]
 
 
-async def test_a_whole_batch_is_extended_as_one(server: Server, store: RedisStore, clock: FakeTicker) -> None:
+async def test_a_whole_batch_is_extended_as_one(
+    server: Server, store: RedisStore, clock: FakeTicker
+) -> None:
     await filled(store, 20)
     claims = await claimed(store, 20)
     assert await store.extend(claims, 5000) == [Held.HELD] * 20
@@ -108,20 +123,26 @@ async def test_jobs_leave_a_long_list_from_its_middle(store: RedisStore) -> None
     assert await claimed(store, 1) == []
 
 
-async def test_who_is_turned_away_takes_nobody_else_out_of_a_long_list(server: Server, store: RedisStore) -> None:
+async def test_who_is_turned_away_takes_nobody_else_out_of_a_long_list(
+    server: Server, store: RedisStore
+) -> None:
     """I1"""
     keyed = jobs(3, resource="r", when_busy=WhenBusy.SKIP)
     await store.enqueue([*keyed, *jobs(LONG)])
     assert [claim.id for claim in await claimed(store, 1)] == [keyed[0].id]
     assert len(await claimed(store, 10)) == 10
     with server.client() as client:
-        assert not client.hexists(f"mita:{{{QUEUE}}}:meta", "gone:5"), "they have left it, and are not in it any more"
+        assert not client.hexists(f"mita:{{{QUEUE}}}:meta", "gone:5"), (
+            "they have left it, and are not in it any more"
+        )
     assert len(await claimed(store, LONG)) == LONG - 10
     [view] = await store.queues()
     assert (view.ready, view.running, view.cancelled) == (0, LONG + 1, 2)
 
 
-async def test_an_id_that_comes_again_is_not_taken_for_the_one_that_is_gone(store: RedisStore) -> None:
+async def test_an_id_that_comes_again_is_not_taken_for_the_one_that_is_gone(
+    store: RedisStore,
+) -> None:
     """I2 I4"""
     made = await filled(store, LONG)
     assert await store.amend([made[0].id], CancelJob(0)) == [Answer.DONE]
@@ -130,7 +151,9 @@ async def test_an_id_that_comes_again_is_not_taken_for_the_one_that_is_gone(stor
     assert order == [job.id for job in made[1:]] + [made[0].id]
 
 
-async def test_a_list_of_which_everybody_is_gone_is_empty(server: Server, store: RedisStore) -> None:
+async def test_a_list_of_which_everybody_is_gone_is_empty(
+    server: Server, store: RedisStore
+) -> None:
     made = [job.id for job in await filled(store, LONG)]
     assert set(await store.amend(made, CancelJob(0))) == {Answer.DONE}
     assert [view.ready for view in await store.queues()] == [0]
@@ -152,7 +175,9 @@ async def test_those_who_were_due_before_go_before(store: RedisStore, clock: Fak
     assert [claim.id for claim in await claimed(store, 10)] == expected[4:]
 
 
-async def test_ids_are_in_order_only_while_somebody_looks(server: Server, store: RedisStore, clock: FakeTicker) -> None:
+async def test_ids_are_in_order_only_while_somebody_looks(
+    server: Server, store: RedisStore, clock: FakeTicker
+) -> None:
     """I14"""
     made = sorted(job.id for job in await filled(store, 2500))
     client: Any = server.client()
@@ -186,7 +211,9 @@ async def test_a_clock_that_goes_back_does_not_bring_the_line_out_of_order(serve
     await second.close()
 
 
-async def test_moving_to_now_goes_behind_those_who_came_before(store: RedisStore, clock: FakeTicker) -> None:
+async def test_moving_to_now_goes_behind_those_who_came_before(
+    store: RedisStore, clock: FakeTicker
+) -> None:
     made = [job.id for job in await filled(store, 3)]
     await clock.tick(1)
     assert await store.amend(made[:1], RescheduleJob(NOW)) == [Answer.DONE]

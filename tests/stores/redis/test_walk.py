@@ -1,4 +1,5 @@
-"""The random walk over a Valkey and the Redis of this system, with small sizes. `tests/contract` has the bundled one."""
+"""The random walk over a Valkey and the Redis of this system, with small sizes. `tests/contract`
+has the bundled one."""
 
 from functools import partial
 
@@ -29,6 +30,8 @@ def test_other_kinds_of_redis_and_the_model_give_the_same_answers(kind: str) -> 
     program = valkey() if kind == "valkey" else system()
     if program is None:
         pytest.skip("no redis-server on the path; the bundled 6.2 is walked over in tests/contract")
-    walk = seed(SEED)(type("WalkOver" + kind.title(), (Walk,), {"make": staticmethod(partial(make, program))}))
+    walk = seed(SEED)(
+        type("WalkOver" + kind.title(), (Walk,), {"make": staticmethod(partial(make, program))})
+    )
     with small_sizes():
         run_state_machine_as_test(walk, settings=settings(SETTINGS, max_examples=WALKS))

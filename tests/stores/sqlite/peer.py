@@ -1,4 +1,5 @@
-"""A process of its own with a store on a file, driven line by line. Its wall clock is as wrong as a second file says."""
+"""A process of its own with a store on a file, driven line by line. Its wall clock is as wrong as a
+second file says."""
 
 import asyncio
 import json
@@ -19,7 +20,8 @@ QUEUE = "q"
 
 
 class Peer:
-    """The parent's side: `peer.ask("claim")`. Whoever changes `wrong` sets the clock of all peers, as on one machine."""
+    """The parent's side: `peer.ask("claim")`. Whoever changes `wrong` sets the clock of all peers,
+    as on one machine."""
 
     def __init__(self, folder: Path) -> None:
         self._process = subprocess.Popen(
@@ -39,7 +41,12 @@ class Peer:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self._process.communicate()
 
 
@@ -55,7 +62,9 @@ class Desk:
 
     async def enqueue(self, **when: int) -> str:
         id = new_id()
-        await self._store.enqueue([NewJob(id=id, task="t", queue=QUEUE, payload=b"\x80", when=When(**when))])
+        await self._store.enqueue(
+            [NewJob(id=id, task="t", queue=QUEUE, payload=b"\x80", when=When(**when))]
+        )
         return id
 
     async def claim(self, lease: int = 60_000) -> list[str]:

@@ -1,4 +1,5 @@
-"""The machine's clock is set, and the processes of a file go on as if it had not been: one clock for all of them."""
+"""The machine's clock is set, and the processes of a file go on as if it had not been: one clock
+for all of them."""
 
 import sqlite3
 from collections.abc import Callable
@@ -20,7 +21,9 @@ from .peer import Peer
 
 HALF = HOUR // 2
 SLACK = 5 * MINUTE  # how long a test may take on a busy machine
-needs_boot = pytest.mark.skipif(not clock.boot_name(), reason="this system does not say when it was started")
+needs_boot = pytest.mark.skipif(
+    not clock.boot_name(), reason="this system does not say when it was started"
+)
 
 
 @pytest.fixture
@@ -40,7 +43,9 @@ def around(moment: Moment, wanted: Moment) -> bool:
 
 
 @needs_boot
-def test_a_clock_set_back_takes_no_job_away_and_starts_none_early(tmp_path: Path, set_clock: Callable[[int], None]) -> None:
+def test_a_clock_set_back_takes_no_job_away_and_starts_none_early(
+    tmp_path: Path, set_clock: Callable[[int], None]
+) -> None:
     """I4, I8: the one was started before the clock was set back, the other after."""
     set_clock(HOUR)
     with Peer(tmp_path) as before:
@@ -62,7 +67,9 @@ def test_a_clock_set_back_takes_no_job_away_and_starts_none_early(tmp_path: Path
 
 
 @needs_boot
-def test_a_clock_set_forward_ends_no_lease_and_no_wait(tmp_path: Path, set_clock: Callable[[int], None]) -> None:
+def test_a_clock_set_forward_ends_no_lease_and_no_wait(
+    tmp_path: Path, set_clock: Callable[[int], None]
+) -> None:
     """I4, I8: a job at a named moment starts, for its moment has come on the corrected clock."""
     with Peer(tmp_path) as one, Peer(tmp_path) as two:
         running, moved = one.ask("enqueue"), one.ask("enqueue")
@@ -82,7 +89,9 @@ def test_a_clock_set_forward_ends_no_lease_and_no_wait(tmp_path: Path, set_clock
 
 
 @needs_boot
-def test_a_named_moment_is_one_of_the_corrected_clock(tmp_path: Path, set_clock: Callable[[int], None]) -> None:
+def test_a_named_moment_is_one_of_the_corrected_clock(
+    tmp_path: Path, set_clock: Callable[[int], None]
+) -> None:
     """I8: by the wrong clock it had come already, and nobody had started the job."""
     with Peer(tmp_path) as one:
         named = one.ask("enqueue", at=wall_clock() + HALF)
@@ -94,7 +103,7 @@ def test_a_named_moment_is_one_of_the_corrected_clock(tmp_path: Path, set_clock:
         assert one.ask("claim") == [named]
 
 
-# ---------------------------------------------------------------- a restart, another machine, a system that says little
+# -------------------------------------------- a restart, another machine, a system that says little
 
 
 class Machine:
@@ -134,7 +143,9 @@ async def ready(store: SqliteStore) -> list[str]:
 
 
 @pytest.mark.parametrize("boot", ["second start", ""])
-async def test_time_passes_while_the_machine_is_off(tmp_path: Path, machine: Machine, boot: str) -> None:
+async def test_time_passes_while_the_machine_is_off(
+    tmp_path: Path, machine: Machine, boot: str
+) -> None:
     store = await opened(tmp_path / "jobs.db")
     start = machine.reading.wall
     waits, named = await put(store, When(HALF)), await put(store, When(at=start + HOUR))
@@ -149,11 +160,17 @@ async def test_time_passes_while_the_machine_is_off(tmp_path: Path, machine: Mac
 
 
 @pytest.mark.parametrize("boot", ["second start", ""])
-async def test_a_clock_that_lost_the_time_while_the_machine_was_off(tmp_path: Path, machine: Machine, boot: str) -> None:
+async def test_a_clock_that_lost_the_time_while_the_machine_was_off(
+    tmp_path: Path, machine: Machine, boot: str
+) -> None:
     """As of a machine without a battery: it starts in the past, and is corrected later."""
     store = await opened(tmp_path / "jobs.db")
     start = machine.reading.wall
-    first, waits, named = await put(store, When()), await put(store, When(HALF)), await put(store, When(at=start + HOUR))
+    first, waits, named = (
+        await put(store, When()),
+        await put(store, When(HALF)),
+        await put(store, When(at=start + HOUR)),
+    )
     await store.close()
     machine.set(boot=boot, elapsed=0, wall=MINUTE)
     store = await opened(tmp_path / "jobs.db")
@@ -189,7 +206,9 @@ async def test_a_small_correction_is_not_followed_and_the_clock_costs_a_claim_no
     await store.close()
 
 
-async def test_a_record_of_the_clock_that_cannot_be_read_is_replaced(tmp_path: Path, machine: Machine) -> None:
+async def test_a_record_of_the_clock_that_cannot_be_read_is_replaced(
+    tmp_path: Path, machine: Machine
+) -> None:
     store = await opened(tmp_path / "jobs.db")
     await put(store, When())
     await store.close()
@@ -202,13 +221,38 @@ async def test_a_record_of_the_clock_that_cannot_be_read_is_replaced(tmp_path: P
 
 
 HISTORY_AND_COUNTS = {
-    *("seq", "priority", "created", "attempts", "reschedules", "busy", "interruptions", "crashes", "most", "unique_for"),
-    *("fire_time", "token", "started", "asked_keep", "finished", "due_fixed", "asked_fixed", "fixed", "paused", "job", "n"),
+    *(
+        "seq",
+        "priority",
+        "created",
+        "attempts",
+        "reschedules",
+        "busy",
+        "interruptions",
+        "crashes",
+        "most",
+        "unique_for",
+    ),
+    *(
+        "fire_time",
+        "token",
+        "started",
+        "asked_keep",
+        "finished",
+        "due_fixed",
+        "asked_fixed",
+        "fixed",
+        "paused",
+        "job",
+        "n",
+    ),
     *("count", "cursor", "revision", "last"),
 }
 
 
-async def test_every_moment_in_the_file_is_corrected_or_known_to_be_none_of_those(tmp_path: Path) -> None:
+async def test_every_moment_in_the_file_is_corrected_or_known_to_be_none_of_those(
+    tmp_path: Path,
+) -> None:
     """A new column with a moment in it must not be forgotten."""
     await (await opened(tmp_path / "jobs.db")).close()
     corrections = Statements("mita")["correct"].split(";\n")
@@ -226,7 +270,9 @@ async def test_every_moment_in_the_file_is_corrected_or_known_to_be_none_of_thos
     database.close()
     assert ("_mita_job", "lease_until") in columns
     for table, column in columns:
-        assert any(f"update {table} " in text and f"{column} + :by" in text for text in corrections), (table, column)
+        assert any(
+            f"update {table} " in text and f"{column} + :by" in text for text in corrections
+        ), (table, column)
 
 
 def test_what_counts_as_a_correction() -> None:

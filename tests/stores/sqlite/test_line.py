@@ -1,4 +1,5 @@
-"""What the file's own thread promises: syncs where something was promised, and an end to waiting."""
+"""What the file's own thread promises: syncs where something was promised, and an end to
+waiting."""
 
 import sys
 from pathlib import Path
@@ -13,11 +14,15 @@ from mita.testing.contract.given import LONG, QUEUE, claims, jobs, put, settled,
 
 async def how_durable(store: SqliteStore) -> int:
     """What SQLite says of the write that comes now: 2 waits for the disk, 1 does not."""
-    syncs: int = await store._write.do(lambda tx: tx.connection.execute("pragma synchronous").fetchone()[0], durable=False)
+    syncs: int = await store._write.do(
+        lambda tx: tx.connection.execute("pragma synchronous").fetchone()[0], durable=False
+    )
     return syncs
 
 
-async def test_what_was_acknowledged_waits_for_the_disk_and_a_claim_does_not(tmp_path: Path) -> None:
+async def test_what_was_acknowledged_waits_for_the_disk_and_a_claim_does_not(
+    tmp_path: Path,
+) -> None:
     """I1"""
     store = SqliteStore(tmp_path / "jobs.db")
     await store.open()
@@ -39,13 +44,15 @@ async def test_the_disk_is_waited_for_again_after_a_claim(tmp_path: Path) -> Non
     await put(store)
     await claims(store, 1)
     assert await how_durable(store) == 1
-    [level] = [await store._write.do(lambda tx: tx.connection.execute("pragma synchronous").fetchone()[0])]
+    [level] = [
+        await store._write.do(lambda tx: tx.connection.execute("pragma synchronous").fetchone()[0])
+    ]
     assert level == 2
     await store.close()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there SQLite's own lock is used")
-async def test_a_process_that_stops_with_the_lock_is_named_and_what_was_asked_meanwhile_is_not_done_later(
+async def test_a_process_that_stops_with_the_lock_is_named_and_calls_that_gave_up_are_not_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(FairLock, "patience", 0.2)

@@ -27,12 +27,16 @@ async def test_the_table_that_is_made_anew_keeps_its_jobs_and_gives_no_number_tw
         await old.open()
         await old.close()
     first, second, third, fourth = job(), job(), job(), job()
-    with sqlite3.connect(path) as database:  # as that version wrote its rows; the newest number was given out and is gone
+    # as that version wrote its rows; the newest number was given out and is gone
+    with sqlite3.connect(path) as database:
         for row in (third, first, second):
             database.execute(
-                "insert into _mita_job (id, task, queue, state, priority, due, created, payload, options, headers, token,"
-                " worker, lease_until) values (?, 't', 'q', 'running', 5, 0, 0, x'80', x'', x'', 1, 'w', 1)", (row.id,)
-            )  # fmt: skip
+                "insert into _mita_job (id, task, queue, state, priority, due, created, payload, "
+                "options, headers, token,"
+                " worker, lease_until) values (?, 't', 'q', 'running', 5, 0, 0, x'80', x'', x'', "
+                "1, 'w', 1)",
+                (row.id,),
+            )
         database.execute("delete from _mita_job where id = ?", (second.id,))
     database.close()
 
@@ -41,11 +45,20 @@ async def test_the_table_that_is_made_anew_keeps_its_jobs_and_gives_no_number_tw
     await new.enqueue([fourth])
     found = await new.find([first.id, second.id, third.id, fourth.id])
     held = Claim(first.id, 1, 0, "t", "q", b"\x80", b"", b"", 5, 0, 0, ref=2)
-    assert await new.settle([Settlement(held, Verdict(state=State.SUCCEEDED, result=b"\xc0", keep=1000))]) == [True]
+    assert await new.settle(
+        [Settlement(held, Verdict(state=State.SUCCEEDED, result=b"\xc0", keep=1000))]
+    ) == [True]
     await new.close()
-    assert [one and one.state for one in found] == [State.RUNNING, None, State.RUNNING, State.QUEUED]
+    assert [one and one.state for one in found] == [
+        State.RUNNING,
+        None,
+        State.RUNNING,
+        State.QUEUED,
+    ]
     with sqlite3.connect(path) as database:
-        assert database.execute("select seq from _mita_job where id = ?", (fourth.id,)).fetchone() == (4,)
+        assert database.execute(
+            "select seq from _mita_job where id = ?", (fourth.id,)
+        ).fetchone() == (4,)
         assert database.execute("select count(*) from mita_jobs").fetchone() == (3,)
         with pytest.raises(sqlite3.IntegrityError):
             database.execute("update _mita_job set state = 'lost'")
@@ -60,5 +73,7 @@ async def test_a_file_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:
     with sqlite3.connect(path) as database:
         database.execute("update _mita_meta set value = '99' where name = 'schema'")
     database.close()
-    with pytest.raises(UsageError, match=rf"schema 99.*knows only up to {len(migrations())}.*Upgrade Mita"):
+    with pytest.raises(
+        UsageError, match=rf"schema 99.*knows only up to {len(migrations())}.*Upgrade Mita"
+    ):
         await SqliteStore(path).open()

@@ -32,7 +32,9 @@ def test_what_the_disk_says_comes_with_a_remedy(name: str) -> None:
         assert part in str(said)
 
 
-async def test_the_doctor_sees_a_disk_that_is_nearly_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_doctor_sees_a_disk_that_is_nearly_full(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     store = SqliteStore(tmp_path / "jobs.db")
     await store.open()
     usual = shutil.disk_usage(tmp_path)

@@ -1,4 +1,5 @@
-"""`mita demo`: jobs that run now, later, again, by turns and by the clock, on one file, checked as they are shown."""
+"""`mita demo`: jobs that run now, later, again, by turns and by the clock, on one file, checked as
+they are shown."""
 
 import argparse
 import asyncio
@@ -30,13 +31,19 @@ COUNTERS = ("attempts", "reschedules", "busy")
 
 
 def add(commands: Commands) -> None:
-    parser = commands.add("demo", demo, "watch jobs run now, later, again, by turns and by the clock", app=False)
-    parser.add_argument("--keep", type=Path, metavar="FILE", help="play on this new file, and keep it")
+    parser = commands.add(
+        "demo", demo, "watch jobs run now, later, again, by turns and by the clock", app=False
+    )
+    parser.add_argument(
+        "--keep", type=Path, metavar="FILE", help="play on this new file, and keep it"
+    )
 
 
 def demo(options: argparse.Namespace, screen: Screen) -> int:
     if options.url or options.namespace or options.app:
-        raise UsageError("the demo plays on a file of its own, with tasks of its own: --keep FILE names the file")
+        raise UsageError(
+            "the demo plays on a file of its own, with tasks of its own: --keep FILE names the file"
+        )
     quiet = logging.getLogger("mita")  # the feed tells it better
     quiet.addHandler(logging.NullHandler())
     with _file(options.keep) as path:
@@ -79,11 +86,20 @@ async def _play(path: Path, screen: Screen, keep: Path | None) -> Report:
 def _report(stage: Stage, records: list[JobRecord], keep: Path | None) -> Report:
     names = ("job", "runs", *COUNTERS, "outcome")
     rows = [
-        (stage.names[job.id], len(stage.runs[job.id]), *(getattr(job, name) for name in COUNTERS), _outcome(job))
+        (
+            stage.names[job.id],
+            len(stage.runs[job.id]),
+            *(getattr(job, name) for name in COUNTERS),
+            _outcome(job),
+        )
         for job in records
     ]
     columns = [Column(name, right=name not in ("job", "outcome")) for name in names]
-    data = {"acts": len(ACTS), "events": stage.feed.told, "jobs": [dict(zip(names, row, strict=True)) for row in rows]}
+    data = {
+        "acts": len(ACTS),
+        "events": stage.feed.told,
+        "jobs": [dict(zip(names, row, strict=True)) for row in rows],
+    }
     runs = sum(len(stage.runs[job.id]) for job in records)
     end = f"{counted(len(records), 'job')}, {counted(runs, 'run')}, all as promised. Try next:"
     return Report(data, "", Table(columns, rows), "", end, *_next(keep, records[-1].id))
@@ -117,4 +133,6 @@ def _command() -> str:
     if shutil.which("mita"):
         return "mita"
     called = Path(sys.argv[0])
-    return os.path.relpath(called) if called.name == "mita" else f"{Path(sys.executable).name} -m mita"
+    return (
+        os.path.relpath(called) if called.name == "mita" else f"{Path(sys.executable).name} -m mita"
+    )

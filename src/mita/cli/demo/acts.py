@@ -32,9 +32,13 @@ async def at_once(stage: Stage) -> None:
 
 async def later(stage: Stage) -> None:
     moment = as_datetime(now()) + timedelta(seconds=2)
-    after = stage.cast(await stage.tasks.greet.after(1).enqueue("greet Bo"), "greet Bo", "to run after 1 s")
+    after = stage.cast(
+        await stage.tasks.greet.after(1).enqueue("greet Bo"), "greet Bo", "to run after 1 s"
+    )
     at = stage.cast(
-        await stage.tasks.greet.at(moment).enqueue("greet Cy"), "greet Cy", f"to run at {moment:%H:%M:%S.%f}"[:-4] + " UTC"
+        await stage.tasks.greet.at(moment).enqueue("greet Cy"),
+        "greet Cy",
+        f"to run at {moment:%H:%M:%S.%f}"[:-4] + " UTC",
     )
     for record in await stage.ended(after, at):
         _succeeded(record)
@@ -42,14 +46,19 @@ async def later(stage: Stage) -> None:
 
 
 async def again(stage: Stage) -> None:
-    job = stage.cast(await stage.tasks.fetch.enqueue("fetch"), "fetch", "its server does not answer at first")
+    job = stage.cast(
+        await stage.tasks.fetch.enqueue("fetch"), "fetch", "its server does not answer at first"
+    )
     [record] = await stage.ended(job)
     _succeeded(record)
     expect(record.attempts == 2, "the fetch should have failed twice before it succeeded")
     expect(len(stage.runs[job]) == 3, "the fetch should have run three times")
     first, second, third = stage.runs[job]
     waits = BACKOFF * 1000
-    expect(second - first >= waits and third - second >= 2 * waits, "the waits between retries should grow")
+    expect(
+        second - first >= waits and third - second >= 2 * waits,
+        "the waits between retries should grow",
+    )
 
 
 async def moved(stage: Stage) -> None:
@@ -63,16 +72,25 @@ async def moved(stage: Stage) -> None:
 async def turns(stage: Stage) -> None:
     charge = stage.tasks.charge
     calls = {"charge 1": 42, "charge 2": 42, "charge 3": 42, "charge 4": 7}
-    jobs = await stage.app.enqueue_many([charge.call(who, account) for who, account in calls.items()])
-    ids = [stage.cast(job, who, f"key account:{account}") for job, (who, account) in zip(jobs, calls.items(), strict=True)]
+    jobs = await stage.app.enqueue_many(
+        [charge.call(who, account) for who, account in calls.items()]
+    )
+    ids = [
+        stage.cast(job, who, f"key account:{account}")
+        for job, (who, account) in zip(jobs, calls.items(), strict=True)
+    ]
     records = await stage.ended(*ids)
     for record in records:
         _succeeded(record)
     starts = sorted(stage.runs[id][0] for id in ids[:3])
     nap = NAP * 1000
-    expect(all(b - a >= nap for a, b in pairwise(starts)), "jobs of one key should run one at a time")
+    expect(
+        all(b - a >= nap for a, b in pairwise(starts)), "jobs of one key should run one at a time"
+    )
     expect(stage.runs[ids[3]][0] < starts[1], "a job of another key should not wait for them")
-    expect(sum(record.busy for record in records[:3]) >= 2, "two jobs should have found the key busy")
+    expect(
+        sum(record.busy for record in records[:3]) >= 2, "two jobs should have found the key busy"
+    )
 
 
 async def by_the_clock(stage: Stage) -> None:
@@ -83,11 +101,15 @@ async def by_the_clock(stage: Stage) -> None:
     for job in records:
         _succeeded(job)
     times = [job.fire_time.timestamp() for job in records if job.fire_time is not None]
-    expect([round(b - a, 3) for a, b in pairwise(times)] == [0.8, 0.8], "fires should be 0.8 s apart")
+    expect(
+        [round(b - a, 3) for a, b in pairwise(times)] == [0.8, 0.8], "fires should be 0.8 s apart"
+    )
 
 
 async def dead_letters(stage: Stage) -> None:
-    job = stage.cast(await stage.tasks.deliver.enqueue("parcel"), "parcel", "its address is wrong; one retry")
+    job = stage.cast(
+        await stage.tasks.deliver.enqueue("parcel"), "parcel", "its address is wrong; one retry"
+    )
     [record] = await stage.ended(job)
     expect(record.state is DisplayState.FAILED, "the parcel should be in the dead letters")
     expect("no street" in (record.error or ""), "the dead letter should say why")
@@ -109,7 +131,10 @@ def _succeeded(record: JobRecord) -> None:
 def _on_time(stage: Stage, record: JobRecord) -> None:
     late = stage.runs[record.id][0] - round(record.due.timestamp() * 1000)
     expect(late >= 0, f"{stage.names[record.id]} should not start before its time")
-    expect(late < SLACK, f"{stage.names[record.id]} should start soon after its time, not {late} ms after it")
+    expect(
+        late < SLACK,
+        f"{stage.names[record.id]} should start soon after its time, not {late} ms after it",
+    )
 
 
 ACTS = (

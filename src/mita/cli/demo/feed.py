@@ -1,4 +1,5 @@
-"""The live feed: what happens, in the order of its happening, each line with the time that was written down for it."""
+"""The live feed: what happens, in the order of its happening, each line with the time that was
+written down for it."""
 
 import time
 from collections import deque
@@ -60,13 +61,17 @@ class Feed:
 
     def _print(self, line: Line) -> None:
         elapsed = (line.at - self._began) / 1000
-        self.told.append({"seconds": elapsed, "event": line.event, "job": line.job, "remark": line.remark})
+        self.told.append(
+            {"seconds": elapsed, "event": line.event, "job": line.job, "remark": line.remark}
+        )
         paint = self._screen.paint
         event = paint(f"{line.event:<11}", _STYLES.get(line.event, ""))
         head = f"{elapsed:6.2f} s  "
         room = None if self._screen.width is None else self._screen.width - len(head) - 25
         remark = _cut(printable(line.remark), room)
-        self._screen.write(f"{paint(head, 'dim')}{event}  {printable(line.job):<10}  {remark}".rstrip())
+        self._screen.write(
+            f"{paint(head, 'dim')}{event}  {printable(line.job):<10}  {remark}".rstrip()
+        )
 
 
 def _place(line: Line) -> tuple[int, int]:

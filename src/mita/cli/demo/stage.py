@@ -1,4 +1,5 @@
-"""Where the demo plays: the app, the feed, and a watch on the store for what becomes of each job."""
+"""Where the demo plays: the app, the feed, and a watch on the store for what becomes of each
+job."""
 
 import asyncio
 import time
@@ -60,7 +61,10 @@ class Stage:
             if all(record.state in ENDED for record in records):
                 self.feed.flush(everything=True)
                 return records
-            expect(time.monotonic() < end, f"{', '.join(self.names[id] for id in ids)} should have ended by now")
+            expect(
+                time.monotonic() < end,
+                f"{', '.join(self.names[id] for id in ids)} should have ended by now",
+            )
             await self._pause()
 
     async def made_by(self, repeat: str, n: int) -> list[str]:
@@ -99,14 +103,17 @@ class Stage:
     async def _look(self, id: str) -> JobRecord:
         record = await self.app.get(id)
         if record is None:
-            raise NotAsPromised(f"the demo did not go as promised: {self.names[id]} is gone from the store")
+            raise NotAsPromised(
+                f"the demo did not go as promised: {self.names[id]} is gone from the store"
+            )
         for line in record.timeline:
             self._hear(record, line)
         return record
 
     def _hear(self, record: JobRecord, line: TimelineLine) -> None:
         at = round(line.at.timestamp() * 1000)
-        if line.kind == "started" or (record.id, at, line.kind) in self._seen:  # its own handler has told of the start
+        # its own handler has told of the start
+        if line.kind == "started" or (record.id, at, line.kind) in self._seen:
             return
         self._seen.add((record.id, at, line.kind))
         event = "enqueued" if line.kind == "created" else line.kind
@@ -115,7 +122,9 @@ class Stage:
     def _remark(self, record: JobRecord, line: TimelineLine) -> str:
         match line.kind:
             case "created":
-                return self._asked.get(record.id) or (f"by repeat {record.repeat!r}" if record.repeat else "")
+                return self._asked.get(record.id) or (
+                    f"by repeat {record.repeat!r}" if record.repeat else ""
+                )
             case "revived":
                 return "brought back by retry, counters at zero"
             case "succeeded":

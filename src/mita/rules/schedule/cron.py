@@ -1,10 +1,11 @@
-"""Cron lines in time zones. cronsim reads the line and knows its days; the times of a day are found here.
+"""Cron lines in time zones. cronsim reads the line and knows its days; the times of a day are found
+here.
 
-A line that names its hours and minutes fires once for each of them: a local time that does not exist fires right after the
-gap, one that exists twice fires the first time. A line whose minute or hour begins with `*` is an interval on the wall
-clock: it fires whenever that clock shows a time of its own, both times where an hour comes twice. This holds for lines of
-six fields too, and where the clock is moved by less or more than an hour; cronsim's own walk leaves some of those fires out.
-"""
+A line that names its hours and minutes fires once for each of them: a local time that does not
+exist fires right after the gap, one that exists twice fires the first time. A line whose minute or
+hour begins with `*` is an interval on the wall clock: it fires whenever that clock shows a time of
+its own, both times where an hour comes twice. This holds for lines of six fields too, and where the
+clock is moved by less or more than an hour; cronsim's own walk leaves some of those fires out."""
 
 import re
 from bisect import bisect_left
@@ -40,7 +41,10 @@ _FIELDS = {
     Field.HOUR: ("hour", "0 to 23"),
     Field.DAY: ("day of month", "1 to 31, L for the last, LW for the last weekday"),
     Field.MONTH: ("month", "1 to 12 or JAN to DEC"),
-    Field.DOW: ("day of week", "0 to 7 or SUN to SAT, MON#2 for the second Monday, 5L for the last Friday"),
+    Field.DOW: (
+        "day of week",
+        "0 to 7 or SUN to SAT, MON#2 for the second Monday, 5L for the last Friday",
+    ),
 }
 
 
@@ -56,14 +60,18 @@ def zone(name: str) -> tzinfo:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:
         raise UsageError(
-            f"time zone {name!r} is not known: use an IANA name such as 'Europe/Madrid', or an offset such as '+02:00'"
+            f"time zone {name!r} is not known: use an IANA name such as 'Europe/Madrid', or an "
+            "offset such as '+02:00'"
         ) from error
 
 
 def check(cron: Cron) -> None:
     """Raise a `UsageError` that says which part of the line is wrong."""
     if not isinstance(cron.expression, str) or not isinstance(cron.tz, str):
-        raise UsageError(f"{cron!r}: both the line and the time zone are text, as in Cron('0 9 * * *', tz='Europe/Madrid')")
+        raise UsageError(
+            f"{cron!r}: both the line and the time zone are text, as in Cron('0 9 * * *', "
+            "tz='Europe/Madrid')"
+        )
     zone(cron.tz)
     _read(cron.expression)
 
@@ -75,7 +83,8 @@ def after(cron: Cron, moment: Moment) -> Iterator[Moment]:
     for day in _days(line, start.date()):
         from_then = start.time() if day == start.date() else time()
         for fire in _fires_of(line, day, from_then, tz):
-            if fire > last:  # two local times may be one moment, and an hour that comes twice was there before
+            # two local times may be one moment, and an hour that comes twice was there before
+            if fire > last:
                 last = fire
                 yield fire * SECOND
 
@@ -132,9 +141,12 @@ def _fires_of(line: _Line, day: date, start: time, tz: tzinfo) -> Iterator[int]:
     """In seconds since 1970, in order; two of them may be the same."""
     begins, ends = (datetime.combine(each, time(), tz) for each in (day, day + _DAY))
     away = begins.utcoffset()
-    if away == ends.utcoffset() == begins.replace(fold=1).utcoffset():  # the clock is not moved on that day
+    # the clock is not moved on that day
+    if away == ends.utcoffset() == begins.replace(fold=1).utcoffset():
         for at in line.times(start):
-            yield _seconds(datetime.combine(day, at, UTC)) - round(cast(timedelta, away).total_seconds())
+            yield _seconds(datetime.combine(day, at, UTC)) - round(
+                cast(timedelta, away).total_seconds()
+            )
     elif line.interval:
         yield from _shown(line, _seconds(begins), _seconds(ends), tz)
     else:
@@ -150,15 +162,21 @@ def _shown(line: _Line, begins: int, ends: int, tz: tzinfo) -> Iterator[int]:
 
 
 def _first(local: datetime) -> int:
-    """The first moment at which the clock on the wall shows this time, or would have shown it: then the end of the gap."""
+    """The first moment at which the clock on the wall shows this time, or would have shown it: then
+    the end of the gap."""
     before, behind = _seconds(local), _seconds(local.replace(fold=1))
     if before <= behind:
         return before
-    tz, low, high = local.tzinfo, behind, before  # in a gap fold=0 counts with the old offset, and so comes out later
+    # in a gap fold=0 counts with the old offset, and so comes out later
+    tz, low, high = local.tzinfo, behind, before
     new = datetime.fromtimestamp(high, tz).utcoffset()
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if datetime.fromtimestamp(middle, tz).utcoffset() == new else (middle, high)
+        low, high = (
+            (low, middle)
+            if datetime.fromtimestamp(middle, tz).utcoffset() == new
+            else (middle, high)
+        )
     return high
 
 
@@ -172,14 +190,17 @@ def _seconds(moment: datetime) -> int:
 @lru_cache(maxsize=4096)
 def _read(expression: str) -> _Line:
     if len(expression) > LONGEST_LINE:
-        raise UsageError(f"cron line of {len(expression)} characters: it takes at most {LONGEST_LINE}")
+        raise UsageError(
+            f"cron line of {len(expression)} characters: it takes at most {LONGEST_LINE}"
+        )
     try:
         line = NICKNAMES.get(expression.strip().lower(), expression)
         return _Line(CronSim(line, datetime(1970, 1, 1, tzinfo=UTC)))
     except (CronSimError, ValueError, AssertionError) as error:
         raise UsageError(
             f"cron line {expression!r} cannot be read: {_what_is_wrong(expression)}. "
-            f"It takes 5 fields (minute hour day month weekday), or 6 with seconds first, or one of {', '.join(NICKNAMES)}"
+            "It takes 5 fields (minute hour day month weekday), or 6 with seconds first, or one "
+            f"of {', '.join(NICKNAMES)}"
         ) from error
 
 

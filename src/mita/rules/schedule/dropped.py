@@ -1,5 +1,5 @@
-"""Windows that a repeat passes over, by its policy or at its cap. Their number is kept in the repeat's reason, so that every
-store shows it."""
+"""Windows that a repeat passes over, by its policy or at its cap. Their number is kept in the
+repeat's reason, so that every store shows it."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -14,7 +14,9 @@ Walk: TypeAlias = Callable[[RepeatSpec, Moment, Moment], Iterator[Moment]]
 
 MOST_COUNTED = 1000  # of one cron line and one gap: its windows have to be walked through
 
-_NOTE = re.compile(r"(?:^|; )(\d+) windows? dropped so far, most recently at (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC)$")
+_NOTE = re.compile(
+    r"(?:^|; )(\d+) windows? dropped so far, most recently at (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC)$"
+)
 
 
 def count(spec: RepeatSpec, after: Moment, upto: Moment, walk: Walk) -> int:
@@ -22,7 +24,12 @@ def count(spec: RepeatSpec, after: Moment, upto: Moment, walk: Walk) -> int:
     if isinstance(spec.pattern, Every):
         end = upto if spec.end_before is None else min(upto, spec.end_before - 1)
         return max(0, (end - after) // spec.pattern.interval)
-    return sum(1 for _ in islice(takewhile(lambda time: time <= upto, walk(spec, after, after)), MOST_COUNTED))
+    return sum(
+        1
+        for _ in islice(
+            takewhile(lambda time: time <= upto, walk(spec, after, after)), MOST_COUNTED
+        )
+    )
 
 
 def dropped(reason: str) -> int:

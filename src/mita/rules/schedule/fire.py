@@ -16,8 +16,9 @@ from .dropped import count, with_note, without_note
 
 MOST_BYTES = 8_000_000  # of the jobs of one firing
 JOB_BYTES = 1000  # of a job beside its arguments
-# The reason of a repeat that has missed windows to go. Its number is read again when the next of them are planned, so that a
-# catch-up that takes several acts, of several schedulers, makes no more than one that takes a single one.
+# The reason of a repeat that has missed windows to go. Its number is read again when the next of
+# them are planned, so that a catch-up that takes several acts, of several schedulers, makes no more
+# than one that takes a single one.
 CATCHING_UP = "it catches up, with at most %d missed windows to go"
 
 
@@ -28,13 +29,19 @@ def check(spec: RepeatSpec) -> None:
 
 
 def fires(spec: RepeatSpec, after: Moment, origin: Moment) -> Iterator[Moment]:
-    """The nominal fire times later than `after`. Intervals are counted from `origin`, which is one of them."""
+    """The nominal fire times later than `after`. Intervals are counted from `origin`, which is one
+    of them."""
     times = _times(spec, max(after, (spec.start_after or 0) - 1), origin)
-    return times if spec.end_before is None else takewhile(lambda time: time < (spec.end_before or 0), times)
+    return (
+        times
+        if spec.end_before is None
+        else takewhile(lambda time: time < (spec.end_before or 0), times)
+    )
 
 
 def following(spec: RepeatSpec, after: Moment, origin: Moment) -> Moment | None:
-    """The first of them. Thousands of repeats a second are planned: an interval's is a sum, and needs no generator."""
+    """The first of them. Thousands of repeats a second are planned: an interval's is a sum, and
+    needs no generator."""
     if not isinstance(spec.pattern, Every):
         return next(fires(spec, after, origin), None)
     interval = spec.pattern.interval
@@ -56,7 +63,8 @@ def _times(spec: RepeatSpec, after: Moment, origin: Moment) -> Iterator[Moment]:
 
 
 def first(spec: RepeatSpec, now: Moment) -> Moment | None:
-    """The first fire of a repeat that is made now: an interval begins at its start, or one interval from now."""
+    """The first fire of a repeat that is made now: an interval begins at its start, or one interval
+    from now."""
     origin = now
     if isinstance(spec.pattern, Every):
         origin = spec.start_after if spec.start_after is not None else now + spec.pattern.interval
@@ -73,8 +81,10 @@ def plan(repeat: Repeat, spec: RepeatSpec, now: Moment) -> Firing:
     assert repeat.cursor is not None, "a repeat without a cursor is never due"  # noqa: S101
     future = following(spec, repeat.cursor, repeat.cursor)
     due, left, dropped = [repeat.cursor], 0, 0
-    if future is not None and future < now:  # a fire is merely late, not missed, until its next window is over
-        before = now - 1  # a window that begins this very moment is on time: it is the next one, whatever was missed
+    # a fire is merely late, not missed, until its next window is over
+    if future is not None and future < now:
+        # a window that begins this very moment is on time: it is the next one, whatever was missed
+        before = now - 1
         due, left = _missed(spec, repeat, before)
         future = following(spec, due[-1] if left else before, repeat.cursor)
         dropped = 0 if left else _dropped(spec, repeat.cursor, due, before)
@@ -90,22 +100,26 @@ def plan(repeat: Repeat, spec: RepeatSpec, now: Moment) -> Firing:
         last=due[-1] if due else None,
         jobs=tuple(job(repeat.key, spec, time) for time in due),
         state=RepeatState.FINISHED if ended else RepeatState.ACTIVE,
-        reason=with_note(ended or (CATCHING_UP % left if left else ""), repeat.reason, dropped, now),
+        reason=with_note(
+            ended or (CATCHING_UP % left if left else ""), repeat.reason, dropped, now
+        ),
         missed="all" if isinstance(spec.missed, All) else spec.missed,
         dropped=dropped,
     )
 
 
 def _dropped(spec: RepeatSpec, cursor: Moment, due: list[Moment], now: Moment) -> int:
-    """How many of the windows that have come make no job: with `skip` those before the one that does, else those after."""
+    """How many of the windows that have come make no job: with `skip` those before the one that
+    does, else those after."""
     if spec.missed == "skip":
         return count(spec, cursor, due[0] - 1, fires) + 1 if due[0] > cursor else 0
     return count(spec, due[-1], now, fires)
 
 
 def _missed(spec: RepeatSpec, repeat: Repeat, now: Moment) -> tuple[list[Moment], int]:
-    """The windows to make jobs for, of those that have come, and how many more the same catch-up may make when there are
-    more. The last window that has come is merely late: it is not dropped."""
+    """The windows to make jobs for, of those that have come, and how many more the same catch-up
+    may make when there are more. The last window that has come is merely late: it is not
+    dropped."""
     cursor = repeat.cursor or 0
     match spec.missed:
         case "skip":
@@ -121,7 +135,8 @@ def _missed(spec: RepeatSpec, repeat: Repeat, now: Moment) -> tuple[list[Moment]
 
 
 def half(firing: Firing) -> Firing:
-    """The first half of a firing whose jobs are too much for its store; the others are due at once, and planned again."""
+    """The first half of a firing whose jobs are too much for its store; the others are due at once,
+    and planned again."""
     jobs, rest = firing.jobs[: len(firing.jobs) // 2], firing.jobs[len(firing.jobs) // 2 :]
     return replace(
         firing,
@@ -130,13 +145,19 @@ def half(firing: Firing) -> Firing:
         last=jobs[-1].fire_time,
         jobs=jobs,
         state=RepeatState.ACTIVE,
-        reason=with_note(CATCHING_UP % (_left(without_note(firing.reason)) + len(rest)), firing.reason, -firing.dropped, 0),
+        reason=with_note(
+            CATCHING_UP % (_left(without_note(firing.reason)) + len(rest)),
+            firing.reason,
+            -firing.dropped,
+            0,
+        ),
         dropped=0,
     )
 
 
 def _together(spec: RepeatSpec) -> int:
-    """How many jobs of this repeat are made in one act: no more than every store can write at once."""
+    """How many jobs of this repeat are made in one act: no more than every store can write at
+    once."""
     return max(1, min(MOST_FIRED, MOST_BYTES // (len(spec.job.payload) + JOB_BYTES)))
 
 
@@ -148,7 +169,8 @@ def _left(reason: str) -> int:
 
 
 def _latest(spec: RepeatSpec, cursor: Moment, now: Moment) -> Moment:
-    """The last window that has come. It is looked for near now first, so that a long outage is not walked through."""
+    """The last window that has come. It is looked for near now first, so that a long outage is not
+    walked through."""
     if isinstance(spec.pattern, Every) and spec.end_before is None:
         return now - (now - cursor) % spec.pattern.interval
     span = MINUTE
@@ -165,12 +187,17 @@ def _ending(spec: RepeatSpec, count: int, future: Moment | None) -> str:
     if spec.limit is not None and count >= spec.limit:
         return f"it has fired {count} times, its limit"
     if future is None:
-        return "no fire is left before its end" if spec.end_before is not None else "the pattern has no further match"
+        return (
+            "no fire is left before its end"
+            if spec.end_before is not None
+            else "the pattern has no further match"
+        )
     return ""
 
 
 def job(key: str, spec: RepeatSpec, time: Moment, id: str | None = None) -> NewJob:
-    """The job of one fire. Its id follows from repeat and fire time, so making it twice makes one."""
+    """The job of one fire. Its id follows from repeat and fire time, so making it twice makes
+    one."""
     made = spec.job
     return NewJob(
         id=id or fire_id(key, time),
@@ -191,7 +218,8 @@ def job(key: str, spec: RepeatSpec, time: Moment, id: str | None = None) -> NewJ
 
 
 def fire_id(key: str, time: Moment) -> str:
-    """Shaped like every job id: the time first, so that ids sort by it, then what tells them apart."""
+    """Shaped like every job id: the time first, so that ids sort by it, then what tells them
+    apart."""
     digest = sha256(f"{key}\0{time}".encode()).hexdigest()
     return f"{time:012x}7{digest[:3]}8{digest[3:18]}"
 

@@ -31,21 +31,29 @@ def unpack(packed: bytes) -> RepeatSpec:
 
 
 def put(key: str, spec: RepeatSpec, stored: Repeat | None, now: Moment) -> Repeat:
-    """The repeat to store for this spec. A new pattern begins now; the same one goes on where it stands, which only the
-    store knows at that moment: hence no cursor. A new repeat begins with a revision of its own: what a scheduler had planned
-    for a removed one of the same key must not fit."""
+    """The repeat to store for this spec. A new pattern begins now; the same one goes on where it
+    stands, which only the store knows at that moment: hence no cursor. A new repeat begins with a
+    revision of its own: what a scheduler had planned for a removed one of the same key must not
+    fit."""
     check(spec)
     if stored is not None and spec.limit is not None and stored.count >= spec.limit:
         reason = f"it has fired {stored.count} times, its limit"
-        return Repeat(key=key, spec=pack(spec), cursor=None, state=RepeatState.FINISHED, reason=reason)
+        return Repeat(
+            key=key, spec=pack(spec), cursor=None, state=RepeatState.FINISHED, reason=reason
+        )
     if stored is not None and stored.cursor is not None and _same_times(spec, stored.spec):
         return Repeat(key=key, spec=pack(spec), cursor=None)
     cursor = _cursor(spec, stored, now)
     if cursor is None and stored is None:
-        raise UsageError(f"repeat {key!r} would never fire: its pattern has no match ahead; check it, and its end_before")
+        raise UsageError(
+            f"repeat {key!r} would never fire: its pattern has no match ahead; check it, and its "
+            "end_before"
+        )
     if cursor is None:
         reason = "no fire is left before its end"
-        return Repeat(key=key, spec=pack(spec), cursor=None, state=RepeatState.FINISHED, reason=reason)
+        return Repeat(
+            key=key, spec=pack(spec), cursor=None, state=RepeatState.FINISHED, reason=reason
+        )
     return Repeat(key=key, spec=pack(spec), cursor=cursor, revision=now % _REVISIONS)
 
 
@@ -60,13 +68,19 @@ def _same_times(spec: RepeatSpec, packed: bytes) -> bool:
         old = unpack(packed)
     except UsageError:
         return False
-    return (old.pattern, old.start_after, old.end_before) == (spec.pattern, spec.start_after, spec.end_before)
+    return (old.pattern, old.start_after, old.end_before) == (
+        spec.pattern,
+        spec.start_after,
+        spec.end_before,
+    )
 
 
 def edited(stored: Repeat, given: Repeat) -> Repeat:
-    """What stands in the store after an edit. One without a cursor changes the spec alone: a fire that came in between
-    has moved the cursor on, and it must not be set back."""
+    """What stands in the store after an edit. One without a cursor changes the spec alone: a fire
+    that came in between has moved the cursor on, and it must not be set back."""
     if given.state is RepeatState.ACTIVE and given.cursor is None:
         return replace(stored, spec=given.spec, revision=stored.revision + 1)
     state = RepeatState.PAUSED if stored.state is RepeatState.PAUSED else given.state
-    return replace(given, state=state, revision=stored.revision + 1, count=stored.count, last=stored.last)
+    return replace(
+        given, state=state, revision=stored.revision + 1, count=stored.count, last=stored.last
+    )

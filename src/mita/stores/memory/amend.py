@@ -1,7 +1,15 @@
 """What a person asks of a job by its id."""
 
 from mita.model.job import State
-from mita.model.outcome import Answer, CancelJob, Change, DeleteJob, PrioritiseJob, RescheduleJob, RetryJob
+from mita.model.outcome import (
+    Answer,
+    CancelJob,
+    Change,
+    DeleteJob,
+    PrioritiseJob,
+    RescheduleJob,
+    RetryJob,
+)
 from mita.ports.store import ASKED
 from mita.rules.states import DEAD, allowed
 
@@ -10,7 +18,9 @@ from .resources import give_up_unique, take_unique, unique_holder
 from .settle import finish
 
 COUNTERS_AT_ZERO = {"attempts": 0, "reschedules": 0, "busy": 0, "interruptions": 0, "crashes": 0}
-AS_IF_NEVER_RUN = dict.fromkeys(("error", "result", "finished", "expires", "stranded", "worker", "started"))
+AS_IF_NEVER_RUN = dict.fromkeys(
+    ("error", "result", "finished", "expires", "stranded", "worker", "started")
+)
 
 
 def amend(act: Act, id: str, change: Change) -> Answer:
@@ -80,7 +90,9 @@ def _revive(act: Act, record: Record, change: RetryJob) -> Answer:
         return Answer.TAKEN
     act.note(record, "revived", change.note)
     due = change.when.moment(act.now)
-    take_unique(act, act.change(record, state=State.QUEUED, due=due, **COUNTERS_AT_ZERO, **AS_IF_NEVER_RUN))
+    take_unique(
+        act, act.change(record, state=State.QUEUED, due=due, **COUNTERS_AT_ZERO, **AS_IF_NEVER_RUN)
+    )
     return Answer.DONE
 
 

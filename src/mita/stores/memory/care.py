@@ -45,7 +45,11 @@ def _over(act: Act, until: Moment | None) -> bool:
 
 def _beyond(act: Act, queue: str, most: int) -> list[Record]:
     """The succeeded jobs of a queue, newest first, without the first `most`."""
-    done = [r for r in act.state.records.values() if r.job.queue == queue and r.job.state is State.SUCCEEDED]
+    done = [
+        r
+        for r in act.state.records.values()
+        if r.job.queue == queue and r.job.state is State.SUCCEEDED
+    ]
     done.sort(key=lambda record: (record.job.finished or 0, record.age), reverse=True)
     return done[most:]
 
@@ -63,7 +67,9 @@ def _forget_the_rest(act: Act) -> None:
     state.shared = {name: memo for name, memo in state.shared.items() if not _over(act, memo.until)}
     state.unique = {key: held for key, held in state.unique.items() if not _over(act, held.until)}
     state.locks = {name: held for name, held in state.locks.items() if not _over(act, held.until)}
-    state.workers = {id: presence for id, presence in state.workers.items() if not _over(act, presence.until)}
+    state.workers = {
+        id: presence for id, presence in state.workers.items() if not _over(act, presence.until)
+    }
 
 
 def doctor(act: Act) -> list[Finding]:

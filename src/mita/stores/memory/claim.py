@@ -13,7 +13,8 @@ from .index import place
 from .resources import end_holds, free_keys, may_run
 from .settle import finish
 
-MOST_LOOKED_AT = 1000  # in one claim: a hot key is blocked away piece by piece, and others get their turn in between
+# in one claim: a hot key is blocked away piece by piece, and others get their turn in between
+MOST_LOOKED_AT = 1000
 
 
 def claim(act: Act, queues: Sequence[str], limit: int, lease: Wait, worker: str) -> ClaimResult:
@@ -22,7 +23,11 @@ def claim(act: Act, queues: Sequence[str], limit: int, lease: Wait, worker: str)
     claims: list[Claim] = []
     looked_at = 0
     for queue in going:
-        while len(claims) < limit and looked_at < MOST_LOOKED_AT and (id := act.state.index.due(queue, act.now)):
+        while (
+            len(claims) < limit
+            and looked_at < MOST_LOOKED_AT
+            and (id := act.state.index.due(queue, act.now))
+        ):
             looked_at += 1
             record = act.state.records[id]
             if may_run(act, record.job):
@@ -70,7 +75,11 @@ def _replace_others(act: Act, job: Job) -> None:
 def _again(act: Act, queues: Sequence[str]) -> Wait | None:
     """When there may be more: the next due job, or the end of a hold that somebody waits for."""
     waited_for = set(act.state.index.waited_for())
-    moments = [until for where, until in act.state.holds.items() if where[0] in queues and where in waited_for]
+    moments = [
+        until
+        for where, until in act.state.holds.items()
+        if where[0] in queues and where in waited_for
+    ]
     moments += [due for queue in queues if (due := act.state.index.next_due(queue)) is not None]
     return max(0, min(moments) - act.now) if moments else None
 
@@ -118,6 +127,8 @@ def reap(act: Act, limit: int, lease: Wait, worker: str) -> list[Claim]:
     for id in act.state.index.leases.until(act.now)[:limit]:
         record = act.state.records[id]
         lost = record.job.worker
-        job = act.change(record, token=record.job.token + 1, worker=worker, lease_until=act.now + lease)
+        job = act.change(
+            record, token=record.job.token + 1, worker=worker, lease_until=act.now + lease
+        )
         claims.append(replace(_as_claim(job, act.now), lost=lost))
     return claims

@@ -68,7 +68,8 @@ class MemoryState:
         self.arrivals = 0
         self.records: dict[str, Record] = {}
         self.index = Index()
-        self.queues: dict[str, Moment | None] = {}  # every queue there is, and since when it is paused
+        # every queue there is, and since when it is paused
+        self.queues: dict[str, Moment | None] = {}
         self.unique: dict[tuple[str, str], Reservation] = {}
         self.holds: dict[Place, Moment] = {}
         self.shared: dict[str, SharedOnceValue] = {}
@@ -80,7 +81,8 @@ class MemoryState:
 
     @contextmanager
     def act(self, clock: Clock) -> Iterator["Act"]:
-        """One atomic act: nobody else is here, time stands still, and sleepers are woken when it is over."""
+        """One atomic act: nobody else is here, time stands still, and sleepers are woken when it is
+        over."""
         with self.lock:
             self.latest = max(self.latest, clock.now())
             act = Act(self, self.latest)
@@ -116,10 +118,14 @@ class Act:
         self.state.index.remove(record.job, record.age)
         del self.state.records[record.job.id]
 
-    def note(self, record: Record, kind: str, note: str = "", worker: str | None = None, error: str = "") -> None:
+    def note(
+        self, record: Record, kind: str, note: str = "", worker: str | None = None, error: str = ""
+    ) -> None:
         """A line in the job's timeline."""
         started = record.job.started if error else None
-        record.events = lengthened(record.events, TimelineEntry(self.now, kind, note, worker, error, started))
+        record.events = lengthened(
+            record.events, TimelineEntry(self.now, kind, note, worker, error, started)
+        )
 
     def has_ended(self, id: str) -> bool:
         """Whether a job is at its end, or gone."""
@@ -129,6 +135,10 @@ class Act:
     def held_by(self, claim: Claim) -> Record | None:
         """The job this claim still holds: the fence before everything that a run may write."""
         record = self.state.records.get(claim.id)
-        if record is None or record.job.state is not State.RUNNING or record.job.token != claim.token:
+        if (
+            record is None
+            or record.job.state is not State.RUNNING
+            or record.job.token != claim.token
+        ):
             return None
         return record

@@ -64,7 +64,8 @@ class Index:
             del self._holders[where]
 
     def due(self, queue: str, now: Moment) -> str | None:
-        """The job whose turn it is: of the highest priority that has a due one, the one that was due first."""
+        """The job whose turn it is: of the highest priority that has a due one, the one that was
+        due first."""
         for line in self._by_priority(queue):
             if line.first is not None and line.first[0] <= now:
                 return line.first[-1]
@@ -75,7 +76,10 @@ class Index:
         return [id for line in self._by_priority(queue) for id in line.until(now)]
 
     def next_due(self, queue: str) -> Moment | None:
-        return min((line.first[0] for line in self._by_priority(queue) if line.first is not None), default=None)
+        return min(
+            (line.first[0] for line in self._by_priority(queue) if line.first is not None),
+            default=None,
+        )
 
     def blocked(self, where: Place) -> list[str]:
         """The jobs that wait for a key, in their order."""

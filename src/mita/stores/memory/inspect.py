@@ -22,7 +22,9 @@ def queues(act: Act) -> list[QueueView]:
 
 def _queue(act: Act, name: str, jobs: list[Job]) -> QueueView:
     counts = Counters(shown_as(job.state, job.due, act.now) for job in jobs)
-    due = min((job.due for job in jobs if shown_as(job.state, job.due, act.now) == "ready"), default=None)
+    due = min(
+        (job.due for job in jobs if shown_as(job.state, job.due, act.now) == "ready"), default=None
+    )
     oldest = None if due is None else act.now - due
     return QueueView(name=name, oldest=oldest, paused=act.state.queues[name], **counts)
 
@@ -47,7 +49,10 @@ def raw(act: Act, id: str) -> dict[str, bytes] | None:
     if job is None:
         return None
     parts = {name: getattr(job, name) for name in job.__struct_fields__}
-    return {name: value if isinstance(value, bytes) else str(value).encode() for name, value in parts.items()}
+    return {
+        name: value if isinstance(value, bytes) else str(value).encode()
+        for name, value in parts.items()
+    }
 
 
 def timeline(act: Act, id: str) -> list[TimelineEntry]:
@@ -62,11 +67,17 @@ def ahead(act: Act, id: str) -> int | None:
     where = place(job)
     if job.state is State.BLOCKED and where:
         return act.state.index.blocked(where).index(id)
-    return act.state.index.ready(job.queue, act.now).index(id) if shown_as(job.state, job.due, act.now) == "ready" else None
+    return (
+        act.state.index.ready(job.queue, act.now).index(id)
+        if shown_as(job.state, job.due, act.now) == "ready"
+        else None
+    )
 
 
 def workers(act: Act) -> list[WorkerView]:
-    present = [presence.worker for presence in act.state.workers.values() if presence.until > act.now]
+    present = [
+        presence.worker for presence in act.state.workers.values() if presence.until > act.now
+    ]
     return sorted(present, key=lambda worker: worker.id)
 
 
@@ -74,7 +85,11 @@ def resources(act: Act, queue: str | None, key: str | None) -> list[ResourceView
     index = act.state.index
     live = [where for where in act.state.holds if on_hold(act, where)]
     places = sorted({*live, *index.held(), *index.waited_for()})
-    return [_resource(act, where) for where in places if queue in (None, where[0]) and key in (None, where[1])]
+    return [
+        _resource(act, where)
+        for where in places
+        if queue in (None, where[0]) and key in (None, where[1])
+    ]
 
 
 def _resource(act: Act, where: Place) -> ResourceView:
@@ -83,7 +98,9 @@ def _resource(act: Act, where: Place) -> ResourceView:
     return ResourceView(
         queue=where[0],
         key=where[1],
-        holders=tuple(Holder(record.job.id, record.job.worker, record.job.started) for record in records),
+        holders=tuple(
+            Holder(record.job.id, record.job.worker, record.job.started) for record in records
+        ),
         waiting=len(act.state.index.blocked(where)),
         held_until=act.state.holds[where] if on_hold(act, where) else None,
     )

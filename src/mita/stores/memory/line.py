@@ -10,7 +10,8 @@ K = TypeVar("K", tuple[int, int, str], tuple[int, int, int, str])
 
 
 class Line(Generic[K]):
-    """Sorted keys, each of which ends in a job's id. Plain lists: moving a few thousand pointers costs microseconds."""
+    """Sorted keys, each of which ends in a job's id. Plain lists: moving a few thousand pointers
+    costs microseconds."""
 
     def __init__(self) -> None:
         self._keys: list[K] = []
@@ -19,7 +20,8 @@ class Line(Generic[K]):
         return len(self._keys)
 
     def __iter__(self) -> Iterator[str]:
-        """The ids, first in line first. The line may change under the walk, which goes on with what it saw."""
+        """The ids, first in line first. The line may change under the walk, which goes on with what
+        it saw."""
         return iter([str(key[-1]) for key in self._keys])
 
     @property

@@ -28,7 +28,9 @@ def store_once(act: Act, memo: OnceValue, room: int | None = None) -> bytes | No
     if record is None:
         return None
     if room is not None and len(record.job.payload) + len(memo.value) > room:
-        raise Rejected(f"a value of {len(memo.value):,} bytes is more than this store has room for ({room:,})")
+        raise Rejected(
+            f"a value of {len(memo.value):,} bytes is more than this store has room for ({room:,})"
+        )
     if memo.keep is None:
         return record.memos.setdefault(memo.name, memo.value)
     standing = load_once(act, memo.claim, memo.name, shared=True)

@@ -48,7 +48,9 @@ def due(act: Act, limit: int) -> DueRepeats:
     )
     come = [key for cursor, key in cursors if cursor <= act.now][:limit]
     rest = cursors[len(come) :]
-    return DueRepeats(act.now, [act.state.repeats[key] for key in come], rest[0][0] if rest else None)
+    return DueRepeats(
+        act.now, [act.state.repeats[key] for key in come], rest[0][0] if rest else None
+    )
 
 
 def fire(act: Act, firing: Firing) -> bool:

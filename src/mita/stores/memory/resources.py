@@ -1,4 +1,5 @@
-"""Keys: at most so many jobs with one resource key run at once, and one job with one unique key is alive."""
+"""Keys: at most so many jobs with one resource key run at once, and one job with one unique key is
+alive."""
 
 from collections.abc import Collection
 
@@ -15,11 +16,14 @@ def on_hold(act: Act, where: Place) -> bool:
 
 def may_run(act: Act, job: Job) -> bool:
     where = place(job)
-    return where is None or (not on_hold(act, where) and len(act.state.index.holders(where)) < job.limit)
+    return where is None or (
+        not on_hold(act, where) and len(act.state.index.holders(where)) < job.limit
+    )
 
 
 def wake(act: Act, where: Place, most: int | None = None) -> None:
-    """Put the first who wait for a key back in the queue, as many as may run by what the first of them allows."""
+    """Put the first who wait for a key back in the queue, as many as may run by what the first of
+    them allows."""
     waiting = [act.state.records[id] for id in act.state.index.blocked(where)]
     if not waiting or on_hold(act, where):
         return
@@ -65,13 +69,16 @@ def _runs(act: Act, id: str) -> bool:
 
 
 def unique_holder(act: Act, queue: str, key: str | None) -> str | None:
-    """The id of the job that has this unique key: a living one, or until its end one that has ended."""
+    """The id of the job that has this unique key: a living one, or until its end one that has
+    ended."""
     if key is None:
         return None
     reservation = act.state.unique.get((queue, key))
     if reservation is None:
         return None
-    over = act.has_ended(reservation.id) if reservation.until is None else reservation.until <= act.now
+    over = (
+        act.has_ended(reservation.id) if reservation.until is None else reservation.until <= act.now
+    )
     return None if over else reservation.id
 
 
@@ -81,7 +88,8 @@ def take_unique(act: Act, job: Job) -> None:
 
 
 def free_unique(act: Act, job: Job) -> None:
-    """The job has ended: its key is free, or free after a while, whether or not the job is remembered till then."""
+    """The job has ended: its key is free, or free after a while, whether or not the job is
+    remembered till then."""
     if job.unique is None:
         return
     if job.unique_for > 0:

@@ -21,7 +21,9 @@ def settle_all(act: Act, settlements: Sequence[Settlement], room: int | None) ->
     for at, settlement in enumerate(settlements):
         size = size_of(settlement)
         if room is not None and size > room and act.held_by(settlement.claim) is not None:
-            rejected[at] = f"a job of {size:,} bytes is more than this store has room for ({room:,})"
+            rejected[at] = (
+                f"a job of {size:,} bytes is more than this store has room for ({room:,})"
+            )
         took.append(at not in rejected and settle(act, settlement))
     if rejected:
         raise named(took, rejected)
@@ -49,14 +51,23 @@ def settle(act: Act, settlement: Settlement) -> bool:
 
 def finish(act: Act, record: Record, state: State, keep: Wait, **more: Any) -> None:
     """Bring a job to its end."""
-    job = act.change(record, state=state, finished=act.now, expires=act.now + keep, lease_until=None, asked=None, **more)
+    job = act.change(
+        record,
+        state=state,
+        finished=act.now,
+        expires=act.now + keep,
+        lease_until=None,
+        asked=None,
+        **more,
+    )
     free_unique(act, job)
     if keep == 0:
         act.forget(record)
 
 
 def _note(act: Act, record: Record, verdict: Verdict) -> None:
-    """What was asked changes where the job goes, so then the timeline says how its run ended even if it ended well."""
+    """What was asked changes where the job goes, so then the timeline says how its run ended even
+    if it ended well."""
     kind = verdict.event or (verdict.state.value if record.job.asked else "")
     if kind:
         act.note(record, kind, verdict.note, verdict.worker or record.job.worker, verdict.failure)

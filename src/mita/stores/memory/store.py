@@ -8,7 +8,15 @@ from msgspec.structs import replace
 
 from mita.errors import StoreMissing
 from mita.model.job import Claim, Job, NewJob, Receipt
-from mita.model.outcome import Answer, Change, ClaimResult, Held, Progress, Settlement, TimelineEntry
+from mita.model.outcome import (
+    Answer,
+    Change,
+    ClaimResult,
+    Held,
+    Progress,
+    Settlement,
+    TimelineEntry,
+)
 from mita.model.repeat import DueRepeats, Firing, Repeat, RepeatState
 from mita.model.time import Moment, Wait, When
 from mita.model.view import Finding, JobFilter, Page, QueueView, ResourceView, WorkerView
@@ -24,12 +32,15 @@ from .notify import Notifier
 
 
 class MemoryStore:
-    """One handle on a `MemoryState`. Handles that share a state are to each other as processes that share a database."""
+    """One handle on a `MemoryState`. Handles that share a state are to each other as processes that
+    share a database."""
 
     can = Can.OBEY_A_FAKE_CLOCK | Can.KEEP_EXACT_ORDER
     silence = SILENCE  # there is no connection that could fall silent
 
-    def __init__(self, state: MemoryState | None = None, clock: Clock | None = None, room: int | None = None) -> None:
+    def __init__(
+        self, state: MemoryState | None = None, clock: Clock | None = None, room: int | None = None
+    ) -> None:
         self.room = room  # a test may bound what a job takes, as other stores do
         self._state = state or MemoryState()
         self._clock = clock or SystemClock()
@@ -38,9 +49,12 @@ class MemoryStore:
 
     async def open(self, *, create: bool = True) -> None:
         with self._state.lock:
-            if not create and not (self._state.queues or self._state.repeats or self._state.workers):
+            if not create and not (
+                self._state.queues or self._state.repeats or self._state.workers
+            ):
                 raise StoreMissing(
-                    "memory:// holds no jobs: they live in the process that enqueued them, and no other process sees them"
+                    "memory:// holds no jobs: they live in the process that enqueued them, and "
+                    "no other process sees them"
                 )
             self._state.bells.add(self._bell)
 
@@ -51,7 +65,8 @@ class MemoryStore:
             self._state.bells.discard(self._bell)
 
     async def _act(self) -> AbstractContextManager[Act]:
-        """Gives way once, as a call to any other store does: a loop that asks again and again must not stop the world."""
+        """Gives way once, as a call to any other store does: a loop that asks again and again must
+        not stop the world."""
         await asyncio.sleep(0)
         return self._state.act(self._clock)
 
@@ -62,7 +77,9 @@ class MemoryStore:
         with await self._act() as act:
             return [enqueue.enqueue(act, job) for job in jobs]
 
-    async def claim(self, queues: Sequence[str], limit: int, lease: Wait, worker: str) -> ClaimResult:
+    async def claim(
+        self, queues: Sequence[str], limit: int, lease: Wait, worker: str
+    ) -> ClaimResult:
         return await self.settle_and_claim([], queues, limit, lease, worker)
 
     async def settle(self, settlements: Sequence[Settlement]) -> list[bool]:
@@ -70,7 +87,12 @@ class MemoryStore:
             return settle.settle_all(act, settlements, self.room)
 
     async def settle_and_claim(
-        self, settlements: Sequence[Settlement], queues: Sequence[str], limit: int, lease: Wait, worker: str
+        self,
+        settlements: Sequence[Settlement],
+        queues: Sequence[str],
+        limit: int,
+        lease: Wait,
+        worker: str,
     ) -> ClaimResult:
         with await self._act() as act:
             took = settle.settle_all(act, settlements, self.room)
@@ -113,11 +135,17 @@ class MemoryStore:
 
     async def pause_repeats(self, resources: Sequence[str]) -> list[bool]:
         with await self._act() as act:
-            return [repeats.switch(act, key, RepeatState.ACTIVE, RepeatState.PAUSED) for key in resources]
+            return [
+                repeats.switch(act, key, RepeatState.ACTIVE, RepeatState.PAUSED)
+                for key in resources
+            ]
 
     async def resume_repeats(self, resources: Sequence[str]) -> list[bool]:
         with await self._act() as act:
-            return [repeats.switch(act, key, RepeatState.PAUSED, RepeatState.ACTIVE) for key in resources]
+            return [
+                repeats.switch(act, key, RepeatState.PAUSED, RepeatState.ACTIVE)
+                for key in resources
+            ]
 
     async def due_repeats(self, limit: int) -> DueRepeats:
         with await self._act() as act:
@@ -181,7 +209,9 @@ class MemoryStore:
         with await self._act() as act:
             return inspect.workers(act)
 
-    async def resources(self, queue: str | None = None, key: str | None = None) -> list[ResourceView]:
+    async def resources(
+        self, queue: str | None = None, key: str | None = None
+    ) -> list[ResourceView]:
         with await self._act() as act:
             return inspect.resources(act, queue, key)
 

@@ -1,8 +1,9 @@
-"""From a URL to a store: `nats://user:password@one:4222,two:4222?namespace=shop&replicas=3&creds=/path`.
+"""From a URL to a store:
+`nats://user:password@one:4222,two:4222?namespace=shop&replicas=3&creds=/path`.
 
-Files are named by their paths: `creds` and `nkey` say who we are, `ca` who must vouch for a `tls://` server (else the
-authorities of this system), `cert` and `key` are shown to a server that asks for ours.
-"""
+Files are named by their paths: `creds` and `nkey` say who we are, `ca` who must vouch for a
+`tls://` server (else the authorities of this system), `cert` and `key` are shown to a server that
+asks for ours."""
 
 import ssl
 from importlib.util import find_spec
@@ -35,12 +36,20 @@ def parse(url: str, namespace: str = "mita", clock: Clock | None = None) -> Nats
     elif wrong := [name for name in ("ca", "cert", "key") if name in given]:
         raise UsageError(f"?{wrong[0]}= is for tls:// and this is a nats:// URL")
     replicas = _number(given.get("replicas", "1"))
-    return NatsStore(servers, namespace=given.get("namespace", namespace), replicas=replicas, options=options, clock=clock)
+    return NatsStore(
+        servers,
+        namespace=given.get("namespace", namespace),
+        replicas=replicas,
+        options=options,
+        clock=clock,
+    )
 
 
 def _options(query: str) -> dict[str, str]:
     try:
-        given = {name: values[-1] for name, values in parse_qs(query, strict_parsing=bool(query)).items()}
+        given = {
+            name: values[-1] for name, values in parse_qs(query, strict_parsing=bool(query)).items()
+        }
     except ValueError as error:
         raise UsageError(f"?{query}: cannot be read: {error}") from error
     for name in given:
@@ -53,13 +62,17 @@ def _options(query: str) -> dict[str, str]:
 
 def _tls(given: dict[str, str]) -> ssl.SSLContext:
     if ("cert" in given) != ("key" in given):
-        raise UsageError("?cert= and ?key= go together: a certificate is shown with the key it was made for")
+        raise UsageError(
+            "?cert= and ?key= go together: a certificate is shown with the key it was made for"
+        )
     try:
         context = ssl.create_default_context(cafile=given.get("ca"))
         if "cert" in given:
             context.load_cert_chain(given["cert"], given["key"])
     except ssl.SSLError as error:
-        named = ", ".join(f"?{name}={given[name]}" for name in ("ca", "cert", "key") if name in given)
+        named = ", ".join(
+            f"?{name}={given[name]}" for name in ("ca", "cert", "key") if name in given
+        )
         raise UsageError(f"{named}: cannot be read: {error}") from error
     return context
 
@@ -89,7 +102,10 @@ def _credentials(who: str, given: dict[str, str]) -> dict[str, Any]:
     if "nkey" in given:
         options["nkeys_seed"] = given["nkey"]
     if ("creds" in given or "nkey" in given) and find_spec("nkeys") is None:
-        raise UsageError("?creds= and ?nkey= need the package that signs with them: pip install 'mita[nats-keys]'")
+        raise UsageError(
+            "?creds= and ?nkey= need the package that signs with them: pip install "
+            "'mita[nats-keys]'"
+        )
     if "name" in given:
         options["name"] = given["name"]
     return options

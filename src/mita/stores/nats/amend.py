@@ -5,7 +5,15 @@ from typing import Any
 
 from mita.errors import Rejected
 from mita.model.job import State
-from mita.model.outcome import Answer, CancelJob, Change, DeleteJob, PrioritiseJob, RescheduleJob, RetryJob
+from mita.model.outcome import (
+    Answer,
+    CancelJob,
+    Change,
+    DeleteJob,
+    PrioritiseJob,
+    RescheduleJob,
+    RetryJob,
+)
 from mita.ports.store import ASKED
 from mita.rules.states import DEAD, allowed
 from mita.stores.shared.ids import without_repeats
@@ -21,7 +29,9 @@ from .tx import AboutToFire, Tx, transact
 
 TOGETHER = 150  # jobs in one batch: each is up to five messages of the thousand a batch may have
 COUNTERS_AT_ZERO = {"attempts": 0, "reschedules": 0, "busy": 0, "interruptions": 0, "crashes": 0}
-AS_IF_NEVER_RUN = dict.fromkeys(("error", "result", "finished", "expires", "stranded", "worker", "started"))
+AS_IF_NEVER_RUN = dict.fromkeys(
+    ("error", "result", "finished", "expires", "stranded", "worker", "started")
+)
 
 
 async def amend(context: Context, ids: Sequence[str], change: Change) -> list[Answer]:
@@ -33,14 +43,17 @@ async def amend(context: Context, ids: Sequence[str], change: Change) -> list[An
 
 
 async def _amend_all(context: Context, ids: Sequence[str], change: Change) -> dict[str, Answer]:
-    """Many in one transaction, and several transactions side by side. Jobs of one key are in one of them, so that two
-    transactions do not write to the same records."""
+    """Many in one transaction, and several transactions side by side. Jobs of one key are in one of
+    them, so that two transactions do not write to the same records."""
     if len(ids) == 1 and not isinstance(change, PrioritiseJob):
         return {ids[0]: (await _amend_together(context, [ids[0]], change))[0]}
     places = await locate(context, ids)
     records = {id: place.record for id, place in places.items()}
     if isinstance(change, PrioritiseJob):
-        await open_lines(context, sorted({(record.queue, change.priority) for record in records.values() if record}))
+        await open_lines(
+            context,
+            sorted({(record.queue, change.priority) for record in records.values() if record}),
+        )
     found: dict[str, Answer] = {}
 
     async def amend_some(part: list[str]) -> None:
@@ -57,8 +70,8 @@ def _meets(id: str, record: Record | None) -> tuple[str, ...]:
 
 
 async def _amend_together(context: Context, ids: list[str], change: Change) -> list[Answer]:
-    """One transaction for all. When one of them is in the way of the others, because somebody else changes it, its time is
-    about to come, or it does not fit, each half is tried by itself."""
+    """One transaction for all. When one of them is in the way of the others, because somebody else
+    changes it, its time is about to come, or it does not fit, each half is tried by itself."""
     if len(ids) == 1:
         return [await transact(context, lambda tx: _amend(tx, ids[0], change))]
     tx = Tx(context)
@@ -70,7 +83,11 @@ async def _amend_together(context: Context, ids: list[str], change: Change) -> l
     except (AboutToFire, Rejected):
         pass
     half = len(ids) // 2
-    return [answer for part in (ids[:half], ids[half:]) for answer in await _amend_together(context, part, change)]
+    return [
+        answer
+        for part in (ids[:half], ids[half:])
+        for answer in await _amend_together(context, part, change)
+    ]
 
 
 async def _read_ahead(tx: Tx, ids: Sequence[str]) -> None:
@@ -82,7 +99,11 @@ async def _read_ahead(tx: Tx, ids: Sequence[str]) -> None:
         if record.resource is not None:
             subjects.append(tx.context.subjects.key(record.queue, record.resource))
         if record.state is State.BLOCKED and record.resource is not None:
-            subjects.append(tx.context.subjects.waiter(record.queue, record.resource, record.priority, record.id))
+            subjects.append(
+                tx.context.subjects.waiter(
+                    record.queue, record.resource, record.priority, record.id
+                )
+            )
         if record.unique is not None:
             subjects.append(tx.context.subjects.unique(record.queue, record.unique))
     await tx.see(subjects)
@@ -113,7 +134,10 @@ async def _apply(tx: Tx, place: Place, record: Record, change: Change) -> Answer
         case RescheduleJob() if record.state in DEAD:
             return await _revive(tx, place, record, RetryJob(change.when, change.note))
         case RescheduleJob():
-            moved: dict[str, Any] = {"due": change.when.moment(tx.now), "reschedules": record.reschedules + 1}
+            moved: dict[str, Any] = {
+                "due": change.when.moment(tx.now),
+                "reschedules": record.reschedules + 1,
+            }
             said = noted(record, tx.now, "rescheduled", change.note)
             await indexes.change(tx, place, state=State.QUEUED, home=0, **moved, **said)
         case CancelJob() if running:
@@ -138,7 +162,9 @@ async def _ask_to_move(tx: Tx, place: Place, record: Record, change: RescheduleJ
         return Answer.TOO_LATE
     said = noted(record, tx.now, "rescheduled", change.note)
     due = change.when.moment(tx.now)
-    await indexes.change(tx, place, asked="reschedule", asked_due=due, reschedules=record.reschedules + 1, **said)
+    await indexes.change(
+        tx, place, asked="reschedule", asked_due=due, reschedules=record.reschedules + 1, **said
+    )
     return Answer.ASKED
 
 
@@ -147,5 +173,14 @@ async def _revive(tx: Tx, place: Place, record: Record, change: RetryJob) -> Ans
         return Answer.TAKEN
     said = noted(record, tx.now, "revived", change.note)
     due = change.when.moment(tx.now)
-    await indexes.change(tx, place, state=State.QUEUED, due=due, home=0, **COUNTERS_AT_ZERO, **AS_IF_NEVER_RUN, **said)
+    await indexes.change(
+        tx,
+        place,
+        state=State.QUEUED,
+        due=due,
+        home=0,
+        **COUNTERS_AT_ZERO,
+        **AS_IF_NEVER_RUN,
+        **said,
+    )
     return Answer.DONE

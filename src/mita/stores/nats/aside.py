@@ -1,8 +1,8 @@
-"""Records that cannot be read: tickets are taken out of their line, queues get a record again, the doctor counts them all.
+"""Records that cannot be read: tickets are taken out of their line, queues get a record again, the
+doctor counts them all.
 
-The message of a job that cannot be read is never changed. A ticket of that kind becomes the home of its job as it is, unless
-there is a home, which is then what counts.
-"""
+The message of a job that cannot be read is never changed. A ticket of that kind becomes the home of
+its job as it is, unless there is a home, which is then what counts."""
 
 import logging
 
@@ -33,8 +33,11 @@ async def set_aside(context: Context, tickets: list[Ticket], bodies: list[bytes]
     records = [tickets[at].record for at in homeless]
     homes = [context.subjects.home(record.queue, record.id) for record in records]
     keep = fenced(0, TTL % (SET_ASIDE_KEEP // SECOND))
-    stored = await context.wire.store([Out(home, bodies[at], keep) for home, at in zip(homes, homeless, strict=True)])
-    left = {at for at, seq in zip(homeless, stored, strict=True) if not seq}  # another worker has it in hand
+    stored = await context.wire.store(
+        [Out(home, bodies[at], keep) for home, at in zip(homes, homeless, strict=True)]
+    )
+    # another worker has it in hand
+    left = {at for at, seq in zip(homeless, stored, strict=True) if not seq}
     for record in records:
         log.error("job %s of queue %s is set aside: %s", record.id, record.queue, record.error)
     acknowledge(context, [ticket for at, ticket in enumerate(tickets) if at not in left])
@@ -42,14 +45,21 @@ async def set_aside(context: Context, tickets: list[Ticket], bodies: list[bytes]
 
 
 async def mend_queue(context: Context, guess: QueueRecord) -> QueueRecord:
-    """Write the record of a queue anew that cannot be read, with the priorities for which there are consumers."""
-    priorities = [priority for priority in guess.priorities if await _has_line(context, guess.name, priority)]
+    """Write the record of a queue anew that cannot be read, with the priorities for which there are
+    consumers."""
+    priorities = [
+        priority for priority in guess.priorities if await _has_line(context, guess.name, priority)
+    ]
 
     async def act(tx: Tx) -> QueueRecord:
         record = await indexes.queue_of(tx, guess.name)
         if is_guess(record):
             body = await tx.body(context.subjects.queue(guess.name))
-            log.error("the record of queue %s cannot be read and is written anew; it was %s", guess.name, body.hex())
+            log.error(
+                "the record of queue %s cannot be read and is written anew; it was %s",
+                guess.name,
+                body.hex(),
+            )
             record = replace(record, priorities=tuple(priorities))
             indexes.put_queue(tx, record)
         return record
@@ -72,5 +82,5 @@ async def doctor(context: Context) -> Finding:
     for letter in "qkbuelwgc":
         for message in await context.reader.all(context.subjects.all(letter)):
             if message.body and not can_be_read(letter, message.body):
-                others.append(f"message {message.subject}")  # noqa: PERF401
+                others.append(f"message {message.subject}")  # noqa: PERF401, RUF100
     return finding(sorted(ids), others)

@@ -1,12 +1,13 @@
 """Handing jobs over.
 
-A plain job is claimed by one publish: its home record, as running, if its home is as its ticket says. That is the fence:
-whatever a server that crashed or a worker that was slow delivers twice, one home can be written once. Then the ticket is
-acknowledged, which takes it out of the line. A crash between the two: the ticket comes again, meets a newer home, and is
-dropped. Before both goes one record that lists the jobs claimed together, for the reaper.
+A plain job is claimed by one publish: its home record, as running, if its home is as its ticket
+says. That is the fence: whatever a server that crashed or a worker that was slow delivers twice,
+one home can be written once. Then the ticket is acknowledged, which takes it out of the line. A
+crash between the two: the ticket comes again, meets a newer home, and is dropped. Before both goes
+one record that lists the jobs claimed together, for the reaper.
 
-A job with a resource key is claimed, blocked or turned away together with its key's record, in one atomic batch.
-"""
+A job with a resource key is claimed, blocked or turned away together with its key's record, in one
+atomic batch."""
 
 import asyncio
 import logging
@@ -31,7 +32,8 @@ from .tx import Tx, transact
 
 log = logging.getLogger("mita.store")
 
-TOGETHER = 150  # jobs with keys in one batch: blocking one is up to five messages of the thousand a batch may have
+# jobs with keys in one batch: blocking one is up to five messages of the thousand a batch may have
+TOGETHER = 150
 
 
 def running(record: Record, now: Moment, lease: Wait, worker: str) -> Record:
@@ -48,11 +50,21 @@ def running(record: Record, now: Moment, lease: Wait, worker: str) -> Record:
 
 
 async def take(
-    context: Context, batches: Batches, tickets: list[Ticket], now: Moment, lease: Wait, worker: str, busy: list[Busy]
+    context: Context,
+    batches: Batches,
+    tickets: list[Ticket],
+    now: Moment,
+    lease: Wait,
+    worker: str,
+    busy: list[Busy],
 ) -> list[Claim]:
-    """Claim these, as far as they are still what they were when they were put in the line. Who is sent away from a key is
-    added to `busy`."""
-    moving = [ticket for ticket in tickets if about_to_fire(ticket.record.fires, now) and ticket.record.home]
+    """Claim these, as far as they are still what they were when they were put in the line. Who is
+    sent away from a key is added to `busy`."""
+    moving = [
+        ticket
+        for ticket in tickets
+        if about_to_fire(ticket.record.fires, now) and ticket.record.home
+    ]
     if moving:  # their homes fire soon and make new tickets of them
         acknowledge(context, moving)
         tickets = [ticket for ticket in tickets if ticket not in moving]
@@ -63,20 +75,25 @@ async def take(
         claims += await _take_plain(context, batches, plain[at : at + most], now, lease, worker)
     keyed = [ticket for ticket in tickets if ticket.record.resource is not None]
     taken = await side_by_side(
-        keyed, _key_of, min(most, TOGETHER), lambda some: _take_keyed(context, batches, some, lease, worker, busy)
+        keyed,
+        _key_of,
+        min(most, TOGETHER),
+        lambda some: _take_keyed(context, batches, some, lease, worker, busy),
     )
     return claims + [claim for some in taken for claim in some]
 
 
 def _fitting(context: Context, tickets: list[Ticket], error: Rejected) -> list[Ticket]:
-    """Those that can be written. A job that is too large for the server, because its max_payload was made smaller since, is
-    left in the line and comes again."""
+    """Those that can be written. A job that is too large for the server, because its max_payload
+    was made smaller since, is left in the line and comes again."""
     fits = [ticket for ticket in tickets if len(pack(ticket.record)) <= context.most]
     if len(fits) == len(tickets):
         raise error
     for ticket in tickets:
         if ticket not in fits:
-            log.warning("job %s of %s cannot be claimed: %s", ticket.record.id, ticket.record.task, error)
+            log.warning(
+                "job %s of %s cannot be claimed: %s", ticket.record.id, ticket.record.task, error
+            )
     return fits
 
 
@@ -119,13 +136,19 @@ async def _take_plain(
 
 
 async def _look_again(
-    context: Context, tickets: list[Ticket], homes: list[str], records: list[Record], seqs: list[int], doubtful: list[int]
+    context: Context,
+    tickets: list[Ticket],
+    homes: list[str],
+    records: list[Record],
+    seqs: list[int],
+    doubtful: list[int],
 ) -> tuple[set[int], bool]:
-    """Their homes were not as the tickets said, or nobody said what became of them. An older home is no hindrance; a newer
-    one makes the ticket a stale one, unless it is what we wrote ourselves.
+    """Their homes were not as the tickets said, or nobody said what became of them. An older home
+    is no hindrance; a newer one makes the ticket a stale one, unless it is what we wrote ourselves.
 
-    Gives those of which we still do not know: they are left to come again. And whether one runs whose claim was not
-    finished: it may be listed nowhere else, so this listing is left to the reaper."""
+    Gives those of which we still do not know: they are left to come again. And whether one runs
+    whose claim was not finished: it may be listed nowhere else, so this listing is left to the
+    reaper."""
     found = await locate(context, [tickets[at].record.id for at in doubtful])
     places = {at: found[tickets[at].record.id] for at in doubtful}
     for at, place in places.items():
@@ -135,13 +158,17 @@ async def _look_again(
     messages = [Out(homes[at], pack(records[at]), fenced(places[at].home_seq)) for at in valid]
     for at, seq in zip(valid, await context.wire.store(messages), strict=True):
         seqs[at] = seq
-    orphans = any(place.record is not None and place.record.state is State.RUNNING for place in places.values())
+    orphans = any(
+        place.record is not None and place.record.state is State.RUNNING
+        for place in places.values()
+    )
     return {at for at in valid if not seqs[at]}, orphans
 
 
 def _stands(ticket: Ticket, place: Place, now: Moment) -> bool:
-    """Whether this ticket is what is true of its job. One that names a home which is gone has had its run, and one whose
-    home is about to fire (again, after a crash of the server) will be followed by another."""
+    """Whether this ticket is what is true of its job. One that names a home which is gone has had
+    its run, and one whose home is about to fire (again, after a crash of the server) will be
+    followed by another."""
     if about_to_fire(place.fires, now):
         return False
     if place.ticket_seq != ticket.seq or place.home_seq > ticket.seq:
@@ -153,7 +180,12 @@ def _stands(ticket: Ticket, place: Place, now: Moment) -> bool:
 
 
 async def _take_keyed(
-    context: Context, batches: Batches, tickets: list[Ticket], lease: Wait, worker: str, busy: list[Busy]
+    context: Context,
+    batches: Batches,
+    tickets: list[Ticket],
+    lease: Wait,
+    worker: str,
+    busy: list[Busy],
 ) -> list[Claim]:
     batch = batches.new()
 
@@ -188,7 +220,9 @@ async def _take_keyed(
     ]
 
 
-async def _sort_out(tx: Tx, tickets: list[Ticket], lease: Wait, worker: str) -> tuple[list[Place], list[Busy]]:
+async def _sort_out(
+    tx: Tx, tickets: list[Ticket], lease: Wait, worker: str
+) -> tuple[list[Place], list[Busy]]:
     """Start those whose key is free, turn the others away; the started ones, and those."""
     subjects = tx.context.subjects
     around = [
@@ -197,10 +231,17 @@ async def _sort_out(tx: Tx, tickets: list[Ticket], lease: Wait, worker: str) -> 
         for subject in (
             subjects.queue(ticket.record.queue),
             subjects.key(ticket.record.queue, ticket.record.resource or ""),
-            subjects.waiter(ticket.record.queue, ticket.record.resource or "", ticket.record.priority, ticket.record.id),
+            subjects.waiter(
+                ticket.record.queue,
+                ticket.record.resource or "",
+                ticket.record.priority,
+                ticket.record.id,
+            ),
         )
     ]
-    places, _ = await asyncio.gather(tx.jobs(ticket.record.id for ticket in tickets), tx.see(around))
+    places, _ = await asyncio.gather(
+        tx.jobs(ticket.record.id for ticket in tickets), tx.see(around)
+    )
     taken: list[Place] = []
     away: list[Busy] = []
     for ticket, place in zip(tickets, places, strict=True):
@@ -245,7 +286,11 @@ async def _turn_away(tx: Tx, place: Place, record: Record) -> None:
     if record.when_busy is WhenBusy.REPLACE:
         await _replace_others(tx, record)
     await indexes.change(
-        tx, place, state=State.BLOCKED, **busy, **noted(record, tx.now, "blocked", f"{record.resource} is taken")
+        tx,
+        place,
+        state=State.BLOCKED,
+        **busy,
+        **noted(record, tx.now, "blocked", f"{record.resource} is taken"),
     )
 
 

@@ -1,11 +1,11 @@
 """The server's clock, as far as it can be known from here.
 
-JetStream has no verb for the time, but every answer about a stream carries it. We ask a few times at the start, at every
-beat of a worker and when the doctor looks, and count on from there with this machine's monotonic clock; so nobody's wall
-clock decides. The moment an answer was written is taken for the moment it came in: each look runs behind the server's clock
-by the way of one message, never ahead. So of the last few rounds the look that is furthest ahead is the best, and nothing
-starts early by it.
-"""
+JetStream has no verb for the time, but every answer about a stream carries it. We ask a few times
+at the start, at every beat of a worker and when the doctor looks, and count on from there with this
+machine's monotonic clock; so nobody's wall clock decides. The moment an answer was written is taken
+for the moment it came in: each look runs behind the server's clock by the way of one message, never
+ahead. So of the last few rounds the look that is furthest ahead is the best, and nothing starts
+early by it."""
 
 import time
 from collections import deque
@@ -54,7 +54,8 @@ class ServerClock:
         return (self.exact() - time.time_ns()) / 1e9
 
     def age(self, n: int) -> range:
-        """Places in the order of arrival for `n` jobs: the time in nanoseconds, and never one twice from here."""
+        """Places in the order of arrival for `n` jobs: the time in nanoseconds, and never one twice
+        from here."""
         first = max(self._age + 1, self.exact())
         self._age = first + n - 1
         return range(first, first + n)
@@ -63,7 +64,9 @@ class ServerClock:
 def nanoseconds(stamp: str) -> int:
     """A time as the server writes it: RFC 3339 with up to nine digits of a second."""
     whole, _, rest = stamp.rstrip("Z").partition(".")
-    return int(datetime.fromisoformat(whole + "+00:00").timestamp()) * 1_000_000_000 + int(f"{rest:0<9}"[:9])
+    return int(datetime.fromisoformat(whole + "+00:00").timestamp()) * 1_000_000_000 + int(
+        f"{rest:0<9}"[:9]
+    )
 
 
 def as_stamp(moment: Moment) -> bytes:

@@ -5,7 +5,18 @@ from typing import Annotated, Any, TypeAlias
 import msgspec
 from msgspec import Struct
 
-from mita.model.job import Claim, Count, Job, Lasting, Limit, NewJob, Priority, State, Token, WhenBusy
+from mita.model.job import (
+    Claim,
+    Count,
+    Job,
+    Lasting,
+    Limit,
+    NewJob,
+    Priority,
+    State,
+    Token,
+    WhenBusy,
+)
 from mita.model.outcome import TimelineEntry
 from mita.model.time import Moment
 from mita.model.view import WorkerView
@@ -16,7 +27,8 @@ Sequence: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
 
 class Glance(Struct, array_like=True, gc=False):
-    """The first fields of a `Record`: what is read to count it. One without an id stands for no job."""
+    """The first fields of a `Record`: what is read to count it. One without an id stands for no
+    job."""
 
     id: str
     task: str
@@ -29,11 +41,11 @@ class Glance(Struct, array_like=True, gc=False):
 class Record(Glance, array_like=True, gc=False):
     """A job, and what only this store knows of it.
 
-    The fields up to `expires` are those of `Job`, in its order. `age` is its place in the order of arrival. `home`, in a
-    ticket of the ready line, is the sequence of the home record it stands for (0: there was none). `gone` marks a job that
-    is forgotten already and only keeps late tickets of its own from running it again. `fires` is when the server moves a
-    home that is a schedule. The collector need not look at it: it holds nothing that could hold it.
-    """
+    The fields up to `expires` are those of `Job`, in its order. `age` is its place in the order of
+    arrival. `home`, in a ticket of the ready line, is the sequence of the home record it stands for
+    (0: there was none). `gone` marks a job that is forgotten already and only keeps late tickets of
+    its own from running it again. `fires` is when the server moves a home that is a schedule. The
+    collector need not look at it: it holds nothing that could hold it."""
 
     created: Moment
     payload: bytes
@@ -73,7 +85,8 @@ class Record(Glance, array_like=True, gc=False):
 
 
 class QueueRecord(Struct, array_like=True):
-    """A queue: since when it is paused, which priorities it ever used, and the holds on its keys."""
+    """A queue: since when it is paused, which priorities it ever used, and the holds on its
+    keys."""
 
     name: str
     paused: Moment | None = None
@@ -123,14 +136,16 @@ class LockHeld(Struct, array_like=True):
 
 
 class Claimed(Struct, array_like=True):
-    """Which jobs were claimed together, so that a reap need not read all homes: nothing before `until` is overdue."""
+    """Which jobs were claimed together, so that a reap need not read all homes: nothing before
+    `until` is overdue."""
 
     until: Moment
     homes: tuple[str, ...]
 
 
 class Ref(Struct, frozen=True, array_like=True, gc=False):
-    """What a claim must know to be put down from any store object: where it stands, and the record as it was claimed."""
+    """What a claim must know to be put down from any store object: where it stands, and the record
+    as it was claimed."""
 
     home: str
     seq: int
@@ -202,16 +217,23 @@ def as_claim(record: Record, at: Moment, ref: Ref) -> Claim:
 
 
 def noted(
-    record: Record, now: Moment, kind: str, note: str = "", worker: str | None = None, error: str = ""
+    record: Record,
+    now: Moment,
+    kind: str,
+    note: str = "",
+    worker: str | None = None,
+    error: str = "",
 ) -> dict[str, Any]:
     """The changes that add a line to a job's timeline, whose oldest lines fold into counts."""
     started = record.started if error else None
-    return {"events": lengthened(record.events, TimelineEntry(now, kind, note, worker, error, started))}
+    return {
+        "events": lengthened(record.events, TimelineEntry(now, kind, note, worker, error, started))
+    }
 
 
 def cut(record: Record, most: int) -> bytes:
-    """A record in at most so many bytes, with as much of its story as there is room for. What is longer even so is for the
-    caller to reject."""
+    """A record in at most so many bytes, with as much of its story as there is room for. What is
+    longer even so is for the caller to reject."""
     body = pack(record)
     if len(body) > most:
         for story in shorter(record.events, record.error):

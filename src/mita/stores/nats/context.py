@@ -23,33 +23,41 @@ async def _nothing(_: str) -> None:
 
 
 class Context:
-    def __init__(self, wire: Wire, subjects: Subjects, clock: ServerClock, *, replicated: bool) -> None:
+    def __init__(
+        self, wire: Wire, subjects: Subjects, clock: ServerClock, *, replicated: bool
+    ) -> None:
         self.wire = wire
         self.subjects = subjects
         self.clock = clock
         self.replicated = replicated
         self.reader = Reader(wire, subjects.stream, subjects.anchor if replicated else None)
         self.bell = Notifier(wire, subjects)
-        self.fail_point: Callable[[str], Awaitable[None]] = _nothing  # tests die here, between two steps of a verb
+        # tests die here, between two steps of a verb
+        self.fail_point: Callable[[str], Awaitable[None]] = _nothing
         self.lines: set[Line] = set()  # those for which there is a consumer
-        self.nothing_ended_before = 1  # the sequence before which no home is one of a job that has ended
-        self.leaderless: set[Line] = set()  # those for which nobody answered when they were last asked
+        # the sequence before which no home is one of a job that has ended
+        self.nothing_ended_before = 1
+        # those for which nobody answered when they were last asked
+        self.leaderless: set[Line] = set()
         self.returned: Moment = 0  # when a lost connection was last made again
         wire.reconnected.append(self._note_return)
 
     @property
     def most(self) -> int:
-        """How many bytes the record of a job may have: what the server takes in one message, less the headers."""
+        """How many bytes the record of a job may have: what the server takes in one message, less
+        the headers."""
         return self.wire.max_payload - HEADERS
 
     @property
     def room(self) -> int:
-        """And how many of them its arguments, memos and result may take together. The rest is for the keys and the story."""
+        """And how many of them its arguments, memos and result may take together. The rest is for
+        the keys and the story."""
         return max(0, (self.most - KEYS) * 3 // 4)
 
     async def catch_up(self) -> None:
-        """From here on reads show all that was written before this call, also where it was written together with something
-        that was read earlier. A replica may be behind, and a batch is not seen as a whole while it is being stored."""
+        """From here on reads show all that was written before this call, also where it was written
+        together with something that was read earlier. A replica may be behind, and a batch is not
+        seen as a whole while it is being stored."""
         await asyncio.sleep(STORED_WITHIN)
         info = await self.wire.api(f"STREAM.INFO.{self.subjects.stream}")
         self.wire.seen = max(self.wire.seen, info.get("state", {}).get("last_seq", 0))
@@ -59,4 +67,5 @@ class Context:
 
     def _note_return(self) -> None:
         self.returned = self.clock.now()
-        self.nothing_ended_before = 1  # a server that was restarted may have restored what was removed
+        # a server that was restarted may have restored what was removed
+        self.nothing_ended_before = 1

@@ -29,35 +29,59 @@ def _version(version: str) -> Finding:
     if parts >= (2, 14, 3) or (2, 12, 12) <= parts < (2, 13):
         return Finding("server", f"NATS {version}")
     return Finding(
-        "server", f"NATS {version} has known faults with schedules in batches", Health.WARN, f"upgrade to {schema.ADVISED}"
+        "server",
+        f"NATS {version} has known faults with schedules in batches",
+        Health.WARN,
+        f"upgrade to {schema.ADVISED}",
     )
 
 
 def _replicas(info: dict[str, Any], asked: int) -> Finding:
     has = info["config"]["num_replicas"]
     cluster = info.get("cluster", {})
-    behind = [peer["name"] for peer in cluster.get("replicas", ()) if peer.get("offline") or not peer.get("current")]
+    behind = [
+        peer["name"]
+        for peer in cluster.get("replicas", ())
+        if peer.get("offline") or not peer.get("current")
+    ]
     if behind:
         found = f"{has}, of which {', '.join(behind)} is away or behind"
         return Finding("replicas", found, Health.WARN, "bring that server back")
     if has != asked:
-        return Finding("replicas", f"{has}, {asked} asked for", Health.WARN, "restart with the right ?replicas=")
+        return Finding(
+            "replicas",
+            f"{has}, {asked} asked for",
+            Health.WARN,
+            "restart with the right ?replicas=",
+        )
     if has == 1:
         return Finding(
-            "replicas", "1: the jobs are on one server", remedy="?replicas=3 on a cluster survives the loss of one"
+            "replicas",
+            "1: the jobs are on one server",
+            remedy="?replicas=3 on a cluster survives the loss of one",
         )
     return Finding("replicas", f"{has}, leader {cluster.get('leader', 'unknown')}")
 
 
 def _durability(info: dict[str, Any]) -> Finding:
-    """The server tells its `sync_interval` on its system account only, so most of the time we cannot know it."""
+    """The server tells its `sync_interval` on its system account only, so most of the time we
+    cannot know it."""
     if info["config"]["storage"] != "file":
-        return Finding("durability", "memory: gone with the server", Health.BAD, "recreate the stream with file storage")
+        return Finding(
+            "durability",
+            "memory: gone with the server",
+            Health.BAD,
+            "recreate the stream with file storage",
+        )
     if info["config"]["num_replicas"] > 1:
-        return Finding("durability", "acknowledged when most replicas have it, before it is on their disks (sync_interval)")
+        return Finding(
+            "durability",
+            "acknowledged when most replicas have it, before it is on their disks (sync_interval)",
+        )
     return Finding(
         "durability",
-        "acknowledged before it is on disk: NATS syncs every two minutes unless its sync_interval says otherwise "
+        "acknowledged before it is on disk: NATS syncs every two minutes unless its "
+        "sync_interval says otherwise "
         "(it does not tell us)",
         Health.WARN,
         "set `jetstream { sync_interval: always }` (about ten times slower), or use 3 replicas",
@@ -66,7 +90,10 @@ def _durability(info: dict[str, Any]) -> Finding:
 
 def _size(info: dict[str, Any]) -> Finding:
     state = info["state"]
-    return Finding("stream", f"{info['config']['name']}: {state['messages']} messages, {state['bytes'] / 1e6:.1f} MB")
+    return Finding(
+        "stream",
+        f"{info['config']['name']}: {state['messages']} messages, {state['bytes'] / 1e6:.1f} MB",
+    )
 
 
 async def _lag(context: Context) -> Finding:
@@ -83,7 +110,10 @@ async def _lag(context: Context) -> Finding:
 
 
 def _clock(ahead: float) -> Finding:
-    found = f"the server's is {abs(ahead) * 1000:.0f} ms {'ahead of' if ahead >= 0 else 'behind'} this machine's"
+    found = (
+        f"the server's is {abs(ahead) * 1000:.0f} ms "
+        f"{'ahead of' if ahead >= 0 else 'behind'} this machine's"
+    )
     if abs(ahead) > DRIFT:
         return Finding("clock", found, Health.WARN, "synchronise the clocks; the server's decides")
     return Finding("clock", found)

@@ -1,9 +1,9 @@
 """Taking jobs in.
 
-A plain job is one message: a ticket in the ready line, or a schedule at its home. The server itself refuses it if there is
-anything of that id already, so sending it twice makes one job. A job with a unique key is written together with the key's
-reservation, in one atomic batch. No step is left to a crash: what was not acknowledged is whole or not there.
-"""
+A plain job is one message: a ticket in the ready line, or a schedule at its home. The server itself
+refuses it if there is anything of that id already, so sending it twice makes one job. A job with a
+unique key is written together with the key's reservation, in one atomic batch. No step is left to a
+crash: what was not acknowledged is whole or not there."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -22,7 +22,8 @@ from .messages import Out
 from .tx import Tx, transact
 
 CHUNK = 1000
-TOGETHER = 200  # jobs with unique keys in one batch: each is two or three messages of the thousand a batch may have
+# jobs with unique keys in one batch: each is two or three messages of the thousand a batch may have
+TOGETHER = 200
 
 
 async def enqueue(context: Context, jobs: Sequence[NewJob]) -> list[Receipt]:
@@ -33,21 +34,28 @@ async def enqueue(context: Context, jobs: Sequence[NewJob]) -> list[Receipt]:
 
 
 async def _take_in(context: Context, jobs: Sequence[NewJob]) -> list[Receipt]:
-    """Ids are new but for those of a call that is made again: so a plain job is sent at once, and looked for if it was
-    refused or if nobody answered."""
+    """Ids are new but for those of a call that is made again: so a plain job is sent at once, and
+    looked for if it was refused or if nobody answered."""
     first: dict[str, NewJob] = {}
     for job in jobs:
         first.setdefault(job.id, job)
     now = context.clock.now()
-    records = [as_record(job, now, age) for job, age in zip(first.values(), context.clock.age(len(first)), strict=True)]
+    records = [
+        as_record(job, now, age)
+        for job, age in zip(first.values(), context.clock.age(len(first)), strict=True)
+    ]
     created: set[str] = set()
     with suppress(NoAnswer):
-        created = await _put_plain(context, [record for record in records if _needs_no_look(context, record)])
+        created = await _put_plain(
+            context, [record for record in records if _needs_no_look(context, record)]
+        )
     earlier: dict[str, str] = {}
     if doubtful := [record for record in records if record.id not in created]:
         earlier = await _take_in_with_care(context, doubtful)
         created |= {id for id, holder in earlier.items() if id == holder}
-    if later := {record.queue for record in records if record.id in created and not soon(record, now)}:
+    if later := {
+        record.queue for record in records if record.id in created and not soon(record, now)
+    }:
         context.ring(later)
     return _receipts(jobs, created, earlier)
 
@@ -63,21 +71,32 @@ async def _take_in_with_care(context: Context, records: Sequence[Record]) -> dic
     await open_lines(context, {(record.queue, record.priority) for record in fresh})
     plain = await _put_plain(context, [record for record in fresh if record.unique is None], places)
     unique = [record for record in fresh if record.unique is not None]
-    holders = {id: id for id in plain} | {record.id: record.id for record in records if _is_this(record, places[record.id])}
+    holders = {id: id for id in plain} | {
+        record.id: record.id for record in records if _is_this(record, places[record.id])
+    }
     for at in range(0, len(unique), TOGETHER):
-        holders |= await transact(context, lambda tx, some=unique[at : at + TOGETHER]: _put_unique(tx, some))  # type: ignore[misc]
+        holders |= await transact(
+            context,
+            lambda tx, some=unique[at : at + TOGETHER]: _put_unique(tx, some),  # type: ignore[misc]
+        )
     return holders
 
 
 def _is_this(record: Record, place: Place) -> bool:
-    """It was stored when nobody said so: no two jobs have come at the same nanosecond with the same id."""
-    return place.record is not None and (place.record.age, place.record.created) == (record.age, record.created)
+    """It was stored when nobody said so: no two jobs have come at the same nanosecond with the same
+    id."""
+    return place.record is not None and (place.record.age, place.record.created) == (
+        record.age,
+        record.created,
+    )
 
 
 def _receipts(jobs: Sequence[NewJob], created: set[str], earlier: dict[str, str]) -> list[Receipt]:
     receipts, told = [], set()
     for job in jobs:
-        receipts.append(Receipt(earlier.get(job.id, job.id), job.id in created and job.id not in told))
+        receipts.append(
+            Receipt(earlier.get(job.id, job.id), job.id in created and job.id not in told)
+        )
         told.add(job.id)
     return receipts
 
@@ -85,8 +104,11 @@ def _receipts(jobs: Sequence[NewJob], created: set[str], earlier: dict[str, str]
 async def _put_plain(
     context: Context, records: Sequence[Record], places: Mapping[str, Place] = MappingProxyType({})
 ) -> set[str]:
-    """The ids of those that were let in: of which there is nothing, or only what was found by whoever looked."""
-    messages = [_message(context, record, places[record.id].last if places else 0) for record in records]
+    """The ids of those that were let in: of which there is nothing, or only what was found by
+    whoever looked."""
+    messages = [
+        _message(context, record, places[record.id].last if places else 0) for record in records
+    ]
     seqs = await context.wire.store(messages)
     return {record.id for record, seq in zip(records, seqs, strict=True) if seq}
 
@@ -94,7 +116,9 @@ async def _put_plain(
 def _message(context: Context, record: Record, last: int) -> Out:
     expected = EXPECT_AT % (last, context.subjects.anywhere(record.id).encode())
     if soon(record, record.created):
-        return Out(context.subjects.ready(record.queue, record.priority, record.id), pack(record), expected)
+        return Out(
+            context.subjects.ready(record.queue, record.priority, record.id), pack(record), expected
+        )
     body, headers = home_message(context, record, record.created)
     return Out(context.subjects.home(record.queue, record.id), body, headers + expected)
 
@@ -116,7 +140,10 @@ async def _put_unique(tx: Tx, records: Sequence[Record]) -> dict[str, str]:
 async def admit(tx: Tx, record: Record) -> bool:
     """A new job within a transaction, unless its id or its unique key is taken."""
     place = await tx.job(record.id)
-    if place.record is not None or await indexes.reserved_for(tx, record.queue, record.unique) is not None:
+    if (
+        place.record is not None
+        or await indexes.reserved_for(tx, record.queue, record.unique) is not None
+    ):
         return False
     await indexes.reserve(tx, record)
     tx.rings.add(record.queue)
@@ -133,9 +160,9 @@ async def admit(tx: Tx, record: Record) -> bool:
 async def open_lines(context: Context, lines: Iterable[tuple[str, int]]) -> None:
     """That there is a consumer for each, and that every worker knows of it.
 
-    The consumer comes first. A crash before the queue's record names it: nobody uses it until the next who enqueues there.
-    One that is named is not made again: that would let a consumer go on that a pause has stopped.
-    """
+    The consumer comes first. A crash before the queue's record names it: nobody uses it until the
+    next who enqueues there. One that is named is not made again: that would let a consumer go on
+    that a pause has stopped."""
     for queue, priority in lines:
         if (queue, priority) in context.lines:
             continue
@@ -149,4 +176,6 @@ async def open_lines(context: Context, lines: Iterable[tuple[str, int]]) -> None
 async def _name_line(tx: Tx, queue: str, priority: int) -> None:
     record = await indexes.queue_of(tx, queue)
     if priority not in record.priorities:
-        indexes.put_queue(tx, replace(record, priorities=tuple(sorted({*record.priorities, priority}))))
+        indexes.put_queue(
+            tx, replace(record, priorities=tuple(sorted({*record.priorities, priority})))
+        )

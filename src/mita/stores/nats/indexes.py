@@ -1,4 +1,5 @@
-"""Changing a job together with what is known about it elsewhere: its resource key's line and its unique key."""
+"""Changing a job together with what is known about it elsewhere: its resource key's line and its
+unique key."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -49,13 +50,18 @@ def put_queue(tx: Tx, record: QueueRecord) -> None:
 async def key_of(tx: Tx, queue: str, key: str) -> KeyRecord:
     there = tx.context.subjects.key(queue, key)
     body = await tx.body(there)
-    return (read_key(body, there) or await _rebuilt(tx, queue, key)) if body else KeyRecord(queue, key)
+    return (
+        (read_key(body, there) or await _rebuilt(tx, queue, key)) if body else KeyRecord(queue, key)
+    )
 
 
 async def _rebuilt(tx: Tx, queue: str, key: str) -> KeyRecord:
-    """The record of a key that cannot be read, from the jobs that hold the key and those that wait for it."""
+    """The record of a key that cannot be read, from the jobs that hold the key and those that wait
+    for it."""
     reader, subjects = tx.context.reader, tx.context.subjects
-    homes = [read_record(home.body, home.subject) for home in await reader.all(subjects.homes(queue))]
+    homes = [
+        read_record(home.body, home.subject) for home in await reader.all(subjects.homes(queue))
+    ]
     of_key = [record for record in homes if record.resource == key and not record.gone]
     holders = tuple(record.id for record in of_key if record.state is State.RUNNING)
     return KeyRecord(queue, key, holders, sum(record.state is State.BLOCKED for record in of_key))
@@ -113,7 +119,8 @@ async def may_run(tx: Tx, record: Record) -> bool:
 
 
 async def reservers(tx: Tx, records: Iterable[Record]) -> list[str]:
-    """The ids that the reservations of these jobs' unique keys name, whatever became of them since."""
+    """The ids that the reservations of these jobs' unique keys name, whatever became of them
+    since."""
     keys = [(record.queue, record.unique) for record in records if record.unique is not None]
     bodies = [await tx.body(tx.context.subjects.unique(queue, key)) for queue, key in keys]
     return [held.id for body in bodies if body and (held := read_reservation(body)) is not None]
@@ -132,8 +139,8 @@ async def reserved_for(tx: Tx, queue: str, key: str | None) -> str | None:
 
 
 async def _has_ended(tx: Tx, id: str) -> bool:
-    """Whether a job is gone or at its end, so that a key it has not given back is free all the same. It is looked at twice
-    before that is believed: `Context.catch_up` says why."""
+    """Whether a job is gone or at its end, so that a key it has not given back is free all the
+    same. It is looked at twice before that is believed: `Context.catch_up` says why."""
     if _is_over(await tx.job(id)):
         await tx.context.catch_up()
         return _is_over((await locate(tx.context, [id]))[id])
@@ -153,12 +160,16 @@ async def reserve(tx: Tx, record: Record) -> None:
 
 async def give_up(tx: Tx, record: Record) -> None:
     """The job is deleted: a key that it still has is free at once."""
-    if record.unique is not None and await reserved_for(tx, record.queue, record.unique) == record.id:
+    if (
+        record.unique is not None
+        and await reserved_for(tx, record.queue, record.unique) == record.id
+    ):
         tx.remove(tx.context.subjects.unique(record.queue, record.unique))
 
 
 async def _change_reservation(tx: Tx, old: Record, new: Record) -> None:
-    """The key is free when the job has ended, or free after a while; a job that comes back takes it again."""
+    """The key is free when the job has ended, or free after a while; a job that comes back takes it
+    again."""
     if (old.state in TERMINAL) == (new.state in TERMINAL):
         return
     if new.state not in TERMINAL:
@@ -167,6 +178,8 @@ async def _change_reservation(tx: Tx, old: Record, new: Record) -> None:
     there = tx.context.subjects.unique(new.queue, new.unique or "")
     await tx.see([there])
     if new.unique_for > 0:
-        tx.put(there, pack(Reservation(new.id, tx.now + new.unique_for)), TTL % seconds(new.unique_for))
+        tx.put(
+            there, pack(Reservation(new.id, tx.now + new.unique_for)), TTL % seconds(new.unique_for)
+        )
     else:
         tx.remove(there)

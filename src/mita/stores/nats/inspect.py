@@ -43,7 +43,8 @@ async def events(context: Context, id: str) -> list[TimelineEntry]:
 
 
 async def standing(context: Context, queue: str | None, read: Callable[[bytes, str], R]) -> list[R]:
-    """What is read of every job of a queue, or of all. Of a home and a ticket the one that comes later is true."""
+    """What is read of every job of a queue, or of all. Of a home and a ticket the one that comes
+    later is true."""
     newest: dict[str, R] = {}
     async for found in context.reader.scan(context.subjects.jobs(queue)):
         for message in found:
@@ -58,7 +59,10 @@ async def queue_names(context: Context) -> list[str]:
 
 
 async def queues(context: Context) -> list[QueueView]:
-    known = [read_queue(message.body, message.subject) for message in await context.reader.all(context.subjects.all("q"))]
+    known = [
+        read_queue(message.body, message.subject)
+        for message in await context.reader.all(context.subjects.all("q"))
+    ]
     counts: dict[str, Counters[str]] = {record.name: Counters() for record in known}
     oldest: dict[str, Moment] = {}
     now = context.clock.now()
@@ -79,7 +83,9 @@ async def queues(context: Context) -> list[QueueView]:
 
 
 async def page(context: Context, want: JobFilter, after: str | None, limit: int) -> Page:
-    ids = sorted((id for id in await _ids(context, want.queue) if after is None or id < after), reverse=True)
+    ids = sorted(
+        (id for id in await _ids(context, want.queue) if after is None or id < after), reverse=True
+    )
     now = context.clock.now()
     jobs: list[Job] = []
     for at in range(0, len(ids), LOOK_AT):
@@ -122,9 +128,11 @@ async def ahead(context: Context, id: str) -> int | None:
     line = [
         (-other.priority, other.due, other.age, other.id)
         for other in await standing(context, record.queue, read_record)
-        if shown_as(other.state, other.due, now) == shown and (shown == "ready" or other.resource == record.resource)
+        if shown_as(other.state, other.due, now) == shown
+        and (shown == "ready" or other.resource == record.resource)
     ]
-    own = (-record.priority, record.due, record.age, record.id)  # it may have left the line since it was read
+    # it may have left the line since it was read
+    own = (-record.priority, record.due, record.age, record.id)
     return sum(other < own for other in line)
 
 
@@ -132,7 +140,10 @@ async def workers(context: Context) -> list[WorkerView]:
     now = context.clock.now()
     found = await context.reader.all(context.subjects.all("w"))
     present = [read_presence(message.body) for message in found if message.body]
-    return sorted((one.worker for one in present if one is not None and one.until > now), key=lambda worker: worker.id)
+    return sorted(
+        (one.worker for one in present if one is not None and one.until > now),
+        key=lambda worker: worker.id,
+    )
 
 
 async def resources(context: Context, queue: str | None, key: str | None) -> list[ResourceView]:
@@ -144,12 +155,23 @@ async def resources(context: Context, queue: str | None, key: str | None) -> lis
     for message in await context.reader.all(context.subjects.all("q")):
         record = read_queue(message.body, message.subject)
         holds |= {(record.name, name): until for name, until in record.holds.items() if until > now}
-    places = [where for where in sorted({*keys, *holds}) if queue in (None, where[0]) and key in (None, where[1])]
-    return [await _resource(context, keys.get(where, KeyRecord(*where)), holds.get(where)) for where in places]
+    places = [
+        where
+        for where in sorted({*keys, *holds})
+        if queue in (None, where[0]) and key in (None, where[1])
+    ]
+    return [
+        await _resource(context, keys.get(where, KeyRecord(*where)), holds.get(where))
+        for where in places
+    ]
 
 
 async def _resource(context: Context, key: KeyRecord, until: Moment | None) -> ResourceView:
-    holders = [place.record for place in (await locate(context, key.holders)).values() if place.record is not None]
+    holders = [
+        place.record
+        for place in (await locate(context, key.holders)).values()
+        if place.record is not None
+    ]
     holders.sort(key=lambda record: (record.started or 0, record.age))
     return ResourceView(
         queue=key.queue,

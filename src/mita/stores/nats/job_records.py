@@ -1,17 +1,18 @@
 """Where a job stands, and what is written there.
 
-**The home of a job** is the one subject on which all its changes meet. A job without a home record stands as a ticket in
-the ready line. Of a home record and a ticket the one with the higher sequence is true. A job that waits for its time has a
-*schedule* for a home record: the server itself moves it to the ready line then, and removes the home in the same act.
+**The home of a job** is the one subject on which all its changes meet. A job without a home record
+stands as a ticket in the ready line. Of a home record and a ticket the one with the higher sequence
+is true. A job that waits for its time has a *schedule* for a home record: the server itself moves
+it to the ready line then, and removes the home in the same act.
 
-**Becoming ready now** takes two steps: the home record is written as a schedule for `SAFETY` later, then a ticket is put in
-the ready line that names the home's sequence. A crash between them: the schedule fires, and the job is `SAFETY` late. The
-ticket is refused if the home has moved on.
+**Becoming ready now** takes two steps: the home record is written as a schedule for `SAFETY` later,
+then a ticket is put in the ready line that names the home's sequence. A crash between them: the
+schedule fires, and the job is `SAFETY` late. The ticket is refused if the home has moved on.
 
-**A schedule about to fire is left alone.** The server takes up a due schedule, and a moment later stores its ticket and
-removes the home, whatever was written there in between (2.15.1 does so 2 of 900 times when provoked). So nobody writes over
-a schedule within `MARGIN` of its moment: a transaction waits until it has fired, a claim leaves the ticket.
-"""
+**A schedule about to fire is left alone.** The server takes up a due schedule, and a moment later
+stores its ticket and removes the home, whatever was written there in between (2.15.1 does so 2 of
+900 times when provoked). So nobody writes over a schedule within `MARGIN` of its moment: a
+transaction waits until it has fired, a claim leaves the ticket."""
 
 from collections.abc import Iterable
 
@@ -30,25 +31,30 @@ from .reading import read_record
 from .reads import Found
 from .subjects import Subjects, token
 
-LEAD: Wait = 300  # the server's timer is up to 250 ms late, so it is set so much earlier, and claims wait out the rest
+# the server's timer is up to 250 ms late, so it is set so much earlier, and claims wait out the
+# rest
+LEAD: Wait = 300
 SAFETY: Wait = 30 * SECOND
 MARGIN: Wait = 400
 FORGET = 30  # seconds for which a forgotten job's home turns away its own late tickets
 ALWAYS_FITS = 4096  # bytes of a record, whatever the server's max_payload
-SLACK = 2  # seconds by which the server forgets later than asked, so that a prune can count what it forgets
+# seconds by which the server forgets later than asked, so that a prune can count what it forgets
+SLACK = 2
 EXPECT = b"Nats-Expected-Last-Subject-Sequence: %d\r\n"
 EXPECT_AT = EXPECT + b"Nats-Expected-Last-Subject-Sequence-Subject: %b\r\n"
 ROLLUP = b"Nats-Rollup: sub\r\n"
 SCHEDULE = b"Nats-Schedule: @at %b\r\nNats-Schedule-Target: %b\r\n" + ROLLUP
 TTL = b"Nats-TTL: %ds\r\n"
-GONE = pack(Record("", "", "", State.CANCELLED, 0, 0, 0, b"", gone=True)), TTL % FORGET  # the home of a forgotten job
+# the home of a forgotten job
+GONE = pack(Record("", "", "", State.CANCELLED, 0, 0, 0, b"", gone=True)), TTL % FORGET
 
 
 class Place(Struct):
-    """Where a job stands: the record that is true (None: no such job), its home, and its ticket if it has one.
+    """Where a job stands: the record that is true (None: no such job), its home, and its ticket if
+    it has one.
 
-    `fires` is when the server moves the home; 0 when it is no schedule. `last` is the highest sequence of all that there is
-    of its id, also of what stands for nothing any more."""
+    `fires` is when the server moves the home; 0 when it is no schedule. `last` is the highest
+    sequence of all that there is of its id, also of what stands for nothing any more."""
 
     record: Record | None = None
     home: str = ""
@@ -91,19 +97,22 @@ def home_message(context: Context, record: Record, now: Moment) -> tuple[bytes, 
 
 
 def fitted(context: Context, record: Record) -> bytes:
-    """A record with as much of its story as fits into a message. What is too large even so is for the caller to reject."""
+    """A record with as much of its story as fits into a message. What is too large even so is for
+    the caller to reject."""
     body = pack(record)
     return body if len(body) <= ALWAYS_FITS else cut(record, context.most)
 
 
 def fenced(seq: int, headers: bytes = b"") -> bytes:
-    """The headers of a message that replaces the one of this sequence on its subject (0: there is none), or is refused.
+    """The headers of a message that replaces the one of this sequence on its subject (0: there is
+    none), or is refused.
 
-    What it replaces is removed by a rollup, and not by a limit of one message per subject: the server writes a rollup to its
-    disk, but not what a limit removed. After a crash it would restore each message whose successor has been removed.
+    What it replaces is removed by a rollup, and not by a limit of one message per subject: the
+    server writes a rollup to its disk, but not what a limit removed. After a crash it would restore
+    each message whose successor has been removed.
 
-    Not for tickets: with a rollup of one of them the server forgets to deliver others of its line again (2.15.1). They are
-    removed by an acknowledgement, or by their sequence."""
+    Not for tickets: with a rollup of one of them the server forgets to deliver others of its line
+    again (2.15.1). They are removed by an acknowledgement, or by their sequence."""
     if not seq or ROLLUP in headers:
         return headers + EXPECT % seq
     return headers + ROLLUP + EXPECT % seq
@@ -119,7 +128,8 @@ def about_to_fire(moment: Moment, now: Moment) -> bool:
 
 
 def soon(record: Record, now: Moment) -> bool:
-    """Too close to its time for the server's timer: it goes to the ready line, and whoever claims waits out the rest."""
+    """Too close to its time for the server's timer: it goes to the ready line, and whoever claims
+    waits out the rest."""
     return record.due - LEAD <= now
 
 
@@ -138,6 +148,8 @@ async def locate(context: Context, ids: Iterable[str]) -> dict[str, Place]:
     """Where jobs of these ids stand, found by their id alone."""
     by_token = {token(id): id for id in ids}
     found: dict[str, list[Found]] = {id: [] for id in by_token.values()}
-    for message in await context.reader.last(context.subjects.anywhere(id) for id in by_token.values()):
+    for message in await context.reader.last(
+        context.subjects.anywhere(id) for id in by_token.values()
+    ):
         found[by_token[message.subject.rsplit(".", 1)[1]]].append(message)
     return {id: placed(context.subjects, messages) for id, messages in found.items()}

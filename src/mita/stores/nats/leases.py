@@ -1,9 +1,9 @@
 """Keeping claims, and inheriting those whose worker was lost.
 
-All of it is one publish for each job on its home, fenced by what was read there. A reaper finds running jobs by the records
-that list what was claimed together, and removes those that list nothing any more. A crash between taking jobs over and
-the removal: the old record is looked at once more by the next reap.
-"""
+All of it is one publish for each job on its home, fenced by what was read there. A reaper finds
+running jobs by the records that list what was claimed together, and removes those that list nothing
+any more. A crash between taking jobs over and the removal: the old record is looked at once more by
+the next reap."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -38,7 +38,9 @@ Edit: TypeAlias = Callable[[Record], Record]
 
 async def extend(context: Context, claims: Sequence[Claim], lease: Wait) -> list[Held]:
     until = context.clock.now() + lease
-    kept = await _rewrite(context, [(claim, lambda record: replace(record, lease_until=until)) for claim in claims])
+    kept = await _rewrite(
+        context, [(claim, lambda record: replace(record, lease_until=until)) for claim in claims]
+    )
     return [_held(record) for record in kept]
 
 
@@ -52,7 +54,11 @@ async def progress(context: Context, reports: Sequence[Progress]) -> list[bool]:
     latest = {report.claim.id: report for report in reports}
 
     def edit(report: Progress) -> Edit:
-        newest = latest[report.claim.id] if latest[report.claim.id].claim.token == report.claim.token else report
+        newest = (
+            latest[report.claim.id]
+            if latest[report.claim.id].claim.token == report.claim.token
+            else report
+        )
         return lambda record: replace(record, progress=newest.report)
 
     written = await _rewrite(context, [(report.claim, edit(report)) for report in reports])
@@ -62,7 +68,9 @@ async def progress(context: Context, reports: Sequence[Progress]) -> list[bool]:
 async def _rewrite(context: Context, edits: Sequence[tuple[Claim, Edit]]) -> list[Record | None]:
     """Edit the records of claims that still hold; None for those that do not."""
     for claim, _ in edits:  # another store may have made the claim
-        context.wire.seen = max(context.wire.seen, claim.ref.seq if isinstance(claim.ref, Ref) else 0)
+        context.wire.seen = max(
+            context.wire.seen, claim.ref.seq if isinstance(claim.ref, Ref) else 0
+        )
     results: list[Record | None] = [None] * len(edits)
     left = list(range(len(edits)))
     for _ in range(TRIES):
@@ -74,7 +82,10 @@ async def _rewrite(context: Context, edits: Sequence[tuple[Claim, Edit]]) -> lis
 
 
 async def _try_rewrite(
-    context: Context, edits: Sequence[tuple[Claim, Edit]], left: list[int], results: list[Record | None]
+    context: Context,
+    edits: Sequence[tuple[Claim, Edit]],
+    left: list[int],
+    results: list[Record | None],
 ) -> list[int]:
     homes = {at: context.subjects.home(edits[at][0].queue, edits[at][0].id) for at in left}
     found = {message.subject: message for message in await context.reader.last(set(homes.values()))}
@@ -92,7 +103,8 @@ async def _try_rewrite(
         seen.add(homes[at])
         edited = edit(record)
         changed = Out(message.subject, fitted(context, edited), fenced(message.seq))
-        if size(changed) <= context.wire.max_payload:  # unless that was made smaller since the job came
+        # unless that was made smaller since the job came
+        if size(changed) <= context.wire.max_payload:
             results[at] = edited
             messages.append(changed)
             places.append(at)
@@ -110,7 +122,9 @@ def _is_held(record: Record, claim: Claim) -> bool:
 # ---------------------------------------------------------------- inheriting
 
 
-async def reap(context: Context, batches: Batches, limit: int, lease: Wait, worker: str) -> list[Claim]:
+async def reap(
+    context: Context, batches: Batches, limit: int, lease: Wait, worker: str
+) -> list[Claim]:
     await _end_holds(context)
     await free_keys(context)
     claims: list[Claim] = []
@@ -130,14 +144,24 @@ async def _overdue(context: Context) -> list[tuple[Record, Found]]:
     for listing in await context.reader.all(context.subjects.all("c")):
         claimed = read_claimed(listing.body) if listing.body else None
         if listing.body and (claimed is None or claimed.until <= now):
-            overdue |= {home.subject: (record, home) for record, home in await _look_through(context, listing, now)}
+            overdue |= {
+                home.subject: (record, home)
+                for record, home in await _look_through(context, listing, now)
+            }
     return sorted(overdue.values(), key=lambda found: (found[0].lease_until or 0, found[0].age))
 
 
-async def _look_through(context: Context, listing: Found, now: Moment) -> list[tuple[Record, Found]]:
-    """The overdue jobs of a listing. It is removed when none of its jobs runs any more, and else rewritten with the rest."""
+async def _look_through(
+    context: Context, listing: Found, now: Moment
+) -> list[tuple[Record, Found]]:
+    """The overdue jobs of a listing. It is removed when none of its jobs runs any more, and else
+    rewritten with the rest."""
     homes = await _named(context, listing)
-    running = [(record, home) for home in homes if (record := read_record(home.body, home.subject)).state is State.RUNNING]
+    running = [
+        (record, home)
+        for home in homes
+        if (record := read_record(home.body, home.subject)).state is State.RUNNING
+    ]
     if not running:
         remove_some_time(context, listing.seq)
         return []
@@ -145,8 +169,14 @@ async def _look_through(context: Context, listing: Found, now: Moment) -> list[t
     if until > now:
         left = Claimed(until, tuple(home.subject for _, home in running))
         await context.wire.store([Out(listing.subject, pack(left), fenced(listing.seq))])
-    most = context.most  # one that has become too large for the server stays as it is until its max_payload is raised again
-    return [(record, home) for record, home in running if (record.lease_until or 0) <= now and len(home.body) <= most]
+    # one that has become too large for the server stays as it is until its max_payload is raised
+    # again
+    most = context.most
+    return [
+        (record, home)
+        for record, home in running
+        if (record.lease_until or 0) <= now and len(home.body) <= most
+    ]
 
 
 async def _named(context: Context, listing: Found) -> list[Found]:
@@ -158,16 +188,27 @@ async def _named(context: Context, listing: Found) -> list[Found]:
 
 
 async def _inherit(
-    context: Context, batches: Batches, overdue: list[tuple[Record, Found]], now: Moment, lease: Wait, worker: str
+    context: Context,
+    batches: Batches,
+    overdue: list[tuple[Record, Found]],
+    now: Moment,
+    lease: Wait,
+    worker: str,
 ) -> list[Claim]:
     """The heir gets a token of its own, so that whatever the lost worker still says is refused."""
     if not overdue:
         return []
     await remove_left_tickets(context, [record.id for record, _ in overdue])
     batch = batches.new()
-    heirs = [replace(record, token=record.token + 1, worker=worker, lease_until=now + lease) for record, _ in overdue]
+    heirs = [
+        replace(record, token=record.token + 1, worker=worker, lease_until=now + lease)
+        for record, _ in overdue
+    ]
     messages = [batches.message(batch, now + lease, [home.subject for _, home in overdue])]
-    messages += [Out(home.subject, pack(heir), fenced(home.seq)) for heir, (_, home) in zip(heirs, overdue, strict=True)]
+    messages += [
+        Out(home.subject, pack(heir), fenced(home.seq))
+        for heir, (_, home) in zip(heirs, overdue, strict=True)
+    ]
     index, *seqs = await context.wire.store(messages)
     claims = [
         replace(as_claim(heir, now, Ref(home.subject, seq, batch, heir)), lost=record.worker)
@@ -219,11 +260,17 @@ async def _remember(tx: Tx, memo: OnceValue) -> bytes | None:
 
 def _check_room(context: Context, record: Record, memo: OnceValue) -> None:
     """What a job remembers is part of its record, as its arguments are, and neither is ever cut."""
-    taken = len(record.payload) + len(record.headers) + sum(len(name) + len(value) for name, value in record.memos.items())
+    taken = (
+        len(record.payload)
+        + len(record.headers)
+        + sum(len(name) + len(value) for name, value in record.memos.items())
+    )
     if taken + len(memo.name) + len(memo.value) > context.room:
         raise Rejected(
-            f"job {record.id}: {memo.name!r} has a value of {len(memo.value):,} bytes, and beside its arguments and what it "
-            f"remembers already there is room for {max(0, context.room - taken - len(memo.name)):,}; store it elsewhere and "
+            f"job {record.id}: {memo.name!r} has a value of {len(memo.value):,} bytes, and "
+            "beside its arguments and what it "
+            "remembers already there is room for "
+            f"{max(0, context.room - taken - len(memo.name)):,}; store it elsewhere and "
             "remember its name, or raise the server's max_payload"
         )
 

@@ -10,7 +10,8 @@ from .errors import refused
 
 _HEAD = b"NATS/1.0\r\n"
 FRAME = len(_HEAD) + len(b"\r\n")  # what the headers of a message take beside their lines
-_CONFLICTS = (10071, 10164, 10176)  # another sequence, the same within a batch, a batch that was given up
+# another sequence, the same within a batch, a batch that was given up
+_CONFLICTS = (10071, 10164, 10176)
 
 
 class Out(NamedTuple):
@@ -43,12 +44,15 @@ def nobody_heard(answer: bytes | int) -> bool:
 
 
 def stored_at(answer: bytes | int) -> int:
-    """The sequence under which it was stored; 0 when somebody else wrote to that subject since we looked. Any other refusal
-    is raised."""
+    """The sequence under which it was stored; 0 when somebody else wrote to that subject since we
+    looked. Any other refusal is raised."""
     if isinstance(answer, int):
         return answer
     if nobody_heard(answer):
-        raise StoreError("no JetStream answers: it is not enabled, or its stream has no leader now", transient=True)
+        raise StoreError(
+            "no JetStream answers: it is not enabled, or its stream has no leader now",
+            transient=True,
+        )
     ack = _read(answer)
     if ack.error is not None and ack.error.err_code not in _CONFLICTS:
         raise refused(ack.error.err_code, ack.error.description)
@@ -60,7 +64,14 @@ def framed(message: Out, reply: bytes) -> bytes:
     if not headers:
         return b"PUB %b %b %d\r\n%b\r\n" % (subject.encode(), reply, len(body), body)
     head = _HEAD + headers + b"\r\n"
-    return b"HPUB %b %b %d %d\r\n%b%b\r\n" % (subject.encode(), reply, len(head), len(head) + len(body), head, body)
+    return b"HPUB %b %b %d %d\r\n%b%b\r\n" % (
+        subject.encode(),
+        reply,
+        len(head),
+        len(head) + len(body),
+        head,
+        body,
+    )
 
 
 def batched(message: Out, batch: bytes, at: int, *, last: bool) -> Out:

@@ -1,10 +1,10 @@
 """Sleeping until the server says that there is something.
 
-Whatever is put in a ready line is published again by the server on a bell subject, also when the server put it there
-itself because its time had come. We listen for one such message at a time, from before a claim looks until it rings: nothing
-falls between, and a flood of jobs rings once. What is not a new ticket (a queue resumed, a hold lifted, a wish for a running
-job, a new schedule) is rung by whoever did it, on a wake subject that everybody hears.
-"""
+Whatever is put in a ready line is published again by the server on a bell subject, also when the
+server put it there itself because its time had come. We listen for one such message at a time, from
+before a claim looks until it rings: nothing falls between, and a flood of jobs rings once. What is
+not a new ticket (a queue resumed, a hold lifted, a wish for a running job, a new schedule) is rung
+by whoever did it, on a wake subject that everybody hears."""
 
 import asyncio
 from collections.abc import Collection
@@ -44,7 +44,8 @@ class Notifier:
         self._wire.flush_soon()
 
     def arm(self, queues: Collection[str]) -> set[str]:
-        """Listen for these; gives those that nobody listened for until now. Sent with the next flush."""
+        """Listen for these; gives those that nobody listened for until now. Sent with the next
+        flush."""
         fresh = set() if _ANY in self._armed else set(queues) - self._armed
         for queue in fresh:
             self._armed.add(queue)
@@ -72,7 +73,8 @@ class Notifier:
         self._someone.set()
 
     def _after_a_loss(self) -> None:
-        """The server forgot what we listened for, and things may have happened: let everybody look."""
+        """The server forgot what we listened for, and things may have happened: let everybody
+        look."""
         waiting = set(self._armed)
         self._armed.clear()
         self._hear(waiting or {_ANY})
@@ -85,7 +87,9 @@ class Notifier:
             self._wire.flush_soon()
             if mine := self._mine(queues):
                 self._heard -= mine | {_ANY}
-            if mine or fresh:  # nobody listened for the fresh ones until now: something may have happened unheard, look once
+            # nobody listened for the fresh ones until now: something may have happened unheard,
+            # look once
+            if mine or fresh:
                 return frozenset(mine | fresh)
             if not await self._sleep(deadline):
                 return frozenset()

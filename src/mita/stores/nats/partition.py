@@ -1,9 +1,8 @@
 """Much work on keys as several transactions at once.
 
-An atomic batch takes the server milliseconds, most of them not of its processor's time, and holds at most a thousand
-messages. So portions are written side by side. All of one key go into one portion, in their order: portions then do not
-meet, and nobody overtakes at a key.
-"""
+An atomic batch takes the server milliseconds, most of them not of its processor's time, and holds
+at most a thousand messages. So portions are written side by side. All of one key go into one
+portion, in their order: portions then do not meet, and nobody overtakes at a key."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -27,9 +26,13 @@ def portions(items: Sequence[T], key: Callable[[T], object], most: int) -> list[
 
 
 async def side_by_side(
-    items: Sequence[T], key: Callable[[T], object], most: int, act: Callable[[list[T]], Awaitable[R]]
+    items: Sequence[T],
+    key: Callable[[T], object],
+    most: int,
+    act: Callable[[list[T]], Awaitable[R]],
 ) -> list[R]:
-    """Do it to all, at most so many at a time and those of one key one after the other; what came of each portion."""
+    """Do it to all, at most so many at a time and those of one key one after the other; what came
+    of each portion."""
 
     async def in_order(portion: list[T]) -> list[R]:
         return [await act(portion[at : at + most]) for at in range(0, len(portion), most)]

@@ -1,7 +1,8 @@
-"""Telling what happens: plain messages, one subject for each queue, of which the server keeps nothing.
+"""Telling what happens: plain messages, one subject for each queue, of which the server keeps
+nothing.
 
-Whether anybody listens is a question that those who do answer; where nobody does, the server itself says so at once.
-"""
+Whether anybody listens is a question that those who do answer; where nobody does, the server itself
+says so at once."""
 
 import asyncio
 from collections.abc import Sequence
@@ -33,8 +34,8 @@ async def publish(context: Context, told: Sequence[EventMessage]) -> None:
 
 
 async def subscribed_queues(context: Context) -> frozenset[str]:
-    """Who answers first speaks for all: a queue that nobody listens to is dropped by the server. One who listens and is too
-    busy to say so is there all the same."""
+    """Who answers first speaks for all: a queue that nobody listens to is dropped by the server.
+    One who listens and is too busy to say so is there all the same."""
     try:
         async with asyncio.timeout(PATIENCE):
             [answer] = await context.wire.ask([Out(context.subjects.ears, b"")])
@@ -44,13 +45,15 @@ async def subscribed_queues(context: Context) -> frozenset[str]:
 
 
 async def _settled(context: Context) -> None:
-    """What we have said so far is known to the server: it reads one connection in order, and the answer to a question that
-    comes behind says so. (The driver's own ping overtakes what waits to be sent.)"""
+    """What we have said so far is known to the server: it reads one connection in order, and the
+    answer to a question that comes behind says so. (The driver's own ping overtakes what waits to
+    be sent.)"""
     await subscribed_queues(context)
 
 
 class Listener:
-    """Feeds an ear, and answers that there is one. The driver subscribes again after a reconnect."""
+    """Feeds an ear, and answers that there is one. The driver subscribes again after a
+    reconnect."""
 
     def __init__(self, context: Context, ear: Subscription) -> None:
         self._context, self._ear = context, ear
@@ -58,7 +61,9 @@ class Listener:
         self._subscriptions: list[Any] = []
 
     async def start(self) -> None:
-        self._subscriptions.append(await self._wire.hear(self._subjects.told(self._ear.queue), self._hear))
+        self._subscriptions.append(
+            await self._wire.hear(self._subjects.told(self._ear.queue), self._hear)
+        )
         self._subscriptions.append(await self._wire.hear(self._subjects.ears, self._answer))
         self._wire.reconnected.append(self._ear.cut)
         await _settled(self._context)

@@ -14,27 +14,40 @@ from .context import Context, Line
 from .reading import read_record
 from .tickets import Ticket
 
-EMPTY = (b"404", b"408", b"000")  # nothing there, nothing came in time, and a connection that was lost
-ELECTION = 0.5  # seconds for which a line without a leader is asked again, before the claim goes on without it
+# nothing there, nothing came in time, and a connection that was lost
+EMPTY = (b"404", b"408", b"000")
+# seconds for which a line without a leader is asked again, before the claim goes on without it
+ELECTION = 0.5
 A_MOMENT = 0.005
 
 
-async def pull(context: Context, lines: Sequence[Line], most: int, wait: Wait = 0) -> tuple[list[Ticket], int]:
-    """What is ready now in these lines, up to `most` of each, and how many places that took: some tickets are of jobs taken
-    out of line. If there is nothing, wait so long for something.
+async def pull(
+    context: Context, lines: Sequence[Line], most: int, wait: Wait = 0
+) -> tuple[list[Ticket], int]:
+    """What is ready now in these lines, up to `most` of each, and how many places that took: some
+    tickets are of jobs taken out of line. If there is nothing, wait so long for something.
 
-    A line that is choosing its leader (on a cluster, for a moment after a server was lost) is not an empty one: nobody
-    answers for it. It is asked again, and if it takes too long it is noted as one to come back to soon."""
+    A line that is choosing its leader (on a cluster, for a moment after a server was lost) is not
+    an empty one: nobody answers for it. It is asked again, and if it takes too long it is noted as
+    one to come back to soon."""
     until = asyncio.get_running_loop().time() + ELECTION
     while True:
         hand = await _pull(context, lines, most, wait)
         if hand.unreadable:
-            await set_aside(context, [ticket for ticket, _ in hand.unreadable], [body for _, body in hand.unreadable])
+            await set_aside(
+                context,
+                [ticket for ticket, _ in hand.unreadable],
+                [body for _, body in hand.unreadable],
+            )
         context.leaderless.difference_update(lines)
         if not hand.leaderless:
             return hand.tickets, hand.delivered
         if hand.delivered or asyncio.get_running_loop().time() > until:
-            context.leaderless.update(line for line in lines if context.subjects.consumer(*line).encode() in hand.leaderless)
+            context.leaderless.update(
+                line
+                for line in lines
+                if context.subjects.consumer(*line).encode() in hand.leaderless
+            )
             return hand.tickets, hand.delivered
         await asyncio.sleep(A_MOMENT)
 
@@ -49,7 +62,9 @@ async def _pull(context: Context, lines: Sequence[Line], most: int, wait: Wait) 
     try:
         for line in lines:
             subject = f"$JS.API.CONSUMER.MSG.NEXT.{subjects.stream}.{subjects.consumer(*line)}"
-            groups.append(await wire.stream(subject, question, hand.status(subjects.consumer(*line).encode())))
+            groups.append(
+                await wire.stream(subject, question, hand.status(subjects.consumer(*line).encode()))
+            )
         with suppress(TimeoutError):  # what did come is claimed all the same
             async with asyncio.timeout(PATIENCE):
                 await hand.full
@@ -61,7 +76,8 @@ async def _pull(context: Context, lines: Sequence[Line], most: int, wait: Wait) 
 
 
 class Hand:
-    """What the lines give, until each has given all it was asked for or said that it has no more."""
+    """What the lines give, until each has given all it was asked for or said that it has no
+    more."""
 
     def __init__(self, wire: Wire, room: dict[bytes, int]) -> None:
         self.tickets: list[Ticket] = []
@@ -105,7 +121,8 @@ class Hand:
 
 
 def _origin(reply: bytes) -> tuple[bytes, int]:
-    """Consumer and sequence: `$JS.ACK.stream.CONSUMER.delivered.SEQUENCE…`, two tokens later when there are domains."""
+    """Consumer and sequence: `$JS.ACK.stream.CONSUMER.delivered.SEQUENCE…`, two tokens later when
+    there are domains."""
     if reply.count(b".") == 8:
         _, _, _, consumer, _, sequence, _ = reply.split(b".", 6)
     else:

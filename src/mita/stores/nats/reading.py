@@ -1,9 +1,8 @@
 """Reading messages, also those that cannot be read.
 
-The subject of a message says what it belongs to. So of a job whose record cannot be read, id and queue are known: it is
-shown as a failed job, and its message stays where it is, with its bytes. Any other record that cannot be read is taken for
-the least that it can mean.
-"""
+The subject of a message says what it belongs to. So of a job whose record cannot be read, id and
+queue are known: it is shown as a failed job, and its message stays where it is, with its bytes. Any
+other record that cannot be read is taken for the least that it can mean."""
 
 from typing import Any, TypeVar
 
@@ -18,7 +17,18 @@ from mita.model.time import Moment
 from mita.rules.readable import BAD, UNKNOWN, UNREADABLE, salvaged, unreadable, unreadable_repeat
 from mita.rules.states import TERMINAL
 
-from .codec import Claimed, Glance, KeyRecord, LockHeld, Presence, QueueRecord, Record, Reservation, SharedOnceValue, Waiter
+from .codec import (
+    Claimed,
+    Glance,
+    KeyRecord,
+    LockHeld,
+    Presence,
+    QueueRecord,
+    Record,
+    Reservation,
+    SharedOnceValue,
+    Waiter,
+)
 from .subjects import NAMELESS, hashed, name, token
 
 S = TypeVar("S", bound=Struct)
@@ -49,7 +59,8 @@ _OTHERS = {
 }  # by the letter in their subjects
 
 ALL_PRIORITIES = tuple(range(10))
-NO_JOB = Record("", "", "", State.CANCELLED, 0, 0, 0, b"", gone=True)  # what an empty message at a home says
+# what an empty message at a home says
+NO_JOB = Record("", "", "", State.CANCELLED, 0, 0, 0, b"", gone=True)
 
 
 def is_unreadable(record: Record) -> bool:
@@ -67,7 +78,8 @@ def can_be_read(letter: str, body: bytes) -> bool:
 
 
 def read_record(body: bytes, subject: str) -> Record:
-    """The record of a job. One that cannot be read is a failed job of which id and queue are those of the subject."""
+    """The record of a job. One that cannot be read is a failed job of which id and queue are those
+    of the subject."""
     if not body:
         return NO_JOB
     try:
@@ -75,7 +87,11 @@ def read_record(body: bytes, subject: str) -> Record:
     except BAD as error:
         return _lost(body, subject, str(error))
     id = record.id
-    if (id and subject.endswith(id) and f".{record.queue}." in subject) or record.gone or _named(record, subject):
+    if (
+        (id and subject.endswith(id) and f".{record.queue}." in subject)
+        or record.gone
+        or _named(record, subject)
+    ):
         if record.state is State.QUEUED or _makes_sense(record):
             return record
         return _lost(body, subject, "its state and its times contradict each other")
@@ -133,12 +149,16 @@ def read_queue(body: bytes, subject: str) -> QueueRecord:
     queue = name(subject.rsplit(".", 1)[1])
     try:
         record = _queue(body)
-        if record.name == queue and all(priority in ALL_PRIORITIES for priority in record.priorities):
+        if record.name == queue and all(
+            priority in ALL_PRIORITIES for priority in record.priorities
+        ):
             return record
     except BAD:
         pass
     paused = _part(body, QueueRecord, "paused", Moment | None, None)
-    return QueueRecord(queue, paused, ALL_PRIORITIES, _part(body, QueueRecord, "holds", dict[str, Moment], {}))
+    return QueueRecord(
+        queue, paused, ALL_PRIORITIES, _part(body, QueueRecord, "holds", dict[str, Moment], {})
+    )
 
 
 def is_guess(record: QueueRecord) -> bool:
@@ -174,11 +194,14 @@ def read_reservation(body: bytes) -> Reservation | None:
 
 
 def read_memo(body: bytes) -> SharedOnceValue:
-    """One that cannot be read is not taken for one that is not there: its effect would happen twice."""
+    """One that cannot be read is not taken for one that is not there: its effect would happen
+    twice."""
     try:
         return _memo(body)
     except BAD as error:
-        raise StoreError(f"what was remembered for all jobs cannot be read: {error}", transient=False) from error
+        raise StoreError(
+            f"what was remembered for all jobs cannot be read: {error}", transient=False
+        ) from error
 
 
 def read_presence(body: bytes) -> Presence | None:
@@ -204,7 +227,8 @@ def read_claimed(body: bytes) -> Claimed | None:
 
 
 def read_repeat(body: bytes, subject: str) -> Repeat:
-    """One that cannot be read is parked. Its key is the hash in its subject, unless the key itself can be read."""
+    """One that cannot be read is parked. Its key is the hash in its subject, unless the key itself
+    can be read."""
     hash = subject.rsplit(".", 1)[1]
     try:
         repeat = _repeat(body)

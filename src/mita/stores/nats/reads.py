@@ -1,10 +1,10 @@
 """Reading the stream: the last message of given subjects, or all of a class in order of sequence.
 
-Any replica may answer a read, and one may be behind. Its answer says how far it had come, if it finds anything at all: so on
-a stream with replicas every question also asks for a message that is always there, and is asked again while the answer is
-older than what we know to be written. What others wrote a moment ago may still be missing; every write is fenced by what was
-read, so that costs a second try and nothing else.
-"""
+Any replica may answer a read, and one may be behind. Its answer says how far it had come, if it
+finds anything at all: so on a stream with replicas every question also asks for a message that is
+always there, and is asked again while the answer is older than what we know to be written. What
+others wrote a moment ago may still be missing; every write is fenced by what was read, so that
+costs a second try and nothing else."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Sequence
@@ -19,7 +19,8 @@ from .client.link import RECONNECT_PATIENCE
 from .client.wire import PATIENCE, Wire
 
 ASK_FOR = 400  # subjects in one question; the server gives at most 1,024 answers to one
-BATCH = 20_000  # the server counts what is left once for each answer, which takes it longer the more there is
+# the server counts what is left once for each answer, which takes it longer the more there is
+BATCH = 20_000
 SCAN_BYTES = 8_000_000
 TRIES = 400
 A_MOMENT = 0.005
@@ -42,7 +43,8 @@ class Reader:
         self._anchor = anchor
 
     async def last(self, subjects: Iterable[str], *, fresh: bool = True) -> list[Found]:
-        """The last message of each subject (wildcards are allowed) that has one; at least as new as what we know of."""
+        """The last message of each subject (wildcards are allowed) that has one; at least as new as
+        what we know of."""
         wanted = list(subjects)
         most = self._wire.names_in_one(ASK_FOR)
         parts = [wanted[at : at + most] for at in range(0, len(wanted), most)]
@@ -66,8 +68,8 @@ class Reader:
         return found[0] if found else None
 
     async def scan(self, subject: str, start: int = 1) -> AsyncIterator[list[Found]]:
-        """All messages of these subjects, oldest first, some thousands at a time; while they are looked at the next are on
-        their way."""
+        """All messages of these subjects, oldest first, some thousands at a time; while they are
+        looked at the next are on their way."""
         coming = asyncio.ensure_future(self.slice(subject, start, BATCH))
         try:
             while True:
@@ -89,7 +91,8 @@ class Reader:
         return found, _number(status, _PENDING) or 0
 
     async def all(self, subject: str) -> list[Found]:
-        """One message for each subject: what a write replaces may be there for a moment beside it."""
+        """One message for each subject: what a write replaces may be there for a moment beside
+        it."""
         newest = {found.subject: found async for slice in self.scan(subject) for found in slice}
         return sorted(newest.values(), key=lambda found: found.seq)
 
@@ -120,14 +123,17 @@ class Reader:
             async with asyncio.timeout(PATIENCE):
                 status = await end
         except TimeoutError as error:
-            raise StoreError(f"NATS gave no answer to a read in {PATIENCE:g} s", transient=True) from error
+            raise StoreError(
+                f"NATS gave no answer to a read in {PATIENCE:g} s", transient=True
+            ) from error
         finally:
             self._wire.silence(group)
         return found, status
 
 
 def _as_found(head: bytes, data: bytes) -> Found:
-    """Our own headers come first in the message and the server's after them, so look from the end."""
+    """Our own headers come first in the message and the server's after them, so look from the
+    end."""
     at = head.rindex(_SUBJECT) + len(_SUBJECT)
     subject = head[at : head.index(b"\r", at)].decode()
     at = head.index(_SEQUENCE, at) + len(_SEQUENCE)
@@ -145,10 +151,15 @@ def _check(status: bytes) -> None:
     if code == b"413":
         raise TooMany("more messages match than NATS gives in one answer")
     if code == b"000":
-        raise StoreError("the connection to NATS was lost in the middle of an answer", transient=True)
+        raise StoreError(
+            "the connection to NATS was lost in the middle of an answer", transient=True
+        )
     if code == b"503":
         raise StoreError("no JetStream answers: its stream has no leader now", transient=True)
-    raise StoreError(f"NATS could not read: {status[9:].splitlines()[0].decode(errors='replace')}", transient=True)
+    raise StoreError(
+        f"NATS could not read: {status[9:].splitlines()[0].decode(errors='replace')}",
+        transient=True,
+    )
 
 
 def _number(status: bytes, header: bytes) -> int | None:

@@ -8,7 +8,9 @@ from .messages import Out
 
 
 def _removal(context: Context, seq: int) -> Out:
-    return Out(f"$JS.API.STREAM.MSG.DELETE.{context.subjects.stream}", b'{"seq":%d,"no_erase":true}' % seq)
+    return Out(
+        f"$JS.API.STREAM.MSG.DELETE.{context.subjects.stream}", b'{"seq":%d,"no_erase":true}' % seq
+    )
 
 
 async def remove(context: Context, seqs: Iterable[int]) -> int:
@@ -24,7 +26,10 @@ def remove_some_time(context: Context, seq: int) -> None:
 
 
 async def remove_left_tickets(context: Context, ids: Iterable[str]) -> None:
-    """An acknowledgement is not answered: it may be lost, with a worker that died or with its connection. The ticket then
-    comes again, whenever somebody next looks, and the home that turns it away is not kept for ever."""
+    """An acknowledgement is not answered: it may be lost, with a worker that died or with its
+    connection. The ticket then comes again, whenever somebody next looks, and the home that turns
+    it away is not kept for ever."""
     places = (await locate(context, ids)).values()
-    await remove(context, [place.ticket_seq for place in places if 0 < place.ticket_seq < place.home_seq])
+    await remove(
+        context, [place.ticket_seq for place in places if 0 < place.ticket_seq < place.home_seq]
+    )

@@ -1,7 +1,7 @@
 """Stored rules that make jobs.
 
-A firing is part of one atomic batch: the cursor, if it is still where the scheduler saw it, and the jobs.
-"""
+A firing is part of one atomic batch: the cursor, if it is still where the scheduler saw it, and the
+jobs."""
 
 from collections.abc import Iterator, Sequence
 
@@ -20,7 +20,8 @@ from .reading import read_lock, read_repeat
 from .tx import Tx, transact
 
 OVER = {RepeatState.FINISHED, RepeatState.PARKED}
-TOGETHER = MOST_FIRED  # jobs in one batch: with a unique key each is two messages of the thousand a batch may have
+# jobs in one batch: with a unique key each is two messages of the thousand a batch may have
+TOGETHER = MOST_FIRED
 
 
 async def _stored(tx: Tx, key: str) -> Repeat | None:
@@ -56,7 +57,9 @@ async def remove(context: Context, keys: Sequence[str]) -> list[bool]:
     return [await transact(context, lambda tx, key=key: act(tx, key)) for key in keys]  # type: ignore[misc]
 
 
-async def switch(context: Context, keys: Sequence[str], source: RepeatState, target: RepeatState) -> list[bool]:
+async def switch(
+    context: Context, keys: Sequence[str], source: RepeatState, target: RepeatState
+) -> list[bool]:
     """Pause or resume, if it stands where that makes sense."""
 
     async def act(tx: Tx, key: str) -> bool:
@@ -73,7 +76,8 @@ async def switch(context: Context, keys: Sequence[str], source: RepeatState, tar
 async def everything(context: Context) -> list[Repeat]:
     found = await context.reader.all(context.subjects.all("e"))
     return sorted(
-        (read_repeat(message.body, message.subject) for message in found if message.body), key=lambda repeat: repeat.key
+        (read_repeat(message.body, message.subject) for message in found if message.body),
+        key=lambda repeat: repeat.key,
     )
 
 
@@ -97,10 +101,13 @@ async def due(context: Context, limit: int) -> DueRepeats:
 
 
 async def fire(context: Context, firings: Sequence[Firing]) -> list[bool]:
-    """Several in one batch: the server takes milliseconds for each of those, however much is in it."""
+    """Several in one batch: the server takes milliseconds for each of those, however much is in
+    it."""
     won: list[bool] = []
     for group in _groups(firings):
-        await open_lines(context, {(job.queue, job.priority) for firing in group for job in firing.jobs})
+        await open_lines(
+            context, {(job.queue, job.priority) for firing in group for job in firing.jobs}
+        )
         won += await transact(context, lambda tx, group=group: _move_cursors(tx, group))  # type: ignore[misc]
     return won
 

@@ -1,8 +1,8 @@
 """Who waits at resource keys, and whose turn it is.
 
-A line is read whole, since its order is not that of arrival; of a very long one only the head. Whoever frees many keys at
-once reads the lines of all of them, and the jobs at their heads, in a few questions that go out together.
-"""
+A line is read whole, since its order is not that of arrival; of a very long one only the head.
+Whoever frees many keys at once reads the lines of all of them, and the jobs at their heads, in a
+few questions that go out together."""
 
 import asyncio
 from collections.abc import Iterator, Sequence
@@ -20,17 +20,22 @@ from .reads import Found, TooMany
 from .tx import Tx
 
 SOME = 20
-IN_ONE_QUESTION = 500  # waiters: half of what the server gives in one answer, for those that left a moment ago are in it too
+# waiters: half of what the server gives in one answer, for those that left a moment ago are in it
+# too
+IN_ONE_QUESTION = 500
 
 
 async def line_of(tx: Tx, queue: str, key: str) -> list[Waiter]:
-    """Who waits for a key, first in line first. Of a very long line only the head of its highest priority."""
+    """Who waits for a key, first in line first. Of a very long line only the head of its highest
+    priority."""
     line = tx.context.subjects.waiters(queue, key)
     found, exact = (tx.lines[line], True) if line in tx.lines else await messages_of(tx, queue, key)
     bodies = {message.subject: message.body for message in found}
     bodies.update(tx.puts(line.removesuffix("*.*")))
     waiters = [read_waiter(body, subject) for subject, body in bodies.items() if body]
-    waiters.sort(key=lambda one: (-one.priority, one.due, one.age) if exact else (-one.priority, 0, 0))
+    waiters.sort(
+        key=lambda one: (-one.priority, one.due, one.age) if exact else (-one.priority, 0, 0)
+    )
     return waiters
 
 
@@ -43,16 +48,20 @@ async def messages_of(tx: Tx, queue: str, key: str) -> tuple[list[Found], bool]:
 
 
 async def _head_of_line(tx: Tx, queue: str, key: str) -> list[Found]:
-    """In the order in which they came to the line, which is that of due time and age but for moved jobs."""
+    """In the order in which they came to the line, which is that of due time and age but for moved
+    jobs."""
     for priority in range(9, -1, -1):
-        found, _ = await tx.context.reader.slice(tx.context.subjects.waiters(queue, key, priority), 1, SOME)
+        found, _ = await tx.context.reader.slice(
+            tx.context.subjects.waiters(queue, key, priority), 1, SOME
+        )
         if any(message.body for message in found):
             return found
     return []
 
 
 async def wake(tx: Tx, queue: str, key: str, most: int | None = None) -> None:
-    """Put the first who wait for a key back in the queue, as many as may run by what the first of them allows."""
+    """Put the first who wait for a key back in the queue, as many as may run by what the first of
+    them allows."""
     record = await key_of(tx, queue, key)
     if record.waiting == 0 or await on_hold(tx, queue, key):
         return
@@ -68,7 +77,11 @@ async def wake(tx: Tx, queue: str, key: str, most: int | None = None) -> None:
 
 async def _waiting(tx: Tx, line: Sequence[Waiter]) -> list[Place]:
     places = await tx.jobs(waiter.id for waiter in line)
-    return [place for place in places if place.record is not None and place.record.state is State.BLOCKED]
+    return [
+        place
+        for place in places
+        if place.record is not None and place.record.state is State.BLOCKED
+    ]
 
 
 async def hold(tx: Tx, queue: str, key: str, until: Moment) -> None:
@@ -90,7 +103,9 @@ async def hold(tx: Tx, queue: str, key: str, until: Moment) -> None:
 async def look_ahead(tx: Tx, keys: Sequence[tuple[str, str]]) -> None:
     """Read what a `wake` of one waiter at each of these keys needs."""
     await tx.see(
-        subject for queue, key in keys for subject in (tx.context.subjects.queue(queue), tx.context.subjects.key(queue, key))
+        subject
+        for queue, key in keys
+        for subject in (tx.context.subjects.queue(queue), tx.context.subjects.key(queue, key))
     )
     waiting = {}
     for queue, key in dict.fromkeys(keys):
@@ -98,7 +113,11 @@ async def look_ahead(tx: Tx, keys: Sequence[tuple[str, str]]) -> None:
         if 0 < size <= IN_ONE_QUESTION and not await on_hold(tx, queue, key):
             waiting[queue, key] = size
     await asyncio.gather(*(_read_lines(tx, portion) for portion in _portions(waiting)))
-    lines = [await line_of(tx, *where) for where in waiting if tx.context.subjects.waiters(*where) in tx.lines]
+    lines = [
+        await line_of(tx, *where)
+        for where in waiting
+        if tx.context.subjects.waiters(*where) in tx.lines
+    ]
     await tx.jobs(line[0].id for line in lines if line)
 
 

@@ -1,8 +1,8 @@
 """The stream and its consumers: made, and checked that the server understood what was asked of it.
 
-An older server drops settings it does not know without a word, and would then keep schedules as ordinary messages that
-never fire. So the configuration is compared as the server echoes it, and a server that is too old is refused.
-"""
+An older server drops settings it does not know without a word, and would then keep schedules as
+ordinary messages that never fire. So the configuration is compared as the server echoes it, and a
+server that is too old is refused."""
 
 import asyncio
 from typing import Any
@@ -21,16 +21,19 @@ from .subjects import PREFIX, ROOT, Subjects
 OLDEST = (2, 12, 1)
 ADVISED = "2.12.12, or 2.14.3 and later"
 SCHEMA = "3"
-LIMITED = "2"  # the schema before: the server removed what was replaced by a limit of one message per subject
-ACK_WAIT = 5  # seconds; a ticket is in a worker's hands for milliseconds, so one that takes longer lost its worker
+# the schema before: the server removed what was replaced by a limit of one message per subject
+LIMITED = "2"
+# seconds; a ticket is in a worker's hands for milliseconds, so one that takes longer lost its
+# worker
+ACK_WAIT = 5
 NO_STREAM = 10059  # the server's number for: there is no such stream
 NOT_FOUND = 10014  # the server's number for: there is no such consumer
 NEEDED = ("allow_msg_schedules", "allow_msg_ttl", "allow_atomic", "allow_direct")
 
 
 def stream(subjects: Subjects, replicas: int) -> dict[str, Any]:
-    """No age limit, no limits of size or number, nothing is ever refused for being new. That there is one message for each
-    subject is the work of whoever writes (`homes.fenced` says why)."""
+    """No age limit, no limits of size or number, nothing is ever refused for being new. That there
+    is one message for each subject is the work of whoever writes (`homes.fenced` says why)."""
     return {
         "name": subjects.stream,
         "description": "Mita jobs: managed by Mita, not to be edited by hand",
@@ -45,8 +48,13 @@ def stream(subjects: Subjects, replicas: int) -> dict[str, Any]:
         "allow_atomic": True,
         "allow_direct": True,
         "allow_rollup_hdrs": True,
-        # Rings for whatever becomes ready, also for what the server itself moves there when its time has come.
-        "republish": {"src": f"{subjects.root}.j.r.>", "dest": f"{subjects.bell}.>", "headers_only": True},
+        # Rings for whatever becomes ready, also for what the server itself moves there when its
+        # time has come.
+        "republish": {
+            "src": f"{subjects.root}.j.r.>",
+            "dest": f"{subjects.bell}.>",
+            "headers_only": True,
+        },
         "metadata": {"mita": SCHEMA},
     }
 
@@ -81,10 +89,15 @@ async def look(wire: Wire, subjects: Subjects, where: str) -> None:
     if config is None:
         names = (await wire.api("STREAM.NAMES", {"subject": f"{ROOT}.>"})).get("streams") or []
         there = sorted(name.removeprefix(PREFIX) for name in names if name.startswith(PREFIX))
-        raise StoreMissing(f"{where} has no Mita in namespace {subjects.namespace!r}{namespaces(there)}")
+        raise StoreMissing(
+            f"{where} has no Mita in namespace {subjects.namespace!r}{namespaces(there)}"
+        )
     _check(config, subjects, wire.version)
     if config["metadata"]["mita"] != SCHEMA:
-        raise UsageError(f"the stream {subjects.stream!r} is of an older Mita: run `mita migrate`, or start a worker")
+        raise UsageError(
+            f"the stream {subjects.stream!r} is of an older Mita: run `mita migrate`, or start a "
+            "worker"
+        )
 
 
 async def ensure(wire: Wire, subjects: Subjects, replicas: int) -> list[str]:
@@ -101,12 +114,18 @@ async def ensure(wire: Wire, subjects: Subjects, replicas: int) -> list[str]:
     return ["stream"]
 
 
-async def _adopt(wire: Wire, subjects: Subjects, replicas: int, config: dict[str, Any], version: str) -> list[str]:
+async def _adopt(
+    wire: Wire, subjects: Subjects, replicas: int, config: dict[str, Any], version: str
+) -> list[str]:
     _check(config, subjects, version)
     await wire.store([Out(subjects.anchor, b"", b"Nats-Expected-Last-Subject-Sequence: 0\r\n")])
     done = []
     if config["metadata"]["mita"] == LIMITED:
-        config = {**config, "max_msgs_per_subject": -1, "metadata": {**config["metadata"], "mita": SCHEMA}}
+        config = {
+            **config,
+            "max_msgs_per_subject": -1,
+            "metadata": {**config["metadata"], "mita": SCHEMA},
+        }
         done.append(f"schema {SCHEMA}")
     if config.get("num_replicas") != replicas:
         config = {**config, "num_replicas": replicas}
@@ -126,15 +145,20 @@ def _check(config: dict[str, Any], subjects: Subjects, version: str) -> None:
         raise too_old(version)
     if not ours:
         raise UsageError(
-            f"the stream {subjects.stream!r} on this server is not Mita's: choose another ?namespace=, or remove the stream"
+            f"the stream {subjects.stream!r} on this server is not Mita's: choose another "
+            "?namespace=, or remove the stream"
         )
     if mark not in (LIMITED, SCHEMA):
         raise UsageError(
-            f"the stream {subjects.stream!r} has schema {mark}, and this Mita knows {SCHEMA}: upgrade Mita everywhere"
+            f"the stream {subjects.stream!r} has schema {mark}, and this Mita knows {SCHEMA}: "
+            "upgrade Mita everywhere"
         )
     limited = config.get("max_msgs_per_subject", -1) > 0 and mark == SCHEMA
     if missing or limited or config.get("retention") != "workqueue":
-        raise StoreError(f"the stream {subjects.stream!r} was changed by hand: {', '.join(missing) or 'its limits'}")
+        raise StoreError(
+            f"the stream {subjects.stream!r} was changed by hand: "
+            f"{', '.join(missing) or 'its limits'}"
+        )
 
 
 async def ensure_line(wire: Wire, subjects: Subjects, queue: str, priority: int) -> None:
@@ -159,8 +183,8 @@ async def ensure_line(wire: Wire, subjects: Subjects, queue: str, priority: int)
 
 
 async def stop_line(context: Context, queue: str, priority: int, until: Moment | None) -> None:
-    """Have a consumer deliver nothing until then (None: let it go on). On a cluster the API answers before the consumer's
-    leader knows of it, so the leader itself is asked."""
+    """Have a consumer deliver nothing until then (None: let it go on). On a cluster the API answers
+    before the consumer's leader knows of it, so the leader itself is asked."""
     consumer = f"{context.subjects.stream}.{context.subjects.consumer(queue, priority)}"
     body = {} if until is None else {"pause_until": as_stamp(until).decode()}
     answer = await context.wire.api(f"CONSUMER.PAUSE.{consumer}", body)
@@ -170,7 +194,9 @@ async def stop_line(context: Context, queue: str, priority: int, until: Moment |
         if "error" not in answer and bool(answer.get("paused")) is (until is not None):
             return
         if asyncio.get_running_loop().time() > deadline:
-            raise StoreError(f"the consumer of queue {queue!r} was not stopped in {PATIENCE:g} s", transient=True)
+            raise StoreError(
+                f"the consumer of queue {queue!r} was not stopped in {PATIENCE:g} s", transient=True
+            )
         await asyncio.sleep(0.005)
     if problem.get("err_code") != NOT_FOUND:
         raise refused(problem.get("err_code", 0), problem.get("description", ""))

@@ -1,10 +1,10 @@
 """Putting jobs down.
 
-A plain job (no keys) takes one publish: its home record, if nobody has written it since the claim. If somebody has (an
-extension, a wish, a report of progress, or an heir) it is read again and done with care. Jobs with keys are put down, their
-keys freed and the next waiter woken in one atomic batch. A job that goes back to the line now takes a ticket as a second
-step; a crash between the two is made good by the server (see `homes`).
-"""
+A plain job (no keys) takes one publish: its home record, if nobody has written it since the claim.
+If somebody has (an extension, a wish, a report of progress, or an heir) it is read again and done
+with care. Jobs with keys are put down, their keys freed and the next waiter woken in one atomic
+batch. A job that goes back to the line now takes a ticket as a second step; a crash between the two
+is made good by the server (see `homes`)."""
 
 import asyncio
 from collections.abc import Sequence
@@ -28,7 +28,8 @@ from .partition import side_by_side
 from .removal import remove_left_tickets
 from .tx import Tx, transact
 
-TOGETHER = 150  # jobs with keys in one batch: each is up to six messages of the thousand a batch may have
+# jobs with keys in one batch: each is up to six messages of the thousand a batch may have
+TOGETHER = 150
 
 
 async def settle(context: Context, settlements: Sequence[Settlement]) -> list[bool]:
@@ -43,7 +44,8 @@ async def settle(context: Context, settlements: Sequence[Settlement]) -> list[bo
     async def with_care(part: list[int]) -> None:
         try:
             answers = await settle_apart(
-                lambda some: transact(context, lambda tx: _settle_some(tx, some)), [settlements[at] for at in part]
+                lambda some: transact(context, lambda tx: _settle_some(tx, some)),
+                [settlements[at] for at in part],
             )
         except Rejected as error:
             answers = error.took
@@ -58,9 +60,12 @@ async def settle(context: Context, settlements: Sequence[Settlement]) -> list[bo
 
 
 def _may_have_left_a_ticket(context: Context, settlement: Settlement) -> bool:
-    """Whether the acknowledgement of its ticket may be lost: with our connection, or with the consumer's leader, of which we
-    hear nothing. The second matters only for a job that goes back to the queue: the home of one that ended stands for it."""
-    return settlement.claim.at <= context.returned or (context.replicated and settlement.verdict.state is State.QUEUED)
+    """Whether the acknowledgement of its ticket may be lost: with our connection, or with the
+    consumer's leader, of which we hear nothing. The second matters only for a job that goes back to
+    the queue: the home of one that ended stands for it."""
+    return settlement.claim.at <= context.returned or (
+        context.replicated and settlement.verdict.state is State.QUEUED
+    )
 
 
 def _meets(settlement: Settlement) -> tuple[str, ...]:
@@ -72,7 +77,12 @@ def _meets(settlement: Settlement) -> tuple[str, ...]:
 def is_simple(settlement: Settlement) -> bool:
     """It ends a job without keys, so that no claim can depend on it."""
     claim, verdict = settlement.claim, settlement.verdict
-    return claim.resource is None and claim.unique is None and verdict.hold is None and verdict.state in TERMINAL
+    return (
+        claim.resource is None
+        and claim.unique is None
+        and verdict.hold is None
+        and verdict.state in TERMINAL
+    )
 
 
 def _is_plain(settlement: Settlement) -> bool:
@@ -84,10 +94,14 @@ def _is_plain(settlement: Settlement) -> bool:
 
 
 async def _settle_plain(
-    context: Context, settlements: Sequence[Settlement], plain: list[int], took: list[bool], rejected: dict[int, str]
+    context: Context,
+    settlements: Sequence[Settlement],
+    plain: list[int],
+    took: list[bool],
+    rejected: dict[int, str],
 ) -> list[int]:
-    """Those whose home is as it was when they were claimed, all at once; gives the others. What does not fit into a message
-    is added to `rejected`."""
+    """Those whose home is as it was when they were claimed, all at once; gives the others. What
+    does not fit into a message is added to `rejected`."""
     now, most = context.clock.now(), context.most
     messages = []
     sent = []
@@ -109,12 +123,20 @@ async def _settle_plain(
     seqs = dict(zip(sent, await context.wire.store(messages), strict=True))
     for at, seq in seqs.items():
         took[at] = seq > 0
-    await _queue_up(context, [(record, settlements[at].claim.ref.home, seqs[at]) for at, record in back.items()], now)
+    await _queue_up(
+        context,
+        [(record, settlements[at].claim.ref.home, seqs[at]) for at, record in back.items()],
+        now,
+    )
     return [at for at, seq in seqs.items() if not seq]
 
 
 async def _queue_up(context: Context, back: Sequence[tuple[Record, str, int]], now: Moment) -> None:
-    tickets = [ticket_message(context, record, home, seq, now) for record, home, seq in back if seq and soon(record, now)]
+    tickets = [
+        ticket_message(context, record, home, seq, now)
+        for record, home, seq in back
+        if seq and soon(record, now)
+    ]
     if tickets:
         await context.fail_point("between home and ticket")
         await context.wire.store(tickets)
@@ -132,8 +154,14 @@ async def _settle_some(tx: Tx, settlements: Sequence[Settlement]) -> list[bool]:
     claims = [settlement.claim for settlement in settlements]
     await asyncio.gather(
         tx.jobs(claim.id for claim in claims),
-        tx.see(subjects.unique(claim.queue, claim.unique) for claim in claims if claim.unique is not None),
-        resources.look_ahead(tx, [(claim.queue, claim.resource) for claim in claims if claim.resource is not None]),
+        tx.see(
+            subjects.unique(claim.queue, claim.unique)
+            for claim in claims
+            if claim.unique is not None
+        ),
+        resources.look_ahead(
+            tx, [(claim.queue, claim.resource) for claim in claims if claim.resource is not None]
+        ),
     )
     return [await _settle_one(tx, settlement) for settlement in settlements]
 
@@ -155,17 +183,21 @@ async def _settle_one(tx: Tx, settlement: Settlement) -> bool:
 
 
 def holds(place: Place, token: int) -> bool:
-    """Whether a claim with this token still holds its job: the fence before everything that a run may write."""
+    """Whether a claim with this token still holds its job: the fence before everything that a run
+    may write."""
     record = place.record
     return record is not None and record.state is State.RUNNING and record.token == token
 
 
 def put_down(record: Record, verdict: Verdict, now: Moment) -> dict[str, Any]:
-    """What changes in a record: what was asked while it ran comes first, counters and error are as the verdict says."""
+    """What changes in a record: what was asked while it ran comes first, counters and error are as
+    the verdict says."""
     changes: dict[str, Any] = {"lease_until": None, "asked": None, "stranded": None}
     kind = verdict.event or (verdict.state.value if record.asked else "")
     if kind:
-        changes |= noted(record, now, kind, verdict.note, verdict.worker or record.worker, verdict.failure)
+        changes |= noted(
+            record, now, kind, verdict.note, verdict.worker or record.worker, verdict.failure
+        )
     if verdict.stranded:
         changes["stranded"] = now if record.stranded is None else record.stranded
     if verdict.counts is not None:

@@ -3,12 +3,12 @@
 What JetStream cannot do to the letter, and why:
 
 * No fake clock: the server's own timers fire schedules and end leases of tickets.
-* No exact order within a priority: a ready line is in order of arrival. A job that comes back to the line with an older due
-  time (released, or woken at its key) stands behind those that came before it did. Priorities are exact.
+* No exact order within a priority: a ready line is in order of arrival. A job that comes back to
+  the line with an older due time (released, or woken at its key) stands behind those that came
+  before it did. Priorities are exact.
 * Times to live are whole seconds: what has expired is gone a second or two late.
-* `ClaimResult.again` is exact for a queue with few waiting jobs; with more of them it is one second. No worker sleeps too
-  long by it: the server notifies when a job is due.
-"""
+* `ClaimResult.again` is exact for a queue with few waiting jobs; with more of them it is one
+  second. No worker sleeps too long by it: the server notifies when a job is due."""
 
 import asyncio
 from collections.abc import Collection, Sequence
@@ -18,7 +18,15 @@ from msgspec.structs import replace
 
 from mita.errors import Rejected, StoreError, UsageError
 from mita.model.job import Claim, Job, NewJob, Receipt
-from mita.model.outcome import Answer, Change, ClaimResult, Held, Progress, Settlement, TimelineEntry
+from mita.model.outcome import (
+    Answer,
+    Change,
+    ClaimResult,
+    Held,
+    Progress,
+    Settlement,
+    TimelineEntry,
+)
 from mita.model.repeat import DueRepeats, Firing, Repeat, RepeatState
 from mita.model.time import Moment, Wait, When
 from mita.model.view import Finding, JobFilter, Page, QueueView, ResourceView, WorkerView
@@ -39,13 +47,14 @@ from .doctor import doctor
 from .subjects import Subjects
 from .walk import Walk
 
-# Rounds of the event loop after which a claim has sent its first questions. They go before what is put down, so that the
-# first tickets come while that is stored, and are claimed right behind it.
+# Rounds of the event loop after which a claim has sent its first questions. They go before what is
+# put down, so that the first tickets come while that is stored, and are claimed right behind it.
 ASKS_WITHIN = 2
 
 
 class NatsStore:
-    """`servers` are addresses of one cluster; `options` go to the driver's `connect` as they are."""
+    """`servers` are addresses of one cluster; `options` go to the driver's `connect` as they
+    are."""
 
     can = Can(0)
     silence = SILENCE
@@ -60,7 +69,9 @@ class NatsStore:
         clock: Clock | None = None,
     ) -> None:
         if clock is not None:
-            raise UsageError("a NATS store keeps the server's time and cannot be given another clock")
+            raise UsageError(
+                "a NATS store keeps the server's time and cannot be given another clock"
+            )
         if replicas not in (1, 3, 5):
             raise UsageError(f"replicas={replicas}: use 1, 3 or 5")
         self._servers = [servers] if isinstance(servers, str) else list(servers)
@@ -74,10 +85,16 @@ class NatsStore:
         self._wire = Wire()
         await self._wire.start(self._servers, {"ping_interval": self.silence / 2, **self._options})
         try:
-            await (self.migrate() if create else schema.look(self._wire, self._subjects, shown(self._servers)))
+            await (
+                self.migrate()
+                if create
+                else schema.look(self._wire, self._subjects, shown(self._servers))
+            )
             clock = ServerClock(self._wire, self._subjects.stream)
             await clock.refresh()
-            self._context = Context(self._wire, self._subjects, clock, replicated=self._replicas > 1)
+            self._context = Context(
+                self._wire, self._subjects, clock, replicated=self._replicas > 1
+            )
             self._batches = Batches(self._context)
             self._walk = Walk(self._context, self._batches)
             await self._context.bell.open()
@@ -110,7 +127,9 @@ class NatsStore:
         rooms.check(jobs, self.room, "raise the server's max_payload")
         return await enqueue.enqueue(self._in, jobs) if jobs else []
 
-    async def claim(self, queues: Sequence[str], limit: int, lease: Wait, worker: str) -> ClaimResult:
+    async def claim(
+        self, queues: Sequence[str], limit: int, lease: Wait, worker: str
+    ) -> ClaimResult:
         return await self._walk.claim(queues, limit, lease, worker)
 
     async def settle(self, settlements: Sequence[Settlement]) -> list[bool]:
@@ -119,13 +138,20 @@ class NatsStore:
         try:
             took = await settle.settle(self._in, settlements)
         except Rejected as error:  # those still run, so what lists them stands
-            self._batches.put_down(one.claim.ref for at, one in enumerate(settlements) if at not in error.rejected)
+            self._batches.put_down(
+                one.claim.ref for at, one in enumerate(settlements) if at not in error.rejected
+            )
             raise
         self._batches.put_down(settlement.claim.ref for settlement in settlements)
         return took
 
     async def settle_and_claim(
-        self, settlements: Sequence[Settlement], queues: Sequence[str], limit: int, lease: Wait, worker: str
+        self,
+        settlements: Sequence[Settlement],
+        queues: Sequence[str],
+        limit: int,
+        lease: Wait,
+        worker: str,
     ) -> ClaimResult:
         if not all(settle.is_simple(settlement) for settlement in settlements):
             took = await self.settle(settlements)
@@ -221,7 +247,9 @@ class NatsStore:
     async def workers(self) -> list[WorkerView]:
         return await inspect.workers(self._in)
 
-    async def resources(self, queue: str | None = None, key: str | None = None) -> list[ResourceView]:
+    async def resources(
+        self, queue: str | None = None, key: str | None = None
+    ) -> list[ResourceView]:
         return await inspect.resources(self._in, queue, key)
 
     # ------------------------------------------------------------ care

@@ -1,10 +1,10 @@
 """Every subject and name we own, made in one place.
 
-The subject is where a message stands. `j.h` is a job's home, `j.r` the line of the ready ones (one consumer for each queue
-and priority), `b` the line at a resource key; the others are small records. A home has a dash where a ticket has its
-priority: so one pattern covers all there can be of an id, and the server itself can refuse a second job of that id. What
-people named is never a raw token: names are escaped, keys are hashed, so no dot, star or blank of theirs is ever read as one
-of ours.
+The subject is where a message stands. `j.h` is a job's home, `j.r` the line of the ready ones (one
+consumer for each queue and priority), `b` the line at a resource key; the others are small records.
+A home has a dash where a ticket has its priority: so one pattern covers all there can be of an id,
+and the server itself can refuse a second job of that id. What people named is never a raw token:
+names are escaped, keys are hashed, so no dot, star or blank of theirs is ever read as one of ours.
 """
 
 import re
@@ -18,11 +18,15 @@ CLASSES = "jbkqugewcml"
 
 
 def token(name: str) -> str:
-    """A name as one token: what is not a letter, a digit, `_` or `-` becomes `=` and its bytes in hexadecimal."""
+    """A name as one token: what is not a letter, a digit, `_` or `-` becomes `=` and its bytes in
+    hexadecimal."""
     if (name.isascii() and name.isalnum()) or _PLAIN.fullmatch(name):
         return name
     return (
-        "".join(char if _PLAIN.fullmatch(char) else "".join(f"={byte:02x}" for byte in char.encode()) for char in name)
+        "".join(
+            char if _PLAIN.fullmatch(char) else "".join(f"={byte:02x}" for byte in char.encode())
+            for char in name
+        )
         or "="
     )
 
@@ -31,7 +35,11 @@ def name(made: str) -> str:
     """The name that became this token."""
     if "=" not in made:
         return made
-    return _ESCAPED.sub(lambda found: chr(int(found[1], 16)), made.removesuffix("=")).encode("latin-1").decode()
+    return (
+        _ESCAPED.sub(lambda found: chr(int(found[1], 16)), made.removesuffix("="))
+        .encode("latin-1")
+        .decode()
+    )
 
 
 def hashed(key: str) -> str:
@@ -100,7 +108,9 @@ class Subjects:
         return f"{self.root}.b.{token(queue)}.{hashed(key)}.{priority}.{token(id)}"
 
     def waiters(self, queue: str, key: str, priority: int | None = None) -> str:
-        return f"{self.root}.b.{token(queue)}.{hashed(key)}.{'*' if priority is None else priority}.*"
+        return (
+            f"{self.root}.b.{token(queue)}.{hashed(key)}.{'*' if priority is None else priority}.*"
+        )
 
     def key(self, queue: str, key: str) -> str:
         return f"{self.root}.k.{token(queue)}.{hashed(key)}"
@@ -116,7 +126,8 @@ class Subjects:
 
     def repeat(self, key: str) -> str:
         """One whose key cannot be read goes by the hash of it."""
-        return f"{self.root}.e.{key.removeprefix(NAMELESS) if key.startswith(NAMELESS) else hashed(key)}"
+        named = key.removeprefix(NAMELESS) if key.startswith(NAMELESS) else hashed(key)
+        return f"{self.root}.e.{named}"
 
     def lock(self, name: str) -> str:
         return f"{self.root}.l.{hashed(name)}"

@@ -7,7 +7,8 @@ from .context import Context
 
 
 class Ticket(Struct, gc=False):
-    """A job in a worker's hands: not claimed yet, and given to another in a few seconds if nothing is done about it."""
+    """A job in a worker's hands: not claimed yet, and given to another in a few seconds if nothing
+    is done about it."""
 
     reply: bytes
     seq: int
@@ -15,7 +16,8 @@ class Ticket(Struct, gc=False):
 
 
 def acknowledge(context: Context, tickets: list[Ticket]) -> None:
-    """Empty answers, sent with the next flush. One that is lost lets its ticket come again, to meet a home that is newer."""
+    """Empty answers, sent with the next flush. One that is lost lets its ticket come again, to meet
+    a home that is newer."""
     context.wire.send(b"".join([b"PUB %b 0\r\n\r\n" % ticket.reply for ticket in tickets]))
 
 

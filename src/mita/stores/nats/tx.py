@@ -1,9 +1,9 @@
 """A small optimistic transaction over one stream.
 
-Read records, compute, write. Every write carries the sequence that was read for its subject (0: there was nothing), so it
-is refused when somebody was faster; several writes go as one atomic batch, all or nothing. A refused transaction starts
-again from its reads. An atomic batch costs the server milliseconds, so the plain ways of a job do without it.
-"""
+Read records, compute, write. Every write carries the sequence that was read for its subject (0:
+there was nothing), so it is refused when somebody was faster; several writes go as one atomic
+batch, all or nothing. A refused transaction starts again from its reads. An atomic batch costs the
+server milliseconds, so the plain ways of a job do without it."""
 
 import asyncio
 import random
@@ -17,7 +17,17 @@ from mita.rules.states import TERMINAL
 
 from .codec import Record
 from .context import Context
-from .job_records import EXPECT, TTL, Place, about_to_fire, fenced, home_message, locate, soon, ticket_message
+from .job_records import (
+    EXPECT,
+    TTL,
+    Place,
+    about_to_fire,
+    fenced,
+    home_message,
+    locate,
+    soon,
+    ticket_message,
+)
 from .messages import Out, too_big
 from .reads import Found
 from .removal import remove
@@ -78,11 +88,14 @@ class Tx:
         self._put[subject] = body, headers
 
     def remove(self, subject: str) -> None:
-        """An empty message that the server itself removes soon: deleting cannot be part of a batch."""
+        """An empty message that the server itself removes soon: deleting cannot be part of a
+        batch."""
         self._put[subject] = b"", TTL % 1
 
     def puts(self, prefix: str) -> dict[str, bytes]:
-        return {subject: body for subject, (body, _) in self._put.items() if subject.startswith(prefix)}
+        return {
+            subject: body for subject, (body, _) in self._put.items() if subject.startswith(prefix)
+        }
 
     # ------------------------------------------------------------ jobs
 
@@ -110,7 +123,8 @@ class Tx:
         if record.state is State.QUEUED and soon(record, self.now):
             self._tickets[place.home] = record
         if place.ticket and (record.state in TERMINAL or record.state is State.QUEUED):
-            # It would count again once the home record is gone: ended and forgotten, or moved to the line by the server.
+            # It would count again once the home record is gone: ended and forgotten, or moved to
+            # the line by the server.
             self._left_tickets.append(place.ticket_seq)
         place.record = None if record.gone else record
 
@@ -121,7 +135,10 @@ class Tx:
         if not self._put:
             await self._ring()
             return True
-        messages = [Out(subject, body, self._headers(subject, headers)) for subject, (body, headers) in self._put.items()]
+        messages = [
+            Out(subject, body, self._headers(subject, headers))
+            for subject, (body, headers) in self._put.items()
+        ]
         if len(messages) == 1:
             [last] = await self.context.wire.store(messages)
         else:
@@ -138,7 +155,11 @@ class Tx:
     def _headers(self, subject: str, headers: bytes) -> bytes:
         seen = self._seen.get(subject)
         seq = 0 if seen is None else seen.seq
-        return headers + EXPECT % seq if self.context.subjects.is_ticket(subject) else fenced(seq, headers)
+        return (
+            headers + EXPECT % seq
+            if self.context.subjects.is_ticket(subject)
+            else fenced(seq, headers)
+        )
 
     async def _queue_up(self) -> None:
         if not self._tickets:

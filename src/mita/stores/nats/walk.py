@@ -30,7 +30,8 @@ MOST_LOOKED_AT = 1000  # in one claim
 LOOK_AHEAD = 200  # homes read to know when the next job is due; with more of them we only say: soon
 SOON = SECOND
 RETRY: Wait = 100  # until a line that has no leader is asked again
-BELIEVED = 20.0  # seconds for which a claim believes that a queue is not paused; `care.pause` counts on it
+# seconds for which a claim believes that a queue is not paused; `care.pause` counts on it
+BELIEVED = 20.0
 SAME: Wait = 60 * SECOND  # a queue with so many homes is not counted again before this is over
 
 Pulled: TypeAlias = tuple[list[Ticket], int]  # and how many places were filled
@@ -43,24 +44,33 @@ class Walk:
         self._context = context
         self._batches = batches
         self._lock = asyncio.Lock()
-        self._top: dict[str, Line] = {}  # the first line of each queue that was open when we last looked
-        self._early: dict[str, Moment] = {}  # job and due time of what was given back because it came before its time
+        # the first line of each queue that was open when we last looked
+        self._top: dict[str, Line] = {}
+        # job and due time of what was given back because it came before its time
+        self._early: dict[str, Moment] = {}
         self._early_queue: dict[str, str] = {}
         self._believed_until = 0.0
         self._busy: list[Busy] = []  # whom the claim that is under way sent away from a key
-        self._next_due: dict[str, tuple[Moment, Moment | None]] = {}  # queue: believed until, and the next due time
+        # queue: believed until, and the next due time
+        self._next_due: dict[str, tuple[Moment, Moment | None]] = {}
 
-    async def claim(self, queues: Sequence[str], limit: int, lease: Wait, worker: str) -> ClaimResult:
+    async def claim(
+        self, queues: Sequence[str], limit: int, lease: Wait, worker: str
+    ) -> ClaimResult:
         async with self._lock:
             self._busy = []
             claims, again = await self._claim(list(dict.fromkeys(queues)), limit, lease, worker)
             return ClaimResult([], claims, again, self._busy)
 
-    async def _claim(self, queues: list[str], limit: int, lease: Wait, worker: str) -> tuple[list[Claim], Wait | None]:
+    async def _claim(
+        self, queues: list[str], limit: int, lease: Wait, worker: str
+    ) -> tuple[list[Claim], Wait | None]:
         if not queues:
             return [], None
         self._context.bell.arm(queues)
-        going, ahead = await asyncio.gather(self._open_queues(queues), self._reach_ahead(queues[0], limit))
+        going, ahead = await asyncio.gather(
+            self._open_queues(queues), self._reach_ahead(queues[0], limit)
+        )
         if await self._end_holds(going):  # somebody was woken since that pull
             self._put_back(ahead)
             ahead = {}
@@ -69,7 +79,9 @@ class Walk:
         for record in going:
             for priority in sorted(record.priorities, reverse=True):
                 line = record.name, priority
-                found, seen = await self._drain(line, limit - len(claims), lease, worker, ahead.pop(line, None))
+                found, seen = await self._drain(
+                    line, limit - len(claims), lease, worker, ahead.pop(line, None)
+                )
                 claims += found
                 looked_at += seen
                 if len(claims) >= limit or looked_at >= MOST_LOOKED_AT:
@@ -77,13 +89,21 @@ class Walk:
         self._put_back(ahead)
         if not looked_at:
             claims = await self._linger(going, limit, lease, worker)
-        claims.sort(key=lambda claim: (queues.index(claim.queue), -claim.priority, claim.due, claim.ref.record.age))
+        claims.sort(
+            key=lambda claim: (
+                queues.index(claim.queue),
+                -claim.priority,
+                claim.due,
+                claim.ref.record.age,
+            )
+        )
         if (0 < limit <= len(claims)) or looked_at >= MOST_LOOKED_AT:
             return claims, 0
         return claims, await self._again(going, peek=limit <= 0)
 
     async def _reach_ahead(self, queue: str, limit: int) -> dict[Line, Pulled]:
-        """The first pull goes out together with the question whether its queue is paused: it seldom is."""
+        """The first pull goes out together with the question whether its queue is paused: it seldom
+        is."""
         line = self._top.get(queue)
         if line is None or limit <= 0:
             return {}
@@ -99,18 +119,31 @@ class Walk:
         """Those that are there and not paused, in the order asked."""
         asked = time.monotonic()
         subjects = [self._context.subjects.queue(queue) for queue in queues]
-        found = {message.subject: message.body for message in await self._context.reader.last(subjects, fresh=False)}
-        records = [read_queue(found[subject], subject) for subject in subjects if found.get(subject)]
-        records = [await mend_queue(self._context, record) if is_guess(record) else record for record in records]
+        found = {
+            message.subject: message.body
+            for message in await self._context.reader.last(subjects, fresh=False)
+        }
+        records = [
+            read_queue(found[subject], subject) for subject in subjects if found.get(subject)
+        ]
+        records = [
+            await mend_queue(self._context, record) if is_guess(record) else record
+            for record in records
+        ]
         going = [record for record in records if record.paused is None]
         self._believed_until = asked + BELIEVED
-        self._top = {record.name: (record.name, max(record.priorities)) for record in going if record.priorities}
+        self._top = {
+            record.name: (record.name, max(record.priorities))
+            for record in going
+            if record.priorities
+        }
         return going
 
     async def _drain(
         self, line: Line, limit: int, lease: Wait, worker: str, first: Pulled | None
     ) -> tuple[list[Claim], int]:
-        """Claims of one line, and how many tickets were looked at: more while some were not to be had and there are more."""
+        """Claims of one line, and how many tickets were looked at: more while some were not to be
+        had and there are more."""
         claims: list[Claim] = []
         looked_at, empty = 0, False
         while len(claims) < limit and not empty and looked_at < MOST_LOOKED_AT:
@@ -123,14 +156,20 @@ class Walk:
     async def _sweep(
         self, line: Line, limit: int, lease: Wait, worker: str, first: Pulled | None
     ) -> tuple[list[Claim], int, bool]:
-        """The same once, and whether the line is empty now. While some are claimed the next are on their way, and are
-        claimed as soon as they come; but those with keys one slice after the other, for nobody is to overtake at a key."""
+        """The same once, and whether the line is empty now. While some are claimed the next are on
+        their way, and are claimed as soon as they come; but those with keys one slice after the
+        other, for nobody is to overtake at a key."""
         taking: list[asyncio.Future[list[Claim]]] = []
         looked_at, empty = 0, False
         try:
             while looked_at < limit and not empty:
-                if time.monotonic() > self._believed_until:  # this process stood still: the queue may be paused by now
-                    return [claim for claims in await asyncio.gather(*taking) for claim in claims], looked_at, True
+                # this process stood still: the queue may be paused by now
+                if time.monotonic() > self._believed_until:
+                    return (
+                        [claim for claims in await asyncio.gather(*taking) for claim in claims],
+                        looked_at,
+                        True,
+                    )
                 want = min(limit - looked_at, SLICE)
                 tickets, delivered = first or await pull(self._context, [line], want)
                 first = None
@@ -143,9 +182,16 @@ class Walk:
             taken = await asyncio.gather(*taking)
         return [claim for claims in taken for claim in claims], looked_at, empty
 
-    async def _linger(self, going: list[QueueRecord], limit: int, lease: Wait, worker: str) -> list[Claim]:
-        """A consumer hears of a new message a moment after the publisher does, and until then says that it has none."""
-        lines = [(record.name, priority) for record in going for priority in sorted(record.priorities, reverse=True)]
+    async def _linger(
+        self, going: list[QueueRecord], limit: int, lease: Wait, worker: str
+    ) -> list[Claim]:
+        """A consumer hears of a new message a moment after the publisher does, and until then says
+        that it has none."""
+        lines = [
+            (record.name, priority)
+            for record in going
+            for priority in sorted(record.priorities, reverse=True)
+        ]
         if not lines or limit <= 0 or time.monotonic() > self._believed_until:
             return []
         tickets, _ = await pull(self._context, lines, limit, wait=A_MOMENT)
@@ -162,7 +208,11 @@ class Walk:
             await asyncio.sleep((early + 1) / 1000)
             now = self._context.clock.now()
         due = self._due(tickets, now)
-        return await take(self._context, self._batches, due, now, lease, worker, self._busy) if due else []
+        return (
+            await take(self._context, self._batches, due, now, lease, worker, self._busy)
+            if due
+            else []
+        )
 
     def _due(self, tickets: list[Ticket], now: Moment) -> list[Ticket]:
         """Those whose time has come; the others are given back to come again then."""
@@ -174,14 +224,20 @@ class Walk:
             else:
                 self._early[ticket.record.id] = ticket.record.due
                 self._early_queue[ticket.record.id] = ticket.record.queue
-                give_back(self._context, ticket, ticket.record.due * 1_000_000 - self._context.clock.exact())
+                give_back(
+                    self._context,
+                    ticket,
+                    ticket.record.due * 1_000_000 - self._context.clock.exact(),
+                )
         return due
 
     # ------------------------------------------------------------ holds
 
     async def _end_holds(self, going: list[QueueRecord]) -> bool:
         now = self._context.clock.now()
-        over = [record.name for record in going if any(until <= now for until in record.holds.values())]
+        over = [
+            record.name for record in going if any(until <= now for until in record.holds.values())
+        ]
         for name in over:
             await end_holds(self._context, name)
         return bool(over)
@@ -193,7 +249,11 @@ class Walk:
         names = {record.name for record in going}
         if peek and await self._anything_ready(names, now):
             return 0
-        moments = [moment for moment in [*self._early_dues(names, now), *await self._hold_ends(going)] if moment]
+        moments = [
+            moment
+            for moment in [*self._early_dues(names, now), *await self._hold_ends(going)]
+            if moment
+        ]
         if silent := [line for line in self._context.leaderless if line[0] in names]:
             moments.append(now + RETRY)
             for line in silent:
@@ -224,10 +284,16 @@ class Walk:
 
         Nobody depends on it: the server rings when it puts a job in the line."""
         believed = self._next_due.get(queue)
-        if believed is not None and believed[0] > now and not self._may_have_changed(queue, believed[0] - now):
+        if (
+            believed is not None
+            and believed[0] > now
+            and not self._may_have_changed(queue, believed[0] - now)
+        ):
             return now + SOON if believed[1] is not None and believed[1] <= now else believed[1]
         self._context.bell.changed.discard(queue)
-        found, left = await self._context.reader.slice(self._context.subjects.homes(queue), 1, LOOK_AHEAD)
+        found, left = await self._context.reader.slice(
+            self._context.subjects.homes(queue), 1, LOOK_AHEAD
+        )
         records = [read_record(message.body, message.subject) for message in found]
         due = min((record.due for record in records if record.state is State.QUEUED), default=None)
         if left:
@@ -236,13 +302,18 @@ class Walk:
         return due
 
     def _may_have_changed(self, queue: str, believed_for: Wait) -> bool:
-        """Of a queue with many homes we only say: soon. To hear that there is one more changes nothing."""
+        """Of a queue with many homes we only say: soon. To hear that there is one more changes
+        nothing."""
         return queue in self._context.bell.changed and believed_for <= SOON
 
     async def _anything_ready(self, names: set[str], now: Moment) -> bool:
         for name in names:
             async for found in self._context.reader.scan(self._context.subjects.lines(name)):
-                ids = [read_record(message.body, message.subject).id for message in found if message.body]
+                ids = [
+                    read_record(message.body, message.subject).id
+                    for message in found
+                    if message.body
+                ]
                 for place in (await locate(self._context, ids)).values():
                     record = place.record
                     if record is not None and record.state is State.QUEUED and record.due <= now:

@@ -4,7 +4,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from mita.model.job import State
-from mita.model.outcome import Answer, CancelJob, Change, DeleteJob, PrioritiseJob, RescheduleJob, RetryJob
+from mita.model.outcome import (
+    Answer,
+    CancelJob,
+    Change,
+    DeleteJob,
+    PrioritiseJob,
+    RescheduleJob,
+    RetryJob,
+)
 from mita.model.time import When
 from mita.ports.store import ASKED
 from mita.rules.states import DEAD, allowed
@@ -16,14 +24,18 @@ from .statements import Statements
 from .steps import Act, Ask, Row, Step, Steps, ask
 
 
-def amend(act: Act, statements: Statements, ids: Sequence[str], change: Change) -> Steps[list[Answer]]:
+def amend(
+    act: Act, statements: Statements, ids: Sequence[str], change: Change
+) -> Steps[list[Answer]]:
     match change:
         case RetryJob():
             answers = yield from _revive_readable(act, statements, ids, change)
         case RescheduleJob(when, note):
             answers = yield from _amend(act, ids, change)
             dead = [id for id, answer in zip(ids, answers, strict=True) if answer is None]
-            revived = iter((yield from _revive_readable(act, statements, dead, RetryJob(when, note))))
+            revived = iter(
+                (yield from _revive_readable(act, statements, dead, RetryJob(when, note)))
+            )
             answers = [next(revived) if answer is None else answer for answer in answers]
         case DeleteJob():
             answers = yield from _delete(act, statements, ids, change)
@@ -33,7 +45,9 @@ def amend(act: Act, statements: Statements, ids: Sequence[str], change: Change) 
     return [answer or Answer.TOO_LATE for answer in answers]
 
 
-def _revive_readable(act: Act, statements: Statements, ids: Sequence[str], change: RetryJob) -> Steps[list[Answer | None]]:
+def _revive_readable(
+    act: Act, statements: Statements, ids: Sequence[str], change: RetryJob
+) -> Steps[list[Answer | None]]:
     if not ids:
         return []
     [rows] = yield Step(aside.whole_rows(statements, list(ids)))
@@ -42,8 +56,11 @@ def _revive_readable(act: Act, statements: Statements, ids: Sequence[str], chang
     return [Answer.UNREADABLE if id in lost else next(changed) for id in ids]
 
 
-def _delete(act: Act, statements: Statements, ids: Sequence[str], change: DeleteJob) -> Steps[list[Answer | None]]:
-    """A job that cannot be read is shown as failed, also before it is set aside: then it is set aside first."""
+def _delete(
+    act: Act, statements: Statements, ids: Sequence[str], change: DeleteJob
+) -> Steps[list[Answer | None]]:
+    """A job that cannot be read is shown as failed, also before it is set aside: then it is set
+    aside first."""
     answers = yield from _amend(act, ids, change)
     late = [id for id, answer in zip(ids, answers, strict=True) if answer is Answer.TOO_LATE]
     if not late or not (yield from aside.set_aside(act, statements)):
@@ -56,7 +73,11 @@ def _amend(act: Act, ids: Sequence[str], change: Change) -> Steps[list[Answer | 
     """None for a dead job that was to be moved: it has to be revived."""
     answers: list[Answer | None] = []
     for some in without_repeats(ids):
-        asks = [_revive(id, change) for id in some] if isinstance(change, RetryJob) else [_ask(sorted(some), change)]
+        asks = (
+            [_revive(id, change) for id in some]
+            if isinstance(change, RetryJob)
+            else [_ask(sorted(some), change)]
+        )
         found = {row[0]: row for rows in (yield Step(*asks)) for row in rows}
         answers += [_answer(act, found.get(id), change) for id in some]
     return answers
@@ -83,7 +104,8 @@ def _moment(when: When) -> dict[str, Any]:
 
 
 def _answer(act: Act, found: Row | None, change: Change) -> Answer | None:
-    """By the state in which the statement found the job, and whether it has another wish already (or was revived)."""
+    """By the state in which the statement found the job, and whether it has another wish already
+    (or was revived)."""
     if found is None:
         return Answer.UNKNOWN
     _, queue, state, more = found[:4]

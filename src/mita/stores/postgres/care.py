@@ -27,7 +27,13 @@ def hold(act: Act, queues: Sequence[str], key: str, until: When) -> Steps[None]:
     places = [(queue, key) for queue in sorted(set(queues))]
     answers = yield Step(
         resources.lock(act, places),
-        ask("hold", queues=texts([queue for queue, _ in places]), key=key, wait=until.wait, at=until.at),
+        ask(
+            "hold",
+            queues=texts([queue for queue, _ in places]),
+            key=key,
+            wait=until.wait,
+            at=until.at,
+        ),
         resources.unhold(places),  # a moment that has come lifts the hold
         resources.wake(act, places, [None] * len(places)),
         last=True,
@@ -40,7 +46,12 @@ def beat(_: Act, worker: WorkerView, keep: Wait) -> Steps[Moment]:
     """One that is undone is missed once, and the next comes soon: nobody waits for the disk."""
     [[(now,)]] = yield Step(ask("now"), last=True)
     seen = _pack(msgspec.structs.replace(worker, seen=now))
-    yield Step(ask("beat", id=worker.id, view=seen, keep=keep), ask("forget_workers"), last=True, synced=False)
+    yield Step(
+        ask("beat", id=worker.id, view=seen, keep=keep),
+        ask("forget_workers"),
+        last=True,
+        synced=False,
+    )
     return int(now)
 
 
@@ -53,7 +64,9 @@ def prune(_: Act, limit: int, most: int) -> Steps[int]:
     for queue, _paused in queues:
         if gone >= limit:
             break
-        [[(more,)]] = yield Step(ask("prune_surplus", queue=queue, most=most, limit=limit - gone), last=True)
+        [[(more,)]] = yield Step(
+            ask("prune_surplus", queue=queue, most=most, limit=limit - gone), last=True
+        )
         gone += more
     yield Step(ask("prune_rest"), *pubsub.forget(), last=True)
     return int(gone)

@@ -17,18 +17,25 @@ from .statements import Statements
 from .steps import Act, Ask, Row, Rows, Step, Steps, ask
 from .watermarks import Marks, lines
 
-SCAN = 1000  # jobs looked at in one call at most: a hot key's thousands are blocked a slice at a time
+# jobs looked at in one call at most: a hot key's thousands are blocked a slice at a time
+SCAN = 1000
 
 
 class Search:
     """One claim on its way through the queues."""
 
-    def __init__(self, act: Act, queues: Sequence[str], limit: int, lease: Wait, worker: str) -> None:
+    def __init__(
+        self, act: Act, queues: Sequence[str], limit: int, lease: Wait, worker: str
+    ) -> None:
         self._act = act
         self.queues = list(dict.fromkeys(queues))
         self.limit, self.lease, self.worker = limit, lease, worker
         names, priorities = lines(self.queues)
-        self._lines = {"queues": texts(names), "priorities": numbers(priorities), "names": texts(self.queues)}
+        self._lines = {
+            "queues": texts(names),
+            "priorities": numbers(priorities),
+            "names": texts(self.queues),
+        }
         self.claims: list[Claim] = []
         self.busy: list[Busy] = []
         self.looked_at = 0
@@ -51,9 +58,10 @@ class Search:
         return asks
 
     def look(self) -> Step:
-        """A claim by itself does not wait for the disk. A crash of the server may undo it: then the job waits again,
-        as before anybody had it, and is run again; who ran it has a token that no other run is given, and settles nothing.
-        Not so for jobs with a resource key, which `keys.admit` takes: undone, their key would be free while they run."""
+        """A claim by itself does not wait for the disk. A crash of the server may undo it: then the
+        job waits again, as before anybody had it, and is run again; who ran it has a token that no
+        other run is given, and settles nothing. Not so for jobs with a resource key, which
+        `keys.admit` takes: undone, their key would be free while they run."""
         return Step(*self.asks(synced=False), last=True)
 
     def _claim(self, marks: Marks, limit: int, *, synced: bool) -> Ask:
@@ -79,7 +87,9 @@ class Search:
         marks = self._act.marks
         if marks.heard(self.now, behind, len(rows)) and self._looked is not None:
             firsts = [due for _, due in answers[1]]
-            marks.found(self.queues, self.now, firsts, self._looked, time.monotonic() - self._started)
+            marks.found(
+                self.queues, self.now, firsts, self._looked, time.monotonic() - self._started
+            )
         self.looked_at += len(rows)
         return rows
 
@@ -116,11 +126,21 @@ class Search:
     def settle_and_claim(self, took: list[bool]) -> ClaimResult:
         if self.cut_short or (self.limit and len(self.claims) >= self.limit):
             return ClaimResult(took, self.claims, 0, self.busy)
-        return ClaimResult(took, self.claims, None if self.next is None else max(0, self.next - self.now), self.busy)
+        return ClaimResult(
+            took,
+            self.claims,
+            None if self.next is None else max(0, self.next - self.now),
+            self.busy,
+        )
 
 
 def settle_and_claim(
-    act: Act, settlements: Sequence[Settlement], queues: Sequence[str], limit: int, lease: Wait, worker: str
+    act: Act,
+    settlements: Sequence[Settlement],
+    queues: Sequence[str],
+    limit: int,
+    lease: Wait,
+    worker: str,
 ) -> Steps[ClaimResult]:
     """Settle, then claim; in one round trip unless resource keys are about."""
     search = Search(act, queues, limit, lease, worker)
@@ -140,7 +160,9 @@ def settle_and_claim(
     return replace(claimed, took=took)
 
 
-def claim(act: Act, queues: Sequence[str], limit: int, lease: Wait, worker: str) -> Steps[ClaimResult]:
+def claim(
+    act: Act, queues: Sequence[str], limit: int, lease: Wait, worker: str
+) -> Steps[ClaimResult]:
     search = Search(act, queues, limit, lease, worker)
     if not search.queues:
         return ClaimResult([], [], None)
@@ -160,8 +182,9 @@ def _search(search: Search, rows: Rows) -> Steps[None]:
 
 
 def extend(_: Act, claims: Sequence[Claim], lease: Wait) -> Steps[list[Held]]:
-    """Synced, though the fence does not need it: an extension that is undone lets the lease end before its holder thinks so,
-    and a late verdict is refused all the same. But that is a second run beside the first, and nobody waits for this."""
+    """Synced, though the fence does not need it: an extension that is undone lets the lease end
+    before its holder thinks so, and a late verdict is refused all the same. But that is a second
+    run beside the first, and nobody waits for this."""
     ordered = sorted({(claim.id, claim.token) for claim in claims})
     [rows] = yield Step(ask("extend", **_held(ordered), lease=lease), last=True)
     holding = {(id, token): asked for id, token, asked in rows}
@@ -169,7 +192,10 @@ def extend(_: Act, claims: Sequence[Claim], lease: Wait) -> Steps[list[Held]]:
 
 
 def _held(ordered: list[tuple[str, int]]) -> dict[str, str]:
-    return {"ids": texts([id for id, _ in ordered]), "tokens": numbers([token for _, token in ordered])}
+    return {
+        "ids": texts([id for id, _ in ordered]),
+        "tokens": numbers([token for _, token in ordered]),
+    }
 
 
 def _answer(holding: dict[tuple[str, int], str | None], claim: Claim) -> Held:
@@ -179,9 +205,13 @@ def _answer(holding: dict[tuple[str, int], str | None], claim: Claim) -> Held:
     return Held.CANCEL if asked == "cancel" else Held.HELD
 
 
-def reap(act: Act, statements: Statements, limit: int, lease: Wait, worker: str) -> Steps[list[Claim]]:
+def reap(
+    act: Act, statements: Statements, limit: int, lease: Wait, worker: str
+) -> Steps[list[Claim]]:
     _, over, [(unmet,)] = yield Step(
-        ask("end_stopped", ours=OURS, seconds=LONGEST), ask("ended_holds", queues=None), ask("any_unmet")
+        ask("end_stopped", ours=OURS, seconds=LONGEST),
+        ask("ended_holds", queues=None),
+        ask("any_unmet"),
     )
     yield from resources.wake_all(act, over)
     if unmet:
@@ -190,7 +220,9 @@ def reap(act: Act, statements: Statements, limit: int, lease: Wait, worker: str)
     yield from resources.wake_all(act, free)
     mark = act.marks.lease
     rows, [(now, first)] = yield Step(
-        ask("reap", mark=mark, limit=limit, lease=lease, worker=worker), ask("first_lease", mark=mark), last=True
+        ask("reap", mark=mark, limit=limit, lease=lease, worker=worker),
+        ask("first_lease", mark=mark),
+        last=True,
     )
     act.marks.found_lease(now, first)
     return [Claim(*row) for row in rows]

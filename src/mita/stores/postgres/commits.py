@@ -1,10 +1,10 @@
 """Notifying of what was done in a transaction of the user's, as soon as that is committed.
 
-A NOTIFY inside the transaction would be delivered at its commit. But PostgreSQL lets transactions that notify commit one
-after the other, each after the disk has answered the one before: with 64 writers that made their commits ten times slower
-(docs/inside/postgres.md). So we ask the server, on a connection of our own, whether the transaction has ended. We ask often
-at first and less often the longer it takes, for all transactions together. The user's commit has no part in it.
-"""
+A NOTIFY inside the transaction would be delivered at its commit. But PostgreSQL lets transactions
+that notify commit one after the other, each after the disk has answered the one before: with 64
+writers that made their commits ten times slower (docs/inside/postgres.md). So we ask the server, on
+a connection of our own, whether the transaction has ended. We ask often at first and less often the
+longer it takes, for all transactions together. The user's commit has no part in it."""
 
 import asyncio
 from collections.abc import Callable, Iterable
@@ -22,7 +22,8 @@ PATIENCE = 2.0  # seconds that a last look may take
 
 
 class Open:
-    """A transaction that may still be open: whom to wake when it is committed, since when it is known, when to look."""
+    """A transaction that may still be open: whom to wake when it is committed, since when it is
+    known, when to look."""
 
     def __init__(self, topics: set[str], now: float) -> None:
         self.topics = topics
@@ -30,7 +31,8 @@ class Open:
         self.next = now + SOONEST
 
     def put_off(self, now: float) -> None:
-        """The wait grows with the transaction's age, so that a job waits at most half as long again as the commit took."""
+        """The wait grows with the transaction's age, so that a job waits at most half as long again
+        as the commit took."""
         self.next = now + min(max((now - self.since) / 2, SOONEST), LATEST)
 
 
@@ -58,7 +60,9 @@ class Commits:
     async def _run(self) -> None:
         try:
             while self._open:
-                await asyncio.sleep(min(each.next for each in self._open.values()) - self._loop.time())
+                await asyncio.sleep(
+                    min(each.next for each in self._open.values()) - self._loop.time()
+                )
                 await self._look()
         finally:
             self._looking = None

@@ -22,8 +22,9 @@ FIRST_ANSWER = 15.0  # over the first question on a new connection
 ANSWER_SLOWLY = 300.0  # where all jobs may have to be looked at
 Connection = AsyncConnection[tuple[Any, ...]]
 
-# What we ask is always answered by an index, walked in order: a planner that has not seen the table's present size must not
-# think otherwise. The statements are the same for ever, so they are planned once.
+# What we ask is always answered by an index, walked in order: a planner that has not seen the
+# table's present size must not think otherwise. The statements are the same for ever, so they are
+# planned once.
 TUNED = {
     "jit": "off",
     "plan_cache_mode": "force_generic_plan",
@@ -31,20 +32,21 @@ TUNED = {
     "enable_bitmapscan": "off",
     "enable_hashjoin": "off",
     "enable_mergejoin": "off",
-    # A process that is stopped in the middle of a transaction must not keep its rows from everybody else, and nobody waits
-    # for ever for rows that somebody keeps.
+    # A process that is stopped in the middle of a transaction must not keep its rows from everybody
+    # else, and nobody waits for ever for rows that somebody keeps.
     "idle_in_transaction_session_timeout": "10s",
     "lock_timeout": "5s",
 }
-# Also in the middle of sending one, where the server does not count it as idle. Older servers know no limit for that: there
-# a lock that many can have marks the session as ours, and the workers that still run end it (`end_stopped`).
+# Also in the middle of sending one, where the server does not count it as idle. Older servers know
+# no limit for that: there a lock that many can have marks the session as ours, and the workers that
+# still run end it (`end_stopped`).
 LONGEST = 60  # seconds
 TUNED_SINCE_17 = {"transaction_timeout": f"{LONGEST}s"}
 OURS = 0x6D697461
 UNTUNED = {"jit": "off"}
 
-# The last four: a connection is lost when the machine at its other end has not answered for 20 seconds. They do not follow
-# the lease, since libpq takes only whole seconds; `Store.silence` does.
+# The last four: a connection is lost when the machine at its other end has not answered for 20
+# seconds. They do not follow the lease, since libpq takes only whole seconds; `Store.silence` does.
 _DEFAULTS = {
     "application_name": "mita",
     "connect_timeout": "10",
@@ -81,7 +83,8 @@ def place(told: dict[str, Any]) -> str:
 
 
 class NoAnswer(psycopg.OperationalError):
-    """The server keeps the connection and says nothing. What was asked may have been done, or may still be."""
+    """The server keeps the connection and says nothing. What was asked may have been done, or may
+    still be."""
 
 
 @contextmanager
@@ -100,13 +103,19 @@ def answered_within(seconds: float, connection: Connection) -> Iterator[None]:
 
 
 def no_answer(seconds: float) -> NoAnswer:
-    return NoAnswer(f"no answer for {seconds:g} s: is the server stopped, or its disk full, or is it far too busy?")
+    return NoAnswer(
+        f"no answer for {seconds:g} s: is the server stopped, or its disk full, or is it far too "
+        "busy?"
+    )
 
 
 def hang_up(connection: Connection) -> None:
-    """Whoever waits hears that no answer will come. Cancelling the wait would not do: the driver would then ask the server
-    to stop, and wait for that."""
-    with suppress(psycopg.Error, OSError), socket.socket(fileno=os.dup(connection.fileno())) as line:
+    """Whoever waits hears that no answer will come. Cancelling the wait would not do: the driver
+    would then ask the server to stop, and wait for that."""
+    with (
+        suppress(psycopg.Error, OSError),
+        socket.socket(fileno=os.dup(connection.fileno())) as line,
+    ):
         line.shutdown(socket.SHUT_RDWR)
 
 
@@ -119,7 +128,8 @@ async def connect(told: dict[str, Any], settings: dict[str, str]) -> Connection:
     except psycopg.Error as error:
         raise _cannot_connect(error, told) from error
     except asyncio.CancelledError as error:
-        clear_frames(error.__traceback__)  # the driver's hold the half-made connection, and with it an open socket
+        # the driver's hold the half-made connection, and with it an open socket
+        clear_frames(error.__traceback__)
         raise
     try:
         with answered_within(FIRST_ANSWER, connection):
@@ -139,7 +149,10 @@ async def _examine(connection: Connection, told: dict[str, Any], settings: dict[
     version = connection.info.server_version
     if version < OLDEST:
         found = f"{version // 10000}.{version % 10000}" if version >= 100000 else str(version)
-        raise UsageError(f"PostgreSQL {found} at {place(told)} is too old: Mita needs 14 or later. Upgrade the server")
+        raise UsageError(
+            f"PostgreSQL {found} at {place(told)} is too old: Mita needs 14 or later. Upgrade "
+            "the server"
+        )
     cursor = await connection.execute("select pg_backend_pid(), pg_is_in_recovery()", prepare=False)
     [(pid, standby)] = await cursor.fetchall()
     if standby:
@@ -149,8 +162,9 @@ async def _examine(connection: Connection, told: dict[str, Any], settings: dict[
             transient=False,
         )
     if pid != connection.info.backend_pid:
-        # A pooler answers for the server. It may hand each transaction to another session, so nothing of a session may be
-        # relied on: no prepared statements, and no settings that others would inherit.
+        # A pooler answers for the server. It may hand each transaction to another session, so
+        # nothing of a session may be relied on: no prepared statements, and no settings that others
+        # would inherit.
         connection.prepare_threshold = None
         return
     if settings is TUNED and version >= 170000:
@@ -174,7 +188,12 @@ _WRONG = (
     "no password supplied",
     "translate host name",
 )
-_MISSING = (errors.UndefinedTable, errors.UndefinedColumn, errors.UndefinedFunction, errors.InvalidSchemaName)
+_MISSING = (
+    errors.UndefinedTable,
+    errors.UndefinedColumn,
+    errors.UndefinedFunction,
+    errors.InvalidSchemaName,
+)
 _ROLLED_BACK = (
     errors.SerializationFailure,
     errors.DeadlockDetected,
@@ -184,7 +203,8 @@ _ROLLED_BACK = (
 _PASSING = (
     *_ROLLED_BACK,
     errors.QueryCanceled,
-    errors.ReadOnlySqlTransaction,  # the primary has become a standby: the next connection may find the new one
+    # the primary has become a standby: the next connection may find the new one
+    errors.ReadOnlySqlTransaction,
     errors.InvalidSqlStatementName,  # a pooler has lost our prepared statements
     errors.DuplicatePreparedStatement,
 )
@@ -193,11 +213,18 @@ _PASSING = (
 def _cannot_connect(error: psycopg.Error, told: dict[str, Any]) -> MitaError:
     text = str(error).strip()
     if any(sign in text for sign in _WRONG):
-        return UsageError(f"PostgreSQL at {place(told)} does not let us in: {text}. Mend the URL, or the server's rights")
+        return UsageError(
+            f"PostgreSQL at {place(told)} does not let us in: {text}. Mend the URL, or the "
+            "server's rights"
+        )
     if "read-only" in text or "hot standby" in text:
-        return StoreError(f"no server at {place(told)} takes writes now: {text}. Name the primary", transient=True)
+        return StoreError(
+            f"no server at {place(told)} takes writes now: {text}. Name the primary", transient=True
+        )
     reason = text.partition("\n")[0]  # the lines after it guess
-    return StoreError(f"cannot reach PostgreSQL at {place(told)} ({reason}). {UNREACHED}", transient=True)
+    return StoreError(
+        f"cannot reach PostgreSQL at {place(told)} ({reason}). {UNREACHED}", transient=True
+    )
 
 
 def translated(error: psycopg.Error, told: dict[str, Any]) -> MitaError:
@@ -205,23 +232,32 @@ def translated(error: psycopg.Error, told: dict[str, Any]) -> MitaError:
     text = str(error).strip()
     if isinstance(error, errors.InsufficientPrivilege):
         return UsageError(
-            f"the user of {place(told)} has not the rights it needs: {text}. As the owner, run `mita migrate`, then "
+            f"the user of {place(told)} has not the rights it needs: {text}. As the owner, run "
+            "`mita migrate`, then "
             "grant usage on the schema and all on its tables and sequences to this user"
         )
     if isinstance(error, _MISSING):
-        return StoreError(f"{place(told)}: {text}. The schema is not up to date: run `mita migrate`", transient=False)
+        return StoreError(
+            f"{place(told)}: {text}. The schema is not up to date: run `mita migrate`",
+            transient=False,
+        )
     if is_rejected(error):
         return Rejected(f"{place(told)}: {text} ({type(error).__name__})")
-    return StoreError(f"{place(told)}: {text} ({type(error).__name__})", transient=is_passing(error))
+    return StoreError(
+        f"{place(told)}: {text} ({type(error).__name__})", transient=is_passing(error)
+    )
 
 
 def is_rejected(error: psycopg.Error) -> bool:
-    """Whether it is the data that the server does not take: a value out of range or too long, a rule or trigger of the
-    table, a limit of the program. It has no code of its own for a value that is too long for its memory."""
+    """Whether it is the data that the server does not take: a value out of range or too long, a
+    rule or trigger of the table, a limit of the program. It has no code of its own for a value that
+    is too long for its memory."""
     state = error.sqlstate or ""
     if not state:
         return isinstance(error, psycopg.DataError)
-    return state.startswith(("22", "23", "54", "P0")) or (state == "XX000" and "memory alloc" in str(error))
+    return state.startswith(("22", "23", "54", "P0")) or (
+        state == "XX000" and "memory alloc" in str(error)
+    )
 
 
 def is_passing(error: psycopg.Error) -> bool:
@@ -234,4 +270,6 @@ def is_passing(error: psycopg.Error) -> bool:
 
 def was_rolled_back(error: psycopg.Error) -> bool:
     """Whether it is certain that nothing was done."""
-    return isinstance(error, (*_ROLLED_BACK, errors.ReadOnlySqlTransaction, errors.InvalidSqlStatementName))
+    return isinstance(
+        error, (*_ROLLED_BACK, errors.ReadOnlySqlTransaction, errors.InvalidSqlStatementName)
+    )

@@ -38,11 +38,19 @@ def _server(row: Row, sent: int) -> Iterator[Finding]:
     version, commit, fsync, now = row
     yield Finding("engine", f"PostgreSQL {version}")
     if fsync != "on":
-        yield Finding("durability", "fsync is off: a crash of the machine may lose everything", Health.BAD, "set fsync = on")
+        yield Finding(
+            "durability",
+            "fsync is off: a crash of the machine may lose everything",
+            Health.BAD,
+            "set fsync = on",
+        )
     elif commit == "off":
         remedy = "fine for jobs that can be made again; otherwise set it to on"
         yield Finding(
-            "durability", "synchronous_commit is off: the last moments may be lost in a crash", Health.WARN, remedy
+            "durability",
+            "synchronous_commit is off: the last moments may be lost in a crash",
+            Health.WARN,
+            remedy,
         )
     else:
         yield Finding("durability", f"acknowledged means on disk (synchronous_commit = {commit})")
@@ -64,15 +72,26 @@ def _snapshots(rows: list[Row]) -> Iterator[Finding]:
     if seconds < LONG_SNAPSHOT:
         yield Finding("oldest snapshot", found)
         return
-    remedy = f"dead rows pile up behind it: select pg_terminate_backend({pid}), or set idle_in_transaction_session_timeout"
+    remedy = (
+        f"dead rows pile up behind it: select pg_terminate_backend({pid}), or set "
+        "idle_in_transaction_session_timeout"
+    )
     yield Finding("oldest snapshot", found, Health.WARN, remedy)
 
 
 def _dead(rows: list[Row]) -> Iterator[Finding]:
     for dead, live, swept in rows:
-        found = f"{dead} beside {live} live ones, last swept {'never' if swept is None else f'{swept} s ago'}"
+        found = (
+            f"{dead} beside {live} live ones, last swept "
+            f"{'never' if swept is None else f'{swept} s ago'}"
+        )
         if dead > max(MANY_DEAD, live):
-            yield Finding("dead rows", found, Health.WARN, "is autovacuum on, and does a long transaction hold it up?")
+            yield Finding(
+                "dead rows",
+                found,
+                Health.WARN,
+                "is autovacuum on, and does a long transaction hold it up?",
+            )
         else:
             yield Finding("dead rows", found)
 
@@ -82,7 +101,9 @@ def _leases(row: Row) -> Iterator[Finding]:
     late = 0 if first is None else now - first
     if late > 60 * SECOND:
         found = f"a lease ran out {late // SECOND} s ago and nobody took the job over"
-        yield Finding("expired leases", found, Health.WARN, "start a worker: any worker sweeps them")
+        yield Finding(
+            "expired leases", found, Health.WARN, "start a worker: any worker sweeps them"
+        )
     else:
         yield Finding("expired leases", "none waiting")
 
@@ -91,7 +112,12 @@ def _schema(rows: list[Row]) -> Iterator[Finding]:
     done = {name for (name,) in rows}
     left = missing(done, removing=True)
     if left:
-        yield Finding("schema", f"{len(done)} steps done; not yet: {', '.join(left)}", Health.WARN, "run `mita migrate`")
+        yield Finding(
+            "schema",
+            f"{len(done)} steps done; not yet: {', '.join(left)}",
+            Health.WARN,
+            "run `mita migrate`",
+        )
     else:
         yield Finding("schema", f"up to date ({max(done, default='nothing')})")
 
@@ -100,8 +126,10 @@ def _pooler(pooled: bool) -> Iterator[Finding]:
     if pooled:
         yield Finding(
             "pooler",
-            "a pooler stands before the server: enqueuing and working are right in every mode, but in transaction mode "
-            "nobody is woken (workers look once a second), and statements are planned anew each time",
+            "a pooler stands before the server: enqueuing and working are right in every mode, "
+            "but in transaction mode "
+            "nobody is woken (workers look once a second), and statements are planned anew each "
+            "time",
             Health.WARN,
             "give workers a direct URL, or a pool in session mode",
         )

@@ -11,14 +11,25 @@ from .steps import Act, Ask, Row, Step, Steps, ask
 
 def enqueue(act: Act, jobs: Sequence[NewJob], *, last: bool = True) -> Steps[list[Receipt]]:
     """`last`: the transaction ends here; a firing and a user's transaction go on."""
-    fresh = list({job.id: job for job in reversed(jobs)}.values())[::-1]  # of one id in a batch, the first
+    # of one id in a batch, the first
+    fresh = list({job.id: job for job in reversed(jobs)}.values())[::-1]
     keyed = [job for job in fresh if job.unique is not None]
     queues = {job.queue for job in fresh}
     asks = [_insert(fresh)]
     if keyed:
-        asks = [_unique_take(keyed), *asks, _unique_holders(keyed), ask("known_ids", ids=texts([job.id for job in keyed]))]
+        asks = [
+            _unique_take(keyed),
+            *asks,
+            _unique_holders(keyed),
+            ask("known_ids", ids=texts([job.id for job in keyed])),
+        ]
     if not queues <= act.queues:
-        asks.append(ask("know_queues_here" if act.yours else "know_queues", ids=texts([job.id for job in fresh])))
+        asks.append(
+            ask(
+                "know_queues_here" if act.yours else "know_queues",
+                ids=texts([job.id for job in fresh]),
+            )
+        )
     answers = yield Step(*asks, last=last)
     if act.yours:
         [(act.transaction,)] = answers[-1]
@@ -28,7 +39,11 @@ def enqueue(act: Act, jobs: Sequence[NewJob], *, last: bool = True) -> Steps[lis
 
 
 def _receipts(
-    act: Act, jobs: Sequence[NewJob], taken: Iterable[Row], holders: Iterable[Row], known: Iterable[Row]
+    act: Act,
+    jobs: Sequence[NewJob],
+    taken: Iterable[Row],
+    holders: Iterable[Row],
+    known: Iterable[Row],
 ) -> list[Receipt]:
     created = {id for (id,) in taken}
     holder = {(queue, key): id for queue, key, id in holders}
@@ -47,7 +62,8 @@ def _receipts(
 
 
 def _unique_take(jobs: list[NewJob]) -> Ask:
-    """The first of the batch for each key. Sorted, so that two batches with the same keys never wait in a ring."""
+    """The first of the batch for each key. Sorted, so that two batches with the same keys never
+    wait in a ring."""
     first = {(job.queue, job.unique or ""): job.id for job in reversed(jobs)}
     keys = sorted(first)
     return ask(
@@ -59,7 +75,11 @@ def _unique_take(jobs: list[NewJob]) -> Ask:
 
 
 def _unique_holders(jobs: list[NewJob]) -> Ask:
-    return ask("unique_holders", queues=texts([job.queue for job in jobs]), keys=texts([job.unique for job in jobs]))
+    return ask(
+        "unique_holders",
+        queues=texts([job.queue for job in jobs]),
+        keys=texts([job.unique for job in jobs]),
+    )
 
 
 def _insert(jobs: list[NewJob]) -> Ask:

@@ -1,4 +1,5 @@
-"""Calls that arrive while one is under way share the next: one round trip and one sync to disk for all of them."""
+"""Calls that arrive while one is under way share the next: one round trip and one sync to disk for
+all of them."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence

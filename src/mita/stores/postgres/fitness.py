@@ -1,5 +1,5 @@
-"""Whether jobs can be written on a connection of the user's. A statement that fails would abort the user's transaction, so
-this is asked first, once for each connection."""
+"""Whether jobs can be written on a connection of the user's. A statement that fails would abort the
+user's transaction, so this is asked first, once for each connection."""
 
 from contextlib import suppress
 from typing import Any
@@ -28,14 +28,18 @@ def examine(place: Place, driver: Any, answer: Rows) -> None:
     space = place.sql.namespace
     if not there:
         raise UsageError(
-            f"this connection is to the database {database!r}, which has no jobs of Mita in namespace {space!r}; the jobs "
-            f"of this app are in {shown(place.told)}. Use a connection to that database, or give Mita the URL of this one "
+            f"this connection is to the database {database!r}, which has no jobs of Mita in "
+            f"namespace {space!r}; the jobs "
+            f"of this app are in {shown(place.told)}. Use a connection to that database, or give "
+            "Mita the URL of this one "
             "and run `mita migrate`. Your transaction is untouched"
         )
     if not may_write:
         raise UsageError(
-            f"the user {user!r} of this connection may not write jobs in namespace {space!r}: as its owner, grant usage on "
-            f'schema "{space}" and all on all tables and sequences in it to "{user}". Your transaction is untouched'
+            f"the user {user!r} of this connection may not write jobs in namespace {space!r}: as "
+            "its owner, grant usage on "
+            f'schema "{space}" and all on all tables and sequences in it to "{user}". Your '
+            "transaction is untouched"
         )
     with suppress(TypeError):
         place.fit.add(driver)

@@ -19,11 +19,14 @@ from .arrays import storable, texts
 from .statements import Statements
 from .steps import Act, Ask, Step, Steps, ask
 
-_DIALECT = sql.Dialect(bound="%({})s", now="{now}", contains="strpos", head="""split_part(error, E'\\n  File "', 1)""")
+_DIALECT = sql.Dialect(
+    bound="%({})s", now="{now}", contains="strpos", head="""split_part(error, E'\\n  File "', 1)"""
+)
 
 
 class _Line(TimelineEntry, array_like=True, frozen=True):
-    """A line of a timeline as it is written down. Only one that tells of a failed run has its last two parts."""
+    """A line of a timeline as it is written down. Only one that tells of a failed run has its last
+    two parts."""
 
 
 _read_line = msgspec.json.Decoder(_Line).decode
@@ -41,14 +44,21 @@ def queue_names(_: Act) -> Steps[list[str]]:
 
 def queues(_: Act) -> Steps[list[QueueView]]:
     """A job that starts between two of these questions would be counted as one that is not due."""
-    names, counts, ready = yield Step(ask("queues"), ask("counts"), ask("ready"), last=True, still=True)
+    names, counts, ready = yield Step(
+        ask("queues"), ask("counts"), ask("ready"), last=True, still=True
+    )
     views: dict[str, dict[str, Any]] = {
-        name: {"scheduled": 0, "paused": None if paused is None else as_moment(paused)} for name, paused in names
+        name: {"scheduled": 0, "paused": None if paused is None else as_moment(paused)}
+        for name, paused in names
     }
     for name, state, count in counts:
-        views.setdefault(name, {"scheduled": 0})["scheduled" if state == State.QUEUED else state] = count
+        views.setdefault(name, {"scheduled": 0})[
+            "scheduled" if state == State.QUEUED else state
+        ] = count
     for name, count, oldest in ready:
-        views[name].update(ready=count, scheduled=max(0, views[name]["scheduled"] - count), oldest=oldest)
+        views[name].update(
+            ready=count, scheduled=max(0, views[name]["scheduled"] - count), oldest=oldest
+        )
     return [QueueView(name=name, **view) for name, view in sorted(views.items())]
 
 
@@ -58,9 +68,15 @@ def find(_: Act, ids: Sequence[str]) -> Steps[list[Job | None]]:
     return [found.get(id) for id in ids]
 
 
-def page(_: Act, statements: Statements, want: JobFilter, after: str | None, limit: int) -> Steps[Page]:
+def page(
+    _: Act, statements: Statements, want: JobFilter, after: str | None, limit: int
+) -> Steps[Page]:
     text = statements["page"].replace("{where}", statements.fill(sql.where(want, after, _DIALECT)))
-    used = {name: value for name, value in sql.values(want, after, limit).items() if _DIALECT.bound.format(name) in text}
+    used = {
+        name: value
+        for name, value in sql.values(want, after, limit).items()
+        if _DIALECT.bound.format(name) in text
+    }
     [rows] = yield Step(Ask("page", used, text), last=True)
     return sql.as_page(rows, limit)
 
@@ -90,7 +106,11 @@ def workers(_: Act) -> Steps[list[WorkerView]]:
 def resources(_: Act, queue: str | None, key: str | None) -> Steps[list[ResourceView]]:
     which = {"queue": queue, "key": key}
     held_by, waited_for, on_hold = yield Step(
-        ask("holders", **which), ask("waiting", **which), ask("holds", **which), last=True, still=True
+        ask("holders", **which),
+        ask("waiting", **which),
+        ask("holds", **which),
+        last=True,
+        still=True,
     )
     holders: dict[tuple[str, str], list[Holder]] = {}
     for where, name, id, worker, since in held_by:

@@ -25,8 +25,8 @@ class Joining:
     _commits: Commits | None = None
 
     async def enqueue_in(self, connection: Any, jobs: Sequence[NewJob]) -> list[Receipt]:
-        """Enqueue as part of the transaction that is open on `connection`: the jobs exist exactly if it commits. Then the
-        workers are notified."""
+        """Enqueue as part of the transaction that is open on `connection`: the jobs exist exactly
+        if it commits. Then the workers are notified."""
         if not jobs:
             return []
         act = self._yours()
@@ -35,7 +35,8 @@ class Joining:
         return receipts
 
     def enqueue_in_sync(self, connection: Any, jobs: Sequence[NewJob]) -> list[Receipt]:
-        """The same from code that is not async, which needs no open store. Without one nobody is notified."""
+        """The same from code that is not async, which needs no open store. Without one nobody is
+        notified."""
         if not jobs:
             return []
         act = self._yours()
@@ -44,10 +45,13 @@ class Joining:
         return receipts
 
     async def complete_in(self, connection: Any, claim: Claim, result: bytes, keep: Wait) -> None:
-        """Let the run's success be part of the transaction that is open on `connection`. Raises `LeaseLost` when the run has
-        lost its job: then roll back. The verdict that follows when the run ends is stale, and changes nothing."""
+        """Let the run's success be part of the transaction that is open on `connection`. Raises
+        `LeaseLost` when the run has lost its job: then roll back. The verdict that follows when the
+        run ends is stale, and changes nothing."""
         act = self._yours()
-        _must_hold(claim, await adrive_yours(connection, self._place, _success(act, claim, result, keep)))
+        _must_hold(
+            claim, await adrive_yours(connection, self._place, _success(act, claim, result, keep))
+        )
         self._notify_at_commit(act)
 
     def complete_in_sync(self, connection: Any, claim: Claim, result: bytes, keep: Wait) -> None:
@@ -66,7 +70,8 @@ class Joining:
 
 
 def numbered(act: Act, steps: Steps[T]) -> Steps[T]:
-    """The same steps, and the number of the transaction if somebody is to be woken when it commits."""
+    """The same steps, and the number of the transaction if somebody is to be woken when it
+    commits."""
     result = yield from steps
     if act.topics and act.transaction is None:
         [[(act.transaction,)]] = yield Step(ask("transaction"))

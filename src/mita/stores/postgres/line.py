@@ -47,12 +47,15 @@ class Place:
 
     def bound(self, question: Ask) -> tuple[str, dict[str, Any]]:
         """A statement's text and values."""
-        values = question.values if self.clock is None else {**question.values, "now": self.clock.now()}
+        values = (
+            question.values if self.clock is None else {**question.values, "now": self.clock.now()}
+        )
         return question.text or self.sql[question.name], values
 
 
 class Line:
-    """Calls are served one after the other. The connection is made at the first, and again after it was lost."""
+    """Calls are served one after the other. The connection is made at the first, and again after it
+    was lost."""
 
     def __init__(self, place: Place, settings: dict[str, str], answer: float = ANSWER) -> None:
         self._place = place
@@ -64,10 +67,11 @@ class Line:
         self._closed = False
 
     async def do(self, verb: Callable[[Act], Steps[T]], *, again: bool = False) -> T:
-        """Run a verb. `again`: doing it twice is as good as once, so it is tried again even if nobody knows how far it came.
+        """Run a verb. `again`: doing it twice is as good as once, so it is tried again even if
+        nobody knows how far it came.
 
-        A caller who is cancelled leaves; the call is finished all the same: the connection is never left in the middle.
-        """
+        A caller who is cancelled leaves; the call is finished all the same: the connection is never
+        left in the middle."""
         if self._closed:
             raise StoreError("the store was closed", transient=False)
         call = asyncio.get_running_loop().create_task(self._serve(verb, again=again))
@@ -105,7 +109,9 @@ class Line:
         try:
             return await self._attempt(verb(act))
         except Exception as error:
-            if not aside.may_be_a_record(error) or not await self._attempt(aside.set_aside(act, self._place.sql)):
+            if not aside.may_be_a_record(error) or not await self._attempt(
+                aside.set_aside(act, self._place.sql)
+            ):
                 raise
         return await self._attempt(verb(act))
 
@@ -124,7 +130,8 @@ class Line:
         return self._connection
 
     async def _tidy(self, connection: Connection) -> None:
-        """After an error: leave the transaction, or the whole connection if that is not possible."""
+        """After an error: leave the transaction, or the whole connection if that is not
+        possible."""
         try:
             if not connection.closed and connection.info.transaction_status is not _IDLE:
                 await connection.rollback()
@@ -169,17 +176,25 @@ async def drive(connection: Connection, place: Place, steps: Steps[T]) -> T:
         inside = not step.last
 
 
-async def _run(connection: Connection, place: Place, step: Step, *, begin: bool, end: bool) -> list[Rows]:
+async def _run(
+    connection: Connection, place: Place, step: Step, *, begin: bool, end: bool
+) -> list[Rows]:
     asks = step.asks if step.synced else [UNSYNCED, *step.asks]
     texts = [place.bound(question) for question in asks]
-    alone = begin and end and not step.still  # what a pipeline sends in one go is a transaction by itself
+    # what a pipeline sends in one go is a transaction by itself
+    alone = begin and end and not step.still
     if alone and len(texts) <= 1:
         cursors = [await connection.execute(text, values, binary=True) for text, values in texts]
     else:
         async with connection.pipeline():
             if begin and not alone:
                 await connection.execute(STILL if step.still else "begin")
-            cursors = [await connection.execute(text, values, binary=True) for text, values in texts]
+            cursors = [
+                await connection.execute(text, values, binary=True) for text, values in texts
+            ]
             if end and not alone:
                 await connection.execute("commit")
-    return [await cursor.fetchall() if cursor.description else [] for cursor in cursors[len(asks) - len(step.asks) :]]
+    return [
+        await cursor.fetchall() if cursor.description else []
+        for cursor in cursors[len(asks) - len(step.asks) :]
+    ]

@@ -1,9 +1,10 @@
-"""Waking sleepers: LISTEN on a connection of its own, NOTIFY on another, after the commit and never within it.
+"""Waking sleepers: LISTEN on a connection of its own, NOTIFY on another, after the commit and never
+within it.
 
-A NOTIFY inside a transaction makes its commit queue up behind all other commits that notify. Ours are sent afterwards, at
-most one every few milliseconds, with all that happened meanwhile in one. Somebody sleeps until it is heard: so both ends go
-straight to the driver's lowest floor, and no task has to be started or woken on the way.
-"""
+A NOTIFY inside a transaction makes its commit queue up behind all other commits that notify. Ours
+are sent afterwards, at most one every few milliseconds, with all that happened meanwhile in one.
+Somebody sleeps until it is heard: so both ends go straight to the driver's lowest floor, and no
+task has to be started or woken on the way."""
 
 import asyncio
 import logging
@@ -61,7 +62,8 @@ class Notifier:
             self._sender = loop.create_task(self._send())
 
     async def _send(self) -> None:
-        """What could not be said at once: the last ring was a moment ago, or there is no connection."""
+        """What could not be said at once: the last ring was a moment ago, or there is no
+        connection."""
         while self._unsent:
             await asyncio.sleep(self._quiet_until - asyncio.get_running_loop().time())
             try:
@@ -93,7 +95,8 @@ class Notifier:
             with suppress(TimeoutError):
                 async with asyncio.timeout(max(timeout, 1.0)):
                     await self._listening.wait()
-            return frozenset(queues or {ANY})  # what happened before we listened was not heard: look once
+            # what happened before we listened was not heard: look once
+            return frozenset(queues or {ANY})
         return await self._hearing.wait(queues, timeout)
 
     async def _listen(self) -> None:
@@ -104,7 +107,9 @@ class Notifier:
             await asyncio.sleep(RETRY)
 
     async def _listen_once(self) -> None:
-        async with await connect(self._place.told, {"application_name": "mita listen"}) as connection:
+        async with await connect(
+            self._place.told, {"application_name": "mita listen"}
+        ) as connection:
             await connection.execute(f'listen "{self._channel}"'.encode(), prepare=False)
             if self._listening.is_set():
                 self._hearing.hear({ANY})  # rings were missed while nobody listened
@@ -122,14 +127,17 @@ class Notifier:
             if reading.lost.done():
                 return
             if not self._answered:
-                log.warning("the connection on which PostgreSQL notifies us is silent: connecting again")
+                log.warning(
+                    "the connection on which PostgreSQL notifies us is silent: connecting again"
+                )
                 return
 
     def _heard(self, pgconn: pq.abc.PGconn) -> None:
         while not self._answered and not pgconn.is_busy():
             self._answered = pgconn.get_result() is None
         while (note := pgconn.notifies()) is not None:
-            if self._voice is None or note.be_pid != self._voice.pid:  # our own we have heard already
+            # our own we have heard already
+            if self._voice is None or note.be_pid != self._voice.pid:
                 self._hearing.hear(note.extra.decode().split("\n"))
 
     # ------------------------------------------------------------ closing
@@ -139,7 +147,8 @@ class Notifier:
             await asyncio.wait([self._sender], timeout=PATIENCE)
         await _end(self._listener)
         await _end(self._sender)
-        if self._unsent:  # a loop that ends cancels the sender, and what was to be said is still worth saying
+        # a loop that ends cancels the sender, and what was to be said is still worth saying
+        if self._unsent:
             with suppress(TimeoutError):
                 async with asyncio.timeout(PATIENCE):
                     await self._send()
@@ -158,7 +167,8 @@ async def _end(task: asyncio.Task[Any] | None) -> None:
 
 
 class Reading:
-    """Calls whenever something has come in on a connection that nobody else reads, until it is lost. A context."""
+    """Calls whenever something has come in on a connection that nobody else reads, until it is
+    lost. A context."""
 
     def __init__(self, connection: Connection, come_in: Callable[[], None]) -> None:
         self._loop = asyncio.get_running_loop()
@@ -173,10 +183,12 @@ class Reading:
         return self
 
     def __exit__(self, *ignored: object) -> None:
-        if self._reads:  # once: after that the number of the socket may be that of another connection
+        # once: after that the number of the socket may be that of another connection
+        if self._reads:
             self._reads = False
             self._loop.remove_reader(self._fd)
-        if not self.lost.done():  # a task that waited for it and was cancelled has cancelled it as well
+        # a task that waited for it and was cancelled has cancelled it as well
+        if not self.lost.done():
             self.lost.set_result(None)
 
     def _read(self) -> None:
@@ -188,7 +200,8 @@ class Reading:
 
 
 class Voice:
-    """A connection on which notes are sent. Nobody waits for the answer, but the next is not sent before it has come."""
+    """A connection on which notes are sent. Nobody waits for the answer, but the next is not sent
+    before it has come."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -215,8 +228,10 @@ class Voice:
         self._answered.clear()
         try:
             self._pgconn.send_query(b'notify "%b", %b' % (channel.encode(), self._quoted(message)))
-            self._pgconn.flush()  # never more than one short message is under way: there is room for it
-        except psycopg.Error:  # libpq has closed the socket, and its number is soon that of another connection
+            # never more than one short message is under way: there is room for it
+            self._pgconn.flush()
+        except psycopg.Error:
+            # libpq has closed the socket, and its number is soon that of another connection
             self._reading.__exit__()
             raise
 

@@ -28,7 +28,11 @@ def progress(_: Act, reports: Sequence[Progress]) -> Steps[list[bool]]:
 
 
 def load_once(_: Act, claim: Claim, name: str, shared: bool) -> Steps[bytes | None]:
-    question = ask("load_once_shared", name=storable(name)) if shared else ask("load_once", id=claim.id, name=storable(name))
+    question = (
+        ask("load_once_shared", name=storable(name))
+        if shared
+        else ask("load_once", id=claim.id, name=storable(name))
+    )
     [rows] = yield Step(question, last=True)
     return None if not rows or rows[0][0] is None else as_memo(name, rows[0][0])
 
@@ -36,7 +40,16 @@ def load_once(_: Act, claim: Claim, name: str, shared: bool) -> Steps[bytes | No
 def store_once(_: Act, memo: OnceValue) -> Steps[bytes | None]:
     claim = memo.claim
     check_size(memo.value)
-    values = {"id": claim.id, "token": claim.token, "name": storable(memo.name), "value": memo.value}
-    question = ask("store_once", **values) if memo.keep is None else ask("store_once_shared", **values, keep=memo.keep)
+    values = {
+        "id": claim.id,
+        "token": claim.token,
+        "name": storable(memo.name),
+        "value": memo.value,
+    }
+    question = (
+        ask("store_once", **values)
+        if memo.keep is None
+        else ask("store_once_shared", **values, keep=memo.keep)
+    )
     [rows] = yield Step(question, last=True)
     return as_memo(memo.name, rows[0][0]) if rows else None

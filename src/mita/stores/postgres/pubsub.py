@@ -1,9 +1,16 @@
-"""Telling what happens: a few rows that are soon forgotten, and a ring. None of it waits for the disk."""
+"""Telling what happens: a few rows that are soon forgotten, and a ring. None of it waits for the
+disk."""
 
 from collections import deque
 from collections.abc import Sequence
 
-from mita.ports.pubsub import MESSAGE_RETENTION, MESSAGES_KEPT, SUBSCRIPTION_RETENTION, EventMessage, read_told
+from mita.ports.pubsub import (
+    MESSAGE_RETENTION,
+    MESSAGES_KEPT,
+    SUBSCRIPTION_RETENTION,
+    EventMessage,
+    read_told,
+)
 from mita.ports.store import TOLD
 
 from .arrays import numbers
@@ -26,7 +33,10 @@ def subscribed_queues(_: Act) -> Steps[frozenset[str]]:
 def subscribe(_: Act, id: str, queue: str) -> Steps[int]:
     """Say that somebody listens; where he begins."""
     answers = yield Step(
-        ask("subscribe", id=id, queue=queue, keep=SUBSCRIPTION_RETENTION), ask("messages_last"), last=True, synced=False
+        ask("subscribe", id=id, queue=queue, keep=SUBSCRIPTION_RETENTION),
+        ask("messages_last"),
+        last=True,
+        synced=False,
     )
     return int(answers[1][0][0])
 
@@ -41,14 +51,16 @@ def forget() -> tuple[Ask, Ask]:
 
 
 class Follower:
-    """Goes through what was told, from one place on. Numbers are given out before the commit, so it looks back a little."""
+    """Goes through what was told, from one place on. Numbers are given out before the commit, so it
+    looks back a little."""
 
     def __init__(self, seq: int) -> None:
         self._first = seq
         self._seen: deque[int] = deque(maxlen=BEHIND)
 
     def starts_anew(self, last: int) -> bool:
-        """Whether the server has crashed: what is not in its log is gone, and then the numbers begin anew."""
+        """Whether the server has crashed: what is not in its log is gone, and then the numbers
+        begin anew."""
         if last >= max(self._seen, default=self._first):
             return False
         self._first = last

@@ -15,11 +15,15 @@ from .steps import Act, Ask, Row, Step, Steps, ask
 
 
 def put(act: Act, repeat: Repeat) -> Steps[Repeat]:
-    written, [stored] = yield Step(ask("put_repeat", **_values(repeat)), ask("repeat", key=repeat.key))
+    written, [stored] = yield Step(
+        ask("put_repeat", **_values(repeat)), ask("repeat", key=repeat.key)
+    )
     old = _as_repeat(stored)
     if written:
         act.topics.add(REPEATS)
-    if written or (old.spec == repeat.spec and old.state in (RepeatState.ACTIVE, RepeatState.PAUSED)):
+    if written or (
+        old.spec == repeat.spec and old.state in (RepeatState.ACTIVE, RepeatState.PAUSED)
+    ):
         yield Step(last=True)
         return old
     act.topics.add(REPEATS)
@@ -51,7 +55,10 @@ def remove(act: Act, keys: Sequence[str]) -> Steps[list[bool]]:
 
 
 def switch(act: Act, keys: Sequence[str], old: RepeatState, new: RepeatState) -> Steps[list[bool]]:
-    [rows] = yield Step(ask("switch_repeats", keys=texts(sorted(set(keys))), old=old.value, new=new.value), last=True)
+    [rows] = yield Step(
+        ask("switch_repeats", keys=texts(sorted(set(keys))), old=old.value, new=new.value),
+        last=True,
+    )
     return _first_of_each(act, keys, {key for (key,) in rows})
 
 
@@ -65,17 +72,25 @@ def _first_of_each(act: Act, keys: Sequence[str], done: set[str]) -> list[bool]:
 def due(_: Act, limit: int) -> Steps[DueRepeats]:
     repeats: list[Repeat] = []
     now, want, full = 0, limit + 1, True
-    while full and len(repeats) <= limit:  # those that cannot be read are no reason to leave out others
+    # those that cannot be read are no reason to leave out others
+    while full and len(repeats) <= limit:
         [rows] = yield Step(ask("due_repeats", limit=want), last=True)
         now = rows[0][0]
-        repeats = [repeat for row in rows if row[1] is not None and not is_lost(repeat := _as_repeat(row[1:]))]
+        repeats = [
+            repeat
+            for row in rows
+            if row[1] is not None and not is_lost(repeat := _as_repeat(row[1:]))
+        ]
         want, full = want * 2, len(rows) == want
-    come = [repeat for repeat in repeats if repeat.cursor is not None and repeat.cursor <= now][:limit]
+    come = [repeat for repeat in repeats if repeat.cursor is not None and repeat.cursor <= now][
+        :limit
+    ]
     return DueRepeats(now, come, repeats[len(come)].cursor if len(repeats) > len(come) else None)
 
 
 def fire(act: Act, firings: Sequence[Firing]) -> Steps[tuple[list[bool], set[str]]]:
-    """Many in one transaction: one round trip and one sync to disk for all of them. Who names a repeat twice takes two.
+    """Many in one transaction: one round trip and one sync to disk for all of them. Who names a
+    repeat twice takes two.
 
     Also gives the queues that the database knows now."""
     won = [False] * len(firings)
@@ -88,7 +103,9 @@ def fire(act: Act, firings: Sequence[Firing]) -> Steps[tuple[list[bool], set[str
     return won, queues
 
 
-def _fire(act: Act, firings: dict[int, Firing], part: dict[str, int], won: list[bool]) -> Steps[set[str]]:
+def _fire(
+    act: Act, firings: dict[int, Firing], part: dict[str, int], won: list[bool]
+) -> Steps[set[str]]:
     together = [firings[at] for at in sorted(part.values())]
     keyed = any(job.unique is not None for firing in together for job in firing.jobs)
     took, queues = yield from (_in_two_steps(act, together) if keyed else _in_one_step(together))
@@ -101,7 +118,9 @@ def _fire(act: Act, firings: dict[int, Firing], part: dict[str, int], won: list[
 def _in_one_step(firings: list[Firing]) -> Steps[tuple[set[str], set[str]]]:
     """The keys of those that won, and the queues of their jobs."""
     [rows] = yield Step(_move(firings, with_jobs=True), last=True)
-    return {row[0] for row in rows if row[0] is not None}, {row[1] for row in rows if row[0] is None}
+    return {row[0] for row in rows if row[0] is not None}, {
+        row[1] for row in rows if row[0] is None
+    }
 
 
 def _in_two_steps(act: Act, firings: list[Firing]) -> Steps[tuple[set[str], set[str]]]:
@@ -116,7 +135,12 @@ def _in_two_steps(act: Act, firings: list[Firing]) -> Steps[tuple[set[str], set[
 
 def _move(firings: list[Firing], *, with_jobs: bool) -> Ask:
     made = [(firing.key, job) for firing in firings for job in firing.jobs] if with_jobs else []
-    return ask("fire", **_moves(firings), makers=texts([key for key, _ in made]), **columns([job for _, job in made]))
+    return ask(
+        "fire",
+        **_moves(firings),
+        makers=texts([key for key, _ in made]),
+        **columns([job for _, job in made]),
+    )
 
 
 def _moves(firings: list[Firing]) -> dict[str, str]:

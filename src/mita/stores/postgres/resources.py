@@ -1,8 +1,8 @@
 """Resource keys: who may run, who has to wait, who is woken.
 
-Whatever changes who holds or waits for a key has the key's advisory lock first, and looks at the key with a statement of
-its own after that: so it sees all that others have done to it. Jobs without a key know nothing of this.
-"""
+Whatever changes who holds or waits for a key has the key's advisory lock first, and looks at the
+key with a statement of its own after that: so it sees all that others have done to it. Jobs without
+a key know nothing of this."""
 
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
@@ -21,7 +21,8 @@ GIVEN_UP_KEEP = HOUR  # how long a job that was skipped or replaced can still be
 
 
 def lock_number(namespace: str, *parts: str) -> int:
-    """PostgreSQL locks numbers. Two keys with the same one only wait for each other without need."""
+    """PostgreSQL locks numbers. Two keys with the same one only wait for each other without
+    need."""
     digest = blake2b("\0".join((namespace, *parts)).encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big", signed=True)
 
@@ -40,7 +41,9 @@ def standing(act: Act, keys: Sequence[Key]) -> Ask:
 
 
 def wake(act: Act, keys: Sequence[Key], mosts: Sequence[int | None]) -> Ask:
-    return ask("wake", **_columns(keys), mosts=numbers(mosts), marks=numbers(act.marks.of_keys(keys)))
+    return ask(
+        "wake", **_columns(keys), mosts=numbers(mosts), marks=numbers(act.marks.of_keys(keys))
+    )
 
 
 def unhold(keys: Sequence[Key]) -> Ask:
@@ -59,8 +62,8 @@ def note_woken(act: Act, rows: Rows) -> None:
 
 
 def wake_all(act: Act, places: Sequence[Row]) -> Steps[None]:
-    """Lift the holds on these keys that have run out, and let as many go on as may. A key that somebody else has in hand
-    right now is left to them."""
+    """Lift the holds on these keys that have run out, and let as many go on as may. A key that
+    somebody else has in hand right now is left to them."""
     for start in range(0, len(places), TOGETHER):
         some: list[Key] = [(queue, key) for queue, key in places[start : start + TOGETHER]]
         [locked] = yield Step(try_lock(act, some))
@@ -74,17 +77,28 @@ def wake_all(act: Act, places: Sequence[Row]) -> Steps[None]:
 # ---------------------------------------------------------------- admitting
 
 
-def admit(act: Act, shown: list[Claim], lease: Wait, worker: str) -> Steps[tuple[list[Claim], list[Busy]]]:
-    """Of jobs with a key that a claim has shown, those that may run, taken; and the others, blocked or ended as they wished.
-    Whoever is in neither list was left as he is, because somebody else has his key in hand."""
+def admit(
+    act: Act, shown: list[Claim], lease: Wait, worker: str
+) -> Steps[tuple[list[Claim], list[Busy]]]:
+    """Of jobs with a key that a claim has shown, those that may run, taken; and the others, blocked
+    or ended as they wished. Whoever is in neither list was left as he is, because somebody else has
+    his key in hand."""
     places: list[Key] = list(dict.fromkeys((claim.queue, claim.resource or "") for claim in shown))
     locked, waiting, standings = yield Step(
-        try_lock(act, places), ask("candidates", ids=texts([claim.id for claim in shown])), standing(act, places)
+        try_lock(act, places),
+        ask("candidates", ids=texts([claim.id for claim in shown])),
+        standing(act, places),
     )
     had = {key for key, (got,) in zip(places, locked, strict=True) if got}
-    holders = {key: (count, on_hold) for key, (count, on_hold, _, _) in zip(places, standings, strict=True)}
+    holders = {
+        key: (count, on_hold) for key, (count, on_hold, _, _) in zip(places, standings, strict=True)
+    }
     act.marks.found_keys(
-        {key: (first, now) for key, (_, _, first, now) in zip(places, standings, strict=True) if key in had}
+        {
+            key: (first, now)
+            for key, (_, _, first, now) in zip(places, standings, strict=True)
+            if key in had
+        }
     )
     wishes, unreadable = _wishes(waiting)
     admitted: list[Claim] = []
@@ -100,7 +114,9 @@ def admit(act: Act, shown: list[Claim], lease: Wait, worker: str) -> Steps[tuple
         else:
             holders[key] = count + 1, on_hold
             admitted.append(claim)
-    answers = yield Step(_take(admitted, lease, worker), *_turn_away(away), set_aside(unreadable), last=True)
+    answers = yield Step(
+        _take(admitted, lease, worker), *_turn_away(away), set_aside(unreadable), last=True
+    )
     taken = {id for (id,) in answers[0]} if admitted else set()
     busy = [Busy(claim.id, claim.task, claim.queue, wish is WhenBusy.SKIP) for claim, wish in away]
     return [claim for claim in admitted if claim.id in taken], busy
@@ -135,7 +151,8 @@ def _take(claims: list[Claim], lease: Wait, worker: str) -> Ask | None:
 
 
 def _turn_away(away: list[tuple[Claim, WhenBusy]]) -> list[Ask]:
-    """In the order in which they were met, because a job that replaces others must find those before it blocked."""
+    """In the order in which they were met, because a job that replaces others must find those
+    before it blocked."""
     asks: list[Ask] = []
     together: list[str] = []
     for claim, when_busy in away:
@@ -145,7 +162,15 @@ def _turn_away(away: list[tuple[Claim, WhenBusy]]) -> list[Ask]:
         if when_busy is WhenBusy.REPLACE:
             asks += _block(together)
             together = []
-            asks.append(ask("replace", queue=claim.queue, key=claim.resource, id=claim.id, keep=GIVEN_UP_KEEP))
+            asks.append(
+                ask(
+                    "replace",
+                    queue=claim.queue,
+                    key=claim.resource,
+                    id=claim.id,
+                    keep=GIVEN_UP_KEEP,
+                )
+            )
         together.append(claim.id)
     return asks + _block(together)
 

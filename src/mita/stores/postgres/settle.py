@@ -54,9 +54,13 @@ class Round:
                     act.topics.add(queue)
 
     def second_look(self, act: Act, *, last: bool) -> Steps[None]:
-        """Plain ones that did not take are stale; or something was asked of them that very moment, and then the careful way
-        still finds them held."""
-        left = [settlement for settlement in (*self.kept, *self.forgotten) if settlement.claim.id not in self.took]
+        """Plain ones that did not take are stale; or something was asked of them that very moment,
+        and then the careful way still finds them held."""
+        left = [
+            settlement
+            for settlement in (*self.kept, *self.forgotten)
+            if settlement.claim.id not in self.took
+        ]
         if left:
             self.hear(act, (yield Step(_settle(left), last=last)))
 
@@ -82,7 +86,9 @@ class Batch:
         self._where: list[Round] = []
         for settlement in settlements:
             self._where.append(self._round_for(settlement))
-        self.keys = sorted({key for settlement in settlements if (key := key_of(settlement.claim)) is not None})
+        self.keys = sorted(
+            {key for settlement in settlements if (key := key_of(settlement.claim)) is not None}
+        )
 
     def _round_for(self, settlement: Settlement) -> Round:
         for round in self.rounds:
@@ -98,7 +104,10 @@ class Batch:
         return len(self.rounds) == 1 and not self.keys
 
     def answer(self) -> list[bool]:
-        return [settlement.claim.id in round.took for settlement, round in zip(self.settlements, self._where, strict=True)]
+        return [
+            settlement.claim.id in round.took
+            for settlement, round in zip(self.settlements, self._where, strict=True)
+        ]
 
 
 def settle(act: Act, settlements: Sequence[Settlement], *, last: bool = True) -> Steps[list[bool]]:
@@ -123,7 +132,8 @@ def _with_care(act: Act, batch: Batch) -> Steps[None]:
         yield from round.second_look(act, last=False)
         if freed := round.freed():
             places = [key for key, _ in freed]
-            # A hold that is over as soon as it is set is gone, and then all may go on; without one, the first may.
+            # A hold that is over as soon as it is set is gone, and then all may go on; without one,
+            # the first may.
             over = [key for key, hold in freed if hold is not None]
             answers = yield Step(
                 resources.unhold(over) if over else None,
@@ -133,14 +143,20 @@ def _with_care(act: Act, batch: Batch) -> Steps[None]:
 
 
 def after_a_lost_answer(batch: Batch) -> Steps[list[bool]]:
-    """The connection broke on an earlier try, which may have been done: then what looks stale now is what we did then."""
+    """The connection broke on an earlier try, which may have been done: then what looks stale now
+    is what we did then."""
     took = batch.answer()
-    unsure = [settlement for settlement, yes in zip(batch.settlements, took, strict=True) if not yes]
+    unsure = [
+        settlement for settlement, yes in zip(batch.settlements, took, strict=True) if not yes
+    ]
     if not unsure:
         return took
     [rows] = yield Step(ask("settled_before", **_claims(unsure)), last=True)
     done = {id for (id,) in rows}
-    return [yes or settlement.claim.id in done for settlement, yes in zip(batch.settlements, took, strict=True)]
+    return [
+        yes or settlement.claim.id in done
+        for settlement, yes in zip(batch.settlements, took, strict=True)
+    ]
 
 
 # ---------------------------------------------------------------- the statements

@@ -1,4 +1,5 @@
-"""The statements, one to a file in `sql/`, with the schema of one namespace and its clock put in."""
+"""The statements, one to a file in `sql/`, with the schema of one namespace and its clock put
+in."""
 
 import re
 from functools import cache
@@ -6,14 +7,16 @@ from importlib.resources import files
 
 SERVER_CLOCK = "floor(extract(epoch from clock_timestamp()) * 1000)::bigint"
 GIVEN_CLOCK = "%(now)s::bigint"  # a test hands it in
-# A state that the planner cannot see through. Jobs that are named by id must be found by id; if it saw the state, and the
-# table was small when the statement was planned, it would walk the whole index of that state once for each of them.
+# A state that the planner cannot see through. Jobs that are named by id must be found by id; if it
+# saw the state, and the table was small when the statement was planned, it would walk the whole
+# index of that state once for each of them.
 _STATE = re.compile(r"\{(queued|blocked|running|succeeded)\}")
 _NAMED = re.compile(r"%\((\w+)\)s")
 
 
 class Statements:
-    """Statements by name: `sql["claim"]`. `{now}` is the server's clock, or a value that comes with the others."""
+    """Statements by name: `sql["claim"]`. `{now}` is the server's clock, or a value that comes with
+    the others."""
 
     def __init__(self, namespace: str, *, given_clock: bool = False) -> None:
         self.namespace = namespace
@@ -28,9 +31,12 @@ class Statements:
         return text
 
     def fill(self, text: str) -> str:
-        """Without its comments (they may name things too), and with this namespace's schema and clock."""
+        """Without its comments (they may name things too), and with this namespace's schema and
+        clock."""
         code = "\n".join(
-            line.partition(" -- ")[0].rstrip() for line in text.splitlines() if not line.lstrip().startswith("--")
+            line.partition(" -- ")[0].rstrip()
+            for line in text.splitlines()
+            if not line.lstrip().startswith("--")
         )
         code = code.replace("mita.", f'"{self.namespace}".').replace("{now}", self._clock)
         return _STATE.sub(r"(select '\1')", code).strip()
@@ -38,7 +44,8 @@ class Statements:
 
 @cache
 def numbered(text: str) -> tuple[str, tuple[str, ...]]:
-    """The statement with `$1`, `$2` … in place of names, and the names in that order: what asyncpg understands."""
+    """The statement with `$1`, `$2` … in place of names, and the names in that order: what asyncpg
+    understands."""
     names = tuple(dict.fromkeys(_NAMED.findall(text)))
     return _NAMED.sub(lambda found: f"${names.index(found[1]) + 1}", text), names
 

@@ -1,10 +1,11 @@
-"""What a verb is written in: steps, each some statements to run and their answers, driven by whoever has a connection.
+"""What a verb is written in: steps, each some statements to run and their answers, driven by
+whoever has a connection.
 
     rows, = yield Step(ask("find", ids=…))
 
-The same steps run on our own connections (in pipelines: one round trip for all statements of a step) and on a user's, sync
-or async, of whatever library (one by one, inside the user's transaction).
-"""
+The same steps run on our own connections (in pipelines: one round trip for all statements of a
+step) and on a user's, sync or async, of whatever library (one by one, inside the user's
+transaction)."""
 
 from collections.abc import Generator
 from typing import Any, NamedTuple, TypeAlias, TypeVar
@@ -17,7 +18,8 @@ Rows: TypeAlias = list[Row]
 
 
 class Ask(NamedTuple):
-    """One statement, by its name, and its values. `text` stands in for a statement that is made on the spot."""
+    """One statement, by its name, and its values. `text` stands in for a statement that is made on
+    the spot."""
 
     name: str
     values: dict[str, Any]
@@ -29,13 +31,16 @@ def ask(name: str, /, **values: Any) -> Ask:
 
 
 class Step:
-    """Statements that need not wait for each other's answers. `last`: the transaction ends with them; what is asked
-    afterwards is a transaction of its own. Not `synced`: its commit does not wait for the disk, so a crash of the server may
-    undo it; whoever says so says what that would mean. `still`: they only look, and all see the same moment."""
+    """Statements that need not wait for each other's answers. `last`: the transaction ends with
+    them; what is asked afterwards is a transaction of its own. Not `synced`: its commit does not
+    wait for the disk, so a crash of the server may undo it; whoever says so says what that would
+    mean. `still`: they only look, and all see the same moment."""
 
     __slots__ = ("asks", "last", "still", "synced")
 
-    def __init__(self, *asks: Ask | None, last: bool = False, synced: bool = True, still: bool = False) -> None:
+    def __init__(
+        self, *asks: Ask | None, last: bool = False, synced: bool = True, still: bool = False
+    ) -> None:
         self.asks = [one for one in asks if one is not None]
         self.last = last
         self.synced = synced
@@ -46,11 +51,20 @@ Steps: TypeAlias = Generator[Step, list[Rows], T]
 
 
 class Act:
-    """One call of a verb: whom to wake when it is done, and whether an earlier try may have been done already."""
+    """One call of a verb: whom to wake when it is done, and whether an earlier try may have been
+    done already."""
 
     __slots__ = ("marks", "namespace", "queues", "topics", "transaction", "tried", "yours")
 
-    def __init__(self, namespace: str, marks: Marks, queues: set[str], *, tried: bool = False, yours: bool = False) -> None:
+    def __init__(
+        self,
+        namespace: str,
+        marks: Marks,
+        queues: set[str],
+        *,
+        tried: bool = False,
+        yours: bool = False,
+    ) -> None:
         self.namespace = namespace
         self.marks = marks
         self.queues = queues  # that the database surely knows

@@ -1,14 +1,22 @@
 """The store: every verb of the contract, handed to one of a few connections.
 
-The first works (turns, leases), one beside it claims while it settles, another does what is short (enqueuing, amending,
-memos), the last reads what may take long. So a page of a million jobs holds up no heartbeat. Each is made when first needed.
-"""
+The first works (turns, leases), one beside it claims while it settles, another does what is short
+(enqueuing, amending, memos), the last reads what may take long. So a page of a million jobs holds
+up no heartbeat. Each is made when first needed."""
 
 import asyncio
 from collections.abc import Collection, Sequence
 
 from mita.model.job import Claim, Job, NewJob, Receipt
-from mita.model.outcome import Answer, Change, ClaimResult, Held, Progress, Settlement, TimelineEntry
+from mita.model.outcome import (
+    Answer,
+    Change,
+    ClaimResult,
+    Held,
+    Progress,
+    Settlement,
+    TimelineEntry,
+)
 from mita.model.repeat import DueRepeats, Firing, Repeat, RepeatState
 from mita.model.time import Moment, Wait, When
 from mita.model.view import Finding, JobFilter, Page, QueueView, ResourceView, WorkerView
@@ -19,7 +27,21 @@ from mita.rules.names import check_namespace
 from mita.stores.shared import room as rooms
 from mita.stores.shared.apart import settle_apart, turn_apart
 
-from . import amend, arrays, aside, care, claim, doctor, enqueue, inspect, migrate, once, pubsub, repeats, settle
+from . import (
+    amend,
+    arrays,
+    aside,
+    care,
+    claim,
+    doctor,
+    enqueue,
+    inspect,
+    migrate,
+    once,
+    pubsub,
+    repeats,
+    settle,
+)
 from .commits import Commits
 from .connection import ANSWER_SLOWLY, TUNED, UNTUNED, is_pooled, parse
 from .enqueue_batcher import Gather
@@ -34,7 +56,8 @@ RESERVE = 1024  # bytes of a list that are left for all but the arguments or the
 
 
 class PostgresStore(Joining):
-    """`url` is what libpq understands; the namespace is a schema. A clock is for tests: otherwise the server's decides."""
+    """`url` is what libpq understands; the namespace is a schema. A clock is for tests: otherwise
+    the server's decides."""
 
     can = Can.OBEY_A_FAKE_CLOCK | Can.KEEP_EXACT_ORDER | Can.ENQUEUE_IN_YOUR_TRANSACTION
     silence = SILENCE
@@ -74,7 +97,9 @@ class PostgresStore(Joining):
         await self._ears.close()
         if self._commits is not None:
             await self._commits.close()
-        await asyncio.gather(*(line.close() for line in (self._work, self._beside, self._side, self._read)))
+        await asyncio.gather(
+            *(line.close() for line in (self._work, self._beside, self._side, self._read))
+        )
         await self._bell.close()
 
     # ------------------------------------------------------------ jobs
@@ -82,15 +107,25 @@ class PostgresStore(Joining):
     async def enqueue(self, jobs: Sequence[NewJob]) -> list[Receipt]:
         if not jobs:
             return []
-        return [receipt for part in rooms.parts(jobs, self.room) for receipt in await self._gather.enqueue(part)]
+        return [
+            receipt
+            for part in rooms.parts(jobs, self.room)
+            for receipt in await self._gather.enqueue(part)
+        ]
 
     async def _enqueue(self, jobs: Sequence[NewJob]) -> list[Receipt]:
         receipts = await self._side.do(lambda act: enqueue.enqueue(act, jobs), again=True)
-        self._place.queues.update(job.queue for job, receipt in zip(jobs, receipts, strict=True) if receipt.created)
+        self._place.queues.update(
+            job.queue for job, receipt in zip(jobs, receipts, strict=True) if receipt.created
+        )
         return receipts
 
-    async def claim(self, queues: Sequence[str], limit: int, lease: Wait, worker: str) -> ClaimResult:
-        return await self._work.do(lambda act: claim.claim(act, queues, limit, lease, worker), again=True)
+    async def claim(
+        self, queues: Sequence[str], limit: int, lease: Wait, worker: str
+    ) -> ClaimResult:
+        return await self._work.do(
+            lambda act: claim.claim(act, queues, limit, lease, worker), again=True
+        )
 
     async def settle(self, settlements: Sequence[Settlement]) -> list[bool]:
         return await settle_apart(self._settle, settlements) if settlements else []
@@ -99,7 +134,12 @@ class PostgresStore(Joining):
         return await self._work.do(lambda act: settle.settle(act, settlements), again=True)
 
     async def settle_and_claim(
-        self, settlements: Sequence[Settlement], queues: Sequence[str], limit: int, lease: Wait, worker: str
+        self,
+        settlements: Sequence[Settlement],
+        queues: Sequence[str],
+        limit: int,
+        lease: Wait,
+        worker: str,
     ) -> ClaimResult:
         return await turn_apart(
             lambda: self._turning.settle_and_claim(settlements, queues, limit, lease, worker),
@@ -109,16 +149,30 @@ class PostgresStore(Joining):
         )
 
     async def extend(self, claimed: Sequence[Claim], lease: Wait) -> list[Held]:
-        return await self._work.do(lambda act: claim.extend(act, claimed, lease), again=True) if claimed else []
+        return (
+            await self._work.do(lambda act: claim.extend(act, claimed, lease), again=True)
+            if claimed
+            else []
+        )
 
     async def reap(self, limit: int, lease: Wait, worker: str) -> list[Claim]:
-        return await self._work.do(lambda act: claim.reap(act, self._place.sql, limit, lease, worker), again=True)
+        return await self._work.do(
+            lambda act: claim.reap(act, self._place.sql, limit, lease, worker), again=True
+        )
 
     async def amend(self, ids: Sequence[str], change: Change) -> list[Answer]:
-        return await self._side.do(lambda act: amend.amend(act, self._place.sql, ids, change)) if ids else []
+        return (
+            await self._side.do(lambda act: amend.amend(act, self._place.sql, ids, change))
+            if ids
+            else []
+        )
 
     async def progress(self, reports: Sequence[Progress]) -> list[bool]:
-        return await self._side.do(lambda act: once.progress(act, reports), again=True) if reports else []
+        return (
+            await self._side.do(lambda act: once.progress(act, reports), again=True)
+            if reports
+            else []
+        )
 
     async def load_once(self, claim: Claim, name: str, shared: bool) -> bytes | None:
         return await self._side.do(lambda act: once.load_once(act, claim, name, shared), again=True)
@@ -177,7 +231,9 @@ class PostgresStore(Joining):
         return await self._read.do(inspect.queues, again=True)
 
     async def page(self, want: JobFilter, after: str | None, limit: int) -> Page:
-        return await self._read.do(lambda act: inspect.page(act, self._place.sql, want, after, limit), again=True)
+        return await self._read.do(
+            lambda act: inspect.page(act, self._place.sql, want, after, limit), again=True
+        )
 
     async def find(self, ids: Sequence[str]) -> list[Job | None]:
         return await self._side.do(lambda act: inspect.find(act, ids), again=True) if ids else []
@@ -194,7 +250,9 @@ class PostgresStore(Joining):
     async def workers(self) -> list[WorkerView]:
         return await self._side.do(inspect.workers, again=True)
 
-    async def resources(self, queue: str | None = None, key: str | None = None) -> list[ResourceView]:
+    async def resources(
+        self, queue: str | None = None, key: str | None = None
+    ) -> list[ResourceView]:
         return await self._read.do(lambda act: inspect.resources(act, queue, key), again=True)
 
     # ------------------------------------------------------------ care
@@ -223,7 +281,10 @@ class PostgresStore(Joining):
     async def doctor(self) -> list[Finding]:
         pooled = is_pooled(await self._read.connection())
         findings = await self._read.do(lambda act: doctor.doctor(act, pooled), again=True)
-        return [*findings, await self._read.do(lambda act: aside.doctor(act, self._place.sql), again=True)]
+        return [
+            *findings,
+            await self._read.do(lambda act: aside.doctor(act, self._place.sql), again=True),
+        ]
 
     # ------------------------------------------------------------ waking
 

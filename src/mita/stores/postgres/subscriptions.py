@@ -24,10 +24,14 @@ class Ears:
         id, named = new_id(), EVERY if queue is None else queue
         bell = Notifier(self._place)
         await bell.wait((), 0.0)  # begins to hear
-        follower = pubsub.Follower(await self._side.do(lambda act: pubsub.subscribe(act, id, named), again=True))
+        follower = pubsub.Follower(
+            await self._side.do(lambda act: pubsub.subscribe(act, id, named), again=True)
+        )
 
         async def renew() -> None:
-            if follower.starts_anew(await self._side.do(lambda act: pubsub.subscribe(act, id, named), again=True)):
+            if follower.starts_anew(
+                await self._side.do(lambda act: pubsub.subscribe(act, id, named), again=True)
+            ):
                 ear.cut()
 
         async def close(ear: Subscription) -> None:

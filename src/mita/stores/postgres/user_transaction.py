@@ -17,7 +17,9 @@ T = TypeVar("T")
 Run = Callable[[str, dict[str, Any]], Rows]
 RunAsync = Callable[[str, dict[str, Any]], Awaitable[Rows]]
 
-KNOWN = "a psycopg or asyncpg connection, an SQLAlchemy session or connection, or a Django connection"
+KNOWN = (
+    "a psycopg or asyncpg connection, an SQLAlchemy session or connection, or a Django connection"
+)
 
 
 class Sync(NamedTuple):
@@ -60,7 +62,8 @@ async def adrive_yours(connection: Any, place: Place, steps: Steps[T]) -> T:
 
 
 def _library(connection: Any) -> tuple[str, frozenset[str]]:
-    """The library a connection comes from, and the names of its classes. Nothing is imported to find out."""
+    """The library a connection comes from, and the names of its classes. Nothing is imported to
+    find out."""
     kinds = type(connection).__mro__
     roots = {kind.__module__.partition(".")[0] for kind in kinds}
     known = roots & {"psycopg", "asyncpg", "sqlalchemy", "django"}
@@ -81,7 +84,9 @@ def _sync(connection: Any) -> Sync:
         return _sqlalchemy(connection)
     if library == "django":
         return _django(connection)
-    raise UsageError(f"{type(connection).__name__} is not a connection that can be used here: give {KNOWN}")
+    raise UsageError(
+        f"{type(connection).__name__} is not a connection that can be used here: give {KNOWN}"
+    )
 
 
 def _fetch(cursor: Any) -> Rows:
@@ -99,12 +104,14 @@ def _sqlalchemy(connection: Any) -> Sync:
 
 
 def _sqlalchemy_driver(connection: Any) -> Any:
-    """The driver's connection of a connection that is not async, or of the one inside an async one."""
+    """The driver's connection of a connection that is not async, or of the one inside an async
+    one."""
     _must_speak_postgres(connection.dialect.name)
     pooled = connection.connection
     if getattr(pooled.dbapi_connection, "autocommit", False):
         raise UsageError(
-            "this SQLAlchemy connection is in AUTOCOMMIT, so every statement commits by itself and there is no transaction "
+            "this SQLAlchemy connection is in AUTOCOMMIT, so every statement commits by itself "
+            "and there is no transaction "
             "for the job to be part of: use an engine or connection without it, for example "
             'connection.execution_options(isolation_level="READ COMMITTED")'
         )
@@ -143,7 +150,10 @@ async def _async(connection: Any) -> Async:
     if library == "django":
         return await _on_djangos_thread(connection)
     _sync(connection)  # says so if it is no connection at all
-    raise UsageError(f"{type(connection).__name__} is not async, and would hold up everybody else: use enqueue_sync")
+    raise UsageError(
+        f"{type(connection).__name__} is not async, and would hold up everybody else: use "
+        "enqueue_sync"
+    )
 
 
 async def _psycopg(connection: Any, text: str, values: dict[str, Any]) -> Rows:
@@ -153,7 +163,9 @@ async def _psycopg(connection: Any, text: str, values: dict[str, Any]) -> Rows:
 
 async def _asyncpg(connection: Any, text: str, values: dict[str, Any]) -> Rows:
     statement, names = numbered(text)
-    return [tuple(row) for row in await connection.fetch(statement, *(values[name] for name in names))]
+    return [
+        tuple(row) for row in await connection.fetch(statement, *(values[name] for name in names))
+    ]
 
 
 def _sqlalchemy_async(connection: Any) -> Async:
@@ -163,7 +175,9 @@ def _sqlalchemy_async(connection: Any) -> Async:
     async def run(text: str, values: dict[str, Any]) -> Rows:
         if by_number:
             statement, names = numbered(text)
-            result = await connection.exec_driver_sql(statement, tuple(values[name] for name in names))
+            result = await connection.exec_driver_sql(
+                statement, tuple(values[name] for name in names)
+            )
         else:
             result = await connection.exec_driver_sql(text, values)
         return [tuple(row) for row in result] if result.returns_rows else []
@@ -192,13 +206,16 @@ def _psycopg_is_inside(connection: Any) -> bool:
 def _must_be_in_transaction(inside: bool) -> None:
     if not inside:
         raise UsageError(
-            "this connection is not in a transaction, so there is nothing for the job to be part of: "
-            "open one around your writes and the enqueue, for example `async with connection.transaction():`"
+            "this connection is not in a transaction, so there is nothing for the job to be part "
+            "of: "
+            "open one around your writes and the enqueue, for example `async with "
+            "connection.transaction():`"
         )
 
 
 def _must_speak_postgres(name: str) -> None:
     if name != "postgresql":
         raise UsageError(
-            f"this connection speaks {name}, and the jobs are in PostgreSQL: only one transaction can hold both"
+            f"this connection speaks {name}, and the jobs are in PostgreSQL: only one "
+            "transaction can hold both"
         )

@@ -30,18 +30,23 @@ def read(url: str, namespace: str = "mita") -> Address:
     parts = urlsplit(url)
     if parts.scheme not in _SCHEMES:
         raise UsageError(
-            f"{parts.scheme}:// is not a Redis address: write {_LOOKS_LIKE}, rediss://, unix:// or {CLUSTER}://"
+            f"{parts.scheme}:// is not a Redis address: write {_LOOKS_LIKE}, rediss://, unix:// "
+            f"or {CLUSTER}://"
         )
     options = dict(parse_qsl(parts.query, keep_blank_values=True))
     ours = {name: options.pop(name, "") for name in ("namespace", "allow_eviction", "timeout")}
     unknown = sorted(set(options) - {*_TLS, "db"})
     if unknown:
         raise UsageError(
-            f"?{unknown[0]}= is not an option of a Redis address: use namespace, allow_eviction, timeout or ssl_…"
+            f"?{unknown[0]}= is not an option of a Redis address: use namespace, allow_eviction, "
+            "timeout or ssl_…"
         )
     cluster = parts.scheme == CLUSTER
     if parts.scheme != "unix" and not parts.path.strip("/").isdigit() and parts.path.strip("/"):
-        raise UsageError(f"{_without_password(url)}: {parts.path!r} is no number of a database: write {_LOOKS_LIKE}")
+        raise UsageError(
+            f"{_without_password(url)}: {parts.path!r} is no number of a database: write "
+            f"{_LOOKS_LIKE}"
+        )
     plain = parts._replace(scheme="redis" if cluster else parts.scheme, query=urlencode(options))
     return Address(
         driver=_driver(urlunsplit(plain)),
@@ -57,7 +62,9 @@ def _driver(url: str) -> dict[str, Any]:
     try:
         return dict(parse_url(url))
     except ValueError as error:
-        raise UsageError(f"this Redis address cannot be read ({error}): write {_LOOKS_LIKE}") from error
+        raise UsageError(
+            f"this Redis address cannot be read ({error}): write {_LOOKS_LIKE}"
+        ) from error
 
 
 def _seconds(text: str) -> float:

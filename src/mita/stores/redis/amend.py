@@ -3,7 +3,15 @@
 from collections.abc import Sequence
 from typing import Any
 
-from mita.model.outcome import Answer, CancelJob, Change, DeleteJob, PrioritiseJob, RescheduleJob, RetryJob
+from mita.model.outcome import (
+    Answer,
+    CancelJob,
+    Change,
+    DeleteJob,
+    PrioritiseJob,
+    RescheduleJob,
+    RetryJob,
+)
 
 from .codec import moment
 from .context import Room, parts

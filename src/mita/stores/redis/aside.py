@@ -1,4 +1,5 @@
-"""Records that cannot be read: set aside, and counted by the doctor. What a script can tell by itself, it sets aside."""
+"""Records that cannot be read: set aside, and counted by the doctor. What a script can tell by
+itself, it sets aside."""
 
 from collections.abc import Sequence
 
@@ -13,11 +14,15 @@ from .context import Room, parts
 
 
 async def set_aside_claimed(room: Room, queues: Sequence[str], token: Moment) -> None:
-    """Of the jobs that were claimed under this token, those of which no claim can be made. Whoever dies before this is done
-    leaves them to the reaper, who does the same."""
+    """Of the jobs that were claimed under this token, those of which no claim can be made. Whoever
+    dies before this is done leaves them to the reaper, who does the same."""
     for queue in queues:
         rows = await room.in_queue("running", queue, token)
-        lost = [(id, handle, why) for id, handle, fixed, live in rows if (why := readable(id, fixed, live, queue))]
+        lost = [
+            (id, handle, why)
+            for id, handle, fixed, live in rows
+            if (why := readable(id, fixed, live, queue))
+        ]
         await set_aside(room, queue, lost)
 
 
@@ -32,10 +37,16 @@ async def doctor(room: Room) -> Finding:
     """Reads every job, repeat and worker there is."""
     ids: list[str] = []
     for queue in await room.queues():
-        found = [id for id in await room.link.command("HKEYS", f"{room.keys.queue(queue)}:jobs") if id]
+        found = [
+            id for id in await room.link.command("HKEYS", f"{room.keys.queue(queue)}:jobs") if id
+        ]
         for part in parts(found):
             rows = await room.in_queue("find", queue, *part)
-            jobs = [(id, as_job(row, queue, as_name(id))) for id, row in zip(part, rows, strict=True) if row is not None]
+            jobs = [
+                (id, as_job(row, queue, as_name(id)))
+                for id, row in zip(part, rows, strict=True)
+                if row is not None
+            ]
             ids += [as_name(id) for id, job in jobs if is_lost(job.error)]
     return finding(sorted(ids), [*await _repeats(room), *await _workers(room)])
 

@@ -1,14 +1,35 @@
-"""Between our nouns and what lies in Redis. `lua/include/record.lua` says how the two halves of a job are laid out."""
+"""Between our nouns and what lies in Redis. `lua/include/record.lua` says how the two halves of a
+job are laid out."""
 
 from typing import Any, TypeAlias
 
 import msgspec
 
-from mita.model.job import DEFAULT_PRIORITY, Claim, Count, Job, Lasting, Limit, NewJob, Priority, State, Token, WhenBusy
+from mita.model.job import (
+    DEFAULT_PRIORITY,
+    Claim,
+    Count,
+    Job,
+    Lasting,
+    Limit,
+    NewJob,
+    Priority,
+    State,
+    Token,
+    WhenBusy,
+)
 from mita.model.outcome import TimelineEntry, Verdict
 from mita.model.repeat import Repeat
 from mita.model.time import NOW, Moment, When
-from mita.rules.readable import BAD, read_event, read_job, read_repeat, salvaged, unreadable, unreadable_repeat
+from mita.rules.readable import (
+    BAD,
+    read_event,
+    read_job,
+    read_repeat,
+    salvaged,
+    unreadable,
+    unreadable_repeat,
+)
 from mita.rules.timeline import told
 
 
@@ -58,9 +79,22 @@ class Live(msgspec.Struct, array_like=True):
 _pack = msgspec.msgpack.Encoder().encode
 _live = msgspec.msgpack.Decoder(Live).decode
 _Claimable: TypeAlias = tuple[
-    Moment, Moment, Priority, bytes, str, str | None, Limit, WhenBusy, str | None, Lasting, str | None, Moment | None,
-    bytes, bytes, bytes,
-]  # fmt: skip
+    Moment,
+    Moment,
+    Priority,
+    bytes,
+    str,
+    str | None,
+    Limit,
+    WhenBusy,
+    str | None,
+    Lasting,
+    str | None,
+    Moment | None,
+    bytes,
+    bytes,
+    bytes,
+]
 _claimable = msgspec.msgpack.Decoder(_Claimable).decode  # by position: it runs for each job
 _any = msgspec.msgpack.Decoder().decode
 UNTOUCHED = Live()
@@ -88,11 +122,17 @@ def packed(job: NewJob) -> bytes:
 
 def is_plain(job: NewJob) -> bool:
     """Due now, of the usual priority, without a key: what most jobs are."""
-    return job.when is NOW and job.priority == DEFAULT_PRIORITY and job.resource is None and job.unique is None
+    return (
+        job.when is NOW
+        and job.priority == DEFAULT_PRIORITY
+        and job.resource is None
+        and job.unique is None
+    )
 
 
 def meta(job: NewJob, queue: int) -> bytes:
-    """What the script must know to put the job in its place; nothing for a plain one of the first queue."""
+    """What the script must know to put the job in its place; nothing for a plain one of the first
+    queue."""
     if queue == 1 and is_plain(job):
         return b""
     flag = (job.resource is not None) + 2 * (job.unique is not None)
@@ -126,7 +166,8 @@ def moment(when: When) -> tuple[int, int | str]:
 
 
 def first_claim(raw: bytes, queue: str, at: Moment) -> Claim:
-    """The claim of a job that was never touched; its token is the moment. By position, not by name: it runs for each job."""
+    """The claim of a job that was never touched; its token is the moment. By position, not by name:
+    it runs for each job."""
     (
         created,
         due,
@@ -198,18 +239,25 @@ def as_job(row: list[Any], queue: str, id: str) -> Job:
     found = {**fixed, **touched, "id": id, "queue": queue, "result": row[3], "progress": row[4]}
     found["state"] = touched.get("state", State.QUEUED.value)
     found["error"] = None if row[2] is None else row[2].decode("utf-8", "surrogateescape")
-    found["lease_until"] = int(float(row[5])) if row[5] is not None else 0 if found["state"] == State.RUNNING else None
+    found["lease_until"] = (
+        int(float(row[5])) if row[5] is not None else 0 if found["state"] == State.RUNNING else None
+    )
     return read_job(found)
 
 
 def _parts(packed: bytes, kind: type[msgspec.Struct]) -> dict[str, Any]:
-    """What stands in the places of one half, whatever it is; nothing if it is no list of that length."""
+    """What stands in the places of one half, whatever it is; nothing if it is no list of that
+    length."""
     try:
         found = _any(packed)
     except BAD:
         return {}
     names = kind.__struct_fields__
-    return dict(zip(names, found, strict=True)) if isinstance(found, list) and len(found) == len(names) else {}
+    return (
+        dict(zip(names, found, strict=True))
+        if isinstance(found, list) and len(found) == len(names)
+        else {}
+    )
 
 
 def readable(id: bytes, fixed: bytes, live: bytes, queue: str) -> str | None:
@@ -241,7 +289,13 @@ def as_repeat(row: list[bytes]) -> Repeat:
         state, cursor, revision, count, last, reason = _any(row[2])
     except BAD as error:
         return unreadable_repeat(key, str(error))
-    found = {"key": key, "spec": row[1], "cursor": _or_none(cursor), "state": state, "reason": reason}
+    found = {
+        "key": key,
+        "spec": row[1],
+        "cursor": _or_none(cursor),
+        "state": state,
+        "reason": reason,
+    }
     return read_repeat({**found, "revision": revision, "count": count, "last": _or_none(last)})
 
 

@@ -27,7 +27,8 @@ class Room:
         self._calls = count(1)
 
     def now(self) -> Moment | str:
-        """For a script: '' lets it ask the server, which has the only clock unless a test brings one."""
+        """For a script: '' lets it ask the server, which has the only clock unless a test brings
+        one."""
         return "" if self._clock is None else self._clock.now()
 
     def number(self) -> tuple[str, int]:
@@ -43,11 +44,17 @@ class Room:
     async def in_queue(self, name: str, queue: str, *args: Any, again: bool = True) -> Any:
         return await self.link.run(name, [self.keys.queue(queue)], *args, again=again)
 
-    async def in_each(self, name: str, queues: Iterable[str], *args: Any, again: bool = True) -> list[Any]:
+    async def in_each(
+        self, name: str, queues: Iterable[str], *args: Any, again: bool = True
+    ) -> list[Any]:
         """The same in every queue, all on their way at once."""
-        return await asyncio.gather(*(self.in_queue(name, queue, *args, again=again) for queue in queues))
+        return await asyncio.gather(
+            *(self.in_queue(name, queue, *args, again=again) for queue in queues)
+        )
 
-    async def shared(self, name: str, *args: Any, doubt: Doubt | None = None, again: bool = True) -> Any:
+    async def shared(
+        self, name: str, *args: Any, doubt: Doubt | None = None, again: bool = True
+    ) -> Any:
         return await self.link.run(name, [self.keys.shared], *args, doubt=doubt, again=again)
 
     async def queues(self) -> list[str]:
@@ -67,18 +74,23 @@ class Room:
             await self.link.command("SADD", self.keys.queues, *sorted(new))
             self.known |= new
 
-    async def by_id(self, name: str, ids: Sequence[str], *args: Any, again: bool = True) -> dict[str, tuple[str, Any]]:
-        """Ask every queue about these ids. A job is in one queue only: the id, its queue and what that queue said.
+    async def by_id(
+        self, name: str, ids: Sequence[str], *args: Any, again: bool = True
+    ) -> dict[str, tuple[str, Any]]:
+        """Ask every queue about these ids. A job is in one queue only: the id, its queue and what
+        that queue said.
 
-        The queues known so far are asked first; only if something is missing does it matter that there are new ones.
-        """
+        The queues known so far are asked first; only if something is missing does it matter that
+        there are new ones."""
         found: dict[str, tuple[str, Any]] = {}
         asked: set[str] = set()
         for queues in (set(self.known), None):
             names = set(await self.queues()) if queues is None else queues
             missing = [id for id in dict.fromkeys(ids) if id not in found]
             if missing and names - asked:
-                await self._ask_about(found, name, sorted(names - asked), missing, *args, again=again)
+                await self._ask_about(
+                    found, name, sorted(names - asked), missing, *args, again=again
+                )
             asked |= names
             if len(found) == len(set(ids)):
                 break

@@ -24,7 +24,8 @@ async def info(link: Link) -> dict[str, str]:
 
 
 async def largest(link: Link) -> int:
-    """How many bytes a part of a call may have. A server that does not tell its settings is taken to have the usual ones."""
+    """How many bytes a part of a call may have. A server that does not tell its settings is taken
+    to have the usual ones."""
     try:
         answer = await link.once("CONFIG", "GET", BULK)
     except StoreError:
@@ -49,20 +50,28 @@ def check(said: dict[str, str], where: str, *, allow_eviction: bool) -> None:
     """Refuse what would lose jobs or cannot run the scripts, before the first job is taken."""
     version = _version(said)
     if version < OLDEST:
-        raise StoreError(f"{where}: this is Redis {said.get('redis_version')}, and Mita needs 6.2 or later", transient=False)
+        raise StoreError(
+            f"{where}: this is Redis {said.get('redis_version')}, and Mita needs 6.2 or later",
+            transient=False,
+        )
     if said.get("role") == "slave":
-        raise StoreError(f"{where}: this is a read-only replica: use the address of its primary", transient=False)
+        raise StoreError(
+            f"{where}: this is a read-only replica: use the address of its primary", transient=False
+        )
     policy = said.get("maxmemory_policy", KEEPS_EVERYTHING)
     if policy != KEEPS_EVERYTHING and not allow_eviction:
         raise StoreError(
-            f"{where}: maxmemory-policy is {policy}, so the server throws jobs away when it is full. "
+            f"{where}: maxmemory-policy is {policy}, so the server throws jobs away when it is "
+            "full. "
             "Set it to noeviction, or say ?allow_eviction=1 if losing jobs is acceptable",
             transient=False,
         )
 
 
 def _version(said: dict[str, str]) -> tuple[int, ...]:
-    return tuple(int(part) for part in said.get("redis_version", "0").split(".")[:2] if part.isdigit())
+    return tuple(
+        int(part) for part in said.get("redis_version", "0").split(".")[:2] if part.isdigit()
+    )
 
 
 async def doctor(room: Room, namespace: str) -> list[Finding]:
@@ -91,12 +100,19 @@ def _limit(said: dict[str, str]) -> str:
 async def _durability(room: Room, said: dict[str, str]) -> Finding:
     if said.get("aof_enabled") != "1":
         found = "no append-only file: an acknowledged job can be lost when the server dies"
-        return Finding("durability", found, Health.WARN, "set appendonly yes in the server's configuration")
+        return Finding(
+            "durability", found, Health.WARN, "set appendonly yes in the server's configuration"
+        )
     how = await _appendfsync(room)
     if how == "always":
-        return Finding("durability", "append-only file, synced before every answer: acknowledged means on disk")
+        return Finding(
+            "durability", "append-only file, synced before every answer: acknowledged means on disk"
+        )
     found = f"append-only file, appendfsync {how or 'unknown'}: survives the server's death"
-    return Finding("durability", f"{found}; a power cut can cost the last second" if how == "everysec" else found)
+    return Finding(
+        "durability",
+        f"{found}; a power cut can cost the last second" if how == "everysec" else found,
+    )
 
 
 async def _appendfsync(room: Room) -> str:
@@ -123,5 +139,10 @@ async def _offset(room: Room) -> Finding:
     offset = (before + mine.now()) // 2 - theirs
     if abs(offset) > 1000:
         found = f"this machine is {offset} ms off the server's clock"
-        return Finding("clock", found, Health.WARN, "harmless to Mita, which goes by the server's; check NTP all the same")
+        return Finding(
+            "clock",
+            found,
+            Health.WARN,
+            "harmless to Mita, which goes by the server's; check NTP all the same",
+        )
     return Finding("clock", f"this machine is {offset} ms off the server's, whose clock decides")

@@ -35,8 +35,8 @@ def enqueue(room: Room, jobs: Sequence[NewJob]) -> Coroutine[Any, Any, list[Rece
 
 
 async def _take_in_slices(room: Room, jobs: Sequence[NewJob]) -> list[Receipt]:
-    """One behind the other on one connection, so in their order: while the server takes in some, the next are packed. None
-    is under way any more when this is over."""
+    """One behind the other on one connection, so in their order: while the server takes in some,
+    the next are packed. None is under way any more when this is over."""
     under_way: list[asyncio.Future[list[Receipt]]] = []
     try:
         for part in parts(jobs, SLICE):
@@ -51,8 +51,8 @@ async def _take_in_slices(room: Room, jobs: Sequence[NewJob]) -> list[Receipt]:
 
 
 class _Ask(Struct, frozen=True, gc=False):
-    """Jobs, and what the script is told of them: the roots of their queues, kinds and items as `lua/include/intake.lua`
-    reads them (no kinds when all are plain), and whether all are fresh."""
+    """Jobs, and what the script is told of them: the roots of their queues, kinds and items as
+    `lua/include/intake.lua` reads them (no kinds when all are plain), and whether all are fresh."""
 
     jobs: Sequence[NewJob]
     roots: list[str]
@@ -88,7 +88,9 @@ async def _take_in(room: Room, ask: _Ask) -> list[Receipt]:
     for position, there in zip(refused[::2], refused[1::2], strict=True):
         id = there.decode("utf-8", "backslashreplace")
         # After a cut connection, the job that is there is most likely the one this very call made.
-        receipts[position - 1] = Receipt(id, created=doubt.justified and id == jobs[position - 1].id)
+        receipts[position - 1] = Receipt(
+            id, created=doubt.justified and id == jobs[position - 1].id
+        )
     return receipts
 
 
@@ -96,7 +98,13 @@ def _ask(room: Room, jobs: Sequence[NewJob]) -> _Ask:
     if len(jobs) == 1:  # the same as below, without the lists
         [job] = jobs
         kind = meta(job, 1)
-        return _Ask(jobs, [room.keys.queue(job.queue)], [1, kind] if kind else [], [job.id, packed(job)], job.fresh)
+        return _Ask(
+            jobs,
+            [room.keys.queue(job.queue)],
+            [1, kind] if kind else [],
+            [job.id, packed(job)],
+            job.fresh,
+        )
     queues = list(dict.fromkeys([job.queue for job in jobs]))
     kinds: list[Any] = []
     if len(queues) > 1 or not all(map(is_plain, jobs)):
@@ -106,7 +114,9 @@ def _ask(room: Room, jobs: Sequence[NewJob]) -> _Ask:
     items: list[Any] = [None] * (2 * len(jobs))
     items[::2] = [job.id for job in jobs]
     items[1::2] = map(packed, jobs)
-    return _Ask(jobs, list(map(room.keys.queue, queues)), kinds, items, all(job.fresh for job in jobs))
+    return _Ask(
+        jobs, list(map(room.keys.queue, queues)), kinds, items, all(job.fresh for job in jobs)
+    )
 
 
 def one_by_one(room: Room, jobs: Sequence[NewJob]) -> tuple[list[str], list[Any]]:
@@ -114,19 +124,27 @@ def one_by_one(room: Room, jobs: Sequence[NewJob]) -> tuple[list[str], list[Any]
     ask = _ask(room, jobs)
     kinds, items = ask.kinds or [len(jobs), b""], ask.items
     metas = [kind for many, kind in zip(kinds[::2], kinds[1::2], strict=True) for _ in range(many)]
-    return ask.roots, [part for row in zip(metas, items[::2], items[1::2], strict=True) for part in row]
+    return ask.roots, [
+        part for row in zip(metas, items[::2], items[1::2], strict=True) for part in row
+    ]
 
 
 async def _elsewhere(room: Room, jobs: Sequence[NewJob]) -> dict[str, tuple[str, Any]]:
-    """Where jobs are whose ids may be those of others, unless all queues there are take part in the call itself."""
+    """Where jobs are whose ids may be those of others, unless all queues there are take part in the
+    call itself."""
     if not jobs:
         return {}
     queues, named = set(await room.queues()), {job.queue for job in jobs}
-    return await room.by_id("where", [job.id for job in jobs]) if queues - named or len(named) > 1 else {}
+    return (
+        await room.by_id("where", [job.id for job in jobs])
+        if queues - named or len(named) > 1
+        else {}
+    )
 
 
 async def _over_nodes(room: Room, jobs: Sequence[NewJob]) -> list[Receipt]:
-    """On a cluster one call reaches one queue, and an id that another queue has must be found before."""
+    """On a cluster one call reaches one queue, and an id that another queue has must be found
+    before."""
     elsewhere = await _elsewhere(room, [job for job in jobs if not job.fresh])
     receipts: dict[int, Receipt] = {}
     by_queue: dict[str, list[int]] = {}

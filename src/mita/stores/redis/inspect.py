@@ -43,7 +43,9 @@ async def find(room: Room, ids: Sequence[str]) -> list[Job | None]:
 async def page(room: Room, want: JobFilter, after: str | None, limit: int) -> Page:
     names = [want.queue] if want.queue is not None else await room.queues()
     wish = _wish(want)
-    matching = await asyncio.gather(*(_matching(room, queue, wish, after or "", limit + 1) for queue in names))
+    matching = await asyncio.gather(
+        *(_matching(room, queue, wish, after or "", limit + 1) for queue in names)
+    )
     ids = heapq.nlargest(limit + 1, (id for some in matching for id in some))
     where = {id: queue for queue, some in zip(names, matching, strict=True) for id in some}
     jobs = [job for job in await _fetch(room, ids[:limit], where) if job is not None]
@@ -53,15 +55,22 @@ async def page(room: Room, want: JobFilter, after: str | None, limit: int) -> Pa
 def _wish(want: JobFilter) -> list[str]:
     scheduled = "" if want.scheduled is None else str(int(want.scheduled))
     fields = (want.task, want.resource, want.unique, want.repeat, want.error)
-    return ["" if want.state is None else want.state.value, scheduled, *(field or "" for field in fields)]
+    return [
+        "" if want.state is None else want.state.value,
+        scheduled,
+        *(field or "" for field in fields),
+    ]
 
 
 async def _matching(room: Room, queue: str, wish: list[str], after: str, limit: int) -> list[str]:
-    """The newest ids of one queue that match: a slice at a time, so that the server is never busy with this for long."""
+    """The newest ids of one queue that match: a slice at a time, so that the server is never busy
+    with this for long."""
     found: list[str] = []
     start: str | None = after
     while start is not None and len(found) < limit:
-        said = await room.in_queue("page", queue, room.now(), start, min(limit - len(found), 1000), *wish)
+        said = await room.in_queue(
+            "page", queue, room.now(), start, min(limit - len(found), 1000), *wish
+        )
         if said is None:
             await _index(room, queue)
             continue
@@ -72,7 +81,8 @@ async def _matching(room: Room, queue: str, wish: list[str], after: str, limit: 
 
 
 async def _index(room: Room, queue: str) -> None:
-    """Ids are kept in order only while somebody looks: the first look brings them in order, a slice at a time."""
+    """Ids are kept in order only while somebody looks: the first look brings them in order, a slice
+    at a time."""
     while not await room.in_queue("index", queue, room.now()):
         pass
 
@@ -85,7 +95,13 @@ async def _fetch(room: Room, ids: list[str], where: dict[str, str]) -> list[Job 
     for queue, some in by_queue.items():
         for part in parts(some):
             rows: list[Any] = await room.in_queue("find", queue, *part)
-            jobs.update({id: as_job(row, queue, id) for id, row in zip(part, rows, strict=True) if row is not None})
+            jobs.update(
+                {
+                    id: as_job(row, queue, id)
+                    for id, row in zip(part, rows, strict=True)
+                    if row is not None
+                }
+            )
     return [jobs.get(id) for id in ids]
 
 
@@ -112,13 +128,17 @@ async def ahead(room: Room, id: str) -> int | None:
 
 async def _about(room: Room, name: str, *args: Any) -> list[Any]:
     """What the queue that has the job says of it."""
-    return [said for said in await room.in_each(name, await room.queues(), *args) if said is not None]
+    return [
+        said for said in await room.in_each(name, await room.queues(), *args) if said is not None
+    ]
 
 
 async def workers(room: Room) -> list[WorkerView]:
     rows = await room.shared("workers", room.now())
     views = [
-        msgspec.structs.replace(view, seen=seen or 0) for packed, seen in rows if (view := as_worker(packed)) is not None
+        msgspec.structs.replace(view, seen=seen or 0)
+        for packed, seen in rows
+        if (view := as_worker(packed)) is not None
     ]
     return sorted(views, key=lambda view: view.id)
 
@@ -126,13 +146,19 @@ async def workers(room: Room) -> list[WorkerView]:
 async def resources(room: Room, queue: str | None, key: str | None) -> list[ResourceView]:
     names = [queue] if queue is not None else await room.places()
     views = []
-    for name, rows in zip(names, await room.in_each("resources", names, room.now(), key or ""), strict=True):
+    for name, rows in zip(
+        names, await room.in_each("resources", names, room.now(), key or ""), strict=True
+    ):
         for found, waiting, until, holders in rows:
             holding = [Holder(as_name(id), _name(worker), since) for id, worker, since in holders]
             holding.sort(key=lambda holder: holder.since or 0)
             views.append(
                 ResourceView(
-                    queue=name, key=as_name(found), holders=tuple(holding), waiting=waiting, held_until=_moment(until)
+                    queue=name,
+                    key=as_name(found),
+                    holders=tuple(holding),
+                    waiting=waiting,
+                    held_until=_moment(until),
                 )
             )
     return sorted(views, key=lambda view: (view.queue, view.key))

@@ -1,15 +1,17 @@
 """Every Redis key there is, made here and nowhere else.
 
-All keys of one queue share the hash tag `{queue}`, so that a cluster keeps them on one node and one script can act on them.
-What belongs to no queue has the tag `{@}`, which no queue can be called. Scripts are handed the root of a queue
-(`mita:{mail}`) and make the rest of a name as this table says. The line of each priority has two halves: `ready:0` to
-`ready:9` are lists of the jobs that were due when they came, in that order; `due:0` to `due:9` are sorted sets of all other
-queued jobs, by their due time.
-"""
+All keys of one queue share the hash tag `{queue}`, so that a cluster keeps them on one node and one
+script can act on them. What belongs to no queue has the tag `{@}`, which no queue can be called.
+Scripts are handed the root of a queue (`mita:{mail}`) and make the rest of a name as this table
+says. The line of each priority has two halves: `ready:0` to `ready:9` are lists of the jobs that
+were due when they came, in that order; `due:0` to `due:9` are sorted sets of all other queued jobs,
+by their due time."""
 
 OF_A_QUEUE = {
-    "meta": "hash: newest (age of the newest job, and when it came), paused (since when), lines (the priorities that were "
-    "ever used), gone:0 to gone:9 (how many in a list of ready jobs are not there any more), batch (number of the newest), "
+    "meta": "hash: newest (age of the newest job, and when it came), paused (since when), lines "
+    "(the priorities that were "
+    "ever used), gone:0 to gone:9 (how many in a list of ready jobs are not there any more), "
+    "batch (number of the newest), "
     "index (until when ids are kept by name), scan (how far that is)",
     "jobs": "hash id -> what never changes",
     "live": "hash id -> what changes, for jobs that were ever touched",
@@ -51,7 +53,8 @@ SHARED = {
     "workers": "hash id -> how a worker described itself",
     "beats": "sorted set of workers, by the end of their last beat",
     "seen": "hash id -> moment of a worker's last beat",
-    "ears": "sorted set of those who listen to what happens, by the end of their listening: queue and id",
+    "ears": "sorted set of those who listen to what happens, by the end of their listening: "
+    "queue and id",
     "shared": "hash name -> a memo for all jobs",
     "shared_ends": "sorted set of those, by their end",
 }
@@ -75,12 +78,17 @@ class Keys:
         return f"{self._namespace}:{{*"
 
 
-_TAILS = {name: f":{name}" for name in (*OF_A_QUEUE, *SHARED)} | {name: f":{name}:" for name in (*BY_NAME, "ready", "due")}
+_TAILS = {name: f":{name}" for name in (*OF_A_QUEUE, *SHARED)} | {
+    name: f":{name}:" for name in (*BY_NAME, "ready", "due")
+}
 
 
 def as_lua() -> str:
-    """The same table for the scripts: from a root to its names, each made when it is first asked for."""
-    queue, shared = ({name: _TAILS[name] for name in table} for table in (OF_A_QUEUE | BY_NAME, SHARED))
+    """The same table for the scripts: from a root to its names, each made when it is first asked
+    for."""
+    queue, shared = (
+        {name: _TAILS[name] for name in table} for table in (OF_A_QUEUE | BY_NAME, SHARED)
+    )
     return _LUA.format(queue=_table(queue), shared=_table(shared), sound="\n".join(_probes()))
 
 
@@ -95,7 +103,10 @@ def _table(tails: dict[str, str]) -> str:
 
 def _probes() -> list[str]:
     probe = {"hash": "HLEN", "sorted": "ZCARD", "set": "SCARD"}
-    return [f"  redis.call('{probe[kind.split()[0].strip(':')]}', q.{name})" for name, kind in OF_A_QUEUE.items()]
+    return [
+        f"  redis.call('{probe[kind.split()[0].strip(':')]}', q.{name})"
+        for name, kind in OF_A_QUEUE.items()
+    ]
 
 
 _LUA = """\
@@ -113,7 +124,9 @@ function shared.__index(s, name)
   return s[name]
 end
 
-local function queue_of(root) return setmetatable({{ root = root, name = root:match('{{(.*)}}$') }}, of_a_queue) end
+local function queue_of(root)
+  return setmetatable({{ root = root, name = root:match('{{(.*)}}$') }}, of_a_queue)
+end
 
 local function shared_of(root) return setmetatable({{ root = root }}, shared) end
 
@@ -122,7 +135,9 @@ local function ready_of(q, priority) return q.root .. ':ready:' .. priority end
 local function due_of(q, priority) return q.root .. ':due:' .. priority end
 
 -- The jobs of another queue on the same server.
-local function jobs_of(s, queue) return s.root:gsub('@}}$', '') .. queue .. '}}' .. OF_A_QUEUE.jobs end
+local function jobs_of(s, queue)
+  return s.root:gsub('@}}$', '') .. queue .. '}}' .. OF_A_QUEUE.jobs
+end
 
 -- A key of another type is found out by these reads, before the first write.
 local function sound(q)

@@ -1,4 +1,5 @@
-"""Keeping claims, inheriting those of lost workers, and what a run may write down while it holds its job."""
+"""Keeping claims, inheriting those of lost workers, and what a run may write down while it holds
+its job."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -21,7 +22,9 @@ async def extend(room: Room, claims: Sequence[Claim], lease: Wait) -> list[Held]
     said: dict[int, Held] = {}
     for queue, positions in _by_queue(claims).items():
         for some in parts(positions):
-            args = [part for position in some for part in (claims[position].id, claims[position].token)]
+            args = [
+                part for position in some for part in (claims[position].id, claims[position].token)
+            ]
             answers = await room.in_queue("extend", queue, room.now(), lease, *args)
             said.update(zip(some, (Held(answer.decode()) for answer in answers), strict=True))
     return [said[position] for position in range(len(claims))]
@@ -38,13 +41,18 @@ async def reap(room: Room, limit: int, lease: Wait, worker: str) -> list[Claim]:
     queues = await room.places()
     await room.in_each("mend", queues, room.now(), room.keys.bell)
     heirs: list[Claim] = []
-    # Others may sweep at the same time and be faster: then look again, until nothing is left or enough is found.
-    while len(heirs) < limit and (lost := await over(room, "lease", queues, min(limit - len(heirs), MOST))):
+    # Others may sweep at the same time and be faster: then look again, until nothing is left or
+    # enough is found.
+    while len(heirs) < limit and (
+        lost := await over(room, "lease", queues, min(limit - len(heirs), MOST))
+    ):
         heirs += await _inherit(room, lost, lease, worker)
     return heirs
 
 
-async def _inherit(room: Room, lost: list[tuple[str, bytes]], lease: Wait, worker: str) -> list[Claim]:
+async def _inherit(
+    room: Room, lost: list[tuple[str, bytes]], lease: Wait, worker: str
+) -> list[Claim]:
     by_queue: dict[str, list[bytes]] = {}
     for queue, place in lost:
         by_queue.setdefault(queue, []).append(place)
@@ -65,8 +73,13 @@ async def _inherit(room: Room, lost: list[tuple[str, bytes]], lease: Wait, worke
 async def over(room: Room, what: str, queues: Sequence[str], limit: int) -> list[tuple[str, bytes]]:
     """Whose time is over, in all these queues: the longest first, then the oldest."""
     found: list[tuple[int, bytes, str, bytes]] = []
-    for queue, (_, rows) in zip(queues, await room.in_each("expired", queues, room.now(), what, limit), strict=True):
-        found += [(int(moment), place[AGE], queue, place) for place, moment in zip(rows[::2], rows[1::2], strict=True)]
+    for queue, (_, rows) in zip(
+        queues, await room.in_each("expired", queues, room.now(), what, limit), strict=True
+    ):
+        found += [
+            (int(moment), place[AGE], queue, place)
+            for place, moment in zip(rows[::2], rows[1::2], strict=True)
+        ]
     return [(queue, place) for _, _, queue, place in sorted(found)[:limit]]
 
 
@@ -95,12 +108,18 @@ async def load_once(room: Room, claim: Claim, name: str, shared: bool) -> bytes 
 async def store_once(room: Room, memo: OnceValue) -> bytes | None:
     claim, stands = memo.claim, None
     if memo.keep is None:
-        stands = await room.in_queue("store_once", claim.queue, claim.id, claim.token, "+" + memo.name, memo.value)
+        stands = await room.in_queue(
+            "store_once", claim.queue, claim.id, claim.token, "+" + memo.name, memo.value
+        )
         return None if stands is None else bytes(stands)
     roots = [room.keys.shared, room.keys.queue(claim.queue)]
-    if room.cluster:  # two nodes: whether the token holds is asked first, and may have changed when the memo is written
+    # two nodes: whether the token holds is asked first, and may have changed when the memo is
+    # written
+    if room.cluster:
         if await room.in_queue("store_once", claim.queue, claim.id, claim.token, "", "") is None:
             return None
         roots.pop()
-    stands = await room.link.run("share", roots, room.now(), memo.name, memo.value, memo.keep, claim.id, claim.token)
+    stands = await room.link.run(
+        "share", roots, room.now(), memo.name, memo.value, memo.keep, claim.id, claim.token
+    )
     return None if stands is None else bytes(stands)

@@ -24,7 +24,8 @@ BACKOFF = (0.05, 0.1, 0.2, 0.4, 0.8)  # seconds before each new try
 
 
 class Doubt:
-    """Whether a call may have been done before it was tried again: then "it was there" may be our own doing."""
+    """Whether a call may have been done before it was tried again: then "it was there" may be our
+    own doing."""
 
     def __init__(self) -> None:
         self.justified = False
@@ -52,7 +53,9 @@ class Single:
         self.limit = self._wire.limit
 
     def connection(self) -> AbstractConnection:
-        return self._kind(**self._options, socket_timeout=None, retry=Retry(NoBackoff(), 0), protocol=2)
+        return self._kind(
+            **self._options, socket_timeout=None, retry=Retry(NoBackoff(), 0), protocol=2
+        )
 
     async def close(self) -> None:
         self._wire.close()
@@ -62,14 +65,23 @@ class Cluster:
     """Several servers: redis-py knows which one has a key."""
 
     def __init__(self, address: Address, silence: float) -> None:
-        options = {name: value for name, value in address.driver.items() if name not in ("db", "connection_class")}
-        patience = min(address.timeout, SILENCES * silence)  # redis-py gives up a node's connection when that is over
+        options = {
+            name: value
+            for name, value in address.driver.items()
+            if name not in ("db", "connection_class")
+        }
+        # redis-py gives up a node's connection when that is over
+        patience = min(address.timeout, SILENCES * silence)
         self._cluster = RedisCluster(**options, protocol=2, socket_timeout=patience)
         self._most = MOST_BYTES
         forks.left(self, Cluster._descriptors)
 
     def _descriptors(self) -> list[int]:
-        made = [connection for node in self._cluster.get_nodes() for connection in node._connections]  # noqa: SLF001
+        made = [
+            connection
+            for node in self._cluster.get_nodes()
+            for connection in node._connections  # noqa: SLF001
+        ]
         writers = [connection._writer for connection in made if connection._writer is not None]  # noqa: SLF001
         return [number for writer in writers for number in forks.number_of(writer.transport)]
 
@@ -116,11 +128,19 @@ class Link:
             await driver.close()
 
     def run(
-        self, name: str, roots: Sequence[str], *args: Any, doubt: Doubt | None = None, again: bool = True
+        self,
+        name: str,
+        roots: Sequence[str],
+        *args: Any,
+        doubt: Doubt | None = None,
+        again: bool = True,
     ) -> Coroutine[Any, Any, Any]:
-        """Run a script. `again`: twice is as good as once, so it may be tried again when nobody knows what became of it."""
+        """Run a script. `again`: twice is as good as once, so it may be tried again when nobody
+        knows what became of it."""
         known = script(name)
-        return self._patiently(("EVALSHA", known.sha, len(roots), *roots, *args), doubt, again, known.text)
+        return self._patiently(
+            ("EVALSHA", known.sha, len(roots), *roots, *args), doubt, again, known.text
+        )
 
     async def command(self, *parts: Any) -> Any:
         return await self._patiently(parts, None, again=True)
@@ -132,12 +152,16 @@ class Link:
         except DRIVER_ERRORS as error:
             raise explained(error, self._where) from error
 
-    async def _patiently(self, parts: tuple[Any, ...], doubt: Doubt | None, again: bool, text: str = "") -> Any:
+    async def _patiently(
+        self, parts: tuple[Any, ...], doubt: Doubt | None, again: bool, text: str = ""
+    ) -> Any:
         tries = 0
         while True:
             try:
                 return await self.driver.ask(*parts)
-            except NoScriptError:  # it was not run: the server has forgotten it, and is told it again in the same breath
+            except NoScriptError:
+                # it was not run: the server has forgotten it, and is told it again in the same
+                # breath
                 parts = ("EVAL", text, *parts[2:])
                 continue
             except DRIVER_ERRORS as error:

@@ -39,7 +39,8 @@ class Notifier:
         return await self._hearing.wait(queues, deadline - asyncio.get_running_loop().time())
 
     async def _begin(self) -> None:
-        """Whoever waits for the first time waits for the connection too, but not for a server that is away."""
+        """Whoever waits for the first time waits for the connection too, but not for a server that
+        is away."""
         self._task = asyncio.create_task(self._listen())
         with suppress(TimeoutError):
             async with asyncio.timeout(LONGEST_START):
@@ -83,8 +84,9 @@ class Notifier:
         log.warning("the connection on which Redis notifies us is silent: connecting again")
 
     def _hear(self, message: list[Any] | Exception) -> None:
-        """The reader of the connection calls this itself: a task between would be one more step to a job's start. A server
-        that is still loading its data answers a PING with an error, which shows that it is alive."""
+        """The reader of the connection calls this itself: a task between would be one more step to
+        a job's start. A server that is still loading its data answers a PING with an error, which
+        shows that it is alive."""
         self._heard_at = asyncio.get_running_loop().time()
         if isinstance(message, list) and message[0] != b"pong":
             self._hearing.hear(message[2].decode().split("\n"))

@@ -33,14 +33,18 @@ async def publish(room: Room, told: Sequence[EventMessage]) -> None:
 async def subscribed_queues(room: Room) -> frozenset[str]:
     """The name of a subscription ends in its id, which has no blank."""
     return frozenset(
-        ear.decode("utf-8", "replace").rpartition(" ")[0] for ear in await room.shared("subscribed_queues", room.now())
+        ear.decode("utf-8", "replace").rpartition(" ")[0]
+        for ear in await room.shared("subscribed_queues", room.now())
     )
 
 
 class Listener:
-    """Feeds an ear: subscribes, says so in the store, and does both again when the connection was cut."""
+    """Feeds an ear: subscribes, says so in the store, and does both again when the connection was
+    cut."""
 
-    def __init__(self, room: Room, connect: Callable[[], AbstractConnection], ear: Subscription) -> None:
+    def __init__(
+        self, room: Room, connect: Callable[[], AbstractConnection], ear: Subscription
+    ) -> None:
         self._room, self._connect, self._ear = room, connect, ear
         self._name = f"{EVERY if ear.queue is None else ear.queue} {new_id()}"
         self._began = asyncio.Event()
@@ -85,13 +89,17 @@ class Listener:
                     self._ear.put([told])
             except (*DRIVER_ERRORS, StoreError):
                 self._ear.cut()
-                await asyncio.sleep(BACKOFF[min(failures, len(BACKOFF) - 1)] * random.uniform(0.5, 1.0))
+                await asyncio.sleep(
+                    BACKOFF[min(failures, len(BACKOFF) - 1)] * random.uniform(0.5, 1.0)
+                )
                 failures += 1
 
     async def _messages(self) -> AsyncIterator[EventMessage]:
         connection = self._connect()
         pinging: asyncio.Task[None] | None = None
-        verb, queue = ("PSUBSCRIBE", EVERY) if self._ear.queue is None else ("SUBSCRIBE", self._ear.queue)
+        verb, queue = (
+            ("PSUBSCRIBE", EVERY) if self._ear.queue is None else ("SUBSCRIBE", self._ear.queue)
+        )
         try:
             await connection.connect()  # type: ignore[no-untyped-call]
             await connection.send_command(verb, self._room.keys.told + queue)
@@ -113,7 +121,8 @@ class Listener:
                 await connection.disconnect(nowait=True)
 
     async def _ping(self, connection: AbstractConnection) -> None:
-        """Cut a connection on which the server does not answer any more: whoever reads from it then connects again."""
+        """Cut a connection on which the server does not answer any more: whoever reads from it then
+        connects again."""
         self._heard_at = asyncio.get_running_loop().time()
         while asyncio.get_running_loop().time() < self._heard_at + SILENCES * SILENCE:
             with suppress(*DRIVER_ERRORS):

@@ -42,11 +42,16 @@ def _or_empty(moment: int | None) -> int | str:
 
 
 async def remove(room: Room, keys: Sequence[str]) -> list[bool]:
-    return [bool(said) for said in await room.shared("remove_repeats", room.keys.bell, *keys, again=False)]
+    return [
+        bool(said)
+        for said in await room.shared("remove_repeats", room.keys.bell, *keys, again=False)
+    ]
 
 
 async def switch(room: Room, keys: Sequence[str], old: RepeatState, new: RepeatState) -> list[bool]:
-    answers = await room.shared("switch_repeats", room.keys.bell, old.value, new.value, *keys, again=False)
+    answers = await room.shared(
+        "switch_repeats", room.keys.bell, old.value, new.value, *keys, again=False
+    )
     return [bool(said) for said in answers]
 
 
@@ -71,7 +76,8 @@ async def everything(room: Room) -> list[Repeat]:
 
 
 async def fire(room: Room, firings: Sequence[Firing]) -> list[bool]:
-    """Many in one call, as far as their jobs fit in it; on a cluster their jobs live elsewhere, and they go one by one."""
+    """Many in one call, as far as their jobs fit in it; on a cluster their jobs live elsewhere, and
+    they go one by one."""
     if room.cluster:
         return [await _fire_alone(room, firing) for firing in firings]
     won: list[bool] = []
@@ -88,17 +94,22 @@ async def fire(room: Room, firings: Sequence[Firing]) -> list[bool]:
 
 async def _fire_together(room: Room, firings: Sequence[Firing]) -> list[bool]:
     roots, args = one_by_one(room, [job for firing in firings for job in firing.jobs])
-    return await _compare_and_set(room, [(firing, b"", len(firing.jobs)) for firing in firings], roots, args)
+    return await _compare_and_set(
+        room, [(firing, b"", len(firing.jobs)) for firing in firings], roots, args
+    )
 
 
 async def _fire_alone(room: Room, firing: Firing) -> bool:
-    """The act leaves the jobs as a parcel beside the repeat, and they are made next, under ids that are settled already.
+    """The act leaves the jobs as a parcel beside the repeat, and they are made next, under ids that
+    are settled already.
 
-    If this process dies before that, the next sweep of any worker makes them, some seconds late. If it dies between making
-    them and throwing the parcel away, they are made again, which changes nothing unless such a job has ended and been
-    forgotten meanwhile: then it runs a second time.
+    If this process dies before that, the next sweep of any worker makes them, some seconds late. If
+    it dies between making them and throwing the parcel away, they are made again, which changes
+    nothing unless such a job has ended and been forgotten meanwhile: then it runs a second time.
     """
-    [won] = await _compare_and_set(room, [(firing, _pack(firing.jobs) if firing.jobs else b"", 0)], [], [])
+    [won] = await _compare_and_set(
+        room, [(firing, _pack(firing.jobs) if firing.jobs else b"", 0)], [], []
+    )
     if won and firing.jobs:
         await enqueue(room, firing.jobs)
         await room.shared("delivered", f"{firing.key} {firing.cursor}")

@@ -10,12 +10,15 @@ from msgspec import Struct
 
 from .key_names import as_lua, tails
 
-# From how many on the jobs of one claim get a lease together, and up to which length a job is looked for in a list.
+# From how many on the jobs of one claim get a lease together, and up to which length a job is
+# looked for in a list.
 SIZES = {"SMALLEST_BATCH": 8, "SHORT_LIST": 128}
 
 _INCLUDE = re.compile(r"^-- include (\w+)\n", re.MULTILINE)
 _TAILS = re.compile(r"^-- tails (.+)\n", re.MULTILINE)
-_FUNCTION = re.compile(r"^local function (\w+)\((?:[^\n]* end\n|.*?^end\n)", re.MULTILINE | re.DOTALL)
+_FUNCTION = re.compile(
+    r"^local function (\w+)\((?:[^\n]* end\n|.*?^end\n)", re.MULTILINE | re.DOTALL
+)
 
 
 class Script(Struct, frozen=True):
@@ -27,17 +30,22 @@ class Script(Struct, frozen=True):
 @cache
 def script(name: str) -> Script:
     text = _TAILS.sub(lambda found: tails(found[1].split()), _whole(_read(f"{name}.lua"), set()))
-    text = _without_unused("".join(line for line in text.splitlines(True) if not line.lstrip().startswith("--")))
+    text = _without_unused(
+        "".join(line for line in text.splitlines(True) if not line.lstrip().startswith("--"))
+    )
     return Script(name, text, sha1(text.encode(), usedforsecurity=False).hexdigest())
 
 
 def every() -> list[Script]:
-    names = sorted(entry.name.removesuffix(".lua") for entry in files(__package__).joinpath("lua").iterdir())
+    names = sorted(
+        entry.name.removesuffix(".lua") for entry in files(__package__).joinpath("lua").iterdir()
+    )
     return [script(name) for name in names if name != "include"]
 
 
 def _whole(text: str, seen: set[str]) -> str:
-    """With everything that it includes, and that includes, each put in once, where it is first asked for."""
+    """With everything that it includes, and that includes, each put in once, where it is first
+    asked for."""
 
     def put_in(found: re.Match[str]) -> str:
         if found[1] in seen:
@@ -49,7 +57,8 @@ def _whole(text: str, seen: set[str]) -> str:
 
 
 def _without_unused(text: str) -> str:
-    """A script makes each of its functions at every call: it has only those of its includes that it names."""
+    """A script makes each of its functions at every call: it has only those of its includes that it
+    names."""
     names = Counter(re.findall(r"\w+", text))
     lean = _FUNCTION.sub(lambda found: found[0] if names[found[1]] > 1 else "", text)
     return lean if lean == text else _without_unused(lean)

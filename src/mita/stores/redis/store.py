@@ -7,7 +7,15 @@ from redis.asyncio.connection import AbstractConnection
 
 from mita.errors import StoreMissing
 from mita.model.job import Claim, Job, NewJob, Receipt
-from mita.model.outcome import Answer, Change, ClaimResult, Held, Progress, Settlement, TimelineEntry
+from mita.model.outcome import (
+    Answer,
+    Change,
+    ClaimResult,
+    Held,
+    Progress,
+    Settlement,
+    TimelineEntry,
+)
 from mita.model.repeat import DueRepeats, Firing, Repeat, RepeatState
 from mita.model.time import Moment, Wait, When
 from mita.model.view import Finding, JobFilter, Page, QueueView, ResourceView, WorkerView
@@ -26,8 +34,9 @@ RESERVE = 16_384  # bytes of a call that are left for all but the arguments or t
 
 
 class RedisStore:
-    """`url` is `redis://`, `rediss://`, `unix://` or `redis+cluster://`. The server's clock decides unless a test brings
-    one. A store belongs to the event loop that opened it; several may be open in one process."""
+    """`url` is `redis://`, `rediss://`, `unix://` or `redis+cluster://`. The server's clock decides
+    unless a test brings one. A store belongs to the event loop that opened it; several may be open
+    in one process."""
 
     can = Can.OBEY_A_FAKE_CLOCK | Can.KEEP_EXACT_ORDER
     silence = SILENCE
@@ -64,7 +73,9 @@ class RedisStore:
         keys = self._room.keys
         signs = (keys.queues, f"{keys.shared}:repeats", f"{keys.shared}:workers")
         if not await self._link.command("EXISTS", *signs):
-            raise StoreMissing(f"{self._address.shown} has no Mita in namespace {self._address.namespace!r}")
+            raise StoreMissing(
+                f"{self._address.shown} has no Mita in namespace {self._address.namespace!r}"
+            )
 
     async def close(self) -> None:
         for ear in list(self._ears):
@@ -77,14 +88,21 @@ class RedisStore:
     def enqueue(self, jobs: Sequence[NewJob]) -> Coroutine[Any, Any, list[Receipt]]:
         return enqueue.enqueue_parts(self._room, rooms.parts(jobs, self.room))
 
-    async def claim(self, queues: Sequence[str], limit: int, lease: Wait, worker: str) -> ClaimResult:
+    async def claim(
+        self, queues: Sequence[str], limit: int, lease: Wait, worker: str
+    ) -> ClaimResult:
         return await turns.settle_and_claim(self._room, [], queues, limit, lease, worker)
 
     async def settle(self, settlements: Sequence[Settlement]) -> list[bool]:
         return await turns.settle(self._room, settlements)
 
     async def settle_and_claim(
-        self, settlements: Sequence[Settlement], queues: Sequence[str], limit: int, lease: Wait, worker: str
+        self,
+        settlements: Sequence[Settlement],
+        queues: Sequence[str],
+        limit: int,
+        lease: Wait,
+        worker: str,
     ) -> ClaimResult:
         return await turns.settle_and_claim(self._room, settlements, queues, limit, lease, worker)
 
@@ -168,7 +186,9 @@ class RedisStore:
     async def workers(self) -> list[WorkerView]:
         return await inspect.workers(self._room)
 
-    async def resources(self, queue: str | None = None, key: str | None = None) -> list[ResourceView]:
+    async def resources(
+        self, queue: str | None = None, key: str | None = None
+    ) -> list[ResourceView]:
         return await inspect.resources(self._room, queue, key)
 
     # ------------------------------------------------------------ care
@@ -195,7 +215,10 @@ class RedisStore:
         return []
 
     async def doctor(self) -> list[Finding]:
-        return [*await doctor.doctor(self._room, self._address.namespace), await aside.doctor(self._room)]
+        return [
+            *await doctor.doctor(self._room, self._address.namespace),
+            await aside.doctor(self._room),
+        ]
 
     # ------------------------------------------------------------ waking
 

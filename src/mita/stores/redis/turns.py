@@ -26,7 +26,12 @@ _Pasts: TypeAlias = dict[
 
 
 async def settle_and_claim(
-    room: Room, settlements: Sequence[Settlement], queues: Sequence[str], limit: int, lease: Wait, worker: str
+    room: Room,
+    settlements: Sequence[Settlement],
+    queues: Sequence[str],
+    limit: int,
+    lease: Wait,
+    worker: str,
 ) -> ClaimResult:
     names = list(dict.fromkeys(queues))
 
@@ -48,7 +53,9 @@ async def settle(room: Room, settlements: Sequence[Settlement]) -> list[bool]:
     rejected: dict[int, str] = {}
     for positions in _calls(room, settlements):
         try:
-            answers = await settle_apart(partial(_settle, room), [settlements[position] for position in positions])
+            answers = await settle_apart(
+                partial(_settle, room), [settlements[position] for position in positions]
+            )
         except Rejected as error:
             answers = error.took
             rejected |= {positions[at]: why for at, why in error.rejected.items()}
@@ -71,7 +78,13 @@ async def _settle(room: Room, settlements: Sequence[Settlement]) -> list[bool]:
 
 
 async def _turn(
-    room: Room, settlements: Sequence[Settlement], queues: list[str], limit: int, lease: Wait, worker: str, look: int = MOST
+    room: Room,
+    settlements: Sequence[Settlement],
+    queues: list[str],
+    limit: int,
+    lease: Wait,
+    worker: str,
+    look: int = MOST,
 ) -> ClaimResult:
     doubt = Doubt()
     numbers = {queue: number for number, queue in enumerate(queues, 1)}
@@ -97,23 +110,34 @@ async def _turn(
         took[order[position - 1]] = False
     if stale and doubt.justified:
         took = await _look_again(room, settlements, took)
-    busy = [Busy(as_name(id), as_name(task), queue.decode(), ended == 1) for queue, id, task, ended in away]
+    busy = [
+        Busy(as_name(id), as_name(task), queue.decode(), ended == 1)
+        for queue, id, task, ended in away
+    ]
     claims = _claims(queues, shares, fixed, touched, now) if shares else []
     if len(claims) < len(fixed):
         await aside.set_aside_claimed(room, queues, now)
     return ClaimResult(took, claims, again, busy)
 
 
-def _claims(queues: list[str], shares: list[int], fixed: list[bytes], touched: list[Any], now: Moment) -> list[Claim]:
+def _claims(
+    queues: list[str], shares: list[int], fixed: list[bytes], touched: list[Any], now: Moment
+) -> list[Claim]:
     """Without those whose records cannot be read."""
     pasts = {position - 1: (live, progress) for position, live, progress in touched}
     try:
         return _all_claims(queues, shares, fixed, pasts, now)
     except BAD:
-        return [claim for claim in _readable_claims(queues, shares, fixed, pasts, now) if claim is not None]
+        return [
+            claim
+            for claim in _readable_claims(queues, shares, fixed, pasts, now)
+            if claim is not None
+        ]
 
 
-def _all_claims(queues: list[str], shares: list[int], fixed: list[bytes], pasts: _Pasts, now: Moment) -> list[Claim]:
+def _all_claims(
+    queues: list[str], shares: list[int], fixed: list[bytes], pasts: _Pasts, now: Moment
+) -> list[Claim]:
     claims: list[Claim] = []
     start = 0
     for queue, share in zip(queues, shares, strict=True):
@@ -137,7 +161,8 @@ def _readable_claims(
 
 
 class _Group:
-    """Settlements that the script puts down in the same way: by token, where they stood in the list, and their items."""
+    """Settlements that the script puts down in the same way: by token, where they stood in the
+    list, and their items."""
 
     __slots__ = ("head", "items", "positions")
 
@@ -155,15 +180,23 @@ class _Group:
     def args(self) -> list[Any]:
         tokens = [part for token, mine in self.positions.items() for part in (token, len(mine))]
         items = [item for mine in self.items.values() for item in mine]
-        return [*self.head, len(self.items), *tokens, sum(map(len, self.positions.values())), *items]
+        return [
+            *self.head,
+            len(self.items),
+            *tokens,
+            sum(map(len, self.positions.values())),
+            *items,
+        ]
 
 
-def _groups(settlements: Sequence[Settlement], numbers: dict[str, int]) -> tuple[list[int], list[Any]]:
+def _groups(
+    settlements: Sequence[Settlement], numbers: dict[str, int]
+) -> tuple[list[int], list[Any]]:
     """The settlements as `lua/turn.lua` reads them, and which was the n-th of those.
 
-    Jobs that simply succeeded go in groups, which the script puts down many at a time. They have nothing to do with one
-    another or with the rest, so it does not matter that they come in another order; a claim that is put down twice does.
-    """
+    Jobs that simply succeeded go in groups, which the script puts down many at a time. They have
+    nothing to do with one another or with the rest, so it does not matter that they come in another
+    order; a claim that is put down twice does."""
     twice = len({settlement.claim.id for settlement in settlements}) < len(settlements)
     groups: dict[tuple[str, Wait | None], _Group] = {}
     places: dict[tuple[str, Wait | None, int], tuple[list[int], list[Any]]] = {}
@@ -173,7 +206,8 @@ def _groups(settlements: Sequence[Settlement], numbers: dict[str, int]) -> tuple
         if said is not last:  # runs that ended alike share their verdict
             last, simple, key = said, not twice and _is_simple(said), None
         plain = simple and claim.resource is None and claim.unique is None and claim.ref is not None
-        if key is None or not plain or claim.token != key[2] or claim.queue != key[0]:  # most are like the one before
+        # most are like the one before
+        if key is None or not plain or claim.token != key[2] or claim.queue != key[0]:
             key = (claim.queue, said.keep, claim.token) if plain else (claim.queue, None, 0)
             place = places.get(key)
             if place is None:
@@ -192,7 +226,12 @@ def _groups(settlements: Sequence[Settlement], numbers: dict[str, int]) -> tuple
     args: list[Any] = [len(groups), sum(keep is None for _, keep in groups)]
     for group in groups.values():
         args += group.args()
-    order = [position for group in groups.values() for mine in group.positions.values() for position in mine]
+    order = [
+        position
+        for group in groups.values()
+        for mine in group.positions.values()
+        for position in mine
+    ]
     return order, args
 
 
@@ -215,9 +254,12 @@ def _is_simple(said: Verdict) -> bool:
     )
 
 
-async def _look_again(room: Room, settlements: Sequence[Settlement], took: list[bool]) -> list[bool]:
-    """The connection was cut, the call was made again, and another call came in between: what is stale now may have been put
-    down by the first one. A job that left `running` under this very token was; of one that is gone nobody knows."""
+async def _look_again(
+    room: Room, settlements: Sequence[Settlement], took: list[bool]
+) -> list[bool]:
+    """The connection was cut, the call was made again, and another call came in between: what is
+    stale now may have been put down by the first one. A job that left `running` under this very
+    token was; of one that is gone nobody knows."""
     for position, settlement in enumerate(settlements):
         if took[position]:
             continue
@@ -229,16 +271,22 @@ async def _look_again(room: Room, settlements: Sequence[Settlement], took: list[
     return took
 
 
-async def _claim_over_nodes(room: Room, queues: list[str], limit: int, lease: Wait, worker: str) -> ClaimResult:
+async def _claim_over_nodes(
+    room: Room, queues: list[str], limit: int, lease: Wait, worker: str
+) -> ClaimResult:
     """On a cluster one call reaches one queue: queue after queue."""
     claims: list[Claim] = []
     busy: list[Busy] = []
     again: Wait | None = None
     for queue in queues:
-        said = await _turn(room, [], [queue], limit - len(claims), lease, worker, MOST - len(claims))
+        said = await _turn(
+            room, [], [queue], limit - len(claims), lease, worker, MOST - len(claims)
+        )
         claims += said.claims
         busy += said.busy
         if limit and len(claims) >= limit:
             return ClaimResult([], claims, 0, busy)
-        again = said.again if again is None else min(again, again if said.again is None else said.again)
+        again = (
+            said.again if again is None else min(again, again if said.again is None else said.again)
+        )
     return ClaimResult([], claims, again, busy)

@@ -19,23 +19,28 @@ from .errors import CUT, is_cut
 
 log = logging.getLogger("mita.store")
 Connect = Callable[[], AbstractConnection]
-# Bytes of one call. No part of a call may be longer than the server's proto-max-bulk-len, which is this unless it is set:
-# the server ends the connection of a client that sends more.
+# Bytes of one call. No part of a call may be longer than the server's proto-max-bulk-len, which is
+# this unless it is set: the server ends the connection of a client that sends more.
 MOST_BYTES = 512 * 1024 * 1024
 _MORE = object()  # the answer has not come whole yet
 
 
 class NotSent(theirs.ConnectionError):
-    """There was no connection, so whatever was to be asked was not: trying again is safe for any call."""
+    """There was no connection, so whatever was to be asked was not: trying again is safe for any
+    call."""
 
 
 def too_long(size: int, most: int) -> Rejected:
-    return Rejected(f"{size:,} bytes in one call are more than this server takes ({most:,}: its proto-max-bulk-len)")
+    return Rejected(
+        f"{size:,} bytes in one call are more than this server takes ({most:,}: its "
+        "proto-max-bulk-len)"
+    )
 
 
 class Line(asyncio.Protocol):
-    """An open connection. redis-py made it and logged in; from there on its transport speaks with us alone, which costs a
-    call half as much as its streams do. `heard` is given what comes without having been asked for."""
+    """An open connection. redis-py made it and logged in; from there on its transport speaks with
+    us alone, which costs a call half as much as its streams do. `heard` is given what comes without
+    having been asked for."""
 
     def __init__(
         self,
@@ -49,7 +54,9 @@ class Line(asyncio.Protocol):
         self._lost = lost
         self._heard = heard
         self._reader = Reader(
-            protocolError=theirs.InvalidResponse, replyError=connection._parser.parse_error, notEnoughData=_MORE
+            protocolError=theirs.InvalidResponse,
+            replyError=connection._parser.parse_error,
+            notEnoughData=_MORE,
         )
         self.most = MOST_BYTES
         self._waiting: deque[tuple[asyncio.Future[Any], float]] = deque()
@@ -98,7 +105,9 @@ class Line(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._streams.connection_lost(exc)
-        self.drop(theirs.ConnectionError(f"the connection was cut: {exc or 'the server closed it'}"))
+        self.drop(
+            theirs.ConnectionError(f"the connection was cut: {exc or 'the server closed it'}")
+        )
 
     def drop(self, error: Exception) -> None:
         """Nobody who still waits will get an answer."""
@@ -111,7 +120,8 @@ class Line(asyncio.Protocol):
 
 
 class Wire:
-    """redis-py connects; hiredis packs and parses. Whoever asks does not wait for those who asked before to be answered."""
+    """redis-py connects; hiredis packs and parses. Whoever asks does not wait for those who asked
+    before to be answered."""
 
     def __init__(self, connect: Connect, timeout: float, silence: float, where: str) -> None:
         self._connect = connect
@@ -171,13 +181,18 @@ class Wire:
             return
         if waited >= self._silence and (self._probe is None or self._probe.done()):
             self._probe = loop.create_task(self._ask_elsewhere(self._line, self._line.oldest))
-        left = self._silence - waited if waited < self._silence else min(self._silence, self._timeout - waited)
+        left = (
+            self._silence - waited
+            if waited < self._silence
+            else min(self._silence, self._timeout - waited)
+        )
         self._watch = loop.call_later(left, self._look)
 
     async def _ask_elsewhere(self, line: Line, oldest: float) -> None:
-        """A server does one thing after the other. If it answers on a new connection what was asked later, it has not heard
-        what was asked on the old one, or its answer was lost: the connection is dead, and nobody has told us. If it does not
-        answer there either, it is busy or away, and is waited for."""
+        """A server does one thing after the other. If it answers on a new connection what was asked
+        later, it has not heard what was asked on the old one, or its answer was lost: the
+        connection is dead, and nobody has told us. If it does not answer there either, it is busy
+        or away, and is waited for."""
         connection = self._connect()
         try:
             async with asyncio.timeout(self._timeout):
@@ -188,10 +203,19 @@ class Wire:
             return
         finally:
             await connection.disconnect(nowait=True)
-        await asyncio.sleep(self._silence / 5)  # a server that was busy answers all at once, in no certain order
+        # a server that was busy answers all at once, in no certain order
+        await asyncio.sleep(self._silence / 5)
         if self._line is line and line.oldest == oldest:
-            log.warning("the connection to %s is silent, and the server answers on another: connecting again", self._where)
-            line.drop(theirs.ConnectionError("the connection was silent, and the server answered on another"))
+            log.warning(
+                "the connection to %s is silent, and the server answers on another: connecting "
+                "again",
+                self._where,
+            )
+            line.drop(
+                theirs.ConnectionError(
+                    "the connection was silent, and the server answered on another"
+                )
+            )
 
     def _lost(self, line: Line) -> None:
         if self._line is line:

@@ -1,5 +1,5 @@
-"""Settlements that a store rejects together are written in halves: together they may be too much for one call, and one that
-cannot be written must not hold up the others."""
+"""Settlements that a store rejects together are written in halves: together they may be too much
+for one call, and one that cannot be written must not hold up the others."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeAlias
@@ -13,8 +13,9 @@ Settle: TypeAlias = Callable[[Sequence[Settlement]], Awaitable[list[bool]]]
 
 
 async def settle_apart(settle: Settle, settlements: Sequence[Settlement]) -> list[bool]:
-    """All together; what is rejected together is written in two halves, one after the other. `settle` writes all or nothing.
-    Raises `Rejected` with the answers when some are rejected alone as well."""
+    """All together; what is rejected together is written in two halves, one after the other.
+    `settle` writes all or nothing. Raises `Rejected` with the answers when some are rejected alone
+    as well."""
     try:
         return await settle(settlements)
     except Rejected as error:
@@ -41,8 +42,8 @@ async def turn_apart(
     claim: Callable[[], Awaitable[ClaimResult]],
     settlements: Sequence[Settlement],
 ) -> ClaimResult:
-    """A turn; if it is rejected, the settlements are written apart and the claim comes after them. When one of them is
-    rejected alone, nothing is claimed: the caller must hear of it."""
+    """A turn; if it is rejected, the settlements are written apart and the claim comes after them.
+    When one of them is rejected alone, nothing is claimed: the caller must hear of it."""
     try:
         return await turn()
     except Rejected:
@@ -55,4 +56,8 @@ async def turn_apart(
 def named(took: Sequence[bool], rejected: dict[int, str]) -> Rejected:
     """The error for a batch of which these positions were rejected."""
     first = rejected[min(rejected)]
-    return Rejected(f"{len(rejected)} of {len(took)} settlements were rejected: {first}", took=took, rejected=rejected)
+    return Rejected(
+        f"{len(rejected)} of {len(took)} settlements were rejected: {first}",
+        took=took,
+        rejected=rejected,
+    )

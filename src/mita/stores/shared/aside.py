@@ -13,7 +13,13 @@ def finding(ids: Sequence[str], others: Sequence[str] = ()) -> Finding:
     if not ids and not others:
         return Finding("records", "all can be read")
     named = [f"job {id}" for id in ids[:NAMED]] + list(others[:NAMED])
-    more = f" and {len(ids) + len(others) - len(named)} more" if len(ids) + len(others) > len(named) else ""
+    more = (
+        f" and {len(ids) + len(others) - len(named)} more"
+        if len(ids) + len(others) > len(named)
+        else ""
+    )
     found = f"{times(len(ids) + len(others), 'record')} cannot be read: {', '.join(named)}{more}"
-    remedy = "`mita show ID` says why, `mita show ID --raw FILE` exports what is stored" if ids else ""
+    remedy = (
+        "`mita show ID` says why, `mita show ID --raw FILE` exports what is stored" if ids else ""
+    )
     return Finding("records", found, Health.WARN, remedy)

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 
 def without_repeats(ids: Sequence[str]) -> list[list[str]]:
-    """Pieces in which no id occurs twice: the second request for a job must see what the first has done."""
+    """Pieces in which no id occurs twice: the second request for a job must see what the first has
+    done."""
     pieces: list[list[str]] = []
     met: set[str] = set()
     for id in ids:

@@ -12,9 +12,18 @@ from mita.rules.readable import problem, read_job
 from mita.rules.states import TERMINAL
 
 _NAMES = {"unique": "uniq", "limit": "most"}
-_CONTRADICTIONS = ("state = 'running' and lease_until is null", "state = 'blocked' and resource is null")
+_CONTRADICTIONS = (
+    "state = 'running' and lease_until is null",
+    "state = 'blocked' and resource is null",
+)
 HIGHEST = chr(0x10FFFF)  # comes after every id that is a text
-_COLUMNS = {"queue": "queue", "task": "task", "resource": "resource", "unique": "uniq", "repeat": "repeat"}
+_COLUMNS = {
+    "queue": "queue",
+    "task": "task",
+    "resource": "resource",
+    "unique": "uniq",
+    "repeat": "repeat",
+}
 _FIELDS = Job.__struct_fields__
 
 
@@ -34,8 +43,8 @@ class Row(Job, frozen=True, kw_only=True):
 
 
 class Dialect(Struct, frozen=True):
-    """How a database spells a bound value (`{}` is its name), the present moment, "this text is inside that", and an error
-    without its traceback (as `rules.failures.head`)."""
+    """How a database spells a bound value (`{}` is its name), the present moment, "this text is
+    inside that", and an error without its traceback (as `rules.failures.head`)."""
 
     bound: str
     now: str
@@ -44,9 +53,12 @@ class Dialect(Struct, frozen=True):
 
 
 def where(want: JobFilter, after: str | None, say: Dialect) -> str:
-    """The condition for a page. States are spelled out, not bound, so that the partial indexes can be used."""
+    """The condition for a page. States are spelled out, not bound, so that the partial indexes can
+    be used."""
     clauses = [
-        f"{column} = {say.bound.format(name)}" for name, column in _COLUMNS.items() if getattr(want, name) is not None
+        f"{column} = {say.bound.format(name)}"
+        for name, column in _COLUMNS.items()
+        if getattr(want, name) is not None
     ]
     if want.error is not None:
         clauses.append(f"{say.contains}({say.head}, {say.bound.format('error')}) > 0")
@@ -66,7 +78,10 @@ def where(want: JobFilter, after: str | None, say: Dialect) -> str:
 
 def values(want: JobFilter, after: str | None, limit: int) -> dict[str, Any]:
     """What `where` binds, and one more row than is shown: it tells whether there is a next page."""
-    return {name: getattr(want, name) for name in JobFilter.__struct_fields__} | {"after": after, "limit": limit + 1}
+    return {name: getattr(want, name) for name in JobFilter.__struct_fields__} | {
+        "after": after,
+        "limit": limit + 1,
+    }
 
 
 def as_page(rows: Sequence[Sequence[Any]], limit: int) -> Page:
@@ -85,11 +100,12 @@ def as_job(row: Sequence[Any]) -> Job:
     return read_job(dict(zip(_FIELDS, row, strict=True)))
 
 
-# ---------------------------------------------------------------- looking for records that cannot be read
+# ---------------------------------------------------------- looking for records that cannot be read
 
 
 class Kinds(Struct, frozen=True):
-    """How a database asks whether a value is no whole number within bounds, no text, or no bytes. `{}` is the column."""
+    """How a database asks whether a value is no whole number within bounds, no text, or no bytes.
+    `{}` is the column."""
 
     number: str
     text: str
@@ -97,18 +113,21 @@ class Kinds(Struct, frozen=True):
 
 
 def suspicious(kinds: Kinds) -> str:
-    """The condition for rows that may not be readable: everything that `reasons` finds is among them."""
+    """The condition for rows that may not be readable: everything that `reasons` finds is among
+    them."""
     conditions = [_suspicion(name, info, kinds) for name, info in _row_fields()]
     return " or ".join([*conditions, *_CONTRADICTIONS])
 
 
 def reasons(rows: Sequence[Sequence[Any]]) -> list[str | None]:
-    """Why each of these rows cannot be read; None for one that can. The columns are `columns()` in their order."""
+    """Why each of these rows cannot be read; None for one that can. The columns are `columns()` in
+    their order."""
     return [problem(dict(zip(Row.__struct_fields__, row, strict=True)), Row) for row in rows]
 
 
 def stays_unreadable(row: Sequence[Any]) -> bool:
-    """Whether a row could not be read either if its job were brought back, which writes some of its columns anew."""
+    """Whether a row could not be read either if its job were brought back, which writes some of its
+    columns anew."""
     return problem(dict(zip(Row.__struct_fields__, row, strict=True)) | _REVIVED, Row) is not None
 
 

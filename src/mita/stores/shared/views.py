@@ -21,7 +21,11 @@ def as_name(found: Any) -> str:
         return found.decode("utf-8", "backslashreplace")
     if not isinstance(found, str):
         return UNKNOWN
-    return found if found.isascii() else found.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    return (
+        found
+        if found.isascii()
+        else found.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    )
 
 
 def as_moment(found: Any) -> Moment:
@@ -38,14 +42,17 @@ def as_worker(packed: Any) -> WorkerView | None:
 
 
 def as_memo(name: str, found: Any) -> bytes:
-    """What was remembered. One that cannot be read is not taken for one that is not there: its effect would happen twice."""
+    """What was remembered. One that cannot be read is not taken for one that is not there: its
+    effect would happen twice."""
     if not isinstance(found, bytes):
         raise StoreError(f"what was remembered under {name!r} cannot be read", transient=False)
     return found
 
 
 def resource_views(
-    holders: Mapping[Place, Sequence[Holder]], waiting: Mapping[Place, int], held: Mapping[Place, Moment]
+    holders: Mapping[Place, Sequence[Holder]],
+    waiting: Mapping[Place, int],
+    held: Mapping[Place, Moment],
 ) -> list[ResourceView]:
     """One for each key that somebody has or waits for, or that is on hold."""
     return [

@@ -1,4 +1,5 @@
-"""What rang and who sleeps for it: the half of a bell that is the same wherever the ringing comes from."""
+"""What rang and who sleeps for it: the half of a bell that is the same wherever the ringing comes
+from."""
 
 import asyncio
 from collections.abc import Collection
@@ -21,7 +22,8 @@ class WakeupBuffer:
         self._someone.set()
 
     async def wait(self, queues: Collection[str] | None, timeout: float) -> frozenset[str]:
-        """What rang for these queues (None: for any), as soon as something did; nothing when the time is over."""
+        """What rang for these queues (None: for any), as soon as something did; nothing when the
+        time is over."""
         deadline = asyncio.get_running_loop().time() + timeout
         while not (mine := self._mine(queues)):
             self._someone.clear()
@@ -35,7 +37,8 @@ class WakeupBuffer:
         return frozenset(mine)
 
     def _mine(self, queues: Collection[str] | None) -> set[str]:
-        """Any may have been for any of the sleeper's queues, and one of those that every sleeper hears."""
+        """Any may have been for any of the sleeper's queues, and one of those that every sleeper
+        hears."""
         if ANY in self._heard:
             return {*self._heard, *(queues or ()), ASKED, REPEATS}
         if queues is None:

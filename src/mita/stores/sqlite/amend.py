@@ -4,7 +4,15 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from mita.model.job import State
-from mita.model.outcome import Answer, CancelJob, Change, DeleteJob, PrioritiseJob, RescheduleJob, RetryJob
+from mita.model.outcome import (
+    Answer,
+    CancelJob,
+    Change,
+    DeleteJob,
+    PrioritiseJob,
+    RescheduleJob,
+    RetryJob,
+)
 from mita.ports.store import ASKED
 from mita.rules.states import DEAD, allowed
 
@@ -75,7 +83,9 @@ def _cancel(tx: Tx, job: _Row, change: CancelJob) -> Answer:
         return _ask(tx, job, "cancel", due=None, fixed=False, keep=change.keep)
     tx.run("cancel", seq=job.seq, now=tx.now, expires=tx.now + change.keep)
     if job.unique is not None:
-        tx.run("unique_free", queue=job.queue, key=job.unique, id=job.id, until=tx.now + job.unique_for)
+        tx.run(
+            "unique_free", queue=job.queue, key=job.unique, id=job.id, until=tx.now + job.unique_for
+        )
     if not change.keep:
         forget(tx, [job.seq])
     return Answer.DONE
@@ -97,7 +107,12 @@ def _revive(tx: Tx, job: _Row, change: RetryJob) -> Answer:
         if holder is not None and holder[0] != job.id:
             return Answer.TAKEN
         tx.run("unique_take", queue=job.queue, key=job.unique, id=job.id)
-    tx.run("amend_retry", seq=job.seq, due=change.when.moment(tx.now), fixed=change.when.is_fixed(tx.now))
+    tx.run(
+        "amend_retry",
+        seq=job.seq,
+        due=change.when.moment(tx.now),
+        fixed=change.when.is_fixed(tx.now),
+    )
     note(tx, job.seq, "revived", change.note)
     tx.topics.add(job.queue)
     return Answer.DONE

@@ -1,9 +1,8 @@
 """Records that cannot be read: found, set aside, exported.
 
-A call that fails because of what it read in the file is not simply tried again. First the waiting and running jobs whose
-rows cannot be read are set aside: they become failed jobs, their keys are free, and nothing of their rows is overwritten
-but where they stand.
-"""
+A call that fails because of what it read in the file is not simply tried again. First the waiting
+and running jobs whose rows cannot be read are set aside: they become failed jobs, their keys are
+free, and nothing of their rows is overwritten but where they stand."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -29,7 +28,8 @@ _KINDS = sql.Kinds(
 )
 _LOOK = f"""\
 select seq, {", ".join(sql.columns())} from _mita_job
-where seq > :seq and {{where}} and ({sql.suspicious(_KINDS)}) order by seq limit {SLICE}"""  # noqa: S608 - made of our own columns
+# made of our own columns
+where seq > :seq and {{where}} and ({sql.suspicious(_KINDS)}) order by seq limit {SLICE}"""  # noqa: S608
 _ALIVE = "state in ('queued', 'blocked', 'running')"
 
 
@@ -43,7 +43,8 @@ def may_be_a_record(error: Exception) -> bool:
 
 def set_aside(tx: Tx) -> int:
     """All unreadable jobs that wait or run. Gives how many there were."""
-    found = [(seq, writable(reason)) for seq, reason in _unreadable(tx, _ALIVE)]  # a reason quotes what was found
+    # a reason quotes what was found
+    found = [(seq, writable(reason)) for seq, reason in _unreadable(tx, _ALIVE)]
     for seq, reason in found:
         tx.run("free_uniques_of", seq=seq)
         tx.run("set_aside", seq=seq, now=tx.now, expires=tx.now + SET_ASIDE_KEEP, error=reason)
@@ -54,7 +55,8 @@ def set_aside(tx: Tx) -> int:
 
 
 def set_aside_unmet(tx: Tx) -> None:
-    """Jobs that stand where no claim and no reap would ever meet them, found by the indexes alone."""
+    """Jobs that stand where no claim and no reap would ever meet them, found by the indexes
+    alone."""
     tx.topics |= {name for (name,) in filter(is_text, tx.rows("know_lost_queues"))}
     if tx.one("any_unmet", now=tx.now):
         set_aside(tx)
@@ -84,7 +86,13 @@ def raw(tx: Tx, id: str) -> dict[str, bytes] | None:
     columns = ", ".join(f"cast({name} as blob)" for name in names)
     text = tx.sql.made(f"select {columns} from _mita_job where id = :id")  # noqa: S608
     row: Any = tx.connection.execute(text, {"id": id}).fetchone()
-    return None if row is None else {name: bytes(value) for name, value in zip(names, row, strict=True) if value is not None}
+    return (
+        None
+        if row is None
+        else {
+            name: bytes(value) for name, value in zip(names, row, strict=True) if value is not None
+        }
+    )
 
 
 def doctor(tx: Tx) -> Finding:
@@ -93,5 +101,7 @@ def doctor(tx: Tx) -> Finding:
 
 
 def _shown(tx: Tx, seq: int) -> str:
-    id = tx.connection.execute(tx.sql.made("select id from _mita_job where seq = ?"), (seq,)).fetchone()[0]
+    id = tx.connection.execute(
+        tx.sql.made("select id from _mita_job where seq = ?"), (seq,)
+    ).fetchone()[0]
     return id if isinstance(id, str) and id.isascii() else f"row {seq}"

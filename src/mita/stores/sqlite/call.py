@@ -25,7 +25,8 @@ class Call:
         self.given_up = False
 
     async def answered(self, patience: float, stuck: Callable[[], Exception | None]) -> Any:
-        """Wait for the answer. Every `patience` seconds `stuck` is asked whether there is a reason to give up."""
+        """Wait for the answer. Every `patience` seconds `stuck` is asked whether there is a reason
+        to give up."""
         timer = self.loop.call_later(patience, self._ask, patience, stuck)
         try:
             return await self.future

@@ -20,7 +20,8 @@ from .statements import for_namespace, migrations, read
 
 _pack = msgspec.msgpack.Encoder().encode
 LITTLE_ROOM = 100_000_000  # bytes
-WAL_RESET_MENDED = (3, 51, 3)  # older ones can lose a checkpoint race, which the lock around every writer rules out
+# older ones can lose a checkpoint race, which the lock around every writer rules out
+WAL_RESET_MENDED = (3, 51, 3)
 
 
 def pause(tx: Tx, queues: Sequence[str]) -> None:
@@ -63,8 +64,11 @@ def _forget(tx: Tx, rows: list[tuple[int]]) -> int:
 
 
 def migrate(tx: Tx, namespace: str) -> list[str]:
-    """Run the steps that are missing. The lock is held, so a second process that starts now waits and finds them done."""
-    there = tx.connection.execute("select 1 from sqlite_master where name = ?", (f"_{namespace}_meta",)).fetchone()
+    """Run the steps that are missing. The lock is held, so a second process that starts now waits
+    and finds them done."""
+    there = tx.connection.execute(
+        "select 1 from sqlite_master where name = ?", (f"_{namespace}_meta",)
+    ).fetchone()
     version = int(tx.one("version")) if there else 0
     newest = migrations()[-1][0]
     if version > newest:
@@ -89,8 +93,16 @@ def too_new(version: int, newest: int) -> UsageError:
 def doctor(tx: Tx, path: Path, namespace: str) -> list[Finding]:
     return [
         _version(),
-        _setting(tx, "journal_mode", "wal", "write-ahead log", "a reader and a writer can work at the same time"),
-        _setting(tx, "synchronous", 2, "durability", "acknowledged means on disk (synchronous=FULL)"),
+        _setting(
+            tx,
+            "journal_mode",
+            "wal",
+            "write-ahead log",
+            "a reader and a writer can work at the same time",
+        ),
+        _setting(
+            tx, "synchronous", 2, "durability", "acknowledged means on disk (synchronous=FULL)"
+        ),
         Finding("schema", f"version {tx.one('version')}, namespace {namespace!r}"),
         _rights(path),
         _log_size(path),
@@ -104,7 +116,10 @@ def doctor(tx: Tx, path: Path, namespace: str) -> list[Finding]:
 def _version() -> Finding:
     found = f"SQLite {sqlite3.sqlite_version}"
     if sqlite3.sqlite_version_info < WAL_RESET_MENDED:
-        found += "; its checkpoint race is kept out by the lock beside the file: write to this file through Mita only"
+        found += (
+            "; its checkpoint race is kept out by the lock beside the file: write to this "
+            "file through Mita only"
+        )
     return Finding("engine", found)
 
 
@@ -113,14 +128,22 @@ def _setting(tx: Tx, pragma: str, wanted: object, what: str, good: str) -> Findi
     if value == wanted:
         return Finding(what, good)
     return Finding(
-        what, f"{pragma} is {value}, not {wanted}", Health.BAD, "is the file on a network share? Move it to a disk"
+        what,
+        f"{pragma} is {value}, not {wanted}",
+        Health.BAD,
+        "is the file on a network share? Move it to a disk",
     )
 
 
 def _rights(path: Path) -> Finding:
     mode = stat.S_IMODE(path.stat().st_mode)
     if mode & 0o077 and os.name == "posix":
-        return Finding("file mode", f"{mode:04o}: others can read every argument", Health.WARN, f"chmod 600 {path}")
+        return Finding(
+            "file mode",
+            f"{mode:04o}: others can read every argument",
+            Health.WARN,
+            f"chmod 600 {path}",
+        )
     return Finding("file mode", f"{mode:04o}")
 
 
@@ -129,7 +152,12 @@ def _log_size(path: Path) -> Finding:
     megabytes = log.stat().st_size / 1e6 if log.exists() else 0.0
     found = f"{megabytes:.1f} MB beside {path.stat().st_size / 1e6:.1f} MB"
     if megabytes > 200:
-        return Finding("log size", found, Health.WARN, "a process keeps an old snapshot open: end it, and it shrinks")
+        return Finding(
+            "log size",
+            found,
+            Health.WARN,
+            "a process keeps an old snapshot open: end it, and it shrinks",
+        )
     return Finding("log size", found)
 
 
@@ -137,7 +165,12 @@ def _disk(path: Path) -> Finding:
     left = shutil.disk_usage(path.parent).free
     found = f"{left / 1e6:,.0f} MB left"
     if left < LITTLE_ROOM:
-        return Finding("disk", found, Health.WARN, "free some room: on a full disk nothing is enqueued and nothing ends")
+        return Finding(
+            "disk",
+            found,
+            Health.WARN,
+            "free some room: on a full disk nothing is enqueued and nothing ends",
+        )
     return Finding("disk", found)
 
 
@@ -146,7 +179,9 @@ def _overdue(tx: Tx) -> Finding:
     late = 0 if oldest is None else tx.now - oldest
     if late > 60 * SECOND:
         found = f"a lease ran out {late // SECOND} s ago and nobody took the job over"
-        return Finding("expired leases", found, Health.WARN, "start a worker: any worker sweeps them")
+        return Finding(
+            "expired leases", found, Health.WARN, "start a worker: any worker sweeps them"
+        )
     return Finding("expired leases", "none waiting")
 
 
@@ -154,4 +189,9 @@ def _integrity(tx: Tx) -> Finding:
     [answer] = tx.connection.execute("pragma quick_check(1)").fetchone()
     if answer == "ok":
         return Finding("integrity", "ok")
-    return Finding("integrity", str(answer), Health.BAD, "stop all workers, copy the file, and try `sqlite3 FILE .recover`")
+    return Finding(
+        "integrity",
+        str(answer),
+        Health.BAD,
+        "stop all workers, copy the file, and try `sqlite3 FILE .recover`",
+    )

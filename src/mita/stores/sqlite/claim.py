@@ -14,16 +14,32 @@ from mita.model.time import Moment, Wait
 from . import aside, resources
 from .context import Tx, as_json
 
-SCAN = 1000  # jobs looked at in one call at most: a hot key's thousands are blocked a slice at a time
+# jobs looked at in one call at most: a hot key's thousands are blocked a slice at a time
+SCAN = 1000
 
 _Rest: TypeAlias = tuple[
-    str, Count, Count, Count, Count, Count, str | None, str | None, str | None, Moment | None, str, Moment | None, Limit,
+    str,
+    Count,
+    Count,
+    Count,
+    Count,
+    Count,
+    str | None,
+    str | None,
+    str | None,
+    Moment | None,
+    str,
+    Moment | None,
+    Limit,
     WhenBusy,
-]  # fmt: skip
+]
 _Row: TypeAlias = tuple[int, str, Token, str, str, str, str, Priority, Moment, Moment, _Rest | None]
-_Expired: TypeAlias = tuple[int, str, Token, str, str, str, str, Priority, Moment, Moment, _Rest | None, str | None]
+_Expired: TypeAlias = tuple[
+    int, str, Token, str, str, str, str, Priority, Moment, Moment, _Rest | None, str | None
+]
 _read_expired = msgspec.json.Decoder(list[_Expired]).decode
-_read_rows = msgspec.json.Decoder(list[_Row]).decode  # a row that cannot be read is an error: see `aside`
+# a row that cannot be read is an error: see `aside`
+_read_rows = msgspec.json.Decoder(list[_Row]).decode
 _from_json = msgspec.json.Decoder().decode
 
 
@@ -43,8 +59,11 @@ def claim(tx: Tx, queues: Sequence[str], limit: int, lease: Wait, worker: str) -
     return ClaimResult([], claims, _again(tx, open_queues, look_for_due=limit == 0), busy)
 
 
-def _claim_queue(tx: Tx, queue: str, limit: int, lease: Wait, worker: str, busy: list[Busy]) -> tuple[list[Claim], bool]:
-    """The claims, and whether the search was cut short. Who was sent away from a key is added to `busy`."""
+def _claim_queue(
+    tx: Tx, queue: str, limit: int, lease: Wait, worker: str, busy: list[Busy]
+) -> tuple[list[Claim], bool]:
+    """The claims, and whether the search was cut short. Who was sent away from a key is added to
+    `busy`."""
     claims: list[Claim] = []
     looked_at = 0
     while len(claims) < limit:
@@ -63,7 +82,8 @@ def _claim_queue(tx: Tx, queue: str, limit: int, lease: Wait, worker: str, busy:
 
 
 def _claimable(tx: Tx, queue: str, want: int) -> tuple[int, list[_Row]]:
-    """The first jobs of the line, and how many were asked for: fewer, when so many do not fit into one text."""
+    """The first jobs of the line, and how many were asked for: fewer, when so many do not fit into
+    one text."""
     while True:
         try:
             return want, _read_rows(tx.one("claimable", queue=queue, now=tx.now, limit=want))
@@ -76,7 +96,11 @@ def _claimable(tx: Tx, queue: str, want: int) -> tuple[int, list[_Row]]:
 def _again(tx: Tx, queues: list[str], *, look_for_due: bool) -> Wait | None:
     if look_for_due and any(tx.one("any_due", queue=queue, now=tx.now) for queue in queues):
         return 0
-    moments = [moment for queue in queues if (moment := tx.one("next_due", queue=queue, now=tx.now)) is not None]
+    moments = [
+        moment
+        for queue in queues
+        if (moment := tx.one("next_due", queue=queue, now=tx.now)) is not None
+    ]
     return min(moments) - tx.now if moments else None
 
 
@@ -86,16 +110,71 @@ def _as_claim(row: _Row, now: Moment) -> Claim:
     args = bytes.fromhex(payload)
     if rest is None:
         return Claim(
-            id, token, now, task, queue, args, bytes.fromhex(options), b"", priority, due, created, 0, 0, 0, 0, 0,
-            None, None, None, None, None, None, seq,
-        )  # fmt: skip
-    (headers, attempts, reschedules, busy, interruptions, crashes, resource, unique, repeat, fire_time,
-     progress, stranded, _, _) = rest  # fmt: skip
+            id,
+            token,
+            now,
+            task,
+            queue,
+            args,
+            bytes.fromhex(options),
+            b"",
+            priority,
+            due,
+            created,
+            0,
+            0,
+            0,
+            0,
+            0,
+            None,
+            None,
+            None,
+            None,
+            None,
+            None,
+            seq,
+        )
+    (
+        headers,
+        attempts,
+        reschedules,
+        busy,
+        interruptions,
+        crashes,
+        resource,
+        unique,
+        repeat,
+        fire_time,
+        progress,
+        stranded,
+        _,
+        _,
+    ) = rest
     return Claim(
-        id, token, now, task, queue, args, bytes.fromhex(options), bytes.fromhex(headers), priority, due, created, attempts,
-        reschedules, busy, interruptions, crashes, resource, unique, repeat, fire_time,
-        bytes.fromhex(progress) if progress else None, stranded, seq,
-    )  # fmt: skip
+        id,
+        token,
+        now,
+        task,
+        queue,
+        args,
+        bytes.fromhex(options),
+        bytes.fromhex(headers),
+        priority,
+        due,
+        created,
+        attempts,
+        reschedules,
+        busy,
+        interruptions,
+        crashes,
+        resource,
+        unique,
+        repeat,
+        fire_time,
+        bytes.fromhex(progress) if progress else None,
+        stranded,
+        seq,
+    )
 
 
 def extend(tx: Tx, claims: Sequence[Claim], lease: Wait) -> list[Held]:

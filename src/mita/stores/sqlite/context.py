@@ -1,4 +1,5 @@
-"""What a verb works with: the connection, the statements, the moment, and whom to wake afterwards."""
+"""What a verb works with: the connection, the statements, the moment, and whom to wake
+afterwards."""
 
 import sqlite3
 from collections.abc import Iterable, Sequence
@@ -19,13 +20,16 @@ def as_json(values: Iterable[Any]) -> str:
     return _to_json(list(values)).decode()
 
 
-# Text from the file. What is not UTF-8 keeps its bytes as half characters, which no statement takes.
+# Text from the file. What is not UTF-8 keeps its bytes as half characters, which no statement
+# takes.
 as_text = methodcaller("decode", "utf-8", "surrogateescape")
 
 
 def is_text(row: Sequence[Any]) -> bool:
     """Whether all of these are texts that a statement takes."""
-    return all(isinstance(value, str) and (value.isascii() or _can_be_written(value)) for value in row)
+    return all(
+        isinstance(value, str) and (value.isascii() or _can_be_written(value)) for value in row
+    )
 
 
 def _can_be_written(text: str) -> bool:
@@ -37,7 +41,8 @@ def _can_be_written(text: str) -> bool:
 
 
 class Tx:
-    """One call inside a transaction. `now` is the store's clock, read once, after the lock was had."""
+    """One call inside a transaction. `now` is the store's clock, read once, after the lock was
+    had."""
 
     __slots__ = ("connection", "now", "sql", "topics")
 
@@ -63,9 +68,16 @@ class Tx:
         return value
 
     def run_over(self, name: str, rows: Sequence[Sequence[Any]], shared: Sequence[Any] = ()) -> int:
-        """Run a statement over many rows of values, after those that all of them share; how many rows it changed."""
-        return sum(self.connection.execute(text, values).rowcount for text, values in self.sql.over(name, rows, shared))
+        """Run a statement over many rows of values, after those that all of them share; how many
+        rows it changed."""
+        return sum(
+            self.connection.execute(text, values).rowcount
+            for text, values in self.sql.over(name, rows, shared)
+        )
 
     def texts_over(self, name: str, rows: Sequence[Sequence[Any]]) -> list[str]:
         """Run a statement that answers with one text over many rows of values."""
-        return [self.connection.execute(text, values).fetchone()[0] for text, values in self.sql.over(name, rows)]
+        return [
+            self.connection.execute(text, values).fetchone()[0]
+            for text, values in self.sql.over(name, rows)
+        ]

@@ -33,7 +33,8 @@ def enqueue(tx: Tx, jobs: Sequence[NewJob]) -> list[Receipt]:
 
 
 def _known(tx: Tx, ids: list[str]) -> set[str]:
-    """Which of these are there already. Ids sort by time, so mostly there is none at all from the first of them on."""
+    """Which of these are there already. Ids sort by time, so mostly there is none at all from the
+    first of them on."""
     if not tx.one("any_since", id=min(ids)):
         return set()
     return set(_from_json(tx.one("known_ids", ids=as_json(ids))))

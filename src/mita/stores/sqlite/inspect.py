@@ -12,12 +12,16 @@ from .context import Tx, as_json
 
 _TRACE = """char(10) || '  File "'"""
 _DIALECT = sql.Dialect(
-    bound=":{}", now=":now", contains="instr", head=f"substr(error, 1, instr(error || {_TRACE}, {_TRACE}) - 1)"
+    bound=":{}",
+    now=":now",
+    contains="instr",
+    head=f"substr(error, 1, instr(error || {_TRACE}, {_TRACE}) - 1)",
 )
 
 
 def queues(tx: Tx) -> list[QueueView]:
-    """Three questions about one moment: a job that starts between two of them would be counted nowhere."""
+    """Three questions about one moment: a job that starts between two of them would be counted
+    nowhere."""
     tx.connection.execute("begin")
     try:
         return _queues(tx)
@@ -27,7 +31,8 @@ def queues(tx: Tx) -> list[QueueView]:
 
 def _queues(tx: Tx) -> list[QueueView]:
     counts: dict[str, dict[str, Any]] = {
-        as_name(name): {"paused": None if paused is None else as_moment(paused)} for name, paused in tx.rows("queues")
+        as_name(name): {"paused": None if paused is None else as_moment(paused)}
+        for name, paused in tx.rows("queues")
     }
     for name, state, count in tx.rows("counts"):
         counts.setdefault(as_name(name), {})[state] = count
@@ -64,16 +69,27 @@ def ahead(tx: Tx, id: str) -> int | None:
 
 
 def workers(tx: Tx) -> list[WorkerView]:
-    return [view for (packed,) in tx.rows("workers", now=tx.now) if (view := as_worker(packed)) is not None]
+    return [
+        view
+        for (packed,) in tx.rows("workers", now=tx.now)
+        if (view := as_worker(packed)) is not None
+    ]
 
 
 def resources(tx: Tx, queue: str | None, key: str | None) -> list[ResourceView]:
     holders: dict[tuple[str, str], list[Holder]] = {}
     for where, name, id, worker, since in tx.rows("holders", queue=queue, key=key):
-        holder = Holder(as_name(id), None if worker is None else as_name(worker), since and as_moment(since))
+        holder = Holder(
+            as_name(id), None if worker is None else as_name(worker), since and as_moment(since)
+        )
         holders.setdefault(_key(where, name), []).append(holder)
-    waiting = {_key(where, name): count for where, name, count in tx.rows("waiting", queue=queue, key=key)}
-    held = {_key(where, name): as_moment(until) for where, name, until in tx.rows("holds", queue=queue, key=key, now=tx.now)}
+    waiting = {
+        _key(where, name): count for where, name, count in tx.rows("waiting", queue=queue, key=key)
+    }
+    held = {
+        _key(where, name): as_moment(until)
+        for where, name, until in tx.rows("holds", queue=queue, key=key, now=tx.now)
+    }
     return resource_views(holders, waiting, held)
 
 

@@ -1,11 +1,11 @@
 """A thread of our own with a connection of its own, and the queue of calls that leads to it.
 
-Calls that arrive while a transaction is under way share the next one (one sync to disk for all of them), each inside a
-savepoint, so that one that fails undoes only itself.
+Calls that arrive while a transaction is under way share the next one (one sync to disk for all of
+them), each inside a savepoint, so that one that fails undoes only itself.
 
-What nobody was promised needs no sync: a claim, a longer lease, a worker's beat. They are in the operating system's hands
-when the call returns, so no dying process takes them along; when the whole machine dies, whoever held them dies with it.
-"""
+What nobody was promised needs no sync: a claim, a longer lease, a worker's beat. They are in the
+operating system's hands when the call returns, so no dying process takes them along; when the whole
+machine dies, whoever held them dies with it."""
 
 import queue
 import sqlite3
@@ -32,12 +32,23 @@ TOGETHER = 64  # calls that share one transaction at most
 
 
 class Line:
-    """`writes=False` makes a line of readers: no transaction of ours, and the lock only to come and to go."""
+    """`writes=False` makes a line of readers: no transaction of ours, and the lock only to come and
+    to go."""
 
-    def __init__(self, path: Path, sql: Statements, clock: FileClock, ring: Ring, *, writes: bool) -> None:
-        self._path, self._sql, self._clock, self._ring, self._writes = path, sql, clock, ring, writes
+    def __init__(
+        self, path: Path, sql: Statements, clock: FileClock, ring: Ring, *, writes: bool
+    ) -> None:
+        self._path, self._sql, self._clock, self._ring, self._writes = (
+            path,
+            sql,
+            clock,
+            ring,
+            writes,
+        )
         self._calls: queue.SimpleQueue[Call | Rest | None] = queue.SimpleQueue()
-        self._thread = threading.Thread(target=self._serve, name=f"mita-sqlite-{'write' if writes else 'read'}", daemon=True)
+        self._thread = threading.Thread(
+            target=self._serve, name=f"mita-sqlite-{'write' if writes else 'read'}", daemon=True
+        )
         self._closed = False
         self._patience = FairLock.patience
         self._lock: FairLock | None = None
@@ -51,18 +62,23 @@ class Line:
         if self._closed:
             raise StoreError(f"{self._path} was closed", transient=False)
         if self._rest.in_child:
-            raise StoreError(f"{self._path} was opened before this process was forked: open it again", transient=False)
+            raise StoreError(
+                f"{self._path} was opened before this process was forked: open it again",
+                transient=False,
+            )
         call = Call(work, durable)
         self._calls.put(call)
         result: T = await call.answered(self._patience, self._stuck)
         return result
 
     def _stuck(self) -> StoreError | None:
-        """Somebody who stopped inside a transaction keeps the lock for as long as that lasts; the kernel knows no limit."""
+        """Somebody who stopped inside a transaction keeps the lock for as long as that lasts; the
+        kernel knows no limit."""
         if self._lock is None or not self._lock.waiting:
             return None
         return StoreError(
-            f"{self._path}: another process has kept the lock {self._path}-lock for {self._patience:g} s. "
+            f"{self._path}: another process has kept the lock {self._path}-lock for "
+            f"{self._patience:g} s. "
             "Is one stopped (Ctrl-Z, SIGSTOP, a debugger)? Let it go on, or end it",
             transient=True,
         )
@@ -103,7 +119,8 @@ class Line:
         answer([self._last])
 
     def _open(self) -> tuple[sqlite3.Connection, FairLock]:
-        """Under the lock, readers too: two who make a fresh file's write-ahead log at once find it locked."""
+        """Under the lock, readers too: two who make a fresh file's write-ahead log at once find it
+        locked."""
         connection.prepare(self._path)
         lock = self._lock = self._lock or FairLock(Path(f"{self._path}-lock"))
         with lock:
@@ -117,7 +134,8 @@ class Line:
         except FileNotFoundError:
             pass
         raise StoreError(
-            f"deleted or replaced while it was open: {self._path}. Put the file back, or restart to use the new one",
+            f"deleted or replaced while it was open: {self._path}. Put the file back, or restart "
+            "to use the new one",
             transient=False,
         )
 
@@ -158,7 +176,8 @@ class Line:
             self._ring(tx.topics)
 
     def _sync(self, database: sqlite3.Connection, wanted: bool) -> None:
-        """A commit with a sync takes all that was written before it to disk too, so order is kept."""
+        """A commit with a sync takes all that was written before it to disk too, so order is
+        kept."""
         if wanted is not self._syncs:
             database.execute(f"pragma synchronous = {'full' if wanted else 'normal'}")
             self._syncs = wanted
@@ -174,11 +193,13 @@ class Line:
             if call.error is not None:
                 tx.connection.execute("rollback to one")
             tx.connection.execute("release one")
-        elif call.error is not None and tx.connection.in_transaction:  # a full disk ends the transaction by itself
+        elif call.error is not None and tx.connection.in_transaction:
+            # a full disk ends the transaction by itself
             tx.connection.execute("rollback")
 
     def _set_aside(self, tx: Tx, call: Call, *, alone: bool) -> None:
-        """The call may have met records that cannot be read: they are set aside, and it is done again."""
+        """The call may have met records that cannot be read: they are set aside, and it is done
+        again."""
         if alone:
             tx.connection.execute("rollback")
             tx.connection.execute("begin immediate")
@@ -197,7 +218,8 @@ class Line:
 
     def _translated(self, error: Exception) -> Exception:
         ours: Exception
-        if isinstance(error, OverflowError | UnicodeEncodeError):  # what the driver raises for a value that does not fit
+        # what the driver raises for a value that does not fit
+        if isinstance(error, OverflowError | UnicodeEncodeError):
             ours = Rejected(f"{self._path}: {error}")
         elif isinstance(error, sqlite3.Error | OSError):
             ours = connection.translated(error, self._path)
@@ -207,7 +229,8 @@ class Line:
         return ours
 
     def _leave(self, database: sqlite3.Connection | None) -> None:
-        """Under the lock: the last one to leave writes the log back into the file, and everybody looks whether he is."""
+        """Under the lock: the last one to leave writes the log back into the file, and everybody
+        looks whether he is."""
         if self._lock is None:
             return
         if database is not None:

@@ -1,4 +1,5 @@
-"""A lock between processes that want to write. SQLite's own is not fair: a busy process can shut the others out."""
+"""A lock between processes that want to write. SQLite's own is not fair: a busy process can shut
+the others out."""
 
 import os
 from pathlib import Path
@@ -15,12 +16,14 @@ except ImportError:  # Windows: SQLite's own lock has to do
 class FairLock:
     """The kernel's file lock on a file beside the database, taken around every write."""
 
-    patience = 30.0  # seconds after which somebody who waits for it asks whether it will ever be free
+    # seconds after which somebody who waits for it asks whether it will ever be free
+    patience = 30.0
 
     def __init__(self, path: Path) -> None:
         self.waiting = False  # read by other threads: somebody has kept it since we asked
         self._fd = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
-        forks.left(self, FairLock._descriptors)  # a forked child would share it, and keep it when the parent dies
+        # a forked child would share it, and keep it when the parent dies
+        forks.left(self, FairLock._descriptors)
 
     def _descriptors(self) -> list[int]:
         return [self._fd]
@@ -31,7 +34,12 @@ class FairLock:
             fcntl.flock(self._fd, fcntl.LOCK_EX)
             self.waiting = False
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         if fcntl is not None:
             fcntl.flock(self._fd, fcntl.LOCK_UN)
 

@@ -1,8 +1,7 @@
 """Waking sleepers in other processes: a datagram on a local socket, one socket per waiting store.
 
-The sockets live in a folder of this user's in the system's temporary folder, named after the database file. Where that
-cannot be had, nobody is woken and the slow poll has to do.
-"""
+The sockets live in a folder of this user's in the system's temporary folder, named after the
+database file. Where that cannot be had, nobody is woken and the slow poll has to do."""
 
 import asyncio
 import hashlib
@@ -58,7 +57,8 @@ class Notifier:
 
     async def wait(self, queues: Collection[str] | None, timeout: float) -> frozenset[str]:
         if self._socket is None and self._listen():
-            return frozenset(queues or {ANY})  # what happened before we listened was not heard: look once
+            # what happened before we listened was not heard: look once
+            return frozenset(queues or {ANY})
         return await self._hearing.wait(queues, timeout)
 
     def _listen(self) -> bool:
@@ -93,7 +93,8 @@ class Notifier:
 
 
 def _bound(listener: socket.socket, address: Path) -> bool:
-    """The folder may be taken away by another that leaves, between its making and our taking a place in it: try again."""
+    """The folder may be taken away by another that leaves, between its making and our taking a
+    place in it: try again."""
     for _ in range(5):
         with suppress(OSError):
             address.parent.mkdir(mode=0o700, exist_ok=True)

@@ -14,7 +14,9 @@ SHARED = 0
 
 def progress(tx: Tx, reports: Sequence[Progress]) -> list[bool]:
     return [
-        tx.run("progress", seq=report.claim.ref, token=report.claim.token, report=report.report) == 1 for report in reports
+        tx.run("progress", seq=report.claim.ref, token=report.claim.token, report=report.report)
+        == 1
+        for report in reports
     ]
 
 
@@ -31,5 +33,11 @@ def store_once(tx: Tx, memo: OnceValue) -> bytes | None:
     if standing is not None:
         return standing
     expires = None if memo.keep is None else tx.now + memo.keep
-    tx.run("store_once", job=SHARED if shared else claim.ref, name=memo.name, value=memo.value, expires=expires)
+    tx.run(
+        "store_once",
+        job=SHARED if shared else claim.ref,
+        name=memo.name,
+        value=memo.value,
+        expires=expires,
+    )
     return memo.value

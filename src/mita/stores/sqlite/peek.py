@@ -1,4 +1,5 @@
-"""Looking whether a file is ours. It is opened for reading only: a stranger's file must stay as it is."""
+"""Looking whether a file is ours. It is opened for reading only: a stranger's file must stay as it
+is."""
 
 import sqlite3
 from contextlib import closing
@@ -23,21 +24,32 @@ def peek(path: Path, namespace: str) -> None:
         raise translated(error, path) from error
     newest = migrations()[-1][0]
     if version is None:
-        raise StoreMissing(f"the file {path} has no Mita in namespace {namespace!r}{namespaces(there)}")
+        raise StoreMissing(
+            f"the file {path} has no Mita in namespace {namespace!r}{namespaces(there)}"
+        )
     if version > newest:
         raise too_new(version, newest)
     if version < newest:
         raise UsageError(
-            f"the file {path} has schema {version}, and this Mita reads {newest}: run `mita migrate`, or start a worker"
+            f"the file {path} has schema {version}, and this Mita reads {newest}: run `mita "
+            "migrate`, or start a worker"
         )
 
 
 def _read(path: Path, namespace: str) -> tuple[int | None, list[str]]:
     """The version of the schema, if it is there, and the namespaces that are."""
     with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as database:
-        tables = database.execute("select name from sqlite_master where type = 'table' and name like '%meta'").fetchall()
-        there = sorted(name[1 : -len("_meta")] for (name,) in tables if name.startswith("_") and name.endswith("_meta"))
+        tables = database.execute(
+            "select name from sqlite_master where type = 'table' and name like '%meta'"
+        ).fetchall()
+        there = sorted(
+            name[1 : -len("_meta")]
+            for (name,) in tables
+            if name.startswith("_") and name.endswith("_meta")
+        )
         if namespace not in there:
             return None, there
-        found = database.execute(f"select value from \"_{namespace}_meta\" where name = 'schema'").fetchone()  # noqa: S608
+        found = database.execute(
+            f"select value from \"_{namespace}_meta\" where name = 'schema'"  # noqa: S608
+        ).fetchone()
         return (None if found is None else int(found[0])), there

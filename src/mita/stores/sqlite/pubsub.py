@@ -1,8 +1,15 @@
-"""Telling what happens: a few rows that are soon forgotten, and a ring. None of it waits for the disk."""
+"""Telling what happens: a few rows that are soon forgotten, and a ring. None of it waits for the
+disk."""
 
 from collections.abc import Sequence
 
-from mita.ports.pubsub import MESSAGE_RETENTION, MESSAGES_KEPT, SUBSCRIPTION_RETENTION, EventMessage, read_told
+from mita.ports.pubsub import (
+    MESSAGE_RETENTION,
+    MESSAGES_KEPT,
+    SUBSCRIPTION_RETENTION,
+    EventMessage,
+    read_told,
+)
 from mita.ports.store import TOLD
 
 from .context import Tx, is_text

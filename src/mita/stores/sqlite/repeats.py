@@ -58,16 +58,20 @@ def switch(tx: Tx, keys: Sequence[str], old: RepeatState, new: RepeatState) -> l
 def due(tx: Tx, limit: int) -> DueRepeats:
     repeats: list[Repeat] = []
     want, full = limit + 1, True
-    while full and len(repeats) <= limit:  # those that cannot be read are no reason to leave out others
+    # those that cannot be read are no reason to leave out others
+    while full and len(repeats) <= limit:
         rows = tx.rows("due_repeats", now=tx.now, limit=want)
         repeats = [repeat for row in rows if not is_lost(repeat := _as_repeat(row))]
         want, full = want * 2, len(rows) == want
-    following: Moment | None = repeats[limit].cursor if len(repeats) > limit else tx.one("next_fire", now=tx.now)
+    following: Moment | None = (
+        repeats[limit].cursor if len(repeats) > limit else tx.one("next_fire", now=tx.now)
+    )
     return DueRepeats(tx.now, repeats[:limit], following)
 
 
 def fire(tx: Tx, firings: Sequence[Firing]) -> list[bool]:
-    """All in one transaction; their jobs go in together, which costs a fraction of going one by one."""
+    """All in one transaction; their jobs go in together, which costs a fraction of going one by
+    one."""
     won = [_move_on(tx, firing) for firing in firings]
     jobs = [job for firing, took in zip(firings, won, strict=True) if took for job in firing.jobs]
     if jobs:

@@ -1,4 +1,5 @@
-"""Resource keys: who may run, who has to wait, who is woken. Each within the transaction of the verb that causes it."""
+"""Resource keys: who may run, who has to wait, who is woken. Each within the transaction of the
+verb that causes it."""
 
 from typing import Any
 
@@ -14,7 +15,8 @@ GIVEN_UP_KEEP = HOUR  # how long a job that was skipped or replaced can still be
 
 
 def admit(tx: Tx, queue: str, rows: list[Any], busy: list[Busy]) -> list[Any]:
-    """Of these claimable rows, those that may run; the others are blocked, or end, as they asked for, and go to `busy`."""
+    """Of these claimable rows, those that may run; the others are blocked, or end, as they asked
+    for, and go to `busy`."""
     holders: dict[str, tuple[int, bool]] = {}
     admitted = []
     for row in rows:
@@ -93,9 +95,11 @@ def end_holds(tx: Tx, queues: list[str] | None) -> None:
 
 
 def mend(tx: Tx) -> None:
-    """The net under a lost wake-up: every key that somebody waits for and nobody holds wakes its first."""
+    """The net under a lost wake-up: every key that somebody waits for and nobody holds wakes its
+    first."""
     for row in tx.rows("waited_keys"):
         if not is_text(row):
-            raise ValueError("a blocked job has a queue or a key that cannot be read")  # see `aside`
+            # see `aside`
+            raise ValueError("a blocked job has a queue or a key that cannot be read")
         queue, key = row
         wake(tx, queue, key, ALL)

@@ -1,7 +1,8 @@
-"""SQLite does not survive a fork: a child would inherit its locks as they are at that moment, and nobody to release them.
+"""SQLite does not survive a fork: a child would inherit its locks as they are at that moment, and
+nobody to release them.
 
-So the thread of a line closes its connection before a fork, and opens it again when it has something to do after it.
-"""
+So the thread of a line closes its connection before a fork, and opens it again when it has
+something to do after it."""
 
 import threading
 import time
@@ -13,11 +14,13 @@ from . import connection
 
 
 class Rest:
-    """The rest that one thread takes around a fork. `wake` puts something into its queue, so that it looks."""
+    """The rest that one thread takes around a fork. `wake` puts something into its queue, so that
+    it looks."""
 
     def __init__(self, thread: threading.Thread, wake: Callable[["Rest"], None]) -> None:
         self._thread, self._wake = thread, wake
-        self._begun, self._over = threading.Event(), threading.Event()  # of one fork; the next has others
+        # of one fork; the next has others
+        self._begun, self._over = threading.Event(), threading.Event()
         self._missed = False
         self.wanted = False
         self.in_child = False  # the thread stayed with the parent

@@ -1,4 +1,5 @@
-"""Putting jobs down: together where nothing but the job itself is touched, one by one where keys or wishes are about."""
+"""Putting jobs down: together where nothing but the job itself is touched, one by one where keys or
+wishes are about."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -26,22 +27,33 @@ class _When(NamedTuple):
 
 def settle(tx: Tx, settlements: Sequence[Settlement]) -> list[bool]:
     if len({settlement.claim.ref for settlement in settlements}) < len(settlements):
-        return [_settle_one(tx, settlement) for settlement in settlements]  # of two for one job, the first one counts
+        # of two for one job, the first one counts
+        return [_settle_one(tx, settlement) for settlement in settlements]
     plain, others = _sorted(settlements)
     fresh = _fresh(tx, [settlement.claim.ref for settlement in (*plain, *others)])
-    plain = [settlement for settlement in plain if fresh.get(settlement.claim.ref) == settlement.claim.token]
-    others = [settlement for settlement in others if fresh.get(settlement.claim.ref) == settlement.claim.token]
+    plain = [
+        settlement
+        for settlement in plain
+        if fresh.get(settlement.claim.ref) == settlement.claim.token
+    ]
+    others = [
+        settlement
+        for settlement in others
+        if fresh.get(settlement.claim.ref) == settlement.claim.token
+    ]
     _settle_plain(tx, plain)
     _settle_others(tx, others)
     if len(plain) + len(others) == len(settlements):
         return [True] * len(settlements)
     done = {settlement.claim.ref for settlement in (*plain, *others)}
-    return [settlement.claim.ref in done or _settle_one(tx, settlement) for settlement in settlements]
+    return [
+        settlement.claim.ref in done or _settle_one(tx, settlement) for settlement in settlements
+    ]
 
 
 def _sorted(settlements: Sequence[Settlement]) -> tuple[list[Settlement], list[Settlement]]:
-    """Those of jobs without a key that can be written together: plain successes, and others. Runs that ended alike share
-    their verdict, so it is looked at once for all of them."""
+    """Those of jobs without a key that can be written together: plain successes, and others. Runs
+    that ended alike share their verdict, so it is looked at once for all of them."""
     plain: list[Settlement] = []
     others: list[Settlement] = []
     last: Verdict | None = None
@@ -58,7 +70,12 @@ def _sorted(settlements: Sequence[Settlement]) -> tuple[list[Settlement], list[S
 
 def _is_plain(verdict: Verdict) -> bool:
     """Nothing but a success."""
-    return verdict.state is State.SUCCEEDED and not verdict.event and verdict.error is None and verdict.counts is None
+    return (
+        verdict.state is State.SUCCEEDED
+        and not verdict.event
+        and verdict.error is None
+        and verdict.counts is None
+    )
 
 
 def _stays(verdict: Verdict) -> bool:
@@ -98,7 +115,11 @@ def _settle_others(tx: Tx, settlements: list[Settlement]) -> None:
         tx.run_over("note_many", noted)
         fold(tx, (seq for seq, *_ in noted))
     tx.run_over("settle_many", [_others_row(tx, settlement) for settlement in settlements])
-    tx.topics |= {settlement.claim.queue for settlement in settlements if settlement.verdict.state is State.QUEUED}
+    tx.topics |= {
+        settlement.claim.queue
+        for settlement in settlements
+        if settlement.verdict.state is State.QUEUED
+    }
 
 
 def _others_row(tx: Tx, settlement: Settlement) -> tuple[Any, ...]:
@@ -142,7 +163,13 @@ def _settle_one(tx: Tx, settlement: Settlement) -> bool:
         note(tx, claim.ref, event, verdict.note, verdict.worker or worker, verdict.failure)
     _write(tx, claim, verdict, state, due, keep)
     if state in TERMINAL and claim.unique is not None:
-        tx.run("unique_free", queue=claim.queue, key=claim.unique, id=claim.id, until=tx.now + unique_for)
+        tx.run(
+            "unique_free",
+            queue=claim.queue,
+            key=claim.unique,
+            id=claim.id,
+            until=tx.now + unique_for,
+        )
     if claim.resource is not None:
         _free_key(tx, claim.queue, claim.resource, verdict)
     if state in TERMINAL and not keep:
@@ -155,16 +182,23 @@ def _settle_one(tx: Tx, settlement: Settlement) -> bool:
 def _asked_first(
     tx: Tx, verdict: Verdict, asked: str | None, asked_when: _When | None, asked_keep: int | None
 ) -> tuple[State, _When | None, int]:
-    """State, due time and retention: what was asked while the job ran comes before what the run came to."""
+    """State, due time and retention: what was asked while the job ran comes before what the run
+    came to."""
     if asked == "cancel":
         return State.CANCELLED, None, asked_keep or 0
     if asked == "reschedule":
         return State.QUEUED, asked_when, 0
     when = verdict.when
-    return verdict.state, None if when is None else _When(when.moment(tx.now), when.is_fixed(tx.now)), verdict.keep
+    return (
+        verdict.state,
+        None if when is None else _When(when.moment(tx.now), when.is_fixed(tx.now)),
+        verdict.keep,
+    )
 
 
-def _write(tx: Tx, claim: Claim, verdict: Verdict, state: State, due: _When | None, keep: int) -> None:
+def _write(
+    tx: Tx, claim: Claim, verdict: Verdict, state: State, due: _When | None, keep: int
+) -> None:
     ended = state in TERMINAL
     values: dict[str, Any] = {
         "seq": claim.ref,

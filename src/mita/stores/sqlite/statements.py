@@ -7,7 +7,8 @@ from itertools import chain
 from typing import Any
 
 ROWS = "{rows}"
-CHUNK = 256  # rows in one statement; smaller powers of two make up the rest, so few statements are ever prepared
+# rows in one statement; smaller powers of two make up the rest, so few statements are ever prepared
+CHUNK = 256
 
 
 class Statements:
@@ -30,8 +31,11 @@ class Statements:
             found = self._texts[text] = for_namespace(text, self._namespace)
         return found
 
-    def over(self, name: str, rows: Sequence[Sequence[Any]], shared: Sequence[Any] = ()) -> Iterator[tuple[str, list[Any]]]:
-        """The statement with its `{rows}` spelled out, in as many pieces as it takes, and the values of each."""
+    def over(
+        self, name: str, rows: Sequence[Sequence[Any]], shared: Sequence[Any] = ()
+    ) -> Iterator[tuple[str, list[Any]]]:
+        """The statement with its `{rows}` spelled out, in as many pieces as it takes, and the
+        values of each."""
         start = 0
         while start < len(rows):
             size = chunk(len(rows) - start)
@@ -55,7 +59,9 @@ def chunk(left: int) -> int:
 def for_namespace(text: str, namespace: str) -> str:
     """Without its comments (they may name things too), and with this namespace's tables."""
     code = "\n".join(line for line in text.splitlines() if not line.lstrip().startswith("--"))
-    return code.replace("_mita_", f"_{namespace}_").replace("mita_jobs", f"{namespace}_jobs").strip()
+    return (
+        code.replace("_mita_", f"_{namespace}_").replace("mita_jobs", f"{namespace}_jobs").strip()
+    )
 
 
 @cache
@@ -67,6 +73,8 @@ def read(folder: str, name: str) -> str:
 def migrations() -> tuple[tuple[int, str], ...]:
     """Number and file name of every migration, in order."""
     names = sorted(
-        entry.name for entry in files(__package__).joinpath("migrations").iterdir() if entry.name.endswith(".sql")
+        entry.name
+        for entry in files(__package__).joinpath("migrations").iterdir()
+        if entry.name.endswith(".sql")
     )
     return tuple((int(name.split("_", 1)[0]), name) for name in names)

@@ -10,7 +10,15 @@ from msgspec.structs import replace
 
 from mita.errors import StoreError
 from mita.model.job import Claim, Job, NewJob, Receipt
-from mita.model.outcome import Answer, Change, ClaimResult, Held, Progress, Settlement, TimelineEntry
+from mita.model.outcome import (
+    Answer,
+    Change,
+    ClaimResult,
+    Held,
+    Progress,
+    Settlement,
+    TimelineEntry,
+)
 from mita.model.repeat import DueRepeats, Firing, Repeat, RepeatState
 from mita.model.time import Moment, Wait, When
 from mita.model.view import Finding, JobFilter, Page, QueueView, ResourceView, WorkerView
@@ -22,7 +30,20 @@ from mita.rules.names import check_namespace
 from mita.stores.shared import room as rooms
 from mita.stores.shared.apart import settle_apart, turn_apart
 
-from . import amend, aside, care, claim, connection, enqueue, inspect, once, pubsub, repeats, settle, timeline
+from . import (
+    amend,
+    aside,
+    care,
+    claim,
+    connection,
+    enqueue,
+    inspect,
+    once,
+    pubsub,
+    repeats,
+    settle,
+    timeline,
+)
 from .clock import FileClock
 from .context import Tx, is_text
 from .line import Line
@@ -49,12 +70,18 @@ class SqliteStore:
             await asyncio.to_thread(peek, self._path, self._namespace)
         sql = Statements(self._namespace)
         self._bell = Notifier(self._path)
-        self._write = Line(self._path, sql, FileClock(self._path, sql, self._clock), self._bell.ring, writes=True)
-        self._read = Line(self._path, sql, FileClock(self._path, sql, self._clock), self._bell.ring, writes=False)
+        self._write = Line(
+            self._path, sql, FileClock(self._path, sql, self._clock), self._bell.ring, writes=True
+        )
+        self._read = Line(
+            self._path, sql, FileClock(self._path, sql, self._clock), self._bell.ring, writes=False
+        )
         try:
             if create:
                 await self.migrate()
-            self.room = await self._write.do(lambda tx: connection.room(tx.connection), durable=False)
+            self.room = await self._write.do(
+                lambda tx: connection.room(tx.connection), durable=False
+            )
         except BaseException:
             await self.close()
             raise
@@ -72,8 +99,12 @@ class SqliteStore:
         rooms.check(jobs, self.room)
         return await self._write.do(lambda tx: enqueue.enqueue(tx, jobs)) if jobs else []
 
-    async def claim(self, queues: Sequence[str], limit: int, lease: Wait, worker: str) -> ClaimResult:
-        return await self._write.do(lambda tx: claim.claim(tx, queues, limit, lease, worker), durable=False)
+    async def claim(
+        self, queues: Sequence[str], limit: int, lease: Wait, worker: str
+    ) -> ClaimResult:
+        return await self._write.do(
+            lambda tx: claim.claim(tx, queues, limit, lease, worker), durable=False
+        )
 
     async def settle(self, settlements: Sequence[Settlement]) -> list[bool]:
         return await settle_apart(self._settle, settlements) if settlements else []
@@ -82,7 +113,12 @@ class SqliteStore:
         return await self._write.do(lambda tx: settle.settle(tx, settlements))
 
     async def settle_and_claim(
-        self, settlements: Sequence[Settlement], queues: Sequence[str], limit: int, lease: Wait, worker: str
+        self,
+        settlements: Sequence[Settlement],
+        queues: Sequence[str],
+        limit: int,
+        lease: Wait,
+        worker: str,
     ) -> ClaimResult:
         def both(tx: Tx) -> ClaimResult:
             took = settle.settle(tx, settlements)
@@ -97,7 +133,11 @@ class SqliteStore:
         )
 
     async def extend(self, claimed: Sequence[Claim], lease: Wait) -> list[Held]:
-        return await self._write.do(lambda tx: claim.extend(tx, claimed, lease), durable=False) if claimed else []
+        return (
+            await self._write.do(lambda tx: claim.extend(tx, claimed, lease), durable=False)
+            if claimed
+            else []
+        )
 
     async def reap(self, limit: int, lease: Wait, worker: str) -> list[Claim]:
         return await self._write.do(lambda tx: claim.reap(tx, limit, lease, worker), durable=False)
@@ -123,10 +163,14 @@ class SqliteStore:
         return await self._write.do(lambda tx: repeats.remove(tx, keys))
 
     async def pause_repeats(self, keys: Sequence[str]) -> list[bool]:
-        return await self._write.do(lambda tx: repeats.switch(tx, keys, RepeatState.ACTIVE, RepeatState.PAUSED))
+        return await self._write.do(
+            lambda tx: repeats.switch(tx, keys, RepeatState.ACTIVE, RepeatState.PAUSED)
+        )
 
     async def resume_repeats(self, keys: Sequence[str]) -> list[bool]:
-        return await self._write.do(lambda tx: repeats.switch(tx, keys, RepeatState.PAUSED, RepeatState.ACTIVE))
+        return await self._write.do(
+            lambda tx: repeats.switch(tx, keys, RepeatState.PAUSED, RepeatState.ACTIVE)
+        )
 
     async def due_repeats(self, limit: int) -> DueRepeats:
         return await self._read.do(lambda tx: repeats.due(tx, limit))
@@ -152,7 +196,9 @@ class SqliteStore:
         return await self._read.do(lambda tx: tx.now)
 
     async def queue_names(self) -> list[str]:
-        return await self._read.do(lambda tx: [name for name, _ in tx.rows("queues") if is_text([name])])
+        return await self._read.do(
+            lambda tx: [name for name, _ in tx.rows("queues") if is_text([name])]
+        )
 
     async def queues(self) -> list[QueueView]:
         return await self._read.do(inspect.queues)
@@ -175,7 +221,9 @@ class SqliteStore:
     async def workers(self) -> list[WorkerView]:
         return await self._read.do(inspect.workers)
 
-    async def resources(self, queue: str | None = None, key: str | None = None) -> list[ResourceView]:
+    async def resources(
+        self, queue: str | None = None, key: str | None = None
+    ) -> list[ResourceView]:
         return await self._read.do(lambda tx: inspect.resources(tx, queue, key))
 
     # ------------------------------------------------------------ care
@@ -220,7 +268,9 @@ class SqliteStore:
 
     async def subscribe(self, queue: str | None) -> Subscription:
         id, named = new_id(), EVERY if queue is None else queue
-        follower = pubsub.Follower(await self._write.do(lambda tx: pubsub.subscribe(tx, id, named), durable=False))
+        follower = pubsub.Follower(
+            await self._write.do(lambda tx: pubsub.subscribe(tx, id, named), durable=False)
+        )
         bell = Notifier(self._path)
 
         async def renew() -> None:

@@ -9,7 +9,9 @@ from mita.rules.timeline import TIMELINE_LENGTH, told
 from .context import Tx, as_json
 
 
-def note(tx: Tx, seq: int, kind: str, text: str, worker: str | None = None, error: str = "") -> None:
+def note(
+    tx: Tx, seq: int, kind: str, text: str, worker: str | None = None, error: str = ""
+) -> None:
     tx.run("note", job=seq, at=tx.now, kind=kind, note=text, worker=worker, error=error)
     fold(tx, [seq])
 
@@ -23,5 +25,8 @@ def fold(tx: Tx, seqs: Iterable[int]) -> None:
 
 def timeline(tx: Tx, id: str) -> list[TimelineEntry]:
     return told(
-        [read_event(dict(zip(TimelineEntry.__struct_fields__, row, strict=True))) for row in tx.rows("timeline", id=id)]
+        [
+            read_event(dict(zip(TimelineEntry.__struct_fields__, row, strict=True)))
+            for row in tx.rows("timeline", id=id)
+        ]
     )

@@ -1,15 +1,16 @@
 """The store contract as a test-suite: each module is one promise, each test a sentence.
 
-To run it over a store of your own, with pytest and pytest-asyncio (`asyncio_mode = "auto"`), write a `conftest.py`
-that gives four fixtures, and a test module that takes the tests in:
+To run it over a store of your own, with pytest and pytest-asyncio (`asyncio_mode = "auto"`), write
+a `conftest.py` that gives four fixtures, and a test module that takes the tests in:
 
     # conftest.py
     import pytest
-    pytest.register_assert_rewrite("mita.testing.contract")       # before the import: failures then show their values
-    from mita.testing.contract.clocks import RealTicker
+    pytest.register_assert_rewrite("mita.testing.contract")       # before the import: failures then
+    show their values from mita.testing.contract.clocks import RealTicker
 
     @pytest.fixture
-    def clock():                        # FakeTicker(), handed to the store too, if the store can obey one
+    def clock():                        # FakeTicker(), handed to the store too, if the store can
+    obey one
         return RealTicker()
 
     @pytest.fixture
@@ -20,7 +21,8 @@ that gives four fixtures, and a test module that takes the tests in:
         await store.close()
 
     @pytest.fixture
-    async def twin(store, tmp_path):    # a second handle on the same data: to the first as another process is
+    async def twin(store, tmp_path):    # a second handle on the same data: to the first as another
+    process is
         twin = YourStore(tmp_path)
         await twin.open()
         yield twin
@@ -33,9 +35,8 @@ that gives four fixtures, and a test module that takes the tests in:
     # test_contract.py
     from mita.testing.contract import *
 
-A promise that not every engine can keep names the `Can` flag it needs, and is skipped for a store without it. The letter and
-number in a docstring (I3) is the invariant that the test guards.
-"""
+A promise that not every engine can keep names the `Can` flag it needs, and is skipped for a store
+without it. The letter and number in a docstring (I3) is the invariant that the test guards."""
 
 from collections.abc import Awaitable, Callable
 from types import ModuleType
@@ -91,7 +92,10 @@ PROMISES: tuple[ModuleType, ...] = (
 )
 
 TESTS: dict[str, Callable[..., Awaitable[None]]] = {
-    name: test for promise in PROMISES for name, test in vars(promise).items() if name.startswith("test_")
+    name: test
+    for promise in PROMISES
+    for name, test in vars(promise).items()
+    if name.startswith("test_")
 }
 
 __all__ = list(TESTS)

@@ -3,7 +3,15 @@
 from collections.abc import Callable
 
 from mita.model.job import Claim, State
-from mita.model.outcome import Answer, CancelJob, Counter, PrioritiseJob, RescheduleJob, RetryJob, Settlement
+from mita.model.outcome import (
+    Answer,
+    CancelJob,
+    Counter,
+    PrioritiseJob,
+    RescheduleJob,
+    RetryJob,
+    Settlement,
+)
 from mita.model.time import HOUR, NOW, When
 from mita.ports.store import Store
 
@@ -103,7 +111,12 @@ async def test_a_failed_run_of_a_moved_job_counts_and_still_moves(store: Store) 
     await store.amend([claim.id], RescheduleJob(When(LONG)))
     await settled(store, fail(claim, "Boom"))
     after = await look(store, claim.id)
-    assert (after.state, after.attempts, after.reschedules, after.error) == (State.QUEUED, 1, 1, "Boom")
+    assert (after.state, after.attempts, after.reschedules, after.error) == (
+        State.QUEUED,
+        1,
+        1,
+        "Boom",
+    )
     assert await claimed_ids(store) == []
 
 
@@ -140,10 +153,19 @@ async def test_a_dead_job_that_is_moved_comes_back_at_that_time(store: Store) ->
     ids = [claim.id, await dead(store), waiting, "f" * 32, await done(store)]
     now = await store.now()
     moved, late = [Answer.DONE] * 3, Answer.TOO_LATE
-    assert await store.amend(ids, RescheduleJob(When(LONG), "by Ada")) == [*moved, Answer.UNKNOWN, late]
+    assert await store.amend(ids, RescheduleJob(When(LONG), "by Ada")) == [
+        *moved,
+        Answer.UNKNOWN,
+        late,
+    ]
     for id in ids[:2]:
         after = await look(store, id)
-        assert (after.state, after.error, after.finished, after.expires) == (State.QUEUED, None, None, None)
+        assert (after.state, after.error, after.finished, after.expires) == (
+            State.QUEUED,
+            None,
+            None,
+            None,
+        )
         assert [getattr(after, name) for name in Counter] == [0] * 5
         assert after.due >= now + LONG
         last = (await store.timeline(id))[-1]
@@ -194,7 +216,9 @@ async def test_a_running_job_ends_as_cancelled_whatever_its_run_says(store: Stor
         after = await look(store, claim.id)
         assert (after.state, after.result) == (State.CANCELLED, None), f"ending {n}"
         assert after.finished is not None
-        assert after.expires == after.finished + LONG, "as long as the person said, not as the verdict"
+        assert after.expires == after.finished + LONG, (
+            "as long as the person said, not as the verdict"
+        )
 
 
 async def test_a_running_job_that_is_not_to_be_kept_is_gone_after_its_run(store: Store) -> None:
@@ -234,7 +258,11 @@ async def test_a_dead_job_comes_back_with_its_counters_at_zero(store: Store) -> 
     emptied = ("error", "result", "finished", "expires", "stranded", "worker", "started")
     assert [getattr(after, name) for name in emptied] == [None] * len(emptied)
     assert (after.token, after.created, after.priority) == (old.token, old.created, old.priority)
-    assert [event.kind for event in await store.timeline(claim.id)] == ["retried", "failed", "revived"]
+    assert [event.kind for event in await store.timeline(claim.id)] == [
+        "retried",
+        "failed",
+        "revived",
+    ]
     assert await claimed_ids(store) == [claim.id]
 
 
@@ -244,7 +272,10 @@ async def test_a_cancelled_job_comes_back_when_asked(store: Store) -> None:
     assert await store.amend([id], RetryJob(When(LONG), "by Ada")) == [Answer.DONE]
     assert await state_of(store, id) is State.QUEUED
     assert await claimed_ids(store) == []
-    assert [(event.kind, event.note) for event in await store.timeline(id)][-1] == ("revived", "by Ada")
+    assert [(event.kind, event.note) for event in await store.timeline(id)][-1] == (
+        "revived",
+        "by Ada",
+    )
 
 
 async def test_an_old_claim_cannot_touch_a_revived_job(store: Store) -> None:

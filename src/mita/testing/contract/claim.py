@@ -44,7 +44,14 @@ async def test_a_claim_carries_all_that_a_run_needs(store: Store) -> None:
     stored = await look(store, id)
     claim = await claim_one(store)
     assert claim == Claim(
-        id=id, token=claim.token, at=claim.at, queue=QUEUE, due=stored.due, created=stored.created, ref=claim.ref, **fields
+        id=id,
+        token=claim.token,
+        at=claim.at,
+        queue=QUEUE,
+        due=stored.due,
+        created=stored.created,
+        ref=claim.ref,
+        **fields,
     )
     assert claim.at >= stored.due
 
@@ -94,7 +101,9 @@ async def test_no_job_is_handed_over_twice(store: Store, twin: Store) -> None:
     """I4"""
     batch = jobs(120)
     await store.enqueue(batch)
-    turns = await asyncio.gather(*(handle.claim([QUEUE], 7, LONG, "w") for handle in [store, twin] * 12))
+    turns = await asyncio.gather(
+        *(handle.claim([QUEUE], 7, LONG, "w") for handle in [store, twin] * 12)
+    )
     ids = [claim.id for turn in turns for claim in turn.claims]
     ids += [claim.id for claim in await claims(store, 200)]
     assert sorted(ids) == sorted(new.id for new in batch)
@@ -136,7 +145,9 @@ async def test_an_empty_claim_says_when_the_next_job_is_due(store: Store, clock:
     assert again == LONG if exact(store, clock) else again <= LONG
 
 
-async def test_a_claim_that_leaves_room_says_when_the_next_job_is_due(store: Store, clock: Ticker) -> None:
+async def test_a_claim_that_leaves_room_says_when_the_next_job_is_due(
+    store: Store, clock: Ticker
+) -> None:
     due = await put(store)
     await put(store, when=When(LONG))
     turn = await store.claim([QUEUE], 2, LONG, "w1")
@@ -145,7 +156,9 @@ async def test_a_claim_that_leaves_room_says_when_the_next_job_is_due(store: Sto
     assert turn.again == LONG if exact(store, clock) else turn.again <= LONG
 
 
-async def test_whoever_follows_the_answers_meets_every_job_in_time(store: Store, clock: Ticker) -> None:
+async def test_whoever_follows_the_answers_meets_every_job_in_time(
+    store: Store, clock: Ticker
+) -> None:
     """I9: sleeping exactly as long as the claims say is enough."""
     ids = [await put(store, when=When(wait)) for wait in (0, SHORT // 2, SHORT)]
     met: list[str] = []

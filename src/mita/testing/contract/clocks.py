@@ -8,7 +8,8 @@ from mita.testing.clock import FakeClock
 
 
 class Ticker(Protocol):
-    """What a test calls to let time pass. `fake` says whether the store under test obeys it to the millisecond."""
+    """What a test calls to let time pass. `fake` says whether the store under test obeys it to the
+    millisecond."""
 
     fake: bool
 

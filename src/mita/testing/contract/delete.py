@@ -53,8 +53,16 @@ async def test_a_job_that_waits_or_runs_is_not_deleted(store: Store) -> None:
     assert await claimed_ids(store, 1) == [queued]
     waiting = await put(store, priority=0)
     before = await store.find([claim.id, blocked, queued, waiting])
-    assert [found.state for found in before if found] == [State.RUNNING, State.BLOCKED, State.RUNNING, State.QUEUED]
-    assert await store.amend([claim.id, blocked, queued, waiting], DeleteJob()) == [Answer.TOO_LATE] * 4
+    assert [found.state for found in before if found] == [
+        State.RUNNING,
+        State.BLOCKED,
+        State.RUNNING,
+        State.QUEUED,
+    ]
+    assert (
+        await store.amend([claim.id, blocked, queued, waiting], DeleteJob())
+        == [Answer.TOO_LATE] * 4
+    )
     assert await store.find([claim.id, blocked, queued, waiting]) == before
     await settled(store, succeed(claim))
     assert await state_of(store, claim.id) is State.SUCCEEDED
@@ -63,7 +71,12 @@ async def test_a_job_that_waits_or_runs_is_not_deleted(store: Store) -> None:
 async def test_each_id_is_deleted_once(store: Store) -> None:
     id, other = await done(store), await dead(store)
     ids = [id, "f" * 32, id, other]
-    assert await store.amend(ids, DeleteJob()) == [Answer.DONE, Answer.UNKNOWN, Answer.UNKNOWN, Answer.DONE]
+    assert await store.amend(ids, DeleteJob()) == [
+        Answer.DONE,
+        Answer.UNKNOWN,
+        Answer.UNKNOWN,
+        Answer.DONE,
+    ]
 
 
 async def test_timeline_and_memos_go_with_a_deleted_job(store: Store) -> None:
@@ -79,7 +92,9 @@ async def test_timeline_and_memos_go_with_a_deleted_job(store: Store) -> None:
     assert await store.load_once(again, "charged", shared=False) is None
 
 
-async def test_a_deleted_job_frees_the_unique_key_that_it_would_have_kept(store: Store, twin: Store) -> None:
+async def test_a_deleted_job_frees_the_unique_key_that_it_would_have_kept(
+    store: Store, twin: Store
+) -> None:
     id = await done(store, unique=KEY, unique_for=LONG)
     [receipt] = await twin.enqueue([job(unique=KEY)])
     assert (receipt.id, receipt.created) == (id, False), "the key outlives the run"
@@ -88,7 +103,9 @@ async def test_a_deleted_job_frees_the_unique_key_that_it_would_have_kept(store:
     assert receipt.created
 
 
-async def test_a_deleted_job_leaves_the_unique_key_of_another_alone(store: Store, twin: Store) -> None:
+async def test_a_deleted_job_leaves_the_unique_key_of_another_alone(
+    store: Store, twin: Store
+) -> None:
     old = await dead(store, unique=KEY)
     new = await put(store, unique=KEY)
     assert await store.amend([old], DeleteJob()) == [Answer.DONE]

@@ -35,7 +35,9 @@ async def test_a_job_is_there_with_all_that_was_said_of_it(store: Store) -> None
     said = asdict(new)
     del said["when"], said["fresh"]
     assert {name: getattr(found, name) for name in said} == said
-    assert found == Job(**said, state=State.QUEUED, due=found.due, created=found.created), "and nothing has happened yet"
+    assert found == Job(**said, state=State.QUEUED, due=found.due, created=found.created), (
+        "and nothing has happened yet"
+    )
     assert found.due == found.created
 
 
@@ -49,7 +51,15 @@ async def test_receipts_come_in_the_order_of_the_jobs(store: Store) -> None:
 async def test_an_id_that_is_already_there_changes_nothing(store: Store, twin: Store) -> None:
     id = await put(store, priority=3)
     before = await look(store, id)
-    again = job(id=id, task="other", queue="elsewhere", priority=9, unique="k", resource="r", when=When(LONG))
+    again = job(
+        id=id,
+        task="other",
+        queue="elsewhere",
+        priority=9,
+        unique="k",
+        resource="r",
+        when=When(LONG),
+    )
     assert await twin.enqueue([again]) == [Receipt(id, created=False)]
     assert await look(store, id) == before
     assert [view.name for view in await store.queues()] == [QUEUE]
@@ -57,7 +67,10 @@ async def test_an_id_that_is_already_there_changes_nothing(store: Store, twin: S
 
 async def test_an_id_twice_in_one_batch_makes_one_job(store: Store) -> None:
     new = job()
-    assert await store.enqueue([new, new]) == [Receipt(new.id, created=True), Receipt(new.id, created=False)]
+    assert await store.enqueue([new, new]) == [
+        Receipt(new.id, created=True),
+        Receipt(new.id, created=False),
+    ]
     assert (await store.queues())[0].ready == 1
 
 

@@ -22,7 +22,9 @@ PAST: Wait = 500  # … by a tick of this length
 def needs(store: Store, can: Can) -> None:
     """A promise that not every engine can keep; the skip says which."""
     if can not in store.can:
-        pytest.skip(f"{type(store).__name__} does not promise to {str(can.name).lower().replace('_', ' ')}")
+        pytest.skip(
+            f"{type(store).__name__} does not promise to {str(can.name).lower().replace('_', ' ')}"
+        )
 
 
 def exact(store: Store, clock: Ticker) -> bool:
@@ -71,16 +73,25 @@ async def gone(store: Store, id: str) -> bool:
 
 
 async def claims(
-    store: Store, limit: int = 10, *, queues: Sequence[str] = (QUEUE,), lease: Wait = LONG, worker: str = "w1"
+    store: Store,
+    limit: int = 10,
+    *,
+    queues: Sequence[str] = (QUEUE,),
+    lease: Wait = LONG,
+    worker: str = "w1",
 ) -> list[Claim]:
     return (await store.claim(queues, limit, lease, worker)).claims
 
 
-async def claimed_ids(store: Store, limit: int = 10, *, queues: Sequence[str] = (QUEUE,)) -> list[str]:
+async def claimed_ids(
+    store: Store, limit: int = 10, *, queues: Sequence[str] = (QUEUE,)
+) -> list[str]:
     return [claim.id for claim in await claims(store, limit, queues=queues)]
 
 
-async def claim_one(store: Store, *, queue: str = QUEUE, lease: Wait = LONG, worker: str = "w1") -> Claim:
+async def claim_one(
+    store: Store, *, queue: str = QUEUE, lease: Wait = LONG, worker: str = "w1"
+) -> Claim:
     found = await claims(store, 1, queues=[queue], lease=lease, worker=worker)
     assert len(found) == 1, "the claim this test begins with found nothing"
     return found[0]
@@ -111,22 +122,48 @@ def succeed(claim: Claim, result: bytes = b"done", keep: Wait = HOUR) -> Settlem
 
 
 def fail(claim: Claim, error: str = "Boom: no", keep: Wait = HOUR) -> Settlement:
-    verdict = Verdict(state=State.FAILED, counts=Counter.ATTEMPTS, error=error, keep=keep, event="failed", note=error)
+    verdict = Verdict(
+        state=State.FAILED,
+        counts=Counter.ATTEMPTS,
+        error=error,
+        keep=keep,
+        event="failed",
+        note=error,
+    )
     return Settlement(claim, verdict)
 
 
 def retry(claim: Claim, wait: Wait = 0, error: str = "Boom: try again") -> Settlement:
-    verdict = Verdict(state=State.QUEUED, when=When(wait), counts=Counter.ATTEMPTS, error=error, event="retried", note=error)
+    verdict = Verdict(
+        state=State.QUEUED,
+        when=When(wait),
+        counts=Counter.ATTEMPTS,
+        error=error,
+        event="retried",
+        note=error,
+    )
     return Settlement(claim, verdict)
 
 
 def crash(claim: Claim, wait: Wait = 0) -> Settlement:
-    verdict = Verdict(state=State.QUEUED, when=When(wait), counts=Counter.CRASHES, error="WorkerLost", event="crashed")
+    verdict = Verdict(
+        state=State.QUEUED,
+        when=When(wait),
+        counts=Counter.CRASHES,
+        error="WorkerLost",
+        event="crashed",
+    )
     return Settlement(claim, verdict)
 
 
 def move(claim: Claim, when: When = NOW) -> Settlement:
-    verdict = Verdict(state=State.QUEUED, when=when, counts=Counter.RESCHEDULES, event="rescheduled", note="by its handler")
+    verdict = Verdict(
+        state=State.QUEUED,
+        when=when,
+        counts=Counter.RESCHEDULES,
+        event="rescheduled",
+        note="by its handler",
+    )
     return Settlement(claim, verdict)
 
 
@@ -136,12 +173,16 @@ def release(claim: Claim) -> Settlement:
 
 def refuse(claim: Claim, wait: Wait) -> Settlement:
     """The resource is not there for anybody until then."""
-    verdict = Verdict(state=State.BLOCKED, hold=When(wait), counts=Counter.BUSY, event="unavailable", note="429")
+    verdict = Verdict(
+        state=State.BLOCKED, hold=When(wait), counts=Counter.BUSY, event="unavailable", note="429"
+    )
     return Settlement(claim, verdict)
 
 
 def stop(claim: Claim, keep: Wait = HOUR) -> Settlement:
-    return Settlement(claim, Verdict(state=State.CANCELLED, keep=keep, event="cancelled", note="while it ran"))
+    return Settlement(
+        claim, Verdict(state=State.CANCELLED, keep=keep, event="cancelled", note="while it ran")
+    )
 
 
 async def settled(store: Store, *settlements: Settlement) -> None:

@@ -49,7 +49,9 @@ async def one_of_each(store: Store) -> dict[str, str]:
     return found
 
 
-async def test_the_clock_of_a_store_never_runs_backwards(store: Store, twin: Store, clock: Ticker) -> None:
+async def test_the_clock_of_a_store_never_runs_backwards(
+    store: Store, twin: Store, clock: Ticker
+) -> None:
     first = await store.now()
     await clock.tick(SHORT)
     second = await twin.now()
@@ -61,7 +63,15 @@ async def test_every_state_is_counted_where_it_belongs(store: Store) -> None:
     """I13"""
     await one_of_each(store)
     [view] = await store.queues()
-    counts = (view.scheduled, view.ready, view.blocked, view.running, view.succeeded, view.failed, view.cancelled)
+    counts = (
+        view.scheduled,
+        view.ready,
+        view.blocked,
+        view.running,
+        view.succeeded,
+        view.failed,
+        view.cancelled,
+    )
     assert counts == (1, 1, 1, 1, 1, 1, 1)
 
 
@@ -72,7 +82,15 @@ async def test_states_add_up_to_what_was_enqueued_less_what_was_forgotten(store:
     forgotten = await put(store)
     await store.amend([forgotten], CancelJob(keep=0))
     [view] = await store.queues()
-    states = (view.scheduled, view.ready, view.blocked, view.running, view.succeeded, view.failed, view.cancelled)
+    states = (
+        view.scheduled,
+        view.ready,
+        view.blocked,
+        view.running,
+        view.succeeded,
+        view.failed,
+        view.cancelled,
+    )
     assert sum(states) == 27
     assert len(await ids(store, ANY)) == 27
 
@@ -85,7 +103,9 @@ async def test_queues_come_by_name_and_stay_when_they_are_empty(store: Store) ->
     assert await store.queue_names() == ["a", "billing", "mail", "new"]
 
 
-async def test_the_oldest_ready_job_is_told_by_how_long_it_is_ready(store: Store, clock: Ticker) -> None:
+async def test_the_oldest_ready_job_is_told_by_how_long_it_is_ready(
+    store: Store, clock: Ticker
+) -> None:
     await put(store, when=When(LONG))
     assert (await store.queues())[0].oldest is None
     await put(store)
@@ -141,7 +161,9 @@ async def test_a_page_can_be_of_one_state(store: Store) -> None:
         assert await ids(store, JobFilter(state=state)) == [by_state[state]]
     queued = [by_state["ready"], by_state["scheduled"]]
     assert sorted(await ids(store, JobFilter(state=State.QUEUED))) == sorted(queued)
-    assert await ids(store, JobFilter(state=State.QUEUED, scheduled=True)) == [by_state["scheduled"]]
+    assert await ids(store, JobFilter(state=State.QUEUED, scheduled=True)) == [
+        by_state["scheduled"]
+    ]
     assert await ids(store, JobFilter(state=State.QUEUED, scheduled=False)) == [by_state["ready"]]
     assert await ids(store, JobFilter(scheduled=True)) == [by_state["scheduled"]]
     assert await ids(store, JobFilter(state=State.RUNNING, scheduled=True)) == []
@@ -149,7 +171,9 @@ async def test_a_page_can_be_of_one_state(store: Store) -> None:
 
 async def test_a_page_can_be_of_one_queue_task_key_or_repeat(store: Store) -> None:
     plain = await put(store)
-    special = await put(store, queue="billing", task="charge", resource="r", unique="u", repeat="nightly")
+    special = await put(
+        store, queue="billing", task="charge", resource="r", unique="u", repeat="nightly"
+    )
     for want in (
         JobFilter(queue="billing"),
         JobFilter(task="charge"),
@@ -165,7 +189,9 @@ async def test_a_page_can_be_of_one_queue_task_key_or_repeat(store: Store) -> No
 
 async def test_a_page_can_be_of_errors_that_hold_a_text(store: Store) -> None:
     first, second = await running(store), await running(store)
-    await settled(store, fail(first, "TimeoutError: 100% of it"), fail(second, "ValueError: _ is no number"))
+    await settled(
+        store, fail(first, "TimeoutError: 100% of it"), fail(second, "ValueError: _ is no number")
+    )
     await done(store)
     assert await ids(store, JobFilter(error="0% o")) == [first.id]
     assert await ids(store, JobFilter(error="_ is")) == [second.id]
@@ -174,9 +200,14 @@ async def test_a_page_can_be_of_errors_that_hold_a_text(store: Store) -> None:
     assert await ids(store, JobFilter(error="nowhere")) == []
 
 
-async def test_a_page_of_errors_is_chosen_by_type_and_message_and_not_by_the_traceback(store: Store) -> None:
+async def test_a_page_of_errors_is_chosen_by_type_and_message_and_not_by_the_traceback(
+    store: Store,
+) -> None:
     """A line of source code often names an error that was not raised."""
-    trace = '\n  File "shop.py", line 3, in send\n    raise KeyError(name) from IndexError()\ncaused by IndexError: 7'
+    trace = (
+        '\n  File "shop.py", line 3, in send\n    raise KeyError(name) from '
+        "IndexError()\ncaused by IndexError: 7"
+    )
     plain, long, bare = await running(store), await running(store), await running(store)
     await settled(
         store,
@@ -241,7 +272,9 @@ async def test_the_newest_beat_is_what_counts(store: Store) -> None:
     assert [view.running for view in await store.workers()] == [2]
 
 
-async def test_a_worker_that_falls_silent_is_gone_after_a_while(store: Store, clock: Ticker) -> None:
+async def test_a_worker_that_falls_silent_is_gone_after_a_while(
+    store: Store, clock: Ticker
+) -> None:
     """I12: a beat belongs to one life of a worker and not to its name."""
     await store.beat(worker("first life"), SHORT)
     await store.beat(worker("second life"), LONG)

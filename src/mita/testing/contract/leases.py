@@ -8,7 +8,20 @@ from mita.model.time import HOUR, NOW
 from mita.ports.store import Store
 
 from .clocks import Ticker
-from .given import LONG, PAST, SHORT, claims, exact, jobs, look, lost, release, running, settled, succeed
+from .given import (
+    LONG,
+    PAST,
+    SHORT,
+    claims,
+    exact,
+    jobs,
+    look,
+    lost,
+    release,
+    running,
+    settled,
+    succeed,
+)
 
 
 async def test_an_extended_lease_runs_from_now(store: Store, clock: Ticker) -> None:
@@ -24,7 +37,9 @@ async def test_an_extended_lease_runs_from_now(store: Store, clock: Ticker) -> N
     assert await store.reap(10, LONG, "w2") == []
 
 
-async def test_a_lease_that_ran_out_may_be_kept_while_nobody_took_the_job(store: Store, clock: Ticker) -> None:
+async def test_a_lease_that_ran_out_may_be_kept_while_nobody_took_the_job(
+    store: Store, clock: Ticker
+) -> None:
     claim = await running(store, lease=SHORT)
     await clock.tick(PAST)
     assert await store.extend([claim], LONG) == [Held.HELD]

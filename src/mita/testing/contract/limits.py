@@ -47,10 +47,14 @@ async def rejected(store: Store, *settlements: Settlement) -> Rejected:
     return caught.value
 
 
-async def test_a_result_that_is_too_large_is_rejected_and_the_others_are_settled(tight: Store) -> None:
+async def test_a_result_that_is_too_large_is_rejected_and_the_others_are_settled(
+    tight: Store,
+) -> None:
     """I12 I15"""
     one, two, three, four = [await running(tight) for _ in range(4)]
-    error = await rejected(tight, succeed(one), succeed(two, too_large(tight)), fail(three), retry(four))
+    error = await rejected(
+        tight, succeed(one), succeed(two, too_large(tight)), fail(three), retry(four)
+    )
     assert error.took == [True, False, True, True]
     assert list(error.rejected) == [1]
     states = [await state_of(tight, claim.id) for claim in (one, two, three, four)]
@@ -64,7 +68,9 @@ async def test_so_it_is_among_jobs_with_keys(tight: Store) -> None:
     waiting = await put(tight, resource="r0")
     assert await claimed_ids(tight) == []
     large = too_large(tight)
-    error = await rejected(tight, *[succeed(claim, large if n == 1 else b"") for n, claim in enumerate(given)])
+    error = await rejected(
+        tight, *[succeed(claim, large if n == 1 else b"") for n, claim in enumerate(given)]
+    )
     assert (error.took, list(error.rejected)) == ([True, False, True], [1])
     assert await claimed_ids(tight) == [waiting], "the key of one that was settled is free"
     await settled(tight, fail(given[1]))
@@ -75,7 +81,9 @@ async def test_a_turn_with_a_rejected_settlement_claims_nothing(tight: Store) ->
     one, two = await running(tight), await running(tight)
     id = await put(tight)
     with pytest.raises(Rejected) as caught:
-        await tight.settle_and_claim([succeed(one, too_large(tight)), succeed(two)], [QUEUE], 10, LONG, "w1")
+        await tight.settle_and_claim(
+            [succeed(one, too_large(tight)), succeed(two)], [QUEUE], 10, LONG, "w1"
+        )
     assert (caught.value.took, list(caught.value.rejected)) == ([False, True], [0])
     assert [await state_of(tight, each) for each in (one.id, two.id, id)] == [
         State.RUNNING,
@@ -97,11 +105,15 @@ async def test_a_turn_with_results_that_are_too_much_together_claims_as_well(tig
     given = [await running(tight) for _ in range(5)]
     id = await put(tight)
     part = b"x" * (room_of(tight) // 2)
-    turn = await tight.settle_and_claim([succeed(claim, part) for claim in given], [QUEUE], 10, LONG, "w1")
+    turn = await tight.settle_and_claim(
+        [succeed(claim, part) for claim in given], [QUEUE], 10, LONG, "w1"
+    )
     assert (turn.took, [claim.id for claim in turn.claims]) == ([True] * 5, [id])
 
 
-async def test_arguments_that_are_too_large_are_refused_before_anything_is_stored(tight: Store) -> None:
+async def test_arguments_that_are_too_large_are_refused_before_anything_is_stored(
+    tight: Store,
+) -> None:
     """I15"""
     large = job(task="heavy", payload=b"x" * (room_of(tight) + 1))
     with pytest.raises(UsageError, match=r"heavy.*bytes.*store the data elsewhere"):
@@ -118,7 +130,9 @@ async def test_the_largest_arguments_that_are_taken_in_can_be_run(tight: Store) 
     await settled(tight, fail(claim))
 
 
-async def test_jobs_that_are_too_much_together_are_all_taken_in_and_handed_out(tight: Store) -> None:
+async def test_jobs_that_are_too_much_together_are_all_taken_in_and_handed_out(
+    tight: Store,
+) -> None:
     """I1"""
     given = jobs(6, payload=b"x" * (room_of(tight) // 2))
     assert [receipt.created for receipt in await tight.enqueue(given)] == [True] * 6

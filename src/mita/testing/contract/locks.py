@@ -17,7 +17,9 @@ async def test_a_lock_has_one_holder(store: Store, twin: Store) -> None:
     assert await twin.lock("another", "bo", LONG)
 
 
-async def test_its_holder_may_take_it_again_and_so_keeps_it(store: Store, twin: Store, clock: Ticker) -> None:
+async def test_its_holder_may_take_it_again_and_so_keeps_it(
+    store: Store, twin: Store, clock: Ticker
+) -> None:
     assert await store.lock("l", "ada", SHORT)
     assert await store.lock("l", "ada", LONG)
     await clock.tick(PAST)
@@ -46,7 +48,9 @@ async def test_only_its_holder_can_give_it_back(store: Store, twin: Store) -> No
 
 async def test_of_many_who_want_it_one_has_it(store: Store, twin: Store) -> None:
     handles = [store, twin] * 5
-    had = await asyncio.gather(*(handle.lock("l", f"holder-{n}", LONG) for n, handle in enumerate(handles)))
+    had = await asyncio.gather(
+        *(handle.lock("l", f"holder-{n}", LONG) for n, handle in enumerate(handles))
+    )
     assert sum(had) == 1
 
 
@@ -83,7 +87,12 @@ async def test_repeats_are_found_by_key(store: Store, twin: Store) -> None:
     for key in ("b", "a"):
         await given(store, key)
     found = await twin.find_repeats(["a", "nobody", "b", "a"])
-    assert found == [await stored(store, "a"), None, await stored(store, "b"), await stored(store, "a")]
+    assert found == [
+        await stored(store, "a"),
+        None,
+        await stored(store, "b"),
+        await stored(store, "a"),
+    ]
     assert await twin.find_repeats([]) == []
 
 

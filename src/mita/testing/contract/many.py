@@ -44,8 +44,12 @@ async def test_many_jobs_with_keys_of_their_own_are_amended_in_one_call(store: S
     assert all(receipt.created for receipt in await store.enqueue(new)), "ids and keys are free"
 
 
-async def test_of_two_who_cancel_the_same_jobs_each_job_obeys_one(store: Store, twin: Store) -> None:
+async def test_of_two_who_cancel_the_same_jobs_each_job_obeys_one(
+    store: Store, twin: Store
+) -> None:
     ids = await put_waiting(store, MANY // 2)
-    ours, theirs = await asyncio.gather(store.amend(ids, CancelJob(keep=HOUR)), twin.amend(ids[::-1], CancelJob(keep=HOUR)))
+    ours, theirs = await asyncio.gather(
+        store.amend(ids, CancelJob(keep=HOUR)), twin.amend(ids[::-1], CancelJob(keep=HOUR))
+    )
     for pair in zip(ours, theirs[::-1], strict=True):
         assert sorted(pair) == [Answer.DONE, Answer.TOO_LATE]

@@ -1,4 +1,5 @@
-"""Sleeping without polling: woken when there may be work, and not woken by the clock of the test."""
+"""Sleeping without polling: woken when there may be work, and not woken by the clock of the
+test."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

@@ -5,7 +5,20 @@ from mita.model.time import NOW
 from mita.ports.store import OnceValue, Store
 
 from .clocks import Ticker
-from .given import LONG, PAST, SHORT, claim_one, fail, job, look, release, retry, running, settled, succeed
+from .given import (
+    LONG,
+    PAST,
+    SHORT,
+    claim_one,
+    fail,
+    job,
+    look,
+    release,
+    retry,
+    running,
+    settled,
+    succeed,
+)
 
 
 async def test_progress_is_seen_by_all_and_told_to_the_next_run(store: Store, twin: Store) -> None:
@@ -36,8 +49,12 @@ async def test_only_the_holder_reports_progress(store: Store) -> None:
 async def test_what_is_remembered_first_stands(store: Store, twin: Store) -> None:
     claim = await running(store)
     assert await store.load_once(claim, "charged", shared=False) is None
-    assert await store.store_once(OnceValue(claim=claim, name="charged", value=b"first")) == b"first"
-    assert await twin.store_once(OnceValue(claim=claim, name="charged", value=b"second")) == b"first"
+    assert (
+        await store.store_once(OnceValue(claim=claim, name="charged", value=b"first")) == b"first"
+    )
+    assert (
+        await twin.store_once(OnceValue(claim=claim, name="charged", value=b"second")) == b"first"
+    )
     assert await twin.load_once(claim, "charged", shared=False) == b"first"
 
 
@@ -78,7 +95,10 @@ async def test_only_the_holder_may_remember(store: Store) -> None:
     old = await running(store)
     await settled(store, release(old))
     assert await store.store_once(OnceValue(claim=old, name="charged", value=b"late")) is None
-    assert await store.store_once(OnceValue(claim=old, name="charged", value=b"late", keep=LONG)) is None
+    assert (
+        await store.store_once(OnceValue(claim=old, name="charged", value=b"late", keep=LONG))
+        is None
+    )
     new = await claim_one(store)
     assert await store.load_once(new, "charged", shared=False) is None
     assert await store.load_once(new, "charged", shared=True) is None
@@ -86,9 +106,15 @@ async def test_only_the_holder_may_remember(store: Store) -> None:
 
 async def test_a_shared_memo_holds_for_every_job(store: Store, twin: Store) -> None:
     claim, other = await running(store), await running(store, queue="billing")
-    assert await store.store_once(OnceValue(claim=claim, name="order:7", value=b"paid", keep=LONG)) == b"paid"
+    assert (
+        await store.store_once(OnceValue(claim=claim, name="order:7", value=b"paid", keep=LONG))
+        == b"paid"
+    )
     assert await twin.load_once(other, "order:7", shared=True) == b"paid"
-    assert await twin.store_once(OnceValue(claim=other, name="order:7", value=b"again", keep=LONG)) == b"paid"
+    assert (
+        await twin.store_once(OnceValue(claim=other, name="order:7", value=b"again", keep=LONG))
+        == b"paid"
+    )
     assert await store.load_once(claim, "order:7", shared=False) is None
     await settled(store, succeed(claim, keep=0))
     assert await twin.load_once(other, "order:7", shared=True) == b"paid", "it outlives its job"
@@ -99,5 +125,8 @@ async def test_a_shared_memo_has_its_time(store: Store, clock: Ticker) -> None:
     await store.store_once(OnceValue(claim=claim, name="order:7", value=b"paid", keep=SHORT))
     await clock.tick(PAST)
     assert await store.load_once(claim, "order:7", shared=True) is None
-    assert await store.store_once(OnceValue(claim=claim, name="order:7", value=b"anew", keep=LONG)) == b"anew"
+    assert (
+        await store.store_once(OnceValue(claim=claim, name="order:7", value=b"anew", keep=LONG))
+        == b"anew"
+    )
     assert await store.load_once(claim, "order:7", shared=True) == b"anew"

@@ -5,7 +5,19 @@ from mita.model.time import NOW, When
 from mita.ports.store import Can, Store
 
 from .clocks import Ticker
-from .given import PAST, QUEUE, SHORT, claim_one, claimed_ids, move, needs, put, put_many, retry, settled
+from .given import (
+    PAST,
+    QUEUE,
+    SHORT,
+    claim_one,
+    claimed_ids,
+    move,
+    needs,
+    put,
+    put_many,
+    retry,
+    settled,
+)
 
 
 async def test_the_higher_priority_goes_first(store: Store) -> None:
@@ -14,7 +26,9 @@ async def test_the_higher_priority_goes_first(store: Store) -> None:
     assert await claimed_ids(store) == [ids[9], ids[5], ids[3], ids[0]]
 
 
-async def test_among_equals_the_one_that_was_due_first_goes_first(store: Store, clock: Ticker) -> None:
+async def test_among_equals_the_one_that_was_due_first_goes_first(
+    store: Store, clock: Ticker
+) -> None:
     needs(store, Can.KEEP_EXACT_ORDER)
     late = await put(store, when=When(SHORT))
     early = await put(store, when=When(SHORT // 2))

@@ -32,19 +32,26 @@ async def test_a_paused_queue_gives_nothing_and_the_others_do(store: Store, twin
     assert await state_of(store, id) is State.QUEUED
 
 
-async def test_what_comes_after_a_pause_is_not_handed_out_by_claims_under_way(store: Store, twin: Store) -> None:
-    """A pause is a barrier: a claim that began before it may give what was there before, and nothing that came after."""
+async def test_what_comes_after_a_pause_is_not_handed_out_by_claims_under_way(
+    store: Store, twin: Store
+) -> None:
+    """A pause is a barrier: a claim that began before it may give what was there before, and
+    nothing that came after."""
     for n in range(20):
         resource = f"key {n}" if n % 2 else None
         await put_many(store, 3, resource=resource)
         under_way = [
-            asyncio.ensure_future(handle.claim([QUEUE], 50, LONG, "w1")) for handle in (store, twin) for _ in range(2)
+            asyncio.ensure_future(handle.claim([QUEUE], 50, LONG, "w1"))
+            for handle in (store, twin)
+            for _ in range(2)
         ]
         await asyncio.sleep(0.0005 * (n % 5))
         await twin.pause([QUEUE])
         later = await put_many(twin, 2, resource=resource)
         turns = await asyncio.gather(*under_way)
-        turns += await asyncio.gather(*(handle.claim([QUEUE], 50, LONG, "w1") for handle in (store, twin)))
+        turns += await asyncio.gather(
+            *(handle.claim([QUEUE], 50, LONG, "w1") for handle in (store, twin))
+        )
         given = {claim.id for turn in turns for claim in turn.claims}
         assert not given & set(later), f"round {n}"
         await store.resume([QUEUE])

@@ -1,4 +1,5 @@
-"""Telling what happens to those who listen, in whatever process; and to nobody else, at nobody's expense."""
+"""Telling what happens to those who listen, in whatever process; and to nobody else, at nobody's
+expense."""
 
 import asyncio
 
@@ -38,7 +39,9 @@ async def test_what_one_tells_is_heard_in_its_order(store: Store, twin: Store) -
     ear = await twin.subscribe(None)
     for n in range(50):
         await store.publish([told(str(n)), told(f"{n} again")])
-    assert await heard(ear, "49 again") == [text for n in range(50) for text in (str(n), f"{n} again")]
+    assert await heard(ear, "49 again") == [
+        text for n in range(50) for text in (str(n), f"{n} again")
+    ]
 
 
 async def test_who_listens_to_one_queue_hears_of_no_other(store: Store, twin: Store) -> None:

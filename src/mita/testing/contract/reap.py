@@ -68,7 +68,10 @@ async def test_a_late_worker_can_write_nothing_at_all(store: Store, clock: Ticke
     assert await store.progress([Progress(stale, b"half")]) == [False]
     assert await store.extend([stale], HOUR) == [Held.LOST]
     assert await store.store_once(OnceValue(claim=stale, name="charged", value=b"yes")) is None
-    assert await store.store_once(OnceValue(claim=stale, name="charged", value=b"yes", keep=LONG)) is None
+    assert (
+        await store.store_once(OnceValue(claim=stale, name="charged", value=b"yes", keep=LONG))
+        is None
+    )
     assert await store.load_once(heir, "charged", shared=False) is None
     assert await store.load_once(heir, "charged", shared=True) is None
     assert await look(store, heir.id) == before
@@ -94,7 +97,9 @@ async def test_an_heir_can_be_lost_too(store: Store, clock: Ticker) -> None:
     assert await store.settle([succeed(first), succeed(second)]) == [False, True]
 
 
-async def test_the_longest_lost_go_first_and_no_more_than_asked(store: Store, clock: Ticker) -> None:
+async def test_the_longest_lost_go_first_and_no_more_than_asked(
+    store: Store, clock: Ticker
+) -> None:
     needs(store, Can.KEEP_EXACT_ORDER)
     await put_many(store, 3)
     last = await claim_one(store, lease=SHORT)
@@ -105,7 +110,9 @@ async def test_the_longest_lost_go_first_and_no_more_than_asked(store: Store, cl
     assert await store.reap(2, LONG, "w2") == []
 
 
-async def test_lost_jobs_are_found_in_every_queue_and_in_paused_ones(store: Store, clock: Ticker) -> None:
+async def test_lost_jobs_are_found_in_every_queue_and_in_paused_ones(
+    store: Store, clock: Ticker
+) -> None:
     """I12"""
     ids = [(await running(store, lease=SHORT, queue=queue)).id for queue in ("a", "b")]
     await store.pause(["b"])
@@ -113,7 +120,9 @@ async def test_lost_jobs_are_found_in_every_queue_and_in_paused_ones(store: Stor
     assert sorted(claim.id for claim in await store.reap(10, LONG, "w2")) == sorted(ids)
 
 
-async def test_two_who_sweep_at_once_never_share_a_job(store: Store, twin: Store, clock: Ticker) -> None:
+async def test_two_who_sweep_at_once_never_share_a_job(
+    store: Store, twin: Store, clock: Ticker
+) -> None:
     """I4"""
     ids = await put_many(store, 30)
     await claims(store, 30, lease=SHORT)

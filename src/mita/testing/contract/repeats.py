@@ -15,7 +15,11 @@ from .given import LONG, PAST, SHORT, claimed_ids, claims, job, look, put
 
 async def given(store: Store, key: str = "digest", wait: int = 0, **more: Any) -> Repeat:
     """A stored repeat whose next fire is `wait` from now."""
-    fields: dict[str, Any] = {"spec": b"spec of " + key.encode(), "cursor": await store.now() + wait, **more}
+    fields: dict[str, Any] = {
+        "spec": b"spec of " + key.encode(),
+        "cursor": await store.now() + wait,
+        **more,
+    }
     return await store.put_repeat(Repeat(key=key, **fields))
 
 
@@ -43,7 +47,9 @@ async def test_a_new_repeat_is_stored_as_given(store: Store, twin: Store) -> Non
         repeat = Repeat(key=key, spec=bytes(range(256)), cursor=1_700_000_000_123)
         assert await store.put_repeat(repeat) == repeat
     assert [repeat.key for repeat in await twin.list_repeats()] == ["a", "b"]
-    assert (await twin.list_repeats())[1] == Repeat(key="b", spec=bytes(range(256)), cursor=1_700_000_000_123)
+    assert (await twin.list_repeats())[1] == Repeat(
+        key="b", spec=bytes(range(256)), cursor=1_700_000_000_123
+    )
 
 
 async def test_the_same_again_changes_nothing(store: Store) -> None:
@@ -58,18 +64,27 @@ async def test_an_edit_keeps_the_count_and_grows_the_revision(store: Store) -> N
     assert await store.fire([firing(repeat)]) == [True]
     cursor = await store.now() + LONG
     edited = await store.put_repeat(Repeat(key="digest", spec=b"another", cursor=cursor))
-    assert (edited.spec, edited.cursor, edited.revision) == (b"another", cursor, repeat.revision + 1)
+    assert (edited.spec, edited.cursor, edited.revision) == (
+        b"another",
+        cursor,
+        repeat.revision + 1,
+    )
     assert (edited.count, edited.last, edited.state) == (1, repeat.cursor, RepeatState.ACTIVE)
     assert await stored(store) == edited
 
 
 async def test_an_edit_without_a_cursor_goes_on_where_the_repeat_stands(store: Store) -> None:
-    """I7: a fire that came between the look and the edit has moved the cursor, and it must not be set back."""
+    """I7: a fire that came between the look and the edit has moved the cursor, and it must not be
+    set back."""
     repeat = await given(store)
     turn = firing(repeat)
     assert await store.fire([turn]) == [True]
     edited = await store.put_repeat(Repeat(key="digest", spec=b"another", cursor=None))
-    assert (edited.spec, edited.cursor, edited.revision) == (b"another", turn.next, repeat.revision + 1)
+    assert (edited.spec, edited.cursor, edited.revision) == (
+        b"another",
+        turn.next,
+        repeat.revision + 1,
+    )
     assert (edited.state, edited.count, edited.last) == (RepeatState.ACTIVE, 1, repeat.cursor)
     assert await stored(store) == edited
 
@@ -79,7 +94,9 @@ async def test_an_edit_does_not_end_a_pause(store: Store) -> None:
     assert await store.pause_repeats(["digest"]) == [True]
     edited = await store.put_repeat(Repeat(key="digest", spec=b"another", cursor=1))
     assert edited.state is RepeatState.PAUSED
-    assert (await store.put_repeat(replace(edited, state=RepeatState.ACTIVE))).state is RepeatState.PAUSED
+    assert (
+        await store.put_repeat(replace(edited, state=RepeatState.ACTIVE))
+    ).state is RepeatState.PAUSED
 
 
 async def test_a_repeat_that_is_over_can_be_put_again(store: Store) -> None:
@@ -87,7 +104,12 @@ async def test_a_repeat_that_is_over_can_be_put_again(store: Store) -> None:
     over = firing(repeat, state=RepeatState.FINISHED, reason="its limit")
     assert await store.fire([replace(over, next=None)]) == [True]
     ended = await stored(store)
-    assert (ended.state, ended.reason, ended.cursor, ended.count) == (RepeatState.FINISHED, "its limit", None, 1)
+    assert (ended.state, ended.reason, ended.cursor, ended.count) == (
+        RepeatState.FINISHED,
+        "its limit",
+        None,
+        1,
+    )
     again = await store.put_repeat(repeat)
     assert (again.state, again.reason, again.cursor) == (RepeatState.ACTIVE, "", repeat.cursor)
     assert (again.revision, again.count) == (repeat.revision + 1, 1)
@@ -99,7 +121,11 @@ async def test_a_repeat_that_cannot_be_computed_is_parked_in_sight(store: Store)
     assert await stored(store) == repeat
     assert (await store.due_repeats(10)).repeats == []
     mended = await store.put_repeat(replace(repeat, state=RepeatState.ACTIVE, cursor=1, reason=""))
-    assert (mended.state, mended.reason, mended.revision) == (RepeatState.ACTIVE, "", repeat.revision + 1)
+    assert (mended.state, mended.reason, mended.revision) == (
+        RepeatState.ACTIVE,
+        "",
+        repeat.revision + 1,
+    )
 
 
 async def test_repeats_are_found_in_the_order_of_the_question(store: Store, twin: Store) -> None:
@@ -108,7 +134,9 @@ async def test_repeats_are_found_in_the_order_of_the_question(store: Store, twin
     assert await twin.find_repeats([]) == []
 
 
-async def test_what_was_planned_for_a_removed_repeat_does_not_fire_on_its_successor(store: Store) -> None:
+async def test_what_was_planned_for_a_removed_repeat_does_not_fire_on_its_successor(
+    store: Store,
+) -> None:
     """I7: the successor stands at the same cursor, but under a revision of its own."""
     old = await given(store, revision=7)
     await store.remove_repeats(["digest"])
@@ -149,16 +177,29 @@ async def test_a_finished_repeat_can_be_neither_paused_nor_resumed(store: Store)
     assert await store.resume_repeats(["digest"]) == [False]
 
 
-async def test_due_repeats_come_by_their_moment_and_then_by_key(store: Store, clock: Ticker) -> None:
+async def test_due_repeats_come_by_their_moment_and_then_by_key(
+    store: Store, clock: Ticker
+) -> None:
     now = await store.now()
-    for key, cursor in (("c", now), ("a", now), ("b", now - 5), ("later", now + LONG), ("soon", now + SHORT)):
+    for key, cursor in (
+        ("c", now),
+        ("a", now),
+        ("b", now - 5),
+        ("later", now + LONG),
+        ("soon", now + SHORT),
+    ):
         await store.put_repeat(Repeat(key=key, spec=b"", cursor=cursor))
     due = await store.due_repeats(10)
     assert [repeat.key for repeat in due.repeats] == ["b", "a", "c"]
     assert due.next == now + SHORT
     assert due.now >= now
     await clock.tick(PAST)
-    assert [repeat.key for repeat in (await store.due_repeats(10)).repeats] == ["b", "a", "c", "soon"]
+    assert [repeat.key for repeat in (await store.due_repeats(10)).repeats] == [
+        "b",
+        "a",
+        "c",
+        "soon",
+    ]
 
 
 async def test_those_who_were_left_out_are_the_next(store: Store) -> None:
@@ -191,7 +232,9 @@ async def test_of_many_schedulers_one_fires(store: Store, twin: Store) -> None:
     repeat = await given(store)
     turns = [firing(repeat) for _ in range(10)]
     handles = [store, twin] * 5
-    answers = await asyncio.gather(*(handle.fire([turn]) for handle, turn in zip(handles, turns, strict=True)))
+    answers = await asyncio.gather(
+        *(handle.fire([turn]) for handle, turn in zip(handles, turns, strict=True))
+    )
     assert sum(won for [won] in answers) == 1
     assert len(await claims(store, 20)) == 1
     assert (await stored(store)).count == 1
@@ -221,7 +264,12 @@ async def test_each_firing_stands_by_itself(store: Store) -> None:
     """I7"""
     one, two = await given(store, "one"), await given(store, "two")
     stale = replace(firing(one), cursor=1)
-    assert await store.fire([stale, firing(two), firing(one), firing(one)]) == [False, True, True, False]
+    assert await store.fire([stale, firing(two), firing(one), firing(one)]) == [
+        False,
+        True,
+        True,
+        False,
+    ]
     assert len(await claims(store)) == 2
 
 

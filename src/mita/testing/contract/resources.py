@@ -1,4 +1,5 @@
-"""At most so many jobs with one resource key run at once; the others wait their turn and count nothing as a failure."""
+"""At most so many jobs with one resource key run at once; the others wait their turn and count
+nothing as a failure."""
 
 import asyncio
 from collections.abc import Callable
@@ -86,7 +87,8 @@ async def test_other_keys_and_no_key_go_on(store: Store) -> None:
 
 
 async def test_a_hot_key_with_thousands_waiting_holds_up_nobody(store: Store) -> None:
-    """I9: a store may look at a part of the line in one claim, if it then says to come again at once."""
+    """I9: a store may look at a part of the line in one claim, if it then says to come again at
+    once."""
     await running(store, resource=KEY)
     await store.enqueue(jobs(2500, resource=KEY, priority=9))
     other = await put(store, priority=0)
@@ -189,7 +191,9 @@ async def test_a_key_is_never_held_by_more_than_its_limit(store: Store, twin: St
     ids = await put_many(store, 12, resource=KEY, limit=2)
     ended: list[str] = []
     for _ in range(12):
-        turns = await asyncio.gather(*(handle.claim([QUEUE], 5, LONG, "w") for handle in (store, twin)))
+        turns = await asyncio.gather(
+            *(handle.claim([QUEUE], 5, LONG, "w") for handle in (store, twin))
+        )
         held = [claim for turn in turns for claim in turn.claims]
         assert len(held) <= 2
         await settled(store, *(succeed(claim) for claim in held))

@@ -35,7 +35,9 @@ async def test_a_job_is_forgotten_when_its_time_is_over(store: Store, clock: Tic
     """I14"""
     await put_many(store, 3)
     good, bad, stopped = await claims(store)
-    await settled(store, succeed(good, keep=SHORT), fail(bad, keep=SHORT), stop(stopped, keep=SHORT))
+    await settled(
+        store, succeed(good, keep=SHORT), fail(bad, keep=SHORT), stop(stopped, keep=SHORT)
+    )
     cancelled = await put(store)
     await store.amend([cancelled], CancelJob(keep=SHORT))
     kept = await dead(store)
@@ -117,7 +119,9 @@ async def test_dead_letters_do_not_give_way_to_the_many(store: Store) -> None:
     assert await state_of(store, kept) is State.FAILED
 
 
-async def test_shared_memos_are_forgotten_when_their_time_is_over(store: Store, clock: Ticker) -> None:
+async def test_shared_memos_are_forgotten_when_their_time_is_over(
+    store: Store, clock: Ticker
+) -> None:
     claim = await running(store)
     await store.store_once(OnceValue(claim=claim, name="short", value=b"1", keep=SHORT))
     await store.store_once(OnceValue(claim=claim, name="long", value=b"2", keep=HOUR))

@@ -64,7 +64,11 @@ async def test_failure_keeps_the_error(store: Store) -> None:
     claim = await running(store)
     await settled(store, fail(claim, "Boom: naïve\n  at line 3", keep=LONG))
     after = await look(store, claim.id)
-    assert (after.state, after.error, after.attempts) == (State.FAILED, "Boom: naïve\n  at line 3", 1)
+    assert (after.state, after.error, after.attempts) == (
+        State.FAILED,
+        "Boom: naïve\n  at line 3",
+        1,
+    )
     assert after.finished is not None
     assert after.expires == after.finished + LONG
     assert after.result is None
@@ -91,11 +95,15 @@ async def test_a_claim_is_put_down_once_even_in_one_batch(store: Store) -> None:
 async def test_of_many_who_settle_at_once_one_succeeds(store: Store, twin: Store) -> None:
     """I3"""
     claim = await running(store)
-    answers = await asyncio.gather(*(handle.settle([succeed(claim)]) for handle in [store, twin] * 5))
+    answers = await asyncio.gather(
+        *(handle.settle([succeed(claim)]) for handle in [store, twin] * 5)
+    )
     assert sum(took for [took] in answers) == 1
 
 
-async def test_a_stale_claim_is_refused_beside_the_one_that_holds(store: Store, clock: Ticker) -> None:
+async def test_a_stale_claim_is_refused_beside_the_one_that_holds(
+    store: Store, clock: Ticker
+) -> None:
     """I3"""
     stale, heir = await lost(store, clock)
     assert await store.settle([succeed(stale, b"late"), succeed(heir, b"mine")]) == [False, True]
@@ -109,7 +117,9 @@ async def test_a_claim_nobody_made_is_refused(store: Store) -> None:
     assert await state_of(store, claim.id) is State.RUNNING
 
 
-async def test_a_claim_of_a_forgotten_job_cannot_touch_those_that_came_after(store: Store, clock: Ticker) -> None:
+async def test_a_claim_of_a_forgotten_job_cannot_touch_those_that_came_after(
+    store: Store, clock: Ticker
+) -> None:
     """I3: whatever a store calls its rows by must not be used twice."""
     stale, heir = await lost(store, clock)
     await settled(store, succeed(heir, keep=0))
@@ -123,7 +133,10 @@ async def test_each_item_of_a_batch_stands_by_itself(store: Store) -> None:
     good, gone_, other = await running(store), await running(store), await running(store)
     await settled(store, succeed(gone_, keep=0))
     assert await store.settle([succeed(good), retry(gone_), fail(other)]) == [True, False, True]
-    assert [await state_of(store, id) for id in (good.id, other.id)] == [State.SUCCEEDED, State.FAILED]
+    assert [await state_of(store, id) for id in (good.id, other.id)] == [
+        State.SUCCEEDED,
+        State.FAILED,
+    ]
 
 
 async def test_a_retry_waits_and_counts_an_attempt(store: Store, clock: Ticker) -> None:
@@ -134,14 +147,18 @@ async def test_a_retry_waits_and_counts_an_attempt(store: Store, clock: Ticker) 
     after = await look(store, claim.id)
     assert (after.state, after.attempts, after.error) == (State.QUEUED, 1, "Boom")
     assert (after.worker, after.lease_until, after.finished) == (None, None, None)
-    assert after.due >= claim.at + 2 * SHORT, "the wait counts from the settling, on the store's clock"
+    assert after.due >= claim.at + 2 * SHORT, (
+        "the wait counts from the settling, on the store's clock"
+    )
     assert await claimed_ids(store) == []
     await clock.tick(PAST)
     again = await claim_one(store)
     assert (again.id, again.attempts) == (claim.id, 1)
 
 
-async def test_a_wait_is_counted_by_the_store_and_not_by_the_caller(store: Store, clock: Ticker) -> None:
+async def test_a_wait_is_counted_by_the_store_and_not_by_the_caller(
+    store: Store, clock: Ticker
+) -> None:
     """I8: the claim is old when its verdict arrives."""
     claim = await running(store)
     await clock.tick(PAST)
@@ -175,7 +192,9 @@ async def test_each_thing_that_happens_has_its_own_counter(store: Store) -> None
     for n, counter in enumerate(Counter, start=1):
         for _ in range(n):
             claim = await claim_one(store)
-            assert {name: asdict(claim)[name] for name in Counter} == expected, "the claim tells it to the run"
+            assert {name: asdict(claim)[name] for name in Counter} == expected, (
+                "the claim tells it to the run"
+            )
             await settled(store, Settlement(claim, Verdict(state=State.QUEUED, counts=counter)))
             expected[counter] += 1
     after = asdict(await look(store, (await claim_one(store)).id))
@@ -218,7 +237,10 @@ async def test_a_job_that_is_not_kept_leaves_nothing(store: Store) -> None:
 
 async def test_a_result_belongs_to_a_job_that_succeeded(store: Store) -> None:
     claim = await running(store)
-    await settled(store, Settlement(claim, Verdict(state=State.FAILED, result=b"half", error="Boom", keep=HOUR)))
+    await settled(
+        store,
+        Settlement(claim, Verdict(state=State.FAILED, result=b"half", error="Boom", keep=HOUR)),
+    )
     assert (await look(store, claim.id)).result is None
 
 
@@ -263,7 +285,9 @@ async def test_many_jobs_are_put_down_in_one_turn(store: Store) -> None:
     """I1"""
     await store.enqueue([job() for _ in range(1200)])
     first = await store.claim([QUEUE], 700, LONG, "w1")
-    turn = await store.settle_and_claim([succeed(claim) for claim in first.claims], [QUEUE], 700, LONG, "w1")
+    turn = await store.settle_and_claim(
+        [succeed(claim) for claim in first.claims], [QUEUE], 700, LONG, "w1"
+    )
     assert turn.took == [True] * 700
     assert await store.settle([succeed(claim) for claim in turn.claims]) == [True] * 500
     assert (await store.queues())[0].succeeded == 1200

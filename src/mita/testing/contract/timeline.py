@@ -51,15 +51,29 @@ async def test_events_come_in_their_order_with_their_moments(store: Store, clock
     await store.amend([id], RetryJob(NOW))
     await store.amend([id], CancelJob(keep=HOUR, reason="enough"))
     events = await store.timeline(id)
-    assert [event.kind for event in events] == ["retried", "rescheduled", "rescheduled", "failed", "revived", "cancelled"]
-    assert [event.note for event in events][:4] == ["Boom", "by its handler", "from outside", "Bang"]
+    assert [event.kind for event in events] == [
+        "retried",
+        "rescheduled",
+        "rescheduled",
+        "failed",
+        "revived",
+        "cancelled",
+    ]
+    assert [event.note for event in events][:4] == [
+        "Boom",
+        "by its handler",
+        "from outside",
+        "Bang",
+    ]
     assert events[-1].note == "enough"
     moments = [event.at for event in events]
     assert moments == sorted(moments)
     assert moments[1] >= moments[0] + SHORT
 
 
-async def test_a_line_says_which_worker_wrote_it_or_that_none_did(store: Store, clock: Ticker) -> None:
+async def test_a_line_says_which_worker_wrote_it_or_that_none_did(
+    store: Store, clock: Ticker
+) -> None:
     _, heir = await lost(store, clock, worker="w1", resource="r")
     await store.amend([heir.id], RescheduleJob(When(LONG)))
     await settled(store, crash(heir))
@@ -86,7 +100,9 @@ async def test_waiting_for_a_key_is_told(store: Store) -> None:
     assert await kinds(store, holder.id) == ["unavailable"]
 
 
-async def test_when_something_was_asked_the_ending_is_told_even_if_it_was_a_happy_one(store: Store) -> None:
+async def test_when_something_was_asked_the_ending_is_told_even_if_it_was_a_happy_one(
+    store: Store,
+) -> None:
     moved, stopped = await running(store), await running(store)
     await store.amend([moved.id], RescheduleJob(NOW))
     await store.amend([stopped.id], CancelJob(keep=HOUR, reason="not wanted"))
@@ -131,7 +147,9 @@ async def test_a_story_of_many_runs_is_folded_too(store: Store) -> None:
     assert events[0].note == "3 earlier: 3 retried"
 
 
-async def test_a_failed_run_leaves_its_error_and_when_it_was_started(store: Store, clock: Ticker) -> None:
+async def test_a_failed_run_leaves_its_error_and_when_it_was_started(
+    store: Store, clock: Ticker
+) -> None:
     given: list[dict[str, Any]] = [{}, {"resource": "r"}, {"unique": "u"}]
     for more in given:
         claim = await running(store, worker="w9", **more)
@@ -140,7 +158,11 @@ async def test_a_failed_run_leaves_its_error_and_when_it_was_started(store: Stor
         claim = await claim_one(store, worker="w7")
         await settled(store, _failed(claim, State.FAILED, "shop.Boom: once more"))
         first, last = await store.timeline(claim.id)
-        assert (first.error, first.worker, first.kind) == ("shop.Boom: naïve\n  at line 3", "w9", "queued")
+        assert (first.error, first.worker, first.kind) == (
+            "shop.Boom: naïve\n  at line 3",
+            "w9",
+            "queued",
+        )
         assert first.started is not None
         assert first.started + SHORT <= first.at
         assert (last.error, last.worker, last.started) == ("shop.Boom: once more", "w7", claim.at)
@@ -148,7 +170,9 @@ async def test_a_failed_run_leaves_its_error_and_when_it_was_started(store: Stor
 
 async def test_so_do_many_that_are_put_down_together(store: Store) -> None:
     given = [await running(store) for _ in range(3)]
-    await settled(store, *[_failed(claim, State.QUEUED, f"Boom: {n}") for n, claim in enumerate(given)])
+    await settled(
+        store, *[_failed(claim, State.QUEUED, f"Boom: {n}") for n, claim in enumerate(given)]
+    )
     for n, claim in enumerate(given):
         [line] = await store.timeline(claim.id)
         assert (line.error, line.started) == (f"Boom: {n}", claim.at)
@@ -180,11 +204,21 @@ async def test_a_lost_run_names_the_worker_that_lost_it(store: Store, clock: Tic
         settlement = _failed(claim, State.FAILED, "WorkerLost: gone")
         await settled(store, Settlement(claim, replace(settlement.verdict, worker=claim.lost)))
     [first], [second] = await store.timeline(stale.id), await store.timeline(keyed.id)
-    assert [(line.worker, line.started) for line in (first, second)] == [("w1", stale.at), ("w2", keyed.at)]
+    assert [(line.worker, line.started) for line in (first, second)] == [
+        ("w1", stale.at),
+        ("w2", keyed.at),
+    ]
 
 
 def _failed(claim: Claim, state: State, error: str) -> Settlement:
     verdict = Verdict(
-        state=state, when=NOW, counts=Counter.ATTEMPTS, error=error, keep=HOUR, event=state.value, note="n", failure=error
+        state=state,
+        when=NOW,
+        counts=Counter.ATTEMPTS,
+        error=error,
+        keep=HOUR,
+        event=state.value,
+        note="n",
+        failure=error,
     )
     return Settlement(claim, verdict)

@@ -41,10 +41,11 @@ class Code(StrEnum):
 
 
 class Reason(Struct, frozen=True):
-    """One reason, in words; what can be done about it (empty: nothing needs to be); and what it rests on, for programs.
+    """One reason, in words; what can be done about it (empty: nothing needs to be); and what it
+    rests on, for programs.
 
-    Where a command helps, the remedy ends with it as it can be pasted, and `command` has its words without the first one,
-    `mita`. `APP` among them stands for the place of the app, `MODULE:APP`.
+    Where a command helps, the remedy ends with it as it can be pasted, and `command` has its words
+    without the first one, `mita`. `APP` among them stands for the place of the app, `MODULE:APP`.
     """
 
     code: Code
@@ -63,7 +64,8 @@ def advise(advice: str, *command: str) -> dict[str, Any]:
 
 
 class Evidence(Struct, frozen=True, kw_only=True):
-    """What a store knows that bears on one job. `twin` is another job that has this one's unique key now."""
+    """What a store knows that bears on one job. `twin` is another job that has this one's unique
+    key now."""
 
     job: Job
     now: Moment
@@ -93,16 +95,27 @@ class Evidence(Struct, frozen=True, kw_only=True):
 
     @property
     def full(self) -> bool:
-        """No worker of this queue has room: they said so in their last beat, or as much runs as there are slots. The store's
-        own count is the fresher of the two, but knows nothing of threads."""
+        """No worker of this queue has room: they said so in their last beat, or as much runs as
+        there are slots. The store's own count is the fresher of the two, but knows nothing of
+        threads."""
         if all(worker.full or worker.running >= worker.slots for worker in self.serving):
             return True
-        shared = [view for view in self.queues if any(_serves(worker, view.name) for worker in self.serving)]
-        beside = [worker for worker in self.workers if any(_serves(worker, view.name) for view in shared)]
+        shared = [
+            view
+            for view in self.queues
+            if any(_serves(worker, view.name) for worker in self.serving)
+        ]
+        beside = [
+            worker for worker in self.workers if any(_serves(worker, view.name) for view in shared)
+        ]
         return sum(view.running for view in shared) >= sum(worker.slots for worker in beside)
 
     def worker(self, id: str | None) -> str:
-        named = [f"{worker.name} (pid {worker.pid} on {worker.host})" for worker in self.workers if worker.id == id]
+        named = [
+            f"{worker.name} (pid {worker.pid} on {worker.host})"
+            for worker in self.workers
+            if worker.id == id
+        ]
         return f"worker {named[0] if named else id or 'unknown'}"
 
     def ago(self, moment: Moment) -> str:

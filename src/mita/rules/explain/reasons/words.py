@@ -30,10 +30,18 @@ def span(length: Wait) -> str:
         return f"{length} ms"
     if length < MINUTE:
         return f"{length / SECOND:.3g} s"
-    for unit, name, smaller, smaller_name in ((DAY, "d", HOUR, "h"), (HOUR, "h", MINUTE, "m"), (MINUTE, "m", SECOND, "s")):
+    for unit, name, smaller, smaller_name in (
+        (DAY, "d", HOUR, "h"),
+        (HOUR, "h", MINUTE, "m"),
+        (MINUTE, "m", SECOND, "s"),
+    ):
         if length >= unit:
             whole, rest = divmod(length, unit)
-            return f"{whole} {name} {rest // smaller} {smaller_name}" if rest >= smaller else f"{whole} {name}"
+            return (
+                f"{whole} {name} {rest // smaller} {smaller_name}"
+                if rest >= smaller
+                else f"{whole} {name}"
+            )
     return f"{length} ms"
 
 

@@ -1,9 +1,10 @@
-"""The connection itself: made, kept and ended by the driver, spoken to and heard without its detours.
+"""The connection itself: made, kept and ended by the driver, spoken to and heard without its
+detours.
 
-nats-py spends about 50 µs on a message it hands to a subscription, and wakes a task for every write. Here what comes in is
-handed over as the bytes it came in, and what is said in one turn of the event loop goes out in one write at its end.
-Connecting, TLS, credentials and reconnecting stay with the driver.
-"""
+nats-py spends about 50 µs on a message it hands to a subscription, and wakes a task for every
+write. Here what comes in is handed over as the bytes it came in, and what is said in one turn of
+the event loop goes out in one write at its end. Connecting, TLS, credentials and reconnecting stay
+with the driver."""
 
 import asyncio
 import logging
@@ -23,7 +24,8 @@ from .parser import QuickParser
 log = logging.getLogger("mita.store")
 Hear: TypeAlias = Callable[[bytes, bytes, bytes, bytes | None], None]
 RECONNECT_PATIENCE = 2.0
-_LOST = (OSError, RuntimeError)  # closed at this moment: whoever reads from the connection hears of it and acts
+# closed at this moment: whoever reads from the connection hears of it and acts
+_LOST = (OSError, RuntimeError)
 
 
 class Link(Client):  # type: ignore[misc, unused-ignore]
@@ -62,11 +64,16 @@ class Link(Client):  # type: ignore[misc, unused-ignore]
         await self._first_connect(settings)
 
     async def _first_connect(self, settings: dict[str, Any]) -> None:
-        """The driver would try for ever at the first connect as well: whoever opens a store wants to know."""
+        """The driver would try for ever at the first connect as well: whoever opens a store wants
+        to know."""
         connecting = asyncio.ensure_future(self.connect(**settings))
         deadline = asyncio.get_running_loop().time() + settings["connect_timeout"] + 1
         tries = 2 * len(settings["servers"])
-        while not connecting.done() and len(self._problems) < tries and asyncio.get_running_loop().time() < deadline:
+        while (
+            not connecting.done()
+            and len(self._problems) < tries
+            and asyncio.get_running_loop().time() < deadline
+        ):
             await asyncio.wait([connecting], timeout=0.02)
         if connecting.done() and connecting.exception() is None:
             return
@@ -80,12 +87,19 @@ class Link(Client):  # type: ignore[misc, unused-ignore]
 
     def _telling_problem(self) -> BaseException:
         """A refusal says more than the broken connections that come with it."""
-        refusals = [problem for problem in self._problems if "authorization" in str(problem).lower()]
+        refusals = [
+            problem for problem in self._problems if "authorization" in str(problem).lower()
+        ]
         return (refusals or self._problems or [TimeoutError()])[-1]
 
     async def _process_info(self, info: dict[str, Any], initial_connection: bool = False) -> None:
-        """Before anything is said to a server. The driver would speak in the clear to one that does not ask for TLS."""
-        if initial_connection and self.options.get("tls") is not None and not info.get("tls_required"):
+        """Before anything is said to a server. The driver would speak in the clear to one that does
+        not ask for TLS."""
+        if (
+            initial_connection
+            and self.options.get("tls") is not None
+            and not info.get("tls_required")
+        ):
             raise SecureConnWantedError
         await super()._process_info(info, initial_connection)
 
@@ -100,7 +114,9 @@ class Link(Client):  # type: ignore[misc, unused-ignore]
                         raise StoreError("this store is closed")
                     await asyncio.sleep(0.02)
         if not self.is_connected:
-            raise CutOff("the connection to NATS is lost, and is tried again all the time", transient=True)
+            raise CutOff(
+                "the connection to NATS is lost, and is tried again all the time", transient=True
+            )
 
     async def end(self) -> None:
         """Close, whatever state the connection is in."""
@@ -117,7 +133,8 @@ class Link(Client):  # type: ignore[misc, unused-ignore]
         """Nobody will hear any more what he waits for."""
 
     async def _attempt_reconnect(self) -> None:
-        """Without waiting until what was said is sent: the peer of a silent connection takes nothing in."""
+        """Without waiting until what was said is sent: the peer of a silent connection takes
+        nothing in."""
         writer = getattr(self._transport, "_io_writer", None)
         if writer is not None:
             writer.transport.abort()
@@ -125,8 +142,14 @@ class Link(Client):  # type: ignore[misc, unused-ignore]
 
     async def _on_loss(self) -> None:
         if not self._ending:
-            log.warning("the connection to NATS at %s was lost, or was silent for too long: connecting again", self._where)
-        self.give_up(StoreError("the connection to NATS was lost before the answer came", transient=True))
+            log.warning(
+                "the connection to NATS at %s was lost, or was silent for too long: connecting "
+                "again",
+                self._where,
+            )
+        self.give_up(
+            StoreError("the connection to NATS was lost before the answer came", transient=True)
+        )
 
     async def _on_return(self) -> None:
         log.info("connected to NATS at %s again", self._where)
@@ -146,12 +169,21 @@ class Link(Client):  # type: ignore[misc, unused-ignore]
 
     # ------------------------------------------------------------ hearing
 
-    async def pass_on(self, sid: int, subject: bytes, reply: bytes, data: bytes, headers: bytes | None) -> None:
+    async def pass_on(
+        self, sid: int, subject: bytes, reply: bytes, data: bytes, headers: bytes | None
+    ) -> None:
         """A message for the driver itself."""
-        await self._process_msg(sid, subject, reply, data, headers)  # type: ignore[arg-type, unused-ignore]
+        await self._process_msg(  # the driver's annotation forgets that headers may be missing
+            sid,
+            subject,
+            reply,
+            data,
+            headers,  # type: ignore[arg-type,unused-ignore]
+        )
 
     async def hear(self, subject: str, hear: Hear) -> Any:
-        """Have every message on this subject handed over as it comes, also after a reconnect, until `hush`."""
+        """Have every message on this subject handed over as it comes, also after a reconnect, until
+        `hush`."""
         subscription = await self.subscribe(subject)
         self.hears[subscription._id] = hear  # noqa: SLF001
         return subscription
@@ -162,7 +194,8 @@ class Link(Client):  # type: ignore[misc, unused-ignore]
         self.hears.pop(subscription._id, None)  # noqa: SLF001
 
     def hear_once(self, subject: str, hear: Hear) -> None:
-        """The server itself ends this after one message, so that a flood costs nothing. Gone after a reconnect."""
+        """The server itself ends this after one message, so that a flood costs nothing. Gone after
+        a reconnect."""
         self._sid += 1
         sid = self._sid
 

@@ -1,17 +1,20 @@
-"""Reading the protocol: the driver's parser, with a short way for the messages that are most of what comes in.
+"""Reading the protocol: the driver's parser, with a short way for the messages that are most of
+what comes in.
 
-The driver tries several regular expressions on every message, which is a third of what a drain costs this side. A message is
-one line (`MSG subject sid [reply] size`, or `HMSG … header-size size`) and so many bytes after it; everything else on the
-wire is rare, and left to the driver. Two of three messages are the stream's word that it has stored something for us: all
-there is to know of such a one is found in one step.
-"""
+The driver tries several regular expressions on every message, which is a third of what a drain
+costs this side. A message is one line (`MSG subject sid [reply] size`, or `HMSG … header-size
+size`) and so many bytes after it; everything else on the wire is rare, and left to the driver. Two
+of three messages are the stream's word that it has stored something for us: all there is to know of
+such a one is found in one step."""
 
 import re
 from typing import Any
 
 from nats.protocol.parser import Parser
 
-_STORED = rb'\.(\d+)\.(\d+) \d+ \d+\r\n\{"stream":"[^"]*",(?: ?"domain":"[^"]*",)? ?"seq":(\d+)\}\r\n'
+_STORED = (
+    rb'\.(\d+)\.(\d+) \d+ \d+\r\n\{"stream":"[^"]*",(?: ?"domain":"[^"]*",)? ?"seq":(\d+)\}\r\n'
+)
 _MSG, _HMSG = b"MH"
 
 
@@ -55,10 +58,21 @@ class QuickParser(Parser):  # type: ignore[misc, unused-ignore]
         self._rest = data[at:]
 
 
-def _message(data: bytes, line: list[bytes], start: int) -> tuple[int, tuple[bytes, bytes, bytes, bytes | None], int]:
-    """For whom it is, what it is, and where the next one begins (beyond the end when this one has not come in whole)."""
+def _message(
+    data: bytes, line: list[bytes], start: int
+) -> tuple[int, tuple[bytes, bytes, bytes, bytes | None], int]:
+    """For whom it is, what it is, and where the next one begins (beyond the end when this one has
+    not come in whole)."""
     end = start + int(line[-1])
     if len(line[0]) == 3:
-        return int(line[2]), (line[1], line[3] if len(line) == 5 else b"", data[start:end], None), end + 2
+        return (
+            int(line[2]),
+            (line[1], line[3] if len(line) == 5 else b"", data[start:end], None),
+            end + 2,
+        )
     body = start + int(line[-2])
-    return int(line[2]), (line[1], line[3] if len(line) == 6 else b"", data[body:end], data[start:body]), end + 2
+    return (
+        int(line[2]),
+        (line[1], line[3] if len(line) == 6 else b"", data[body:end], data[start:body]),
+        end + 2,
+    )

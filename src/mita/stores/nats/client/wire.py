@@ -1,8 +1,7 @@
 """Questions and answers over one connection.
 
-The driver waits for publishes one by one. Here a group of them goes out in one write, and every answer finds its place by
-the last two tokens of its subject.
-"""
+The driver waits for publishes one by one. Here a group of them goes out in one write, and every
+answer finds its place by the last two tokens of its subject."""
 
 import asyncio
 from collections.abc import Sequence
@@ -12,13 +11,23 @@ import msgspec
 
 from mita.errors import StoreError
 from mita.stores.nats.errors import NoAnswer
-from mita.stores.nats.messages import FRAME, Out, batched, framed, nobody_heard, size, stored_at, too_big
+from mita.stores.nats.messages import (
+    FRAME,
+    Out,
+    batched,
+    framed,
+    nobody_heard,
+    size,
+    stored_at,
+    too_big,
+)
 
 from .link import RECONNECT_PATIENCE, Hear, Link
 
 PATIENCE = 10.0  # seconds until an answer that does not come is an error
 LONGEST_SUBJECT = 512  # bytes, whatever the names in it
-STORE_PATIENCE = 5.0  # the same for what is to be stored: its leader may be gone, and whoever asked can find out
+# the same for what is to be stored: its leader may be gone, and whoever asked can find out
+STORE_PATIENCE = 5.0
 
 
 class Group:
@@ -63,7 +72,9 @@ class Wire(Link):
     # ------------------------------------------------------------ hearing
 
     def _answer(self, subject: bytes, reply: bytes, data: bytes, headers: bytes | None) -> None:
-        if reply:  # a delivery: it comes under the subject it was stored with, and its reply says how to acknowledge it
+        # a delivery: it comes under the subject it was stored with, and its reply says how to
+        # acknowledge it
+        if reply:
             if self.pulling is not None:
                 self.pulling(subject, reply, data, headers)
             return
@@ -104,8 +115,8 @@ class Wire(Link):
         return b"%d" % self._count
 
     async def ask(self, messages: Sequence[Out], patience: float = PATIENCE) -> list[Any]:
-        """Publish all, and give the answers in the same order: their bytes, or the sequence under which it was stored. So
-        many seconds without any answer are an error."""
+        """Publish all, and give the answers in the same order: their bytes, or the sequence under
+        which it was stored. So many seconds without any answer are an error."""
         if not messages:
             return []
         most = self.max_payload - FRAME
@@ -116,7 +127,9 @@ class Wire(Link):
         group = self.new_group()
         answers = self._groups[group] = Group(len(messages))
         base = self._inbox_bytes + b"." + group + b".%d"
-        self.send(b"".join([framed(message, base % place) for place, message in enumerate(messages)]))
+        self.send(
+            b"".join([framed(message, base % place) for place, message in enumerate(messages)])
+        )
         await self.flush_now()
         try:
             left = -1
@@ -130,14 +143,15 @@ class Wire(Link):
             self._groups.pop(group, None)
 
     async def store(self, messages: Sequence[Out]) -> list[int]:
-        """Publish into the stream, all at once, and give the sequence of each; 0 for one that was refused because somebody
-        was faster. Any other refusal is raised."""
+        """Publish into the stream, all at once, and give the sequence of each; 0 for one that was
+        refused because somebody was faster. Any other refusal is raised."""
         seqs = [stored_at(answer) for answer in await self._heard(messages)]
         self.seen = max(self.seen, *seqs) if seqs else self.seen
         return seqs
 
     async def _heard(self, messages: Sequence[Out]) -> list[Any]:
-        """Nobody hears a publish while a cluster chooses who leads the stream: it was stored nowhere, and is sent again."""
+        """Nobody hears a publish while a cluster chooses who leads the stream: it was stored
+        nowhere, and is sent again."""
         answers = await self.ask(messages, STORE_PATIENCE)
         until = asyncio.get_running_loop().time() + RECONNECT_PATIENCE
         while ignore_signal := [at for at, answer in enumerate(answers) if nobody_heard(answer)]:
@@ -145,18 +159,23 @@ class Wire(Link):
                 break
             await asyncio.sleep(0.02)
             for at, answer in zip(
-                ignore_signal, await self.ask([messages[at] for at in ignore_signal], STORE_PATIENCE), strict=True
+                ignore_signal,
+                await self.ask([messages[at] for at in ignore_signal], STORE_PATIENCE),
+                strict=True,
             ):
                 answers[at] = answer
         return answers
 
     async def store_together(self, messages: Sequence[Out]) -> int:
-        """Publish as one atomic batch: all or nothing. The sequence is the last message's; the others come before it. 0 when
-        somebody was faster."""
+        """Publish as one atomic batch: all or nothing. The sequence is the last message's; the
+        others come before it. 0 when somebody was faster."""
         await self.ready()
         self._count += 1
         batch = b"%b-%d" % (self._inbox_bytes[-22:], self._count)
-        parts = [batched(message, batch, at, last=at == len(messages)) for at, message in enumerate(messages, 1)]
+        parts = [
+            batched(message, batch, at, last=at == len(messages))
+            for at, message in enumerate(messages, 1)
+        ]
         for part in parts:
             if size(part) > self.max_payload:
                 raise too_big(part, self.max_payload)
@@ -165,7 +184,8 @@ class Wire(Link):
         return seq
 
     async def stream(self, subject: str, body: bytes, hear: Hear) -> bytes:
-        """Ask for something that is answered by many messages; `hear` gets them until the caller says `silence`."""
+        """Ask for something that is answered by many messages; `hear` gets them until the caller
+        says `silence`."""
         if len(body) > self.max_payload:
             raise too_big(Out(subject, body), self.max_payload)
         await self.ready()
@@ -179,17 +199,21 @@ class Wire(Link):
         self._streams.pop(group, None)
 
     async def api(self, verb: str, body: Any = None) -> dict[str, Any]:
-        """One call of the JetStream API. Errors are given back, not raised: what they mean depends on the call."""
+        """One call of the JetStream API. Errors are given back, not raised: what they mean depends
+        on the call."""
         packed = b"" if body is None else msgspec.json.encode(body)
         [answer] = await self.ask([Out(f"$JS.API.{verb}", packed)])
         if nobody_heard(answer):
-            return {"error": {"code": 503, "err_code": 10076, "description": "no JetStream answers"}}
+            return {
+                "error": {"code": 503, "err_code": 10076, "description": "no JetStream answers"}
+            }
         found: dict[str, Any] = msgspec.json.decode(answer)
         return found
 
 
 def _again(error: Exception) -> Exception:
-    """A fresh one for each who waits: a raised exception collects the traces of all who raise it."""
+    """A fresh one for each who waits: a raised exception collects the traces of all who raise
+    it."""
     if isinstance(error, StoreError):
         return StoreError(str(error), transient=error.transient)
     return error
