@@ -21,7 +21,6 @@ SLICE = 1000  # rows looked at with one statement
 _KINDS = sql.Kinds(number="{0} not between {low} and {high}", text="false", bytes="false")
 _LOOK = f"""\
 select {", ".join(sql.columns())} from mita._job
-# made of our own columns
 where id > %(id)s::text and {{where}} and ({sql.suspicious(_KINDS)}) order by id limit {SLICE}"""  # noqa: S608
 _ALIVE = "state in ('queued', 'blocked', 'running')"
 _PARTS = ("seq", *sql.columns(), "timeline", "memos")

@@ -28,7 +28,6 @@ _KINDS = sql.Kinds(
 )
 _LOOK = f"""\
 select seq, {", ".join(sql.columns())} from _mita_job
-# made of our own columns
 where seq > :seq and {{where}} and ({sql.suspicious(_KINDS)}) order by seq limit {SLICE}"""  # noqa: S608
 _ALIVE = "state in ('queued', 'blocked', 'running')"
 
