@@ -1,1 +1,1 @@
-"""What makes parts of the docs."""
+"""Scripts for people who work on Mita: pictures of the docs, and counts of the code."""
