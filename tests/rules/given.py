@@ -2,6 +2,7 @@
 
 from typing import Any, get_args
 
+import msgspec
 from hypothesis import strategies as st
 
 from mita.model.job import Claim
@@ -19,14 +20,18 @@ from mita.model.outcome import (
     Unknown,
     Unreadable,
 )
-from mita.model.policy import Jitter, Retry
+from mita.model.policy import Jitter, JobOptions, Retry
 from mita.model.time import HOUR, When
 
 NOON = 1_893_499_200_000  # 2030-01-01 12:00 UTC
 COUNTS = st.integers(0, 2000)
 
 
-def claim(**more: Any) -> Claim:
+def packed_options(retry: Retry) -> bytes:
+    return msgspec.msgpack.encode(JobOptions(retry=retry))
+
+
+def claim(retry: Retry | None = None, **more: Any) -> Claim:
     fields: dict[str, Any] = {
         "id": "0" * 32,
         "token": 1,
@@ -34,7 +39,7 @@ def claim(**more: Any) -> Claim:
         "task": "send",
         "queue": "mail",
         "payload": b"",
-        "options": b"",
+        "options": b"" if retry is None else packed_options(retry),
         "headers": b"",
         "priority": 5,
         "due": NOON,
@@ -46,6 +51,7 @@ def claim(**more: Any) -> Claim:
 def claims() -> st.SearchStrategy[Claim]:
     return st.builds(
         claim,
+        retry=retries(),
         attempts=COUNTS,
         reschedules=COUNTS,
         busy=COUNTS,

@@ -4,6 +4,7 @@ of them."""
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from mita.model.job import Claim, State
 from mita.model.outcome import (
@@ -28,7 +29,7 @@ from mita.rules.judge import STRANDED_WAIT, Retention, judge
 from mita.rules.retry import backoff
 from mita.rules.states import TERMINAL
 
-from .given import NOON, claim, claims, endings, retries, whens
+from .given import NOON, claim, claims, endings, packed_options, retries, whens
 
 ROLLS = st.floats(0, 1)
 KEEP = Retention(succeeded=5 * SECOND, failed=7 * DAY)
@@ -36,7 +37,7 @@ PLAIN = Retry(jitter="none", base=1, cap=60, max_retries=2, max_crashes=1)
 
 
 def after(ending: Ending, roll: float = 1.0, retry: Retry = PLAIN, **more: object) -> Verdict:
-    return judge(claim(**more), ending, retry, KEEP, roll)
+    return judge(claim(retry, **more), ending, KEEP, roll)
 
 
 def test_a_returned_value_succeeds_and_is_kept() -> None:
@@ -98,7 +99,7 @@ def test_a_job_that_moves_itself_goes_back_at_that_time_whatever_happened_before
     claim: Claim, when: When, roll: float
 ) -> None:
     """I6"""
-    verdict = judge(claim, Rescheduled(when), Retry(max_retries=0), KEEP, roll)
+    verdict = judge(claim, Rescheduled(when), KEEP, roll)
     assert (verdict.state, verdict.when, verdict.counts) == (
         State.QUEUED,
         when,
@@ -181,23 +182,22 @@ def test_a_job_of_an_unknown_task_is_left_for_others_until_the_grace_is_over() -
     assert (dead.state, dead.counts) == (State.FAILED, None)
     assert dead.error is not None
     assert "'send' for 60 min" in dead.error
-    assert judge(claim(stranded=NOON), Unknown(), PLAIN, KEEP, 0, grace=0).state is State.FAILED
+    assert judge(claim(stranded=NOON), Unknown(), KEEP, 0, grace=0).state is State.FAILED
 
 
-@given(claim=claims(), ending=endings(), retry=retries(), roll=ROLLS)
-def test_only_failures_count_as_attempts(
-    claim: Claim, ending: Ending, retry: Retry, roll: float
-) -> None:
+@given(claim=claims(), ending=endings(), roll=ROLLS)
+def test_only_failures_count_as_attempts(claim: Claim, ending: Ending, roll: float) -> None:
     """I6"""
-    counted = judge(claim, ending, retry, KEEP, roll).counts is Counter.ATTEMPTS
+    counted = judge(claim, ending, KEEP, roll).counts is Counter.ATTEMPTS
     assert counted == isinstance(ending, Raised | TimedOut)
 
 
-@given(claim=claims(), ending=endings(), retry=retries(), roll=ROLLS)
-def test_a_verdict_is_whole(claim: Claim, ending: Ending, retry: Retry, roll: float) -> None:
+@given(claim=claims(), ending=endings(), roll=ROLLS)
+def test_a_verdict_is_whole(claim: Claim, ending: Ending, roll: float) -> None:
     """What ends is kept as long as it should be, what goes on is not; nothing waits for less than
     no time."""
-    verdict = judge(claim, ending, retry, KEEP, roll)
+    verdict = judge(claim, ending, KEEP, roll)
+    assert verdict.is_plain_success == (verdict.state is State.SUCCEEDED)
     if verdict.state in TERMINAL:
         assert verdict.keep == (KEEP.succeeded if verdict.state is State.SUCCEEDED else KEEP.failed)
         assert (verdict.when, verdict.hold, verdict.stranded) == (None, None, False)
@@ -213,7 +213,7 @@ def test_a_verdict_is_whole(claim: Claim, ending: Ending, retry: Retry, roll: fl
 def test_a_retry_waits_as_the_backoff_says(
     claim: Claim, error: str, retry: Retry, roll: float
 ) -> None:
-    verdict = judge(claim, Raised(error), retry, KEEP, roll)
+    verdict = judge(replace(claim, options=packed_options(retry)), Raised(error), KEEP, roll)
     if claim.attempts < retry.max_retries:
         assert verdict.when == When(backoff(retry, claim.attempts + 1, roll))
     else:

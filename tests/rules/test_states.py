@@ -15,12 +15,11 @@ from mita.model.outcome import (
     RescheduleJob,
     RetryJob,
 )
-from mita.model.policy import Retry
 from mita.model.time import NOW
 from mita.rules.judge import Retention, judge
 from mita.rules.states import ALIVE, TABLE, TERMINAL, WAITING, Step, allowed, as_mermaid, step
 
-from .given import claims, endings, retries
+from .given import claims, endings
 
 EDGES = {(source, target) for sources, target in TABLE.values() for source in sources}
 
@@ -67,11 +66,9 @@ def test_success_and_failure_come_out_of_a_run_and_of_nothing_else() -> None:
         assert {source for source, to in EDGES if to == target} == {State.RUNNING}
 
 
-@given(claim=claims(), ending=endings(), retry=retries(), roll=st.floats(0, 1))
-def test_every_verdict_leads_along_the_table(
-    claim: Claim, ending: Ending, retry: Retry, roll: float
-) -> None:
-    verdict = judge(claim, ending, retry, Retention(), roll)
+@given(claim=claims(), ending=endings(), roll=st.floats(0, 1))
+def test_every_verdict_leads_along_the_table(claim: Claim, ending: Ending, roll: float) -> None:
+    verdict = judge(claim, ending, Retention(), roll)
     assert (State.RUNNING, verdict.state) in EDGES
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from mita.events.signals import Begun
 from mita.model.job import Claim, State
-from mita.model.outcome import Ending, Interrupted, Returned, Settlement, Start, Unknown, Verdict
+from mita.model.outcome import Ending, Interrupted, Settlement, Start, Unknown
 from mita.model.time import SECOND, Wait
 from mita.ports.store import Store
 from mita.rules.claim_size import Load
@@ -64,7 +64,6 @@ class Executor:
         self._strangers: set[str] = set()
         self._success_level = logging.INFO if verbose else logging.DEBUG
         self._tells_all = log.isEnabledFor(self._success_level)
-        self._success = Verdict(state=State.SUCCEEDED, keep=keep.succeeded)  # the latest
         self.finished = 0
         self.started = 0
         self.done: list[Settlement] = []  # put down here, and not in the store yet
@@ -218,20 +217,11 @@ class Executor:
         start: Start | None = None,
         execution: Execution | None = None,
     ) -> None:
-        if type(ending) is Returned:  # the happy path, a million times a day
-            verdict = self._success
-            # most give back what the one before them gave: nothing
-            if verdict.result != ending.result:
-                verdict = self._success = Verdict(
-                    state=State.SUCCEEDED, result=ending.result, keep=verdict.keep
-                )
-            if self._tells_all:
-                report_success(claim, self._success_level, seconds)
-        else:
-            verdict = judge(
-                claim, ending, options_of(claim.options).retry, self._keep, random.random()
-            )
+        verdict = judge(claim, ending, self._keep, random.random())
+        if verdict.state is not State.SUCCEEDED:
             report(claim, verdict, seconds, execution)
+        elif self._tells_all:
+            report_success(claim, self._success_level, seconds)
         if not self.done:
             self._news()
         self.done.append(Settlement(claim, verdict, seconds, told, start))

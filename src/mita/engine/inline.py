@@ -11,7 +11,6 @@ from mita.model.outcome import Ending, Settlement, Unknown
 from mita.model.time import HOUR, Wait
 from mita.ports.store import Store
 from mita.rules.judge import Retention, judge
-from mita.rules.options import options_of
 from mita.sync import runs_jobs
 from mita.tasks import Task
 
@@ -40,7 +39,7 @@ class Inline:
         for claim in turn.claims:
             with runs_jobs():
                 ending = await self._run(claim)
-            verdict = judge(claim, ending, options_of(claim.options).retry, self._keep, self._roll)
+            verdict = judge(claim, ending, self._keep, self._roll)
             await settle(self._store, [Settlement(claim, verdict)], self._keep)
         waits = [wait for wait in (fires, turn.again) if wait is not None]
         return len(turn.claims), min(waits, default=None)

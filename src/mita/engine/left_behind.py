@@ -7,7 +7,6 @@ from collections.abc import Collection, Mapping
 
 from mita.model.outcome import Ending, Interrupted, Settlement
 from mita.rules.judge import Retention, judge
-from mita.rules.options import options_of
 
 from .execution import Execution, Stop
 from .job_log import extras
@@ -24,9 +23,7 @@ def ending(execution: Execution) -> Ending:
 def settlements(held: Collection[Execution], keep: Retention) -> list[Settlement]:
     """What is put down of them, by a thread that only reads."""
     return [
-        Settlement(
-            one.claim, judge(one.claim, ending(one), options_of(one.claim.options).retry, keep, 0.5)
-        )
+        Settlement(one.claim, judge(one.claim, ending(one), keep, 0.5))
         for one in list(held)
         if one.stop is not Stop.LOST
     ]

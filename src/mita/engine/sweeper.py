@@ -12,7 +12,6 @@ from mita.model.outcome import Lost, Settlement
 from mita.model.time import Wait
 from mita.ports.store import Store
 from mita.rules.judge import Retention, judge
-from mita.rules.options import options_of
 
 from .backoff import StoreBackoff
 from .job_log import report
@@ -36,7 +35,7 @@ async def sweep(store: Store, keep: Retention, lease: Wait, worker: str, emit: E
 
 
 def _judged(claim: Claim, keep: Retention) -> Settlement:
-    verdict = judge(claim, Lost(), options_of(claim.options).retry, keep, random.random())
+    verdict = judge(claim, Lost(), keep, random.random())
     report(claim, verdict, 0.0)
     return Settlement(claim, verdict)
 

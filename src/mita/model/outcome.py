@@ -135,6 +135,20 @@ class Verdict(Struct, frozen=True, kw_only=True, gc=False):
     failure: str = ""
     worker: str | None = None
 
+    @property
+    def is_plain_success(self) -> bool:
+        """Whether the job succeeded and there is nothing to write but its result: no timeline
+        entry, no counter, no error. Stores settle such jobs in bulk."""
+        return (
+            self.state is State.SUCCEEDED
+            and self.result is not None
+            and not self.event
+            and self.counts is None
+            and self.error is None
+            and self.hold is None
+            and not self.stranded
+        )
+
 
 class Start(Struct, frozen=True, gc=False):
     """What runs have in common that began at one moment, of one task in one queue: also how often

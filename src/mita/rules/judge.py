@@ -1,5 +1,7 @@
 """From how a run ended to what becomes of its job."""
 
+from functools import lru_cache
+
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -21,10 +23,10 @@ from mita.model.outcome import (
     Unreadable,
     Verdict,
 )
-from mita.model.policy import Retry
 from mita.model.time import DAY, HOUR, MINUTE, SECOND, Wait, When
 
 from .failures import failure
+from .options import options_of
 from .retry import backoff
 from .text import note
 
@@ -44,21 +46,21 @@ STRANDED_GRACE = HOUR  # and for how long in all: a rolling deploy is over by th
 def judge(
     claim: Claim,
     ending: Ending,
-    retry: Retry,
     keep: Retention,
     roll: float,
     grace: Wait = STRANDED_GRACE,
 ) -> Verdict:
-    """The whole table of endings in one place. `roll` is chance, between 0 and 1."""
+    """Returns what becomes of a job whose run ended like this: the whole table of endings. `roll`
+    is a random number between 0 and 1, for the jitter of a retry. `grace` is how long a job may
+    wait for a worker that knows its task."""
     match ending:
         case Returned(result):
-            return Verdict(state=State.SUCCEEDED, result=result, keep=keep.succeeded)
+            return success(result, keep.succeeded)
         case Raised(error, final, wait):
-            return _failure(claim, error, retry, keep, roll, final=final, wait=wait)
+            return _failure(claim, error, keep, roll, final=final, wait=wait)
         case TimedOut(seconds):
-            return _failure(
-                claim, f"TimedOut: ran past its time-out of {seconds:g} s", retry, keep, roll
-            )
+            error = f"TimedOut: ran past its time-out of {seconds:g} s"
+            return _failure(claim, error, keep, roll)
         case Rescheduled(when, reason):
             return _back(when, Counter.RESCHEDULES, "rescheduled", reason or BY_HANDLER)
         case Refused(when, reason):
@@ -67,9 +69,9 @@ def judge(
             return _back(None, Counter.INTERRUPTIONS, "interrupted", reason) if started else RELEASE
         case Lost():
             error = "WorkerLost: the lease ran out; the worker died or was cut off"
-            return replace(_crash(claim, retry, keep, roll, error), worker=claim.lost)
+            return replace(_crash(claim, keep, roll, error), worker=claim.lost)
         case Died(reason):
-            return _crash(claim, retry, keep, roll, f"ProcessDied: {reason}")
+            return _crash(claim, keep, roll, f"ProcessDied: {reason}")
         case Stopped():
             return Verdict(
                 state=State.CANCELLED, keep=keep.failed, event="cancelled", note="while it ran"
@@ -80,7 +82,14 @@ def judge(
             return _unknown(claim, keep, grace)
 
 
-RELEASE = Verdict(state=State.QUEUED)
+RELEASE = Verdict(state=State.QUEUED)  # back to the queue, as if it had never been claimed
+
+
+@lru_cache(maxsize=1)
+def success(result: bytes, keep: Wait) -> Verdict:
+    """The verdict on a run that returned `result`. Most handlers return the same as the one before,
+    nothing, so the latest verdict is kept: jobs that share one are settled and counted together."""
+    return Verdict(state=State.SUCCEEDED, result=result, keep=keep)
 
 
 def _back(
@@ -113,13 +122,13 @@ def _dead(error: str, keep: Retention, counts: Counter | None) -> Verdict:
 def _failure(
     claim: Claim,
     error: str,
-    retry: Retry,
     keep: Retention,
     roll: float,
     *,
     final: bool = False,
     wait: Wait | None = None,
 ) -> Verdict:
+    retry = options_of(claim.options).retry
     n = claim.attempts + 1
     if final or n > retry.max_retries:
         return _dead(error, keep, Counter.ATTEMPTS)
@@ -128,7 +137,8 @@ def _failure(
     return _back(When(wait), Counter.ATTEMPTS, "retried", line, error)
 
 
-def _crash(claim: Claim, retry: Retry, keep: Retention, roll: float, error: str) -> Verdict:
+def _crash(claim: Claim, keep: Retention, roll: float, error: str) -> Verdict:
+    retry = options_of(claim.options).retry
     n = claim.crashes + 1
     error = f"{error} (crash {n} of this job)"
     if n > retry.max_crashes:

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from mita.errors import LeaseLost
-from mita.model.job import Claim, NewJob, Receipt, State
-from mita.model.outcome import Settlement, Verdict
+from mita.model.job import Claim, NewJob, Receipt
+from mita.model.outcome import Settlement
 from mita.model.time import Wait
+from mita.rules.judge import success
 
 from .commits import Commits
 from .enqueue import enqueue
@@ -79,8 +80,7 @@ def numbered(act: Act, steps: Steps[T]) -> Steps[T]:
 
 
 def _success(act: Act, claim: Claim, result: bytes, keep: Wait) -> Steps[list[bool]]:
-    verdict = Verdict(state=State.SUCCEEDED, result=result, keep=keep)
-    return numbered(act, settle(act, [Settlement(claim, verdict)]))
+    return numbered(act, settle(act, [Settlement(claim, success(result, keep))]))
 
 
 def _must_hold(claim: Claim, took: list[bool]) -> None:

@@ -163,18 +163,9 @@ def after_a_lost_answer(batch: Batch) -> Steps[list[bool]]:
 
 
 def is_plain(settlement: Settlement) -> bool:
-    """Whether it simply ended well and has no keys."""
+    """Whether the job succeeded, with nothing but a result to write, and has no keys."""
     claim, verdict = settlement.claim, settlement.verdict
-    return (
-        verdict.state is State.SUCCEEDED
-        and claim.resource is None
-        and claim.unique is None
-        and not verdict.event
-        and verdict.error is None
-        and verdict.counts is None
-        and not verdict.stranded
-        and not verdict.note
-    )
+    return verdict.is_plain_success and claim.resource is None and claim.unique is None
 
 
 def _claims(settlements: list[Settlement]) -> dict[str, str]:

@@ -19,7 +19,6 @@ from .codec import as_job, first_claim, later_claim, verdict
 from .context import MOST, Room, parts
 from .link import Doubt
 
-SUCCEEDED = State.SUCCEEDED
 _Pasts: TypeAlias = dict[
     int, tuple[bytes, bytes | None]
 ]  # by position: live half and progress of those not on their first run
@@ -204,7 +203,7 @@ def _groups(
     for position, settlement in enumerate(settlements):
         claim, said = settlement.claim, settlement.verdict
         if said is not last:  # runs that ended alike share their verdict
-            last, simple, key = said, not twice and _is_simple(said), None
+            last, simple, key = said, not twice and said.is_plain_success, None
         plain = simple and claim.resource is None and claim.unique is None and claim.ref is not None
         # most are like the one before
         if key is None or not plain or claim.token != key[2] or claim.queue != key[0]:
@@ -240,18 +239,6 @@ def _group(numbers: dict[str, int], claim: Claim, said: Verdict, plain: bool) ->
     if not plain:
         return _Group(number, "each", "", 0)
     return _Group(number, "kept" if said.keep else "forgotten", verdict(said), said.keep)
-
-
-def _is_simple(said: Verdict) -> bool:
-    """Nothing but a result to write."""
-    return (
-        said.state is SUCCEEDED
-        and said.result is not None
-        and said.error is None
-        and said.counts is None
-        and not said.event
-        and not said.stranded
-    )
 
 
 async def _look_again(

@@ -62,20 +62,10 @@ def _sorted(settlements: Sequence[Settlement]) -> tuple[list[Settlement], list[S
         claim, verdict = settlement.claim, settlement.verdict
         if verdict is not last:
             last = verdict
-            kind = plain if _is_plain(verdict) else others if _stays(verdict) else None
+            kind = plain if verdict.is_plain_success else others if _stays(verdict) else None
         if kind is not None and claim.resource is None and claim.unique is None:
             kind.append(settlement)
     return plain, others
-
-
-def _is_plain(verdict: Verdict) -> bool:
-    """Nothing but a success."""
-    return (
-        verdict.state is State.SUCCEEDED
-        and not verdict.event
-        and verdict.error is None
-        and verdict.counts is None
-    )
 
 
 def _stays(verdict: Verdict) -> bool:
