@@ -1,7 +1,7 @@
 """An app on each of the stores that need no server, and a worker at its side."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -39,12 +39,3 @@ async def working(app: Mita, **options: Any) -> AsyncIterator[None]:
 async def total(app: Mita) -> int:
     """How many jobs are in the store, in whatever state."""
     return sum(sum(states.values()) for states in (await app.counts()).values())
-
-
-async def eventually(holds: Callable[[], Awaitable[bool]], within: float = 10) -> None:
-    """Look again and again until it holds."""
-    async with asyncio.timeout(within):
-        while True:
-            if await holds():
-                return
-            await asyncio.sleep(0.01)

@@ -10,8 +10,9 @@ from mita import Abort, Answer, BulkResult, Job, Mita, UsageError
 from mita.model.outcome import Answer as StoreAnswer
 from mita.model.outcome import Change
 from mita.stores.memory.store import MemoryStore
+from tests.waiting import until
 
-from .conftest import eventually, total, working
+from .conftest import total, working
 
 
 @pytest.fixture
@@ -41,7 +42,7 @@ async def ended(app: Mita, task: Any) -> None:
         return sorted(states) == ["failed"] * 3 + ["succeeded"] * 2
 
     async with working(app):
-        await eventually(all_ended, within=60)
+        await until(all_ended, within=60)
 
 
 async def test_all_that_match_are_cancelled_and_no_other(app: Mita, send: Any) -> None:
@@ -95,7 +96,7 @@ async def test_the_store_is_asked_once_for_each_batch_and_never_for_a_job(
         monkeypatch.setattr(MemoryStore, "find", find)
         assert (await app.cancel_many(all=True)).done == 1500
         assert sizes == [1000, 500]
-        await eventually(lambda: asyncio.sleep(0, len(told) == 1500))
+        await until(lambda: asyncio.sleep(0, len(told) == 1500))
         listening.stop()
 
 
@@ -168,7 +169,7 @@ async def test_a_running_job_is_asked_and_counted_so(app: Mita) -> None:
             record = await job.get()
             return record is not None and record.state == "cancelled"
 
-        await eventually(stopped, within=60)
+        await until(stopped, within=60)
 
 
 async def test_jobs_that_have_ended_are_deleted_and_the_others_stay(app: Mita, send: Any) -> None:

@@ -14,8 +14,9 @@ from mita.model.view import Holder, QueueView, ResourceView, WorkerView
 from mita.rules.explain.reasons.evidence import Code, Evidence, Reason
 from mita.rules.explain.reasons.reasons import explain
 from mita.rules.explain.reasons.words import span
+from tests.waiting import until
 
-from .conftest import eventually, working
+from .conftest import working
 
 NOW = 1_900_000_000_000
 JOB = Job(
@@ -303,9 +304,9 @@ async def test_explain_gathers_its_evidence_from_the_store(app: Mita) -> None:
     first = await send.enqueue()
     assert [reason.code for reason in await app.explain(first.id)] == [Code.NO_WORKER]
     async with working(app):
-        await eventually(lambda: says(first.id, Code.RUNNING))
+        await until(lambda: says(first.id, Code.RUNNING))
         second = await send.enqueue()
-        await eventually(lambda: says(second.id, Code.KEY_HELD))
+        await until(lambda: says(second.id, Code.KEY_HELD))
         [held] = await app.explain(second.id)
         assert first.id in held.text
         release.set()

@@ -12,8 +12,9 @@ from mita import All, Cron, Every, Job, Mita, UsageError
 from mita.model.repeat import Repeat
 from mita.rules.schedule import spec
 from mita.tasks import Task
+from tests.waiting import until
 
-from .conftest import eventually, total, working
+from .conftest import total, working
 
 SOON = datetime.now(UTC) + timedelta(days=1)
 
@@ -144,7 +145,7 @@ async def test_a_worker_fires_it(app: Mita, digest: Task[Any, Any]) -> None:
         return len((await app.jobs(repeat="k", state="succeeded")).jobs) == 1
 
     async with working(app, poll=0.05):
-        await eventually(fired)
+        await until(fired)
     repeat = await app.repeats.get("k")
     assert repeat is not None
     [job] = (await app.jobs(repeat="k")).jobs
@@ -170,7 +171,7 @@ async def test_what_the_code_declares_is_put_when_a_worker_starts(url: str) -> N
             return len(await app.repeats.all()) == 2
 
         async with working(app):
-            await eventually(put)
+            await until(put)
         before = await app.repeats.all()
         async with working(app):
             await asyncio.sleep(0.05)

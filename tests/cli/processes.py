@@ -7,8 +7,9 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
+
+from tests.waiting import wait_until
 
 PATIENCE = 30.0
 
@@ -87,10 +88,3 @@ def gone(pid: int) -> bool:
     """Waits for it."""
     wait_until(lambda: not alive(pid))
     return True
-
-
-def wait_until(holds: Callable[[], bool]) -> None:
-    end = time.monotonic() + PATIENCE
-    while not holds():
-        assert time.monotonic() < end, "it should have come by now"
-        time.sleep(0.02)

@@ -7,8 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.waiting import wait_until
+
 from .conftest import Run
-from .processes import Running, wait_until
+from .processes import Running
 
 QUICKSTART = Path(__file__).parents[2] / "examples" / "quickstart.py"
 

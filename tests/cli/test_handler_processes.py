@@ -11,8 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.waiting import wait_until
+
 from .conftest import Run, Said
-from .processes import Running, gone, wait_until
+from .processes import Running, gone
 from .test_worker import Start, job, until
 
 HEAVY = """

@@ -27,9 +27,10 @@ from mita.model.view import WorkerView
 from mita.ports.ids import new_id
 from mita.ports.store import Store
 from mita.printable import printable, printable_json, printable_lines
+from tests.waiting import wait_until
 
 from .conftest import Run
-from .processes import PATIENCE, Running, wait_until
+from .processes import PATIENCE, Running
 
 FORGED = "2026-11-15 INFO forged"
 # A window title, a colour, an 8-bit escape, both kinds of direction marks, a bell, a delete, a

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.waiting import wait_until
+
 from .conftest import Run
-from .processes import Running, gone, wait_until
+from .processes import Running, gone
 from .test_worker import Start, job
 
 POOLS = """

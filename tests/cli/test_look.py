@@ -17,9 +17,10 @@ from mita import Mita
 from mita.cli.ids import shortened
 from mita.ports.ids import new_ids
 from mita.printable import shell_command
+from tests.waiting import wait_until
 
 from .conftest import Run
-from .processes import Running, wait_until
+from .processes import Running
 from .test_screen import on_a_terminal
 
 Put = Callable[..., str]

@@ -12,8 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.waiting import wait_until
+
 from .conftest import Run
-from .processes import Running, wait_until
+from .processes import Running
 
 SECRET = "hunter2"
 VAULT = f"""

@@ -22,9 +22,10 @@ from mita.cli.table import Table, draw
 from mita.cli.top import ENTER, LEAVE
 from mita.model.record import DisplayState, JobRecord, ProgressReport
 from mita.model.view import QueueView, WorkerView
+from tests.waiting import wait_until
 
 from .conftest import Run
-from .processes import PATIENCE, Running, wait_until
+from .processes import PATIENCE, Running
 from .test_screen import on_a_terminal
 
 Put = Callable[..., str]

@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.waiting import wait_until
+
 from .conftest import Run
-from .processes import Running, alive, gone, wait_until
+from .processes import Running, alive, gone
 
 Put = Callable[..., str]
 Start = Callable[..., Running]

@@ -4,8 +4,9 @@ import re
 import signal
 from pathlib import Path
 
+from tests.waiting import wait_until
+
 from .conftest import Run
-from .processes import wait_until
 from .test_worker import Put, Start, job, start, until
 
 __all__ = ["start"]

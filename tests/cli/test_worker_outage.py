@@ -9,8 +9,9 @@ import pytest
 
 from mita import Mita
 from tests.engine.outage import CutServer, outage_of
+from tests.waiting import wait_until
 
-from .processes import Running, wait_until
+from .processes import Running
 
 
 @pytest.fixture(params=["postgres", "redis", "nats"])

@@ -6,7 +6,7 @@ import os
 import random
 import signal
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from mita.model.job import Job
 from mita.model.view import JobFilter
 from mita.ports.store import Store
 from mita.tasks import Call
+from tests.waiting import until
 
 from . import program
 from .checker import Acked, Expect, Fault, History, Report, check
@@ -37,15 +38,6 @@ FORKS.set_forkserver_preload(["pytest", "tests.e2e.program", "mita.stores.sqlite
 def scaled(short: int, long: int) -> int:
     """How much of something: little in every run, much with MITA_SOAK=1."""
     return long if SOAK else short
-
-
-async def until(met: Callable[[], Any], what: str, within: float = 20.0) -> Any:
-    """Wait for a condition, and give what it gives."""
-    end = time.monotonic() + within
-    while not (answer := met()):
-        assert time.monotonic() < end, f"not within {within:g} s: {what}"
-        await asyncio.sleep(0.01)
-    return answer
 
 
 class Asked(Struct, frozen=True):

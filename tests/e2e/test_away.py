@@ -10,9 +10,11 @@ from functools import partial
 
 import pytest
 
+from tests.waiting import until
+
 from . import menu
 from .checker import Expect
-from .harness import SLACK, Asked, Process, Scene, until
+from .harness import SLACK, Asked, Process, Scene
 
 QUICKLY = 0.3  # seconds after which a locked file is an error, and not a longer wait
 AWAY = 3.0  # seconds, and thus several leases

@@ -6,10 +6,11 @@ from functools import partial
 import pytest
 
 from mita.model.job import State
+from tests.waiting import until
 
 from . import menu
 from .checker import Expect
-from .harness import Asked, Process, Scene, scaled, until
+from .harness import Asked, Process, Scene, scaled
 
 LONG = 60_000  # ms: longer than any test
 

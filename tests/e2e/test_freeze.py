@@ -9,10 +9,11 @@ import pytest
 
 from mita.model.job import State
 from mita.rules.states import TERMINAL
+from tests.waiting import until
 
 from . import menu
 from .checker import Expect
-from .harness import SLACK, Asked, Process, Scene, scaled, until
+from .harness import SLACK, Asked, Process, Scene, scaled
 from .program import open_gate
 
 SORTS = ("gated", "gated_thread", "gated_writer")

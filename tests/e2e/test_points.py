@@ -6,10 +6,11 @@ import pytest
 
 from mita import All, Every
 from mita.model.job import State
+from tests.waiting import until
 
 from . import menu
 from .checker import Expect
-from .harness import Asked, Scene, scaled, until
+from .harness import Asked, Scene, scaled
 from .program import open_gate
 
 ANYWHERE = (

@@ -3,10 +3,11 @@
 import signal
 
 from mita.model.job import State
+from tests.waiting import until
 
 from . import menu
 from .checker import Expect, Fault
-from .harness import Asked, Scene, scaled, until
+from .harness import Asked, Scene, scaled
 from .jobs import POISON
 
 

@@ -6,8 +6,9 @@ import pytest
 
 from mita import All, Every
 from mita.model.time import SECOND
+from tests.waiting import until
 
-from .harness import Scene, scaled, until
+from .harness import Scene, scaled
 
 INTERVAL = 0.02
 KEYS = 10

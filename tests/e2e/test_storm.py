@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 from mita.errors import StoreError
+from tests.waiting import until
 
 from . import menu
 from .deployments import Deployment, FileDeployment, deploy
-from .harness import Process, Scene, scaled, until
+from .harness import Process, Scene, scaled
 from .program import LARGEST_BATCH, open_gate
 from .stores import STORES
 

@@ -1,7 +1,7 @@
 """An app on each of the stores, and workers that are stopped whatever happens."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -13,8 +13,9 @@ from mita.engine.worker import Worker
 from tests.stores.nats import servers as nats_servers
 from tests.stores.postgres import shared as postgres_servers
 from tests.stores.redis import servers as redis_servers
+from tests.waiting import until
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 
 
 URLS: dict[str, Callable[[Path], str]] = {
@@ -49,13 +50,6 @@ async def working(app: Mita, **settings: Any) -> AsyncIterator[Worker]:
             worker.stop()
         async with asyncio.timeout(PATIENCE):
             await running
-
-
-async def until(condition: Callable[[], Awaitable[bool]]) -> None:
-    """Wait for something that another task, thread or process brings about."""
-    async with asyncio.timeout(PATIENCE):
-        while not await condition():  # noqa: ASYNC110 - nobody rings when a store has changed
-            await asyncio.sleep(0.01)
 
 
 async def until_state(app: Mita, id: str, state: str) -> Any:

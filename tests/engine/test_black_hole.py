@@ -6,7 +6,7 @@ for a busy machine."""
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import psycopg
@@ -22,6 +22,7 @@ from mita.store_pool import StorePool
 from mita.stores.postgres import PostgresStore
 from mita.stores.redis import RedisStore
 from tests.stores.redis.servers import bundled, valkey
+from tests.waiting import until
 
 from .outage import CutServer, outage_of
 
@@ -39,13 +40,6 @@ def hole(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[CutServer]:
     with outage_of(request.param, tmp_path) as hole:
         assert isinstance(hole, CutServer)
         yield hole
-
-
-async def until(condition: Callable[[], Awaitable[bool]]) -> None:
-    deadline = asyncio.get_running_loop().time() + LIMIT
-    while not await condition():
-        assert asyncio.get_running_loop().time() < deadline, "it never came to this"
-        await asyncio.sleep(0.05)
 
 
 async def test_a_worker_goes_on_when_its_connections_fall_silent(
@@ -79,7 +73,7 @@ async def test_a_worker_goes_on_when_its_connections_fall_silent(
         await until(lambda: is_seen("before"))
         hole.black_hole()
         await note_elsewhere.enqueue("after")
-        await until(lambda: is_seen("after"))
+        await until(lambda: is_seen("after"), within=LIMIT)
         assert any("connecting again" in record.getMessage() for record in caplog.records)
         may_end.set()
 
@@ -87,7 +81,7 @@ async def test_a_worker_goes_on_when_its_connections_fall_silent(
             record = await elsewhere.get(long_one.id)
             return record is not None and (record.state, record.crashes) == ("succeeded", 0)
 
-        await until(has_ended)
+        await until(has_ended, within=LIMIT)
         worker.stop()
         await running
 
@@ -119,7 +113,7 @@ async def test_a_sleeper_is_notified_after_its_connection_fell_silent(
         await beside.enqueue([NewJob(id=new_id(), task="t", queue=QUEUE, payload=b"\x90")])
         return bool(await behind.wait([QUEUE], 1.0))
 
-    await until(is_notified)
+    await until(is_notified, within=LIMIT)
 
 
 async def test_events_are_heard_after_the_connection_fell_silent(
@@ -139,7 +133,7 @@ async def test_events_are_heard_after_the_connection_fell_silent(
             return False
         return heard is not None and bool(heard.told)
 
-    await until(is_heard)
+    await until(is_heard, within=LIMIT)
     await ear.close()
 
 

@@ -15,8 +15,9 @@ from mita import Job, Mita, Reschedule, Retry, Unavailable
 from mita.engine import lease_keeper
 from mita.rules.explain.reasons.evidence import Code, Reason
 from mita.tasks import Handle, Task
+from tests.waiting import until
 
-from .conftest import PATIENCE, until, until_state, working
+from .conftest import PATIENCE, until_state, working
 
 QUICK = {"poll": 0.05, "schedule": False}
 SOON = Retry(max_retries=3, waits=(240.0,))

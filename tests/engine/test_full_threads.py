@@ -10,8 +10,9 @@ from mita import Mita
 from mita.engine import full_pools
 from mita.engine.full_pools import FIRST_PAUSE, LONGEST_PAUSE, FullPools
 from mita.rules.claim_size import Load
+from tests.waiting import until
 
-from .conftest import until, working
+from .conftest import working
 
 FULL = Load(100, 2, 0, rate=0.0, threads=2, on_threads=2)
 BOTH = ("loop", "thread")

@@ -15,8 +15,9 @@ from mita.cli.logs import JsonLines
 from mita.engine import loop_watchdog
 from mita.engine.lease_keeper import LeaseKeeper
 from mita.ports.store import Store
+from tests.waiting import until
 
-from .conftest import until, until_state, working
+from .conftest import until_state, working
 
 PRECIOUS = "do-not-log-me"
 

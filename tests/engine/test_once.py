@@ -8,8 +8,9 @@ import pytest
 
 from mita import Job, Mita, Retry
 from mita.model.time import SECOND
+from tests.waiting import until
 
-from .conftest import until, working
+from .conftest import working
 
 NO_RETRY = Retry(max_retries=0)
 

@@ -10,8 +10,9 @@ import pytest
 
 from mita import Job, Mita, Retry, StoreError
 from mita.model.record import JobRecord
+from tests.waiting import until
 
-from .conftest import until, working
+from .conftest import working
 from .outage import Outage, outage  # noqa: F401, RUF100
 
 ONE_TRY = Retry(max_retries=0)

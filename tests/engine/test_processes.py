@@ -11,9 +11,10 @@ import pytest
 
 from mita import Mita, UsageError
 from mita.rules.explain.reasons.evidence import Code
+from tests.waiting import until
 
 from . import crunch
-from .conftest import URLS, until, until_state, working
+from .conftest import URLS, until_state, working
 
 SETTINGS = {"handler_processes": 2, "poll": 0.1}
 

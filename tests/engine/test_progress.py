@@ -8,8 +8,9 @@ import pytest
 
 from mita import Job, Mita, Retry
 from mita.engine.progress_writer import ProgressWriter
+from tests.waiting import until
 
-from .conftest import until, until_state, working
+from .conftest import until_state, working
 
 QUICK = Retry(max_retries=2, base=0.001, cap=0.002)
 

@@ -9,8 +9,9 @@ import pytest
 from mita import Mita, StoreError
 from mita.engine import backoff
 from mita.ports.store import Store
+from tests.waiting import until
 
-from .conftest import until, working
+from .conftest import working
 
 
 async def test_a_worker_waits_for_a_store_that_somebody_keeps_shut(

@@ -10,8 +10,9 @@ import pytest
 
 from mita import Job, Mita, Reschedule, Retry
 from mita.rules.explain.reasons.evidence import Code
+from tests.waiting import until
 
-from .conftest import until, until_state, working
+from .conftest import until_state, working
 
 AT_ONCE = Retry(max_retries=1, waits=(0.0,))
 

@@ -7,8 +7,9 @@ import pytest
 
 from mita import Job, Mita
 from mita.cli import main
+from tests.waiting import until
 
-from .conftest import until, working
+from .conftest import working
 
 
 async def test_top_shows_queues_workers_and_progress_of_every_store(

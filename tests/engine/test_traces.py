@@ -17,9 +17,10 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 from mita import Abort, Job, Mita, Reschedule, Retry
 from mita.traces import tracer
+from tests.waiting import until
 
 from . import crunch
-from .conftest import until, until_state, working
+from .conftest import until_state, working
 
 ONCE_MORE = Retry(max_retries=1, waits=(0.0,))
 

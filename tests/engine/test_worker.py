@@ -10,8 +10,9 @@ import pytest
 from mita import Abort, Job, Mita, Reschedule, Retry, Unavailable
 from mita.model.job import NewJob, State
 from mita.ports.ids import new_id
+from tests.waiting import until
 
-from .conftest import until, until_state, working
+from .conftest import until_state, working
 
 QUICK = Retry(max_retries=2, base=0.001, cap=0.002)
 

@@ -14,7 +14,8 @@ from mita.model.event import Reason
 from mita.model.job import State
 from mita.model.outcome import Settlement, Verdict
 from mita.model.time import SECOND
-from tests.engine.conftest import until, working
+from tests.engine.conftest import working
+from tests.waiting import until
 
 from .workload import Workload, sums
 

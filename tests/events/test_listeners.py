@@ -10,7 +10,8 @@ import pytest
 from mita import Abort, JobEvent, Mita, Reschedule, Retry, UsageError
 from mita.events import listener
 from mita.model.event import Kind
-from tests.engine.conftest import until, until_state, working
+from tests.engine.conftest import until_state, working
+from tests.waiting import until
 
 
 class Subscription:

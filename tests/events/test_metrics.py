@@ -18,7 +18,8 @@ from mita.metrics import TABLE, depths
 from mita.model.event import Reason
 from mita.settings import Address
 from mita.stores.memory import MemoryStore
-from tests.engine.conftest import until, until_state, working
+from tests.engine.conftest import until_state, working
+from tests.waiting import until
 
 from .workload import sums
 

@@ -18,8 +18,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from mita import Every, Mita, StoreError
 from mita.metrics import TABLE
 from mita.stores.memory import MemoryStore
-from tests.engine.conftest import until, working
+from tests.engine.conftest import working
 from tests.events.workload import Workload
+from tests.waiting import until
 
 from .dashboard import FILE, PANELS, text
 from .metrics import known, unknown

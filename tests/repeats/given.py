@@ -1,7 +1,6 @@
 """What the tests begin with, in few words."""
 
-import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from typing import Any
 
@@ -71,11 +70,3 @@ class Scene:
             won, again = await fire_due(self.store)
             total, wait = total + won, 1 if again is None else again
         return total
-
-
-async def eventually(holds: Callable[[], Awaitable[bool]], what: str, within: float = 15) -> None:
-    """Look again and again until it holds."""
-    deadline = asyncio.get_running_loop().time() + within
-    while not await holds():
-        assert asyncio.get_running_loop().time() < deadline, f"not within {within:g} s: {what}"
-        await asyncio.sleep(0.01)

@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 
 from mita import All, Every, Mita
+from tests.waiting import until
 
 from .conftest import Rented
-from .given import Scene, eventually
+from .given import Scene
 from .stores import SHARED, address, handle
 
 LOCK = 0.5
@@ -96,12 +97,12 @@ async def test_a_leader_that_comes_back_late_fires_nothing_twice(
             async def enough() -> bool:
                 return (await scene.repeat("k0")).count >= least
 
-            await eventually(enough, f"{least} fires; {[process.said for process in three]}", 90)
+            await until(enough, f"{least} fires; {[process.said for process in three]}", 90)
 
         async def all_there() -> bool:
             return all("told to stop" in process.said for process in three)
 
-        await eventually(all_there, "three processes have started", 90)
+        await until(all_there, "three processes have started", 90)
         await fires(20)
         leader = next((process for process in three if process.leads), three[0])
         await freeze(scene, leader)

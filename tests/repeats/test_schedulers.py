@@ -17,8 +17,9 @@ from mita.engine.scheduler import Scheduler
 from mita.engine.scheduler_process import StandaloneScheduler
 from mita.model.repeat import DueRepeats, Firing
 from mita.model.time import SECOND
+from tests.waiting import until
 
-from .given import KEY, Scene, eventually
+from .given import KEY, Scene
 
 LONG = 30.0  # seconds: whoever polls this slowly must have been woken
 KEYS, FIRES = 10, 100
@@ -48,7 +49,7 @@ async def test_five_without_a_lock_fire_each_time_exactly_once(live: Scene) -> N
         return all(repeat.state == "finished" for repeat in await live.app.repeats.all())
 
     async with at_work(*five):
-        await eventually(over, "all have fired as often as they may", 60)
+        await until(over, "all have fired as often as they may", 60)
     for n in range(KEYS):
         times = await live.fired(f"k{n}")
         assert {later - earlier for earlier, later in pairwise(times)} == {20}
@@ -65,7 +66,7 @@ async def test_one_that_sleeps_hears_of_a_repeat_and_fires_on_time(live: Scene) 
         async def made() -> bool:
             return bool(await live.jobs())
 
-        await eventually(made, "it fires", 5)
+        await until(made, "it fires", 5)
     [job] = await live.jobs()
     assert job.fire_time is not None
     assert 0 <= job.created - job.fire_time < 2 * SECOND, "it neither overslept nor fired early"
@@ -80,7 +81,7 @@ async def test_a_worker_hears_of_it_too(live: Scene) -> None:
     async def done() -> bool:
         return [job.state for job in await live.jobs()] == ["succeeded"] * 3
 
-    await eventually(done, "it fires and runs", 10)
+    await until(done, "it fires and runs", 10)
     worker.stop()
     await running
 
@@ -108,7 +109,7 @@ async def test_more_than_a_batch_is_drained_without_sleeping(
         return all(repeat.count == 1 for repeat in await live.store.list_repeats())
 
     async with at_work(Scheduler(await live.another(), LONG, 0, "s")):
-        await eventually(all_fired, "all have fired")
+        await until(all_fired, "all have fired")
 
 
 # ---------------------------------------------------------------- the lock
@@ -125,7 +126,7 @@ async def test_with_a_lock_one_does_the_work_and_hands_it_over(
     async def first_leads() -> bool:
         return first.leads and len(await live.jobs()) > 3
 
-    await eventually(first_leads, "the first leads")
+    await until(first_leads, "the first leads")
     async with at_work(second):
         await asyncio.sleep(0.3)
         assert (second.leads, second.changes) == (False, (0, 0))
@@ -135,7 +136,7 @@ async def test_with_a_lock_one_does_the_work_and_hands_it_over(
         async def second_leads() -> bool:
             return second.leads
 
-        await eventually(second_leads, "the second takes over as soon as the first has left", 5)
+        await until(second_leads, "the second takes over as soon as the first has left", 5)
     assert (first.changes, second.changes) == ((1, 0), (1, 0))
     assert sum("is now the one that fires repeats" in line for line in caplog.messages) == 2
     times = await live.fired()
@@ -149,7 +150,7 @@ async def test_one_that_was_away_too_long_finds_its_lock_lost(live: Scene) -> No
         async def leads() -> bool:
             return one.leads
 
-        await eventually(leads, "it leads")
+        await until(leads, "it leads")
 
         async def taken() -> bool:
             """By whoever comes while it sleeps: its own renewals are in the way until one is
@@ -157,12 +158,12 @@ async def test_one_that_was_away_too_long_finds_its_lock_lost(live: Scene) -> No
             await live.store.unlock("scheduler", "one")
             return await live.store.lock("scheduler", "two", 60_000)
 
-        await eventually(taken, "another takes the lock")
+        await until(taken, "another takes the lock")
 
         async def lost() -> bool:
             return not one.leads
 
-        await eventually(lost, "it notices")
+        await until(lost, "it notices")
         assert (one.gained, one.lost) == (1, 1)
 
 
@@ -203,7 +204,7 @@ async def test_trouble_is_waited_out_longer_and_longer_and_fires_nothing_twice(l
         async def calm() -> bool:
             return len(moody.asked) > 7
 
-        await eventually(calm, "it goes on")
+        await until(calm, "it goes on")
     waits = [later - earlier for earlier, later in pairwise(moody.asked)]
     for wait, (least, most) in zip(
         waits, ((0.025, 0.05), (0.05, 0.1), (0.1, 0.2), (0.2, 0.4)), strict=False

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.processes import alive, gone, wait_until
+from tests.cli.processes import alive, gone
+from tests.waiting import wait_until
 
 STARTS = """
 import time

@@ -4,7 +4,6 @@ one server, and three.
 A server that is killed reads its messages from disk again. What it forgot without writing that down
 comes back."""
 
-import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
@@ -20,12 +19,12 @@ from mita.ports.store import OnceValue
 from mita.stores.nats import NatsStore, job_records, schema, settle, sweep
 from mita.stores.nats.job_records import GONE, TTL
 from mita.testing.contract.given import LONG, QUEUE, claimed_ids, fail, job, settled, succeed
+from tests.waiting import until
 
 from .servers import Cluster, Server
 from .test_cluster import opened
 
 pytestmark = pytest.mark.timeout(300)
-WAIT = 60.0  # seconds at the most until something must have happened
 
 
 class Place(Struct):
@@ -72,13 +71,6 @@ async def restarted(place: Place) -> NatsStore:
     return place.store
 
 
-async def until(condition: Callable[[], Awaitable[bool]]) -> None:
-    deadline = asyncio.get_running_loop().time() + WAIT
-    while not await _holds(condition):
-        assert asyncio.get_running_loop().time() < deadline, "it never came to this"
-        await asyncio.sleep(0.1)
-
-
 async def _holds(condition: Callable[[], Awaitable[bool]]) -> bool:
     try:
         return await condition()
@@ -94,7 +86,7 @@ async def next_claim(store: NatsStore) -> Claim:
         found.extend((await store.claim([QUEUE], 1, LONG, "w1")).claims)
         return bool(found)
 
-    await until(comes)
+    await until(lambda: _holds(comes))
     return found[0]
 
 
@@ -106,7 +98,7 @@ async def enqueued(store: NatsStore, **more: Any) -> str:
         await store.enqueue([new])
         return await store.find([new.id]) != [None]
 
-    await until(there)
+    await until(lambda: _holds(there))
     return new.id
 
 
@@ -131,7 +123,7 @@ async def none_left(store: NatsStore, *letters: str) -> None:
     async def empty() -> bool:
         return not await messages(store, *letters)
 
-    await until(empty)
+    await until(lambda: _holds(empty))
 
 
 @pytest.fixture
@@ -212,7 +204,7 @@ async def test_jobs_that_the_server_moved_to_the_line_leave_nothing_behind(place
     async def moved() -> bool:
         return all(".j.r." in subject for subject in await messages(place.store, "j"))
 
-    await until(moved)
+    await until(lambda: _holds(moved))
     store = await restarted(place)
     assert (await next_claim(store)).id == claim.id
     [found] = await store.find([claim.id])
@@ -312,7 +304,7 @@ async def until_shown(store: NatsStore, **counts: int) -> None:
             states, 0
         ) | counts
 
-    await until(shown)
+    await until(lambda: _holds(shown))
 
 
 async def test_a_stream_of_the_older_version_is_brought_up_to_date() -> None:
