@@ -20,7 +20,7 @@ import pytest
 from mita import JobFailed, Mita
 from mita.cli import grammar
 from mita.model.job import NewJob, State
-from mita.model.outcome import CancelJob, Counter, Progress, Settlement, Verdict
+from mita.model.outcome import CancelJob, Counter, Progress, Settlement, TimelineKind, Verdict
 from mita.model.repeat import Repeat
 from mita.model.time import HOUR, When
 from mita.model.view import WorkerView
@@ -139,7 +139,7 @@ async def fill(store: Store) -> dict[str, str]:
             counts=Counter.ATTEMPTS,
             error=error,
             keep=HOUR,
-            event="failed",
+            event=TimelineKind.FAILED,
             note=HOSTILE,
         )
     )

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mita.model.job import State
-from mita.model.outcome import Counter, TimelineEntry, Verdict
+from mita.model.outcome import Counter, TimelineEntry, TimelineKind, Verdict
 from mita.model.time import NOW
 from mita.rules.failures import LONGEST, failure, type_of
 from mita.rules.fitting import SHORT, shorter, smaller
@@ -19,7 +19,7 @@ RETRY = Verdict(
     when=NOW,
     counts=Counter.ATTEMPTS,
     error="Boom: " + "x" * 4000,
-    event="retried",
+    event=TimelineKind.RETRIED,
     note="n" * 900,
 )
 
@@ -59,7 +59,9 @@ def test_texts_are_cut_before_the_job_has_to_fail() -> None:
 def test_it_always_ends(
     state: State, result: bytes | None, error: str | None, note: str, reason: str
 ) -> None:
-    verdict: Verdict | None = Verdict(state=state, result=result, error=error, event="e", note=note)
+    verdict: Verdict | None = Verdict(
+        state=state, result=result, error=error, event=TimelineKind.FAILED, note=note
+    )
     for _ in range(4):
         verdict = verdict and smaller(verdict, reason, KEEP)
     assert verdict is None

@@ -17,6 +17,7 @@ from mita.model.outcome import (
     PrioritiseJob,
     RetryJob,
     Settlement,
+    TimelineKind,
     Verdict,
 )
 from mita.model.repeat import Repeat
@@ -164,7 +165,7 @@ class Field:
         ids = await self._put([job("events", resource="noted") for _ in range(3)])
         [claim, *_] = (await self.store.claim(["events"], 1, LONG, "w")).claims
         for n in range(60):
-            back = Verdict(state=State.QUEUED, event="retried", note="again")
+            back = Verdict(state=State.QUEUED, event=TimelineKind.RETRIED, note="again")
             await self.store.settle([Settlement(claim, back)])
             [claim, *_] = (
                 (await self.store.claim(["events"], 1, LONG, "w")).claims if n < 59 else [claim]

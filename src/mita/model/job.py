@@ -44,6 +44,14 @@ class WhenBusy(StrEnum):
     REPLACE = "replace"
 
 
+class Asked(StrEnum):
+    """What a person asked of a job while it ran. It takes effect when the run ends
+    (`rules.asked`)."""
+
+    CANCEL = "cancel"
+    RESCHEDULE = "reschedule"
+
+
 class NewJob(Struct, frozen=True, kw_only=True, gc=False):
     """A job to be. `payload`, `options` and `headers` are packed by the client; a store never looks
     inside them.
@@ -113,8 +121,8 @@ class Claim(Struct, frozen=True, gc=False):
 class Job(Struct, frozen=True, kw_only=True):
     """All a store knows of a job but its timeline.
 
-    `asked` is what somebody asked of it while it ran (`cancel` or `reschedule`), `stranded` since
-    when no worker that met it has known its task, `expires` when a terminal job will be forgotten.
+    `asked` is what a person asked of it while it ran. `stranded` is the point in time since when no
+    worker that claimed it has known its task. `expires` is when a terminal job will be deleted.
     """
 
     id: str
@@ -147,6 +155,6 @@ class Job(Struct, frozen=True, kw_only=True):
     worker: str | None = None
     started: Moment | None = None
     lease_until: Moment | None = None
-    asked: str | None = None
+    asked: Asked | None = None
     finished: Moment | None = None
     expires: Moment | None = None

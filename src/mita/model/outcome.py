@@ -111,6 +111,27 @@ class Counter(StrEnum):
     CRASHES = "crashes"
 
 
+class TimelineKind(StrEnum):
+    """What a line of a job's timeline says. `NONE`: no line is written."""
+
+    NONE = ""
+    BLOCKED = "blocked"
+    CANCELLED = "cancelled"
+    CRASHED = "crashed"
+    FAILED = "failed"
+    FOLDED = "folded"  # the first line of a long timeline: it counts the lines before it by kind
+    INTERRUPTED = "interrupted"
+    QUEUED = "queued"
+    REPLACED = "replaced"
+    RESCHEDULED = "rescheduled"
+    RETRIED = "retried"
+    REVIVED = "revived"
+    SKIPPED = "skipped"
+    SUCCEEDED = "succeeded"
+    UNAVAILABLE = "unavailable"
+    UNREADABLE = "unreadable"  # counted in a `folded` line in place of a line that cannot be read
+
+
 class Verdict(Struct, frozen=True, kw_only=True, gc=False):
     """What becomes of a job, ready to be applied as it stands: a store adds nothing to it but the
     moment.
@@ -130,7 +151,7 @@ class Verdict(Struct, frozen=True, kw_only=True, gc=False):
     keep: Wait = 0
     hold: When | None = None
     stranded: bool = False
-    event: str = ""
+    event: TimelineKind = TimelineKind.NONE
     note: str = ""
     failure: str = ""
     worker: str | None = None
@@ -258,8 +279,9 @@ class Answer(StrEnum):
 
 
 class TimelineEntry(Struct, frozen=True):
-    """One line of a job's timeline. A run that failed also leaves its error, and when it was
-    started."""
+    """One line of a job's timeline. `kind` is a `TimelineKind`; it is read as text, because a newer
+    version of Mita may have written a kind that this one does not know. The line of a failed run
+    also has the error and the time of its start."""
 
     at: Moment
     kind: str

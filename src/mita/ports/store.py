@@ -147,13 +147,17 @@ class Repeats(Protocol):
 
     async def find_repeats(self, keys: Sequence[str]) -> list[Repeat | None]: ...
 
+
+class Leadership(Protocol):
+    """Locks by which schedulers agree who works. They only save work: correctness never depends on
+    one, because a process that holds a lock can be stopped for longer than the lock lasts."""
+
     async def lock(self, name: str, holder: str, keep: Wait) -> bool:
-        """Take a lock for `keep` from now, if it is free, has run out or is this holder's already.
-        It only spares work: nothing may rely on being alone, for whoever holds it can be stopped
-        for longer than it lasts."""
+        """Take a lock for `keep` from now. Returns False if another holder has it. A holder that
+        has the lock already extends it."""
 
     async def unlock(self, name: str, holder: str) -> None:
-        """Give it back, if it is this holder's."""
+        """Release the lock, if this holder has it."""
 
 
 class Inspector(Protocol):
@@ -186,42 +190,52 @@ class Inspector(Protocol):
         """How many jobs go first: of the queue's ready ones for a ready job, of its key's blocked
         ones for a blocked job. None for others."""
 
-    async def workers(self) -> list[WorkerView]:
-        """Those whose last beat has not run out."""
-
     async def resources(
         self, queue: str | None = None, key: str | None = None
     ) -> list[ResourceView]:
         """Keys that are held, waited for, or on hold."""
 
 
-class Care(Protocol):
-    """Keeping the place in order."""
+class Control(Protocol):
+    """What an operator changes while jobs run."""
 
     async def pause(self, queues: Sequence[str]) -> None: ...
 
     async def resume(self, queues: Sequence[str]) -> None: ...
 
     async def hold(self, queues: Sequence[str], key: str, until: When) -> None:
-        """Nobody with this key starts in these queues before then. `NOW` lifts a hold."""
+        """No job with this key starts in these queues before `until`. `NOW` lifts a hold."""
+
+
+class WorkerRegistry(Protocol):
+    """The workers that are alive."""
 
     async def beat(self, worker: WorkerView, keep: Wait) -> Moment:
-        """Describe a worker; it counts as alive for `keep`. Gives the store's clock."""
+        """The heartbeat of a worker: it counts as alive for `keep`. Returns the store's clock."""
 
-    async def leave(self, worker: str) -> None: ...
+    async def leave(self, worker: str) -> None:
+        """The worker has stopped."""
+
+    async def workers(self) -> list[WorkerView]:
+        """The workers whose last heartbeat has not expired."""
+
+
+class Maintenance(Protocol):
+    """Keeping the store small, up to date and healthy."""
 
     async def prune(self, limit: int, most: int) -> int:
-        """Forget up to `limit` terminal jobs: those past their time, and succeeded ones beyond the
-        newest `most` of their queue. Gives how many went."""
+        """Delete up to `limit` terminal jobs: jobs whose retention is over, and succeeded jobs
+        beyond the newest `most` of their queue. Returns how many were deleted."""
 
     async def migrate(self) -> list[str]:
-        """Bring the schema up to date; gives the names of the steps that were run."""
+        """Bring the schema up to date. Returns the names of the steps that were run."""
 
-    async def doctor(self) -> list[Finding]: ...
+    async def doctor(self) -> list[Finding]:
+        """What is wrong with the store or its settings, with the remedy."""
 
 
-class Waking(Protocol):
-    """Sleeping without polling."""
+class Wakeups(Protocol):
+    """Waiting for work without polling."""
 
     async def wait(self, queues: Collection[str] | None, timeout: float) -> frozenset[str]:
         """Return as soon as a job may have become claimable in one of these queues (None: in any),
@@ -267,7 +281,18 @@ class Transactional(Protocol):
     ) -> None: ...
 
 
-class Store(Jobs, Repeats, Inspector, Care, Waking, PubSub, Protocol):
+class Store(
+    Jobs,
+    Repeats,
+    Leadership,
+    Inspector,
+    Control,
+    WorkerRegistry,
+    Maintenance,
+    Wakeups,
+    PubSub,
+    Protocol,
+):
     """The whole contract.
 
     `silence`, to be set before `open`: after so many seconds without an answer a store asks whether

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from mita.errors import UsageError
 from mita.model.job import State
-from mita.model.outcome import Counter, TimelineEntry, Verdict
+from mita.model.outcome import Counter, TimelineEntry, TimelineKind, Verdict
 from mita.model.time import Wait
 
 from .text import shortened, writable
@@ -66,7 +66,7 @@ def _failed(error: str, keep: Wait, counts: Counter | None) -> Verdict:
         counts=counts,
         error=cut,
         keep=keep,
-        event="failed",
+        event=TimelineKind.FAILED,
         note=shortened(cut, SHORTEST),
     )
 

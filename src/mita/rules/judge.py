@@ -19,6 +19,7 @@ from mita.model.outcome import (
     Returned,
     Stopped,
     TimedOut,
+    TimelineKind,
     Unknown,
     Unreadable,
     Verdict,
@@ -62,11 +63,11 @@ def judge(
             error = f"TimedOut: ran past its time-out of {seconds:g} s"
             return _failure(claim, error, keep, roll)
         case Rescheduled(when, reason):
-            return _back(when, Counter.RESCHEDULES, "rescheduled", reason or BY_HANDLER)
+            return _back(when, Counter.RESCHEDULES, TimelineKind.RESCHEDULED, reason or BY_HANDLER)
         case Refused(when, reason):
             return _refused(claim, when, reason or "its resource is not available")
         case Interrupted(started, reason):
-            return _back(None, Counter.INTERRUPTIONS, "interrupted", reason) if started else RELEASE
+            return _interrupted(reason) if started else RELEASE
         case Lost():
             error = "WorkerLost: the lease ran out; the worker died or was cut off"
             return replace(_crash(claim, keep, roll, error), worker=claim.lost)
@@ -74,7 +75,10 @@ def judge(
             return _crash(claim, keep, roll, f"ProcessDied: {reason}")
         case Stopped():
             return Verdict(
-                state=State.CANCELLED, keep=keep.failed, event="cancelled", note="while it ran"
+                state=State.CANCELLED,
+                keep=keep.failed,
+                event=TimelineKind.CANCELLED,
+                note="while it ran",
             )
         case Unreadable(error):
             return _dead(error, keep, None)
@@ -93,7 +97,11 @@ def success(result: bytes, keep: Wait) -> Verdict:
 
 
 def _back(
-    when: When | None, counts: Counter | None, event: str, line: str, error: str | None = None
+    when: When | None,
+    counts: Counter | None,
+    event: TimelineKind,
+    line: str,
+    error: str | None = None,
 ) -> Verdict:
     kept = "" if error is None else failure(error)
     return Verdict(
@@ -107,13 +115,17 @@ def _back(
     )
 
 
+def _interrupted(reason: str) -> Verdict:
+    return _back(None, Counter.INTERRUPTIONS, TimelineKind.INTERRUPTED, reason)
+
+
 def _dead(error: str, keep: Retention, counts: Counter | None) -> Verdict:
     return Verdict(
         state=State.FAILED,
         counts=counts,
         error=error,
         keep=keep.failed,
-        event="failed",
+        event=TimelineKind.FAILED,
         note=_named(error),
         failure=failure(error),
     )
@@ -134,7 +146,7 @@ def _failure(
         return _dead(error, keep, Counter.ATTEMPTS)
     wait = backoff(retry, n, roll) if wait is None else wait
     line = f"{_named(error)}; retry {n} of {retry.max_retries} in {wait / SECOND:g} s"
-    return _back(When(wait), Counter.ATTEMPTS, "retried", line, error)
+    return _back(When(wait), Counter.ATTEMPTS, TimelineKind.RETRIED, line, error)
 
 
 def _crash(claim: Claim, keep: Retention, roll: float, error: str) -> Verdict:
@@ -143,15 +155,19 @@ def _crash(claim: Claim, keep: Retention, roll: float, error: str) -> Verdict:
     error = f"{error} (crash {n} of this job)"
     if n > retry.max_crashes:
         return _dead(error, keep, Counter.CRASHES)
-    return _back(When(backoff(retry, n, roll)), Counter.CRASHES, "crashed", error, error)
+    return _back(When(backoff(retry, n, roll)), Counter.CRASHES, TimelineKind.CRASHED, error, error)
 
 
 def _refused(claim: Claim, when: When, line: str) -> Verdict:
     """Everybody with the key waits for it; a job without a key can only move itself."""
     if claim.resource is None:
-        return _back(when, Counter.BUSY, "unavailable", line)
+        return _back(when, Counter.BUSY, TimelineKind.UNAVAILABLE, line)
     return Verdict(
-        state=State.BLOCKED, hold=when, counts=Counter.BUSY, event="unavailable", note=line
+        state=State.BLOCKED,
+        hold=when,
+        counts=Counter.BUSY,
+        event=TimelineKind.UNAVAILABLE,
+        note=line,
     )
 
 

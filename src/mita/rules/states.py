@@ -1,5 +1,5 @@
-"""The one table of legal moves. The guards in the stores, the diagram in the docs and the tests
-come from it."""
+"""The table of state changes. The guards in the stores, the diagram in the docs and the tests come
+from it: stores that write SQL or Lua fill the lists of states in as text when they load it."""
 
 from enum import StrEnum
 
@@ -52,19 +52,23 @@ def step(state: State, why: Step) -> State | None:
     return target if state in sources else None
 
 
+AMENDABLE: dict[type[Change], frozenset[State]] = {
+    RescheduleJob: TABLE[Step.RESCHEDULE][0] | TABLE[Step.REVIVE][0],
+    CancelJob: TABLE[Step.CANCEL][0],
+    RetryJob: TABLE[Step.REVIVE][0],
+    PrioritiseJob: ALIVE,
+    DeleteJob: TERMINAL,
+}
+
+
 def allowed(change: Change) -> frozenset[State]:
     """The states in which a person may ask for this change."""
-    match change:
-        case RescheduleJob():
-            return TABLE[Step.RESCHEDULE][0] | DEAD
-        case CancelJob():
-            return TABLE[Step.CANCEL][0]
-        case RetryJob():
-            return DEAD
-        case PrioritiseJob():
-            return ALIVE
-        case DeleteJob():
-            return TERMINAL
+    return AMENDABLE[type(change)]
+
+
+def sources(why: Step) -> frozenset[State]:
+    """The states from which this step leads on."""
+    return TABLE[why][0]
 
 
 def as_mermaid() -> str:

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 import msgspec
 from msgspec.structs import replace
 
-from mita.model.outcome import TimelineEntry
+from mita.model.outcome import TimelineEntry, TimelineKind
 
 TIMELINE_LENGTH = 50  # lines that a store keeps of one job
-FOLDED = "folded"
+FOLDED = TimelineKind.FOLDED
 
 _decode = msgspec.json.Decoder(dict[str, int]).decode
 
@@ -24,7 +24,7 @@ def _counts(note: str) -> dict[str, int]:
     try:
         return _decode(note)
     except (msgspec.MsgspecError, ValueError, RecursionError):
-        return {"unreadable": 1}
+        return {TimelineKind.UNREADABLE: 1}
 
 
 def lengthened(events: Sequence[TimelineEntry], event: TimelineEntry) -> tuple[TimelineEntry, ...]:

@@ -9,7 +9,7 @@ from contextlib import suppress
 
 from mita.errors import StoreError
 from mita.model.job import Claim, NewJob, State
-from mita.model.outcome import Counter, Settlement, Verdict
+from mita.model.outcome import Counter, Settlement, TimelineKind, Verdict
 from mita.model.time import HOUR, When
 from mita.ports.ids import new_ids
 from mita.stores.nats import NatsStore
@@ -45,19 +45,29 @@ def verdict(claim: Claim) -> Verdict:
     match claim.task:
         case "retry" if claim.attempts < 2:
             return Verdict(
-                state=State.QUEUED, when=When(100), counts=Counter.ATTEMPTS, event="retried"
+                state=State.QUEUED,
+                when=When(100),
+                counts=Counter.ATTEMPTS,
+                event=TimelineKind.RETRIED,
             )
         case "move" if claim.reschedules < 2:
             return Verdict(
-                state=State.QUEUED, when=When(400), counts=Counter.RESCHEDULES, event="rescheduled"
+                state=State.QUEUED,
+                when=When(400),
+                counts=Counter.RESCHEDULES,
+                event=TimelineKind.RESCHEDULED,
             )
         case "fail" if claim.attempts < 1:
             return Verdict(
-                state=State.QUEUED, when=When(), counts=Counter.ATTEMPTS, event="retried"
+                state=State.QUEUED, when=When(), counts=Counter.ATTEMPTS, event=TimelineKind.RETRIED
             )
         case "fail":
             return Verdict(
-                state=State.FAILED, counts=Counter.ATTEMPTS, error="Boom", keep=HOUR, event="failed"
+                state=State.FAILED,
+                counts=Counter.ATTEMPTS,
+                error="Boom",
+                keep=HOUR,
+                event=TimelineKind.FAILED,
             )
     return ended
 
@@ -115,7 +125,7 @@ async def sweep(store: NatsStore, book: Book, stop: asyncio.Event) -> None:
         with suppress(StoreError):
             lost = await store.reap(500, LEASE, "heir")
             again = Verdict(
-                state=State.QUEUED, when=When(), counts=Counter.CRASHES, event="crashed"
+                state=State.QUEUED, when=When(), counts=Counter.CRASHES, event=TimelineKind.CRASHED
             )
             await store.settle([Settlement(claim, again) for claim in lost])
 

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from mita.errors import StoreError
 from mita.model.job import Claim, State, WhenBusy
-from mita.model.outcome import CancelJob, Counter, Settlement, Verdict
+from mita.model.outcome import CancelJob, Counter, Settlement, TimelineKind, Verdict
 from mita.model.repeat import Repeat
 from mita.model.time import MINUTE, When
 from mita.ports.store import OnceValue
@@ -198,7 +198,9 @@ async def test_pruned_jobs_do_not_come_back(place: Place) -> None:
 async def test_jobs_that_the_server_moved_to_the_line_leave_nothing_behind(place: Place) -> None:
     """I4 I13: a retry at a later time is a schedule, which the server removes when it fires."""
     claim = await started(place.store)
-    later = Verdict(state=State.QUEUED, when=When(600), counts=Counter.ATTEMPTS, event="retried")
+    later = Verdict(
+        state=State.QUEUED, when=When(600), counts=Counter.ATTEMPTS, event=TimelineKind.RETRIED
+    )
     await settled(place.store, Settlement(claim, later))
 
     async def moved() -> bool:

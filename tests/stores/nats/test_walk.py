@@ -24,6 +24,7 @@ from mita.model.outcome import (
     RescheduleJob,
     RetryJob,
     Settlement,
+    TimelineKind,
     Verdict,
 )
 from mita.model.time import HOUR, NOW, When
@@ -137,24 +138,34 @@ class Walk:
             Verdict(state=State.SUCCEEDED, result=b"r", keep=keep),
             Verdict(state=State.SUCCEEDED, result=b"r", keep=HOUR),
             Verdict(
-                state=State.FAILED, counts=Counter.ATTEMPTS, error="Boom", keep=keep, event="failed"
+                state=State.FAILED,
+                counts=Counter.ATTEMPTS,
+                error="Boom",
+                keep=keep,
+                event=TimelineKind.FAILED,
             ),
             Verdict(
                 state=State.QUEUED,
                 when=pick([NOW, When(100)]),
                 counts=Counter.ATTEMPTS,
                 error="Bang",
-                event="retried",
+                event=TimelineKind.RETRIED,
             ),
             Verdict(
-                state=State.QUEUED, when=When(350), counts=Counter.RESCHEDULES, event="rescheduled"
+                state=State.QUEUED,
+                when=When(350),
+                counts=Counter.RESCHEDULES,
+                event=TimelineKind.RESCHEDULED,
             ),
             Verdict(state=State.QUEUED),
         ]
         if claim.resource is not None:
             options.append(
                 Verdict(
-                    state=State.BLOCKED, hold=When(100), counts=Counter.BUSY, event="unavailable"
+                    state=State.BLOCKED,
+                    hold=When(100),
+                    counts=Counter.BUSY,
+                    event=TimelineKind.UNAVAILABLE,
                 )
             )
         return pick(options)

@@ -3,7 +3,7 @@
 from typing import Any
 
 from mita.model.job import State
-from mita.model.outcome import Counter, Progress, Settlement, Verdict
+from mita.model.outcome import Counter, Progress, Settlement, TimelineKind, Verdict
 from mita.model.time import HOUR, NOW, When
 from mita.ports.store import OnceValue
 from mita.stores.redis import RedisStore
@@ -68,7 +68,11 @@ async def test_a_job_with_a_story_leaves_nothing_either(server: Server) -> None:
         await store.progress([Progress(claim, b"half")])
         await store.store_once(OnceValue(claim=claim, name="charged", value=b"yes"))
         again = Verdict(
-            state=State.QUEUED, when=NOW, counts=Counter.ATTEMPTS, error="Boom", event="retried"
+            state=State.QUEUED,
+            when=NOW,
+            counts=Counter.ATTEMPTS,
+            error="Boom",
+            event=TimelineKind.RETRIED,
         )
         assert await store.settle([Settlement(claim, again)]) == [True]
         assert client.dbsize() > before

@@ -1,6 +1,6 @@
 """What a person asks of a job by its id."""
 
-from mita.model.job import State
+from mita.model.job import Asked, State
 from mita.model.outcome import (
     Answer,
     CancelJob,
@@ -9,8 +9,10 @@ from mita.model.outcome import (
     PrioritiseJob,
     RescheduleJob,
     RetryJob,
+    TimelineKind,
 )
 from mita.ports.store import ASKED
+from mita.rules.asked import may_ask
 from mita.rules.states import DEAD, allowed
 
 from .context import Act, Record
@@ -56,31 +58,31 @@ def _apply(act: Act, record: Record, change: Change) -> Answer:
 def _move(act: Act, record: Record, change: RescheduleJob) -> Answer:
     if record.job.state in DEAD:
         return _revive(act, record, RetryJob(change.when, change.note))
-    act.note(record, "rescheduled", change.note)
+    act.note(record, TimelineKind.RESCHEDULED, change.note)
     due = change.when.moment(act.now)
     act.change(record, state=State.QUEUED, due=due, reschedules=record.job.reschedules + 1)
     return Answer.DONE
 
 
 def _ask_to_move(act: Act, record: Record, change: RescheduleJob) -> Answer:
-    if record.job.asked == "cancel":
+    if not may_ask(record.job.asked, Asked.RESCHEDULE):
         return Answer.TOO_LATE
-    act.note(record, "rescheduled", change.note)
+    act.note(record, TimelineKind.RESCHEDULED, change.note)
     record.asked_due = change.when.moment(act.now)
-    act.change(record, asked="reschedule", reschedules=record.job.reschedules + 1)
+    act.change(record, asked=Asked.RESCHEDULE, reschedules=record.job.reschedules + 1)
     return Answer.ASKED
 
 
 def _cancel(act: Act, record: Record, change: CancelJob) -> Answer:
-    act.note(record, "cancelled", change.reason)
+    act.note(record, TimelineKind.CANCELLED, change.reason)
     finish(act, record, State.CANCELLED, change.keep)
     return Answer.DONE
 
 
 def _ask_to_stop(act: Act, record: Record, change: CancelJob) -> Answer:
-    act.note(record, "cancelled", change.reason)
+    act.note(record, TimelineKind.CANCELLED, change.reason)
     record.asked_keep = change.keep
-    act.change(record, asked="cancel")
+    act.change(record, asked=Asked.CANCEL)
     return Answer.ASKED
 
 
@@ -88,7 +90,7 @@ def _revive(act: Act, record: Record, change: RetryJob) -> Answer:
     job = record.job
     if unique_holder(act, job.queue, job.unique) not in (None, job.id):
         return Answer.TAKEN
-    act.note(record, "revived", change.note)
+    act.note(record, TimelineKind.REVIVED, change.note)
     due = change.when.moment(act.now)
     take_unique(
         act, act.change(record, state=State.QUEUED, due=due, **COUNTERS_AT_ZERO, **AS_IF_NEVER_RUN)

@@ -1,12 +1,15 @@
 """Handing jobs over: to a worker that asks, and to an heir when a worker was lost."""
 
 from collections.abc import Sequence
+from operator import attrgetter
 
 from msgspec.structs import replace
 
-from mita.model.job import Claim, Job, State, WhenBusy
-from mita.model.outcome import Busy, ClaimResult, Held
-from mita.model.time import HOUR, Moment, Wait
+from mita.model.job import Asked, Claim, Job, State
+from mita.model.outcome import Busy, ClaimResult, Held, TimelineKind
+from mita.model.time import Moment, Wait
+from mita.rules.busy import BUSY_POLICIES, BUSY_RETENTION, busy_note, replaced_note
+from mita.stores.shared import record as fields
 
 from .context import Act, Record
 from .index import place
@@ -50,17 +53,18 @@ def _hand_over(act: Act, record: Record, lease: Wait, worker: str) -> Claim:
 
 
 def _turn_away(act: Act, record: Record) -> None:
-    """Its key is taken: what the job wished for that case."""
+    """The job's key is busy: block or end it, as its policy says."""
     job = record.job
-    act.busy.append(Busy(job.id, job.task, job.queue, job.when_busy is WhenBusy.SKIP))
-    if job.when_busy is WhenBusy.SKIP:
-        act.note(record, "skipped", f"{job.resource} is taken")
-        finish(act, record, State.CANCELLED, HOUR, busy=job.busy + 1)
-        return
-    if job.when_busy is WhenBusy.REPLACE:
+    policy = BUSY_POLICIES[job.when_busy]
+    act.busy.append(Busy(job.id, job.task, job.queue, policy.ends))
+    if policy.replaces:
         _replace_others(act, job)
-    act.note(record, "blocked", f"{job.resource} is taken")
-    act.change(record, state=State.BLOCKED, busy=job.busy + 1)
+    assert job.resource is not None, "only a job with a key can find it busy"  # noqa: S101
+    act.note(record, policy.line, busy_note(job.resource))
+    if policy.ends:
+        finish(act, record, policy.state, BUSY_RETENTION, busy=job.busy + 1)
+    else:
+        act.change(record, state=policy.state, busy=job.busy + 1)
 
 
 def _replace_others(act: Act, job: Job) -> None:
@@ -68,8 +72,8 @@ def _replace_others(act: Act, job: Job) -> None:
     assert where is not None, "only a job with a key can find it busy"  # noqa: S101
     for id in act.state.index.blocked(where):
         older = act.state.records[id]
-        act.note(older, "replaced", f"by {job.id}")
-        finish(act, older, State.CANCELLED, HOUR)
+        act.note(older, TimelineKind.REPLACED, replaced_note(job.id))
+        finish(act, older, State.CANCELLED, BUSY_RETENTION)
 
 
 def _again(act: Act, queues: Sequence[str]) -> Wait | None:
@@ -84,31 +88,11 @@ def _again(act: Act, queues: Sequence[str]) -> Wait | None:
     return max(0, min(moments) - act.now) if moments else None
 
 
+_claim_values = attrgetter(*fields.CLAIM)
+
+
 def _as_claim(job: Job, at: Moment) -> Claim:
-    return Claim(
-        id=job.id,
-        token=job.token,
-        at=at,
-        task=job.task,
-        queue=job.queue,
-        payload=job.payload,
-        options=job.options,
-        headers=job.headers,
-        priority=job.priority,
-        due=job.due,
-        created=job.created,
-        attempts=job.attempts,
-        reschedules=job.reschedules,
-        busy=job.busy,
-        interruptions=job.interruptions,
-        crashes=job.crashes,
-        resource=job.resource,
-        unique=job.unique,
-        repeat=job.repeat,
-        fire_time=job.fire_time,
-        progress=job.progress,
-        stranded=job.stranded,
-    )
+    return Claim(at=at, **dict(zip(fields.CLAIM, _claim_values(job), strict=True)))
 
 
 def extend(act: Act, claim: Claim, lease: Wait) -> Held:
@@ -116,7 +100,7 @@ def extend(act: Act, claim: Claim, lease: Wait) -> Held:
     if record is None:
         return Held.LOST
     job = act.change(record, lease_until=act.now + lease)
-    return Held.CANCEL if job.asked == "cancel" else Held.HELD
+    return Held.CANCEL if job.asked is Asked.CANCEL else Held.HELD
 
 
 def reap(act: Act, limit: int, lease: Wait, worker: str) -> list[Claim]:

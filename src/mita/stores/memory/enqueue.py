@@ -1,9 +1,14 @@
-"""Taking jobs in."""
+"""Enqueuing jobs."""
+
+from operator import attrgetter
 
 from mita.model.job import Job, NewJob, Receipt, State
+from mita.stores.shared import record as fields
 
 from .context import Act
 from .resources import take_unique, unique_holder
+
+_new_values = attrgetter(*fields.NEW)
 
 
 def enqueue(act: Act, new: NewJob) -> Receipt:
@@ -12,23 +17,10 @@ def enqueue(act: Act, new: NewJob) -> Receipt:
     if earlier := unique_holder(act, new.queue, new.unique):
         return Receipt(earlier, created=False)
     job = Job(
-        id=new.id,
-        task=new.task,
-        queue=new.queue,
         state=State.QUEUED,
-        priority=new.priority,
         due=new.when.moment(act.now),
         created=act.now,
-        payload=new.payload,
-        options=new.options,
-        headers=new.headers,
-        resource=new.resource,
-        limit=new.limit,
-        when_busy=new.when_busy,
-        unique=new.unique,
-        unique_for=new.unique_for,
-        repeat=new.repeat,
-        fire_time=new.fire_time,
+        **dict(zip(fields.NEW, _new_values(new), strict=True)),
     )
     act.add(job)
     take_unique(act, job)

@@ -6,6 +6,7 @@ from typing import Any
 from mita.model.job import Job, State
 from mita.model.outcome import Settlement, Verdict
 from mita.model.time import Moment, Wait
+from mita.rules.asked import kind_after, state_after
 from mita.rules.states import TERMINAL
 from mita.stores.shared.apart import named
 
@@ -66,9 +67,7 @@ def finish(act: Act, record: Record, state: State, keep: Wait, **more: Any) -> N
 
 
 def _note(act: Act, record: Record, verdict: Verdict) -> None:
-    """What was asked changes where the job goes, so then the timeline says how its run ended even
-    if it ended well."""
-    kind = verdict.event or (verdict.state.value if record.job.asked else "")
+    kind = kind_after(record.job.asked, verdict)
     if kind:
         act.note(record, kind, verdict.note, verdict.worker or record.job.worker, verdict.failure)
 
@@ -89,16 +88,16 @@ def _stranded(act: Act, job: Job) -> Moment:
 
 def _put_down(act: Act, record: Record, verdict: Verdict, written: dict[str, Any]) -> None:
     job = record.job
-    if job.asked == "cancel":
-        finish(act, record, State.CANCELLED, record.asked_keep, **written)
-    elif job.asked == "reschedule":
-        _back(act, record, State.QUEUED, due=record.asked_due, **written)
-    elif verdict.state in TERMINAL:
-        result = verdict.result if verdict.state is State.SUCCEEDED else None
-        finish(act, record, verdict.state, verdict.keep, result=result, **written)
+    state = state_after(job.asked, verdict)
+    if state in TERMINAL:
+        result = verdict.result if state is State.SUCCEEDED else None
+        keep = record.asked_keep if job.asked else verdict.keep
+        finish(act, record, state, keep, result=result, **written)
+    elif job.asked:
+        _back(act, record, state, due=record.asked_due, **written)
     else:
         due = job.due if verdict.when is None else verdict.when.moment(act.now)
-        _back(act, record, verdict.state, due=due, **written)
+        _back(act, record, state, due=due, **written)
 
 
 def _back(act: Act, record: Record, state: State, **written: Any) -> None:

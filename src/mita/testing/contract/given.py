@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from mita.model.job import Claim, Job, NewJob, State
-from mita.model.outcome import Counter, Settlement, Verdict
+from mita.model.outcome import Counter, Settlement, TimelineKind, Verdict
 from mita.model.time import HOUR, NOW, Wait, When
 from mita.ports.ids import new_id, new_ids
 from mita.ports.store import Can, Store
@@ -127,7 +127,7 @@ def fail(claim: Claim, error: str = "Boom: no", keep: Wait = HOUR) -> Settlement
         counts=Counter.ATTEMPTS,
         error=error,
         keep=keep,
-        event="failed",
+        event=TimelineKind.FAILED,
         note=error,
     )
     return Settlement(claim, verdict)
@@ -139,7 +139,7 @@ def retry(claim: Claim, wait: Wait = 0, error: str = "Boom: try again") -> Settl
         when=When(wait),
         counts=Counter.ATTEMPTS,
         error=error,
-        event="retried",
+        event=TimelineKind.RETRIED,
         note=error,
     )
     return Settlement(claim, verdict)
@@ -151,7 +151,7 @@ def crash(claim: Claim, wait: Wait = 0) -> Settlement:
         when=When(wait),
         counts=Counter.CRASHES,
         error="WorkerLost",
-        event="crashed",
+        event=TimelineKind.CRASHED,
     )
     return Settlement(claim, verdict)
 
@@ -161,7 +161,7 @@ def move(claim: Claim, when: When = NOW) -> Settlement:
         state=State.QUEUED,
         when=when,
         counts=Counter.RESCHEDULES,
-        event="rescheduled",
+        event=TimelineKind.RESCHEDULED,
         note="by its handler",
     )
     return Settlement(claim, verdict)
@@ -174,14 +174,21 @@ def release(claim: Claim) -> Settlement:
 def refuse(claim: Claim, wait: Wait) -> Settlement:
     """The resource is not there for anybody until then."""
     verdict = Verdict(
-        state=State.BLOCKED, hold=When(wait), counts=Counter.BUSY, event="unavailable", note="429"
+        state=State.BLOCKED,
+        hold=When(wait),
+        counts=Counter.BUSY,
+        event=TimelineKind.UNAVAILABLE,
+        note="429",
     )
     return Settlement(claim, verdict)
 
 
 def stop(claim: Claim, keep: Wait = HOUR) -> Settlement:
     return Settlement(
-        claim, Verdict(state=State.CANCELLED, keep=keep, event="cancelled", note="while it ran")
+        claim,
+        Verdict(
+            state=State.CANCELLED, keep=keep, event=TimelineKind.CANCELLED, note="while it ran"
+        ),
     )
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from mita.errors import Rejected, UsageError
 from mita.model.job import State
-from mita.model.outcome import Counter, Progress, Settlement, Verdict
+from mita.model.outcome import Counter, Progress, Settlement, TimelineKind, Verdict
 from mita.model.time import NOW
 from mita.ports.store import OnceValue, Store
 
@@ -177,7 +177,7 @@ def _long(n: int) -> Verdict:
         when=NOW,
         counts=Counter.ATTEMPTS,
         error=text,
-        event="retried",
+        event=TimelineKind.RETRIED,
         note=text[:1000],
         failure=text[:700],
     )

@@ -5,7 +5,15 @@ from typing import Any
 from msgspec.structs import replace
 
 from mita.model.job import Claim, State
-from mita.model.outcome import CancelJob, Counter, RescheduleJob, RetryJob, Settlement, Verdict
+from mita.model.outcome import (
+    CancelJob,
+    Counter,
+    RescheduleJob,
+    RetryJob,
+    Settlement,
+    TimelineKind,
+    Verdict,
+)
 from mita.model.time import HOUR, NOW, When
 from mita.ports.store import Store
 from mita.rules.timeline import TIMELINE_LENGTH
@@ -217,7 +225,7 @@ def _failed(claim: Claim, state: State, error: str) -> Settlement:
         counts=Counter.ATTEMPTS,
         error=error,
         keep=HOUR,
-        event=state.value,
+        event=TimelineKind(state),
         note="n",
         failure=error,
     )
