@@ -191,7 +191,7 @@ async def test_a_small_correction_is_not_followed_and_the_clock_costs_a_claim_no
     await put(store, When())
 
     async def writes() -> int:
-        count: int = await store._write.do(lambda tx: tx.connection.total_changes, durable=False)
+        count: int = await store.writer.do(lambda tx: tx.connection.total_changes, durable=False)
         return count
 
     before = await writes()

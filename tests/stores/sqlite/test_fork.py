@@ -33,7 +33,7 @@ async def main():
     await store.open()
     with FairLock(Path(f"{path}-lock")):  # as a process that was stopped inside a transaction
         waiting = asyncio.create_task(store.enqueue([job]))
-        while not store._write._lock.waiting:
+        while not store.writer._lock.waiting:
             await asyncio.sleep(0.01)
         child = os.fork() or in_child(store)
         os.waitpid(child, 0)

@@ -14,7 +14,7 @@ from mita.testing.contract.given import LONG, QUEUE, claims, jobs, put, settled,
 
 async def how_durable(store: SqliteStore) -> int:
     """What SQLite says of the write that comes now: 2 waits for the disk, 1 does not."""
-    syncs: int = await store._write.do(
+    syncs: int = await store.writer.do(
         lambda tx: tx.connection.execute("pragma synchronous").fetchone()[0], durable=False
     )
     return syncs
@@ -27,7 +27,7 @@ async def test_what_was_acknowledged_waits_for_the_disk_and_a_claim_does_not(
     store = SqliteStore(tmp_path / "jobs.db")
     await store.open()
     seen = list[str]()
-    store._write._sync = lambda database, wanted: seen.append("sync" if wanted else "-")  # type: ignore[method-assign]
+    store.writer._sync = lambda database, wanted: seen.append("sync" if wanted else "-")  # type: ignore[method-assign]
     await store.enqueue(jobs(2))
     first, second = await claims(store, 2)
     assert await store.extend([first], LONG)
@@ -45,7 +45,7 @@ async def test_the_disk_is_waited_for_again_after_a_claim(tmp_path: Path) -> Non
     await claims(store, 1)
     assert await how_durable(store) == 1
     [level] = [
-        await store._write.do(lambda tx: tx.connection.execute("pragma synchronous").fetchone()[0])
+        await store.writer.do(lambda tx: tx.connection.execute("pragma synchronous").fetchone()[0])
     ]
     assert level == 2
     await store.close()

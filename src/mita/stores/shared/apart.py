@@ -1,8 +1,9 @@
 """Settlements that a store rejects together are written in halves: together they may be too much
 for one call, and one that cannot be written must not hold up the others."""
 
-from collections.abc import Awaitable, Callable, Sequence
-from typing import TypeAlias
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from functools import partial, update_wrapper
+from typing import Any, TypeAlias, TypeVar
 
 from msgspec.structs import replace
 
@@ -10,6 +11,21 @@ from mita.errors import Rejected
 from mita.model.outcome import ClaimResult, Settlement
 
 Settle: TypeAlias = Callable[[Sequence[Settlement]], Awaitable[list[bool]]]
+S = TypeVar("S")
+SettleMethod: TypeAlias = Callable[[S, Sequence[Settlement]], Coroutine[Any, Any, list[bool]]]
+
+
+def in_halves(settle: SettleMethod[S]) -> SettleMethod[S]:
+    """The method `settle` of a store, which also writes in halves what is rejected together."""
+
+    async def method(self: S, settlements: Sequence[Settlement]) -> list[bool]:
+        try:
+            return await settle(self, settlements)
+        except Rejected as error:
+            return await _two_halves(partial(settle, self), settlements, error)
+
+    update_wrapper(method, settle)
+    return method
 
 
 async def settle_apart(settle: Settle, settlements: Sequence[Settlement]) -> list[bool]:
@@ -19,8 +35,14 @@ async def settle_apart(settle: Settle, settlements: Sequence[Settlement]) -> lis
     try:
         return await settle(settlements)
     except Rejected as error:
-        if len(settlements) <= 1:
-            raise Rejected(str(error), took=[False], rejected={0: str(error)}) from error
+        return await _two_halves(settle, settlements, error)
+
+
+async def _two_halves(
+    settle: Settle, settlements: Sequence[Settlement], error: Rejected
+) -> list[bool]:
+    if len(settlements) <= 1:
+        raise Rejected(str(error), took=[False], rejected={0: str(error)}) from error
     half = len(settlements) // 2
     took: list[bool] = []
     rejected: dict[int, str] = {}
@@ -28,9 +50,9 @@ async def settle_apart(settle: Settle, settlements: Sequence[Settlement]) -> lis
         start = len(took)
         try:
             took += await settle_apart(settle, part)
-        except Rejected as error:
-            took += error.took
-            rejected |= {start + at: why for at, why in error.rejected.items()}
+        except Rejected as some:
+            took += some.took
+            rejected |= {start + at: why for at, why in some.rejected.items()}
     if rejected:
         raise named(took, rejected)
     return took

@@ -46,6 +46,10 @@ def beat(tx: Tx, worker: WorkerView, keep: Wait) -> Moment:
     return tx.now
 
 
+def leave(tx: Tx, worker: str) -> None:
+    tx.run("leave", id=worker)
+
+
 def prune(tx: Tx, limit: int, most: int) -> int:
     gone = _forget(tx, tx.rows("past_their_time", now=tx.now, limit=limit))
     for name in [name for name, _ in tx.rows("queues") if is_text([name])]:
@@ -63,9 +67,10 @@ def _forget(tx: Tx, rows: list[tuple[int]]) -> int:
     return len(rows)
 
 
-def migrate(tx: Tx, namespace: str) -> list[str]:
+def migrate(tx: Tx) -> list[str]:
     """Run the steps that are missing. The lock is held, so a second process that starts now waits
     and finds them done."""
+    namespace = tx.sql.namespace
     there = tx.connection.execute(
         "select 1 from sqlite_master where name = ?", (f"_{namespace}_meta",)
     ).fetchone()
@@ -90,7 +95,8 @@ def too_new(version: int, newest: int) -> UsageError:
     )
 
 
-def doctor(tx: Tx, path: Path, namespace: str) -> list[Finding]:
+def doctor(tx: Tx) -> list[Finding]:
+    path = tx.path
     return [
         _version(),
         _setting(
@@ -103,7 +109,7 @@ def doctor(tx: Tx, path: Path, namespace: str) -> list[Finding]:
         _setting(
             tx, "synchronous", 2, "durability", "acknowledged means on disk (synchronous=FULL)"
         ),
-        Finding("schema", f"version {tx.one('version')}, namespace {namespace!r}"),
+        Finding("schema", f"version {tx.one('version')}, namespace {tx.sql.namespace!r}"),
         _rights(path),
         _log_size(path),
         _disk(path),

@@ -8,11 +8,12 @@ import msgspec
 from msgspec.structs import replace
 
 from mita.model.job import Claim, Count, Limit, Priority, Token, WhenBusy
-from mita.model.outcome import Busy, ClaimResult, Held
+from mita.model.outcome import Busy, ClaimResult, Held, Settlement
 from mita.model.time import Moment, Wait
 
 from . import aside, resources
 from .context import Tx, as_json
+from .settle import settle
 
 # jobs looked at in one call at most: a hot key's thousands are blocked a slice at a time
 SCAN = 1000
@@ -57,6 +58,19 @@ def claim(tx: Tx, queues: Sequence[str], limit: int, lease: Wait, worker: str) -
     if more or (limit and len(claims) >= limit):
         return ClaimResult([], claims, 0, busy)
     return ClaimResult([], claims, _again(tx, open_queues, look_for_due=limit == 0), busy)
+
+
+def settle_and_claim(
+    tx: Tx,
+    settlements: Sequence[Settlement],
+    queues: Sequence[str],
+    limit: int,
+    lease: Wait,
+    worker: str,
+) -> ClaimResult:
+    """Settle first, so that keys that become free can be claimed at once."""
+    took = settle(tx, settlements)
+    return replace(claim(tx, queues, limit, lease, worker), took=took)
 
 
 def _claim_queue(

@@ -4,6 +4,7 @@ afterwards."""
 import sqlite3
 from collections.abc import Iterable, Sequence
 from operator import methodcaller
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -44,10 +45,13 @@ class Tx:
     """One call inside a transaction. `now` is the store's clock, read once, after the lock was
     had."""
 
-    __slots__ = ("connection", "now", "sql", "topics")
+    __slots__ = ("connection", "now", "path", "sql", "topics")
 
-    def __init__(self, connection: sqlite3.Connection, sql: Statements, now: Moment) -> None:
+    def __init__(
+        self, connection: sqlite3.Connection, path: Path, sql: Statements, now: Moment
+    ) -> None:
         self.connection = connection
+        self.path = path
         self.sql = sql
         self.now = now
         self.topics: set[str] = set()

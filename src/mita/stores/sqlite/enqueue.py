@@ -7,7 +7,9 @@ from typing import Any
 import msgspec
 
 from mita.model.job import NewJob, Receipt
+from mita.stores.shared import room
 
+from . import connection
 from .context import Tx, as_json
 
 _from_json = msgspec.json.Decoder(list[str]).decode
@@ -17,6 +19,9 @@ ALIKE = 8  # neighbours that are worth a statement of their own
 
 
 def enqueue(tx: Tx, jobs: Sequence[NewJob]) -> list[Receipt]:
+    if not jobs:
+        return []
+    room.check(jobs, connection.room(tx.connection))
     known = _known(tx, [job.id for job in jobs])
     receipts, new = [], []
     for job in jobs:

@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from mita.model.job import Job, State
+from mita.model.time import Moment
 from mita.model.view import Holder, JobFilter, Page, QueueView, ResourceView, WorkerView
 from mita.stores.shared import sql
 from mita.stores.shared.views import as_moment, as_name, as_worker, resource_views
 
-from .context import Tx, as_json
+from .context import Tx, as_json, is_text
 
 _TRACE = """char(10) || '  File "'"""
 _DIALECT = sql.Dialect(
@@ -17,6 +18,16 @@ _DIALECT = sql.Dialect(
     contains="instr",
     head=f"substr(error, 1, instr(error || {_TRACE}, {_TRACE}) - 1)",
 )
+
+
+def now(tx: Tx) -> Moment:
+    """The store's time."""
+    return tx.now
+
+
+def queue_names(tx: Tx) -> list[str]:
+    """The names that can be read, sorted."""
+    return [name for name, _ in tx.rows("queues") if is_text([name])]
 
 
 def queues(tx: Tx) -> list[QueueView]:
@@ -76,7 +87,7 @@ def workers(tx: Tx) -> list[WorkerView]:
     ]
 
 
-def resources(tx: Tx, queue: str | None, key: str | None) -> list[ResourceView]:
+def resources(tx: Tx, queue: str | None = None, key: str | None = None) -> list[ResourceView]:
     holders: dict[tuple[str, str], list[Holder]] = {}
     for where, name, id, worker, since in tx.rows("holders", queue=queue, key=key):
         holder = Holder(

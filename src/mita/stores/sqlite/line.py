@@ -156,14 +156,16 @@ class Line:
 
     def _run(self, database: sqlite3.Connection, lock: FairLock, calls: list[Call]) -> None:
         if not self._writes:
-            self._attempt(Tx(database, self._sql, self._clock.shown(database)), calls[0])
+            self._attempt(
+                Tx(database, self._path, self._sql, self._clock.shown(database)), calls[0]
+            )
             return
         with lock:
             wanted = [call for call in calls if not call.given_up]
             self._sync(database, any(call.durable for call in wanted))
             database.execute("begin immediate")
             try:
-                tx = Tx(database, self._sql, self._clock.followed(database))
+                tx = Tx(database, self._path, self._sql, self._clock.followed(database))
                 for call in wanted:
                     self._guarded(tx, call, alone=len(wanted) == 1)
                 if database.in_transaction:

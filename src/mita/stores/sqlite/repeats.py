@@ -13,7 +13,7 @@ from .context import Tx
 from .enqueue import enqueue
 
 
-def put(tx: Tx, repeat: Repeat) -> Repeat:
+def put_repeat(tx: Tx, repeat: Repeat) -> Repeat:
     found = tx.row("repeat", key=repeat.key)
     if found is None:
         _write(tx, repeat)
@@ -45,17 +45,25 @@ def _as_repeat(row: Any) -> Repeat:
     return read_repeat(dict(zip(Repeat.__struct_fields__, row, strict=True)))
 
 
-def remove(tx: Tx, keys: Sequence[str]) -> list[bool]:
+def remove_repeats(tx: Tx, keys: Sequence[str]) -> list[bool]:
     tx.topics.add(REPEATS)
     return [tx.run("remove_repeat", key=key) == 1 for key in keys]
 
 
-def switch(tx: Tx, keys: Sequence[str], old: RepeatState, new: RepeatState) -> list[bool]:
+def pause_repeats(tx: Tx, keys: Sequence[str]) -> list[bool]:
+    return _switch(tx, keys, RepeatState.ACTIVE, RepeatState.PAUSED)
+
+
+def resume_repeats(tx: Tx, keys: Sequence[str]) -> list[bool]:
+    return _switch(tx, keys, RepeatState.PAUSED, RepeatState.ACTIVE)
+
+
+def _switch(tx: Tx, keys: Sequence[str], old: RepeatState, new: RepeatState) -> list[bool]:
     tx.topics.add(REPEATS)
     return [tx.run("switch_repeat", key=key, old=old.value, new=new.value) == 1 for key in keys]
 
 
-def due(tx: Tx, limit: int) -> DueRepeats:
+def due_repeats(tx: Tx, limit: int) -> DueRepeats:
     repeats: list[Repeat] = []
     want, full = limit + 1, True
     # those that cannot be read are no reason to leave out others
@@ -94,11 +102,11 @@ def _move_on(tx: Tx, firing: Firing) -> bool:
     return changed == 1
 
 
-def everything(tx: Tx) -> list[Repeat]:
+def list_repeats(tx: Tx) -> list[Repeat]:
     return [_as_repeat(row) for row in tx.rows("list_repeats")]
 
 
-def find(tx: Tx, keys: Sequence[str]) -> list[Repeat | None]:
+def find_repeats(tx: Tx, keys: Sequence[str]) -> list[Repeat | None]:
     rows = [tx.row("repeat", key=key) for key in keys]
     return [None if row is None else _as_repeat(row) for row in rows]
 

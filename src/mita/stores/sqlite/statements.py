@@ -15,20 +15,20 @@ class Statements:
     """Statements by name: `sql["claim"]`."""
 
     def __init__(self, namespace: str) -> None:
-        self._namespace = namespace
+        self.namespace = namespace
         self._texts: dict[str, str] = {}
 
     def __getitem__(self, name: str) -> str:
         text = self._texts.get(name)
         if text is None:
-            text = self._texts[name] = for_namespace(read("sql", f"{name}.sql"), self._namespace)
+            text = self._texts[name] = for_namespace(read("sql", f"{name}.sql"), self.namespace)
         return text
 
     def made(self, text: str) -> str:
         """A statement that is made in code, with the tables of this namespace."""
         found = self._texts.get(text)
         if found is None:
-            found = self._texts[text] = for_namespace(text, self._namespace)
+            found = self._texts[text] = for_namespace(text, self.namespace)
         return found
 
     def over(

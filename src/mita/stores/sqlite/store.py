@@ -1,34 +1,29 @@
-"""The store: every verb of the contract, handed to the thread that does it."""
+"""The SQLite store: open, close, and a table of contents.
+
+Every verb of the contract is one line of the table: `enqueue = written(enqueue.enqueue)`. The verb
+itself is a plain function in the file of its name. It takes a context (the connection inside a
+transaction, the statements, the store's time) and then the arguments of the contract. `written`
+makes a method of it that runs on the thread that writes, `read` one that runs on the thread that
+reads. Both keep the names and types of the arguments, so mypy proves that this class fulfils the
+contract `mita.ports.store.Store`.
+"""
 
 import asyncio
-from collections.abc import Collection, Sequence
-from contextlib import suppress
-from functools import partial
+from collections.abc import Callable, Collection, Coroutine, Sequence
+from functools import update_wrapper
 from pathlib import Path
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from msgspec.structs import replace
 
-from mita.errors import StoreError
-from mita.model.job import Claim, Job, NewJob, Receipt
-from mita.model.outcome import (
-    Answer,
-    Change,
-    ClaimResult,
-    Held,
-    Progress,
-    Settlement,
-    TimelineEntry,
-)
-from mita.model.repeat import DueRepeats, Firing, Repeat, RepeatState
-from mita.model.time import Moment, Wait, When
-from mita.model.view import Finding, JobFilter, Page, QueueView, ResourceView, WorkerView
+from mita.errors import Rejected
+from mita.model.outcome import ClaimResult, Settlement
+from mita.model.time import Wait
 from mita.ports.clock import Clock
-from mita.ports.ids import new_id
-from mita.ports.pubsub import EVERY, EventMessage, PolledFeed, Subscription, poll_into, stop
-from mita.ports.store import SILENCE, Can, OnceValue
+from mita.ports.pubsub import Subscription
+from mita.ports.store import SILENCE, Can
 from mita.rules.names import check_namespace
-from mita.stores.shared import room as rooms
-from mita.stores.shared.apart import settle_apart, turn_apart
+from mita.stores.shared.apart import in_halves
 
 from . import (
     amend,
@@ -45,15 +40,43 @@ from . import (
     timeline,
 )
 from .clock import FileClock
-from .context import Tx, is_text
+from .context import Tx
 from .line import Line
 from .notify import Notifier
 from .peek import peek
 from .statements import Statements
 
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def written(
+    verb: Callable[Concatenate[Tx, P], T], *, durable: bool = True
+) -> Callable[Concatenate["SqliteStore", P], Coroutine[Any, Any, T]]:
+    """A method that calls `verb` inside a transaction of the writing thread. `durable`: what it
+    wrote is on disk when the method returns."""
+
+    async def method(self: "SqliteStore", /, *args: P.args, **named: P.kwargs) -> T:
+        return await self.writer.do(lambda tx: verb(tx, *args, **named), durable=durable)
+
+    update_wrapper(method, verb)
+    return method
+
+
+def read(
+    verb: Callable[Concatenate[Tx, P], T],
+) -> Callable[Concatenate["SqliteStore", P], Coroutine[Any, Any, T]]:
+    """A method that calls `verb` on the reading thread."""
+
+    async def method(self: "SqliteStore", /, *args: P.args, **named: P.kwargs) -> T:
+        return await self.reader.do(lambda tx: verb(tx, *args, **named))
+
+    update_wrapper(method, verb)
+    return method
+
 
 class SqliteStore:
-    """`path` is the database file. Two threads of our own: one writes, one reads."""
+    """`path` is the database file. The store has two threads: one writes, one reads."""
 
     can = Can.OBEY_A_FAKE_CLOCK | Can.KEEP_EXACT_ORDER
     silence = SILENCE  # there is no connection that could fall silent
@@ -63,54 +86,36 @@ class SqliteStore:
         self._path = path.absolute()  # one file, wherever the process goes
         self._namespace = check_namespace(namespace)
         self._clock = clock
-        self._ears: set[Subscription] = set()
 
     async def open(self, *, create: bool = True) -> None:
+        """Start the threads. `create`: make the file and bring its schema up to date first."""
         if not create:
             await asyncio.to_thread(peek, self._path, self._namespace)
-        sql = Statements(self._namespace)
-        self._bell = Notifier(self._path)
-        self._write = Line(
-            self._path, sql, FileClock(self._path, sql, self._clock), self._bell.ring, writes=True
-        )
-        self._read = Line(
-            self._path, sql, FileClock(self._path, sql, self._clock), self._bell.ring, writes=False
-        )
+        self._notifier = Notifier(self._path)
+        self.writer = self._thread(writes=True)
+        self.reader = self._thread(writes=False)
+        self._subscriptions = pubsub.Subscriptions(self._path, self.writer, self.reader)
         try:
             if create:
                 await self.migrate()
-            self.room = await self._write.do(
+            self.room = await self.writer.do(
                 lambda tx: connection.room(tx.connection), durable=False
             )
         except BaseException:
             await self.close()
             raise
 
+    def _thread(self, *, writes: bool) -> Line:
+        sql = Statements(self._namespace)
+        clock = FileClock(self._path, sql, self._clock)
+        return Line(self._path, sql, clock, self._notifier.ring, writes=writes)
+
     async def close(self) -> None:
-        for ear in list(self._ears):
-            await ear.close()
-        self._bell.close()
-        await self._read.close()
-        await self._write.close()
-
-    # ------------------------------------------------------------ jobs
-
-    async def enqueue(self, jobs: Sequence[NewJob]) -> list[Receipt]:
-        rooms.check(jobs, self.room)
-        return await self._write.do(lambda tx: enqueue.enqueue(tx, jobs)) if jobs else []
-
-    async def claim(
-        self, queues: Sequence[str], limit: int, lease: Wait, worker: str
-    ) -> ClaimResult:
-        return await self._write.do(
-            lambda tx: claim.claim(tx, queues, limit, lease, worker), durable=False
-        )
-
-    async def settle(self, settlements: Sequence[Settlement]) -> list[bool]:
-        return await settle_apart(self._settle, settlements) if settlements else []
-
-    async def _settle(self, settlements: Sequence[Settlement]) -> list[bool]:
-        return await self._write.do(lambda tx: settle.settle(tx, settlements))
+        """End what `open` started."""
+        await self._subscriptions.close()
+        self._notifier.close()
+        await self.reader.close()
+        await self.writer.close()
 
     async def settle_and_claim(
         self,
@@ -120,175 +125,66 @@ class SqliteStore:
         lease: Wait,
         worker: str,
     ) -> ClaimResult:
-        def both(tx: Tx) -> ClaimResult:
-            took = settle.settle(tx, settlements)
-            claimed = claim.claim(tx, queues, limit, lease, worker)
-            return replace(claimed, took=took)
-
-        return await turn_apart(
-            lambda: self._write.do(both, durable=bool(settlements)),
-            self._settle,
-            lambda: self.claim(queues, limit, lease, worker),
-            settlements,
-        )
-
-    async def extend(self, claimed: Sequence[Claim], lease: Wait) -> list[Held]:
-        return (
-            await self._write.do(lambda tx: claim.extend(tx, claimed, lease), durable=False)
-            if claimed
-            else []
-        )
-
-    async def reap(self, limit: int, lease: Wait, worker: str) -> list[Claim]:
-        return await self._write.do(lambda tx: claim.reap(tx, limit, lease, worker), durable=False)
-
-    async def amend(self, ids: Sequence[str], change: Change) -> list[Answer]:
-        return await self._write.do(lambda tx: amend.amend(tx, ids, change)) if ids else []
-
-    async def progress(self, reports: Sequence[Progress]) -> list[bool]:
-        return await self._write.do(lambda tx: once.progress(tx, reports)) if reports else []
-
-    async def load_once(self, claim: Claim, name: str, shared: bool) -> bytes | None:
-        return await self._read.do(lambda tx: once.load_once(tx, claim, name, shared))
-
-    async def store_once(self, memo: OnceValue) -> bytes | None:
-        return await self._write.do(lambda tx: once.store_once(tx, memo))
-
-    # ------------------------------------------------------------ repeats
-
-    async def put_repeat(self, repeat: Repeat) -> Repeat:
-        return await self._write.do(lambda tx: repeats.put(tx, repeat))
-
-    async def remove_repeats(self, keys: Sequence[str]) -> list[bool]:
-        return await self._write.do(lambda tx: repeats.remove(tx, keys))
-
-    async def pause_repeats(self, keys: Sequence[str]) -> list[bool]:
-        return await self._write.do(
-            lambda tx: repeats.switch(tx, keys, RepeatState.ACTIVE, RepeatState.PAUSED)
-        )
-
-    async def resume_repeats(self, keys: Sequence[str]) -> list[bool]:
-        return await self._write.do(
-            lambda tx: repeats.switch(tx, keys, RepeatState.PAUSED, RepeatState.ACTIVE)
-        )
-
-    async def due_repeats(self, limit: int) -> DueRepeats:
-        return await self._read.do(lambda tx: repeats.due(tx, limit))
-
-    async def fire(self, firings: Sequence[Firing]) -> list[bool]:
-        return await self._write.do(lambda tx: repeats.fire(tx, firings)) if firings else []
-
-    async def list_repeats(self) -> list[Repeat]:
-        return await self._read.do(repeats.everything)
-
-    async def find_repeats(self, keys: Sequence[str]) -> list[Repeat | None]:
-        return await self._read.do(lambda tx: repeats.find(tx, keys)) if keys else []
-
-    async def lock(self, name: str, holder: str, keep: Wait) -> bool:
-        return await self._write.do(lambda tx: repeats.lock(tx, name, holder, keep), durable=False)
-
-    async def unlock(self, name: str, holder: str) -> None:
-        await self._write.do(lambda tx: repeats.unlock(tx, name, holder))
-
-    # ------------------------------------------------------------ looking
-
-    async def now(self) -> Moment:
-        return await self._read.do(lambda tx: tx.now)
-
-    async def queue_names(self) -> list[str]:
-        return await self._read.do(
-            lambda tx: [name for name, _ in tx.rows("queues") if is_text([name])]
-        )
-
-    async def queues(self) -> list[QueueView]:
-        return await self._read.do(inspect.queues)
-
-    async def page(self, want: JobFilter, after: str | None, limit: int) -> Page:
-        return await self._read.do(lambda tx: inspect.page(tx, want, after, limit))
-
-    async def find(self, ids: Sequence[str]) -> list[Job | None]:
-        return await self._read.do(lambda tx: inspect.find(tx, ids)) if ids else []
-
-    async def raw(self, id: str) -> dict[str, bytes] | None:
-        return await self._read.do(lambda tx: aside.raw(tx, id))
-
-    async def timeline(self, id: str) -> list[TimelineEntry]:
-        return await self._read.do(lambda tx: timeline.timeline(tx, id))
-
-    async def ahead(self, id: str) -> int | None:
-        return await self._read.do(lambda tx: inspect.ahead(tx, id))
-
-    async def workers(self) -> list[WorkerView]:
-        return await self._read.do(inspect.workers)
-
-    async def resources(
-        self, queue: str | None = None, key: str | None = None
-    ) -> list[ResourceView]:
-        return await self._read.do(lambda tx: inspect.resources(tx, queue, key))
-
-    # ------------------------------------------------------------ care
-
-    async def pause(self, queues: Sequence[str]) -> None:
-        await self._write.do(lambda tx: care.pause(tx, queues))
-
-    async def resume(self, queues: Sequence[str]) -> None:
-        await self._write.do(lambda tx: care.resume(tx, queues))
-
-    async def hold(self, queues: Sequence[str], key: str, until: When) -> None:
-        await self._write.do(lambda tx: care.hold(tx, queues, key, until))
-
-    async def beat(self, worker: WorkerView, keep: Wait) -> Moment:
-        return await self._write.do(lambda tx: care.beat(tx, worker, keep), durable=False)
-
-    async def leave(self, worker: str) -> None:
-        await self._write.do(lambda tx: tx.run("leave", id=worker))
-
-    async def prune(self, limit: int, most: int) -> int:
-        return await self._write.do(lambda tx: care.prune(tx, limit, most))
-
-    async def migrate(self) -> list[str]:
-        return await self._write.do(partial(care.migrate, namespace=self._namespace))
-
-    async def doctor(self) -> list[Finding]:
-        return await self._read.do(lambda tx: care.doctor(tx, self._path, self._namespace))
-
-    # ------------------------------------------------------------ waking
+        """Both in one transaction. If that is rejected, the settlements are written apart."""
+        if not settlements:
+            return await self.claim(queues, limit, lease, worker)
+        try:
+            return await self._settle_and_claim(settlements, queues, limit, lease, worker)
+        except Rejected:
+            took = await self.settle(settlements)
+        return replace(await self.claim(queues, limit, lease, worker), took=took)
 
     async def wait(self, queues: Collection[str] | None, timeout: float) -> frozenset[str]:
-        return await self._bell.wait(queues, timeout)
-
-    # ------------------------------------------------------------ telling
-
-    async def publish(self, told: Sequence[EventMessage]) -> None:
-        if told:
-            await self._write.do(lambda tx: pubsub.publish(tx, told), durable=False)
-
-    async def subscribed_queues(self) -> frozenset[str]:
-        return await self._read.do(pubsub.subscribed_queues)
+        """Wait for a notification of another store, in this process or in another."""
+        return await self._notifier.wait(queues, timeout)
 
     async def subscribe(self, queue: str | None) -> Subscription:
-        id, named = new_id(), EVERY if queue is None else queue
-        follower = pubsub.Follower(
-            await self._write.do(lambda tx: pubsub.subscribe(tx, id, named), durable=False)
-        )
-        bell = Notifier(self._path)
+        """Receive the events of a queue, or of all queues."""
+        return await self._subscriptions.subscribe(queue)
 
-        async def renew() -> None:
-            await self._write.do(lambda tx: pubsub.subscribe(tx, id, named), durable=False)
-
-        async def close(ear: Subscription) -> None:
-            self._ears.discard(ear)
-            await stop(following)
-            bell.close()
-            with suppress(StoreError):
-                await self._write.do(lambda tx: pubsub.unsubscribe(tx, id), durable=False)
-
-        async def nap(seconds: float) -> bool:
-            await bell.wait((), seconds)
-            return False
-
-        ear = Subscription(queue, close)
-        trail = PolledFeed(renew, lambda: self._read.do(follower.news), nap)
-        following = asyncio.get_running_loop().create_task(poll_into(ear, trail))
-        self._ears.add(ear)
-        return ear
+    # jobs
+    _settle_and_claim = written(claim.settle_and_claim)
+    enqueue = written(enqueue.enqueue)
+    extend = written(claim.extend, durable=False)
+    reap = written(claim.reap, durable=False)
+    claim = written(claim.claim, durable=False)
+    settle = in_halves(written(settle.settle))
+    amend = written(amend.amend)
+    progress = written(once.progress)
+    load_once = read(once.load_once)
+    store_once = written(once.store_once)
+    # repeats
+    put_repeat = written(repeats.put_repeat)
+    remove_repeats = written(repeats.remove_repeats)
+    pause_repeats = written(repeats.pause_repeats)
+    resume_repeats = written(repeats.resume_repeats)
+    due_repeats = read(repeats.due_repeats)
+    fire = written(repeats.fire)
+    list_repeats = read(repeats.list_repeats)
+    find_repeats = read(repeats.find_repeats)
+    lock = written(repeats.lock, durable=False)
+    unlock = written(repeats.unlock)
+    # inspect
+    now = read(inspect.now)
+    queue_names = read(inspect.queue_names)
+    queues = read(inspect.queues)
+    page = read(inspect.page)
+    find = read(inspect.find)
+    raw = read(aside.raw)
+    timeline = read(timeline.timeline)
+    ahead = read(inspect.ahead)
+    workers = read(inspect.workers)
+    resources = read(inspect.resources)
+    # control
+    pause = written(care.pause)
+    resume = written(care.resume)
+    hold = written(care.hold)
+    beat = written(care.beat, durable=False)
+    leave = written(care.leave)
+    # maintenance
+    prune = written(care.prune)
+    migrate = written(care.migrate)
+    doctor = read(care.doctor)
+    # events
+    publish = written(pubsub.publish, durable=False)
+    subscribed_queues = read(pubsub.subscribed_queues)
