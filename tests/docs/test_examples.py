@@ -114,3 +114,19 @@ def test_links_between_pages_lead_somewhere() -> None:
         if not (page.parent / target).exists()
     ]
     assert not broken
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, as they are made from the words of each."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_links_to_headings_lead_somewhere() -> None:
+    broken = [
+        f"{page.relative_to(ROOT)}: {target}#{anchor}"
+        for page in PAGES
+        for target, anchor in re.findall(r"\]\((?!https?://)([^)#]*)#([^)]+)\)", page.read_text())
+        if anchor not in anchors(page.parent / target if target else page)
+    ]
+    assert not broken
