@@ -42,11 +42,11 @@ async def plant_holder(store: Store, id: str) -> None:
         case MemoryStore():
             store._state.index._holders.setdefault((QUEUE, KEY), set()).add(id)
         case RedisStore():
-            root = store._room.keys.queue(QUEUE)
-            await store._link.command(
+            root = store.context.keys.queue(QUEUE)
+            await store.context.connection.command(
                 "SADD", f"{root}:holders:{KEY}", b"\0" * 8 + b"1" + id.encode()
             )
-            await store._link.command("SADD", f"{root}:held", KEY)
+            await store.context.connection.command("SADD", f"{root}:held", KEY)
         case NatsStore():
             await transact(store._in, lambda tx: _plant_holder(tx, id))
         case _:
@@ -67,7 +67,9 @@ async def plant_unique(store: Store, id: str) -> None:
         case MemoryStore():
             store._state.unique[QUEUE, KEY] = MemoryReservation(id)
         case RedisStore():
-            await store._link.command("HSET", f"{store._room.keys.queue(QUEUE)}:unique", KEY, id)
+            await store.context.connection.command(
+                "HSET", f"{store.context.keys.queue(QUEUE)}:unique", KEY, id
+            )
         case NatsStore():
             await transact(store._in, lambda tx: _plant_unique(tx, id))
         case _:

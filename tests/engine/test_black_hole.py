@@ -175,7 +175,7 @@ async def test_a_redis_that_is_busy_is_waited_for(
     script = "local ends = os.clock() + ARGV[1] while os.clock() < ends do end return 1"
     is_valkey = bundled() == valkey()  # it refuses DEBUG
     words = ("EVAL", script, 0, seconds) if is_valkey else ("DEBUG", "SLEEP", seconds)
-    busy = asyncio.ensure_future(beside._link.command(*words))
+    busy = asyncio.ensure_future(beside.context.connection.command(*words))
     await asyncio.sleep(LEASE / 6 / 5)
     await is_waited_for(behind, caplog)
     await busy

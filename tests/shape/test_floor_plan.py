@@ -27,7 +27,6 @@ MISSING = {
     "memory": "connection codec leases unique control maintenance doctor pubsub",
     "sqlite": "codec leases unique control maintenance doctor",
     "postgres": "context codec leases unique control maintenance",
-    "redis": "connection claim settle once resources unique control maintenance",
     "nats": "connection claim once unique control maintenance",
 }
 NOT_MOVED = {
@@ -37,7 +36,6 @@ NOT_MOVED = {
         "arrays aside care commits enqueue_batcher fitness joining line migrate parallel_turn "
         "silence statements steps subscriptions user_transaction watermarks"
     ),
-    "redis": "address aside care errors key_names link scripts turns wire",
     "nats": (
         "address aside batches care claims clock errors indexes job_records messages partition "
         "pulls reading reads removal schema subjects sweep tickets tx walk"

@@ -9,7 +9,7 @@ import pytest
 pytest.register_assert_rewrite("mita.testing.contract")
 
 from mita.stores.redis import RedisStore  # noqa: E402
-from mita.stores.redis.store import RESERVE  # noqa: E402
+from mita.stores.redis.store import CALL_RESERVE_BYTES  # noqa: E402
 from mita.testing.contract.clocks import FakeTicker  # noqa: E402
 
 from .servers import (  # noqa: E402
@@ -75,8 +75,8 @@ async def twin(store: RedisStore, make: Make) -> AsyncIterator[RedisStore]:
 @pytest.fixture
 async def tight(store: RedisStore) -> RedisStore:
     """As if the server's proto-max-bulk-len was a megabyte; in `tests/contract` it is."""
-    store._link.driver.limit(1_000_000)
-    store.room = 1_000_000 - RESERVE
+    store.context.connection.server.limit_calls(1_000_000)
+    store.context.job_bytes = 1_000_000 - CALL_RESERVE_BYTES
     return store
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import redis
 
-from mita.stores.redis import scripts
+from mita.stores.redis.scripting import scripts
 from tests.stores import tied
 
 FRESH = count(1)

@@ -211,7 +211,7 @@ async def test_our_own_script_can_be_killed(server: Server, store: RedisStore) -
     killer = threading.Timer(0.2, _kill, [server])
     killer.start()
     with pytest.raises(StoreError, match="killed the script") as caught:
-        await store._link.once("EVAL", "while true do end", 0)
+        await store.context.connection.command_once("EVAL", "while true do end", 0)
     assert caught.value.transient
     killer.join()
 

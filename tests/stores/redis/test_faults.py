@@ -8,7 +8,7 @@ import pytest
 from mita.model.job import Receipt
 from mita.model.outcome import Held, Settlement
 from mita.stores.redis import RedisStore
-from mita.stores.redis.scripts import script
+from mita.stores.redis.scripting.scripts import script
 
 from .load import DONE, LEASE, QUEUE, Load, jobs
 from .servers import Server, bundled
@@ -107,15 +107,15 @@ async def test_a_call_that_comes_late_on_a_connection_that_was_given_up_is_not_d
     """I4: it was sent again on another, and that came first."""
     store, _ = pair
     await store.enqueue(jobs(1))
-    ask, asked = store._link.driver.ask, []
+    ask, asked = store.context.connection.server.call, []
 
     async def noted(*parts: object) -> object:
         asked.append(parts)
         return await ask(*parts)
 
-    store._link.driver.ask = noted  # type: ignore[method-assign]
+    store.context.connection.server.call = noted  # type: ignore[method-assign]
     await store.enqueue(jobs(1, fresh=True))
-    store._link.driver.ask = ask  # type: ignore[method-assign]
+    store.context.connection.server.call = ask  # type: ignore[method-assign]
     if forgotten:
         claims = (await store.claim([QUEUE], 2, LEASE, "w1")).claims
         assert await store.settle([Settlement(claim, DONE) for claim in claims]) == [True, True]
@@ -131,17 +131,17 @@ async def test_a_call_that_comes_late_on_a_connection_that_was_given_up_is_not_d
 
 async def _cut_after(store: RedisStore, name: str) -> None:
     """The next call of this script is done, and its answer never comes."""
-    wire = store._link.driver._wire  # type: ignore[attr-defined]
-    ask = wire.ask
+    client = store.context.connection.server._client  # type: ignore[attr-defined]
+    ask = client.call
 
     async def cut(*parts: object) -> object:
         answer = await ask(*parts)
         if parts[1] == script(name).sha:
-            store._link.driver.ask = ask  # type: ignore[method-assign]
+            store.context.connection.server.call = ask  # type: ignore[method-assign]
             raise ConnectionResetError("cut by the test")
         return answer
 
-    store._link.driver.ask = cut  # type: ignore[method-assign]
+    store.context.connection.server.call = cut  # type: ignore[method-assign]
 
 
 @pytest.mark.parametrize("many", [1, 20])

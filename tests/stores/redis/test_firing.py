@@ -29,11 +29,11 @@ async def test_whoever_dies_after_winning_leaves_a_parcel_for_the_next(
     """I1 I7"""
     firing = await planned(store, 3)
     parcel = repeats._pack(firing.jobs)
-    assert await repeats._compare_and_set(store._room, [(firing, parcel, 0)], [], []) == [True]
+    assert await repeats._compare_and_set(store.context, [(firing, parcel, 0)], [], []) == [True]
     assert await twin.queues() == []
     assert await twin.reap(10, 1000, "w2") == []
     assert await twin.queues() == [], "the winner still has time"
-    await clock.tick(repeats.LATE)
+    await clock.tick(repeats.DELIVERY_TIMEOUT_MS)
     await twin.reap(10, 1000, "w2")
     await twin.reap(10, 1000, "w2")
     assert {claim.id for claim in (await twin.claim([QUEUE], 10, 1000, "w2")).claims} == {

@@ -101,7 +101,7 @@ UNTOUCHED = Live()
 AGE, ID = slice(0, 8), slice(9, None)  # of a handle
 
 
-def packed(job: NewJob) -> bytes:
+def pack_new_job(job: NewJob) -> bytes:
     """The part of the fixed half that the client makes: the elements of a list without its head."""
     return _pack(
         (
@@ -130,7 +130,7 @@ def is_plain(job: NewJob) -> bool:
     )
 
 
-def meta(job: NewJob, queue: int) -> bytes:
+def job_kind(job: NewJob, queue: int) -> bytes:
     """What the script must know to put the job in its place; nothing for a plain one of the first
     queue."""
     if queue == 1 and is_plain(job):
@@ -139,7 +139,7 @@ def meta(job: NewJob, queue: int) -> bytes:
     return _pack((queue, job.priority, job.when.wait, job.when.at, str(flag), job.unique))
 
 
-def verdict(said: Verdict) -> bytes:
+def pack_verdict(said: Verdict) -> bytes:
     when, hold = said.when, said.hold
     return _pack(
         (
@@ -160,7 +160,7 @@ def verdict(said: Verdict) -> bytes:
     )
 
 
-def moment(when: When) -> tuple[int, int | str]:
+def when_args(when: When) -> tuple[int, int | str]:
     """A wait and a moment, '' for none."""
     return when.wait, "" if when.at is None else when.at
 
@@ -260,7 +260,7 @@ def _parts(packed: bytes, kind: type[msgspec.Struct]) -> dict[str, Any]:
     )
 
 
-def readable(id: bytes, fixed: bytes, live: bytes, queue: str) -> str | None:
+def why_unreadable(id: bytes, fixed: bytes, live: bytes, queue: str) -> str | None:
     """None, or why no claim can be made of these two halves."""
     try:
         claim = first_claim(fixed, queue, 0)

@@ -1,148 +1,172 @@
-"""Is this server fit to keep jobs?"""
+"""Checks whether a server is fit to keep jobs."""
 
 from typing import Any
 
 from mita.errors import StoreError
 from mita.model.view import Finding, Health
 from mita.ports.clock import SystemClock
+from mita.rules.readable import UNREADABLE
+from mita.stores.shared.aside import finding
+from mita.stores.shared.views import as_name, as_worker
 
-from .context import Room
-from .link import Link
-from .wire import MOST_BYTES
+from .client.pipelined_socket import LONGEST_CALL_BYTES
+from .codec import as_job, as_repeat
+from .connection import RedisConnection
+from .context import RedisContext, parts
 
-OLDEST = (6, 2)
+OLDEST_VERSION = (6, 2)
 KEEPS_EVERYTHING = "noeviction"
-BULK = "proto-max-bulk-len"
+LONGEST_CALL_SETTING = "proto-max-bulk-len"
+CLOCK_OFFSET_MS = 1000  # a larger difference between the clocks is a warning
 
 
-async def info(link: Link) -> dict[str, str]:
-    """Everything INFO says, as far as we look at it. On a cluster it is one node that answers."""
+async def server_info(connection: RedisConnection) -> dict[str, str]:
+    """The sections of INFO that we look at. On a cluster one node answers."""
     found: dict[str, str] = {}
     for section in ("server", "memory", "persistence", "replication"):
-        found.update(_read(await link.once("INFO", section)))
+        found.update(_parsed_info(await connection.command_once("INFO", section)))
     return found
 
 
-async def largest(link: Link) -> int:
-    """How many bytes a part of a call may have. A server that does not tell its settings is taken
-    to have the usual ones."""
-    try:
-        answer = await link.once("CONFIG", "GET", BULK)
-    except StoreError:
-        return MOST_BYTES
-    told = (
-        answer.get(BULK)
-        if isinstance(answer, dict)
-        else dict(zip(answer[::2], answer[1::2], strict=True)).get(BULK.encode())
-    )
-    return int(told) if told else MOST_BYTES
-
-
-def _read(answer: Any) -> dict[str, str]:
-    if isinstance(answer, dict):  # redis-py has read it already
+def _parsed_info(answer: Any) -> dict[str, str]:
+    if isinstance(answer, dict):  # redis-py has parsed it already
         return {str(name): str(value) for name, value in answer.items()}
     text = answer.decode() if isinstance(answer, bytes) else str(answer)
-    lines = (line.partition(":")[::2] for line in text.splitlines() if ":" in line)
-    return dict(lines)
+    return dict(line.partition(":")[::2] for line in text.splitlines() if ":" in line)
 
 
-def check(said: dict[str, str], where: str, *, allow_eviction: bool) -> None:
-    """Refuse what would lose jobs or cannot run the scripts, before the first job is taken."""
-    version = _version(said)
-    if version < OLDEST:
-        raise StoreError(
-            f"{where}: this is Redis {said.get('redis_version')}, and Mita needs 6.2 or later",
-            transient=False,
-        )
-    if said.get("role") == "slave":
-        raise StoreError(
-            f"{where}: this is a read-only replica: use the address of its primary", transient=False
-        )
-    policy = said.get("maxmemory_policy", KEEPS_EVERYTHING)
-    if policy != KEEPS_EVERYTHING and not allow_eviction:
-        raise StoreError(
-            f"{where}: maxmemory-policy is {policy}, so the server throws jobs away when it is "
-            "full. "
-            "Set it to noeviction, or say ?allow_eviction=1 if losing jobs is acceptable",
-            transient=False,
-        )
-
-
-def _version(said: dict[str, str]) -> tuple[int, ...]:
-    return tuple(
-        int(part) for part in said.get("redis_version", "0").split(".")[:2] if part.isdigit()
-    )
-
-
-async def doctor(room: Room, namespace: str) -> list[Finding]:
-    said = await info(room.link)
-    return [
-        Finding("engine", _engine(said)),
-        await _durability(room, said),
-        _eviction(said),
-        Finding("memory", f"{said.get('used_memory_human')} used of {_limit(said)}"),
-        Finding("namespace", namespace),
-        await _offset(room),
-    ]
-
-
-def _engine(said: dict[str, str]) -> str:
-    """Valkey says two versions: its own, and that of the Redis it stands in for."""
-    name = said.get("server_name", "redis")
-    version = said.get(f"{name}_version", said.get("redis_version"))
-    return f"{name} {version} ({said.get('server_mode', said.get('redis_mode'))})"
-
-
-def _limit(said: dict[str, str]) -> str:
-    return said.get("maxmemory_human", "?") if said.get("maxmemory", "0") != "0" else "no limit"
-
-
-async def _durability(room: Room, said: dict[str, str]) -> Finding:
-    if said.get("aof_enabled") != "1":
-        found = "no append-only file: an acknowledged job can be lost when the server dies"
-        return Finding(
-            "durability", found, Health.WARN, "set appendonly yes in the server's configuration"
-        )
-    how = await _appendfsync(room)
-    if how == "always":
-        return Finding(
-            "durability", "append-only file, synced before every answer: acknowledged means on disk"
-        )
-    found = f"append-only file, appendfsync {how or 'unknown'}: survives the server's death"
-    return Finding(
-        "durability",
-        f"{found}; a power cut can cost the last second" if how == "everysec" else found,
-    )
-
-
-async def _appendfsync(room: Room) -> str:
+async def _setting(connection: RedisConnection, name: str) -> str:
+    """A setting of the server; '' if it does not show it, as hosted servers do."""
     try:
-        answer = await room.link.once("CONFIG", "GET", "appendfsync")
-    except StoreError:  # hosted servers keep CONFIG to themselves
+        answer = await connection.command_once("CONFIG", "GET", name)
+    except StoreError:
         return ""
-    value = next(iter(answer.values())) if isinstance(answer, dict) else answer[1]
+    values = list(answer.values()) if isinstance(answer, dict) else answer[1::2]
+    value = values[0] if values else ""
     return value.decode() if isinstance(value, bytes) else str(value)
 
 
-def _eviction(said: dict[str, str]) -> Finding:
-    policy = said.get("maxmemory_policy", KEEPS_EVERYTHING)
+async def longest_call(connection: RedisConnection) -> int:
+    """The most bytes that one part of a call may have."""
+    found = await _setting(connection, LONGEST_CALL_SETTING)
+    return int(found) if found else LONGEST_CALL_BYTES
+
+
+def check(info: dict[str, str], where: str, *, allow_eviction: bool) -> None:
+    """Raise `StoreError` for a server that would lose jobs or cannot run the scripts."""
+    if _version(info) < OLDEST_VERSION:
+        raise StoreError(
+            f"{where}: this is Redis {info.get('redis_version')}, and Mita needs 6.2 or later",
+            transient=False,
+        )
+    if info.get("role") == "slave":
+        raise StoreError(
+            f"{where}: this is a read-only replica: use the address of its primary", transient=False
+        )
+    policy = info.get("maxmemory_policy", KEEPS_EVERYTHING)
+    if policy != KEEPS_EVERYTHING and not allow_eviction:
+        raise StoreError(
+            f"{where}: maxmemory-policy is {policy}, so the server deletes jobs when its memory is "
+            "full. Set it to noeviction, or add ?allow_eviction=1 to the URL if losing jobs is "
+            "acceptable",
+            transient=False,
+        )
+
+
+def _version(info: dict[str, str]) -> tuple[int, ...]:
+    numbers = info.get("redis_version", "0").split(".")[:2]
+    return tuple(int(number) for number in numbers if number.isdigit())
+
+
+async def doctor(context: RedisContext) -> list[Finding]:
+    """Findings about the server, its settings, the clocks and the stored records."""
+    info = await server_info(context.connection)
+    memory = f"{info.get('used_memory_human')} used of {_memory_limit(info)}"
+    return [
+        Finding("engine", _engine(info)),
+        await _durability(context, info),
+        _eviction(info),
+        Finding("memory", memory),
+        Finding("namespace", context.keys.namespace),
+        await _clock(context),
+        await _records(context),
+    ]
+
+
+def _engine(info: dict[str, str]) -> str:
+    """Valkey reports two versions: its own, and that of the Redis it is compatible with."""
+    name = info.get("server_name", "redis")
+    version = info.get(f"{name}_version", info.get("redis_version"))
+    return f"{name} {version} ({info.get('server_mode', info.get('redis_mode'))})"
+
+
+def _memory_limit(info: dict[str, str]) -> str:
+    return info.get("maxmemory_human", "?") if info.get("maxmemory", "0") != "0" else "no limit"
+
+
+async def _durability(context: RedisContext, info: dict[str, str]) -> Finding:
+    if info.get("aof_enabled") != "1":
+        text = "no append-only file: an acknowledged job can be lost when the server dies"
+        remedy = "set appendonly yes in the server's configuration"
+        return Finding("durability", text, Health.WARN, remedy)
+    how = await _setting(context.connection, "appendfsync")
+    if how == "always":
+        text = "append-only file, synced before every answer: acknowledged means on disk"
+        return Finding("durability", text)
+    text = f"append-only file, appendfsync {how or 'unknown'}: survives the server's death"
+    more = "; a power cut can cost the last second" if how == "everysec" else ""
+    return Finding("durability", text + more)
+
+
+def _eviction(info: dict[str, str]) -> Finding:
+    policy = info.get("maxmemory_policy", KEEPS_EVERYTHING)
     if policy == KEEPS_EVERYTHING:
         return Finding("eviction", "noeviction: a full server refuses jobs and loses none")
-    found = f"{policy}: a full server throws jobs away"
-    return Finding("eviction", found, Health.BAD, "CONFIG SET maxmemory-policy noeviction")
+    text = f"{policy}: a full server deletes jobs"
+    return Finding("eviction", text, Health.BAD, "CONFIG SET maxmemory-policy noeviction")
 
 
-async def _offset(room: Room) -> Finding:
+async def _clock(context: RedisContext) -> Finding:
     mine = SystemClock()
     before = mine.now()
-    theirs = await room.moment()
+    theirs = await context.read_clock()
     offset = (before + mine.now()) // 2 - theirs
-    if abs(offset) > 1000:
-        found = f"this machine is {offset} ms off the server's clock"
-        return Finding(
-            "clock",
-            found,
-            Health.WARN,
-            "harmless to Mita, which goes by the server's; check NTP all the same",
-        )
+    if abs(offset) > CLOCK_OFFSET_MS:
+        text = f"this machine is {offset} ms off the server's clock"
+        remedy = "harmless to Mita, which uses the server's clock; check NTP anyway"
+        return Finding("clock", text, Health.WARN, remedy)
     return Finding("clock", f"this machine is {offset} ms off the server's, whose clock decides")
+
+
+async def _records(context: RedisContext) -> Finding:
+    """Reads every job, repeat and worker that is stored."""
+    ids: list[str] = []
+    for queue in await context.queues():
+        found = await context.connection.command("HKEYS", f"{context.keys.queue(queue)}:jobs")
+        for part in parts([id for id in found if id]):
+            rows = await context.in_queue("find", queue, *part)
+            for id, row in zip(part, rows, strict=True):
+                if row is not None and _is_unreadable(as_job(row, queue, as_name(id)).error):
+                    ids.append(as_name(id))
+    return finding(sorted(ids), [*await _bad_repeats(context), *await _bad_workers(context)])
+
+
+def _is_unreadable(error: str | None) -> bool:
+    return error is not None and error.startswith(UNREADABLE)
+
+
+async def _hash(context: RedisContext, name: str) -> list[tuple[bytes, bytes]]:
+    found = await context.connection.command("HGETALL", f"{context.keys.shared}:{name}")
+    if isinstance(found, dict):
+        return list(found.items())
+    return list(zip(found[::2], found[1::2], strict=True))
+
+
+async def _bad_repeats(context: RedisContext) -> list[str]:
+    repeats = [as_repeat([key, b"", packed]) for key, packed in await _hash(context, "repeats")]
+    return [f"repeat {repeat.key}" for repeat in repeats if _is_unreadable(repeat.reason)]
+
+
+async def _bad_workers(context: RedisContext) -> list[str]:
+    found = await _hash(context, "workers")
+    return [f"worker {as_name(id)}" for id, packed in found if as_worker(packed) is None]

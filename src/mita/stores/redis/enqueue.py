@@ -1,4 +1,4 @@
-"""Taking jobs in."""
+"""Storing new jobs."""
 
 import asyncio
 from collections.abc import Coroutine, Sequence
@@ -8,51 +8,57 @@ from typing import Any
 from msgspec import Struct
 
 from mita.model.job import NewJob, Receipt
+from mita.stores.shared import room as rooms
 
-from .codec import is_plain, meta, packed
-from .context import Room, parts
-from .link import Doubt
+from .codec import is_plain, job_kind, pack_new_job
+from .connection import MaybeDone
+from .context import RedisContext, parts
+from .unique import queues_of_ids, receipts
 
-SLICE = 500  # jobs that are taken in by one script
-
-
-def enqueue_parts(room: Room, some: list[Sequence[NewJob]]) -> Coroutine[Any, Any, list[Receipt]]:
-    """Jobs in parts of which each fits into one call; nearly always that is one."""
-    return enqueue(room, some[0]) if len(some) == 1 else _one_by_one(room, some)
+ENQUEUE_JOBS = 500  # the most jobs that one script stores
 
 
-async def _one_by_one(room: Room, some: list[Sequence[NewJob]]) -> list[Receipt]:
-    return [receipt for part in some for receipt in await enqueue(room, part)]
+def enqueue(context: RedisContext, jobs: Sequence[NewJob]) -> Coroutine[Any, Any, list[Receipt]]:
+    """Store jobs, in several calls if they are too large for one. Returns a coroutine of their
+    receipts. Raises `UsageError` for a job that is too large by itself."""
+    some = rooms.parts(jobs, context.job_bytes)
+    return insert(context, jobs) if len(some) == 1 else _insert_parts(context, some)
 
 
-def enqueue(room: Room, jobs: Sequence[NewJob]) -> Coroutine[Any, Any, list[Receipt]]:
-    """A lone job has one coroutine between its caller and the link."""
-    if room.cluster:
-        return _over_nodes(room, jobs)
-    if len(jobs) <= SLICE:
-        return _take_in(room, _ask(room, jobs))
-    return _take_in_slices(room, jobs)
+async def _insert_parts(context: RedisContext, some: Sequence[Sequence[NewJob]]) -> list[Receipt]:
+    return [receipt for part in some for receipt in await insert(context, part)]
 
 
-async def _take_in_slices(room: Room, jobs: Sequence[NewJob]) -> list[Receipt]:
-    """One behind the other on one connection, so in their order: while the server takes in some,
-    the next are packed. None is under way any more when this is over."""
-    under_way: list[asyncio.Future[list[Receipt]]] = []
+def insert(context: RedisContext, jobs: Sequence[NewJob]) -> Coroutine[Any, Any, list[Receipt]]:
+    """Store jobs without a look at their size. For a single job no other coroutine stands between
+    the caller and the connection."""
+    if context.cluster:
+        return _insert_on_cluster(context, jobs)
+    if len(jobs) <= ENQUEUE_JOBS:
+        return _send(context, _enqueue_call(context, jobs))
+    return _insert_many(context, jobs)
+
+
+async def _insert_many(context: RedisContext, jobs: Sequence[NewJob]) -> list[Receipt]:
+    """Several calls on one connection, which keeps their order. The next part is packed while the
+    server stores the one before. When this returns or raises, no call is under way."""
+    calls: list[asyncio.Future[list[Receipt]]] = []
     try:
-        for part in parts(jobs, SLICE):
-            under_way.append(asyncio.ensure_future(_take_in(room, _ask(room, part))))
-            await asyncio.sleep(0)  # it takes its first step,
-            await asyncio.sleep(0)  # and what it wrote leaves the buffers of the event loop
-        await asyncio.gather(*under_way, return_exceptions=True)
+        for part in parts(jobs, ENQUEUE_JOBS):
+            calls.append(asyncio.ensure_future(_send(context, _enqueue_call(context, part))))
+            await asyncio.sleep(0)  # the call is started,
+            await asyncio.sleep(0)  # and the event loop writes it to the socket
+        await asyncio.gather(*calls, return_exceptions=True)
     finally:
-        for one in under_way:
-            one.cancel()  # it has ended by now, unless nobody waits for it any more
-    return [receipt for taken in under_way for receipt in taken.result()]
+        for call in calls:
+            call.cancel()  # it has ended by now, unless this was cancelled
+    return [receipt for call in calls for receipt in call.result()]
 
 
-class _Ask(Struct, frozen=True, gc=False):
-    """Jobs, and what the script is told of them: the roots of their queues, kinds and items as
-    `lua/include/intake.lua` reads them (no kinds when all are plain), and whether all are fresh."""
+class _EnqueueCall(Struct, frozen=True, gc=False):
+    """The arguments of one call: the roots of the queues, kinds and items as
+    `lua/include/insert_jobs.lua` reads them (no kinds when all jobs are plain), and whether all ids
+    are fresh."""
 
     jobs: Sequence[NewJob]
     roots: list[str]
@@ -61,101 +67,74 @@ class _Ask(Struct, frozen=True, gc=False):
     fresh: bool
 
 
-async def _take_in(room: Room, ask: _Ask) -> list[Receipt]:
-    jobs, kinds, doubt = ask.jobs, ask.kinds, Doubt()
+async def _send(context: RedisContext, call: _EnqueueCall) -> list[Receipt]:
+    jobs, kinds, maybe_done = call.jobs, call.kinds, MaybeDone()
     if not jobs:
         return []
-    said = await room.link.run(
+    answer = await context.connection.run(
         "enqueue",
-        ask.roots,
-        room.now(),
-        room.keys.bell,
-        "" if room.cluster else room.keys.shared,
-        *room.number(),
-        "1" if ask.fresh else "",
+        call.roots,
+        context.now(),
+        context.keys.notify_channel,
+        "" if context.cluster else context.keys.shared,
+        *context.call_number(),
+        "1" if call.fresh else "",
         len(kinds),
         *kinds,
-        *ask.items,
-        doubt=doubt,
+        *call.items,
+        maybe_done=maybe_done,
     )
-    receipts = [Receipt(job.id) for job in jobs]
-    if said == 0:
-        return receipts
-    refused, new = said
-    if new and room.cluster:
-        room.known -= {job.queue for job in jobs}
-        await room.register({job.queue for job in jobs})
-    for position, there in zip(refused[::2], refused[1::2], strict=True):
-        id = there.decode("utf-8", "backslashreplace")
-        # After a cut connection, the job that is there is most likely the one this very call made.
-        receipts[position - 1] = Receipt(
-            id, created=doubt.justified and id == jobs[position - 1].id
-        )
-    return receipts
+    if answer == 0:  # all are stored, and no queue is new
+        return [Receipt(job.id) for job in jobs]
+    refused, new = answer
+    if new and context.cluster:
+        context.known_queues -= {job.queue for job in jobs}
+        await context.register({job.queue for job in jobs})
+    return receipts(jobs, refused, maybe_done.sent_twice)
 
 
-def _ask(room: Room, jobs: Sequence[NewJob]) -> _Ask:
+def _enqueue_call(context: RedisContext, jobs: Sequence[NewJob]) -> _EnqueueCall:
     if len(jobs) == 1:  # the same as below, without the lists
         [job] = jobs
-        kind = meta(job, 1)
-        return _Ask(
-            jobs,
-            [room.keys.queue(job.queue)],
-            [1, kind] if kind else [],
-            [job.id, packed(job)],
-            job.fresh,
-        )
+        roots, kind = [context.keys.queue(job.queue)], job_kind(job, 1)
+        kinds: list[Any] = [1, kind] if kind else []
+        return _EnqueueCall(jobs, roots, kinds, [job.id, pack_new_job(job)], job.fresh)
     queues = list(dict.fromkeys([job.queue for job in jobs]))
-    kinds: list[Any] = []
+    kinds = []
     if len(queues) > 1 or not all(map(is_plain, jobs)):
         numbers = {queue: number for number, queue in enumerate(queues, 1)}
-        metas = [meta(job, numbers[job.queue]) for job in jobs]
-        kinds = [part for kind, alike in groupby(metas) for part in (len(list(alike)), kind)]
+        each = [job_kind(job, numbers[job.queue]) for job in jobs]
+        kinds = [part for kind, alike in groupby(each) for part in (len(list(alike)), kind)]
     items: list[Any] = [None] * (2 * len(jobs))
     items[::2] = [job.id for job in jobs]
-    items[1::2] = map(packed, jobs)
-    return _Ask(
-        jobs, list(map(room.keys.queue, queues)), kinds, items, all(job.fresh for job in jobs)
-    )
+    items[1::2] = map(pack_new_job, jobs)
+    roots = list(map(context.keys.queue, queues))
+    return _EnqueueCall(jobs, roots, kinds, items, all(job.fresh for job in jobs))
 
 
-def one_by_one(room: Room, jobs: Sequence[NewJob]) -> tuple[list[str], list[Any]]:
+def fire_args(context: RedisContext, jobs: Sequence[NewJob]) -> tuple[list[str], list[Any]]:
     """The roots of the queues, and the jobs as `lua/fire.lua` reads them."""
-    ask = _ask(room, jobs)
-    kinds, items = ask.kinds or [len(jobs), b""], ask.items
-    metas = [kind for many, kind in zip(kinds[::2], kinds[1::2], strict=True) for _ in range(many)]
-    return ask.roots, [
-        part for row in zip(metas, items[::2], items[1::2], strict=True) for part in row
-    ]
+    call = _enqueue_call(context, jobs)
+    kinds, items = call.kinds or [len(jobs), b""], call.items
+    each = [kind for many, kind in zip(kinds[::2], kinds[1::2], strict=True) for _ in range(many)]
+    rows = zip(each, items[::2], items[1::2], strict=True)
+    return call.roots, [part for row in rows for part in row]
 
 
-async def _elsewhere(room: Room, jobs: Sequence[NewJob]) -> dict[str, tuple[str, Any]]:
-    """Where jobs are whose ids may be those of others, unless all queues there are take part in the
-    call itself."""
-    if not jobs:
-        return {}
-    queues, named = set(await room.queues()), {job.queue for job in jobs}
-    return (
-        await room.by_id("where", [job.id for job in jobs])
-        if queues - named or len(named) > 1
-        else {}
-    )
-
-
-async def _over_nodes(room: Room, jobs: Sequence[NewJob]) -> list[Receipt]:
-    """On a cluster one call reaches one queue, and an id that another queue has must be found
-    before."""
-    elsewhere = await _elsewhere(room, [job for job in jobs if not job.fresh])
-    receipts: dict[int, Receipt] = {}
+async def _insert_on_cluster(context: RedisContext, jobs: Sequence[NewJob]) -> list[Receipt]:
+    """On a cluster one call reaches one queue, and ids of other queues are looked up before."""
+    queues = await queues_of_ids(context, jobs)
+    made: dict[int, Receipt] = {}
     by_queue: dict[str, list[int]] = {}
     for position, job in enumerate(jobs):
-        if elsewhere.get(job.id, (job.queue,))[0] != job.queue:
-            receipts[position] = Receipt(job.id, created=False)
+        if queues.get(job.id, job.queue) != job.queue:
+            made[position] = Receipt(job.id, created=False)
         else:
             by_queue.setdefault(job.queue, []).append(position)
-    await room.register(by_queue)
+    await context.register(by_queue)
     for positions in by_queue.values():
         for part in parts(positions):
-            made = await _take_in(room, _ask(room, [jobs[position] for position in part]))
-            receipts.update(zip(part, made, strict=True))
-    return [receipts[position] for position in range(len(jobs))]
+            some = [jobs[position] for position in part]
+            sent = await _send(context, _enqueue_call(context, some))
+            made.update(zip(part, sent, strict=True))
+    return [made[position] for position in range(len(jobs))]

@@ -1,4 +1,4 @@
-"""Reading. None of this changes anything of a job."""
+"""Reading jobs, queues and workers. Nothing here changes a job."""
 
 import asyncio
 import heapq
@@ -9,164 +9,140 @@ import msgspec
 
 from mita.model.job import Job
 from mita.model.outcome import TimelineEntry
-from mita.model.view import Holder, JobFilter, Page, QueueView, ResourceView, WorkerView
-from mita.stores.shared.views import as_moment, as_name, as_worker
+from mita.model.time import Moment
+from mita.model.view import JobFilter, Page, QueueView, WorkerView
+from mita.stores.shared.views import as_moment, as_worker
 
 from .codec import as_job, as_timeline
-from .context import Room, parts
+from .context import CALL_ITEMS, RedisContext, parts
+
+# what `lua/queues.lua` returns, before the moment of the pause
+_STATES = ("scheduled", "ready", "blocked", "running", "succeeded", "failed", "cancelled")
+_COUNTS = (*_STATES, "oldest")
 
 
-async def queues(room: Room) -> list[QueueView]:
-    names = await room.queues()
-    return [
-        QueueView(
-            name=name,
-            scheduled=row[0],
-            ready=row[1],
-            blocked=row[2],
-            running=row[3],
-            succeeded=row[4],
-            failed=row[5],
-            cancelled=row[6],
-            oldest=row[7],
-            paused=_moment(row[8]),
-        )
-        for name, row in zip(names, await room.in_each("count", names, room.now()), strict=True)
-    ]
+async def now(context: RedisContext) -> Moment:
+    """The store's time."""
+    return await context.read_clock()
 
 
-async def find(room: Room, ids: Sequence[str]) -> list[Job | None]:
-    found = await room.by_id("find", ids)
+async def queue_names(context: RedisContext) -> list[str]:
+    """Every queue that ever had a job or was paused, sorted."""
+    return await context.queues()
+
+
+async def queues(context: RedisContext) -> list[QueueView]:
+    """The same queues with their counts."""
+    names = await context.queues()
+    rows = await context.in_each("queues", names, context.now())
+    views = []
+    for name, (*counts, paused) in zip(names, rows, strict=True):
+        since = None if paused is None else as_moment(paused)
+        views.append(QueueView(name=name, paused=since, **dict(zip(_COUNTS, counts, strict=True))))
+    return views
+
+
+async def find(context: RedisContext, ids: Sequence[str]) -> list[Job | None]:
+    """The jobs with these ids; None for one that is not stored."""
+    found = await context.by_id("find", ids) if ids else {}
     return [as_job(found[id][1], found[id][0], id) if id in found else None for id in ids]
 
 
-async def page(room: Room, want: JobFilter, after: str | None, limit: int) -> Page:
-    names = [want.queue] if want.queue is not None else await room.queues()
-    wish = _wish(want)
+async def page(context: RedisContext, want: JobFilter, after: str | None, limit: int) -> Page:
+    """Up to `limit` jobs that match, newest id first, with ids below `after`."""
+    names = [want.queue] if want.queue is not None else await context.queues()
+    args = _filter_args(want)
     matching = await asyncio.gather(
-        *(_matching(room, queue, wish, after or "", limit + 1) for queue in names)
+        *(_matching_ids(context, queue, args, after or "", limit + 1) for queue in names)
     )
     ids = heapq.nlargest(limit + 1, (id for some in matching for id in some))
-    where = {id: queue for queue, some in zip(names, matching, strict=True) for id in some}
-    jobs = [job for job in await _fetch(room, ids[:limit], where) if job is not None]
+    queue_of = {id: queue for queue, some in zip(names, matching, strict=True) for id in some}
+    jobs = [job for job in await _read_jobs(context, ids[:limit], queue_of) if job is not None]
     return Page(jobs, ids[limit - 1] if len(ids) > limit else None)
 
 
-def _wish(want: JobFilter) -> list[str]:
+def _filter_args(want: JobFilter) -> list[str]:
+    """The filter as `lua/page.lua` reads it."""
+    state = "" if want.state is None else want.state.value
     scheduled = "" if want.scheduled is None else str(int(want.scheduled))
     fields = (want.task, want.resource, want.unique, want.repeat, want.error)
-    return [
-        "" if want.state is None else want.state.value,
-        scheduled,
-        *(field or "" for field in fields),
-    ]
+    return [state, scheduled, *(field or "" for field in fields)]
 
 
-async def _matching(room: Room, queue: str, wish: list[str], after: str, limit: int) -> list[str]:
-    """The newest ids of one queue that match: a slice at a time, so that the server is never busy
-    with this for long."""
+async def _matching_ids(
+    context: RedisContext, queue: str, args: list[str], after: str, limit: int
+) -> list[str]:
+    """The newest ids of one queue that match. Each call looks at a part of the queue, so that the
+    server is never busy with this for long."""
     found: list[str] = []
     start: str | None = after
     while start is not None and len(found) < limit:
-        said = await room.in_queue(
-            "page", queue, room.now(), start, min(limit - len(found), 1000), *wish
-        )
-        if said is None:
-            await _index(room, queue)
+        wanted = min(limit - len(found), CALL_ITEMS)
+        answer = await context.in_queue("page", queue, context.now(), start, wanted, *args)
+        if answer is None:
+            await _build_index(context, queue)
             continue
-        ids, following = said
+        ids, following = answer
         found += [id.decode("utf-8", "backslashreplace") for id in ids]
         start = None if following is None else following.decode("utf-8", "replace")
     return found
 
 
-async def _index(room: Room, queue: str) -> None:
-    """Ids are kept in order only while somebody looks: the first look brings them in order, a slice
-    at a time."""
-    while not await room.in_queue("index", queue, room.now()):
+async def _build_index(context: RedisContext, queue: str) -> None:
+    """Sort the ids of a queue, a part in each call. They are kept sorted only while pages of the
+    queue are read."""
+    while not await context.in_queue("page_index", queue, context.now()):
         pass
 
 
-async def _fetch(room: Room, ids: list[str], where: dict[str, str]) -> list[Job | None]:
+async def _read_jobs(
+    context: RedisContext, ids: list[str], queue_of: dict[str, str]
+) -> list[Job | None]:
     by_queue: dict[str, list[str]] = {}
     for id in ids:
-        by_queue.setdefault(where[id], []).append(id)
+        by_queue.setdefault(queue_of[id], []).append(id)
     jobs: dict[str, Job] = {}
     for queue, some in by_queue.items():
         for part in parts(some):
-            rows: list[Any] = await room.in_queue("find", queue, *part)
-            jobs.update(
-                {
-                    id: as_job(row, queue, id)
-                    for id, row in zip(part, rows, strict=True)
-                    if row is not None
-                }
-            )
+            rows = await context.in_queue("find", queue, *part)
+            found = zip(part, rows, strict=True)
+            jobs.update({id: as_job(row, queue, id) for id, row in found if row is not None})
     return [jobs.get(id) for id in ids]
 
 
-async def raw(room: Room, id: str) -> dict[str, bytes] | None:
-    """The parts of a job by the name of the hash they lie in."""
-    found = await room.by_id("raw", [id])
+async def raw(context: RedisContext, id: str) -> dict[str, bytes] | None:
+    """The stored bytes of a job, by the name of the hash they are in; None without such a job."""
+    found = await context.by_id("raw", [id])
     if id not in found:
         return None
-    parts = found[id][1]
-    return {name.decode(): text for name, text in zip(parts[::2], parts[1::2], strict=True)}
+    fields = found[id][1]
+    return {name.decode(): value for name, value in zip(fields[::2], fields[1::2], strict=True)}
 
 
-async def timeline(room: Room, id: str) -> list[TimelineEntry]:
-    for said in await _about(room, "timeline", id):
-        return as_timeline(said)
-    return []
+async def timeline(context: RedisContext, id: str) -> list[TimelineEntry]:
+    """The timeline of a job, oldest first; empty without such a job."""
+    lines = await _from_its_queue(context, "timeline", id)
+    return [] if lines is None else as_timeline(lines)
 
 
-async def ahead(room: Room, id: str) -> int | None:
-    for said in await _about(room, "ahead", room.now(), id):
-        return None if said < 0 else int(said)
-    return None
+async def ahead(context: RedisContext, id: str) -> int | None:
+    """How many jobs go before this one; None if it is not waiting."""
+    jobs = await _from_its_queue(context, "ahead", context.now(), id)
+    return None if jobs is None or jobs < 0 else int(jobs)
 
 
-async def _about(room: Room, name: str, *args: Any) -> list[Any]:
-    """What the queue that has the job says of it."""
-    return [
-        said for said in await room.in_each(name, await room.queues(), *args) if said is not None
-    ]
+async def _from_its_queue(context: RedisContext, name: str, *args: Any) -> Any:
+    """The answer of the queue that has the job; None if no queue has it."""
+    answers = await context.in_each(name, await context.queues(), *args)
+    return next((answer for answer in answers if answer is not None), None)
 
 
-async def workers(room: Room) -> list[WorkerView]:
-    rows = await room.shared("workers", room.now())
+async def workers(context: RedisContext) -> list[WorkerView]:
+    """The workers whose last heartbeat still counts, by id."""
+    rows = await context.in_namespace("workers", context.now())
     views = [
         msgspec.structs.replace(view, seen=seen or 0)
         for packed, seen in rows
         if (view := as_worker(packed)) is not None
     ]
     return sorted(views, key=lambda view: view.id)
-
-
-async def resources(room: Room, queue: str | None, key: str | None) -> list[ResourceView]:
-    names = [queue] if queue is not None else await room.places()
-    views = []
-    for name, rows in zip(
-        names, await room.in_each("resources", names, room.now(), key or ""), strict=True
-    ):
-        for found, waiting, until, holders in rows:
-            holding = [Holder(as_name(id), _name(worker), since) for id, worker, since in holders]
-            holding.sort(key=lambda holder: holder.since or 0)
-            views.append(
-                ResourceView(
-                    queue=name,
-                    key=as_name(found),
-                    holders=tuple(holding),
-                    waiting=waiting,
-                    held_until=_moment(until),
-                )
-            )
-    return sorted(views, key=lambda view: (view.queue, view.key))
-
-
-def _name(worker: Any) -> str | None:
-    return as_name(worker) if isinstance(worker, bytes) else None
-
-
-def _moment(until: Any) -> int | None:
-    return None if until is None else as_moment(until)

@@ -1,8 +1,7 @@
-"""Telling what happens: one channel for each queue, heard on a connection of its own."""
+"""Events for other processes: one channel for each queue, read on a connection of its own."""
 
 import asyncio
 import logging
-import random
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
 
@@ -15,105 +14,140 @@ from mita.ports.ids import new_id
 from mita.ports.pubsub import EVERY, SUBSCRIPTION_RETENTION, EventMessage, Subscription, stop
 from mita.ports.store import SILENCE
 
-from .context import Room
-from .errors import DRIVER_ERRORS
-from .link import BACKOFF, SILENCES
+from .client.errors import DRIVER_ERRORS
+from .client.servers import SILENCES_UNTIL_DEAD
+from .connection import retry_delay
+from .context import RedisContext
 
 log = logging.getLogger("mita.store")
 _pack = msgspec.msgpack.Encoder().encode
-_read = msgspec.msgpack.Decoder(EventMessage).decode
+_unpack = msgspec.msgpack.Decoder(EventMessage).decode
 
 
-async def publish(room: Room, told: Sequence[EventMessage]) -> None:
-    if told:
-        messages = [part for one in told for part in (room.keys.told + one.queue, _pack(one))]
-        await room.shared("publish", *messages, again=False)
+async def publish(context: RedisContext, messages: Sequence[EventMessage]) -> None:
+    """Send these messages to the subscribers, in this order."""
+    if messages:
+        channels = (context.keys.event_channel(message.queue) for message in messages)
+        pairs = zip(channels, map(_pack, messages), strict=True)
+        args = [part for pair in pairs for part in pair]
+        await context.in_namespace("publish", *args, repeatable=False)
 
 
-async def subscribed_queues(room: Room) -> frozenset[str]:
-    """The name of a subscription ends in its id, which has no blank."""
-    return frozenset(
-        ear.decode("utf-8", "replace").rpartition(" ")[0]
-        for ear in await room.shared("subscribed_queues", room.now())
-    )
+async def subscribed_queues(context: RedisContext) -> frozenset[str]:
+    """The queues that have a subscriber, and `EVERY` if one subscribed to all."""
+    names = await context.in_namespace("subscribed_queues", context.now())
+    # a name is the queue, a blank and an id; an id has no blank
+    return frozenset(name.decode("utf-8", "replace").rpartition(" ")[0] for name in names)
 
 
-class Listener:
-    """Feeds an ear: subscribes, says so in the store, and does both again when the connection was
-    cut."""
+class RedisSubscriptions:
+    """The open subscriptions of one store."""
+
+    def __init__(self, context: RedisContext, connect: Callable[[], AbstractConnection]) -> None:
+        self._context, self._connect = context, connect
+        self._open: set[Subscription] = set()
+
+    async def subscribe(self, queue: str | None) -> Subscription:
+        """Receive the events of a queue, or of all queues."""
+
+        async def close(closed: Subscription) -> None:
+            self._open.discard(closed)
+            await subscriber.stop()
+
+        subscription = Subscription(queue, close)
+        subscriber = RedisSubscriber(self._context, self._connect, subscription)
+        await subscriber.start()
+        self._open.add(subscription)
+        return subscription
+
+    async def close(self) -> None:
+        """Close all subscriptions."""
+        for subscription in list(self._open):
+            await subscription.close()
+
+
+class RedisSubscriber:
+    """Fills one `Subscription`. It subscribes, registers the subscription in the store, and does
+    both again when the connection was cut."""
 
     def __init__(
-        self, room: Room, connect: Callable[[], AbstractConnection], ear: Subscription
+        self,
+        context: RedisContext,
+        connect: Callable[[], AbstractConnection],
+        subscription: Subscription,
     ) -> None:
-        self._room, self._connect, self._ear = room, connect, ear
-        self._name = f"{EVERY if ear.queue is None else ear.queue} {new_id()}"
-        self._began = asyncio.Event()
-        self._heard_at = 0.0
+        self._context, self._connect, self._subscription = context, connect, subscription
+        queue = EVERY if subscription.queue is None else subscription.queue
+        self._name = f"{queue} {new_id()}"
+        self._subscribed = asyncio.Event()
+        self._last_message_at = 0.0
 
     async def start(self) -> None:
-        """When this returns, whatever is told is heard."""
+        """When this returns, every message that is published from now on is received."""
         loop = asyncio.get_running_loop()
-        self._tasks = [loop.create_task(self._listen()), loop.create_task(self._renew())]
+        self._tasks = [loop.create_task(self._run()), loop.create_task(self._renew())]
         try:
-            await self._say_so()
+            await self._register()
             async with asyncio.timeout(SUBSCRIPTION_RETENTION / SECOND):
-                await self._began.wait()
+                await self._subscribed.wait()
         except TimeoutError:
             await self.stop()
-            raise StoreError("the server does not let us listen", transient=True) from None
+            raise StoreError(
+                "the server did not confirm the subscription", transient=True
+            ) from None
         except BaseException:
             await self.stop()
             raise
 
     async def stop(self) -> None:
+        """Unsubscribe and disconnect."""
         for task in self._tasks:
             await stop(task)
         with suppress(StoreError):
-            await self._room.shared("unsubscribe", self._name)
+            await self._context.in_namespace("subscribe_end", self._name)
 
-    async def _say_so(self) -> None:
-        await self._room.shared("subscribe", self._room.now(), self._name, SUBSCRIPTION_RETENTION)
+    async def _register(self) -> None:
+        args = (self._context.now(), self._name, SUBSCRIPTION_RETENTION)
+        await self._context.in_namespace("subscribe", *args)
 
     async def _renew(self) -> None:
         while True:
             await asyncio.sleep(SUBSCRIPTION_RETENTION / SECOND / 3)
             with suppress(StoreError):
-                await self._say_so()
+                await self._register()
 
-    async def _listen(self) -> None:
+    async def _run(self) -> None:
         failures = 0
         while True:
             try:
-                async for told in self._messages():
+                async for message in self._messages():
                     failures = 0
-                    self._ear.put([told])
+                    self._subscription.put([message])
             except (*DRIVER_ERRORS, StoreError):
-                self._ear.cut()
-                await asyncio.sleep(
-                    BACKOFF[min(failures, len(BACKOFF) - 1)] * random.uniform(0.5, 1.0)
-                )
+                self._subscription.cut()
+                await asyncio.sleep(retry_delay(failures))
                 failures += 1
 
     async def _messages(self) -> AsyncIterator[EventMessage]:
         connection = self._connect()
         pinging: asyncio.Task[None] | None = None
-        verb, queue = (
-            ("PSUBSCRIBE", EVERY) if self._ear.queue is None else ("SUBSCRIBE", self._ear.queue)
-        )
+        queue = self._subscription.queue
+        command = "PSUBSCRIBE" if queue is None else "SUBSCRIBE"
+        channel = self._context.keys.event_channel(EVERY if queue is None else queue)
         try:
             await connection.connect()  # type: ignore[no-untyped-call]
-            await connection.send_command(verb, self._room.keys.told + queue)
+            await connection.send_command(command, channel)
             await connection.read_response()
-            if self._began.is_set():  # the server may have forgotten that we listen
-                await self._say_so()
-            self._began.set()
+            if self._subscribed.is_set():  # the server may have lost the registration
+                await self._register()
+            self._subscribed.set()
             pinging = asyncio.get_running_loop().create_task(self._ping(connection))
             while True:
                 message = await connection.read_response(disable_decoding=True)
-                self._heard_at = asyncio.get_running_loop().time()
-                with suppress(msgspec.MsgspecError):  # whoever else publishes there
+                self._last_message_at = asyncio.get_running_loop().time()
+                with suppress(msgspec.MsgspecError):  # not published by Mita
                     if message[0] != b"pong":
-                        yield _read(message[-1])
+                        yield _unpack(message[-1])
         finally:
             if pinging is not None:
                 pinging.cancel()
@@ -121,12 +155,12 @@ class Listener:
                 await connection.disconnect(nowait=True)
 
     async def _ping(self, connection: AbstractConnection) -> None:
-        """Cut a connection on which the server does not answer any more: whoever reads from it then
-        connects again."""
-        self._heard_at = asyncio.get_running_loop().time()
-        while asyncio.get_running_loop().time() < self._heard_at + SILENCES * SILENCE:
+        """Cut a connection on which the server stops answering, so that its reader reconnects."""
+        loop = asyncio.get_running_loop()
+        self._last_message_at = loop.time()
+        while loop.time() < self._last_message_at + SILENCES_UNTIL_DEAD * SILENCE:
             with suppress(*DRIVER_ERRORS):
                 await connection.send_command("PING")
             await asyncio.sleep(SILENCE)
-        log.warning("the connection on which Redis tells of events is silent: connecting again")
+        log.warning("the connection for Redis events is silent: reconnecting")
         await connection.disconnect(nowait=True)

@@ -1,4 +1,4 @@
-"""Stored rules that make jobs."""
+"""Stored rules that make jobs, and the lock that one scheduler has."""
 
 import logging
 from collections.abc import Sequence
@@ -8,21 +8,23 @@ import msgspec
 
 from mita.model.job import NewJob
 from mita.model.repeat import DueRepeats, Firing, Repeat, RepeatState
+from mita.model.time import Moment, Wait
 from mita.rules.readable import BAD
 
 from .codec import as_repeat
-from .context import MOST, Room, parts
-from .enqueue import enqueue, one_by_one
+from .context import CALL_ITEMS, RedisContext, parts
+from .enqueue import fire_args, insert
 
 log = logging.getLogger("mita.store")
 
-LATE = 5000  # ms after which a parcel is somebody else's to deliver
+DELIVERY_TIMEOUT_MS = 5000  # after this, another process makes the jobs of a firing
 _pack = msgspec.msgpack.Encoder().encode
 _unpack = msgspec.msgpack.Decoder(list[NewJob]).decode
 
 
-async def put(room: Room, repeat: Repeat) -> Repeat:
-    row = await room.shared(
+async def put_repeat(context: RedisContext, repeat: Repeat) -> Repeat:
+    """Insert a repeat, or replace its spec and cursor. Returns it as stored."""
+    row = await context.in_namespace(
         "put_repeat",
         repeat.key,
         repeat.spec,
@@ -32,122 +34,138 @@ async def put(room: Room, repeat: Repeat) -> Repeat:
         repeat.revision,
         repeat.count,
         _or_empty(repeat.last),
-        room.keys.bell,
+        context.keys.notify_channel,
     )
     return as_repeat(row)
 
 
-def _or_empty(moment: int | None) -> int | str:
+def _or_empty(moment: Moment | None) -> Moment | str:
     return "" if moment is None else moment
 
 
-async def remove(room: Room, keys: Sequence[str]) -> list[bool]:
-    return [
-        bool(said)
-        for said in await room.shared("remove_repeats", room.keys.bell, *keys, again=False)
-    ]
+async def remove_repeats(context: RedisContext, keys: Sequence[str]) -> list[bool]:
+    """Delete repeats. Returns False for one that was not stored."""
+    channel = context.keys.notify_channel
+    answers = await context.in_namespace("remove_repeats", channel, *keys, repeatable=False)
+    return [bool(removed) for removed in answers]
 
 
-async def switch(room: Room, keys: Sequence[str], old: RepeatState, new: RepeatState) -> list[bool]:
-    answers = await room.shared(
-        "switch_repeats", room.keys.bell, old.value, new.value, *keys, again=False
-    )
-    return [bool(said) for said in answers]
+async def pause_repeats(context: RedisContext, keys: Sequence[str]) -> list[bool]:
+    """Pause active repeats. Returns False for the others."""
+    return await _switch(context, keys, RepeatState.ACTIVE, RepeatState.PAUSED)
 
 
-async def due(room: Room, limit: int) -> DueRepeats:
-    now, rows, following = await room.shared("due_repeats", room.now(), min(limit, MOST))
+async def resume_repeats(context: RedisContext, keys: Sequence[str]) -> list[bool]:
+    """Resume paused repeats. Returns False for the others."""
+    return await _switch(context, keys, RepeatState.PAUSED, RepeatState.ACTIVE)
+
+
+async def _switch(
+    context: RedisContext, keys: Sequence[str], old: RepeatState, new: RepeatState
+) -> list[bool]:
+    args = (context.keys.notify_channel, old.value, new.value, *keys)
+    answers = await context.in_namespace("pause_repeats", *args, repeatable=False)
+    return [bool(switched) for switched in answers]
+
+
+async def due_repeats(context: RedisContext, limit: int) -> DueRepeats:
+    """Up to `limit` repeats whose cursor has come, and when the next one is due."""
+    args = (context.now(), min(limit, CALL_ITEMS))
+    now, rows, following = await context.in_namespace("due_repeats", *args)
     return DueRepeats(now, [as_repeat(row) for row in rows], following)
 
 
-async def find(room: Room, keys: Sequence[str]) -> list[Repeat | None]:
-    rows = [row for part in parts(keys) for row in await room.shared("find_repeats", *part)]
-    return [None if row is None else as_repeat(row) for row in rows]
+async def find_repeats(context: RedisContext, keys: Sequence[str]) -> list[Repeat | None]:
+    """The repeats with these keys; None for one that is not stored."""
+    answers = [await context.in_namespace("find_repeats", *part) for part in parts(keys)]
+    return [None if row is None else as_repeat(row) for rows in answers for row in rows]
 
 
-async def everything(room: Room) -> list[Repeat]:
+async def list_repeats(context: RedisContext) -> list[Repeat]:
+    """All repeats, by key."""
     found: dict[str, Repeat] = {}
     cursor: Any = "0"
     while True:
-        cursor, rows = await room.shared("list_repeats", cursor)
+        cursor, rows = await context.in_namespace("list_repeats", cursor)
         found.update((repeat.key, repeat) for repeat in map(as_repeat, rows))
         if cursor == b"0":
             return [found[key] for key in sorted(found)]
 
 
-async def fire(room: Room, firings: Sequence[Firing]) -> list[bool]:
-    """Many in one call, as far as their jobs fit in it; on a cluster their jobs live elsewhere, and
-    they go one by one."""
-    if room.cluster:
-        return [await _fire_alone(room, firing) for firing in firings]
+async def fire(context: RedisContext, firings: Sequence[Firing]) -> list[bool]:
+    """Apply firings, as many in one call as their jobs allow. On a cluster the jobs are on other
+    nodes, so each firing is a call of its own. Returns False where another scheduler was faster."""
+    if context.cluster:
+        return [await _fire_on_cluster(context, firing) for firing in firings]
     won: list[bool] = []
     together: list[Firing] = []
     jobs = 0
     for firing in firings:
-        if together and (jobs + len(firing.jobs) > MOST or len(together) == MOST):
-            won += await _fire_together(room, together)
+        if together and (jobs + len(firing.jobs) > CALL_ITEMS or len(together) == CALL_ITEMS):
+            won += await _fire_together(context, together)
             together, jobs = [], 0
         together.append(firing)
         jobs += len(firing.jobs)
-    return won + (await _fire_together(room, together) if together else [])
+    return won + (await _fire_together(context, together) if together else [])
 
 
-async def _fire_together(room: Room, firings: Sequence[Firing]) -> list[bool]:
-    roots, args = one_by_one(room, [job for firing in firings for job in firing.jobs])
-    return await _compare_and_set(
-        room, [(firing, b"", len(firing.jobs)) for firing in firings], roots, args
-    )
+async def _fire_together(context: RedisContext, firings: Sequence[Firing]) -> list[bool]:
+    roots, args = fire_args(context, [job for firing in firings for job in firing.jobs])
+    each = [(firing, b"", len(firing.jobs)) for firing in firings]
+    return await _compare_and_set(context, each, roots, args)
 
 
-async def _fire_alone(room: Room, firing: Firing) -> bool:
-    """The act leaves the jobs as a parcel beside the repeat, and they are made next, under ids that
-    are settled already.
+async def _fire_on_cluster(context: RedisContext, firing: Firing) -> bool:
+    """Move the repeat on and store its jobs next to it in one atomic step, then enqueue the jobs.
 
-    If this process dies before that, the next sweep of any worker makes them, some seconds late. If
-    it dies between making them and throwing the parcel away, they are made again, which changes
-    nothing unless such a job has ended and been forgotten meanwhile: then it runs a second time.
-    """
-    [won] = await _compare_and_set(
-        room, [(firing, _pack(firing.jobs) if firing.jobs else b"", 0)], [], []
-    )
+    If this process dies before it enqueues them, the next reap of any worker does, some seconds
+    late. If it dies after that, they are enqueued twice under the same ids. That changes nothing
+    unless such a job has ended and was deleted in the meantime: then it runs a second time."""
+    undelivered = _pack(firing.jobs) if firing.jobs else b""
+    [won] = await _compare_and_set(context, [(firing, undelivered, 0)], [], [])
     if won and firing.jobs:
-        await enqueue(room, firing.jobs)
-        await room.shared("delivered", f"{firing.key} {firing.cursor}")
+        await insert(context, firing.jobs)
+        await context.in_namespace("fire_delivered", f"{firing.key} {firing.cursor}")
     return won
 
 
-async def deliver(room: Room) -> None:
-    """Make the jobs that somebody promised and has not made."""
-    found = await room.shared("parcels", room.now(), LATE)
-    for name, parcel in zip(found[::2], found[1::2], strict=True):
+async def deliver(context: RedisContext) -> None:
+    """Enqueue the jobs of firings whose process died before it did so."""
+    found = await context.in_namespace("fire_undelivered", context.now(), DELIVERY_TIMEOUT_MS)
+    for name, packed in zip(found[::2], found[1::2], strict=True):
         try:
-            jobs = _unpack(parcel)
-        except BAD as error:  # it stays where it is, and is not looked at again
-            log.error("the jobs of a firing cannot be read and are not made: %s: %s", name, error)
-            await room.link.command("ZREM", f"{room.keys.shared}:promised", name)
+            jobs = _unpack(packed)
+        except BAD as error:  # the record is kept, but not read again
+            log.error("the jobs of firing %s cannot be read and are not enqueued: %s", name, error)
+            await context.connection.command("ZREM", f"{context.keys.shared}:promised", name)
             continue
-        await enqueue(room, jobs)
-        await room.shared("delivered", name)
+        await insert(context, jobs)
+        await context.in_namespace("fire_delivered", name)
 
 
 async def _compare_and_set(
-    room: Room, firings: Sequence[tuple[Firing, bytes, int]], roots: list[str], jobs: list[Any]
+    context: RedisContext,
+    firings: Sequence[tuple[Firing, bytes, int]],
+    roots: list[str],
+    jobs: list[Any],
 ) -> list[bool]:
-    """Each with its parcel, and how many of the jobs are its own."""
+    """Apply firings. Each comes with its undelivered jobs and with how many of `jobs` it owns."""
     args: list[Any] = []
-    for firing, parcel, own in firings:
-        args += (
-            firing.key,
-            firing.cursor,
-            firing.revision,
-            _or_empty(firing.next),
-            firing.fired,
-            _or_empty(firing.last),
-            firing.state.value,
-            firing.reason,
-            parcel,
-            own,
-        )
-    keys = [room.keys.shared, *roots]
-    said = await room.link.run("fire", keys, room.now(), room.keys.bell, len(firings), *args, *jobs)
-    return [bool(one) for one in said]
+    for firing, undelivered, own in firings:
+        moments = _or_empty(firing.next), firing.fired, _or_empty(firing.last)
+        args += (firing.key, firing.cursor, firing.revision, *moments)
+        args += (firing.state.value, firing.reason, undelivered, own)
+    keys = [context.keys.shared, *roots]
+    head = (context.now(), context.keys.notify_channel, len(firings))
+    answers = await context.connection.run("fire", keys, *head, *args, *jobs)
+    return [bool(won) for won in answers]
+
+
+async def lock(context: RedisContext, name: str, holder: str, keep: Wait) -> bool:
+    """Take a lock for `keep`. Returns False if another holder has it."""
+    return bool(await context.in_namespace("lock", context.now(), name, holder, keep))
+
+
+async def unlock(context: RedisContext, name: str, holder: str) -> None:
+    """Release a lock if this holder has it."""
+    await context.in_namespace("unlock", context.keys.notify_channel, name, holder)

@@ -1,245 +1,168 @@
-"""The store: every verb of the contract, handed to the script that does it."""
+"""The Redis store: open, close, and a table of contents.
 
-from collections.abc import Collection, Coroutine, Sequence
-from typing import Any
+Every verb of the contract is one line of the table: `pause = verb(control.pause)`. The verb itself
+is a plain function in the file of its name. It takes a `RedisContext` and then the arguments of the
+contract. `verb` makes a method of it that keeps the names and types of the arguments, so mypy
+proves that this class fulfils the contract `mita.ports.store.Store`.
+"""
+
+from collections.abc import Callable, Collection
+from functools import update_wrapper
+from typing import Concatenate, ParamSpec, TypeVar
 
 from redis.asyncio.connection import AbstractConnection
 
 from mita.errors import StoreMissing
-from mita.model.job import Claim, Job, NewJob, Receipt
-from mita.model.outcome import (
-    Answer,
-    Change,
-    ClaimResult,
-    Held,
-    Progress,
-    Settlement,
-    TimelineEntry,
-)
-from mita.model.repeat import DueRepeats, Firing, Repeat, RepeatState
-from mita.model.time import Moment, Wait, When
-from mita.model.view import Finding, JobFilter, Page, QueueView, ResourceView, WorkerView
 from mita.ports.clock import Clock
-from mita.ports.pubsub import EventMessage, Subscription
-from mita.ports.store import SILENCE, Can, OnceValue
-from mita.stores.shared import room as rooms
+from mita.ports.pubsub import Subscription
+from mita.ports.store import SILENCE, Can
 
-from . import address, amend, aside, care, doctor, enqueue, inspect, leases, pubsub, repeats, turns
-from .context import Room
-from .key_names import Keys
-from .link import Link
-from .notify import Notifier
+from . import (
+    amend,
+    claim,
+    control,
+    doctor,
+    enqueue,
+    inspect,
+    leases,
+    maintenance,
+    once,
+    pubsub,
+    repeats,
+    resources,
+    settle,
+)
+from .client.address import read_address
+from .connection import RedisConnection
+from .context import RedisContext
+from .notify import RedisNotifier
+from .scripting.key_names import KeyNames
 
-RESERVE = 16_384  # bytes of a call that are left for all but the arguments or the result of a job
+# Bytes of a call that are reserved for everything but the arguments or the result of a job.
+CALL_RESERVE_BYTES = 16_384
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def verb(
+    function: Callable[Concatenate[RedisContext, P], T],
+) -> Callable[Concatenate["RedisStore", P], T]:
+    """A method that calls `function` with the store's context."""
+
+    def method(self: "RedisStore", /, *args: P.args, **named: P.kwargs) -> T:
+        return function(self.context, *args, **named)
+
+    update_wrapper(method, function)
+    return method
 
 
 class RedisStore:
     """`url` is `redis://`, `rediss://`, `unix://` or `redis+cluster://`. The server's clock decides
-    unless a test brings one. A store belongs to the event loop that opened it; several may be open
-    in one process."""
+    unless a test passes its own. A store belongs to the event loop that opened it; a process may
+    have several open stores."""
 
     can = Can.OBEY_A_FAKE_CLOCK | Can.KEEP_EXACT_ORDER
     silence = SILENCE
-    room: int | None = None
 
     def __init__(self, url: str, *, namespace: str = "mita", clock: Clock | None = None) -> None:
-        self._address = address.read(url, namespace)
-        self._link = Link(self._address)
-        self._room = Room(self._link, Keys(self._address.namespace), clock, self._address.cluster)
-        self._ears: set[Subscription] = set()
-        self._bell = Notifier(self._room.keys.bell, self._connection)
+        self._address = read_address(url, namespace)
+        keys = KeyNames(self._address.namespace)
+        connection = RedisConnection(self._address)
+        self.context = RedisContext(connection, keys, clock, self._address.cluster)
+        self._notifier = RedisNotifier(keys.notify_channel, self._new_connection)
+        self._subscriptions = pubsub.RedisSubscriptions(self.context, self._new_connection)
 
-    def _connection(self) -> AbstractConnection:
-        return self._link.driver.connection()
+    def _new_connection(self) -> AbstractConnection:
+        return self.context.connection.server.new_connection()
+
+    @property
+    def room(self) -> int | None:
+        """How many bytes the arguments and the result of one job may take together."""
+        return self.context.job_bytes
 
     async def open(self, *, create: bool = True) -> None:
-        self._link.open(self.silence)
-        self._bell.silence = self.silence
+        """Connect and check the server. Raises `StoreError` for a server that is not fit to keep
+        jobs. `create=False`: raise `StoreMissing` if the namespace has never been used."""
+        connection, address = self.context.connection, self._address
+        connection.open(self.silence)
+        self._notifier.silence = self.silence
         try:
-            said = await doctor.info(self._link)
-            doctor.check(said, self._address.shown, allow_eviction=self._address.allow_eviction)
+            info = await doctor.server_info(connection)
+            doctor.check(info, address.shown, allow_eviction=address.allow_eviction)
             if not create:
-                await self._must_be_used()
-            most = await doctor.largest(self._link)
-            self._link.driver.limit(most)
-            self.room = most - RESERVE
-            await self._room.queues()
+                await self._check_used()
+            longest = await doctor.longest_call(connection)
+            connection.server.limit_calls(longest)
+            self.context.job_bytes = longest - CALL_RESERVE_BYTES
+            await self.context.queues()
         except BaseException:
             await self.close()
             raise
 
-    async def _must_be_used(self) -> None:
-        """A namespace is there as soon as it has a queue, a repeat or a worker."""
-        keys = self._room.keys
+    async def _check_used(self) -> None:
+        """A namespace is used if it has a queue, a repeat or a worker."""
+        keys = self.context.keys
         signs = (keys.queues, f"{keys.shared}:repeats", f"{keys.shared}:workers")
-        if not await self._link.command("EXISTS", *signs):
-            raise StoreMissing(
-                f"{self._address.shown} has no Mita in namespace {self._address.namespace!r}"
-            )
+        if not await self.context.connection.command("EXISTS", *signs):
+            raise StoreMissing(f"{self._address.shown} has no Mita in namespace {keys.namespace!r}")
 
     async def close(self) -> None:
-        for ear in list(self._ears):
-            await ear.close()
-        await self._bell.close()
-        await self._link.close()
-
-    # ------------------------------------------------------------ jobs
-
-    def enqueue(self, jobs: Sequence[NewJob]) -> Coroutine[Any, Any, list[Receipt]]:
-        return enqueue.enqueue_parts(self._room, rooms.parts(jobs, self.room))
-
-    async def claim(
-        self, queues: Sequence[str], limit: int, lease: Wait, worker: str
-    ) -> ClaimResult:
-        return await turns.settle_and_claim(self._room, [], queues, limit, lease, worker)
-
-    async def settle(self, settlements: Sequence[Settlement]) -> list[bool]:
-        return await turns.settle(self._room, settlements)
-
-    async def settle_and_claim(
-        self,
-        settlements: Sequence[Settlement],
-        queues: Sequence[str],
-        limit: int,
-        lease: Wait,
-        worker: str,
-    ) -> ClaimResult:
-        return await turns.settle_and_claim(self._room, settlements, queues, limit, lease, worker)
-
-    async def extend(self, claimed: Sequence[Claim], lease: Wait) -> list[Held]:
-        return await leases.extend(self._room, claimed, lease)
-
-    async def reap(self, limit: int, lease: Wait, worker: str) -> list[Claim]:
-        await repeats.deliver(self._room)
-        return await leases.reap(self._room, limit, lease, worker)
-
-    async def amend(self, ids: Sequence[str], change: Change) -> list[Answer]:
-        return await amend.amend(self._room, ids, change)
-
-    async def progress(self, reports: Sequence[Progress]) -> list[bool]:
-        return await leases.progress(self._room, reports)
-
-    async def load_once(self, claim: Claim, name: str, shared: bool) -> bytes | None:
-        return await leases.load_once(self._room, claim, name, shared)
-
-    async def store_once(self, memo: OnceValue) -> bytes | None:
-        return await leases.store_once(self._room, memo)
-
-    # ------------------------------------------------------------ repeats
-
-    async def put_repeat(self, repeat: Repeat) -> Repeat:
-        return await repeats.put(self._room, repeat)
-
-    async def remove_repeats(self, keys: Sequence[str]) -> list[bool]:
-        return await repeats.remove(self._room, keys)
-
-    async def pause_repeats(self, keys: Sequence[str]) -> list[bool]:
-        return await repeats.switch(self._room, keys, RepeatState.ACTIVE, RepeatState.PAUSED)
-
-    async def resume_repeats(self, keys: Sequence[str]) -> list[bool]:
-        return await repeats.switch(self._room, keys, RepeatState.PAUSED, RepeatState.ACTIVE)
-
-    async def due_repeats(self, limit: int) -> DueRepeats:
-        return await repeats.due(self._room, limit)
-
-    async def fire(self, firings: Sequence[Firing]) -> list[bool]:
-        return await repeats.fire(self._room, firings)
-
-    async def list_repeats(self) -> list[Repeat]:
-        return await repeats.everything(self._room)
-
-    async def find_repeats(self, keys: Sequence[str]) -> list[Repeat | None]:
-        return await repeats.find(self._room, keys)
-
-    async def lock(self, name: str, holder: str, keep: Wait) -> bool:
-        return bool(await self._room.shared("lock", self._room.now(), name, holder, keep))
-
-    async def unlock(self, name: str, holder: str) -> None:
-        await self._room.shared("unlock", self._room.keys.bell, name, holder)
-
-    # ------------------------------------------------------------ looking
-
-    async def now(self) -> Moment:
-        return await self._room.moment()
-
-    async def queue_names(self) -> list[str]:
-        return await self._room.queues()
-
-    async def queues(self) -> list[QueueView]:
-        return await inspect.queues(self._room)
-
-    async def page(self, want: JobFilter, after: str | None, limit: int) -> Page:
-        return await inspect.page(self._room, want, after, limit)
-
-    async def find(self, ids: Sequence[str]) -> list[Job | None]:
-        return await inspect.find(self._room, ids) if ids else []
-
-    async def raw(self, id: str) -> dict[str, bytes] | None:
-        return await inspect.raw(self._room, id)
-
-    async def timeline(self, id: str) -> list[TimelineEntry]:
-        return await inspect.timeline(self._room, id)
-
-    async def ahead(self, id: str) -> int | None:
-        return await inspect.ahead(self._room, id)
-
-    async def workers(self) -> list[WorkerView]:
-        return await inspect.workers(self._room)
-
-    async def resources(
-        self, queue: str | None = None, key: str | None = None
-    ) -> list[ResourceView]:
-        return await inspect.resources(self._room, queue, key)
-
-    # ------------------------------------------------------------ care
-
-    async def pause(self, queues: Sequence[str]) -> None:
-        await care.pause(self._room, queues)
-
-    async def resume(self, queues: Sequence[str]) -> None:
-        await care.resume(self._room, queues)
-
-    async def hold(self, queues: Sequence[str], key: str, until: When) -> None:
-        await care.hold(self._room, queues, key, until)
-
-    async def beat(self, worker: WorkerView, keep: Wait) -> Moment:
-        return await care.beat(self._room, worker, keep)
-
-    async def leave(self, worker: str) -> None:
-        await care.leave(self._room, worker)
-
-    async def prune(self, limit: int, most: int) -> int:
-        return await care.prune(self._room, limit, most)
-
-    async def migrate(self) -> list[str]:
-        return []
-
-    async def doctor(self) -> list[Finding]:
-        return [
-            *await doctor.doctor(self._room, self._address.namespace),
-            await aside.doctor(self._room),
-        ]
-
-    # ------------------------------------------------------------ waking
+        """End the subscriptions and disconnect."""
+        await self._subscriptions.close()
+        await self._notifier.close()
+        await self.context.connection.close()
 
     async def wait(self, queues: Collection[str] | None, timeout: float) -> frozenset[str]:
-        return await self._bell.wait(queues, timeout)
-
-    # ------------------------------------------------------------ telling
-
-    async def publish(self, told: Sequence[EventMessage]) -> None:
-        await pubsub.publish(self._room, told)
-
-    async def subscribed_queues(self) -> frozenset[str]:
-        return await pubsub.subscribed_queues(self._room)
+        """Wait for a wake-up from another store, in this process or in another."""
+        return await self._notifier.wait(queues, timeout)
 
     async def subscribe(self, queue: str | None) -> Subscription:
-        async def close(ear: Subscription) -> None:
-            self._ears.discard(ear)
-            await listener.stop()
+        """Receive the events of a queue, or of all queues."""
+        return await self._subscriptions.subscribe(queue)
 
-        ear = Subscription(queue, close)
-        listener = pubsub.Listener(self._room, self._connection, ear)
-        await listener.start()
-        self._ears.add(ear)
-        return ear
+    # jobs
+    enqueue = verb(enqueue.enqueue)
+    settle_and_claim = verb(claim.settle_and_claim)
+    claim = verb(claim.claim)
+    settle = verb(settle.settle)
+    extend = verb(leases.extend)
+    reap = verb(leases.reap)
+    amend = verb(amend.amend)
+    progress = verb(leases.progress)
+    load_once = verb(once.load_once)
+    store_once = verb(once.store_once)
+    # repeats
+    put_repeat = verb(repeats.put_repeat)
+    remove_repeats = verb(repeats.remove_repeats)
+    pause_repeats = verb(repeats.pause_repeats)
+    resume_repeats = verb(repeats.resume_repeats)
+    due_repeats = verb(repeats.due_repeats)
+    fire = verb(repeats.fire)
+    list_repeats = verb(repeats.list_repeats)
+    find_repeats = verb(repeats.find_repeats)
+    lock = verb(repeats.lock)
+    unlock = verb(repeats.unlock)
+    # inspect
+    now = verb(inspect.now)
+    queue_names = verb(inspect.queue_names)
+    queues = verb(inspect.queues)
+    page = verb(inspect.page)
+    find = verb(inspect.find)
+    raw = verb(inspect.raw)
+    timeline = verb(inspect.timeline)
+    ahead = verb(inspect.ahead)
+    workers = verb(inspect.workers)
+    resources = verb(resources.resources)
+    # control
+    pause = verb(control.pause)
+    resume = verb(control.resume)
+    hold = verb(control.hold)
+    beat = verb(control.beat)
+    leave = verb(control.leave)
+    # maintenance
+    prune = verb(maintenance.prune)
+    migrate = verb(maintenance.migrate)
+    doctor = verb(doctor.doctor)
+    # events
+    publish = verb(pubsub.publish)
+    subscribed_queues = verb(pubsub.subscribed_queues)

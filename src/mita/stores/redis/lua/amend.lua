@@ -1,11 +1,11 @@
 -- amend: what a person asks of jobs by id.
 -- KEYS  1 root of the queue
--- ARGV  1 now, '' to ask the server  2 channel of the bell  3 what: move, cancel, revive, rank, delete
---       4 wait, keep or priority  5 moment (move, revive), '' for none  6 note (move, revive, cancel)  then ids
+-- ARGV  1 now, '' to ask the server  2 channel of the bell  3 what: reschedule, cancel, retry, prioritise, delete
+--       4 wait, keep or priority  5 moment (reschedule, retry), '' for none  6 note (reschedule, retry, cancel)  then ids
 -- gives done, asked, too late, taken, unreadable or unknown for each
 -- include keys
 -- include record
--- include places
+-- include state_indexes
 local now, q, what = clock(ARGV[1]), sound_lines(sound(queue_of(KEYS[1]))), ARGV[3]
 local amount, at, why = tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6]
 local amends = {}
@@ -35,7 +35,7 @@ local function revive(r)
   return 'done'
 end
 
-function amends.move(r)
+function amends.reschedule(r)
   if r.state == 'failed' or r.state == 'cancelled' then return revive(r) end
   if ENDED[r.state] or r.asked == 'cancel' then return 'too late' end
   note(q, r, now, 'rescheduled', why)
@@ -63,11 +63,11 @@ function amends.cancel(r)
   return 'done'
 end
 
-function amends.revive(r)
+function amends.retry(r)
   return (r.state == 'failed' or r.state == 'cancelled') and revive(r) or 'too late'
 end
 
-function amends.rank(r)
+function amends.prioritise(r)
   if ENDED[r.state] then return 'too late' end
   if r.state ~= 'running' then leave(q, r) end
   r.priority = amount
@@ -91,7 +91,7 @@ local said = {}
 for i = 7, #ARGV do
   local r = load(q, ARGV[i])
   if r and r.unreadable and what ~= 'delete' then
-    said[i - 6] = what == 'revive' and 'unreadable' or 'too late'
+    said[i - 6] = what == 'retry' and 'unreadable' or 'too late'
   else
     said[i - 6] = r and amends[what](r) or 'unknown'
   end

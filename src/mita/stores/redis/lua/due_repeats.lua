@@ -4,7 +4,7 @@
 -- gives now, {key, spec, what changes} of each, and the cursor after those (false: none)
 -- include keys
 -- include record
--- include repeating
+-- include repeats
 local now, s, limit, said = clock(ARGV[1]), shared_of(KEYS[1]), tonumber(ARGV[2]), {}
 local keys = call('ZRANGEBYSCORE', s.fires, '-inf', now, 'LIMIT', 0, limit)
 for _, key in ipairs(keys) do

@@ -3,18 +3,18 @@
 -- ARGV  1 now, '' to ask the server  2 channel of the bell  3 root of what is shared, '' on a cluster
 --       4 name of the store that calls  5 number of this call  6 '1' when all jobs are fresh
 --       7 how many arguments say the kinds, 0 when all jobs are plain and of one queue, then those and the items (see
---       include/intake)
+--       include/insert_jobs)
 -- gives {position, id, …} of the jobs that were not taken in and those that are there instead, and 1 if a queue is new;
 --       0 when there is neither
--- include lone
--- include calls
+-- include insert_one_plain
+-- include repeated_calls
 local now, calls, number, fresh = clock(ARGV[1]), KEYS[1] .. CALLS .. ARGV[4], ARGV[5], ARGV[6] == '1'
 local before = done_before(calls, number)
 if before then return { before, 0 } end
 -- include keys
 -- include record
--- include places
--- include intake
+-- include state_indexes
+-- include insert_jobs
 local queues = {}
 for i, root in ipairs(KEYS) do queues[i] = queue_of(root) end
 local registry = ARGV[3] ~= '' and shared_of(ARGV[3]) or nil

@@ -3,13 +3,13 @@
 -- ARGV  1 now, '' to ask the server  2 channel of the bell  3 number of firings
 --       then of each: key, cursor, revision, next ('' for none), fired, last ('' for none), state, reason,
 --       parcel (jobs that cannot be made in this act, '' for none), number of jobs that can
---       then of each of those: meta, id, fixed half (see include/intake)
+--       then of each of those: meta, id, fixed half (see include/insert_jobs)
 -- gives for each firing 1 when it won, 0 when somebody else fired, edited or paused the repeat
 -- include keys
 -- include record
--- include places
--- include intake
--- include repeating
+-- include state_indexes
+-- include insert_jobs
+-- include repeats
 local now, s, n = clock(ARGV[1]), shared_of(KEYS[1]), tonumber(ARGV[3])
 local said, moved, parcels, kinds, items, from = {}, {}, {}, {}, {}, 4 + n * 10
 for i = 1, n do

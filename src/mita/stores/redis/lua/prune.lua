@@ -5,7 +5,7 @@
 -- gives how many of the named went, and how many of the surplus
 -- include keys
 -- include record
--- include places
+-- include state_indexes
 local now, q, named, surplus = clock(ARGV[1]), sound(queue_of(KEYS[1])), 0, 0
 
 local function go(handle)

@@ -5,7 +5,7 @@
 -- gives key, spec and what changes, as stored
 -- include keys
 -- include record
--- include repeating
+-- include repeats
 local s, key = shared_of(KEYS[1]), ARGV[1]
 local r = read_repeat(s, key)
 if r and call('HGET', s.specs, key) == ARGV[2] and (r.state == 'active' or r.state == 'paused') then return shown(s, key) end

@@ -12,11 +12,11 @@
 --       never), how many were looked at, {queue, id, task, ended} of those that found their key taken
 -- include keys
 -- include record
--- include calls
--- include places
--- include resources
--- include claiming
--- include settling
+-- include repeated_calls
+-- include state_indexes
+-- include resource_keys
+-- include claim
+-- include settle
 local now, queues = clock(ARGV[1]), {}
 for i, root in ipairs(KEYS) do
   local q = queue_of(root)

@@ -4,8 +4,8 @@
 -- ARGV  1 now, '' to ask the server  2 channel of the bell
 -- include keys
 -- include record
--- include places
--- include resources
+-- include state_indexes
+-- include resource_keys
 local SOME = 100 -- of the keys that no job waits for: each sweep looks at others
 local now, q = clock(ARGV[1]), sound_lines(sound(queue_of(KEYS[1])))
 

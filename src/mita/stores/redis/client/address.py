@@ -15,7 +15,7 @@ _TLS = ("ssl_cert_reqs", "ssl_ca_certs", "ssl_certfile", "ssl_keyfile", "ssl_che
 _LOOKS_LIKE = "redis://[user:password@]host[:port][/db][?namespace=…]"
 
 
-class Address(Struct, frozen=True):
+class RedisAddress(Struct, frozen=True):
     """`driver` is what redis-py is told; `shown` has no password in it."""
 
     driver: dict[str, Any]
@@ -26,7 +26,7 @@ class Address(Struct, frozen=True):
     timeout: float
 
 
-def read(url: str, namespace: str = "mita") -> Address:
+def read_address(url: str, namespace: str = "mita") -> RedisAddress:
     parts = urlsplit(url)
     if parts.scheme not in _SCHEMES:
         raise UsageError(
@@ -48,7 +48,7 @@ def read(url: str, namespace: str = "mita") -> Address:
             f"{_LOOKS_LIKE}"
         )
     plain = parts._replace(scheme="redis" if cluster else parts.scheme, query=urlencode(options))
-    return Address(
+    return RedisAddress(
         driver=_driver(urlunsplit(plain)),
         shown=_without_password(url),
         cluster=cluster,

@@ -14,6 +14,7 @@ from .key_names import as_lua, tails
 # looked for in a list.
 SIZES = {"SMALLEST_BATCH": 8, "SHORT_LIST": 128}
 
+_PACKAGE = "mita.stores.redis"
 _INCLUDE = re.compile(r"^-- include (\w+)\n", re.MULTILINE)
 _TAILS = re.compile(r"^-- tails (.+)\n", re.MULTILINE)
 _FUNCTION = re.compile(
@@ -21,26 +22,19 @@ _FUNCTION = re.compile(
 )
 
 
-class Script(Struct, frozen=True):
+class LuaScript(Struct, frozen=True):
     name: str
     text: str
     sha: str
 
 
 @cache
-def script(name: str) -> Script:
+def script(name: str) -> LuaScript:
     text = _TAILS.sub(lambda found: tails(found[1].split()), _whole(_read(f"{name}.lua"), set()))
     text = _without_unused(
         "".join(line for line in text.splitlines(True) if not line.lstrip().startswith("--"))
     )
-    return Script(name, text, sha1(text.encode(), usedforsecurity=False).hexdigest())
-
-
-def every() -> list[Script]:
-    names = sorted(
-        entry.name.removesuffix(".lua") for entry in files(__package__).joinpath("lua").iterdir()
-    )
-    return [script(name) for name in names if name != "include"]
+    return LuaScript(name, text, sha1(text.encode(), usedforsecurity=False).hexdigest())
 
 
 def _whole(text: str, seen: set[str]) -> str:
@@ -71,4 +65,4 @@ def _included(name: str) -> str:
 
 
 def _read(*path: str) -> str:
-    return files(__package__).joinpath("lua", *path).read_text(encoding="utf-8")
+    return files(_PACKAGE).joinpath("lua", *path).read_text(encoding="utf-8")

@@ -2,7 +2,7 @@
 -- each followed by a meta: '' for plain jobs of the first queue that are due now, and otherwise (queue number, priority, wait,
 -- at, flag, unique key) in MessagePack. All is looked at before the first write.
 
--- include putting
+-- include build_records
 local PLAIN = { 1, 5, 0, false, '0' }
 
 -- Which of these ids exist: in the queues of this call or, unless they are `fresh` (see `NewJob`), in any of this server.

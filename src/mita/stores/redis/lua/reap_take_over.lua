@@ -4,7 +4,7 @@
 -- gives now, and {fixed half, live half, progress, worker that lost it} of each, or false for one that somebody else has now
 -- include keys
 -- include record
--- include places
+-- include state_indexes
 local now, q, said = clock(ARGV[1]), sound(queue_of(KEYS[1])), {}
 for at = 4, #ARGV do
   local handle = ARGV[at]

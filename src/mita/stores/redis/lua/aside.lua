@@ -3,8 +3,8 @@
 -- ARGV  1 now, '' to ask the server  2 channel of the bell  then of each: id, handle ('' if nobody knows it), reason
 -- include keys
 -- include record
--- include places
--- include resources
+-- include state_indexes
+-- include resource_keys
 local now, q = clock(ARGV[1]), sound_lines(sound(queue_of(KEYS[1])))
 for at = 3, #ARGV, 3 do
   local id, handle = ARGV[at], ARGV[at + 1]

@@ -1,7 +1,8 @@
--- expired: whose time is over, the longest first. Jobs of a batch whose lease is over get leases of their own here.
+-- reap_expired: running jobs whose lease is over. The jobs of a batch whose lease is over get
+-- leases of their own here.
 -- KEYS  1 root of the queue
--- ARGV  1 now, '' to ask the server  2 lease or expiry  3 limit
--- gives now, and {handle, moment, handle, moment, …}
+-- ARGV  1 now, '' to read the server's clock  2 limit
+-- Returns {handle, end of its lease, handle, …}, the longest over first
 -- include keys
 -- include record
 local now, q = clock(ARGV[1]), queue_of(KEYS[1])
@@ -21,10 +22,8 @@ local function take_apart(batch, ends)
   end_batch(q, batch)
 end
 
-if ARGV[2] == 'lease' then
-  for _, batch in ipairs(call('HKEYS', q.left)) do
-    local ends = call('ZSCORE', q.lease, batch) or '0'
-    if tonumber(ends) <= now then take_apart(batch, ends) end
-  end
+for _, batch in ipairs(call('HKEYS', q.left)) do
+  local ends = call('ZSCORE', q.lease, batch) or '0'
+  if tonumber(ends) <= now then take_apart(batch, ends) end
 end
-return { now, call('ZRANGEBYSCORE', q[ARGV[2]], '-inf', now, 'WITHSCORES', 'LIMIT', 0, tonumber(ARGV[3])) }
+return call('ZRANGEBYSCORE', q.lease, '-inf', now, 'WITHSCORES', 'LIMIT', 0, tonumber(ARGV[2]))

@@ -60,22 +60,23 @@ SHARED = {
 }
 
 
-class Keys:
-    """The keys of one namespace."""
+class KeyNames:
+    """The keys and channels of one namespace."""
 
     def __init__(self, namespace: str) -> None:
-        self._namespace = namespace
+        self.namespace = namespace
         self.shared = f"{namespace}:{{@}}"
         self.queues = f"{self.shared}:queues"
-        self.places = f"{self.shared}:places"
-        self.bell = f"{namespace}:bell"
-        self.told = f"{namespace}:told:"
+        self.queues_with_holds = f"{self.shared}:places"
+        self.notify_channel = f"{namespace}:bell"
 
     def queue(self, name: str) -> str:
-        return f"{self._namespace}:{{{name}}}"
+        """The root of a queue's keys."""
+        return f"{self.namespace}:{{{name}}}"
 
-    def pattern(self) -> str:
-        return f"{self._namespace}:{{*"
+    def event_channel(self, queue: str) -> str:
+        """The channel for the events of a queue."""
+        return f"{self.namespace}:told:{queue}"
 
 
 _TAILS = {name: f":{name}" for name in (*OF_A_QUEUE, *SHARED)} | {

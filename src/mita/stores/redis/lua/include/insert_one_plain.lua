@@ -11,7 +11,7 @@ if ARGV[6] == '1' and ARGV[7] == '0' and #ARGV == 9 then
   local call, root, number, id = redis.call, KEYS[1], ARGV[5], ARGV[8]
   local calls, place = root .. CALLS .. ARGV[4], number:sub(-3)
   local found, meta = call('HGET', calls, place), call('HMGET', root .. META, 'newest', 'lines', 'index')
-  local new = not found or (found ~= number and #found <= #number) -- see include/calls: an earlier number, and no answer
+  local new = not found or (found ~= number and #found <= #number) -- see include/repeated_calls: an earlier number, and no answer
   local usual = meta[1] and #meta[1] == 16 and not meta[3] and (meta[2] or ''):find('5', 1, true)
   if call('HEXISTS', root .. JOBS, id) == 0 and new and usual then
     local time, age, came = call('TIME'), struct.unpack(NEWEST, meta[1])

@@ -4,7 +4,7 @@
 -- gives 1 for each that was switched
 -- include keys
 -- include record
--- include repeating
+-- include repeats
 local s, said = shared_of(KEYS[1]), {}
 for i = 4, #ARGV do
   local r = read_repeat(s, ARGV[i])

@@ -1,0 +1,1 @@
+"""How the Lua scripts in `lua/` get their text: key names, constants and includes."""

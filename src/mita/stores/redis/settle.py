@@ -1,0 +1,188 @@
+"""Ending claims. Settlements travel in groups, as `lua/settle_and_claim.lua` reads them."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from mita.errors import Rejected
+from mita.model.job import Claim, State
+from mita.model.outcome import Settlement, Verdict
+from mita.model.time import Wait
+from mita.stores.shared.apart import named, settle_apart
+
+from .codec import as_job, pack_verdict
+from .connection import MaybeDone
+from .context import CALL_ITEMS, RedisContext, parts
+
+
+async def settle(context: RedisContext, settlements: Sequence[Settlement]) -> list[bool]:
+    """Settle claims in as few calls as possible; on a cluster one call reaches one queue. Returns
+    False for a stale token. Raises `Rejected` if the server refuses some of them."""
+    took = [True] * len(settlements)
+    rejected: dict[int, str] = {}
+    for positions in _calls(context, settlements):
+        some = [settlements[position] for position in positions]
+        try:
+            answers = await settle_apart(partial(settle_in_one_call, context), some)
+        except Rejected as error:
+            answers = error.took
+            rejected |= {positions[at]: why for at, why in error.rejected.items()}
+        for position, answer in zip(positions, answers, strict=True):
+            took[position] = answer
+    if rejected:
+        raise named(took, rejected)
+    return took
+
+
+def _calls(context: RedisContext, settlements: Sequence[Settlement]) -> list[Sequence[int]]:
+    by_queue: dict[str, list[int]] = {}
+    for position, settlement in enumerate(settlements):
+        queue = settlement.claim.queue if context.cluster else ""
+        by_queue.setdefault(queue, []).append(position)
+    return [part for positions in by_queue.values() for part in parts(positions)]
+
+
+async def settle_in_one_call(
+    context: RedisContext, settlements: Sequence[Settlement]
+) -> list[bool]:
+    """Settle claims that fit into one call."""
+    took, _ = await call_settle_and_claim(context, settlements, [], 0, 0, "")
+    return took
+
+
+async def call_settle_and_claim(
+    context: RedisContext,
+    settlements: Sequence[Settlement],
+    queues: Sequence[str],
+    limit: int,
+    lease: Wait,
+    worker: str,
+    look_at: int = CALL_ITEMS,
+) -> tuple[list[bool], list[Any]]:
+    """Run the script. Returns which settlements took, and the script's whole answer. `look_at` is
+    how many jobs the claim may look at."""
+    maybe_done = MaybeDone()
+    numbers = {queue: number for number, queue in enumerate(queues, 1)}
+    order, args = _grouped(settlements, numbers)
+    call_number = context.call_number() if settlements else ("", "")
+    answer = await context.connection.run(
+        "settle_and_claim",
+        [context.keys.queue(queue) for queue in numbers],
+        context.now(),
+        context.keys.notify_channel,
+        worker,
+        lease,
+        limit,
+        len(queues),
+        look_at,
+        *call_number,
+        *args,
+        maybe_done=maybe_done,
+    )
+    took = [True] * len(settlements)
+    stale = answer[1]
+    for position in stale:
+        took[order[position - 1]] = False
+    if stale and maybe_done.sent_twice:
+        await _look_up_stale(context, settlements, took)
+    return took, answer
+
+
+class _SettlementGroup:
+    """Settlements that the script handles in the same way. Holds, by token, their positions in the
+    list and their arguments."""
+
+    __slots__ = ("arguments", "head", "positions")
+
+    def __init__(self, *head: Any) -> None:
+        self.head = head
+        self.positions: dict[int, list[int]] = {}
+        self.arguments: dict[int, list[Any]] = {}
+
+    def under(self, token: int) -> tuple[list[int], list[Any]]:
+        """New empty lists of positions and arguments for this token."""
+        lists: tuple[list[int], list[Any]] = [], []
+        self.positions[token], self.arguments[token] = lists
+        return lists
+
+    def as_args(self) -> list[Any]:
+        """The group as the script reads it."""
+        tokens = [part for token, mine in self.positions.items() for part in (token, len(mine))]
+        many = sum(map(len, self.positions.values()))
+        arguments = [one for mine in self.arguments.values() for one in mine]
+        return [*self.head, len(self.positions), *tokens, many, *arguments]
+
+
+def _grouped(
+    settlements: Sequence[Settlement], numbers: dict[str, int]
+) -> tuple[list[int], list[Any]]:
+    """The script's arguments, and the position of each settlement in the order of the arguments.
+
+    Jobs that succeeded and have nothing special go in groups, which the script settles many at a
+    time. They do not depend on one another or on the rest, so their order does not matter. If a
+    claim is settled twice the order does matter, and nothing is grouped."""
+    twice = len({settlement.claim.id for settlement in settlements}) < len(settlements)
+    groups: dict[tuple[str, Wait | None], _SettlementGroup] = {}
+    lists: dict[tuple[str, Wait | None, int], tuple[list[int], list[Any]]] = {}
+    last, simple, key = None, False, None
+    for position, settlement in enumerate(settlements):
+        claim, verdict = settlement.claim, settlement.verdict
+        if verdict is not last:  # runs that ended alike share their verdict
+            last, simple, key = verdict, not twice and verdict.is_plain_success, None
+        plain = simple and claim.resource is None and claim.unique is None and claim.ref is not None
+        # most are like the one before
+        if key is None or not plain or claim.token != key[2] or claim.queue != key[0]:
+            key = (claim.queue, verdict.keep, claim.token) if plain else (claim.queue, None, 0)
+            found = lists.get(key)
+            if found is None:
+                if key[:2] not in groups:
+                    groups[key[:2]] = _new_group(numbers, claim, verdict, plain)
+                found = lists[key] = groups[key[:2]].under(key[2])
+            positions, arguments = found
+        positions.append(position)
+        if not plain:
+            result = b"" if verdict.result is None else b"+" + verdict.result
+            arguments += (claim.id, claim.token, pack_verdict(verdict), result)
+        elif verdict.keep:
+            arguments += (claim.ref, verdict.result)
+        else:
+            arguments.append(claim.id)
+    return _flattened(groups)
+
+
+def _flattened(
+    groups: dict[tuple[str, Wait | None], _SettlementGroup],
+) -> tuple[list[int], list[Any]]:
+    args: list[Any] = [len(groups), sum(keep is None for _, keep in groups)]
+    order: list[int] = []
+    for group in groups.values():
+        args += group.as_args()
+        for positions in group.positions.values():
+            order += positions
+    return order, args
+
+
+def _new_group(
+    numbers: dict[str, int], claim: Claim, verdict: Verdict, plain: bool
+) -> _SettlementGroup:
+    number = numbers.setdefault(claim.queue, len(numbers) + 1)
+    if not plain:
+        return _SettlementGroup(number, "each", "", 0)
+    kind = "kept" if verdict.keep else "forgotten"
+    return _SettlementGroup(number, kind, pack_verdict(verdict), verdict.keep)
+
+
+async def _look_up_stale(
+    context: RedisContext, settlements: Sequence[Settlement], took: list[bool]
+) -> None:
+    """Correct `took` after the connection was cut and the call was sent twice. A settlement that is
+    stale now may have been done by the first call: then the job is not running any more and still
+    has this token. If the job is gone, nothing can be known, and it stays stale."""
+    for position, settlement in enumerate(settlements):
+        if took[position]:
+            continue
+        claim = settlement.claim
+        [row] = await context.in_queue("find", claim.queue, claim.id)
+        if row is not None:
+            job = as_job(row, claim.queue, claim.id)
+            took[position] = job.token == claim.token and job.state is not State.RUNNING
