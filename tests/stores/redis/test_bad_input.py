@@ -231,7 +231,7 @@ async def test_a_server_that_throws_keys_away_is_refused(server: Server) -> None
     assert not error.transient
     store = RedisStore(f"{server.url}?allow_eviction=1")
     await store.open()
-    assert any("throws jobs away" in finding.found for finding in await store.doctor())
+    assert any("deletes jobs" in finding.found for finding in await store.doctor())
     await store.close()
 
 
