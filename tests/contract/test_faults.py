@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from mita.testing.contract import TESTS
+from mita.testing.contract import TESTS, notify, pubsub
 from mita.testing.contract.clocks import FakeTicker
 
 from .faults import IN_MEMORY, IN_SQLITE, Fault
 from .stores import STORES, tight
+
+ENOUGH_S = 1.0  # for a notification that never comes
 
 
 async def run(name: str, kind: str, folder: Path, patch: pytest.MonkeyPatch) -> None:
@@ -31,6 +33,8 @@ async def run(name: str, kind: str, folder: Path, patch: pytest.MonkeyPatch) -> 
 
 async def must_be_noticed(fault: Fault, kind: str, folder: Path, patch: pytest.MonkeyPatch) -> None:
     fault.break_it(patch)
+    for module in (notify, pubsub):
+        patch.setattr(module, "ENOUGH", ENOUGH_S)
     for n, name in enumerate(fault.noticed_by):
         place = folder / str(n)
         place.mkdir()

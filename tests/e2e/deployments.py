@@ -18,10 +18,18 @@ class Server(Protocol):
     def kill(self) -> None: ...
 
 
-class Deployment:
-    """`url` goes straight to the server, `url_of_workers` through the proxy."""
+# PostgreSQL commits a claim without a resource key with `synchronous_commit = off`. Its log writer
+# then takes up to three times `wal_writer_delay`, 0.6 s, or longer if it has to wait for a core.
+POSTGRES_UNSYNCED_CLAIMS_S = 2.0
 
-    def __init__(self, server: Server, port: int, url: str) -> None:
+
+class Deployment:
+    """`url` goes straight to the server, `url_of_workers` through the proxy. `unsynced_claims_s`:
+    for how long the server may forget a claim if it is killed; everything else is on disk before it
+    is acknowledged."""
+
+    def __init__(self, server: Server, port: int, url: str, unsynced_claims_s: float = 0.0) -> None:
+        self.unsynced_claims_s = unsynced_claims_s
         self._server = server
         server.start()
         self.proxy = Proxy(port).start()
@@ -44,6 +52,7 @@ class FileDeployment:
     kill."""
 
     proxy = None
+    unsynced_claims_s = 0.0
 
     def __init__(self, folder: Path) -> None:
         self.url = self.url_of_workers = f"sqlite:///{folder}/jobs.db"
@@ -57,10 +66,11 @@ def deploy(store: str, folder: Path) -> Deployment | FileDeployment:
         case "postgres":
             port = nats_servers.free_port()
             postgres = postgres_servers.Server("pg18", listen_addresses="127.0.0.1", port=str(port))
-            return Deployment(postgres, port, "postgresql://postgres@127.0.0.1:{port}/postgres")
+            url = "postgresql://postgres@127.0.0.1:{port}/postgres"
+            return Deployment(postgres, port, url, POSTGRES_UNSYNCED_CLAIMS_S)
         case "redis":
             redis = redis_servers.Server(
-                redis_servers.bundled(), "--appendonly", "yes", "--appendfsync", "everysec"
+                redis_servers.bundled(), "--appendonly", "yes", "--appendfsync", "always"
             )
             return Deployment(redis, redis.port, "redis://127.0.0.1:{port}/0")
         case "nats":

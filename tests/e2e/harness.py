@@ -103,7 +103,8 @@ class Scene:
         self.acked: list[Acked] = []
         self.faults: list[Fault] = []
         self.unsure: set[int] = set()
-        self.servers_killed = 0
+        self.server_kills: list[float] = []
+        self.unsynced_claims_s = 0.0
         self._numbers = 0
 
     @property
@@ -310,7 +311,8 @@ class Scene:
             faults=self.faults,
             unsure=self.unsure,
             crashed=crashed,
-            servers_killed=self.servers_killed,
+            server_kills=self.server_kills,
+            unsynced_claims_s=self.unsynced_claims_s,
             heal_within=self.lease + self.lease / 2 * 1.25 + SLACK,  # lease, sweep, two busy cores
         )
 

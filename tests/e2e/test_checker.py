@@ -89,6 +89,22 @@ def test_a_good_history_passes() -> None:
     assert report.healing == [pytest.approx(1.0)]
 
 
+def forget_the_claim_of_job_3(made: History) -> None:
+    """The server was killed just after the first claim of job 3, which was not on disk yet."""
+    made.jobs["job-3"] = job("job-3", token=2, result=msgspec.msgpack.encode(2), crashes=0)
+    made.lines = [
+        msgspec.structs.replace(each, at=round(each.wall * 1000)) if each.n == 3 else each
+        for each in made.lines
+    ]
+    made.server_kills, made.unsynced_claims_s = [NOW + 3.2], 0.6
+
+
+def test_a_claim_that_a_killed_server_forgot_is_allowed() -> None:
+    made = history()
+    forget_the_claim_of_job_3(made)
+    assert check(made).violations == []
+
+
 def forget_a_job(made: History) -> None:
     del made.jobs["job-1"]
     made.counted = 2
@@ -120,6 +136,25 @@ def go_back_to_an_older_token(made: History) -> None:
 
 def run_again_with_no_lease_lost(made: History) -> None:
     made.jobs["job-3"] = job("job-3", token=2, result=msgspec.msgpack.encode(2), crashes=0)
+
+
+def lose_a_claim_that_was_on_disk(made: History) -> None:
+    run_again_with_no_lease_lost(made)
+    made.server_kills, made.unsynced_claims_s = [NOW + 4.0], 0.6
+
+
+def lose_a_claim_with_a_key(made: History) -> None:
+    run_again_with_no_lease_lost(made)
+    forget_the_claim_of_job_3(made)
+    made.lines = [
+        msgspec.structs.replace(each, key="other") if each.n == 3 else each for each in made.lines
+    ]
+
+
+def lose_two_claims_to_one_kill(made: History) -> None:
+    run_again_with_no_lease_lost(made)
+    forget_the_claim_of_job_3(made)
+    made.lines.append(line("start", 3, 3.1, who=2, token=3, at=round((NOW + 3.1) * 1000)))
 
 
 def lose_a_lease_in_a_sound_process(made: History) -> None:
@@ -175,6 +210,9 @@ BREAKS: dict[str, list[Callable[[History], None]]] = {
     ],
     "I4 bounded duplicates": [
         run_again_with_no_lease_lost,
+        lose_a_claim_that_was_on_disk,
+        lose_a_claim_with_a_key,
+        lose_two_claims_to_one_kill,
         lose_a_lease_in_a_sound_process,
         lose_a_lease_with_nothing_broken,
         count_a_run_that_never_was,

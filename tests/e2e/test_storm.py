@@ -5,6 +5,7 @@ Nothing may be lost or stuck, and no fault may use up an attempt. `make soak` ru
 jobs on each store."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
@@ -100,7 +101,7 @@ class Storm:
     async def _kill_server(self) -> None:
         self._all_are_away()
         self._network.kill_server()
-        self.scene.servers_killed += 1
+        self.scene.server_kills.append(time.time())
         await asyncio.sleep(self.scene.random.uniform(0.1, 1.5))  # the fault itself
         await asyncio.to_thread(self._network.start_server)
 
@@ -118,6 +119,7 @@ class Storm:
 async def storm(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Storm]:
     place = await asyncio.to_thread(deploy, request.param, tmp_path)
     scene = Scene(tmp_path, place.url, request.node.user_properties, lease=LEASE_S)
+    scene.unsynced_claims_s = place.unsynced_claims_s
     yield Storm(scene, place)
     await scene.close()
     place.close()

@@ -90,6 +90,29 @@ async def test_a_worker_starts_as_soon_as_its_store_can_be_opened(
     await app.close()
 
 
+async def test_a_worker_waits_for_a_store_that_goes_away_right_after_it_was_opened(
+    app: Mita, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @app.task
+    async def work() -> str:
+        return "done"
+
+    kind = type(await app._store_here())
+    handle, real, tries = await work.enqueue(), kind.now, 0
+
+    async def refuse_twice(self: Store) -> int:
+        nonlocal tries
+        tries += 1
+        if tries <= 2:
+            raise StoreError("gone again", transient=True)
+        return await real(self)
+
+    monkeypatch.setattr(kind, "now", refuse_twice)
+    async with working(app):
+        assert await handle.result(timeout=20) == "done"
+    assert tries >= 3
+
+
 async def test_who_waits_for_a_store_leaves_when_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """However long it would have waited before the next try."""
     monkeypatch.setattr(backoff, "FIRST", 3600.0)

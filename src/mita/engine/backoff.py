@@ -8,10 +8,12 @@ import random
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
+from typing import TypeVar
 
 from mita.errors import StoreError
-from mita.ports.store import Store
 from mita.rules.explain.reasons.words import times
+
+T = TypeVar("T")
 
 FIRST = 0.05
 LONGEST = 5.0
@@ -63,13 +65,14 @@ class StoreBackoff:
 
 
 async def reach(
-    open_store: Callable[[], Awaitable[Store]], stopping: asyncio.Event
-) -> Store | None:
-    """Open the store; one that is away for now is waited for. None: told to stop before it came."""
-    patience = StoreBackoff("open the store")
+    ask: Callable[[], Awaitable[T]], stopping: asyncio.Event, what: str = "open the store"
+) -> T | None:
+    """Return what `ask` returns; while the store is unreachable, ask again. None: told to stop
+    before it answered."""
+    patience = StoreBackoff(what)
     while not stopping.is_set():
         try:
-            return await open_store()
+            return await ask()
         except StoreError as error:
             if not error.transient:
                 raise

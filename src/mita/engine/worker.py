@@ -23,6 +23,7 @@ from mita.settings import WorkerSettings
 from mita.sync import runs_jobs
 from mita.tasks import Task
 
+from .backoff import reach
 from .blocking import run_until_stopped
 from .claim_loop import ClaimLoop
 from .emptiness import is_empty
@@ -108,9 +109,8 @@ class Worker:
             if found is None:
                 return
             store, self._emit = found
-            self._started = await store.now()
-            if self._repeats is not None:
-                await self._repeats()
+            if not await reach(partial(self._begin, store), self._stopping, "begin"):
+                return
             self._assemble(store)
             stack.push_async_callback(self._crew.close)
             if not await self._prepared():
@@ -118,6 +118,13 @@ class Worker:
             self._keeper.start()
             stack.push_async_callback(self._keeper.stop)
             await self._work(store)
+
+    async def _begin(self, store: Store) -> bool:
+        """Read the store's clock and put the repeats that the app declares."""
+        self._started = await store.now()
+        if self._repeats is not None:
+            await self._repeats()
+        return True
 
     def _assemble(self, store: Store) -> None:
         settings = self._settings

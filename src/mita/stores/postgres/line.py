@@ -77,7 +77,11 @@ class Line:
         call = asyncio.get_running_loop().create_task(self._serve(verb, again=again))
         self._calls.add(call)
         call.add_done_callback(self._calls.discard)
-        return await asyncio.shield(call)
+        try:
+            return await asyncio.shield(call)
+        except asyncio.CancelledError:
+            call.add_done_callback(_retrieve)  # its error is of interest to nobody any more
+            raise
 
     async def _serve(self, verb: Callable[[Act], Steps[T]], *, again: bool) -> T:
         async with self._turn:
@@ -198,3 +202,9 @@ async def _run(
         await cursor.fetchall() if cursor.description else []
         for cursor in cursors[len(asks) - len(step.asks) :]
     ]
+
+
+def _retrieve(call: asyncio.Task[Any]) -> None:
+    """Take the error of a call whose caller has left, or asyncio logs it as never retrieved."""
+    if not call.cancelled():
+        call.exception()

@@ -19,7 +19,8 @@ from .clocks import Ticker
 from .given import (
     LONG,
     PAST,
-    SHORT,
+    PAST_SOON,
+    SOON,
     claim_one,
     claimed_ids,
     dead,
@@ -67,10 +68,10 @@ async def test_a_moved_job_waits_by_the_stores_clock(store: Store, clock: Ticker
     id = await put(store)
     await clock.tick(PAST)
     now = await store.now()
-    await store.amend([id], RescheduleJob(When(SHORT)))
-    assert (await look(store, id)).due >= now + SHORT
+    await store.amend([id], RescheduleJob(When(SOON)))
+    assert (await look(store, id)).due >= now + SOON
     assert await claimed_ids(store) == []
-    await clock.tick(PAST)
+    await clock.tick(PAST_SOON)
     assert await claimed_ids(store) == [id]
 
 

@@ -9,7 +9,18 @@ from mita.ports.ids import new_id
 from mita.ports.store import Store
 
 from .clocks import Ticker
-from .given import LONG, PAST, QUEUE, SHORT, claim_one, exact, job, jobs, look, put
+from .given import (
+    LONG,
+    PAST,
+    QUEUE,
+    SHORT,
+    claim_one,
+    exact,
+    job,
+    jobs,
+    look,
+    put,
+)
 
 
 async def test_a_job_is_there_with_all_that_was_said_of_it(store: Store) -> None:

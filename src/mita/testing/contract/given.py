@@ -15,8 +15,11 @@ from .clocks import Ticker
 
 QUEUE = "mail"
 LONG: Wait = 60_000  # longer than any test takes, on any machine
-SHORT: Wait = 400  # a lease, a wait or a hold that the test means to outlive …
-PAST: Wait = 500  # … by a tick of this length
+SHORT: Wait = 300  # a lease, a delay or a hold that is over …
+PAST: Wait = 400  # … after a tick of this length
+# For a test that also looks at what holds before: on a real clock it has this long for its calls.
+SOON: Wait = 2_000
+PAST_SOON: Wait = 2_100
 
 
 def needs(store: Store, can: Can) -> None:

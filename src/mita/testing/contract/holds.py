@@ -9,8 +9,10 @@ from .clocks import Ticker
 from .given import (
     LONG,
     PAST,
+    PAST_SOON,
     QUEUE,
     SHORT,
+    SOON,
     claim_one,
     claimed_ids,
     claims,
@@ -39,32 +41,32 @@ async def test_nobody_with_a_key_on_hold_starts(store: Store, twin: Store) -> No
 
 async def test_a_hold_runs_out_by_itself(store: Store, clock: Ticker) -> None:
     """I12"""
-    await store.hold([QUEUE], KEY, When(SHORT))
+    await store.hold([QUEUE], KEY, When(SOON))
     id = await put(store, resource=KEY)
     turn = await store.claim([QUEUE], 10, LONG, "w1")
     assert turn.claims == []
     assert turn.again is not None
-    assert turn.again == SHORT if exact(store, clock) else turn.again <= SHORT
-    await clock.tick(PAST)
+    assert turn.again == SOON if exact(store, clock) else turn.again <= SOON
+    await clock.tick(PAST_SOON)
     assert await claimed_ids(store) == [id]
     assert [view.held_until for view in await store.resources()] == [None]
 
 
 async def test_a_hold_that_ran_out_wakes_as_many_as_may_run(store: Store, clock: Ticker) -> None:
     """I5 I9"""
-    await store.hold([QUEUE], KEY, When(SHORT))
+    await store.hold([QUEUE], KEY, When(SOON))
     await put_many(store, 3, resource=KEY, limit=2)
     assert await claims(store) == []
-    await clock.tick(PAST)
+    await clock.tick(PAST_SOON)
     assert len(await claims(store)) == 2
 
 
 async def test_a_sweep_ends_holds_in_every_queue(store: Store, clock: Ticker) -> None:
     """I12"""
-    await store.hold([QUEUE], KEY, When(SHORT))
+    await store.hold([QUEUE], KEY, When(SOON))
     id = await put(store, resource=KEY)
     assert await claims(store) == []
-    await clock.tick(PAST)
+    await clock.tick(PAST_SOON)
     await store.reap(10, LONG, "w2")
     assert await state_of(store, id) is State.QUEUED
 
@@ -80,11 +82,11 @@ async def test_a_hold_can_be_lifted(store: Store) -> None:
 
 async def test_a_hold_can_be_made_shorter_and_longer(store: Store, clock: Ticker) -> None:
     await store.hold([QUEUE], KEY, When(LONG))
-    await store.hold([QUEUE], KEY, When(SHORT))
+    await store.hold([QUEUE], KEY, When(SOON))
     id = await put(store, resource=KEY)
     assert await claims(store) == []
     await store.hold([QUEUE], KEY, When(LONG))
-    await clock.tick(PAST)
+    await clock.tick(PAST_SOON)
     assert await claims(store) == []
     await store.hold([QUEUE], KEY, When(SHORT))
     await clock.tick(PAST)
@@ -111,14 +113,14 @@ async def test_a_refused_run_puts_its_whole_key_on_hold(store: Store, clock: Tic
     claim = await running(store, resource=KEY)
     other = await put(store, resource=KEY)
     assert await claims(store) == []
-    await settled(store, refuse(claim, SHORT))
+    await settled(store, refuse(claim, SOON))
     after = await look(store, claim.id)
     assert (after.state, after.busy, after.attempts) == (State.BLOCKED, 1, 0)
     assert (after.worker, after.lease_until) == (None, None)
     third = await put(store, resource=KEY)
     assert await claims(store) == []
     assert [await state_of(store, id) for id in (other, third)] == [State.BLOCKED] * 2
-    await clock.tick(PAST)
+    await clock.tick(PAST_SOON)
     started = []
     for _ in range(3):
         claim = await claim_one(store)
@@ -148,11 +150,11 @@ async def test_a_hold_that_is_over_before_it_begins_stops_nobody(store: Store) -
 
 async def test_a_hold_is_shown_until_it_ends(store: Store, clock: Ticker) -> None:
     now = await store.now()
-    await store.hold([QUEUE], KEY, When(at=now + SHORT))
+    await store.hold([QUEUE], KEY, When(at=now + SOON))
     [view] = await store.resources()
     assert (view.queue, view.key, view.holders, view.waiting) == (QUEUE, KEY, (), 0)
-    assert view.held_until == now + SHORT
-    await clock.tick(PAST)
+    assert view.held_until == now + SOON
+    await clock.tick(PAST_SOON)
     assert await store.resources() == []
 
 

@@ -13,8 +13,10 @@ from .clocks import Ticker
 from .given import (
     LONG,
     PAST,
+    PAST_SOON,
     QUEUE,
     SHORT,
+    SOON,
     claims,
     dead,
     done,
@@ -119,9 +121,9 @@ async def test_the_oldest_ready_job_is_told_by_how_long_it_is_ready(
 
 
 async def test_a_scheduled_job_is_ready_when_its_time_has_come(store: Store, clock: Ticker) -> None:
-    await put(store, when=When(SHORT))
+    await put(store, when=When(SOON))
     assert [(view.scheduled, view.ready) for view in await store.queues()] == [(1, 0)]
-    await clock.tick(PAST)
+    await clock.tick(PAST_SOON)
     assert [(view.scheduled, view.ready) for view in await store.queues()] == [(0, 1)]
 
 

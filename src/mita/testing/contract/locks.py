@@ -6,7 +6,12 @@ from mita.model.repeat import Repeat
 from mita.ports.store import REPEATS, Store
 
 from .clocks import Ticker
-from .given import LONG, PAST, QUEUE, SHORT
+from .given import (
+    LONG,
+    PAST,
+    QUEUE,
+    SHORT,
+)
 from .notify import A_MOMENT, ENOUGH, awake
 from .repeats import given, stored
 

@@ -7,7 +7,12 @@ from mita.model.outcome import Answer, CancelJob, DeleteJob, RescheduleJob, Retr
 from mita.model.time import HOUR, NOW, When
 from mita.ports.store import Store
 
-from .given import LONG, QUEUE, claims, jobs
+from .given import (
+    LONG,
+    QUEUE,
+    claims,
+    jobs,
+)
 
 MANY = 400
 

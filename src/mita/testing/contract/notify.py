@@ -9,11 +9,20 @@ from mita.model.repeat import Repeat
 from mita.model.time import HOUR, NOW, When
 from mita.ports.store import ASKED, Store
 
-from .given import LONG, QUEUE, claims, dead, move, put, running, succeed
+from .given import (
+    LONG,
+    QUEUE,
+    claims,
+    dead,
+    move,
+    put,
+    running,
+    succeed,
+)
 from .repeats import firing
 
-ENOUGH = 5.0  # seconds: whoever sleeps this long was not woken
-A_MOMENT = 0.05
+ENOUGH = 30.0  # seconds: a caller that sleeps this long was not woken
+A_MOMENT = 0.05  # seconds
 
 
 async def awake(store: Store) -> None:
@@ -22,12 +31,20 @@ async def awake(store: Store) -> None:
         pass
 
 
+async def asleep(store: Store) -> asyncio.Future[frozenset[str]]:
+    """A caller that sleeps for the queue. One that is woken at once, by something that happened
+    before, goes to sleep again."""
+    while True:
+        await awake(store)
+        sleeper = asyncio.ensure_future(store.wait([QUEUE], ENOUGH))
+        await asyncio.sleep(A_MOMENT)
+        if not sleeper.done():
+            return sleeper
+
+
 async def rings(store: Store, act: Callable[[], Awaitable[object]]) -> bool:
-    """Whether somebody who already sleeps for the queue is woken by `act`."""
-    await awake(store)
-    sleeper = asyncio.ensure_future(store.wait([QUEUE], ENOUGH))
-    await asyncio.sleep(A_MOMENT)
-    assert not sleeper.done(), "it was woken before anything happened"
+    """Whether `act` wakes a caller that already sleeps for the queue."""
+    sleeper = await asleep(store)
     await act()
     return QUEUE in await sleeper
 

@@ -6,6 +6,7 @@ from mita.ports.store import Can, Store
 
 from .clocks import Ticker
 from .given import (
+    LONG,
     PAST,
     QUEUE,
     SHORT,
@@ -99,7 +100,7 @@ async def test_another_priority_counts_at_once(store: Store) -> None:
 async def test_everybody_can_see_how_many_go_first(store: Store) -> None:
     needs(store, Can.KEEP_EXACT_ORDER)
     low, old, new, high = [await put(store, priority=priority) for priority in (1, 5, 5, 9)]
-    later = await put(store, when=When(SHORT))
+    later = await put(store, when=When(LONG))
     other = await put(store, queue="billing")
     assert [await store.ahead(id) for id in (high, old, new, low, other)] == [0, 1, 2, 3, 0]
     assert await store.ahead(later) is None, "it is not in line yet"

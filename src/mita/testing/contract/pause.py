@@ -11,7 +11,6 @@ from .given import (
     LONG,
     PAST,
     QUEUE,
-    SHORT,
     claimed_ids,
     claims,
     look,
@@ -116,7 +115,7 @@ async def test_pausing_and_resuming_what_is_not_there_is_fine(store: Store) -> N
 
 async def test_a_pause_keeps_every_job_as_it_is(store: Store) -> None:
     """I13"""
-    ids = [await put(store), await put(store, when=When(SHORT))]
+    ids = [await put(store), await put(store, when=When(LONG))]
     before = [await look(store, id) for id in ids]
     await store.pause([QUEUE])
     await claimed_ids(store)

@@ -10,7 +10,16 @@ from mita.model.time import HOUR, Moment, When
 from mita.ports.store import Store
 
 from .clocks import Ticker
-from .given import LONG, PAST, SHORT, claimed_ids, claims, job, look, put
+from .given import (
+    LONG,
+    PAST_SOON,
+    SOON,
+    claimed_ids,
+    claims,
+    job,
+    look,
+    put,
+)
 
 
 async def given(store: Store, key: str = "digest", wait: int = 0, **more: Any) -> Repeat:
@@ -186,14 +195,14 @@ async def test_due_repeats_come_by_their_moment_and_then_by_key(
         ("a", now),
         ("b", now - 5),
         ("later", now + LONG),
-        ("soon", now + SHORT),
+        ("soon", now + SOON),
     ):
         await store.put_repeat(Repeat(key=key, spec=b"", cursor=cursor))
     due = await store.due_repeats(10)
     assert [repeat.key for repeat in due.repeats] == ["b", "a", "c"]
-    assert due.next == now + SHORT
+    assert due.next == now + SOON
     assert due.now >= now
-    await clock.tick(PAST)
+    await clock.tick(PAST_SOON)
     assert [repeat.key for repeat in (await store.due_repeats(10)).repeats] == [
         "b",
         "a",

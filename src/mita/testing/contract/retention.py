@@ -9,8 +9,10 @@ from .clocks import Ticker
 from .given import (
     LONG,
     PAST,
+    PAST_SOON,
     QUEUE,
     SHORT,
+    SOON,
     claim_one,
     claims,
     dead,
@@ -35,14 +37,12 @@ async def test_a_job_is_forgotten_when_its_time_is_over(store: Store, clock: Tic
     """I14"""
     await put_many(store, 3)
     good, bad, stopped = await claims(store)
-    await settled(
-        store, succeed(good, keep=SHORT), fail(bad, keep=SHORT), stop(stopped, keep=SHORT)
-    )
+    await settled(store, succeed(good, keep=SOON), fail(bad, keep=SOON), stop(stopped, keep=SOON))
     cancelled = await put(store)
-    await store.amend([cancelled], CancelJob(keep=SHORT))
+    await store.amend([cancelled], CancelJob(keep=SOON))
     kept = await dead(store)
     assert await store.prune(100, MANY) == 0, "not before"
-    await clock.tick(PAST)
+    await clock.tick(PAST_SOON)
     assert await store.prune(100, MANY) == 4
     assert await store.prune(100, MANY) == 0
     [view] = await store.queues()

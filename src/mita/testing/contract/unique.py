@@ -11,8 +11,10 @@ from .clocks import Ticker
 from .given import (
     LONG,
     PAST,
+    PAST_SOON,
     QUEUE,
     SHORT,
+    SOON,
     claim_one,
     claims,
     dead,
@@ -112,12 +114,12 @@ async def test_the_key_is_free_when_the_job_gave_way(store: Store) -> None:
 
 
 async def test_a_key_can_outlive_its_job_for_a_while(store: Store, clock: Ticker) -> None:
-    claim = await running(store, unique=KEY, unique_for=SHORT)
+    claim = await running(store, unique=KEY, unique_for=SOON)
     await clock.tick(PAST)
     assert not await is_free(store), "the while begins when the job ends"
     await settled(store, succeed(claim))
     assert await store.enqueue([job(unique=KEY)]) == [Receipt(claim.id, created=False)]
-    await clock.tick(PAST)
+    await clock.tick(PAST_SOON)
     assert await is_free(store)
 
 
