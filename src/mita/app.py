@@ -21,11 +21,12 @@ from mita.events.listener import Listener
 from mita.model.policy import Retry
 from mita.ports.clock import Clock
 from mita.ports.logs import make_logs_printable
-from mita.ports.store import Store
+from mita.ports.store import Store, StoreFactory
 from mita.rules.judge import Retention
 from mita.rules.names import check_kinds, check_name
 from mita.settings import Address, AppSettings, SchedulerSettings, StoreURL, WorkerSettings
-from mita.store_pool import StorePool
+from mita.store_pool import StorePool, shown_factory
+from mita.stores.registry import parse_url
 from mita.sync import Portal
 from mita.tasks import Declare, Options, Registry, Task
 
@@ -62,6 +63,7 @@ class Mita(Client):
         self,
         url: str | None = None,
         *,
+        store: StoreFactory | None = None,
         namespace: str | None = None,
         keep: float | timedelta = 3600,
         keep_failed: float | timedelta = timedelta(days=30),
@@ -77,7 +79,7 @@ class Mita(Client):
             retry=retry,
         )
         self._watch = EventBus()
-        self._place = StorePool(StoreURL.parse(url, namespace), emit=self._watch.emit)
+        self._place = StorePool(_source(url, store, namespace), emit=self._watch.emit)
         self._portal = Portal(self._close_here)
         registry = Registry(self, Options.of(retry), payload_limit)
         self.tasks: Mapping[str, Task[Any, Any]] = MappingProxyType(registry.tasks)
@@ -95,7 +97,14 @@ class Mita(Client):
 
     @property
     def url(self) -> StoreURL:
+        """Where the jobs are stored. Raises `UsageError` for an app that was given `store=`."""
         return self._place.url
+
+    @property
+    def store_factory(self) -> StoreFactory | None:
+        """What the app was given as `store=`; None for an app with a URL."""
+        source = self._place.source
+        return None if isinstance(source, StoreURL) else source
 
     def find_task(self, name: str) -> Task[Any, Any]:
         """The task of this name."""
@@ -166,7 +175,7 @@ class Mita(Client):
             self._watch.emit,
             self.repeats.put_declared,
             self._served(metrics),
-            plan_processes(self, self.tasks, settings, self.url),
+            plan_processes(self, self.tasks, settings, self._place.source),
         )
 
     def scheduler(
@@ -266,18 +275,19 @@ class Mita(Client):
     @asynccontextmanager
     async def using(
         self,
-        url: str,
+        url: str | None = None,
         *,
+        store: StoreFactory | None = None,
         namespace: str | None = None,
         clock: Clock | None = None,
         create: bool = True,
     ) -> AsyncIterator[Self]:
-        """Until the end of the block, the same tasks on another store: `async with
-        app.using("memory://"): …`. A `clock` of one's own, for tests, takes the place of the
-        store's. `create=False`: a place without Mita is left as it is, and its first use raises
-        `StoreMissing`."""
-        place = StorePool(StoreURL.parse(url, namespace), clock, self._watch.emit, create=create)
-        before, self._place = self._place, place
+        """Use the same tasks on another store until the end of the block: `async with
+        app.using("memory://"): …`. Give a URL or a `store` factory, as to `Mita`. A `clock`
+        replaces the store's clock, for tests. `create=False`: never create the database; the first
+        use raises `StoreMissing` if there is none."""
+        before = self._place
+        self._place = self._other_pool(url, store, namespace, clock, create)
         try:
             yield self
         finally:
@@ -287,21 +297,35 @@ class Mita(Client):
     @contextmanager
     def using_sync(
         self,
-        url: str,
+        url: str | None = None,
         *,
+        store: StoreFactory | None = None,
         namespace: str | None = None,
         clock: Clock | None = None,
         create: bool = True,
     ) -> Iterator[Self]:
         """`using`, from code that is not async: `with app.using_sync("memory://"): …`."""
-        place = StorePool(StoreURL.parse(url, namespace), clock, self._watch.emit, create=create)
-        before, self._place = self._place, place
+        before = self._place
+        self._place = self._other_pool(url, store, namespace, clock, create)
         try:
             yield self
         finally:
             other, self._place = self._place, before
             if self._portal.open:
                 self._portal(self._leave_here(other))
+
+    def _other_pool(
+        self,
+        url: str | None,
+        store: StoreFactory | None,
+        namespace: str | None,
+        clock: Clock | None,
+        create: bool,
+    ) -> StorePool:
+        if store is not None and clock is not None:
+            raise UsageError("store= and clock=: give the clock to your own store instead")
+        source = _source(url, store, namespace)
+        return StorePool(source, clock, self._watch.emit, create=create)
 
     async def close(self) -> None:
         """Close what was opened for the running loop and for the `_sync` methods. The next use
@@ -347,4 +371,22 @@ class Mita(Client):
             await asyncio.to_thread(self._portal, place.close())
 
     def __repr__(self) -> str:
-        return f"<Mita {self.url!r}, {len(self.tasks)} tasks>"
+        source = self._place.source
+        where = repr(source) if isinstance(source, StoreURL) else shown_factory(source)
+        return f"<Mita {where}, {len(self.tasks)} tasks>"
+
+
+def _source(
+    url: str | None, store: StoreFactory | None, namespace: str | None
+) -> StoreURL | StoreFactory:
+    """What the user gave of the two."""
+    if store is None:
+        return parse_url(url, namespace)
+    if url is not None or namespace is not None:
+        raise UsageError("store= replaces the URL and the namespace: leave those out")
+    if not callable(store):
+        raise UsageError(
+            f"store={store!r}: give a function that makes a store, for example "
+            "store=lambda: MyStore(path)"
+        )
+    return store

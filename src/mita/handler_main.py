@@ -18,22 +18,26 @@ from mita.cli.logs import write_logs
 from mita.engine.frames import CannotStart, Hello, Ready
 from mita.engine.remote import Connection, Handlers, RemoteRunContext, enter
 from mita.errors import MitaError, UsageError
-from mita.ports.store import SILENCE, Store
+from mita.ports.store import SILENCE, Store, StoreFactory
 from mita.settings import StoreURL
-from mita.store_pool import StorePool
+from mita.store_pool import StorePool, shown_factory
 
 _PR_SET_PDEATHSIG = 1
 
 
-class _Elsewhere(StorePool):
-    """A store in memory is in the worker's process. One of our own would swallow the jobs that a
-    handler enqueues."""
+class _NoStore(StorePool):
+    """For a store that only the worker's own process can use. A store made in this process would
+    lose the jobs that a handler enqueues."""
 
-    async def new(self, silence: float = SILENCE) -> Store:  # noqa: ARG002 - as its parent has it
+    def __init__(self, source: StoreURL | StoreFactory) -> None:
+        super().__init__(source)
+        self._given = "memory://" if isinstance(source, StoreURL) else shown_factory(source)
+
+    async def new(self, silence: float = SILENCE) -> Store:  # noqa: ARG002 - the parent has it
         raise UsageError(
-            "the app's store is memory://, which only the worker's own process can use: a task "
-            "with executor='process' "
-            "cannot enqueue or look at jobs there. Use sqlite:// or a server"
+            f"the app's store is {self._given}, which only the worker's own process can use: a "
+            "task with executor='process' cannot enqueue or look at jobs there. Use a store with "
+            "a URL that other processes can open"
         )
 
 
@@ -82,12 +86,17 @@ def _app(hello: Hello) -> Mita:
     app = load(hello.target)
     for module in hello.modules:
         _import(module)
-    url = StoreURL.parse(hello.url, hello.namespace)
-    # as `app.using`, for good
-    app._place = (_Elsewhere if url.scheme == "memory" else StorePool)(url)  # noqa: SLF001
+    app._place = _store_pool(app, hello)  # noqa: SLF001  (as `app.using`, for ever)
     for task in app.tasks.values():
         task.arguments.prepare()
     return app
+
+
+def _store_pool(app: Mita, hello: Hello) -> StorePool:
+    if not hello.url:
+        return _NoStore(app._place.source)  # noqa: SLF001
+    url = StoreURL.parse(hello.url, hello.namespace)
+    return _NoStore(url) if url.scheme == "memory" else StorePool(url)
 
 
 def _import(module: str) -> None:

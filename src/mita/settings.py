@@ -17,22 +17,6 @@ from mita.rules.when import wait
 
 DEFAULT_URL = "sqlite:///mita.db"
 DEFAULT_NAMESPACE = "mita"
-SCHEMES = (
-    "sqlite",
-    "memory",
-    "postgresql",
-    "postgres",
-    "redis",
-    "rediss",
-    "unix",
-    "redis+cluster",
-    "nats",
-    "tls",
-)
-_EXAMPLES = (
-    "sqlite:///jobs.db, memory://, postgresql://…, redis://…, rediss://…, unix://…, "
-    "redis+cluster://…, nats://…, tls://…"
-)
 _DRIVER = re.compile(
     r"^(postgres(?:ql)?|sqlite)\+\w+(://)"
 )  # as SQLAlchemy writes it: postgresql+psycopg://, sqlite+aiosqlite://
@@ -41,8 +25,8 @@ _SHORTEST_LOCK = SECOND // 5
 
 
 class StoreURL(Struct, frozen=True):
-    """Where the jobs are. `text` is the URL less our own parameters, as a driver wants it; it may
-    hold a password."""
+    """Where the jobs are stored. `text` is the URL without our own parameters, as a driver takes
+    it; it may contain a password."""
 
     scheme: str
     text: str
@@ -50,40 +34,24 @@ class StoreURL(Struct, frozen=True):
 
     @classmethod
     def parse(cls, url: str | None = None, namespace: str | None = None) -> "StoreURL":
-        """`url`, else `$MITA_URL`, else `sqlite:///mita.db`. The namespace may be given either
-        way."""
-        if not url and (from_outside := os.environ.get("MITA_URL", "").strip()):
-            return cls._named_outside(from_outside, namespace)
-        given = url or DEFAULT_URL
+        """Parse `url`, else `$MITA_URL`, else `sqlite:///mita.db`, with any scheme. The namespace
+        is an argument or a parameter of the URL. Raises `UsageError` for text that is no URL."""
+        given = url or os.environ.get("MITA_URL", "").strip() or DEFAULT_URL
         given = _DRIVER.sub(r"\1\2", given.strip()) if isinstance(given, str) else given
         if not isinstance(given, str) or "://" not in given:
             raise UsageError(
-                f"store URL {_hide(given)!r} cannot be read: it looks like one of {_EXAMPLES}"
+                f"{_hide(given)!r} is not a store URL: use for example sqlite:///jobs.db, "
+                "memory:// or postgresql://host/database"
             )
         parts = _split(given)
-        if parts.scheme not in SCHEMES:
-            raise UsageError(
-                f"store URL {_hide(given)!r}: unknown scheme {parts.scheme!r}; it takes one of "
-                f"{_EXAMPLES}"
-            )
         query = dict(parse_qsl(parts.query, keep_blank_values=True))
         space = _one_namespace(namespace, query.pop("namespace", None))
-        parsed = cls(parts.scheme, _unsplit(given, query), space)
-        if parsed.scheme == "sqlite":
-            parsed.path  # noqa: B018  (a wrong one is refused here, not at first use)
-        if parsed.scheme in ("sqlite", "memory") and query:
-            raise UsageError(
-                f"store URL {_hide(given)!r}: unknown parameter {min(query)!r}; it takes namespace"
-            )
-        return parsed
+        return cls(parts.scheme, _unsplit(given, query), space)
 
-    @classmethod
-    def _named_outside(cls, url: str, namespace: str | None) -> "StoreURL":
-        """What is wrong with it is wrong there, not in the code."""
-        try:
-            return cls.parse(url, namespace)
-        except UsageError as error:
-            raise UsageError(f"$MITA_URL: {error}") from error
+    @property
+    def shown(self) -> str:
+        """The URL without its password."""
+        return str(_hide(self.text))
 
     @property
     def path(self) -> Path:

@@ -1,58 +1,68 @@
-"""Where the jobs are: one URL, and a store for every event loop that asks."""
+"""The stores of an app: one for each event loop, all of them on the same jobs."""
 
 import asyncio
 import threading
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from weakref import WeakKeyDictionary
 
 from mita import forks
 from mita.errors import StoreError, UsageError
 from mita.events import Emit
 from mita.events.signals import StoreFailed, ignore_signal
-from mita.events.store_errors import OPEN, watched
-from mita.ports.clock import Clock, SystemClock
-from mita.ports.store import SILENCE, Store
+from mita.events.store_errors import OPEN, OPERATIONS, watched
+from mita.ports.clock import Clock
+from mita.ports.store import SILENCE, Store, StoreFactory
 from mita.settings import StoreURL
+from mita.stores.registry import store_factory
 
 
 class StorePool:
-    """Opens nothing until asked. A store belongs to the loop that opened it, and is closed with
-    that loop."""
+    """Makes stores from a URL, or with a factory of the user's own. Opens nothing until it is
+    asked. A store belongs to the event loop that opened it, and is closed with that loop."""
 
     def __init__(
         self,
-        url: StoreURL,
+        source: StoreURL | StoreFactory,
         clock: Clock | None = None,
         emit: Emit = ignore_signal,
         *,
         create: bool = True,
     ) -> None:
-        """`publish` is told of each call to a store that fails. `create=False`: the stores are
-        there already."""
-        self.url, self._emit = url, emit
+        """`clock` replaces the clock of stores that are made from a URL. `emit` is called for each
+        store operation that fails. `create=False`: never create the database, raise `StoreMissing`
+        instead."""
+        self.source, self._emit = source, emit
         self._clock = clock
         self._create = create
-        self._make: Callable[[], Store] | None = None
+        self._make: StoreFactory | None = None
         self._making = forks.guarded(threading.Lock())
         self._forget()
         forks.renewed(self, StorePool._renew)
 
     @property
+    def url(self) -> StoreURL:
+        """The URL of the stores. Raises `UsageError` if the app was given a factory instead."""
+        if isinstance(self.source, StoreURL):
+            return self.source
+        raise UsageError(f"this app has no store URL: it was given {shown_factory(self.source)}")
+
+    @property
     def identity(self) -> object:
-        """The same for all who see the same jobs, as far as their addresses tell. A store in memory
-        is its owner's alone."""
-        return self if self.url.scheme == "memory" else self.url
+        """Equal for two pools if they are known to have the same jobs: by their URL, or by their
+        factory. The jobs of a memory:// URL are in one pool only."""
+        is_memory = isinstance(self.source, StoreURL) and self.source.scheme == "memory"
+        return self if is_memory else self.source
 
     def _forget(self) -> None:
         self._opened: WeakKeyDictionary[asyncio.AbstractEventLoop, _Opened] = WeakKeyDictionary()
         self._opening: dict[asyncio.AbstractEventLoop, asyncio.Task[Store]] = {}
 
     async def new(self, silence: float = SILENCE) -> Store:
-        """One more store, opened, that its caller closes."""
-        # loops on two threads may come at once, and share what one memory URL means
+        """Return one more store, opened. The caller closes it."""
+        # event loops on two threads may get here at once, and must share one memory:// store
         with self._making:
             if self._make is None:
-                self._make = maker(self.url, self._clock)
+                self._make = self._factory()
         made = self._make()
         made.silence = silence
         store = watched(made, self._emit)
@@ -62,6 +72,11 @@ class StorePool:
             self._emit(StoreFailed(OPEN))
             raise
         return store
+
+    def _factory(self) -> StoreFactory:
+        if isinstance(self.source, StoreURL):
+            return store_factory(self.source, self._clock)
+        return checked(self.source)
 
     async def store(self) -> Store:
         """The store of the running loop."""
@@ -118,57 +133,28 @@ async def _close_at_the_end(store: Store) -> AsyncGenerator[None, None]:
         await store.close()
 
 
-# ----------------------------------------- which store, by scheme; each is imported when it is used
+# ---------------------------------------------------------------- factories of the user's own
 
 
-EXTRAS = {
-    "postgresql": "postgres",
-    "postgres": "postgres",
-    "redis": "redis",
-    "rediss": "redis",
-    "unix": "redis",
-    "redis+cluster": "redis",
-    "nats": "nats",
-    "tls": "nats",
-}
+def shown_factory(factory: StoreFactory) -> str:
+    """The factory as text, for people."""
+    name = getattr(factory, "__qualname__", type(factory).__qualname__)
+    return f"store={name}"
 
 
-def maker(url: StoreURL, clock: Clock | None) -> Callable[[], Store]:
-    """Makes stores for this URL, on that clock instead of their own if one is given. Those of one
-    memory URL share their jobs."""
-    if url.scheme == "sqlite":
-        from mita.stores.sqlite import SqliteStore
+def checked(factory: StoreFactory) -> StoreFactory:
+    """Return a factory that raises `UsageError` when the other one returns something that is no
+    store."""
 
-        path = url.path.absolute()  # of the first use: the process may go elsewhere
-        return lambda: SqliteStore(path, url.namespace, clock)
-    if url.scheme == "memory":
-        from mita.stores.memory import MemoryState, MemoryStore
+    def make() -> Store:
+        made = factory()
+        needed = (OPEN, "close", "can", "room", *OPERATIONS)
+        missing = [name for name in needed if not hasattr(made, name)]
+        if missing:
+            raise UsageError(
+                f"{shown_factory(factory)} returned {type(made).__name__}, which is not a store: "
+                f"it has no {', '.join(missing[:3])}. Implement mita.ports.store.Store"
+            )
+        return made
 
-        state = MemoryState()
-        return lambda: MemoryStore(state, clock or SystemClock())
-    try:
-        return _server(url, clock)
-    except ModuleNotFoundError as error:
-        raise missing_extra(url, error) from error
-
-
-def _server(url: StoreURL, clock: Clock | None) -> Callable[[], Store]:
-    match EXTRAS[url.scheme]:
-        case "postgres":
-            from mita.stores.postgres import PostgresStore
-
-            return lambda: PostgresStore(url.text, namespace=url.namespace, clock=clock)
-        case "redis":
-            from mita.stores.redis import RedisStore
-
-            return lambda: RedisStore(url.text, namespace=url.namespace, clock=clock)
-        case _:
-            from mita.stores.nats import parse
-
-            return lambda: parse(url.text, url.namespace, clock)
-
-
-def missing_extra(url: StoreURL, error: ImportError) -> UsageError:
-    """For a store whose driver is not installed."""
-    install = f"pip install 'mita[{EXTRAS[url.scheme]}]'"
-    return UsageError(f"{url.scheme}:// needs a driver that is not installed ({error}): {install}")
+    return make

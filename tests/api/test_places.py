@@ -12,6 +12,7 @@ import pytest
 
 from mita import Mita, MitaError, UsageError, store_pool
 from mita.settings import AppSettings, StoreURL
+from mita.stores import registry
 
 from .conftest import total, working
 
@@ -116,13 +117,13 @@ def test_loops_on_many_threads_that_come_first_at_once_share_one_memory(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     app, double = make("memory://")
-    slow = store_pool.maker
+    slow = registry.store_factory
 
     def maker(*given: Any) -> Any:
         time.sleep(0.05)
         return slow(*given)
 
-    monkeypatch.setattr(store_pool, "maker", maker)
+    monkeypatch.setattr(store_pool, "store_factory", maker)
     threads = [threading.Thread(target=lambda: asyncio.run(double.enqueue(1))) for _ in range(8)]
     for thread in threads:
         thread.start()

@@ -30,7 +30,7 @@ from .conftest import Run
         (["jobs", "--limit", "0"], "1 or more"),
         (["jobs", "--limit", "5000"], "a page has 1 to 1000 jobs"),
         (["jobs", "--url", "mysql://here"], "unknown scheme 'mysql'"),
-        (["jobs", "--url", "jobs.db"], "cannot be read"),
+        (["jobs", "--url", "jobs.db"], "is not a store URL"),
         (["jobs", "--url", "sqlite://"], "names no file"),
         (["jobs", "--url", "sqlite:///missing/jobs.db"], "/missing does not exist"),
         (["jobs", "--namespace", "Odd Name"], "namespace 'Odd Name' is not usable"),

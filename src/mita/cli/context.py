@@ -3,7 +3,7 @@
 import argparse
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from datetime import datetime
 
 from mita import Mita
@@ -13,7 +13,7 @@ from mita.model.view import JobFilter
 from mita.ports.store import Store
 from mita.rules.explain.reasons.evidence import APP
 from mita.rules.explain.reasons.words import as_datetime
-from mita.settings import StoreURL
+from mita.store_pool import shown_factory
 
 from . import ids
 from .exits import NotFound
@@ -143,21 +143,42 @@ async def placed(
     """The app of `module:app`, or one without tasks, on the store that `--url` and `--namespace`
     name. `create=False`: it is there already, or it is an error."""
     app = Mita(options.url, namespace=options.namespace) if target is None else load(target)
+    elsewhere = options.url is not None or options.namespace is not None
     async with AsyncExitStack() as stack:
-        elsewhere = target is not None and (
-            options.url is not None or options.namespace is not None
-        )
-        if elsewhere or not create:
+        if target is not None and elsewhere:
             url = options.url or app.url.text
-            namespace = options.namespace if elsewhere else app.url.namespace
-            await stack.enter_async_context(app.using(url, namespace=namespace, create=create))
+            other = app.using(url, namespace=options.namespace, create=create)
+            await stack.enter_async_context(other)
+        elif not create:
+            await stack.enter_async_context(_not_created(app))
         stack.push_async_callback(app.close)
         yield app
 
 
-def shown(url: StoreURL) -> str:
-    """The place, without anything secret."""
+def _not_created(app: Mita) -> AbstractAsyncContextManager[Mita]:
+    """The same store, which must be there already."""
+    if app.store_factory is not None:
+        return app.using(store=app.store_factory, create=False)
+    return app.using(app.url.text, namespace=app.url.namespace, create=False)
+
+
+def shown(app: Mita) -> str:
+    """Where the app's jobs are stored, without anything secret."""
+    if app.store_factory is not None:
+        return shown_factory(app.store_factory)
+    url = app.url
     if url.scheme == "sqlite":
         return f"sqlite file {url.path.absolute()}"
     rest = url.text.split("://", 1)[1].split("?", 1)[0]
     return f"{url.scheme}://{rest.rsplit('@', 1)[-1]}"
+
+
+def namespace_of(app: Mita) -> str:
+    """The namespace of the app's jobs; empty for a store that was made by the app's own factory."""
+    return app.url.namespace if app.store_factory is None else ""
+
+
+def location(app: Mita) -> str:
+    """The store and the namespace, in words."""
+    namespace = namespace_of(app)
+    return f"{shown(app)}, namespace {namespace}" if namespace else shown(app)

@@ -5,7 +5,7 @@ from mita.model.view import Finding, Health, WorkerView
 from mita.rules.explain.reasons.obstacles import CLOCK_TOLERANCE
 from mita.rules.explain.reasons.words import span
 
-from .context import Desk, at_desk, shown
+from .context import Desk, at_desk, location, shown
 from .exits import Exit
 from .format import counted
 from .parser import Commands
@@ -27,7 +27,7 @@ def add(commands: Commands) -> None:
 async def doctor(desk: Desk) -> Report:
     store = await desk.store()
     findings = [
-        Finding("store", f"{shown(desk.app.url)}, namespace {desk.app.url.namespace!r}"),
+        Finding("store", location(desk.app)),
         *await store.doctor(),
     ]
     findings += _workers(await store.workers())
@@ -80,6 +80,6 @@ async def _repeats(desk: Desk) -> list[Finding]:
 async def migrate(desk: Desk) -> Report:
     """Opening a store brings it up to date; what is left to do is to say so."""
     steps = await (await desk.store()).migrate()
-    place = shown(desk.app.url)
+    place = shown(desk.app)
     done = [f"{step}  done" for step in steps]
     return Report({"store": place, "steps": steps}, *done, f"the schema of {place} is up to date")

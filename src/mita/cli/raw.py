@@ -9,7 +9,7 @@ import msgspec
 from mita.errors import UsageError
 from mita.rules.readable import UNREADABLE
 
-from .context import Desk, shown
+from .context import Desk, namespace_of, shown
 from .exits import NotFound
 from .format import counted
 from .screen import Report
@@ -20,7 +20,7 @@ async def export(desk: Desk, id: str) -> Report:
     parts = await (await desk.store()).raw(id)
     if parts is None:
         raise NotFound(f"job {id} was forgotten just now")
-    document = {"id": id, "store": shown(desk.app.url), "namespace": desk.app.url.namespace}
+    document = {"id": id, "store": shown(desk.app), "namespace": namespace_of(desk.app)}
     file = Path(desk.options.raw)
     _write(
         file,

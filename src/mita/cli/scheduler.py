@@ -61,6 +61,6 @@ async def _serve(options: argparse.Namespace) -> None:
             "scheduler %s (%s) fires the repeats of %s",
             scheduler.name,
             scheduler.id,
-            shown(app.url),
+            shown(app),
         )
         await scheduler.run()

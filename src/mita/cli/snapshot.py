@@ -62,7 +62,7 @@ async def look(desk: Desk) -> Frame:
     workers = busy_now(await store.workers(), page.jobs, whole=page.after is None)
     short = await desk.short_ids([job.id for job in jobs], _NEIGHBOURS)
     return Frame(
-        shown(desk.app.url), await desk.now(), await store.queues(), workers, tuple(jobs), short
+        shown(desk.app), await desk.now(), await store.queues(), workers, tuple(jobs), short
     )
 
 

@@ -13,7 +13,7 @@ from mita.errors import UsageError
 from mita.settings import Address
 
 from .argtypes import count, names, wait
-from .context import placed, shown
+from .context import location, placed
 from .exits import Exit, kind
 from .format import counted
 from .gc_tuning import spare_collector
@@ -217,11 +217,10 @@ def greeting(app: Mita, worker: Worker, options: argparse.Namespace) -> str:
     served = f"queues {listed(options.queues)}" if options.queues else "all queues"
     if options.exclude:
         served += f" but {listed(options.exclude)}"
-    durable = _DURABILITY.get(
-        app.url.scheme, "as durable as its server is set up to be (see `mita doctor`)"
-    )
+    scheme = "" if app.store_factory else app.url.scheme
+    durable = _DURABILITY.get(scheme, "as durable as it is set up to be (see `mita doctor`)")
     tasks = counted(len(app.tasks), "task")
     return (
         f"worker {worker.name} serves {served}, {tasks}, {counted(options.concurrency, 'slot')}, "
-        f"from {shown(app.url)}, namespace {app.url.namespace}: {durable}"
+        f"from {location(app)}: {durable}"
     )

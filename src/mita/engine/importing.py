@@ -20,10 +20,11 @@ REMEDY = (
 
 
 def plan_processes(
-    app: object, tasks: Mapping[str, Task[Any, Any]], settings: WorkerSettings, url: StoreURL
+    app: object, tasks: Mapping[str, Task[Any, Any]], settings: WorkerSettings, source: object
 ) -> ProcessPlan | None:
     """The handler processes of a worker. None: no task needs them. Refuses what no handler process
-    could import."""
+    could import. They open the store by its URL, if `source` is one; another source is of no use in
+    another process."""
     if is_inside():
         raise UsageError(
             "a worker was started while a handler process imported this module: start it under "
@@ -35,11 +36,12 @@ def plan_processes(
     modules = {
         _importable_name(name) for fn in functions if (name := getattr(fn, "__module__", None))
     }
+    url = source if isinstance(source, StoreURL) else None
     return ProcessPlan(
         target=settings.target or _target(app),
         modules=tuple(sorted(modules)),
-        url=url.text,
-        namespace=url.namespace,
+        url="" if url is None else url.text,
+        namespace="" if url is None else url.namespace,
         size=settings.handler_processes or usable_processors(),
     )
 

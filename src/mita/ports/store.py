@@ -8,9 +8,9 @@ state) still matches. Waits travel as waits: only a store makes moments. The sui
 A store belongs to the event loop that opened it. Making one connects to nothing; `open` does.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from enum import Flag, auto
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, TypeAlias, cast
 
 from msgspec import Struct
 
@@ -314,6 +314,10 @@ class Store(
         not up to date is a `UsageError`."""
 
     async def close(self) -> None: ...
+
+
+# makes one more handle on the same jobs with each call
+StoreFactory: TypeAlias = Callable[[], Store]
 
 
 def transactional(store: Store) -> Transactional:

@@ -1,0 +1,3 @@
+"""The example store keeps the whole contract."""
+
+from mita.testing.contract import *  # noqa: F403
