@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from mita.cli.supervisor import LIVED, LONGEST_PAUSE, Child, Supervisor
+from mita.cli.supervisor import LIVED, LONGEST_PAUSE_S, Child, Supervisor
 
 from .conftest import Run
 
@@ -19,7 +19,7 @@ def test_the_pause_grows_with_every_early_death_and_ends_with_a_long_life(
     child.born = now
     pauses = [child.pause() for _ in range(9)]
     assert pauses[:4] == [0.5, 1, 2, 4]
-    assert pauses[-1] == LONGEST_PAUSE
+    assert pauses[-1] == LONGEST_PAUSE_S
     now += LIVED
     assert child.pause() == 0
     child.born = now

@@ -8,7 +8,7 @@ import pytest
 
 from mita import Mita
 from mita.engine import full_pools
-from mita.engine.full_pools import FIRST_PAUSE, LONGEST_PAUSE, FullPools
+from mita.engine.full_pools import FIRST_PAUSE_S, LONGEST_PAUSE_S, FullPools
 from mita.rules.claim_size import Load
 from tests.waiting import until
 
@@ -107,14 +107,14 @@ def test_claims_that_bring_nothing_to_start_become_rarer(monkeypatch: pytest.Mon
         assert pools.room(FULL, BOTH) == 0
         pauses.append(called[-1])
         now += called[-1]
-    assert pauses == pytest.approx([FIRST_PAUSE * 2**n for n in range(5)] + [LONGEST_PAUSE] * 3)
+    assert pauses == pytest.approx([FIRST_PAUSE_S * 2**n for n in range(5)] + [LONGEST_PAUSE_S] * 3)
     assert pools.room(FULL, BOTH) == 98
     pools.claimed(started=3, put_back=5)
     pools.room(FULL, BOTH)
-    assert called[-1] == pytest.approx(FIRST_PAUSE), (
+    assert called[-1] == pytest.approx(FIRST_PAUSE_S), (
         "there was something to start: there may be more"
     )
-    now += FIRST_PAUSE
+    now += FIRST_PAUSE_S
     pools.claimed(started=0, put_back=0)
     assert pools.room(FULL, BOTH) == 98, "nothing was put back, so nobody is disturbed"
 

@@ -115,8 +115,8 @@ async def test_a_worker_waits_for_a_store_that_goes_away_right_after_it_was_open
 
 async def test_who_waits_for_a_store_leaves_when_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """However long it would have waited before the next try."""
-    monkeypatch.setattr(backoff, "FIRST", 3600.0)
-    monkeypatch.setattr(backoff, "LONGEST", 3600.0)
+    monkeypatch.setattr(backoff, "FIRST_PAUSE_S", 3600.0)
+    monkeypatch.setattr(backoff, "LONGEST_PAUSE_S", 3600.0)
     stopping, tried = asyncio.Event(), asyncio.Event()
 
     async def away() -> Store:

@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -227,11 +226,10 @@ async def test_tries_are_close_together_while_the_store_is_away(
 
     class EnoughSeen(Exception): ...
 
-    def noted(seconds: float) -> Any:
+    async def noted(seconds: float, _: asyncio.Event) -> None:
         waits.append(seconds)
-        return asyncio.timeout(0)
 
-    monkeypatch.setattr(backoff, "asyncio", SimpleNamespace(timeout=noted, Event=asyncio.Event))
+    monkeypatch.setattr(backoff, "wait_up_to", noted)
     with pytest.raises(EnoughSeen):
         await Scheduler(Away(), 1.0, 3.0, "one").run()  # type: ignore[arg-type]
     assert len(waits) == 12

@@ -16,6 +16,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
+from mita.ports.backoff import Backoff
+
 from .exits import Exit
 from .format import counted
 from .signals import on_stop
@@ -26,7 +28,7 @@ STOP, HURRY = b"s", b"h"
 # seconds that children have to stop after a second signal before they are killed
 AFTER_HURRY = 10.0
 LIVED = 10.0  # seconds after which a death is an accident, not a habit
-FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 30.0
 
 
 def is_child(arguments: Sequence[str]) -> bool:
@@ -42,7 +44,7 @@ class Child:
         self._arguments = arguments
         self._process: Process | None = None
         self._lifeline: int | None = None
-        self._early = 0  # deaths in a row that came soon after the start
+        self._backoff = Backoff(FIRST_PAUSE_S, LONGEST_PAUSE_S, jitter=False)
         self.born = 0.0
 
     async def live(self) -> int:
@@ -85,10 +87,9 @@ class Child:
         """How long to wait before the next start: nothing after a long life, longer and longer
         after short ones."""
         if time.monotonic() - self.born >= LIVED:
-            self._early = 0
+            self._backoff.reset()
             return 0.0
-        self._early += 1
-        return float(min(FIRST_PAUSE * 2.0 ** min(self._early - 1, 20), LONGEST_PAUSE))
+        return self._backoff.fail()
 
 
 class Supervisor:

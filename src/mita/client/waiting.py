@@ -1,15 +1,16 @@
 """Waiting for a job to end."""
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable
 
 from mita.errors import JobCancelled, JobFailed, MitaError, UsageError
 from mita.model.job import Job, State
+from mita.ports.backoff import Backoff
 from mita.ports.store import Store
 from mita.rules.states import TERMINAL
 
-FIRST_PAUSE = 0.005
-LONGEST_PAUSE = 0.25
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.005, 0.25  # between two looks at a job
 
 
 async def succeeded(
@@ -19,7 +20,7 @@ async def succeeded(
     store = await open_store()
     loop = asyncio.get_running_loop()
     end = None if timeout is None else loop.time() + _seconds(timeout)
-    pause = FIRST_PAUSE
+    backoff = Backoff(FIRST_PAUSE_S, LONGEST_PAUSE_S, factor=1.5, jitter=False)
     while True:
         [job] = await store.find([id])
         if job is None:
@@ -30,14 +31,13 @@ async def succeeded(
             )
         if job.state in TERMINAL:
             return await _ended_well(store, job)
-        left = pause if end is None else end - loop.time()
+        left = math.inf if end is None else end - loop.time()
         if left <= 0:
             raise TimeoutError(
                 f"job {id} was still {job.state} after {timeout:g} s; it goes on, only the "
                 "waiting ended"
             )
-        await asyncio.sleep(min(pause, left))
-        pause = min(pause * 1.5, LONGEST_PAUSE)
+        await asyncio.sleep(min(backoff.fail(), left))
 
 
 async def _ended_well(store: Store, job: Job) -> Job:

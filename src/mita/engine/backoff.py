@@ -1,92 +1,84 @@
-"""Waiting for a store that is away: 50, 100, 200, 400 ms … with jitter, up to a few seconds, for as
-long as it takes."""
+"""Waiting for a store that is unreachable, for as long as it takes. The first failures are logged
+one by one, later ones seldom."""
 
 import asyncio
-import itertools
 import logging
-import random
 import time
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import suppress
+from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from mita.errors import StoreError
+from mita.ports.backoff import Backoff, wait_up_to
 from mita.rules.explain.reasons.words import times
 
 T = TypeVar("T")
 
-FIRST = 0.05
-LONGEST = 5.0
-# failures in a row that are logged one by one; after that one line in `LONGEST` seconds is enough
-EACH = 5
-LONGEST_IN_A_RUN = 1.0  # between two tries that a handler waits for
+FIRST_PAUSE_S = 0.05
+LONGEST_PAUSE_S = 5.0
+LONGEST_PAUSE_IN_RUN_S = 1.0  # between two attempts while a handler waits for the store
+LOGGED_FAILURES = 5  # in a row; after that there is one line in `LOG_EVERY_S`
+LOG_EVERY_S = 5.0
 
 log = logging.getLogger("mita.worker")
 
 
-def delays() -> Iterator[float]:
-    """How long to wait before each next try of a call that a handler waits for."""
-    for failures in itertools.count():
-        yield min(FIRST * 2.0 ** min(failures, 20), LONGEST_IN_A_RUN) * (0.5 + random.random() / 2)
+def run_backoff() -> Backoff:
+    """The pauses between two attempts of a store call that a handler waits for."""
+    return Backoff(FIRST_PAUSE_S, LONGEST_PAUSE_IN_RUN_S)
 
 
 class StoreBackoff:
-    """One per loop that talks to the store. `what` is what it was about to do, for the log;
-    `longest` bounds its waits."""
+    """One for each loop that calls the store. `action` says in the log what the loop could not do;
+    `longest_s` limits its pauses."""
 
-    def __init__(self, what: str, longest: float = LONGEST) -> None:
-        self._what, self._longest = what, longest
-        self._failures = 0
-        self._told = 0.0
+    def __init__(self, action: str, longest_s: float = LONGEST_PAUSE_S) -> None:
+        self._action = action
+        self._backoff = Backoff(FIRST_PAUSE_S, longest_s)
+        self._logged_at = 0.0
 
-    async def after(self, error: StoreError, leaving: asyncio.Event | None = None) -> None:
-        """Sleep a while after a failure, unless it is time to leave; each one in a row makes it
-        longer."""
-        ceiling = min(FIRST * 2.0 ** min(self._failures, 20), self._longest)
-        self._failures += 1
-        wait = ceiling * (0.5 + random.random() / 2)
-        if self._failures <= EACH or time.monotonic() - self._told >= LONGEST:
-            self._told = time.monotonic()
+    async def after(self, error: StoreError, stopping: asyncio.Event | None = None) -> None:
+        """Log this failure and sleep, longer after each failure in a row, or until `stopping` is
+        set."""
+        pause = self._backoff.fail()
+        failures = self._backoff.failures
+        if failures <= LOGGED_FAILURES or time.monotonic() - self._logged_at >= LOG_EVERY_S:
+            self._logged_at = time.monotonic()
             log.warning(
-                "cannot %s (try %d), again in %.2f s: %s", self._what, self._failures, wait, error
+                "cannot %s (try %d), next try in %.2f s: %s", self._action, failures, pause, error
             )
-        with suppress(TimeoutError):
-            async with asyncio.timeout(wait):
-                await (leaving or asyncio.Event()).wait()
+        await wait_up_to(pause, stopping or asyncio.Event())
 
     def reset(self) -> None:
-        if self._failures:
-            log.warning(
-                "can %s again after %s",
-                self._what,
-                times(self._failures, "failed try", "failed tries"),
-            )
-            self._failures = 0
+        """A call succeeded: the next pause is short again."""
+        if self._backoff.failures:
+            failed = times(self._backoff.failures, "failed try", "failed tries")
+            log.warning("can %s again after %s", self._action, failed)
+            self._backoff.reset()
 
 
 async def reach(
-    ask: Callable[[], Awaitable[T]], stopping: asyncio.Event, what: str = "open the store"
+    ask: Callable[[], Awaitable[T]], stopping: asyncio.Event, action: str = "open the store"
 ) -> T | None:
-    """Return what `ask` returns; while the store is unreachable, ask again. None: told to stop
-    before it answered."""
-    patience = StoreBackoff(what)
+    """Returns what `ask` returns, and calls it again while the store is unreachable. Returns None
+    if `stopping` was set before that. `action` names the call in the log."""
+    backoff = StoreBackoff(action)
     while not stopping.is_set():
         try:
             return await ask()
         except StoreError as error:
             if not error.transient:
                 raise
-            await patience.after(error, stopping)
+            await backoff.after(error, stopping)
     return None
 
 
-async def within(seconds: float, what: str, act: Callable[[], Awaitable[object]]) -> None:
-    """Do this at the end of a worker, and leave it if the store does not answer: a store that is
-    gone holds nothing up."""
+async def within(seconds: float, action: str, act: Callable[[], Awaitable[object]]) -> None:
+    """Call `act` while a worker stops, for at most this many seconds: a store that does not answer
+    must not hold the worker up. `action` names it in the log."""
     try:
         async with asyncio.timeout(seconds):
             await act()
     except TimeoutError:
-        log.warning("could not %s within %g s", what, seconds)
+        log.warning("could not %s within %g s", action, seconds)
     except StoreError as error:
-        log.warning("could not %s: %s", what, error)
+        log.warning("could not %s: %s", action, error)

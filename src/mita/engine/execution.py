@@ -21,7 +21,7 @@ from mita.rules.judge import Retention
 from mita.tasks import Task
 from mita.traces import tracer
 
-from .backoff import delays
+from .backoff import run_backoff
 from .progress_writer import ProgressWriter
 
 log = logging.getLogger("mita.worker")
@@ -147,7 +147,8 @@ class Execution(Struct, eq=False):
         """The lock lasts for one lease. The lease keeper extends it while this run computes the
         value, so a run that dies is replaced when its lease is over."""
         lock, holder = _once_lock(name), f"{self.claim.id}:{self.claim.token}:{new_id()}"
-        for delay in delays():
+        backoff = run_backoff()
+        while True:
             known = await self.recall(name, True)
             if known is not None:
                 return known
@@ -162,8 +163,7 @@ class Execution(Struct, eq=False):
                 raise JobCancelled(
                     self.claim.id, f"it was told to stop while it waited for once({name!r})"
                 )
-            await asyncio.sleep(delay)
-        raise AssertionError("the delays do not end")
+            await backoff.sleep()
 
     async def release_once(self, name: str) -> None:
         """A lock that cannot be released, because the store is unreachable, ends with its time."""
@@ -206,26 +206,27 @@ class Execution(Struct, eq=False):
         """Call the store, and call it again while it is unreachable, for as long as the lease lasts
         that we have now."""
         end = self.deadline
+        backoff = run_backoff()
         self.asking += 1
         try:
-            for delay in delays():
+            while True:
                 self._owned()
                 try:
                     return await ask()
                 except StoreError as error:
                     if not error.transient or self.stop is not None:
                         raise
-                    if time.monotonic() + delay >= end:
+                    pause = backoff.fail()
+                    if time.monotonic() + pause >= end:
                         text = (
                             f"job {self.claim.id} waited for its store until its lease was "
                             f"nearly over: {error}"
                         )
                         raise StoreAway(text) from error
                     log.debug("job %s waits for its store: %s", self.claim.id, error)
-                await asyncio.sleep(delay)
+                await asyncio.sleep(pause)
         finally:
             self.asking -= 1
-        raise AssertionError("the delays do not end")
 
     async def _within_lease(self, writing: Coroutine[Any, Any, None]) -> None:
         """Until it is done or the lease is over that we have now. A report that could not be

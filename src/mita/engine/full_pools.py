@@ -7,13 +7,12 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from mita.model.job import Claim
+from mita.ports.backoff import Backoff
 from mita.rules.claim_size import Load, full_pools, room_beside
 from mita.tasks import Task
 
 STUCK = 0.05  # seconds without a free place, after which the others are looked for
-# seconds between two claims that brought only jobs for the full pool: twice as long each time,
-FIRST_PAUSE = 0.05
-LONGEST_PAUSE = 1.0  # up to this
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.05, 1.0  # after a claim that brought only jobs for a full pool
 
 
 class FullPools:
@@ -26,7 +25,7 @@ class FullPools:
         self._again = again
         self._since: float | None = None
         self._not_before = 0.0
-        self._pause = FIRST_PAUSE
+        self._backoff = Backoff(FIRST_PAUSE_S, LONGEST_PAUSE_S, jitter=False)
         self._timer: asyncio.TimerHandle | None = None
 
     def free(self) -> None:
@@ -50,10 +49,9 @@ class FullPools:
     def claimed(self, started: int, put_back: int) -> None:
         """What a claim of that many jobs came to."""
         if started or not put_back:
-            self._pause = FIRST_PAUSE
+            self._backoff.reset()
         if put_back:
-            self._not_before = time.monotonic() + self._pause
-            self._pause = min(self._pause * 2, LONGEST_PAUSE)
+            self._not_before = time.monotonic() + self._backoff.fail()
 
     def _call_at(self, seconds: float) -> None:
         if self._timer is not None:

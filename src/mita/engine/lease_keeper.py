@@ -12,6 +12,7 @@ from mita.errors import MitaError
 from mita.model.outcome import Held, Settlement
 from mita.model.time import SECOND, Wait
 from mita.model.view import WorkerView
+from mita.ports.backoff import wait_up_to
 from mita.ports.store import Store
 
 from .backoff import within
@@ -115,9 +116,9 @@ class LeaseKeeper:
                 await self._beat(self._store)
             except MitaError as error:
                 log.warning("a heartbeat failed: %s", error)
-                await self._rest(pause / 4)
+                await wait_up_to(pause / 4, self._poked)
                 continue
-            await self._rest(min(pause, early))
+            await wait_up_to(min(pause, early), self._poked)
             early *= 2
         watch.cancel()
         if self._store is not None:
@@ -129,14 +130,6 @@ class LeaseKeeper:
             await asyncio.sleep(pause)
             self._check_deadlines()
             self._pulse.feel()
-
-    async def _rest(self, seconds: float) -> None:
-        assert self._poked is not None  # noqa: S101
-        try:
-            async with asyncio.timeout(seconds):
-                await self._poked.wait()
-        except TimeoutError:
-            return
 
     async def _beat(self, store: Store) -> None:
         held = list(self._crew.held)

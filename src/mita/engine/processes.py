@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from mita.errors import UsageError
 from mita.model.outcome import Died, Ending, Interrupted, Unknown
+from mita.ports.backoff import Backoff
 from mita.rules.judge import Retention
 from mita.rules.options import options_of
 
@@ -22,8 +23,7 @@ from .run import broken, run_limited, stopped
 log = logging.getLogger("mita.worker")
 
 PATIENCE = 2.0  # seconds that idle processes have to end by themselves
-# seconds between two tries to start a process, after one that failed
-FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 30.0  # after a process that could not start
 
 
 class ProcessPlan(Struct, frozen=True, kw_only=True):
@@ -68,7 +68,7 @@ class Processes:
         self._free = asyncio.Semaphore(self.size or 1)
         self._idle: list[HandlerProcess] = []
         self._all: set[HandlerProcess] = set()
-        self._failures = 0
+        self._backoff = Backoff(FIRST_PAUSE_S, LONGEST_PAUSE_S, jitter=False)
         self._no_start_before = 0.0
         self.busy = 0  # runs that have a process, or wait for one
 
@@ -141,7 +141,7 @@ class Processes:
         except CannotStartError as error:
             self._pause(error)
             return None
-        self._failures = 0
+        self._backoff.reset()
         return child
 
     async def _launch(self, hello: Hello) -> HandlerProcess:
@@ -151,8 +151,7 @@ class Processes:
         return child
 
     def _pause(self, error: CannotStartError) -> None:
-        pause = min(FIRST_PAUSE * 2.0 ** min(self._failures, 20), LONGEST_PAUSE)
-        self._failures += 1
+        pause = self._backoff.fail()
         self._no_start_before = time.monotonic() + pause
         text = (
             "a handler process cannot start, so its jobs are left for other workers; next try "

@@ -7,9 +7,10 @@ import math
 from mita.errors import Rejected, StoreError
 from mita.model.job import Claim
 from mita.model.outcome import Progress
+from mita.ports.backoff import wait_up_to
 from mita.ports.store import Store
 
-from .backoff import delays
+from .backoff import run_backoff
 
 log = logging.getLogger("mita.worker")
 
@@ -45,7 +46,7 @@ class ProgressWriter:
             self._start()
             if at_once:
                 self._tried.clear()
-                await _wait(self._tried, LONGEST_WRITE)
+                await wait_up_to(LONGEST_WRITE, self._tried)
         if self._failed is not None:
             error, self._failed = self._failed, None
             raise error
@@ -80,10 +81,10 @@ class ProgressWriter:
         self._writer = self._loop.create_task(self._write_all())
 
     async def _write_all(self) -> None:
-        waits = delays()
+        backoff = run_backoff()
         try:
             while self._pending is not None and not self._lost and not self._held:
-                await _wait(self._hurry, self._written + REPORT_EVERY - self._loop.time())
+                await wait_up_to(self._written + REPORT_EVERY - self._loop.time(), self._hurry)
                 packed, self._pending = self._pending, None
                 try:
                     await self._write(packed)
@@ -100,9 +101,9 @@ class ProgressWriter:
                     )
                     self._pending = self._pending or packed
                     self._tried.set()
-                    await asyncio.sleep(next(waits))
+                    await backoff.sleep()
                 else:
-                    waits = delays()
+                    backoff.reset()
                     self._tried.set()
         finally:
             self._writer = None
@@ -112,14 +113,3 @@ class ProgressWriter:
         self._written = self._loop.time()
         [took] = await self._store.progress([Progress(self._claim, packed)])
         self._lost = not took
-
-
-async def _wait(event: asyncio.Event, seconds: float) -> None:
-    """For the event, and no longer than that."""
-    if seconds <= 0 or event.is_set():
-        return
-    try:
-        async with asyncio.timeout(seconds):
-            await event.wait()
-    except TimeoutError:
-        return

@@ -11,6 +11,7 @@ from mita.events import Emit
 from mita.events.signals import Fired, Locked, ignore_signal
 from mita.model.repeat import DueRepeats, Firing, Repeat, RepeatState
 from mita.model.time import SECOND, Moment, Wait
+from mita.ports.backoff import wait_up_to
 from mita.ports.store import Store
 from mita.rules.explain.reasons.words import times
 from mita.rules.fitting import check_room
@@ -172,7 +173,7 @@ class Scheduler:
                 except StoreError as error:
                     await patience.after(error)
                     continue
-                await self._sleep(pause)
+                await wait_up_to(pause, self._news)
         finally:
             await self._release()
 
@@ -187,13 +188,6 @@ class Scheduler:
         if wait is None:
             return most
         return min(most, wait / SECOND - (asyncio.get_running_loop().time() - began))
-
-    async def _sleep(self, pause: float) -> None:
-        if pause <= 0:
-            return
-        with suppress(TimeoutError):
-            async with asyncio.timeout(pause):
-                await self._news.wait()
 
     # ------------------------------------------------------------ the lock, which only spares work
 

@@ -1,15 +1,24 @@
-"""How long to wait before trying again."""
+"""How long to wait before trying again.
+
+A job that failed waits as its `Retry` says. The engine and the stores wait for a store that is
+unreachable with the same growing pauses."""
 
 from mita.model.policy import Retry
 from mita.model.time import SECOND, Wait
+
+
+def exponential(first: float, longest: float, failures: int, factor: float = 2.0) -> float:
+    """Returns the pause after `failures` earlier failures: `first`, then `factor` times as long
+    each time, at most `longest`."""
+    # 60 doublings are past any limit, and the power cannot overflow
+    return min(first * factor ** min(failures, 60), longest)
 
 
 def ceiling(retry: Retry, n: int) -> float:
     """The longest wait before retry `n` (1, 2, 3 …), in seconds, before jitter."""
     if retry.waits:
         return retry.waits[min(n, len(retry.waits)) - 1]
-    grown = retry.base * 2.0 ** min(n - 1, 60)  # 2^60 is past any cap, and cannot overflow
-    return min(grown, retry.cap)
+    return exponential(retry.base, retry.cap, n - 1)
 
 
 def backoff(retry: Retry, n: int, roll: float) -> Wait:

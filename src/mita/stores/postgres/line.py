@@ -1,7 +1,6 @@
 """A connection of our own, the calls that wait for it, and what happens when it breaks."""
 
 import asyncio
-import random
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, TypeVar
@@ -11,6 +10,7 @@ import psycopg
 from psycopg import pq
 
 from mita.errors import MitaError, StoreError
+from mita.ports.backoff import Backoff
 from mita.ports.clock import Clock
 from mita.ports.store import SILENCE
 
@@ -22,7 +22,7 @@ from .steps import Act, Ask, Rows, Step, Steps, ask
 from .watermarks import Marks
 
 T = TypeVar("T")
-PAUSES = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)  # seconds before each new try, each with jitter
+FIRST_PAUSE_S, LONGEST_PAUSE_S, MOST_TRIES = 0.05, 1.6, 6  # after a transient error
 PATIENCE = 5.0  # seconds that closing waits for calls that are under way
 UNSYNCED = ask("unsynced")
 STILL = "begin isolation level repeatable read, read only"
@@ -86,7 +86,8 @@ class Line:
     async def _serve(self, verb: Callable[[Act], Steps[T]], *, again: bool) -> T:
         async with self._turn:
             tried = False
-            for pause in (*PAUSES, None):
+            backoff = Backoff(FIRST_PAUSE_S, LONGEST_PAUSE_S)
+            while True:
                 act = self._place.act(tried=tried)
                 try:
                     result = await self._attempt_readable(verb, act)
@@ -94,7 +95,7 @@ class Line:
                     ours = self._ours(error)
                     sent = isinstance(error, psycopg.Error) and not was_rolled_back(error)
                     if (
-                        pause is None
+                        backoff.failures == MOST_TRIES
                         or not getattr(ours, "transient", False)
                         or (sent and not again)
                         or isinstance(error, NoAnswer)
@@ -105,8 +106,7 @@ class Line:
                     if act.topics:
                         self._place.ring(act.topics)
                     return result
-                await asyncio.sleep(pause * random.uniform(0.5, 1.0))
-        raise AssertionError("the last try either answers or raises")
+                await backoff.sleep()
 
     async def _attempt_readable(self, verb: Callable[[Act], Steps[T]], act: Act) -> T:
         """Once more if it may have met records that cannot be read, and they could be set aside."""

@@ -1,13 +1,12 @@
 """Calls to the server: scripts by their digest, errors explained, retries after a cut."""
 
-import asyncio
-import random
 from collections.abc import Coroutine, Sequence
 from typing import Any
 
 from redis.exceptions import NoScriptError
 
 from mita.errors import StoreError
+from mita.ports.backoff import Backoff
 
 from .client.address import RedisAddress
 from .client.errors import DRIVER_ERRORS, explained, is_cut
@@ -15,13 +14,13 @@ from .client.pipelined_socket import NotSent
 from .client.servers import ClusterServers, Server, SingleServer
 from .scripting.scripts import script
 
-RETRY_DELAYS_S = (0.05, 0.1, 0.2, 0.4, 0.8)
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.05, 0.8  # after a connection that was cut
+MOST_RETRIES = 5  # of one call
 
 
-def retry_delay(failures: int) -> float:
-    """How many seconds to wait before the next try, after this many failed ones in a row before."""
-    longest = RETRY_DELAYS_S[min(failures, len(RETRY_DELAYS_S) - 1)]
-    return longest * random.uniform(0.5, 1.0)
+def reconnect_backoff() -> Backoff:
+    """The pauses between two attempts to reach the server."""
+    return Backoff(FIRST_PAUSE_S, LONGEST_PAUSE_S)
 
 
 class MaybeDone:
@@ -87,7 +86,7 @@ class RedisConnection:
     async def _call_with_retries(
         self, parts: tuple[Any, ...], maybe_done: MaybeDone | None, repeatable: bool, text: str = ""
     ) -> Any:
-        failures = 0
+        backoff = reconnect_backoff()
         while True:
             try:
                 return await self.server.call(*parts)
@@ -97,10 +96,9 @@ class RedisConnection:
                 continue
             except DRIVER_ERRORS as error:
                 sent = not isinstance(error, NotSent)
-                is_last = failures == len(RETRY_DELAYS_S)
+                is_last = backoff.failures == MOST_RETRIES
                 if is_last or not is_cut(error) or (sent and not repeatable):
                     raise explained(error, self._where) from error
                 if maybe_done is not None:
                     maybe_done.sent_twice = maybe_done.sent_twice or sent
-            await asyncio.sleep(retry_delay(failures))
-            failures += 1
+            await backoff.sleep()

@@ -14,7 +14,7 @@ from mita.stores.shared.wakeups import ANY, WakeupBuffer
 from .client.errors import DRIVER_ERRORS
 from .client.pipelined_socket import PipelinedSocket
 from .client.servers import SILENCES_UNTIL_DEAD
-from .connection import retry_delay
+from .connection import reconnect_backoff
 
 log = logging.getLogger("mita.store")
 FIRST_SUBSCRIBE_TIMEOUT_S = 1.0
@@ -49,13 +49,12 @@ class RedisNotifier:
                 await self._subscribed.wait()
 
     async def _run(self) -> None:
-        failures = 0
+        backoff = reconnect_backoff()
         while True:
             with suppress(*DRIVER_ERRORS, TimeoutError):
                 await self._subscribe()
-                failures = 0
-            await asyncio.sleep(retry_delay(failures))
-            failures += 1
+                backoff.reset()
+            await backoff.sleep()
 
     async def _subscribe(self) -> None:
         """Subscribe, and return when the connection is cut. Raises if it cannot connect."""

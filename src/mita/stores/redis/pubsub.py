@@ -16,7 +16,7 @@ from mita.ports.store import SILENCE
 
 from .client.errors import DRIVER_ERRORS
 from .client.servers import SILENCES_UNTIL_DEAD
-from .connection import retry_delay
+from .connection import reconnect_backoff
 from .context import RedisContext
 
 log = logging.getLogger("mita.store")
@@ -117,16 +117,15 @@ class RedisSubscriber:
                 await self._register()
 
     async def _run(self) -> None:
-        failures = 0
+        backoff = reconnect_backoff()
         while True:
             try:
                 async for message in self._messages():
-                    failures = 0
+                    backoff.reset()
                     self._subscription.put([message])
             except (*DRIVER_ERRORS, StoreError):
                 self._subscription.cut()
-                await asyncio.sleep(retry_delay(failures))
-                failures += 1
+                await backoff.sleep()
 
     async def _messages(self) -> AsyncIterator[EventMessage]:
         connection = self._connect()
