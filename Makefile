@@ -1,5 +1,5 @@
-# Every target sets itself up: it needs python3 and make, nothing else, and no root.
-# Another Python: make test PYTHON=python3.13 VENV=.venv-3.13
+# Every target installs what it needs into .venv. You need python3 and make, but no root rights.
+# To use another Python: make test PYTHON=python3.13 VENV=.venv-3.13
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -21,23 +21,23 @@ $(READY): $(RUN) requirements/dev.txt
 	@$(PIP) -r requirements/dev.txt
 	@touch $@
 
-demo: $(RUN)     ## watch jobs run now, later, again, by turns and by the clock, on one file
+demo: $(RUN)     ## a 10-second tour: immediate, delayed, retried, serialised and scheduled jobs
 	@$(BIN)/mita demo
 
-test: $(READY)   ## every test
+test: $(READY)   ## run every test; ARGS= passes options to pytest
 	$(BIN)/python -m pytest -n 2 $(ARGS) $(ALONE)
 
-check: $(READY)  ## style, types, layers
+check: $(READY)  ## run the linters, the type checker and the import layers
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: $(READY)  ## figures, with the engine's raw loop of the same run beside ours; ARGS= chooses
+bench: $(READY)  ## measure speed beside the raw loop of each database; ARGS= selects stores and workloads
 	@$(BIN)/python -m benchmarks $(ARGS)
 
-soak: $(READY)   ## the long form: more kills, more jobs, longer walks
+soak: $(READY)   ## run the long tests: more kills, more jobs, longer random walks
 	MITA_SOAK=1 $(BIN)/python -m pytest tests/e2e tests/contract/test_walk.py tests/repeats tests/stores -n 2 --timeout 7200 $(ARGS)
 
-clean:
+clean:           ## delete everything that the other targets installed or built
 	rm -rf $(VENV) .venv-* build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,2 +1,2 @@
-"""Figures: what Mita reaches on each store, with the engine's raw loop of the same run beside it.
-`python -m benchmarks`."""
+"""Benchmarks: the speed of Mita on each store, beside the raw loop of the same run.
+Start them with `python -m benchmarks`."""

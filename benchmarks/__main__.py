@@ -1,4 +1,4 @@
-"""python -m benchmarks: measure stores and workloads, and write down what was found."""
+"""python -m benchmarks: measure stores and workloads, and store the figures."""
 
 import argparse
 import signal
@@ -57,7 +57,7 @@ def _list() -> int:
 def _chosen(
     parser: argparse.ArgumentParser, what: str, given: str | None, known: list[str]
 ) -> list[str]:
-    """In the order in which they are known. A wrong one is answered with the right ones."""
+    """The chosen names, in their usual order. A wrong name exits with a list of the right ones."""
     if given is None:
         return known
     names = [name.strip() for name in given.split(",") if name.strip()]
@@ -102,7 +102,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     add = parser.add_argument
     add("--stores", metavar="A,B", help=f"some of {', '.join(STORES)}")
-    add("--workloads", metavar="A,B", help="some of those that --list shows")
+    add("--workloads", metavar="A,B", help="some of the names that --list shows")
     add("--list", action="store_true", help="show stores and workloads")
     add(
         "--quick", action="store_true", help="fewer jobs, no repeats: about two minutes for a store"
@@ -111,10 +111,12 @@ def _parser() -> argparse.ArgumentParser:
         "--jobs",
         type=_count,
         metavar="N",
-        help="jobs in a plain drain; other workloads take their part of it",
+        help="jobs in a plain drain; other workloads use a fraction of it",
     )
-    add("--waiting", type=_count, metavar="N", help="the most jobs that wait (1,000,000)")
-    add("--repeat", type=_count, metavar="N", help="measure so often, and take the median (3)")
+    add("--waiting", type=_count, metavar="N", help="largest number of waiting jobs (1,000,000)")
+    add(
+        "--repeat", type=_count, metavar="N", help="measure this many times and take the median (3)"
+    )
     add(
         "--concurrency",
         type=_count,
@@ -153,7 +155,7 @@ def _parser() -> argparse.ArgumentParser:
         type=float,
         default=0.0,
         metavar="S",
-        help="wait so long at most for others to leave the machine alone (0)",
+        help="wait at most this many seconds for a quiet machine (0)",
     )
     add(
         "--no-pin",

@@ -1,4 +1,4 @@
-"""The bench of one store: makes measurements, and figures of them."""
+"""The benchmark of one store: makes measurements and turns them into figures."""
 
 import statistics
 import sys
@@ -28,7 +28,7 @@ RAW_NAMES = {
 class Drain(Struct, frozen=True, kw_only=True):
     """What to drain: each job runs `runs` times, beside `scheduled` others that must not run.
     `like_raw`: the raw loop does the same work, so that a share of it means something. `watched`:
-    what watches the worker meanwhile (`roles.WATCHED`)."""
+    which of metrics, listener and events are switched on (`roles.WATCHED`)."""
 
     jobs: int
     task: str = "noop"
@@ -41,7 +41,7 @@ class Drain(Struct, frozen=True, kw_only=True):
 
 
 class Bench:
-    """`report` is what was found so far: the raw loop of the same run is looked up there."""
+    """`report` has the figures so far; the raw loop of the same run is looked up in it."""
 
     def __init__(self, store: str, engine: Engine, lab: Lab, sizes: Sizes, report: Report) -> None:
         self.store, self.engine, self.lab, self.sizes, self.report = (
@@ -143,7 +143,7 @@ class Bench:
         return self._beside_raw(figure, "drain") if want.like_raw else figure
 
     def _drains(self, want: Drain, processes: int) -> Iterator[Drained]:
-        """Each repeat on a fresh place, or all on one when it takes long to fill."""
+        """Each repeat uses a fresh store, or all use one if it takes long to fill."""
         waves = want.repeat if want.scheduled and self.engine.shared else 1
         for _ in range(1 if want.scheduled else want.repeat):
             with self.scene(want.jobs * waves, want.keep) as scene:
@@ -163,7 +163,7 @@ class Bench:
     # ------------------------------------------------------------ other kinds
 
     def clocked(self, figure: Figure, role: str, most: int = 0) -> Figure:
-        """A producer that counts for itself how much it enqueued in its time."""
+        """A producer that counts how many jobs it enqueued in a fixed time."""
         answers = []
         for _ in range(self.sizes.repeat):
             awake = self.lab.kept_awake() if role == "one" else nullcontext()
@@ -194,7 +194,7 @@ class Bench:
         return figure.failed(*problems)
 
     def repeats(self, figure: Figure, repeats: int, seconds: float) -> Figure:
-        """How late the jobs of so many repeats come into the store."""
+        """How late the jobs of this many repeats are enqueued."""
         with self.scene() as scene, self.lab.kept_awake(), Window() as window:
             scene.calm()
             answer = scene.ask("repeats", core=self.lab.core, most=repeats, seconds=seconds)
@@ -211,7 +211,7 @@ class Bench:
         return figure
 
     def bloat(self, figure: Figure, jobs: int, task: str, beside: str = "") -> Figure:
-        """What a claimed job costs as more and more have gone before it."""
+        """The cost of a claimed job after more and more jobs have been processed."""
         with self.scene() as scene, Window() as window:
             scene.calm()
             answer = scene.ask(
@@ -231,7 +231,7 @@ class Bench:
         return [self._raw_figure(phase, runs) for phase in RAW_NAMES if runs]
 
     def _raw_once(self, jobs: int) -> tuple[dict[str, Phase], Noise]:
-        """Each of its phases under the conditions of what is set beside it."""
+        """Run each phase under the same conditions as the workload it is compared with."""
         with self.lab.kept_awake():
             single, _ = self._raw_phases(BATCH, self.sizes.seconds)
         many, heard = self._raw_phases(jobs, 0.1)

@@ -92,9 +92,8 @@ def conditions(run: Peers) -> str:
     )
     return (
         f"- {meta['started'][:10]}: {meta['cpu']}, {meta['cpus']} cores, Python "
-        f"{meta['python']}; {servers}; medians of "
-        f"{meta['repeat']}; others used {meta.get('foreign_median', 0):.2f} cores meanwhile "
-        f"(median).\n- {versions}"
+        f"{meta['python']}; {servers}; medians of {meta['repeat']}; other programs used "
+        f"{meta.get('foreign_median', 0):.2f} cores at that time (median).\n- {versions}"
     )
 
 

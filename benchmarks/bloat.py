@@ -1,5 +1,5 @@
-"""Many jobs moved through few that wait: whether claims stay as cheap as they were, also beside a
-session that keeps an old snapshot open, so that no dead row can be swept away."""
+"""Process many jobs while few wait: whether claims stay cheap, also while another session keeps an
+old snapshot open, so that PostgreSQL cannot remove dead rows."""
 
 import statistics
 import time
@@ -61,7 +61,7 @@ async def _points(
 
 @asynccontextmanager
 async def _pinned(url: str | None) -> AsyncIterator[None]:
-    """Somebody's long report."""
+    """A session that keeps an old snapshot open, like a long report."""
     if url is None:
         yield
         return

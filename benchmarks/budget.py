@@ -6,7 +6,7 @@ stage, on each store.
 Two drains in this process, one with a profiler on the event loop's thread and one without. The
 profiler tells the shares of the stages; the CPU time without it tells what they add up to. Threads
 of a store are read from their own clocks. Beside them the raw loop of the engine, which has neither
-tasks nor tokens: what stands between the two is the price of the promises."""
+tasks nor tokens: the difference is the cost of the guarantees."""
 
 import argparse
 import asyncio
@@ -31,8 +31,8 @@ from .servers import STORES, Engine, NoServer, start
 from .worker_app import TEXT
 
 STAGES: dict[str, tuple[str, ...]] = {
-    "store: pack, unpack, send": ("/mita/stores/", "/mita/model/"),
-    "driver of the engine": (
+    "store: encode, decode, send": ("/mita/stores/", "/mita/model/"),
+    "database driver": (
         "/redis/",
         "/hiredis/",
         "/psycopg",
@@ -43,13 +43,13 @@ STAGES: dict[str, tuple[str, ...]] = {
         "/ssl",
     ),
     "arguments and result": ("/mita/tasks/", "msgspec"),
-    "taking up and putting down": (
-        "/mita/engine/turns",
-        "/mita/engine/crew",
+    "claim loop, executor, rules": (
+        "/mita/engine/claim_loop",
+        "/mita/engine/executor",
         "/mita/engine/execution",
         "/mita/rules/",
     ),
-    "calling the handler": ("/mita/engine/run", "/mita/engine/endings"),
+    "calling the handler": ("/mita/engine/run", "/mita/engine/outcomes"),
     "the handler": ("budget.py",),
 }
 _ROOT = Path(__file__).parent.parent
@@ -173,8 +173,8 @@ async def _work(url: str, pid: int | None, jobs: int, profiler: cProfile.Profile
 
 
 def _shares(profiler: cProfile.Profile) -> dict[str, float]:
-    """What part of the thread's time each stage took by itself. A built-in counts for whoever
-    called it."""
+    """What part of the thread's time each stage took by itself. A built-in function counts for
+    its caller."""
     spent = dict.fromkeys((*STAGES, REST), 0.0)
     for (file, _, name), (_, _, own, _, callers) in pstats.Stats(profiler).stats.items():  # type: ignore[attr-defined]
         if file != "~":
@@ -200,28 +200,28 @@ def shown(bills: list[Bill]) -> str:
         ]
         for stage in (*STAGES, REST, OTHER, SERVER)
     ]
-    rows.append(["all of it", *(f"{sum(bill.stages.values()):.1f}" for bill in bills)])
-    rows.append(["so many jobs in a second, meanwhile", *(f"{bill.rate:,.0f}" for bill in bills)])
+    rows.append(["total", *(f"{sum(bill.stages.values()):.1f}" for bill in bills)])
+    rows.append(["jobs per second in that run", *(f"{bill.rate:,.0f}" for bill in bills)])
     raws = [bill.raw for bill in bills]
     rows.append(
         [
-            "the raw loop of the engine: itself",
+            "raw loop: its process",
             *(_each(raw, raw.cpu) if raw else "" for raw in raws),
         ]
     )
     rows.append(
         [
-            "the raw loop of the engine: server",
+            "raw loop: server",
             *(_each(raw, raw.server_cpu) if raw else "" for raw in raws),
         ]
     )
     rows.append(
         [
-            "so many jobs in a second by the raw loop",
+            "jobs per second of the raw loop",
             *(f"{raw.rate:,.0f}" if raw else "" for raw in raws),
         ]
     )
-    return table(["µs of CPU for one job", *(bill.store for bill in bills)], rows)
+    return table(["µs of CPU per job", *(bill.store for bill in bills)], rows)
 
 
 def _each(phase: Phase, seconds: float | None) -> str:

@@ -1,4 +1,4 @@
-"""What a run finds out, and the JSON document that holds it."""
+"""The figures of a run, and the JSON document that contains them."""
 
 import os
 from pathlib import Path
@@ -11,7 +11,7 @@ VERSION = 1  # of the document
 
 
 class Spread(Struct, frozen=True, kw_only=True):
-    """How late things came, in milliseconds. `early` counts those that came before their time."""
+    """How late jobs started, in milliseconds. `early` counts jobs that started too early."""
 
     least: float
     p50: float
@@ -36,8 +36,7 @@ class Cost(Struct, frozen=True, kw_only=True):
 
 
 class Noise(Struct, frozen=True, kw_only=True):
-    """What others did to the machine meanwhile, in cores: their CPU time, and what the hypervisor
-    took."""
+    """How many cores other processes and the hypervisor used during the measurement."""
 
     foreign: float
     steal: float
@@ -45,7 +44,7 @@ class Noise(Struct, frozen=True, kw_only=True):
 
 
 class Slice(Struct, frozen=True, kw_only=True):
-    """What one job cost while that many were waiting, in microseconds."""
+    """The cost of one job in microseconds while this many jobs waited."""
 
     waiting: int
     cost: float
@@ -88,7 +87,7 @@ class Figure(Struct, kw_only=True):
 
 
 class About(Struct, kw_only=True):
-    """A store of the run: which server, how it was set, or why it was left out."""
+    """A store of the run: its server and settings, or why it was skipped."""
 
     server: str = ""
     settings: str = ""
@@ -115,7 +114,7 @@ class Report(Struct, kw_only=True):
         ]
 
     def write(self, path: Path) -> None:
-        """All or nothing: a run that is stopped while it writes leaves the last whole document."""
+        """Write atomically: a run that is interrupted leaves the last complete document."""
         path.parent.mkdir(parents=True, exist_ok=True)
         beside = path.with_name(f"{path.name}.{os.getpid()}")
         beside.write_bytes(msgspec.json.format(msgspec.json.encode(self), indent=1) + b"\n")

@@ -1,4 +1,4 @@
-"""Many repeats on one scheduler: how late their jobs come into the store."""
+"""Many repeats on one scheduler: how late their jobs are enqueued."""
 
 import asyncio
 import random
@@ -19,8 +19,8 @@ _EACH = 1  # ms that putting one may take
 
 
 class Watched:
-    """The store, with a stopwatch at its `fire`. `late` is in ms, by the store's clock; what was
-    due before `began` is not counted."""
+    """A store that measures how late `fire` is called. `late` is in ms, on the store's clock; fires
+    that were due before `began` are not counted."""
 
     def __init__(self, store: Store, began: Moment) -> None:
         self._store, self._began = store, began
@@ -49,7 +49,7 @@ class Watched:
 async def fire_many(
     app: Mita, call: Call[Any], repeats: int, seconds: float, seed: int
 ) -> dict[str, Any]:
-    """So many repeats of one second, their fires spread over it; one scheduler for all of them."""
+    """`most` repeats of one second, evenly spread over the second; one scheduler fires them all."""
     store = await app.open_store()
     try:
         first = await _put(
@@ -61,7 +61,7 @@ async def fire_many(
 
 
 async def _put(store: Store, packed: bytes, repeats: int, chance: random.Random) -> Moment:
-    """Gives the moment of the first fire, by which all of them are there."""
+    """Returns the time of the first fire; all repeats are stored by then."""
     first = await store.now() + 2 * SECOND + repeats * _EACH
     for start in range(0, repeats, _AT_ONCE):
         some = range(start, min(start + _AT_ONCE, repeats))

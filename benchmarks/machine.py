@@ -42,7 +42,7 @@ def _lines(path: str) -> list[str]:
 
 
 def _file_system(folder: Path) -> str:
-    """Of the longest mount point above it. On one in memory a sync to disk costs nothing."""
+    """The file system of a path, by its longest mount point. In memory, a sync to disk is free."""
     mounts = [line.split()[1:3] for line in _lines("/proc/mounts")]
     above = [(len(where), kind) for where, kind in mounts if folder.resolve().is_relative_to(where)]
     return max(above)[1] if above else "unknown"
@@ -56,7 +56,7 @@ def _version(name: str) -> str:
 
 
 def _commit() -> str:
-    """Of this checkout, with a plus sign when it has changes."""
+    """The commit of this checkout, with a plus sign if there are uncommitted changes."""
     home = Path(__file__).parent
 
     def git(*arguments: str) -> str:
@@ -80,7 +80,7 @@ def _speed() -> float:
 
 
 def in_words(machine: dict[str, Any]) -> list[str]:
-    """For the foot of a table."""
+    """The facts as lines for the footer of a table."""
     libraries = ", ".join(f"{name} {found}" for name, found in machine["libraries"].items())
     load = " ".join(f"{load:.2f}" for load in machine["load_average"])
     return [

@@ -10,7 +10,7 @@ def table(head: list[str], rows: Iterable[list[str]]) -> str:
 
 
 def filled(text: str, parts: Mapping[str, str]) -> str:
-    """The page with each part between its marks; a page need not have them all."""
+    """The page with each part put between its markers. A page need not have all markers."""
     for name, part in parts.items():
         before, mark, rest = text.partition(f"<!-- {name} -->\n")
         _, end, after = rest.partition(f"<!-- /{name} -->")

@@ -66,8 +66,7 @@ def main() -> None:
 
 
 def joined(reports: Iterable[Report]) -> Report:
-    """Runs of different stores or workloads as one: of two figures of the same name the later
-    counts."""
+    """Merge runs of different stores or workloads. The later of two figures with one name wins."""
     first, *others = reports
     for other in others:
         measured = {(figure.store, figure.workload) for figure in other.figures}

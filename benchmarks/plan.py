@@ -1,4 +1,4 @@
-"""How much of everything: a full run, a quick one, or as asked."""
+"""The sizes of a run: full, quick, or as the options say."""
 
 from msgspec import Struct
 from msgspec.structs import replace

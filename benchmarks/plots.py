@@ -29,7 +29,7 @@ _LEAST = 10_000  # jobs waiting, from where on growth is drawn
 
 
 def draw_all(report: Report, folder: Path) -> Iterator[Path]:
-    """One file for each plot that there are figures for."""
+    """Write one file for each plot that has figures."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, draw in PLOTS.items():
         board = draw(report)
@@ -96,7 +96,7 @@ def _bars(report: Report, words: Words, group: Callable[[str], list[Bar]]) -> Bo
 
 
 def growth_ready(report: Report) -> Board | None:
-    """From the moments at which the jobs of one long drain ended."""
+    """Cost per job, from the end times of the jobs of one long drain."""
     words = Words(
         title="Cost of a job while so many others are ready",
         across="ready jobs in the store",
@@ -115,7 +115,7 @@ def growth_ready(report: Report) -> Board | None:
 
 
 def growth_scheduled(report: Report) -> Board | None:
-    """From drains with so many others beside them."""
+    """Cost per job, from drains with many scheduled jobs in the store."""
     words = Words(
         title="Cost of a job beside so many scheduled ones",
         across="scheduled jobs in the store",

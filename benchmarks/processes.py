@@ -1,4 +1,4 @@
-"""Processes of ours: started, watched and ended by their ids."""
+"""Child processes: start, measure and end them by their ids."""
 
 import os
 import signal
@@ -12,7 +12,7 @@ _HZ = os.sysconf("SC_CLK_TCK")
 
 
 def _stat(pid: int) -> list[bytes]:
-    """The fields after the name; none when the process is gone."""
+    """The fields after the name; empty if the process has ended."""
     try:
         text = Path(f"/proc/{pid}/stat").read_bytes()
     except OSError:
@@ -67,8 +67,8 @@ def busy() -> tuple[float, float]:
 
 
 class Process:
-    """A child in a session of its own, so that Ctrl-C reaches only us. Its words are kept for when
-    it fails."""
+    """A child in a session of its own, so that Ctrl-C reaches only us. Its output is kept for
+    the error message if it fails."""
 
     def __init__(self, argv: list[str], folder: Path, name: str, **more: Any) -> None:
         self.name = name
@@ -89,7 +89,7 @@ class Process:
 
     @property
     def trouble(self) -> str:
-        """The end of what it complained about."""
+        """The last part of its stderr."""
         text = self._err.read_text(errors="replace").strip() or self.said.strip()
         return " / ".join(text.splitlines()[-3:])[-400:] or f"ended with code {self.code}"
 
@@ -99,7 +99,7 @@ class Process:
         return self.code
 
     def stop(self, grace: float = 20.0) -> bool:
-        """Ask it to leave; whether it left well. One that does not is ended."""
+        """Ask it to stop, kill it if it does not. Returns whether it exited cleanly."""
         if self.code is None:
             self._popen.send_signal(signal.SIGTERM)
         code = self.wait(grace)
@@ -138,7 +138,7 @@ def keep_awake(folder: Path, python: str) -> list[Process]:
 
 
 class Window:
-    """What others did to the machine while it was open, in cores."""
+    """How many cores other processes used while this context was open."""
 
     def __enter__(self) -> "Window":
         self._at, (self._busy, self._stolen), self._ours = (

@@ -1,5 +1,5 @@
-"""How far the run has come: one line that is written over on a terminal, a line for each
-measurement elsewhere."""
+"""The progress of the run: one line that is overwritten on a terminal, else one line for each
+measurement."""
 
 import shutil
 import sys
@@ -49,7 +49,7 @@ class Progress:
         self.say(why)
 
     def say(self, line: str) -> None:
-        """A line that stays."""
+        """Print a line that is not overwritten."""
         if self._terminal:
             self._write("")
         print(line, file=self._out, flush=True)

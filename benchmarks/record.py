@@ -40,7 +40,7 @@ class Record:
     # ------------------------------------------------------------ in the handlers
 
     def writers(self) -> tuple[Callable[[int], int], Callable[[int], None]]:
-        """`begin` gives how often the job has begun; `finish` notes its end."""
+        """`begin` returns how often the job has started; `finish` records its end."""
         count, start, end, now = self.count, self.start, self.end, time_ns
 
         def begin(i: int) -> int:
@@ -74,7 +74,7 @@ class Record:
         self.head[GATE] = 1
 
     def done(self, first: int, last: int, runs: int = 1) -> int:
-        """How many of these jobs have run so often."""
+        """How many of these jobs have run at least this many times."""
         counts = bytes(self.count[first:last])
         return len(counts) - sum(counts.count(fewer) for fewer in range(runs))
 

@@ -62,7 +62,7 @@ class Brief(Struct, frozen=True, kw_only=True):
 
 
 class Stage:
-    """What a role has to do with."""
+    """What a role works with."""
 
     def __init__(self, brief: Brief) -> None:
         self.brief = brief
@@ -119,8 +119,8 @@ WATCHED = ("metrics", "listener", "events")
 
 
 def watch(stage: Stage) -> None:
-    """Switch on what is asked for. Whoever hears events is a process of his own, or a task where
-    there can be only one."""
+    """Switch on what is asked for. The subscriber to events is a separate process, or a
+    task if there can be only one process."""
     if "metrics" in stage.brief.watched:
         stage.app.metrics(CollectorRegistry())
     if "listener" in stage.brief.watched:
@@ -130,7 +130,7 @@ def watch(stage: Stage) -> None:
 
 
 def looker(stage: Stage) -> Callable[[list[JobEvent]], None]:
-    """A listener that looks at each event. Whoever loses some has it too easy, and must say so."""
+    """A listener that reads each event. It reports lost events, because losing some is cheaper."""
 
     def look(events: list[JobEvent]) -> None:
         for event in events:
@@ -220,7 +220,7 @@ async def pickup(stage: Stage) -> None:
 
 
 async def timer(stage: Stage) -> None:
-    """Jobs for random moments one to three seconds ahead, on whole milliseconds as stores keep
+    """Jobs for random times one to three seconds ahead, in whole milliseconds as stores keep
     them."""
     task, record = stage.tasks["noop"], stage.record
     chance = await _warm(stage, lambda i: task.after(0.2).enqueue(i, TEXT))
@@ -232,7 +232,7 @@ async def timer(stage: Stage) -> None:
 
 
 async def repeats(stage: Stage) -> object:
-    """Repeats of one second, `most` of them, on one scheduler; nobody runs their jobs."""
+    """Repeats of one second, `most` of them, on one scheduler; no worker runs their jobs."""
     brief = stage.brief
     return await fire_many(
         stage.app, stage.tasks["noop"].call(0, TEXT), brief.most, brief.seconds, brief.seed
@@ -240,8 +240,8 @@ async def repeats(stage: Stage) -> object:
 
 
 async def bloat(stage: Stage) -> object:
-    """`most` jobs of one task moved through few that wait; `beside` says that somebody keeps an old
-    snapshot open."""
+    """`most` jobs of one task moved through few that wait; `beside` says that another session
+    keeps an old snapshot open."""
     from .bloat import move_through  # it needs the driver
 
     brief = stage.brief

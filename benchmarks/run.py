@@ -1,4 +1,4 @@
-"""A run: store after store, workload after workload, everything written down as it is found."""
+"""A run: store after store, workload after workload, each figure is stored when it is made."""
 
 import os
 import shutil
@@ -42,7 +42,7 @@ class Wish(Struct, frozen=True, kw_only=True):
 
 
 def run(wish: Wish) -> Report:
-    """Ctrl-C and SIGTERM end it early; what there is by then is kept."""
+    """Ctrl-C and SIGTERM end it early; the figures so far are kept."""
     report = Report(started=_now())
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
@@ -97,7 +97,7 @@ def _temporary(stack: ExitStack, inside: Path | None) -> Path:
 
 
 def _measure(store: str, wish: Wish, lab: Lab, progress: Progress, report: Report) -> None:
-    """All workloads of one store. A store that is not to be had is named, and the run goes on."""
+    """All workloads of one store. A store without a server is named, and the run continues."""
     about = report.stores[store] = About()
     try:
         engine = start(store, wish.aof)

@@ -1,4 +1,4 @@
-"""One measurement: an empty place, the record of its jobs, and the processes at work on it."""
+"""One measurement: an empty store, the record of its jobs, and the processes that work on it."""
 
 import itertools
 import os
@@ -32,7 +32,7 @@ class Failed(Exception):
 
 
 class EventBus(Protocol):
-    """Hears how far a measurement has come."""
+    """Is called with the progress of a measurement."""
 
     def __call__(self, what: str, done: int = 0, total: int = 0) -> None: ...
 
@@ -53,8 +53,8 @@ class Lab(Struct, frozen=True, kw_only=True):
 
     @contextmanager
     def kept_awake(self) -> Iterator[None]:
-        """Where single jobs are timed. Where many are drained nobody sleeps, and a spinner only
-        takes from whoever shares its core with it."""
+        """Where single jobs are timed. In a drain no core sleeps, and a spinner would only
+        slow down the other thread of its core."""
         spinners = keep_awake(self.folder, sys.executable) if self.awake else []
         try:
             yield
@@ -64,7 +64,7 @@ class Lab(Struct, frozen=True, kw_only=True):
 
 
 class Drained(Struct, frozen=True, kw_only=True):
-    """What a drain came to. `ends` is when each job ended, in order."""
+    """The result of a drain. `ends` is when each job ended, in order."""
 
     jobs: int
     seconds: float
@@ -167,7 +167,7 @@ class Scene:
         return process.said
 
     def calm(self) -> None:
-        """Wait a while for others to leave the machine alone."""
+        """Wait until other programs leave the machine quiet, up to the configured time."""
         until = time.monotonic() + self._lab.quiet
         while time.monotonic() < until:
             self._lab.watch("waiting for the machine to be quiet")
@@ -285,7 +285,7 @@ class Scene:
     def _problems(
         self, first: int, last: int, runs: int, workers: list[Process], *, count: bool = True
     ) -> list[str]:
-        """What a good drain does not leave behind."""
+        """Jobs that a correct drain does not leave in the store."""
         self._lab.watch("checking")
         problems = [
             f"{worker.name} left badly: {worker.trouble}" for worker in workers if not worker.stop()
@@ -300,7 +300,7 @@ class Scene:
         return problems + self._left(workers) if count else problems
 
     def _left(self, workers: list[Process]) -> list[str]:
-        """What is wrong with what is left in the store."""
+        """What is wrong with the jobs that are left in the store."""
         left = (
             self.ask("count")
             if self._engine.shared
@@ -335,8 +335,7 @@ class Scene:
 
 
 def _another(core: int | None) -> int | None:
-    """For whoever must not take from a process that is pinned to this core; None: wherever there is
-    room."""
+    """The cores for a process that must not disturb the one pinned to this core; None: any core."""
     return None if core is None else min(os.sched_getaffinity(0) - {core}, default=None)
 
 

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 
 class NoServer(Exception):
-    """There is none to be had; the text says what was looked for."""
+    """No server was found; the text says where it was searched for."""
 
 
 class Place(Protocol):

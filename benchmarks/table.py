@@ -1,4 +1,4 @@
-"""The table for people."""
+"""The printed table."""
 
 import os
 import shutil
@@ -41,8 +41,8 @@ def show(report: Report, out: TextIO) -> None:
 
 def footer(report: Report) -> list[str]:
     lines = [
-        "cpu: seconds per 1,000 jobs. share: of the engine's raw loop in the same run.",
-        f"(!): a check failed. (~): others used over {_LOUD:g} cores meanwhile.",
+        "cpu: seconds per 1,000 jobs. share: of the raw loop in the same run.",
+        f"(!): a check failed. (~): other programs used over {_LOUD:g} cores at that time.",
     ]
     for name, about in report.stores.items():
         parts = (about.server, about.settings, _fewer_waiting(report, name), about.skipped)
@@ -100,7 +100,7 @@ def value(figure: Figure) -> str:
 
 
 def notes(figure: Figure) -> list[str]:
-    """What else there is to say, the checks that failed first."""
+    """Remarks on a figure, failed checks first."""
     said = list(figure.problems)
     if figure.against is not None:
         said.append(f"{figure.against:.2f} of the plain one")

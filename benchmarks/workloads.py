@@ -1,4 +1,4 @@
-"""The workloads, by name. Each gives the figures of one store."""
+"""The workloads, by name. Each returns the figures of one store."""
 
 from collections.abc import Callable, Iterator
 
@@ -78,7 +78,7 @@ def repeats(bench: Bench) -> Iterator[Figure]:
 
 
 def scheduled(bench: Bench) -> Iterator[Figure]:
-    """Each beside so many is set against drains of its own minute beside none."""
+    """Each drain with scheduled jobs is compared with drains without them, of the same minute."""
     for waiting in bench.sizes.waiting:
         figure = bench.figure("scheduled", f"drain beside {waiting:,} scheduled")
         want = Drain(jobs=bench.sizes.drain, scheduled=waiting, repeat=bench.sizes.repeat)
@@ -128,10 +128,10 @@ def kept(bench: Bench) -> Iterator[Figure]:
 
 
 def watched(bench: Bench) -> Iterator[Figure]:
-    """The first one is not watched: what the others are compared with, in several short rounds."""
+    """The first drain has no metrics; the others are compared with it, in several short rounds."""
     wants = [
         (
-            bench.figure("watched", f"drain, watched: {', '.join(names) or 'not at all'}"),
+            bench.figure("watched", f"drain with {', '.join(names) or 'no metrics'}"),
             Drain(jobs=bench.sizes.part(0.5), watched=" ".join(names)),
         )
         for names in ((), ("metrics",), ("metrics", "listener"), ("metrics", "events"))
