@@ -13,7 +13,7 @@ from mita import Mita
 from mita.model.job import State
 from mita.model.outcome import Settlement, Verdict
 from mita.ports.store import Store
-from mita.stores.postgres.connection import parse
+from mita.stores.postgres.server.connect import parse
 
 from .record import LOADED, Record
 from .worker_app import QUEUE, Make

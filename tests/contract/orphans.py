@@ -89,8 +89,8 @@ async def forget_row(store: Store, id: str) -> None:
             with closing(sqlite3.connect(store._path)) as file, file:
                 file.execute("delete from _mita_job where id = ?", [id])
         case PostgresStore():
-            space = store._place.sql.namespace
-            async with await psycopg.AsyncConnection.connect(**store._place.told) as connection:
+            space = store._state.statements.namespace
+            async with await psycopg.AsyncConnection.connect(**store._state.params) as connection:
                 await connection.execute(f'delete from "{space}"._job where id = %s', [id])
         case _:
             pytest.skip("this store has no rows")

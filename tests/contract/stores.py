@@ -11,7 +11,7 @@ import pytest
 from mita.ports.clock import Clock
 from mita.ports.store import Store
 from mita.stores.memory import MemoryState, MemoryStore
-from mita.stores.postgres import arrays
+from mita.stores.postgres.server import arrays
 from mita.stores.redis import RedisStore
 from mita.stores.sqlite import SqliteStore, connection
 from tests.stores.postgres import shared as postgres_servers
@@ -65,7 +65,7 @@ def tight(name: str, folder: Path, clock: Clock, patch: pytest.MonkeyPatch) -> S
     if name == "sqlite":
         tighten_sqlite(patch)
     else:
-        patch.setattr(arrays, "LARGEST", 200_000)
+        patch.setattr(arrays, "LARGEST_ARRAY_CHARS", 200_000)
     return STORES[name](folder, clock)()
 
 

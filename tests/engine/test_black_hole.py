@@ -155,10 +155,9 @@ async def test_a_postgres_that_is_at_work_is_waited_for(
     """It works for us, or waits for a lock: the connection is not dead."""
     behind, beside = stores
     assert isinstance(beside, PostgresStore)
-    async with await psycopg.AsyncConnection.connect(**beside._place.told) as other:
-        await other.execute(
-            f'lock table "{beside._place.sql.namespace}"._job in access exclusive mode'.encode()
-        )
+    async with await psycopg.AsyncConnection.connect(**beside._state.params) as other:
+        space = beside._state.statements.namespace
+        await other.execute(f'lock table "{space}"._job in access exclusive mode'.encode())
         waiting = asyncio.ensure_future(is_waited_for(behind, caplog))
         await asyncio.sleep(LEASE / 6 * 4)
         assert not waiting.done()

@@ -19,7 +19,7 @@ from mita.model.time import HOUR, Moment
 from mita.rules.explain.reasons.words import as_datetime
 from mita.rules.schedule import spec
 from mita.stores.memory import MemoryStore
-from mita.stores.postgres import arrays
+from mita.stores.postgres.server import arrays
 from tests.contract.stores import tight_redis, tighten_sqlite
 from tests.stores.nats import servers as nats_servers
 from tests.stores.postgres import shared as postgres_servers
@@ -41,7 +41,7 @@ def _sqlite(folder: Path, patch: pytest.MonkeyPatch) -> str:
 
 
 def _postgres(_: Path, patch: pytest.MonkeyPatch) -> str:
-    patch.setattr(arrays, "LARGEST", 200_000)
+    patch.setattr(arrays, "LARGEST_ARRAY_CHARS", 200_000)
     return postgres_servers.fresh_url()
 
 

@@ -26,16 +26,11 @@ EXCUSES: dict[tuple[str, str], str] = {}
 MISSING = {
     "memory": "connection codec leases unique control maintenance doctor pubsub",
     "sqlite": "codec leases unique control maintenance doctor",
-    "postgres": "context codec leases unique control maintenance",
     "nats": "connection claim once unique control maintenance",
 }
 NOT_MOVED = {
     "memory": "care index line",
     "sqlite": "aside call care clock line lock peek rest statements timeline",
-    "postgres": (
-        "arrays aside care commits enqueue_batcher fitness joining line migrate parallel_turn "
-        "silence statements steps subscriptions user_transaction watermarks"
-    ),
     "nats": (
         "address aside batches care claims clock errors indexes job_records messages partition "
         "pulls reading reads removal schema subjects sweep tickets tx walk"

@@ -10,7 +10,8 @@ import pytest
 
 from mita.errors import MitaError, StoreError, UsageError
 from mita.model.view import Health
-from mita.stores.postgres import PostgresStore, connection
+from mita.stores.postgres import PostgresStore
+from mita.stores.postgres.server import connect
 from mita.testing.contract.given import job
 
 from .server import Server
@@ -67,7 +68,7 @@ async def test_no_rights_on_the_schema(url: str) -> None:
         f"grant usage on schema {space} to guest; grant select on {space}._step to guest"
     )
     await guest.open()
-    with pytest.raises(UsageError, match="rights"):
+    with pytest.raises(UsageError, match="permission"):
         await guest.enqueue([job()])
     server("pg18").execute(
         f"grant all on all tables in schema {space} to guest; grant all on all sequences in "
@@ -79,7 +80,7 @@ async def test_no_rights_on_the_schema(url: str) -> None:
 
 
 async def test_a_server_that_is_too_old(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "OLDEST", 990000)
+    monkeypatch.setattr(connect, "OLDEST_SERVER_VERSION", 990000)
     error = await refused(url)
     assert isinstance(error, UsageError)
     assert "too old" in str(error)
@@ -181,7 +182,7 @@ async def test_behind_a_pooler_jobs_go_their_way_and_the_doctor_says_what_does_n
     [warning] = [finding for finding in await store.doctor() if finding.what == "pooler"]
     assert warning.health is Health.WARN
     assert "transaction mode" in warning.found
-    held: Any = await store._work.connection()
+    held: Any = await store._work.connected()
     [(prepared,)] = await (
         await held.execute("select count(*) from pg_prepared_statements")
     ).fetchall()
@@ -192,7 +193,7 @@ async def test_behind_a_pooler_jobs_go_their_way_and_the_doctor_says_what_does_n
 async def test_the_doctor_names_who_keeps_an_old_snapshot(
     store: PostgresStore, plain_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mita.stores.postgres.doctor.LONG_SNAPSHOT", 0)
+    monkeypatch.setattr("mita.stores.postgres.doctor.LONG_SNAPSHOT_S", 0)
     async with await psycopg.AsyncConnection.connect(
         plain_url, application_name="report"
     ) as holder:

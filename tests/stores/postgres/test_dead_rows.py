@@ -7,10 +7,10 @@ import psycopg
 
 from mita.model.time import SECOND
 from mita.stores.postgres import PostgresStore
-from mita.stores.postgres.claim import Search
-from mita.stores.postgres.resources import standing
-from mita.stores.postgres.steps import Ask
-from mita.stores.postgres.watermarks import SLACK, Marks
+from mita.stores.postgres.claim import ClaimSearch
+from mita.stores.postgres.context import PostgresContext, Query
+from mita.stores.postgres.resources import key_states
+from mita.stores.postgres.throughput.watermarks import SLACK_MS, Watermarks
 from mita.testing.contract.given import (
     LONG,
     QUEUE,
@@ -37,15 +37,15 @@ async def walked_on(store: PostgresStore) -> None:
     """Claim nothing until the marks have passed this moment."""
     moment = await store.now()
     async with asyncio.timeout(60):
-        while min(store._place.marks.of([QUEUE])) < moment:
+        while min(store._state.watermarks.of([QUEUE])) < moment:
             assert await claims(store, 1) == []
             await asyncio.sleep(0.1)
 
 
-async def explained(store: PostgresStore, question: Ask) -> dict[str, Any]:
+async def explained(store: PostgresStore, question: Query) -> dict[str, Any]:
     """What the server did for this statement of ours. Nothing of it stays."""
-    text, values = store._place.bound(question)
-    connection = await store._side.connection()
+    text, values = store._state.bound(question)
+    connection = await store._short.connected()
     async with connection.transaction(force_rollback=True):
         cursor = await connection.execute(
             f"explain (analyze, buffers, format json) {text}".encode(), values, prepare=False
@@ -58,12 +58,14 @@ def pages(part: dict[str, Any]) -> int:
     return int(part["Shared Hit Blocks"]) + int(part["Shared Read Blocks"])
 
 
-async def pages_read(store: PostgresStore, marks: Marks) -> int:
+async def pages_read(store: PostgresStore, marks: Watermarks) -> int:
     """By the claim statement, with the store's own values, until it has found the one job that
     waits."""
     await put(store)
-    search = Search(store._place.act(tried=False), [QUEUE], 1, LONG, "w")
-    plan = await explained(store, search._claim(marks, 1, synced=True))
+    context = PostgresContext(store._state)
+    context.watermarks = marks
+    search = ClaimSearch(context, [QUEUE], 1, LONG, "w")
+    plan = await explained(store, search._claim(1, synced=True))
     [found] = [part for part in plan["Plans"] if part.get("Subplan Name") == "CTE candidate"]
     assert found["Actual Rows"] == 1
     [claim] = await claims(store, 1)
@@ -80,11 +82,11 @@ async def test_a_pinned_snapshot_makes_claims_read_less_than_three_times_as_much
         await holder.execute("set transaction isolation level repeatable read")
         await holder.execute("select txid_current()")
         await walked_on(store)
-        before = await pages_read(store, store._place.marks)
+        before = await pages_read(store, store._state.watermarks)
         await move(store, 20_000)
         await walked_on(store)
-        after = await pages_read(store, store._place.marks)
-        without_marks = await pages_read(store, Marks())
+        after = await pages_read(store, store._state.watermarks)
+        without_marks = await pages_read(store, Watermarks())
     assert after < 3 * before
     assert without_marks > 10 * after, "there was something to be spared"
 
@@ -98,10 +100,12 @@ async def test_nor_does_it_make_looking_at_a_key_dear(store: PostgresStore, plai
         for _ in range(60):
             await store.enqueue([job(resource=key) for key in keys])
             await settled(store, *(succeed(claim, keep=0) for claim in await claims(store, 20)))
-        act = store._place.act(tried=False)
-        read = pages(await explained(store, standing(act, [(QUEUE, key) for key in keys])))
-        act.marks = Marks()
-        without_marks = pages(await explained(store, standing(act, [(QUEUE, key) for key in keys])))
+        context = PostgresContext(store._state)
+        read = pages(await explained(store, key_states(context, [(QUEUE, key) for key in keys])))
+        context.watermarks = Watermarks()
+        without_marks = pages(
+            await explained(store, key_states(context, [(QUEUE, key) for key in keys]))
+        )
     assert without_marks > 5 * read
 
 
@@ -111,7 +115,7 @@ async def test_a_job_that_goes_back_is_found_before_all_that_came_after_it(
     """I9: its due time lies before what claimers have walked over."""
     old = await put(store)
     [held] = await claims(store, 1)
-    await asyncio.sleep(SLACK / SECOND + 0.3)
+    await asyncio.sleep(SLACK_MS / SECOND + 0.3)
     for _ in range(10):  # the marks are made, and made again
         await put(store)
         assert len(await claims(store, 1)) == 1
@@ -126,12 +130,12 @@ async def test_another_process_finds_it_too(store: PostgresStore, url: str) -> N
     await other.open()
     old = await put(store)
     [held] = await claims(store, 1)
-    await asyncio.sleep(SLACK / SECOND + 0.3)
+    await asyncio.sleep(SLACK_MS / SECOND + 0.3)
     for _ in range(10):
         await put(other)
         assert len((await other.claim([QUEUE], 1, LONG, "w")).claims) == 1
         await asyncio.sleep(0.15)
-    assert any(other._place.marks.of([QUEUE])), "it has walked on"
+    assert any(other._state.watermarks.of([QUEUE])), "it has walked on"
     await put(store)
     await settled(store, release(held))
     assert [claim.id for claim in await claims(other, 1)] == [old]
@@ -139,21 +143,21 @@ async def test_another_process_finds_it_too(store: PostgresStore, url: str) -> N
 
 
 def test_a_mark_stays_behind_the_clock_and_behind_the_first_who_waits() -> None:
-    marks = Marks()
-    marks.heard(NOW, 7, 0)
-    marks.heard(NOW + SLACK, 7, 0)
-    looked = marks.wanted([QUEUE])
+    marks = Watermarks()
+    marks.still_hold(NOW, 7, 0)
+    marks.still_hold(NOW + SLACK_MS, 7, 0)
+    looked = marks.read_from([QUEUE])
     assert looked == [0] * 10, "the first look is at everything"
-    marks.found([QUEUE], NOW + SLACK, [None] * 9 + [NOW - 5 * SLACK], looked, 0.001)
-    assert marks.of([QUEUE]) == [NOW] * 9 + [NOW - 5 * SLACK]
+    marks.move([QUEUE], NOW + SLACK_MS, [None] * 9 + [NOW - 5 * SLACK_MS], looked, 0.001)
+    assert marks.of([QUEUE]) == [NOW] * 9 + [NOW - 5 * SLACK_MS]
 
 
 def test_no_mark_is_trusted_after_something_went_back_or_the_clock_did() -> None:
     for now, behind in ((NOW + 1, 8), (NOW - 1, 7)):
-        marks = Marks()
-        marks.heard(NOW, 7, 0)
-        marks.found([QUEUE], NOW, [None] * 10, [0] * 10, 0.001)
+        marks = Watermarks()
+        marks.still_hold(NOW, 7, 0)
+        marks.move([QUEUE], NOW, [None] * 10, [0] * 10, 0.001)
         assert any(marks.of([QUEUE]))
-        assert not marks.heard(now, behind, 0)
+        assert not marks.still_hold(now, behind, 0)
         assert not any(marks.of([QUEUE]))
-        assert marks.wanted([QUEUE]) is None, "not before the slack is over"
+        assert marks.read_from([QUEUE]) is None, "not before the slack is over"

@@ -16,7 +16,7 @@ from mita.model.outcome import Settlement
 from mita.model.view import JobFilter
 from mita.ports.ids import new_ids
 from mita.stores.postgres import PostgresStore
-from mita.stores.postgres.steps import ask
+from mita.stores.postgres.context import query
 from mita.testing.contract.given import LONG, QUEUE, claims, crash, job, put, succeed
 
 from .server import Server
@@ -186,11 +186,11 @@ async def test_a_settle_whose_answer_was_lost_is_known_to_have_been_done(own: Se
     attempt = line._attempt
     broke: list[bool] = []
 
-    async def breaks_after_the_commit(steps: Any) -> Any:
-        answer = await attempt(steps)
+    async def breaks_after_the_commit(verb: Any, context: Any) -> Any:
+        answer = await attempt(verb, context)
         if not broke:
             broke.append(True)
-            connection = await line.connection()
+            connection = await line.connected()
             await asyncio.to_thread(
                 own.execute, f"select pg_terminate_backend({connection.info.backend_pid})"
             )
@@ -235,20 +235,20 @@ async def test_a_server_that_hangs_is_not_waited_for_for_ever(
     own: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """I12: it was stopped, or its disk is full; the connections stay as they are."""
-    monkeypatch.setattr("mita.stores.postgres.notify.PATIENCE", 0.5)
+    monkeypatch.setattr("mita.stores.postgres.notify.SEND_TIMEOUT_S", 0.5)
     store = PostgresStore(own.url(connect_timeout="2"))
     await store.open()
     await put(store)
-    for line in (store._work, store._side, store._read):
-        await line.connection()
-        line._answer = 0.5
+    for line in (store._work, store._short, store._read):
+        await line.connected()
+        line._timeout_s = 0.5
     await asyncio.to_thread(own.freeze)
     try:
         for act in (store.claim([QUEUE], 1, LEASE, "w"), store.enqueue([job()]), store.queues()):
             with pytest.raises(StoreError, match=r"no answer for 0\.5 s") as caught:
                 await act
             assert caught.value.transient
-        store._bell.ring({QUEUE})
+        store._notifier.notify({QUEUE})
         async with asyncio.timeout(30):
             await store.close()
     finally:
@@ -265,18 +265,18 @@ async def test_who_is_stopped_in_the_middle_of_a_transaction_is_ended_by_the_oth
 ) -> None:
     """I12. Servers before 17 take a transaction that is half sent for one that is at work, and
     never end it."""
-    monkeypatch.setattr("mita.stores.postgres.claim.LONGEST", 0)
+    monkeypatch.setattr("mita.stores.postgres.leases.TRANSACTION_TIMEOUT_S", 0)
     url = fresh_url("pg16")
     stopped, other = PostgresStore(url), PostgresStore(url)
     await stopped.open()
     await other.open()
     id = await put(stopped)
     [held] = (await stopped.claim([QUEUE], 1, 0, "w")).claims
-    connection = await stopped._work.connection()
-    forget = ask("forget", ids=f"{{{id}}}", tokens=f"{{{held.token}}}")
+    connection = await stopped._work.connected()
+    forget = query("settle_forget", ids=f"{{{id}}}", tokens=f"{{{held.token}}}")
     pipeline = connection.pipeline()
     await pipeline.__aenter__()
-    cursor = await connection.execute(*stopped._place.bound(forget))
+    cursor = await connection.execute(*stopped._state.bound(forget))
     assert await cursor.fetchone() is not None, (
         "its row is locked, and the end of the transaction not yet sent"
     )

@@ -6,7 +6,7 @@ import psycopg
 import pytest
 
 from mita.stores.postgres import PostgresStore
-from mita.stores.postgres.connection import Connection
+from mita.stores.postgres.server.connect import PsycopgConnection
 from mita.testing.contract.given import QUEUE, claims, put
 
 
@@ -16,9 +16,11 @@ async def test_a_job_that_starts_while_queues_are_counted_is_counted_as_it_was(
     """I13. It starts after the first statement that has counted it, and before the one that says
     how many are due."""
     await put(store)
-    execute, counts = psycopg.AsyncConnection.execute, store._place.sql["counts"]
+    execute, counts = psycopg.AsyncConnection.execute, store._state.statements["queues_counts"]
 
-    async def and_then_it_starts(connection: Connection, text: Any, *rest: Any, **how: Any) -> Any:
+    async def and_then_it_starts(
+        connection: PsycopgConnection, text: Any, *rest: Any, **how: Any
+    ) -> Any:
         cursor = await execute(connection, text, *rest, **how)
         if text == counts:
             assert await cursor.fetchone() is not None, "the server has counted"

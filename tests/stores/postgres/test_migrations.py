@@ -7,8 +7,9 @@ import pytest
 
 from mita.errors import UsageError
 from mita.model.view import Health
-from mita.stores.postgres import PostgresStore, statements
-from mita.stores.postgres.resources import lock_number
+from mita.stores.postgres import PostgresStore
+from mita.stores.postgres.server import statements
+from mita.stores.postgres.server.locks import lock_number
 from mita.testing.contract.given import job
 
 from .shared import server
@@ -46,7 +47,7 @@ async def test_a_migration_that_fails_leaves_nothing_behind(
 ) -> None:
     read = statements.read
     monkeypatch.setattr(
-        "mita.stores.postgres.migrate.read",
+        "mita.stores.postgres.server.migrate.read",
         lambda folder, name: read(folder, name) + "\nselect 1 / 0;\n",
     )
     with pytest.raises(Exception, match="division"):
@@ -75,10 +76,10 @@ async def test_what_removes_waits_for_somebody_to_say_so(
     store: PostgresStore, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     known = (*statements.migrations(), "0002_tidy.post")
-    monkeypatch.setattr("mita.stores.postgres.migrate.migrations", lambda: known)
+    monkeypatch.setattr("mita.stores.postgres.server.migrate.migrations", lambda: known)
     read = statements.read
     monkeypatch.setattr(
-        "mita.stores.postgres.migrate.read",
+        "mita.stores.postgres.server.migrate.read",
         lambda f, name: "select 1;\n" if name.startswith("0002") else read(f, name),
     )
     again = PostgresStore(url)

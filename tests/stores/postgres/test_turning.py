@@ -10,30 +10,30 @@ from mita.model.job import Claim
 from mita.model.outcome import Answer, ClaimResult, RescheduleJob
 from mita.model.time import When
 from mita.stores.postgres import PostgresStore
-from mita.stores.postgres.parallel_turn import AT_ONCE, Turning
+from mita.stores.postgres.throughput.parallel_turn import PARALLEL_SETTLEMENTS, ParallelTurn
 from mita.testing.contract.given import LONG, QUEUE, claims, jobs, succeed
 
 
 class Fails:
-    """A line on which nothing works, or all that is asked gives one answer."""
+    """A connection on which nothing works, or all that is asked gives one answer."""
 
     def __init__(self, answer: Any = None) -> None:
         self.answer, self.calls = answer, 0
 
-    async def do(self, verb: Callable[..., Any], *, again: bool) -> Any:
+    async def run(self, verb: Callable[..., Any], *, repeatable: bool) -> Any:
         self.calls += 1
         if self.answer is None:
             raise StoreError("gone", transient=True)
         return self.answer
 
 
-def turning(work: Fails, beside: Fails) -> Turning:
-    return Turning(work, beside)  # type: ignore[arg-type]
+def turning(work: Fails, beside: Fails) -> ParallelTurn:
+    return ParallelTurn(work, beside)  # type: ignore[arg-type]
 
 
 async def many(store: PostgresStore) -> list[Claim]:
-    await store.enqueue(jobs(AT_ONCE))
-    return await claims(store, AT_ONCE)
+    await store.enqueue(jobs(PARALLEL_SETTLEMENTS))
+    return await claims(store, PARALLEL_SETTLEMENTS)
 
 
 async def test_many_are_put_down_and_the_next_taken_up(store: PostgresStore) -> None:
@@ -42,12 +42,12 @@ async def test_many_are_put_down_and_the_next_taken_up(store: PostgresStore) -> 
     turn = await store.settle_and_claim([succeed(claim) for claim in held], [QUEUE], 10, LONG, "w")
     assert store._beside._connection is not None
     assert (turn.took, [claim.id for claim in turn.claims], turn.again) == (
-        [True] * AT_ONCE,
+        [True] * PARALLEL_SETTLEMENTS,
         waiting,
         None,
     )
     again = await store.settle_and_claim([succeed(claim) for claim in held], [QUEUE], 10, LONG, "w")
-    assert (again.took, again.claims) == ([False] * AT_ONCE, []), "I3"
+    assert (again.took, again.claims) == ([False] * PARALLEL_SETTLEMENTS, []), "I3"
 
 
 async def test_one_that_somebody_wants_again_is_claimed_by_this_turn_or_the_next(
@@ -58,17 +58,20 @@ async def test_one_that_somebody_wants_again_is_claimed_by_this_turn_or_the_next
     assert await store.amend([held[0].id], RescheduleJob(When(wait=0))) == [Answer.ASKED]
     turn = await store.settle_and_claim([succeed(claim) for claim in held], [QUEUE], 10, LONG, "w")
     found = turn.claims or await claims(store, 10)
-    assert (turn.took, [claim.id for claim in found]) == ([True] * AT_ONCE, [held[0].id])
+    assert (turn.took, [claim.id for claim in found]) == (
+        [True] * PARALLEL_SETTLEMENTS,
+        [held[0].id],
+    )
 
 
 async def test_verdicts_that_are_written_are_told_though_nothing_could_be_claimed(
     store: PostgresStore,
 ) -> None:
     held = [succeed(claim) for claim in await many(store)]
-    turn = await turning(Fails([True] * AT_ONCE), Fails()).settle_and_claim(
+    turn = await turning(Fails([True] * PARALLEL_SETTLEMENTS), Fails()).settle_and_claim(
         held, [QUEUE], 10, LONG, "w"
     )
-    assert (turn.took, turn.claims, turn.again) == ([True] * AT_ONCE, [], 0)
+    assert (turn.took, turn.claims, turn.again) == ([True] * PARALLEL_SETTLEMENTS, [], 0)
 
 
 async def test_after_verdicts_could_not_be_written_nothing_is_claimed_beside_them(

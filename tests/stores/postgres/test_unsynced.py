@@ -31,7 +31,7 @@ async def test_a_claim_that_a_crash_has_undone_can_change_nothing_after_the_next
     """I3: both were made from the same state of the job, and yet they have two tokens."""
     id = await put(store)
     [lost] = await claims(store)
-    await undo_the_claim(plain_url, store._place.sql.namespace, id)
+    await undo_the_claim(plain_url, store._state.statements.namespace, id)
     assert await store.settle([succeed(lost)]) == [False], "nobody has it"
     [heir] = (await store.claim([QUEUE], 1, LONG, "heir")).claims
     assert heir.token > lost.token

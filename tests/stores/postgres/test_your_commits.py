@@ -46,8 +46,8 @@ async def test_nobody_is_notified_of_what_was_rolled_back(
     commits = store._commits
     assert commits is not None
     await asyncio.sleep(0)
-    if commits._looking is not None:
-        await commits._looking
+    if commits._checks is not None:
+        await commits._checks
     assert commits._open == {}
     assert await twin.wait([QUEUE], 0.3) == frozenset()
 

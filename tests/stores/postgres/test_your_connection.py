@@ -10,8 +10,9 @@ from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from sqlalchemy.orm import Session
 
 from mita.errors import UsageError
-from mita.stores.postgres import PostgresStore, fitness
-from mita.stores.postgres.user_transaction import _async, _sync
+from mita.stores.postgres import PostgresStore
+from mita.stores.postgres.transaction.connection_check import is_checked
+from mita.stores.postgres.transaction.drivers import async_driver, sync_driver
 from mita.testing.contract.given import job
 
 from .shared import server
@@ -50,7 +51,7 @@ async def test_a_connection_to_a_database_without_mita_keeps_its_transaction(
     plain_url: str, kind: str
 ) -> None:
     async with ASYNC_KINDS[kind](plain_url) as connection:
-        run = (await _async(connection)).run
+        run = (await async_driver(connection)).run
         for _ in range(2):
             with pytest.raises(
                 UsageError,
@@ -66,7 +67,7 @@ async def test_the_same_holds_for_code_that_is_not_async(plain_url: str, kind: s
         with SYNC_KINDS[kind](plain_url) as connection:
             with pytest.raises(UsageError, match="has no jobs of Mita"):
                 elsewhere("b").enqueue_in_sync(connection, [job()])
-            assert _sync(connection).run("select 1", {}) == [(1,)]
+            assert sync_driver(connection).run("select 1", {}) == [(1,)]
 
     await asyncio.to_thread(user_code)
 
@@ -86,4 +87,4 @@ async def test_a_user_who_may_not_write_is_told_what_to_grant(
 async def test_a_connection_is_examined_once(store: PostgresStore, plain_url: str) -> None:
     async with psycopg_async(plain_url) as connection:
         await store.enqueue_in(connection, [job()])
-        assert fitness.is_known(store._place, connection)
+        assert is_checked(store._state, connection)

@@ -157,7 +157,7 @@ async def test_what_cannot_be_part_of_a_transaction_is_refused(
     with psycopg.connect(plain_url) as sync, pytest.raises(UsageError, match="not async"):
         await store.enqueue_in(sync, [job()])
     engine = create_engine("sqlite://")
-    with engine.begin() as sqlite, pytest.raises(UsageError, match="speaks sqlite"):
+    with engine.begin() as sqlite, pytest.raises(UsageError, match="is to sqlite"):
         store.enqueue_in_sync(sqlite, [job()])
     engine.dispose()
     connection = django_connection()

@@ -1,4 +1,4 @@
-"""What people ask of jobs from outside, in whatever state they are."""
+"""Changes that people ask of jobs: reschedule, cancel, retry, prioritise, delete."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -18,94 +18,96 @@ from mita.ports.store import ASKED
 from mita.rules.states import DEAD, allowed
 from mita.stores.shared.ids import without_repeats
 
-from . import aside
-from .arrays import storable, texts
-from .statements import Statements
-from .steps import Act, Ask, Row, Step, Steps, ask
+from . import maintenance
+from .context import PostgresContext, Query, RoundTrip, RoundTrips, Row, query
+from .server.arrays import storable, texts
 
 
-def amend(
-    act: Act, statements: Statements, ids: Sequence[str], change: Change
-) -> Steps[list[Answer]]:
+def amend(context: PostgresContext, ids: Sequence[str], change: Change) -> RoundTrips[list[Answer]]:
+    """Change these jobs. Returns one answer for each id."""
+    if not ids:
+        return []
     match change:
         case RetryJob():
-            answers = yield from _revive_readable(act, statements, ids, change)
+            answers = yield from _retry(context, ids, change)
         case RescheduleJob(when, note):
-            answers = yield from _amend(act, ids, change)
+            answers = yield from _amend(context, ids, change)
             dead = [id for id, answer in zip(ids, answers, strict=True) if answer is None]
-            revived = iter(
-                (yield from _revive_readable(act, statements, dead, RetryJob(when, note)))
-            )
-            answers = [next(revived) if answer is None else answer for answer in answers]
+            retried = iter((yield from _retry(context, dead, RetryJob(when, note))))
+            answers = [next(retried) if answer is None else answer for answer in answers]
         case DeleteJob():
-            answers = yield from _delete(act, statements, ids, change)
+            answers = yield from _delete(context, ids, change)
         case _:
-            answers = yield from _amend(act, ids, change)
-    yield Step(last=True)
+            answers = yield from _amend(context, ids, change)
+    yield RoundTrip(last=True)
     return [answer or Answer.TOO_LATE for answer in answers]
 
 
-def _revive_readable(
-    act: Act, statements: Statements, ids: Sequence[str], change: RetryJob
-) -> Steps[list[Answer | None]]:
+def _retry(
+    context: PostgresContext, ids: Sequence[str], change: RetryJob
+) -> RoundTrips[list[Answer | None]]:
+    """Retry the jobs whose records can be read."""
     if not ids:
         return []
-    [rows] = yield Step(aside.whole_rows(statements, list(ids)))
-    lost = aside.stay_unreadable(rows)
-    changed = iter((yield from _amend(act, [id for id in ids if id not in lost], change)))
+    [rows] = yield RoundTrip(maintenance.whole_rows(context, list(ids)))
+    lost = maintenance.stay_unreadable(rows)
+    changed = iter((yield from _amend(context, [id for id in ids if id not in lost], change)))
     return [Answer.UNREADABLE if id in lost else next(changed) for id in ids]
 
 
 def _delete(
-    act: Act, statements: Statements, ids: Sequence[str], change: DeleteJob
-) -> Steps[list[Answer | None]]:
-    """A job that cannot be read is shown as failed, also before it is set aside: then it is set
-    aside first."""
-    answers = yield from _amend(act, ids, change)
+    context: PostgresContext, ids: Sequence[str], change: DeleteJob
+) -> RoundTrips[list[Answer | None]]:
+    """Delete ended jobs. A job that cannot be read is shown as failed before it is set aside; to
+    delete it, it is set aside first."""
+    answers = yield from _amend(context, ids, change)
     late = [id for id, answer in zip(ids, answers, strict=True) if answer is Answer.TOO_LATE]
-    if not late or not (yield from aside.set_aside(act, statements)):
+    if not late or not (yield from maintenance.set_aside(context)):
         return answers
-    again = iter((yield from _amend(act, late, change)))
+    again = iter((yield from _amend(context, late, change)))
     return [next(again) if answer is Answer.TOO_LATE else answer for answer in answers]
 
 
-def _amend(act: Act, ids: Sequence[str], change: Change) -> Steps[list[Answer | None]]:
-    """None for a dead job that was to be moved: it has to be revived."""
+def _amend(
+    context: PostgresContext, ids: Sequence[str], change: Change
+) -> RoundTrips[list[Answer | None]]:
+    """The answer for each id; None for a failed or cancelled job to be rescheduled: it must be
+    retried instead."""
     answers: list[Answer | None] = []
     for some in without_repeats(ids):
-        asks = (
-            [_revive(id, change) for id in some]
+        queries = (
+            [_retry_query(id, change) for id in some]
             if isinstance(change, RetryJob)
-            else [_ask(sorted(some), change)]
+            else [_query(sorted(some), change)]
         )
-        found = {row[0]: row for rows in (yield Step(*asks)) for row in rows}
-        answers += [_answer(act, found.get(id), change) for id in some]
+        found = {row[0]: row for rows in (yield RoundTrip(*queries)) for row in rows}
+        answers += [_answer(context, found.get(id), change) for id in some]
     return answers
 
 
-def _ask(ids: list[str], change: RescheduleJob | CancelJob | PrioritiseJob | DeleteJob) -> Ask:
+def _query(ids: list[str], change: RescheduleJob | CancelJob | PrioritiseJob | DeleteJob) -> Query:
     match change:
         case RescheduleJob(when, note):
-            return ask("amend_reschedule", ids=texts(ids), note=storable(note), **_moment(when))
+            return query("amend_reschedule", ids=texts(ids), note=storable(note), **_due(when))
         case CancelJob(keep, reason):
-            return ask("cancel", ids=texts(ids), keep=keep, reason=storable(reason))
+            return query("amend_cancel", ids=texts(ids), keep=keep, reason=storable(reason))
         case PrioritiseJob(priority):
-            return ask("amend_prioritise", ids=texts(ids), priority=priority)
+            return query("amend_prioritise", ids=texts(ids), priority=priority)
         case DeleteJob():
-            return ask("delete", ids=texts(ids))
+            return query("amend_delete", ids=texts(ids))
 
 
-def _revive(id: str, change: RetryJob) -> Ask:
-    return ask("amend_retry", id=storable(id), note=storable(change.note), **_moment(change.when))
+def _retry_query(id: str, change: RetryJob) -> Query:
+    return query("amend_retry", id=storable(id), note=storable(change.note), **_due(change.when))
 
 
-def _moment(when: When) -> dict[str, Any]:
+def _due(when: When) -> dict[str, Any]:
     return {"wait": when.wait, "at": when.at}
 
 
-def _answer(act: Act, found: Row | None, change: Change) -> Answer | None:
-    """By the state in which the statement found the job, and whether it has another wish already
-    (or was revived)."""
+def _answer(context: PostgresContext, found: Row | None, change: Change) -> Answer | None:
+    """The answer by the state in which the statement found the job. The last column is what was
+    asked of the job before, or whether it was retried."""
     if found is None:
         return Answer.UNKNOWN
     _, queue, state, more = found[:4]
@@ -119,7 +121,7 @@ def _answer(act: Act, found: Row | None, change: Change) -> Answer | None:
         return Answer.TAKEN
     if state == State.RUNNING and not isinstance(change, PrioritiseJob):
         if isinstance(change, CancelJob):
-            act.topics.add(ASKED)
+            context.topics.add(ASKED)
         return Answer.ASKED
-    act.topics.add(queue)
+    context.topics.add(queue)
     return Answer.DONE

@@ -1,4 +1,8 @@
-"""Claiming, keeping and inheriting jobs."""
+"""Claiming jobs.
+
+A claim is one statement for all queues (`claim.sql`). It takes jobs without a resource key at once.
+Jobs with a key are only shown; `resources.admit` then decides which of them may run. When holds
+have ended, the jobs that waited for them are woken first and the claim is made again."""
 
 import time
 from collections.abc import Sequence
@@ -6,32 +10,30 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from mita.model.job import Claim
-from mita.model.outcome import Busy, ClaimResult, Held, Settlement
+from mita.model.outcome import Busy, ClaimResult, Settlement
 from mita.model.time import Wait
 
-from . import aside, resources
-from .arrays import numbers, texts
-from .connection import LONGEST, OURS
-from .settle import Batch, after_a_lost_answer, settle
-from .statements import Statements
-from .steps import Act, Ask, Row, Rows, Step, Steps, ask
-from .watermarks import Marks, lines
+from . import codec, resources
+from .context import PostgresContext, Query, RoundTrip, RoundTrips, Row, Rows, query
+from .server.arrays import numbers, texts
+from .settle import SettleBatch, after_a_lost_answer, settle
+from .throughput.watermarks import queue_priorities
 
-# jobs looked at in one call at most: a hot key's thousands are blocked a slice at a time
-SCAN = 1000
+# Jobs looked at in one call at most: the thousands that wait for one busy key are blocked in parts.
+CLAIM_SCAN_JOBS = 1000
 
 
-class Search:
+class ClaimSearch:
     """One claim on its way through the queues."""
 
     def __init__(
-        self, act: Act, queues: Sequence[str], limit: int, lease: Wait, worker: str
+        self, context: PostgresContext, queues: Sequence[str], limit: int, lease: Wait, worker: str
     ) -> None:
-        self._act = act
+        self._context = context
         self.queues = list(dict.fromkeys(queues))
         self.limit, self.lease, self.worker = limit, lease, worker
-        names, priorities = lines(self.queues)
-        self._lines = {
+        names, priorities = queue_priorities(self.queues)
+        self._where = {
             "queues": texts(names),
             "priorities": numbers(priorities),
             "names": texts(self.queues),
@@ -44,32 +46,34 @@ class Search:
 
     @property
     def room(self) -> int:
-        return min(self.limit - len(self.claims), SCAN)
+        """How many jobs the next statement may take or show."""
+        return min(self.limit - len(self.claims), CLAIM_SCAN_JOBS)
 
-    def asks(self, *, synced: bool) -> list[Ask]:
-        """The claim, and now and then a look at where each line begins."""
-        marks = self._act.marks
+    def queries(self, *, synced: bool) -> list[Query]:
+        """The claim, and from time to time a read of the first waiting jobs for the watermarks."""
         self._room = self.room
-        self._looked = marks.wanted(self.queues)
-        self._started = time.monotonic()
-        asks = [self._claim(marks, self._room, synced=synced)]
-        if self._looked is not None:
-            asks.append(ask("marks", **self._lines, marks=numbers(self._looked)))
-        return asks
+        self._read_from = self._context.watermarks.read_from(self.queues)
+        self._started_s = time.monotonic()
+        queries = [self._claim(self._room, synced=synced)]
+        if self._read_from is not None:
+            read_from = numbers(self._read_from)
+            queries.append(query("claim_watermarks", **self._where, watermarks=read_from))
+        return queries
 
-    def look(self) -> Step:
-        """A claim by itself does not wait for the disk. A crash of the server may undo it: then the
-        job waits again, as before anybody had it, and is run again; who ran it has a token that no
-        other run is given, and settles nothing. Not so for jobs with a resource key, which
-        `keys.admit` takes: undone, their key would be free while they run."""
-        return Step(*self.asks(synced=False), last=True)
+    def look(self) -> RoundTrip:
+        """A claim by itself. Its commit does not wait for the disk. If a crash of the server undoes
+        it, the job waits as before and runs again; the first run has a token that no other run
+        gets, so it can settle nothing. Jobs with a resource key are taken by `resources.admit`,
+        with a synced commit: undone, their key would be free while they run."""
+        return RoundTrip(*self.queries(synced=False), last=True)
 
-    def _claim(self, marks: Marks, limit: int, *, synced: bool) -> Ask:
-        return ask(
+    def _claim(self, limit: int, *, synced: bool) -> Query:
+        watermarks = self._context.watermarks
+        return query(
             "claim",
-            **self._lines,
-            marks=numbers(marks.of(self.queues)),
-            behind=marks.behind,
+            **self._where,
+            watermarks=numbers(watermarks.of(self.queues)),
+            behind=watermarks.behind,
             holds_first=not self._woke,
             limit=limit,
             lease=self.lease,
@@ -77,152 +81,103 @@ class Search:
             unsynced=not synced,
         )
 
-    def any_due(self) -> Ask:
-        return ask("any_due", **self._lines)
+    def any_due(self) -> Query:
+        """Whether any job is due."""
+        return query("claim_any_due", **self._where)
 
-    def hear(self, answers: list[Rows]) -> Rows:
-        """What the statements said; gives the rows that were claimed or shown."""
+    def read(self, answers: list[Rows]) -> Rows:
+        """Read the answers to `queries`. Returns the rows of the jobs taken or shown."""
         rows = answers[0]
-        behind = self._hear_of_all(rows.pop(0))
-        marks = self._act.marks
-        if marks.heard(self.now, behind, len(rows)) and self._looked is not None:
+        behind = self._read_header(rows.pop(0))
+        watermarks = self._context.watermarks
+        if watermarks.still_hold(self.now, behind, len(rows)) and self._read_from is not None:
             firsts = [due for _, due in answers[1]]
-            marks.found(
-                self.queues, self.now, firsts, self._looked, time.monotonic() - self._started
-            )
+            took_s = time.monotonic() - self._started_s
+            watermarks.move(self.queues, self.now, firsts, self._read_from, took_s)
         self.looked_at += len(rows)
         return rows
 
-    def _hear_of_all(self, row: Row) -> int:
-        """Of the row that comes before those of the jobs. Gives what the sequence says."""
-        _, self.next, self.now, _, _, _, _, _, _, behind, _, self._over, *_ = row
+    def _read_header(self, row: Row) -> int:
+        """Read the first row of `claim.sql`. Returns the value of the sequence `_behind`."""
+        _, self.next_due, self.now, _, _, _, _, _, _, behind, _, self._ended_holds, *_ = row
         return int(behind)
 
-    def go_on(self, rows: Rows) -> Steps[bool]:
-        """Deal with what a look has shown. True: look again."""
-        if self._over and not self._woke:
+    def go_on(self, rows: Rows) -> RoundTrips[bool]:
+        """Deal with the jobs that a claim has shown. Returns whether to claim again."""
+        if self._ended_holds and not self._woke:
             self._woke = True
-            [over] = yield Step(ask("ended_holds", queues=self._lines["names"]))
-            yield from resources.wake_all(self._act, over)
+            [ended] = yield RoundTrip(query("key_ended_holds", queues=self._where["names"]))
+            yield from resources.wake_all(self._context, ended)
             return True
         found_all = len(rows) < self._room
-        shown = [Claim(*row) for row in rows]
-        keyed = [claim for claim in shown if claim.resource is not None]
-        if keyed:
-            admitted, busy = yield from resources.admit(self._act, keyed, self.lease, self.worker)
-            self.busy += busy
-            self.cut_short = self.cut_short or len(admitted) + len(busy) < len(keyed)
-            may_run = {claim.id for claim in admitted}
-            shown = [claim for claim in shown if claim.resource is None or claim.id in may_run]
-            # Nothing is claimed by this one: somebody may wait for a hold by now.
-            [[row]] = yield Step(self._claim(self._act.marks, 0, synced=False), last=True)
-            self._hear_of_all(row)
+        shown = codec.claims(rows)
+        if keyed := [claim for claim in shown if claim.resource is not None]:
+            shown = yield from self._admit(shown, keyed)
         self.claims += shown
         if found_all or self.room <= 0 or self.cut_short:
             return False
-        self.cut_short = self.looked_at >= SCAN
+        self.cut_short = self.looked_at >= CLAIM_SCAN_JOBS
         return not self.cut_short
 
-    def settle_and_claim(self, took: list[bool]) -> ClaimResult:
+    def _admit(self, shown: list[Claim], keyed: list[Claim]) -> RoundTrips[list[Claim]]:
+        """Returns the shown jobs that are claimed, in their order."""
+        admitted, busy = yield from resources.admit(self._context, keyed, self.lease, self.worker)
+        self.busy += busy
+        self.cut_short = self.cut_short or len(admitted) + len(busy) < len(keyed)
+        taken = {claim.id for claim in admitted}
+        # A claim of no job, for its header: a job that was blocked just now may wait for a hold.
+        [[header]] = yield RoundTrip(self._claim(0, synced=False), last=True)
+        self._read_header(header)
+        return [claim for claim in shown if claim.resource is None or claim.id in taken]
+
+    def result(self, took: list[bool]) -> ClaimResult:
+        """What was claimed, and when to claim again."""
         if self.cut_short or (self.limit and len(self.claims) >= self.limit):
             return ClaimResult(took, self.claims, 0, self.busy)
-        return ClaimResult(
-            took,
-            self.claims,
-            None if self.next is None else max(0, self.next - self.now),
-            self.busy,
-        )
+        wait = None if self.next_due is None else max(0, self.next_due - self.now)
+        return ClaimResult(took, self.claims, wait, self.busy)
 
 
 def settle_and_claim(
-    act: Act,
+    context: PostgresContext,
     settlements: Sequence[Settlement],
     queues: Sequence[str],
     limit: int,
     lease: Wait,
     worker: str,
-) -> Steps[ClaimResult]:
-    """Settle, then claim; in one round trip unless resource keys are about."""
-    search = Search(act, queues, limit, lease, worker)
-    batch = Batch(settlements)
+) -> RoundTrips[ClaimResult]:
+    """Settle, then claim. In one round trip unless resource keys are involved."""
+    search = ClaimSearch(context, queues, limit, lease, worker)
+    batch = SettleBatch(settlements)
     if batch.is_simple and limit and search.queues:
-        [round] = batch.rounds
-        asks = round.asks()
-        answers = yield Step(*asks, *search.asks(synced=True), last=True)
-        round.hear(act, answers[: len(asks)])
-        rows = search.hear(answers[len(asks) :])
-        yield from round.second_look(act, last=True)
+        [part] = batch.rounds
+        queries = part.queries()
+        answers = yield RoundTrip(*queries, *search.queries(synced=True), last=True)
+        part.read(context, answers[: len(queries)])
+        rows = search.read(answers[len(queries) :])
+        yield from part.second_look(context, last=True)
         yield from _search(search, rows)
-        took = (yield from after_a_lost_answer(batch)) if act.tried else batch.answer()
-        return search.settle_and_claim(took)
-    took = (yield from settle(act, settlements)) if settlements else []
-    claimed = yield from claim(act, queues, limit, lease, worker)
+        took = (yield from after_a_lost_answer(batch)) if context.maybe_done else batch.answer()
+        return search.result(took)
+    took = (yield from settle(context, settlements)) if settlements else []
+    claimed = yield from claim(context, queues, limit, lease, worker)
     return replace(claimed, took=took)
 
 
 def claim(
-    act: Act, queues: Sequence[str], limit: int, lease: Wait, worker: str
-) -> Steps[ClaimResult]:
-    search = Search(act, queues, limit, lease, worker)
+    context: PostgresContext, queues: Sequence[str], limit: int, lease: Wait, worker: str
+) -> RoundTrips[ClaimResult]:
+    """Claim the next due jobs of these queues. With a limit of 0 it only tells when to claim."""
+    search = ClaimSearch(context, queues, limit, lease, worker)
     if not search.queues:
         return ClaimResult([], [], None)
-    yield from _search(search, search.hear((yield search.look())))
+    yield from _search(search, search.read((yield search.look())))
     if not limit:
-        [[(due,)]] = yield Step(search.any_due(), last=True)
+        [[(due,)]] = yield RoundTrip(search.any_due(), last=True)
         search.cut_short = due
-    return search.settle_and_claim([])
+    return search.result([])
 
 
-def _search(search: Search, rows: Rows) -> Steps[None]:
+def _search(search: ClaimSearch, rows: Rows) -> RoundTrips[None]:
     while (yield from search.go_on(rows)):
-        rows = search.hear((yield search.look()))
-
-
-# ---------------------------------------------------------------- leases
-
-
-def extend(_: Act, claims: Sequence[Claim], lease: Wait) -> Steps[list[Held]]:
-    """Synced, though the fence does not need it: an extension that is undone lets the lease end
-    before its holder thinks so, and a late verdict is refused all the same. But that is a second
-    run beside the first, and nobody waits for this."""
-    ordered = sorted({(claim.id, claim.token) for claim in claims})
-    [rows] = yield Step(ask("extend", **_held(ordered), lease=lease), last=True)
-    holding = {(id, token): asked for id, token, asked in rows}
-    return [_answer(holding, claim) for claim in claims]
-
-
-def _held(ordered: list[tuple[str, int]]) -> dict[str, str]:
-    return {
-        "ids": texts([id for id, _ in ordered]),
-        "tokens": numbers([token for _, token in ordered]),
-    }
-
-
-def _answer(holding: dict[tuple[str, int], str | None], claim: Claim) -> Held:
-    asked = holding.get((claim.id, claim.token), Held.LOST)
-    if asked is Held.LOST:
-        return Held.LOST
-    return Held.CANCEL if asked == "cancel" else Held.HELD
-
-
-def reap(
-    act: Act, statements: Statements, limit: int, lease: Wait, worker: str
-) -> Steps[list[Claim]]:
-    _, over, [(unmet,)] = yield Step(
-        ask("end_stopped", ours=OURS, seconds=LONGEST),
-        ask("ended_holds", queues=None),
-        ask("any_unmet"),
-    )
-    yield from resources.wake_all(act, over)
-    if unmet:
-        yield from aside.set_aside(act, statements)
-    [free] = yield Step(ask("waited_keys"))
-    yield from resources.wake_all(act, free)
-    mark = act.marks.lease
-    rows, [(now, first)] = yield Step(
-        ask("reap", mark=mark, limit=limit, lease=lease, worker=worker),
-        ask("first_lease", mark=mark),
-        last=True,
-    )
-    act.marks.found_lease(now, first)
-    return [Claim(*row) for row in rows]
+        rows = search.read((yield search.look()))

@@ -1,36 +1,42 @@
-"""What the doctor looks at."""
+"""The findings of `mita doctor`."""
 
 import time
 from collections.abc import Iterator
 
 from mita.model.time import SECOND
 from mita.model.view import Finding, Health
+from mita.stores.shared.aside import finding
 
-from .migrate import missing
-from .steps import Act, Row, Step, Steps, ask
+from . import maintenance
+from .context import PostgresContext, RoundTrip, RoundTrips, Row, query
+from .server.migrate import missing
 
-MANY_DEAD = 100_000
-LONG_SNAPSHOT = 60  # seconds
-FAR_OFF = 5 * SECOND
+MANY_DEAD_ROWS = 100_000
+LONG_SNAPSHOT_S = 60
+LONG_EXPIRED_MS = 60 * SECOND
+CLOCK_TOLERANCE_MS = 5 * SECOND
 
 
-def doctor(_: Act, pooled: bool) -> Steps[list[Finding]]:
+def doctor(context: PostgresContext) -> RoundTrips[list[Finding]]:
+    """Check the server, the schema and the records."""
     sent = time.time_ns() // 1_000_000
-    server, snapshots, dead, leases, steps = yield Step(
-        ask("doctor_server"),
-        ask("doctor_snapshots"),
-        ask("doctor_dead_rows"),
-        ask("first_lease", mark=0),
-        ask("steps_done"),
+    server, snapshots, dead, leases, migrations = yield RoundTrip(
+        query("doctor_server"),
+        query("doctor_snapshots"),
+        query("doctor_dead_rows"),
+        query("reap_first_lease", watermark=0),
+        query("doctor_migrations"),
         last=True,
     )
+    unreadable = yield from maintenance.unreadable(context)
     return [
         *_server(server[0], sent),
         *_snapshots(snapshots),
         *_dead(dead),
         *_leases(leases[0]),
-        *_schema(steps),
-        *_pooler(pooled),
+        *_schema(migrations),
+        *_pooler(context.pooled),
+        finding([id for id, _ in unreadable]),
     ]
 
 
@@ -45,7 +51,7 @@ def _server(row: Row, sent: int) -> Iterator[Finding]:
             "set fsync = on",
         )
     elif commit == "off":
-        remedy = "fine for jobs that can be made again; otherwise set it to on"
+        remedy = "fine for jobs that can be enqueued again; otherwise set it to on"
         yield Finding(
             "durability",
             "synchronous_commit is off: the last moments may be lost in a crash",
@@ -55,25 +61,25 @@ def _server(row: Row, sent: int) -> Iterator[Finding]:
     else:
         yield Finding("durability", f"acknowledged means on disk (synchronous_commit = {commit})")
     offset = sent - now
-    if abs(offset) > FAR_OFF:
-        found = f"this machine is {offset / SECOND:+.1f} s from the server, whose clock decides"
-        yield Finding("clock", found, Health.WARN, "synchronise both machines' clocks")
+    if abs(offset) > CLOCK_TOLERANCE_MS:
+        found = f"this machine is {offset / SECOND:+.1f} s off the server, whose clock counts"
+        yield Finding("clock", found, Health.WARN, "synchronise the clocks of both machines")
     else:
-        yield Finding("clock", f"{offset / SECOND:+.3f} s from the server's")
+        yield Finding("clock", f"{offset / SECOND:+.3f} s off the server's")
 
 
 def _snapshots(rows: list[Row]) -> Iterator[Finding]:
     if not rows:
-        yield Finding("oldest snapshot", "none is held")
+        yield Finding("oldest snapshot", "no session holds one")
         return
     pid, user, application, client, state, seconds, query = rows[0]
     where = f"pid {pid} ({user}, {application or 'no name'}, {client or 'local'})"
     found = f"{where} has held one for {seconds} s, {state}: {query}"
-    if seconds < LONG_SNAPSHOT:
+    if seconds < LONG_SNAPSHOT_S:
         yield Finding("oldest snapshot", found)
         return
     remedy = (
-        f"dead rows pile up behind it: select pg_terminate_backend({pid}), or set "
+        f"dead rows cannot be removed meanwhile: select pg_terminate_backend({pid}), or set "
         "idle_in_transaction_session_timeout"
     )
     yield Finding("oldest snapshot", found, Health.WARN, remedy)
@@ -82,15 +88,15 @@ def _snapshots(rows: list[Row]) -> Iterator[Finding]:
 def _dead(rows: list[Row]) -> Iterator[Finding]:
     for dead, live, swept in rows:
         found = (
-            f"{dead} beside {live} live ones, last swept "
+            f"{dead} beside {live} live ones, last vacuumed "
             f"{'never' if swept is None else f'{swept} s ago'}"
         )
-        if dead > max(MANY_DEAD, live):
+        if dead > max(MANY_DEAD_ROWS, live):
             yield Finding(
                 "dead rows",
                 found,
                 Health.WARN,
-                "is autovacuum on, and does a long transaction hold it up?",
+                "turn autovacuum on, and end long transactions",
             )
         else:
             yield Finding("dead rows", found)
@@ -99,13 +105,11 @@ def _dead(rows: list[Row]) -> Iterator[Finding]:
 def _leases(row: Row) -> Iterator[Finding]:
     now, first = row
     late = 0 if first is None else now - first
-    if late > 60 * SECOND:
-        found = f"a lease ran out {late // SECOND} s ago and nobody took the job over"
-        yield Finding(
-            "expired leases", found, Health.WARN, "start a worker: any worker sweeps them"
-        )
+    if late > LONG_EXPIRED_MS:
+        found = f"a lease ended {late // SECOND} s ago and no worker has reaped the job"
+        yield Finding("expired leases", found, Health.WARN, "start a worker: any worker reaps them")
     else:
-        yield Finding("expired leases", "none waiting")
+        yield Finding("expired leases", "none")
 
 
 def _schema(rows: list[Row]) -> Iterator[Finding]:
@@ -114,7 +118,7 @@ def _schema(rows: list[Row]) -> Iterator[Finding]:
     if left:
         yield Finding(
             "schema",
-            f"{len(done)} steps done; not yet: {', '.join(left)}",
+            f"{len(done)} migrations done; missing: {', '.join(left)}",
             Health.WARN,
             "run `mita migrate`",
         )
@@ -127,9 +131,8 @@ def _pooler(pooled: bool) -> Iterator[Finding]:
         yield Finding(
             "pooler",
             "a pooler stands before the server: enqueuing and working are right in every mode, "
-            "but in transaction mode "
-            "nobody is woken (workers look once a second), and statements are planned anew each "
-            "time",
+            "but in transaction mode workers are not woken (they poll once a second), and "
+            "statements are planned each time",
             Health.WARN,
             "give workers a direct URL, or a pool in session mode",
         )

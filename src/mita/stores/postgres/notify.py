@@ -1,14 +1,12 @@
-"""Waking sleepers: LISTEN on a connection of its own, NOTIFY on another, after the commit and never
-within it.
+"""Wake-ups: LISTEN on one connection, NOTIFY on another, after the commit and never within it.
 
-A NOTIFY inside a transaction makes its commit queue up behind all other commits that notify. Ours
-are sent afterwards, at most one every few milliseconds, with all that happened meanwhile in one.
-Somebody sleeps until it is heard: so both ends go straight to the driver's lowest floor, and no
-task has to be started or woken on the way."""
+A NOTIFY inside a transaction makes its commit wait for all other commits that notify. Ours are sent
+after the commit, at most one every few milliseconds, with all topics of that time in one message.
+A worker sleeps until it arrives, so both ends use libpq directly (`server.sockets`)."""
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from contextlib import suppress
 from typing import Any
 
@@ -18,113 +16,117 @@ from psycopg import pq
 from mita.errors import MitaError
 from mita.stores.shared.wakeups import ANY, WakeupBuffer
 
-from .connection import Connection, connect
-from .line import Place
+from .context import StoreState
+from .server.connect import connect
+from .server.sockets import NotifySender, SocketReader
 
-SILENCES = 2
-LONGEST = 7900  # bytes; PostgreSQL allows 8000
-QUIET = 0.005  # seconds between two rings
-PATIENCE = 2.0  # seconds that a ring may take
-RETRY = 1.0  # seconds before listening is tried again
-# A ring that is lost in a crash costs a second's sleep at most: it need not wait for the disk.
-_SETTINGS = {"synchronous_commit": "off"}
+SILENCES = 2  # the listening connection is checked after that many times `Store.silence`
+MESSAGE_BYTES = 7900  # PostgreSQL allows 8000
+SEND_INTERVAL_S = 0.005  # between two notifications
+SEND_TIMEOUT_S = 2.0  # how long a notification may take
+LISTEN_RETRY_S = 1.0  # before listening is tried again
+# A notification that is lost in a crash costs a second of sleep at most: it need not wait for the
+# disk.
+_SENDER_SETTINGS = {"synchronous_commit": "off"}
 log = logging.getLogger("mita.store")
 _TROUBLE = (psycopg.Error, MitaError, OSError)
 
 
-class Notifier:
-    """Rings for others, and hears the others ring."""
+class PostgresNotifier:
+    """Sends wake-ups to all processes, and receives theirs."""
 
-    def __init__(self, place: Place) -> None:
-        self._place = place
-        self._channel = f"mita_{place.sql.namespace}"
-        self._hearing = WakeupBuffer()
+    def __init__(self, state: StoreState) -> None:
+        self._state = state
+        self._channel = f"mita_{state.statements.namespace}"
+        self._wakeups = WakeupBuffer()
         self._unsent: set[str] = set()
-        self._quiet_until = 0.0
-        self._sender: asyncio.Task[None] | None = None
+        self._send_after_s = 0.0
+        self._send_later: asyncio.Task[None] | None = None
         self._listener: asyncio.Task[None] | None = None
         self._listening = asyncio.Event()
-        self._voice: Voice | None = None
-        self._answered = True  # whether the listening connection owes us no answer
+        self._sender: NotifySender | None = None
+        self._answered = True  # whether the last check of the listening connection was answered
 
-    # ------------------------------------------------------------ ringing
+    # ------------------------------------------------------------------------------------- sending
 
-    def ring(self, topics: set[str]) -> None:
-        """Tell every listener, our own first."""
+    def notify(self, topics: set[str]) -> None:
+        """Wake the sleepers of these topics: at once in this process, by NOTIFY in all others."""
         if self._listener is not None:
-            self._hearing.hear(topics)
+            self._wakeups.hear(topics)
         self._unsent |= topics
         loop = asyncio.get_running_loop()
-        if self._voice is not None and self._voice.is_free and loop.time() >= self._quiet_until:
-            with suppress(*_TROUBLE):  # whoever was not woken looks by himself, once a second
-                self._say(self._voice)
-        elif self._sender is None or self._sender.done():
-            self._sender = loop.create_task(self._send())
+        if self._sender is not None and self._sender.is_free and loop.time() >= self._send_after_s:
+            with suppress(*_TROUBLE):  # a worker that is not woken polls once a second
+                self._send(self._sender)
+        elif self._send_later is None or self._send_later.done():
+            self._send_later = loop.create_task(self._send_unsent())
 
-    async def _send(self) -> None:
-        """What could not be said at once: the last ring was a moment ago, or there is no
-        connection."""
+    async def _send_unsent(self) -> None:
+        """Send what could not be sent at once, because the last message was too recent or there was
+        no connection."""
         while self._unsent:
-            await asyncio.sleep(self._quiet_until - asyncio.get_running_loop().time())
+            await asyncio.sleep(self._send_after_s - asyncio.get_running_loop().time())
             try:
-                voice = await self._free_voice()
+                sender = await self._free_sender()
                 if self._unsent:
-                    self._say(voice)
+                    self._send(sender)
             except _TROUBLE:
                 self._unsent.clear()
 
-    def _say(self, voice: "Voice") -> None:
+    def _send(self, sender: NotifySender) -> None:
         topics, self._unsent = self._unsent, set()
-        self._quiet_until = asyncio.get_running_loop().time() + QUIET
+        self._send_after_s = asyncio.get_running_loop().time() + SEND_INTERVAL_S
         message = "\n".join(sorted(topics)).encode()
-        voice.say(self._channel, message if len(message) <= LONGEST else ANY.encode())
+        sender.send(self._channel, message if len(message) <= MESSAGE_BYTES else ANY.encode())
 
-    async def _free_voice(self) -> "Voice":
-        if self._voice is not None and not await self._voice.becomes_free(PATIENCE):
-            await self._voice.close()
-            self._voice = None
-        if self._voice is None:
-            self._voice = Voice(await connect(self._place.told, _SETTINGS))
-        return self._voice
+    async def _free_sender(self) -> NotifySender:
+        if self._sender is not None and not await self._sender.wait_free(SEND_TIMEOUT_S):
+            await self._sender.close()
+            self._sender = None
+        if self._sender is None:
+            self._sender = NotifySender(await connect(self._state.params, _SENDER_SETTINGS))
+        return self._sender
 
-    # ------------------------------------------------------------ hearing
+    # ----------------------------------------------------------------------------------- receiving
 
     async def wait(self, queues: Collection[str] | None, timeout: float) -> frozenset[str]:
+        """Wait for a wake-up of these queues (None: of any). Returns its topics, or nothing after
+        the timeout. The first call begins to listen and returns the queues at once, because earlier
+        wake-ups were missed."""
         if self._listener is None:
             self._listener = asyncio.get_running_loop().create_task(self._listen())
             with suppress(TimeoutError):
                 async with asyncio.timeout(max(timeout, 1.0)):
                     await self._listening.wait()
-            # what happened before we listened was not heard: look once
             return frozenset(queues or {ANY})
-        return await self._hearing.wait(queues, timeout)
+        return await self._wakeups.wait(queues, timeout)
 
     async def _listen(self) -> None:
-        """Until the store is closed; whenever the connection is lost, again."""
+        """Listen until the store is closed, again after the connection was lost."""
         while True:
             with suppress(*_TROUBLE):
                 await self._listen_once()
-            await asyncio.sleep(RETRY)
+            await asyncio.sleep(LISTEN_RETRY_S)
 
     async def _listen_once(self) -> None:
         async with await connect(
-            self._place.told, {"application_name": "mita listen"}
+            self._state.params, {"application_name": "mita listen"}
         ) as connection:
             await connection.execute(f'listen "{self._channel}"'.encode(), prepare=False)
             if self._listening.is_set():
-                self._hearing.hear({ANY})  # rings were missed while nobody listened
+                self._wakeups.hear({ANY})  # wake-ups were missed while the connection was lost
             self._listening.set()
-            with Reading(connection, lambda: self._heard(connection.pgconn)) as reading:
-                await self._until_silent(connection.pgconn, reading)
+            with SocketReader(connection, lambda: self._received(connection.pgconn)) as reader:
+                await self._until_silent(connection.pgconn, reader)
 
-    async def _until_silent(self, pgconn: pq.abc.PGconn, reading: "Reading") -> None:
-        """Until the connection is lost, or the server does not answer on it any more."""
+    async def _until_silent(self, pgconn: pq.abc.PGconn, reader: SocketReader) -> None:
+        """Return when the connection is lost, or when the server does not answer on it any more."""
         while True:
             self._answered = False
             pgconn.send_query(b"select 1")
-            pgconn.flush()  # a few bytes: there is room for them
-            await asyncio.wait([reading.lost], timeout=SILENCES * self._place.silence)
-            if reading.lost.done():
+            pgconn.flush()  # the socket's buffer has room for a few bytes
+            await asyncio.wait([reader.lost], timeout=SILENCES * self._state.silence)
+            if reader.lost.done():
                 return
             if not self._answered:
                 log.warning(
@@ -132,116 +134,33 @@ class Notifier:
                 )
                 return
 
-    def _heard(self, pgconn: pq.abc.PGconn) -> None:
+    def _received(self, pgconn: pq.abc.PGconn) -> None:
         while not self._answered and not pgconn.is_busy():
             self._answered = pgconn.get_result() is None
-        while (note := pgconn.notifies()) is not None:
-            # our own we have heard already
-            if self._voice is None or note.be_pid != self._voice.pid:
-                self._hearing.hear(note.extra.decode().split("\n"))
+        while (message := pgconn.notifies()) is not None:
+            # our own are in the buffer already
+            if self._sender is None or message.be_pid != self._sender.pid:
+                self._wakeups.hear(message.extra.decode().split("\n"))
 
-    # ------------------------------------------------------------ closing
+    # ------------------------------------------------------------------------------------- closing
 
     async def close(self) -> None:
-        if self._sender is not None:
-            await asyncio.wait([self._sender], timeout=PATIENCE)
+        """Send what is unsent, and disconnect."""
+        if self._send_later is not None:
+            await asyncio.wait([self._send_later], timeout=SEND_TIMEOUT_S)
         await _end(self._listener)
-        await _end(self._sender)
-        # a loop that ends cancels the sender, and what was to be said is still worth saying
+        await _end(self._send_later)
+        # a loop that ends has cancelled the task; what it had to send is still worth sending
         if self._unsent:
             with suppress(TimeoutError):
-                async with asyncio.timeout(PATIENCE):
-                    await self._send()
-        if self._voice is not None:
-            await self._voice.becomes_free(PATIENCE)
-            await self._voice.close()
+                async with asyncio.timeout(SEND_TIMEOUT_S):
+                    await self._send_unsent()
+        if self._sender is not None:
+            await self._sender.wait_free(SEND_TIMEOUT_S)
+            await self._sender.close()
 
 
 async def _end(task: asyncio.Task[Any] | None) -> None:
     if task is not None and not task.done():
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
-
-
-# ---------------------------------------------------------------- the driver's lowest floor
-
-
-class Reading:
-    """Calls whenever something has come in on a connection that nobody else reads, until it is
-    lost. A context."""
-
-    def __init__(self, connection: Connection, come_in: Callable[[], None]) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._pgconn, self._fd, self._come_in = connection.pgconn, connection.fileno(), come_in
-        self._reads = False
-        self.lost: asyncio.Future[None] = self._loop.create_future()
-
-    def __enter__(self) -> "Reading":
-        self._reads = True
-        self._loop.add_reader(self._fd, self._read)
-        self._read()  # what came while we were still connecting
-        return self
-
-    def __exit__(self, *ignored: object) -> None:
-        # once: after that the number of the socket may be that of another connection
-        if self._reads:
-            self._reads = False
-            self._loop.remove_reader(self._fd)
-        # a task that waited for it and was cancelled has cancelled it as well
-        if not self.lost.done():
-            self.lost.set_result(None)
-
-    def _read(self) -> None:
-        try:
-            self._pgconn.consume_input()
-            self._come_in()
-        except psycopg.Error:
-            self.__exit__()
-
-
-class Voice:
-    """A connection on which notes are sent. Nobody waits for the answer, but the next is not sent
-    before it has come."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
-        self._pgconn = connection.pgconn
-        self._quoted = pq.Escaping(self._pgconn).escape_literal
-        self._answered = asyncio.Event()
-        self._answered.set()
-        self._reading = Reading(connection, self._hear)
-        self._reading.__enter__()
-        self._reading.lost.add_done_callback(lambda _: self._answered.set())  # no answer will come
-        self.pid = connection.info.backend_pid
-
-    @property
-    def is_free(self) -> bool:
-        return self._answered.is_set() and not self._reading.lost.done()
-
-    async def becomes_free(self, patience: float) -> bool:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(patience):
-                await self._answered.wait()
-        return self.is_free
-
-    def say(self, channel: str, message: bytes) -> None:
-        self._answered.clear()
-        try:
-            self._pgconn.send_query(b'notify "%b", %b' % (channel.encode(), self._quoted(message)))
-            # never more than one short message is under way: there is room for it
-            self._pgconn.flush()
-        except psycopg.Error:
-            # libpq has closed the socket, and its number is soon that of another connection
-            self._reading.__exit__()
-            raise
-
-    def _hear(self) -> None:
-        """The answer says nothing: what matters is that it came."""
-        while not self._answered.is_set() and not self._pgconn.is_busy():
-            if self._pgconn.get_result() is None:
-                self._answered.set()
-
-    async def close(self) -> None:
-        self._reading.__exit__()
-        with suppress(psycopg.Error, OSError):
-            await self._connection.close()

@@ -1,4 +1,4 @@
-"""How far runs have come, and what they remember across retries."""
+"""Progress of runs, and the values that `job.once` keeps across retries."""
 
 from collections.abc import Sequence
 
@@ -7,15 +7,18 @@ from mita.model.outcome import Progress
 from mita.ports.store import OnceValue
 from mita.stores.shared.views import as_memo
 
-from .arrays import blobs, check_size, numbers, storable, texts
-from .steps import Act, Step, Steps, ask
+from .context import PostgresContext, RoundTrip, RoundTrips, query
+from .server.arrays import blobs, check_size, numbers, storable, texts
 
 
-def progress(_: Act, reports: Sequence[Progress]) -> Steps[list[bool]]:
+def progress(_: PostgresContext, reports: Sequence[Progress]) -> RoundTrips[list[bool]]:
+    """Store the newest report of each run. Returns for each report whether its claim is held."""
+    if not reports:
+        return []
     newest = {(report.claim.id, report.claim.token): report.report for report in reports}
     ordered = sorted(newest)
-    [rows] = yield Step(
-        ask(
+    [rows] = yield RoundTrip(
+        query(
             "progress",
             ids=texts([id for id, _ in ordered]),
             tokens=numbers([token for _, token in ordered]),
@@ -27,17 +30,21 @@ def progress(_: Act, reports: Sequence[Progress]) -> Steps[list[bool]]:
     return [(report.claim.id, report.claim.token) in held for report in reports]
 
 
-def load_once(_: Act, claim: Claim, name: str, shared: bool) -> Steps[bytes | None]:
-    question = (
-        ask("load_once_shared", name=storable(name))
+def load_once(
+    _: PostgresContext, claim: Claim, name: str, shared: bool
+) -> RoundTrips[bytes | None]:
+    """The value stored under this name for the job, or for all jobs if `shared`."""
+    one = (
+        query("load_once_shared", name=storable(name))
         if shared
-        else ask("load_once", id=claim.id, name=storable(name))
+        else query("load_once", id=claim.id, name=storable(name))
     )
-    [rows] = yield Step(question, last=True)
+    [rows] = yield RoundTrip(one, last=True)
     return None if not rows or rows[0][0] is None else as_memo(name, rows[0][0])
 
 
-def store_once(_: Act, memo: OnceValue) -> Steps[bytes | None]:
+def store_once(_: PostgresContext, memo: OnceValue) -> RoundTrips[bytes | None]:
+    """Store a value unless there is one. Returns the stored value; None when the claim is lost."""
     claim = memo.claim
     check_size(memo.value)
     values = {
@@ -46,10 +53,10 @@ def store_once(_: Act, memo: OnceValue) -> Steps[bytes | None]:
         "name": storable(memo.name),
         "value": memo.value,
     }
-    question = (
-        ask("store_once", **values)
+    one = (
+        query("store_once", **values)
         if memo.keep is None
-        else ask("store_once_shared", **values, keep=memo.keep)
+        else query("store_once_shared", **values, keep=memo.keep)
     )
-    [rows] = yield Step(question, last=True)
+    [rows] = yield RoundTrip(one, last=True)
     return as_memo(memo.name, rows[0][0]) if rows else None

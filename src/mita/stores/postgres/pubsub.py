@@ -1,76 +1,133 @@
-"""Telling what happens: a few rows that are soon forgotten, and a ring. None of it waits for the
-disk."""
+"""Events for other processes: rows that are deleted soon, and a notification. No commit here waits
+for the disk."""
 
+import asyncio
 from collections import deque
 from collections.abc import Sequence
+from contextlib import suppress
 
+from mita.errors import StoreError
+from mita.ports.ids import new_id
 from mita.ports.pubsub import (
-    MESSAGE_RETENTION,
+    EVERY,
     MESSAGES_KEPT,
     SUBSCRIPTION_RETENTION,
     EventMessage,
+    PolledFeed,
+    Subscription,
+    poll_into,
     read_told,
+    stop,
 )
 from mita.ports.store import TOLD
+from mita.stores.shared.wakeups import ANY
 
-from .arrays import numbers
-from .steps import Act, Ask, Step, Steps, ask
+from .connection import SerialConnection
+from .context import PostgresContext, RoundTrip, RoundTrips, StoreState, query
+from .notify import PostgresNotifier
+from .server.arrays import numbers
 
-BEHIND = 200  # rows: so far a transaction that began early may come late
-
-
-def publish(act: Act, told: Sequence[EventMessage]) -> Steps[None]:
-    rows = [ask("publish", queue=one.queue, count=one.count, events=one.events) for one in told]
-    yield Step(*rows, ask("messages_trim", most=MESSAGES_KEPT), last=True, synced=False)
-    act.topics.add(TOLD)
+LATE_ROWS = 200  # a transaction that began early may add its row this many rows late
 
 
-def subscribed_queues(_: Act) -> Steps[frozenset[str]]:
-    [rows] = yield Step(ask("subscribed_queues"), last=True)
+def publish(context: PostgresContext, told: Sequence[EventMessage]) -> RoundTrips[None]:
+    """Store messages for the subscribers and notify them."""
+    if not told:
+        return
+    rows = [query("publish", queue=one.queue, count=one.count, events=one.events) for one in told]
+    yield RoundTrip(*rows, query("publish_trim", most=MESSAGES_KEPT), last=True, synced=False)
+    context.topics.add(TOLD)
+
+
+def subscribed_queues(_: PostgresContext) -> RoundTrips[frozenset[str]]:
+    """The queues that have subscribers."""
+    [rows] = yield RoundTrip(query("subscribed_queues"), last=True)
     return frozenset(queue for (queue,) in rows)
 
 
-def subscribe(_: Act, id: str, queue: str) -> Steps[int]:
-    """Say that somebody listens; where he begins."""
-    answers = yield Step(
-        ask("subscribe", id=id, queue=queue, keep=SUBSCRIPTION_RETENTION),
-        ask("messages_last"),
+def renew(_: PostgresContext, id: str, queue: str) -> RoundTrips[int]:
+    """Store or renew a subscription. Returns the number of the newest message."""
+    answers = yield RoundTrip(
+        query("subscribe", id=id, queue=queue, keep=SUBSCRIPTION_RETENTION),
+        query("subscribe_last"),
         last=True,
         synced=False,
     )
     return int(answers[1][0][0])
 
 
-def unsubscribe(_: Act, id: str) -> Steps[None]:
-    yield Step(ask("unsubscribe", id=id), last=True, synced=False)
+def unsubscribe(_: PostgresContext, id: str) -> RoundTrips[None]:
+    """Remove a subscription."""
+    yield RoundTrip(query("subscribe_end", id=id), last=True, synced=False)
 
 
-def forget() -> tuple[Ask, Ask]:
-    """What nobody needs any more."""
-    return ask("messages_forget", keep=MESSAGE_RETENTION), ask("forget_subscriptions")
-
-
-class Follower:
-    """Goes through what was told, from one place on. Numbers are given out before the commit, so it
-    looks back a little."""
+class MessageReader:
+    """Reads the messages after a given number. Numbers are given out before the commit, so it also
+    looks back for late ones."""
 
     def __init__(self, seq: int) -> None:
         self._first = seq
-        self._seen: deque[int] = deque(maxlen=BEHIND)
+        self._seen: deque[int] = deque(maxlen=LATE_ROWS)
 
-    def starts_anew(self, last: int) -> bool:
-        """Whether the server has crashed: what is not in its log is gone, and then the numbers
-        begin anew."""
+    def restarted(self, last: int) -> bool:
+        """Whether the server has crashed: the table is not in its log, so the messages are gone and
+        the numbers begin anew."""
         if last >= max(self._seen, default=self._first):
             return False
         self._first = last
         self._seen.clear()
         return True
 
-    def news(self, _: Act) -> Steps[list[EventMessage]]:
+    def news(self, _: PostgresContext) -> RoundTrips[list[EventMessage]]:
+        """The messages that were not read yet."""
         newest = max(self._seen, default=self._first)
-        floor = max(self._first, newest - BEHIND)
+        floor = max(self._first, newest - LATE_ROWS)
         seen = [seq for seq in self._seen if seq > floor]
-        [rows] = yield Step(ask("messages_since", seq=floor, seen=numbers(seen)), last=True)
+        [rows] = yield RoundTrip(query("subscribe_since", seq=floor, seen=numbers(seen)), last=True)
         self._seen.extend(row[0] for row in rows)
         return read_told(row[1:] for row in rows)
+
+
+class PostgresSubscriptions:
+    """The open subscriptions of one store. `short` renews them, `read` reads the messages."""
+
+    def __init__(self, state: StoreState, short: SerialConnection, read: SerialConnection) -> None:
+        self._state, self._short, self._read = state, short, read
+        self._open: set[Subscription] = set()
+
+    async def subscribe(self, queue: str | None) -> Subscription:
+        """Subscribe to the events of a queue, or of all. Each subscription has a notifier of its
+        own, which tells when to read."""
+        id, named = new_id(), EVERY if queue is None else queue
+        notifier = PostgresNotifier(self._state)
+        await notifier.wait((), 0.0)  # begins to listen
+
+        async def stored() -> int:
+            return await self._short.run(lambda _: renew(_, id, named), repeatable=True)
+
+        reader = MessageReader(await stored())
+
+        async def renew_stored() -> None:
+            if reader.restarted(await stored()):
+                subscription.cut()
+
+        async def close(closed: Subscription) -> None:
+            self._open.discard(closed)
+            await stop(polling)
+            await notifier.close()
+            with suppress(StoreError):
+                await self._short.run(lambda _: unsubscribe(_, id), repeatable=True)
+
+        async def nap(seconds: float) -> bool:
+            return ANY in await notifier.wait((), seconds)
+
+        subscription = Subscription(queue, close)
+        feed = PolledFeed(renew_stored, lambda: self._read.run(reader.news, repeatable=True), nap)
+        polling = asyncio.get_running_loop().create_task(poll_into(subscription, feed))
+        self._open.add(subscription)
+        return subscription
+
+    async def close(self) -> None:
+        """Close all subscriptions."""
+        for subscription in list(self._open):
+            await subscription.close()

@@ -1,178 +1,182 @@
-"""Stored rules that make jobs."""
+"""Repeats: stored rules that make jobs; and the lock of the scheduler that fires them."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from mita.model.repeat import DueRepeats, Firing, Repeat, RepeatState
 from mita.model.time import Wait
 from mita.ports.store import REPEATS
-from mita.rules.readable import is_lost, read_repeat
+from mita.rules.readable import is_lost
 from mita.rules.schedule.spec import edited
 
-from .arrays import numbers, storable, texts
-from .enqueue import columns, enqueue
-from .steps import Act, Ask, Row, Step, Steps, ask
+from . import codec
+from .context import PostgresContext, Query, RoundTrip, RoundTrips, query
+from .enqueue import enqueue
+from .server.arrays import numbers, texts
 
 
-def put(act: Act, repeat: Repeat) -> Steps[Repeat]:
-    written, [stored] = yield Step(
-        ask("put_repeat", **_values(repeat)), ask("repeat", key=repeat.key)
+def put_repeat(context: PostgresContext, repeat: Repeat) -> RoundTrips[Repeat]:
+    """Store a repeat, or edit the stored one with the same key. Returns what is stored now."""
+    written, [row] = yield RoundTrip(
+        query("put_repeat", **codec.repeat_values(repeat)),
+        query("put_repeat_lock", key=repeat.key),
     )
-    old = _as_repeat(stored)
-    if written:
-        act.topics.add(REPEATS)
-    if written or (
-        old.spec == repeat.spec and old.state in (RepeatState.ACTIVE, RepeatState.PAUSED)
-    ):
-        yield Step(last=True)
-        return old
-    act.topics.add(REPEATS)
-    new = edited(old, repeat)
-    yield Step(ask("edit_repeat", **_values(new)), last=True)
+    stored = codec.as_repeat(row)
+    unchanged = stored.spec == repeat.spec and stored.state in (
+        RepeatState.ACTIVE,
+        RepeatState.PAUSED,
+    )
+    if written or not unchanged:
+        context.topics.add(REPEATS)
+    if written or unchanged:
+        yield RoundTrip(last=True)
+        return stored
+    new = edited(stored, repeat)
+    yield RoundTrip(query("put_repeat_edit", **codec.repeat_values(new)), last=True)
     return new
 
 
-def _values(repeat: Repeat) -> dict[str, Any]:
-    return {
-        "key": repeat.key,
-        "spec": repeat.spec,
-        "cursor": repeat.cursor,
-        "state": repeat.state.value,
-        "reason": storable(repeat.reason),
-        "revision": repeat.revision,
-        "count": repeat.count,
-        "last": repeat.last,
-    }
+def remove_repeats(context: PostgresContext, keys: Sequence[str]) -> RoundTrips[list[bool]]:
+    """Remove repeats. Returns for each key whether it was removed."""
+    if not keys:
+        return []
+    [rows] = yield RoundTrip(query("remove_repeats", keys=texts(sorted(set(keys)))), last=True)
+    return _changed(context, keys, {key for (key,) in rows})
 
 
-def _as_repeat(row: Row) -> Repeat:
-    return read_repeat(dict(zip(Repeat.__struct_fields__, row, strict=True)))
+def pause_repeats(context: PostgresContext, keys: Sequence[str]) -> RoundTrips[list[bool]]:
+    """Pause active repeats. Returns for each key whether it was paused."""
+    return _switch(context, keys, RepeatState.ACTIVE, RepeatState.PAUSED)
 
 
-def remove(act: Act, keys: Sequence[str]) -> Steps[list[bool]]:
-    [rows] = yield Step(ask("remove_repeats", keys=texts(sorted(set(keys)))), last=True)
-    return _first_of_each(act, keys, {key for (key,) in rows})
+def resume_repeats(context: PostgresContext, keys: Sequence[str]) -> RoundTrips[list[bool]]:
+    """Resume paused repeats. Returns for each key whether it was resumed."""
+    return _switch(context, keys, RepeatState.PAUSED, RepeatState.ACTIVE)
 
 
-def switch(act: Act, keys: Sequence[str], old: RepeatState, new: RepeatState) -> Steps[list[bool]]:
-    [rows] = yield Step(
-        ask("switch_repeats", keys=texts(sorted(set(keys))), old=old.value, new=new.value),
+def _switch(
+    context: PostgresContext, keys: Sequence[str], old: RepeatState, new: RepeatState
+) -> RoundTrips[list[bool]]:
+    if not keys:
+        return []
+    [rows] = yield RoundTrip(
+        query("pause_repeats", keys=texts(sorted(set(keys))), old=old.value, new=new.value),
         last=True,
     )
-    return _first_of_each(act, keys, {key for (key,) in rows})
+    return _changed(context, keys, {key for (key,) in rows})
 
 
-def _first_of_each(act: Act, keys: Sequence[str], done: set[str]) -> list[bool]:
-    """Who names a key twice did it once."""
+def _changed(context: PostgresContext, keys: Sequence[str], done: set[str]) -> list[bool]:
+    """For each key whether it was changed. A key that is named twice was changed once."""
     if done:
-        act.topics.add(REPEATS)
+        context.topics.add(REPEATS)
     return [key in done and key not in keys[:n] for n, key in enumerate(keys)]
 
 
-def due(_: Act, limit: int) -> Steps[DueRepeats]:
+def due_repeats(_: PostgresContext, limit: int) -> RoundTrips[DueRepeats]:
+    """The repeats that are due, and when the next one is."""
     repeats: list[Repeat] = []
     now, want, full = 0, limit + 1, True
-    # those that cannot be read are no reason to leave out others
+    # repeats that cannot be read must not keep the others out
     while full and len(repeats) <= limit:
-        [rows] = yield Step(ask("due_repeats", limit=want), last=True)
+        [rows] = yield RoundTrip(query("due_repeats", limit=want), last=True)
         now = rows[0][0]
         repeats = [
             repeat
             for row in rows
-            if row[1] is not None and not is_lost(repeat := _as_repeat(row[1:]))
+            if row[1] is not None and not is_lost(repeat := codec.as_repeat(row[1:]))
         ]
         want, full = want * 2, len(rows) == want
-    come = [repeat for repeat in repeats if repeat.cursor is not None and repeat.cursor <= now][
-        :limit
-    ]
-    return DueRepeats(now, come, repeats[len(come)].cursor if len(repeats) > len(come) else None)
+    due = [one for one in repeats if one.cursor is not None and one.cursor <= now][:limit]
+    return DueRepeats(now, due, repeats[len(due)].cursor if len(repeats) > len(due) else None)
 
 
-def fire(act: Act, firings: Sequence[Firing]) -> Steps[tuple[list[bool], set[str]]]:
-    """Many in one transaction: one round trip and one sync to disk for all of them. Who names a
-    repeat twice takes two.
+def fire(context: PostgresContext, firings: Sequence[Firing]) -> RoundTrips[list[bool]]:
+    """Apply firings and enqueue their jobs. Returns for each whether it won.
 
-    Also gives the queues that the database knows now."""
+    Many go in one transaction: one round trip and one sync to disk for all. A repeat that is named
+    twice takes two."""
     won = [False] * len(firings)
-    queues: set[str] = set()
     left = dict(enumerate(firings))
     while left:
         part = {firing.key: at for at, firing in reversed(left.items())}  # the first of each key
-        queues |= yield from _fire(act, left, part, won)
+        yield from _fire(context, left, part, won)
         left = {at: firing for at, firing in left.items() if at != part[firing.key]}
-    return won, queues
+    return won
 
 
 def _fire(
-    act: Act, firings: dict[int, Firing], part: dict[str, int], won: list[bool]
-) -> Steps[set[str]]:
+    context: PostgresContext, firings: dict[int, Firing], part: dict[str, int], won: list[bool]
+) -> RoundTrips[None]:
     together = [firings[at] for at in sorted(part.values())]
     keyed = any(job.unique is not None for firing in together for job in firing.jobs)
-    took, queues = yield from (_in_two_steps(act, together) if keyed else _in_one_step(together))
+    took, queues = yield from (
+        _in_two_steps(context, together) if keyed else _in_one_step(together)
+    )
     for key in took:
         won[part[key]] = True
-    act.topics |= queues
-    return queues
+    context.topics |= queues
+    context.new_queues |= queues
 
 
-def _in_one_step(firings: list[Firing]) -> Steps[tuple[set[str], set[str]]]:
-    """The keys of those that won, and the queues of their jobs."""
-    [rows] = yield Step(_move(firings, with_jobs=True), last=True)
-    return {row[0] for row in rows if row[0] is not None}, {
-        row[1] for row in rows if row[0] is None
-    }
+def _in_one_step(firings: list[Firing]) -> RoundTrips[tuple[set[str], set[str]]]:
+    """Returns the keys of the firings that won, and the queues of their jobs."""
+    [rows] = yield RoundTrip(_fire_query(firings, with_jobs=True), last=True)
+    won = {key for key, _ in rows if key is not None}
+    return won, {queue for key, queue in rows if key is None}
 
 
-def _in_two_steps(act: Act, firings: list[Firing]) -> Steps[tuple[set[str], set[str]]]:
-    """Whoever takes a unique key must have won first."""
-    [rows] = yield Step(_move(firings, with_jobs=False))
-    took = {key for key, _ in rows}
-    jobs = [job for firing in firings if firing.key in took for job in firing.jobs]
-    receipts = yield from enqueue(act, jobs, last=False)
-    yield Step(last=True)
-    return took, {job.queue for job, receipt in zip(jobs, receipts, strict=True) if receipt.created}
+def _in_two_steps(
+    context: PostgresContext, firings: list[Firing]
+) -> RoundTrips[tuple[set[str], set[str]]]:
+    """The same for jobs with unique keys: only a firing that won may take a unique key."""
+    [rows] = yield RoundTrip(_fire_query(firings, with_jobs=False))
+    won = {key for key, _ in rows}
+    jobs = [job for firing in firings if firing.key in won for job in firing.jobs]
+    receipts = yield from enqueue(context, jobs, last=False)
+    yield RoundTrip(last=True)
+    return won, {job.queue for job, receipt in zip(jobs, receipts, strict=True) if receipt.created}
 
 
-def _move(firings: list[Firing], *, with_jobs: bool) -> Ask:
+def _fire_query(firings: list[Firing], *, with_jobs: bool) -> Query:
     made = [(firing.key, job) for firing in firings for job in firing.jobs] if with_jobs else []
-    return ask(
+    return query(
         "fire",
-        **_moves(firings),
+        keys=texts([firing.key for firing in firings]),
+        cursors=numbers([firing.cursor for firing in firings]),
+        revisions=numbers([firing.revision for firing in firings]),
+        nexts=numbers([firing.next for firing in firings]),
+        fireds=numbers([firing.fired for firing in firings]),
+        lasts=numbers([firing.last for firing in firings]),
+        states=texts([firing.state.value for firing in firings]),
+        reasons=texts([firing.reason for firing in firings]),
         makers=texts([key for key, _ in made]),
-        **columns([job for _, job in made]),
+        **codec.columns([job for _, job in made]),
     )
 
 
-def _moves(firings: list[Firing]) -> dict[str, str]:
-    return {
-        "keys": texts([firing.key for firing in firings]),
-        "cursors": numbers([firing.cursor for firing in firings]),
-        "revisions": numbers([firing.revision for firing in firings]),
-        "nexts": numbers([firing.next for firing in firings]),
-        "fireds": numbers([firing.fired for firing in firings]),
-        "lasts": numbers([firing.last for firing in firings]),
-        "states": texts([firing.state.value for firing in firings]),
-        "reasons": texts([firing.reason for firing in firings]),
-    }
+def list_repeats(_: PostgresContext) -> RoundTrips[list[Repeat]]:
+    """All repeats, by key."""
+    [rows] = yield RoundTrip(query("list_repeats"), last=True)
+    return [codec.as_repeat(row) for row in rows]
 
 
-def find(_: Act, keys: Sequence[str]) -> Steps[list[Repeat | None]]:
-    [rows] = yield Step(ask("find_repeats", keys=texts(list(keys))), last=True)
-    found = {repeat.key: repeat for repeat in map(_as_repeat, rows)}
+def find_repeats(_: PostgresContext, keys: Sequence[str]) -> RoundTrips[list[Repeat | None]]:
+    """The repeat of each key; None where there is none."""
+    if not keys:
+        return []
+    [rows] = yield RoundTrip(query("find_repeats", keys=texts(list(keys))), last=True)
+    found = {repeat.key: repeat for repeat in map(codec.as_repeat, rows)}
     return [found.get(key) for key in keys]
 
 
-def lock(_: Act, name: str, holder: str, keep: Wait) -> Steps[bool]:
-    [rows] = yield Step(ask("lock", name=name, holder=holder, keep=keep), last=True)
+def lock(_: PostgresContext, name: str, holder: str, keep: Wait) -> RoundTrips[bool]:
+    """Take or renew a named lock for a while. Returns whether this holder has it."""
+    [rows] = yield RoundTrip(query("lock", name=name, holder=holder, keep=keep), last=True)
     return bool(rows)
 
 
-def unlock(act: Act, name: str, holder: str) -> Steps[None]:
-    [rows] = yield Step(ask("unlock", name=name, holder=holder), last=True)
+def unlock(context: PostgresContext, name: str, holder: str) -> RoundTrips[None]:
+    """Release a named lock, if this holder has it."""
+    [rows] = yield RoundTrip(query("unlock", name=name, holder=holder), last=True)
     if rows:
-        act.topics.add(REPEATS)
-
-
-def everything(_: Act) -> Steps[list[Repeat]]:
-    [rows] = yield Step(ask("list_repeats"), last=True)
-    return [_as_repeat(row) for row in rows]
+        context.topics.add(REPEATS)

@@ -1,179 +1,191 @@
-"""Resource keys: who may run, who has to wait, who is woken.
+"""Resource keys: which jobs may run, which must wait, and which are woken.
 
-Whatever changes who holds or waits for a key has the key's advisory lock first, and looks at the
-key with a statement of its own after that: so it sees all that others have done to it. Jobs without
-a key know nothing of this."""
+Every change of a key's holders or waiters takes the key's advisory lock first, and reads the key
+with a later statement, so it sees all that others have done. Jobs without a key skip all this."""
 
 from collections.abc import Iterable, Sequence
-from hashlib import blake2b
 
 from mita.model.job import Claim, WhenBusy
 from mita.model.outcome import Busy
 from mita.model.time import HOUR, Wait
 from mita.rules.readable import SET_ASIDE_KEEP, salvaged
 
-from .arrays import numbers, texts
-from .steps import Act, Ask, Row, Rows, Step, Steps, ask
-from .watermarks import Key
+from .context import PostgresContext, Query, RoundTrip, RoundTrips, Row, Rows, query
+from .server.arrays import numbers, texts
+from .server.locks import lock_number
+from .throughput.watermarks import ResourceKey
 
-TOGETHER = 200  # keys locked in one transaction at most: a server has a few thousand locks for all
-GIVEN_UP_KEEP = HOUR  # how long a job that was skipped or replaced can still be looked at
-
-
-def lock_number(namespace: str, *parts: str) -> int:
-    """PostgreSQL locks numbers. Two keys with the same one only wait for each other without
-    need."""
-    digest = blake2b("\0".join((namespace, *parts)).encode(), digest_size=8).digest()
-    return int.from_bytes(digest, "big", signed=True)
+# Keys locked in one transaction at most: a server has a few thousand locks for all sessions.
+KEYS_AT_ONCE = 200
+BUSY_RETENTION = HOUR  # how long a job that was skipped or replaced can still be inspected
 
 
-def lock(act: Act, keys: Iterable[Key]) -> Ask | None:
-    locks = sorted({lock_number(act.namespace, *key) for key in keys})
-    return ask("lock_keys", locks=numbers(locks)) if locks else None
+def lock(context: PostgresContext, keys: Iterable[ResourceKey]) -> Query | None:
+    """Lock these keys until the transaction ends. Sorted, so that two sessions cannot deadlock."""
+    locks = sorted({lock_number(context.statements.namespace, *key) for key in keys})
+    return query("key_lock", locks=numbers(locks)) if locks else None
 
 
-def try_lock(act: Act, keys: Sequence[Key]) -> Ask:
-    return ask("try_keys", locks=numbers(lock_number(act.namespace, *key) for key in keys))
+def try_lock(context: PostgresContext, keys: Sequence[ResourceKey]) -> Query:
+    """Lock those of these keys that are not locked. Returns one boolean for each."""
+    namespace = context.statements.namespace
+    return query("key_try_lock", locks=numbers(lock_number(namespace, *key) for key in keys))
 
 
-def standing(act: Act, keys: Sequence[Key]) -> Ask:
-    return ask("keys", **_columns(keys), marks=numbers(act.marks.of_keys(keys)))
+def key_states(context: PostgresContext, keys: Sequence[ResourceKey]) -> Query:
+    """The number of holders of each key, whether it is on hold, the first start, and the clock."""
+    watermarks = numbers(context.watermarks.of_keys(keys))
+    return query("key_state", **_columns(keys), watermarks=watermarks)
 
 
-def wake(act: Act, keys: Sequence[Key], mosts: Sequence[int | None]) -> Ask:
-    return ask(
-        "wake", **_columns(keys), mosts=numbers(mosts), marks=numbers(act.marks.of_keys(keys))
-    )
+def wake(
+    context: PostgresContext, keys: Sequence[ResourceKey], mosts: Sequence[int | None]
+) -> Query:
+    """Return waiting jobs of these keys to the queue: as many as may run, `mosts` at most."""
+    watermarks = numbers(context.watermarks.of_keys(keys))
+    return query("key_wake", **_columns(keys), mosts=numbers(mosts), watermarks=watermarks)
 
 
-def unhold(keys: Sequence[Key]) -> Ask:
-    return ask("unhold", **_columns(keys))
+def unhold(keys: Sequence[ResourceKey]) -> Query:
+    """Remove the holds on these keys that have ended."""
+    return query("key_unhold", **_columns(keys))
 
 
-def _columns(keys: Sequence[Key]) -> dict[str, str]:
+def _columns(keys: Sequence[ResourceKey]) -> dict[str, str]:
     return {"queues": texts([queue for queue, _ in keys]), "keys": texts([key for _, key in keys])}
 
 
-def note_woken(act: Act, rows: Rows) -> None:
-    act.topics.update(row[0] for row in rows)
+def notify_woken(context: PostgresContext, rows: Rows) -> None:
+    """Notify the queues of the jobs that `wake` returned to them."""
+    context.topics.update(row[0] for row in rows)
 
 
-# ---------------------------------------------------------------- waking
+# ------------------------------------------------------------------------------------------- waking
 
 
-def wake_all(act: Act, places: Sequence[Row]) -> Steps[None]:
-    """Lift the holds on these keys that have run out, and let as many go on as may. A key that
-    somebody else has in hand right now is left to them."""
-    for start in range(0, len(places), TOGETHER):
-        some: list[Key] = [(queue, key) for queue, key in places[start : start + TOGETHER]]
-        [locked] = yield Step(try_lock(act, some))
-        had = [key for key, (got,) in zip(some, locked, strict=True) if got]
-        if had:
-            answers = yield Step(unhold(had), wake(act, had, [None] * len(had)))
-            note_woken(act, answers[1])
-        yield Step(last=True)
+def wake_all(context: PostgresContext, keys: Sequence[Row]) -> RoundTrips[None]:
+    """Remove the holds on these keys that have ended, and wake as many waiting jobs as may run. A
+    key that another session has locked is left to that session."""
+    for start in range(0, len(keys), KEYS_AT_ONCE):
+        some: list[ResourceKey] = [
+            (queue, key) for queue, key in keys[start : start + KEYS_AT_ONCE]
+        ]
+        [locked] = yield RoundTrip(try_lock(context, some))
+        ours = [key for key, (got,) in zip(some, locked, strict=True) if got]
+        if ours:
+            answers = yield RoundTrip(unhold(ours), wake(context, ours, [None] * len(ours)))
+            notify_woken(context, answers[1])
+        yield RoundTrip(last=True)
 
 
-# ---------------------------------------------------------------- admitting
+# ---------------------------------------------------------------------------------------- admitting
 
 
 def admit(
-    act: Act, shown: list[Claim], lease: Wait, worker: str
-) -> Steps[tuple[list[Claim], list[Busy]]]:
-    """Of jobs with a key that a claim has shown, those that may run, taken; and the others, blocked
-    or ended as they wished. Whoever is in neither list was left as he is, because somebody else has
-    his key in hand."""
-    places: list[Key] = list(dict.fromkeys((claim.queue, claim.resource or "") for claim in shown))
-    locked, waiting, standings = yield Step(
-        try_lock(act, places),
-        ask("candidates", ids=texts([claim.id for claim in shown])),
-        standing(act, places),
+    context: PostgresContext, shown: list[Claim], lease: Wait, worker: str
+) -> RoundTrips[tuple[list[Claim], list[Busy]]]:
+    """Claim those of these jobs whose key is free; the others wait or end, as their `when_busy`
+    says. Returns both. A job whose key another session has locked is in neither list and stays as
+    it is."""
+    keys: list[ResourceKey] = list(dict.fromkeys(_key(claim) for claim in shown))
+    locked, candidates, states = yield RoundTrip(
+        try_lock(context, keys),
+        query("claim_candidates", ids=texts([claim.id for claim in shown])),
+        key_states(context, keys),
     )
-    had = {key for key, (got,) in zip(places, locked, strict=True) if got}
-    holders = {
-        key: (count, on_hold) for key, (count, on_hold, _, _) in zip(places, standings, strict=True)
-    }
-    act.marks.found_keys(
-        {
-            key: (first, now)
-            for key, (_, _, first, now) in zip(places, standings, strict=True)
-            if key in had
-        }
+    ours = {key for key, (got,) in zip(keys, locked, strict=True) if got}
+    found = {key: state for key, state in zip(keys, states, strict=True) if key in ours}
+    context.watermarks.move_keys({key: (first, now) for key, (_, _, first, now) in found.items()})
+    policies, unreadable = _policies(candidates)
+    known = [claim for claim in shown if _key(claim) in ours and claim.id in policies]
+    free, busy = _by_room(known, policies, found)
+    answers = yield RoundTrip(
+        _take(free, lease, worker),
+        *_turn_away(busy),
+        aside(unreadable),
+        last=True,
     )
-    wishes, unreadable = _wishes(waiting)
-    admitted: list[Claim] = []
-    away: list[tuple[Claim, WhenBusy]] = []
-    for claim in shown:
-        key = (claim.queue, claim.resource or "")
-        if key not in had or claim.id not in wishes:
-            continue
-        most, when_busy = wishes[claim.id]
-        count, on_hold = holders[key]
-        if on_hold or count >= most:
-            away.append((claim, when_busy))
-        else:
-            holders[key] = count + 1, on_hold
-            admitted.append(claim)
-    answers = yield Step(
-        _take(admitted, lease, worker), *_turn_away(away), set_aside(unreadable), last=True
-    )
-    taken = {id for (id,) in answers[0]} if admitted else set()
-    busy = [Busy(claim.id, claim.task, claim.queue, wish is WhenBusy.SKIP) for claim, wish in away]
-    return [claim for claim in admitted if claim.id in taken], busy
+    taken = {id for (id,) in answers[0]} if free else set()
+    skipped = [
+        Busy(claim.id, claim.task, claim.queue, policy is WhenBusy.SKIP) for claim, policy in busy
+    ]
+    return [claim for claim in free if claim.id in taken], skipped
 
 
-def _wishes(waiting: Rows) -> tuple[dict[str, tuple[int, WhenBusy]], list[tuple[str, str]]]:
-    """Limit and wish of each job, and those whose record cannot be read, with the reason."""
-    wishes: dict[str, tuple[int, WhenBusy]] = {}
+def _key(claim: Claim) -> ResourceKey:
+    return claim.queue, claim.resource or ""
+
+
+def _policies(
+    candidates: Rows,
+) -> tuple[dict[str, tuple[int, WhenBusy]], list[tuple[str, str]]]:
+    """The limit and the busy policy of each job; and the jobs whose record cannot be read, with the
+    reason."""
+    policies: dict[str, tuple[int, WhenBusy]] = {}
     unreadable: list[tuple[str, str]] = []
-    for id, most, when_busy in waiting:
+    for id, most, when_busy in candidates:
         found = salvaged({"limit": most, "when_busy": when_busy})
         if found.limit == most and found.when_busy == when_busy:
-            wishes[id] = most, found.when_busy
+            policies[id] = most, found.when_busy
         else:
             unreadable.append((id, found.error or ""))
-    return wishes, unreadable
+    return policies, unreadable
 
 
-def set_aside(unreadable: Sequence[tuple[str, str]]) -> Ask | None:
-    """Make failed jobs of these, each with its reason."""
-    if not unreadable:
+def aside(found: Sequence[tuple[str, str]]) -> Query | None:
+    """Turn these jobs into failed ones, each with its reason."""
+    if not found:
         return None
-    ids, reasons = texts([id for id, _ in unreadable]), texts([reason for _, reason in unreadable])
-    return ask("set_aside", ids=ids, reasons=reasons, keep=SET_ASIDE_KEEP)
+    ids, reasons = texts([id for id, _ in found]), texts([reason for _, reason in found])
+    return query("aside", ids=ids, reasons=reasons, keep=SET_ASIDE_KEEP)
 
 
-def _take(claims: list[Claim], lease: Wait, worker: str) -> Ask | None:
+def _by_room(
+    claims: list[Claim],
+    policies: dict[str, tuple[int, WhenBusy]],
+    states: dict[ResourceKey, Row],
+) -> tuple[list[Claim], list[tuple[Claim, WhenBusy]]]:
+    """The jobs whose key has room for them, and the others with their busy policy."""
+    holders = {key: count for key, (count, *_) in states.items()}
+    free: list[Claim] = []
+    busy: list[tuple[Claim, WhenBusy]] = []
+    for claim in claims:
+        key = _key(claim)
+        limit, policy = policies[claim.id]
+        on_hold = states[key][1]
+        if on_hold or holders[key] >= limit:
+            busy.append((claim, policy))
+        else:
+            holders[key] += 1
+            free.append(claim)
+    return free, busy
+
+
+def _take(claims: list[Claim], lease: Wait, worker: str) -> Query | None:
     if not claims:
         return None
     ids, tokens = texts([claim.id for claim in claims]), numbers(claim.token for claim in claims)
-    return ask("take", ids=ids, tokens=tokens, lease=lease, worker=worker)
+    return query("claim_take", ids=ids, tokens=tokens, lease=lease, worker=worker)
 
 
-def _turn_away(away: list[tuple[Claim, WhenBusy]]) -> list[Ask]:
-    """In the order in which they were met, because a job that replaces others must find those
-    before it blocked."""
-    asks: list[Ask] = []
+def _turn_away(busy: list[tuple[Claim, WhenBusy]]) -> list[Query]:
+    """In the given order, because a job that replaces others must find the earlier ones blocked."""
+    queries: list[Query] = []
     together: list[str] = []
-    for claim, when_busy in away:
-        if when_busy is WhenBusy.SKIP:
-            asks.append(ask("skip", ids=texts([claim.id]), keep=GIVEN_UP_KEEP))
+    for claim, policy in busy:
+        if policy is WhenBusy.SKIP:
+            queries.append(query("claim_skip", ids=texts([claim.id]), keep=BUSY_RETENTION))
             continue
-        if when_busy is WhenBusy.REPLACE:
-            asks += _block(together)
+        if policy is WhenBusy.REPLACE:
+            queries += _block(together)
             together = []
-            asks.append(
-                ask(
-                    "replace",
-                    queue=claim.queue,
-                    key=claim.resource,
-                    id=claim.id,
-                    keep=GIVEN_UP_KEEP,
-                )
+            queue, key = _key(claim)
+            queries.append(
+                query("claim_replace", queue=queue, key=key, id=claim.id, keep=BUSY_RETENTION)
             )
         together.append(claim.id)
-    return asks + _block(together)
+    return queries + _block(together)
 
 
-def _block(ids: list[str]) -> list[Ask]:
-    return [ask("block", ids=texts(ids))] if ids else []
+def _block(ids: list[str]) -> list[Query]:
+    return [query("claim_block", ids=texts(ids))] if ids else []

@@ -1,4 +1,4 @@
-"""Putting jobs down: a short way for those that simply ended well, a careful one for all others."""
+"""Settling runs: a short statement for runs that simply succeeded, a full one for all others."""
 
 from collections.abc import Sequence
 
@@ -7,151 +7,158 @@ from mita.model.outcome import Settlement
 from mita.model.time import When
 
 from . import resources
-from .arrays import blobs, flags, numbers, texts
-from .steps import Act, Ask, Rows, Step, Steps, ask
-from .watermarks import Key
+from .context import PostgresContext, Query, RoundTrip, RoundTrips, Rows, query
+from .server.arrays import blobs, flags, numbers, texts
+from .throughput.watermarks import ResourceKey
 
 
-class Round:
-    """Settlements that do not bear on each other: no job and no resource key occurs twice."""
+class SettleRound:
+    """Settlements that do not depend on each other: no job and no resource key occurs twice."""
 
     def __init__(self) -> None:
-        self.kept: list[Settlement] = []
-        self.forgotten: list[Settlement] = []
-        self.careful: list[Settlement] = []
+        self.kept: list[Settlement] = []  # plain successes whose job is kept
+        self.deleted: list[Settlement] = []  # plain successes whose job is deleted at once
+        self.full: list[Settlement] = []  # all others
         self.took: set[str] = set()
-        self._met: set[str | Key | None] = set()
+        self._seen: set[str | ResourceKey | None] = set()
 
-    def takes(self, settlement: Settlement) -> bool:
+    def add(self, settlement: Settlement) -> bool:
+        """Add a settlement. Returns False if it depends on one that is already here."""
         claim = settlement.claim
         key = key_of(claim)
-        if claim.id in self._met or (key is not None and key in self._met):
+        if claim.id in self._seen or (key is not None and key in self._seen):
             return False
-        self._met |= {claim.id, key}
+        self._seen |= {claim.id, key}
         if not is_plain(settlement):
-            self.careful.append(settlement)
+            self.full.append(settlement)
         elif settlement.verdict.keep:
             self.kept.append(settlement)
         else:
-            self.forgotten.append(settlement)
+            self.deleted.append(settlement)
         return True
 
-    def asks(self) -> list[Ask]:
-        asks = []
+    def queries(self) -> list[Query]:
+        """One statement for each kind of settlement."""
+        queries = []
         if self.kept:
-            asks.append(_succeed(self.kept))
-        if self.forgotten:
-            asks.append(ask("forget", **_claims(self.forgotten)))
-        if self.careful:
-            asks.append(_settle(self.careful))
-        return asks
+            queries.append(_succeed(self.kept))
+        if self.deleted:
+            queries.append(query("settle_forget", **_claims(self.deleted)))
+        if self.full:
+            queries.append(_settle(self.full))
+        return queries
 
-    def hear(self, act: Act, answers: Sequence[Rows]) -> None:
+    def read(self, context: PostgresContext, answers: Sequence[Rows]) -> None:
+        """Read the answers to `queries`: which settlements took, and which queues got jobs back."""
         for rows in answers:
             for id, state, queue, _ in rows:
                 self.took.add(id)
                 if state in (State.QUEUED, State.BLOCKED):
-                    act.topics.add(queue)
+                    context.topics.add(queue)
 
-    def second_look(self, act: Act, *, last: bool) -> Steps[None]:
-        """Plain ones that did not take are stale; or something was asked of them that very moment,
-        and then the careful way still finds them held."""
+    def second_look(self, context: PostgresContext, *, last: bool) -> RoundTrips[None]:
+        """Settle again, in full, what did not take. Either the token is stale, or a cancel or a
+        reschedule was asked at that very moment."""
         left = [
             settlement
-            for settlement in (*self.kept, *self.forgotten)
+            for settlement in (*self.kept, *self.deleted)
             if settlement.claim.id not in self.took
         ]
         if left:
-            self.hear(act, (yield Step(_settle(left), last=last)))
+            self.read(context, (yield RoundTrip(_settle(left), last=last)))
 
-    def freed(self) -> list[tuple[Key, When | None]]:
-        """The keys that were let go, and the holds that came with it."""
+    def freed(self) -> list[tuple[ResourceKey, When | None]]:
+        """The keys that were freed, each with the hold that its verdict sets."""
         return [
             (key, settlement.verdict.hold)
-            for settlement in self.careful
+            for settlement in self.full
             if (key := key_of(settlement.claim)) is not None and settlement.claim.id in self.took
         ]
 
 
-def key_of(claim: Claim) -> Key | None:
+def key_of(claim: Claim) -> ResourceKey | None:
+    """The resource key of a claimed job, with its queue."""
     return None if claim.resource is None else (claim.queue, claim.resource)
 
 
-class Batch:
-    """Settlements in as many rounds as it takes, nearly always one."""
+class SettleBatch:
+    """Settlements, divided into rounds. Nearly always one round is enough."""
 
     def __init__(self, settlements: Sequence[Settlement]) -> None:
         self.settlements = settlements
-        self.rounds: list[Round] = []
-        self._where: list[Round] = []
+        self.rounds: list[SettleRound] = []
+        self._where: list[SettleRound] = []
         for settlement in settlements:
             self._where.append(self._round_for(settlement))
         self.keys = sorted(
             {key for settlement in settlements if (key := key_of(settlement.claim)) is not None}
         )
 
-    def _round_for(self, settlement: Settlement) -> Round:
+    def _round_for(self, settlement: Settlement) -> SettleRound:
         for round in self.rounds:
-            if round.takes(settlement):
+            if round.add(settlement):
                 return round
-        self.rounds.append(Round())
-        self.rounds[-1].takes(settlement)
+        self.rounds.append(SettleRound())
+        self.rounds[-1].add(settlement)
         return self.rounds[-1]
 
     @property
     def is_simple(self) -> bool:
-        """One step does it: nothing has to be looked at in between."""
+        """Whether one round trip is enough: there are no keys to lock."""
         return len(self.rounds) == 1 and not self.keys
 
     def answer(self) -> list[bool]:
+        """For each settlement, whether it took."""
         return [
             settlement.claim.id in round.took
             for settlement, round in zip(self.settlements, self._where, strict=True)
         ]
 
 
-def settle(act: Act, settlements: Sequence[Settlement], *, last: bool = True) -> Steps[list[bool]]:
-    batch = Batch(settlements)
+def settle(context: PostgresContext, settlements: Sequence[Settlement]) -> RoundTrips[list[bool]]:
+    """Apply the verdicts of runs. Returns for each whether it took; a stale token does not."""
+    if not settlements:
+        return []
+    batch = SettleBatch(settlements)
     if batch.is_simple:
-        [round] = batch.rounds
-        round.hear(act, (yield Step(*round.asks(), last=last)))
-        yield from round.second_look(act, last=last)
+        [part] = batch.rounds
+        part.read(context, (yield RoundTrip(*part.queries(), last=True)))
+        yield from part.second_look(context, last=True)
     else:
-        yield from _with_care(act, batch)
-        if last:
-            yield Step(last=True)
-    return (yield from after_a_lost_answer(batch)) if act.tried else batch.answer()
+        yield from _with_keys(context, batch)
+        yield RoundTrip(last=True)
+    return (yield from after_a_lost_answer(batch)) if context.maybe_done else batch.answer()
 
 
-def _with_care(act: Act, batch: Batch) -> Steps[None]:
-    lock = resources.lock(act, batch.keys)
-    for round in batch.rounds:
-        answers = yield Step(lock, *round.asks())
-        round.hear(act, answers[1:] if lock else answers)
+def _with_keys(context: PostgresContext, batch: SettleBatch) -> RoundTrips[None]:
+    lock = resources.lock(context, batch.keys)
+    for part in batch.rounds:
+        answers = yield RoundTrip(lock, *part.queries())
+        part.read(context, answers[1:] if lock else answers)
         lock = None
-        yield from round.second_look(act, last=False)
-        if freed := round.freed():
-            places = [key for key, _ in freed]
-            # A hold that is over as soon as it is set is gone, and then all may go on; without one,
-            # the first may.
-            over = [key for key, hold in freed if hold is not None]
-            answers = yield Step(
-                resources.unhold(over) if over else None,
-                resources.wake(act, places, [1 if hold is None else None for _, hold in freed]),
+        yield from part.second_look(context, last=False)
+        if freed := part.freed():
+            keys = [key for key, _ in freed]
+            # A hold that has ended already is removed at once, and then all that may run are woken.
+            # Without a hold, one job is.
+            held = [key for key, hold in freed if hold is not None]
+            answers = yield RoundTrip(
+                resources.unhold(held) if held else None,
+                resources.wake(context, keys, [1 if hold is None else None for _, hold in freed]),
             )
-            resources.note_woken(act, answers[-1])
+            resources.notify_woken(context, answers[-1])
 
 
-def after_a_lost_answer(batch: Batch) -> Steps[list[bool]]:
-    """The connection broke on an earlier try, which may have been done: then what looks stale now
-    is what we did then."""
+def after_a_lost_answer(batch: SettleBatch) -> RoundTrips[list[bool]]:
+    """The answer after an earlier attempt whose answer was lost: what looks stale now may have been
+    settled by that attempt."""
     took = batch.answer()
     unsure = [
         settlement for settlement, yes in zip(batch.settlements, took, strict=True) if not yes
     ]
     if not unsure:
         return took
-    [rows] = yield Step(ask("settled_before", **_claims(unsure)), last=True)
+    [rows] = yield RoundTrip(query("settle_already", **_claims(unsure)), last=True)
     done = {id for (id,) in rows}
     return [
         yes or settlement.claim.id in done
@@ -159,7 +166,7 @@ def after_a_lost_answer(batch: Batch) -> Steps[list[bool]]:
     ]
 
 
-# ---------------------------------------------------------------- the statements
+# --------------------------------------------------------------------------------------- statements
 
 
 def is_plain(settlement: Settlement) -> bool:
@@ -169,7 +176,7 @@ def is_plain(settlement: Settlement) -> bool:
 
 
 def _claims(settlements: list[Settlement]) -> dict[str, str]:
-    """Sorted by id, as everywhere: whoever locks several rows locks them in one order."""
+    """Ids and tokens, sorted by id: all statements lock rows in one order, so none deadlock."""
     settlements.sort(key=_id_of)
     return {
         "ids": texts([settlement.claim.id for settlement in settlements]),
@@ -181,21 +188,21 @@ def _id_of(settlement: Settlement) -> str:
     return settlement.claim.id
 
 
-def _succeed(settlements: list[Settlement]) -> Ask:
-    return ask(
-        "succeed",
+def _succeed(settlements: list[Settlement]) -> Query:
+    return query(
+        "settle_succeed",
         **_claims(settlements),
         results=blobs([settlement.verdict.result for settlement in settlements]),
         keeps=numbers([settlement.verdict.keep for settlement in settlements]),
     )
 
 
-def _settle(settlements: list[Settlement]) -> Ask:
+def _settle(settlements: list[Settlement]) -> Query:
     claims = _claims(settlements)
     verdicts = [settlement.verdict for settlement in settlements]
     whens = [verdict.when for verdict in verdicts]
     holds = [verdict.hold for verdict in verdicts]
-    return ask(
+    return query(
         "settle",
         **claims,
         states=texts([verdict.state.value for verdict in verdicts]),

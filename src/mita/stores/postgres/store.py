@@ -1,137 +1,205 @@
-"""The store: every verb of the contract, handed to one of a few connections.
+"""The PostgreSQL store: open, close, and a table of contents.
 
-The first works (turns, leases), one beside it claims while it settles, another does what is short
-(enqueuing, amending, memos), the last reads what may take long. So a page of a million jobs holds
-up no heartbeat. Each is made when first needed."""
+Every verb of the contract is one line of the table: `extend = on_work(leases.extend)`. The verb
+itself is a generator in the file of its name (`context.py` says how it is written). It takes a
+context and then the arguments of the contract. `on_work`, `on_short` and `on_read` make methods
+that run it on one of the store's connections. They keep the names and types of the arguments, so
+mypy proves that this class fulfils the contract `mita.ports.store.Store`.
+
+The connections: `_work` claims, settles and extends leases; `_beside` claims while `_work` settles,
+under load; `_short` runs what is short (enqueue, amend, heartbeats); `_read` runs reads that may
+take long, so that a page of a million jobs delays no heartbeat. Each connects at its first call."""
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Coroutine, Sequence
+from functools import update_wrapper
+from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 
-from mita.model.job import Claim, Job, NewJob, Receipt
-from mita.model.outcome import (
-    Answer,
-    Change,
-    ClaimResult,
-    Held,
-    Progress,
-    Settlement,
-    TimelineEntry,
-)
-from mita.model.repeat import DueRepeats, Firing, Repeat, RepeatState
-from mita.model.time import Moment, Wait, When
-from mita.model.view import Finding, JobFilter, Page, QueueView, ResourceView, WorkerView
+from msgspec.structs import replace
+
+from mita.errors import Rejected
+from mita.model.job import NewJob, Receipt
+from mita.model.outcome import ClaimResult, Settlement
+from mita.model.time import Wait
 from mita.ports.clock import Clock
-from mita.ports.pubsub import EventMessage, Subscription
-from mita.ports.store import SILENCE, Can, OnceValue
+from mita.ports.pubsub import Subscription
+from mita.ports.store import SILENCE, Can
 from mita.rules.names import check_namespace
 from mita.stores.shared import room as rooms
-from mita.stores.shared.apart import settle_apart, turn_apart
+from mita.stores.shared.apart import in_halves
 
 from . import (
     amend,
-    arrays,
-    aside,
-    care,
     claim,
+    control,
     doctor,
     enqueue,
     inspect,
-    migrate,
+    leases,
+    maintenance,
     once,
     pubsub,
     repeats,
     settle,
 )
-from .commits import Commits
-from .connection import ANSWER_SLOWLY, TUNED, UNTUNED, is_pooled, parse
-from .enqueue_batcher import Gather
-from .joining import Joining
-from .line import Line, Place
-from .notify import Notifier
-from .parallel_turn import Turning
-from .statements import Statements
-from .subscriptions import Ears
+from .connection import SerialConnection
+from .context import PostgresContext, RoundTrips, StoreState
+from .notify import PostgresNotifier
+from .server.arrays import LARGEST_ARRAY_CHARS
+from .server.connect import READ_SETTINGS, SCAN_TIMEOUT_S, WORK_SETTINGS, parse
+from .server.migrate import Schema
+from .server.statements import PostgresStatements
+from .throughput.enqueue_batcher import EnqueueBatcher
+from .throughput.parallel_turn import ParallelTurn
+from .transaction.commit_watcher import CommitWatcher
+from .transaction.verbs import UserTransactionVerbs
 
-RESERVE = 1024  # bytes of a list that are left for all but the arguments or the result of a job
+P = ParamSpec("P")
+T = TypeVar("T")
+Verb: TypeAlias = Callable[Concatenate[PostgresContext, P], RoundTrips[T]]
+Method: TypeAlias = Callable[Concatenate["PostgresStore", P], Coroutine[Any, Any, T]]
+RESERVED_BYTES = 1024  # of an array, for all but the arguments or the result of a job
 
 
-class PostgresStore(Joining):
-    """`url` is what libpq understands; the namespace is a schema. A clock is for tests: otherwise
-    the server's decides."""
+def on_work(verb: Verb[P, T]) -> Method[P, T]:
+    """A method that runs `verb` on the connection of workers."""
+    return _method(verb, lambda store: store._work, repeatable=True)  # noqa: SLF001
+
+
+def on_short(verb: Verb[P, T], *, repeatable: bool = True) -> Method[P, T]:
+    """A method that runs `verb` on the connection for what is short. `repeatable`: running it twice
+    has the same effect as once."""
+    return _method(verb, lambda store: store._short, repeatable=repeatable)  # noqa: SLF001
+
+
+def on_read(verb: Verb[P, T]) -> Method[P, T]:
+    """A method that runs `verb` on the connection for reads that may take long."""
+    return _method(verb, lambda store: store._read, repeatable=True)  # noqa: SLF001
+
+
+def _method(
+    verb: Verb[P, T],
+    connection: Callable[["PostgresStore"], SerialConnection],
+    *,
+    repeatable: bool,
+) -> Method[P, T]:
+    async def method(self: "PostgresStore", /, *args: P.args, **named: P.kwargs) -> T:
+        return await connection(self).run(
+            lambda context: verb(context, *args, **named), repeatable=repeatable
+        )
+
+    update_wrapper(method, verb)
+    return method
+
+
+class PostgresStore(UserTransactionVerbs):
+    """`url` is a libpq URL. The namespace is a schema. `clock` is for tests; without it the
+    server's clock counts."""
 
     can = Can.OBEY_A_FAKE_CLOCK | Can.KEEP_EXACT_ORDER | Can.ENQUEUE_IN_YOUR_TRANSACTION
     silence = SILENCE
 
+    # jobs
+    settle = in_halves(on_work(settle.settle))
+    claim = on_work(claim.claim)
+    extend = on_work(leases.extend)
+    reap = on_work(leases.reap)
+    amend = on_short(amend.amend, repeatable=False)
+    progress = on_short(once.progress)
+    load_once = on_short(once.load_once)
+    store_once = on_short(once.store_once)
+    # repeats
+    put_repeat = on_short(repeats.put_repeat)
+    remove_repeats = on_short(repeats.remove_repeats, repeatable=False)
+    pause_repeats = on_short(repeats.pause_repeats, repeatable=False)
+    resume_repeats = on_short(repeats.resume_repeats, repeatable=False)
+    due_repeats = on_short(repeats.due_repeats)
+    fire = on_short(repeats.fire, repeatable=False)
+    list_repeats = on_short(repeats.list_repeats)
+    find_repeats = on_short(repeats.find_repeats)
+    lock = on_short(repeats.lock)
+    unlock = on_short(repeats.unlock)
+    # inspect
+    now = on_short(inspect.now)
+    queue_names = on_short(inspect.queue_names)
+    queues = on_read(inspect.queues)
+    page = on_read(inspect.page)
+    find = on_short(inspect.find)
+    raw = on_read(maintenance.raw)
+    timeline = on_short(inspect.timeline)
+    ahead = on_read(inspect.ahead)
+    workers = on_short(inspect.workers)
+    resources = on_read(inspect.resources)
+    # control
+    pause = on_short(control.pause)
+    resume = on_short(control.resume)
+    hold = on_short(control.hold)
+    beat = on_short(control.beat)
+    leave = on_short(control.leave)
+    # maintenance
+    prune = on_short(maintenance.prune)
+    doctor = on_read(doctor.doctor)
+    # events
+    publish = on_short(pubsub.publish, repeatable=False)
+    subscribed_queues = on_short(pubsub.subscribed_queues)
+
     @property
     def room(self) -> int:
-        return arrays.LARGEST // 2 - RESERVE
+        """The largest arguments or result of a job, in bytes."""
+        return LARGEST_ARRAY_CHARS // 2 - RESERVED_BYTES
 
     def __init__(self, url: str, *, namespace: str = "mita", clock: Clock | None = None) -> None:
-        told, named = parse(url)
+        params, named = parse(url)
         space = check_namespace(named if named is not None and namespace == "mita" else namespace)
-        self._place = Place(told, Statements(space, given_clock=clock is not None), clock)
+        statements = PostgresStatements(space, given_clock=clock is not None)
+        self._state = StoreState(params, statements, clock)
 
     async def open(self, *, create: bool = True) -> None:
-        self._place.silence = self.silence
-        self._work = Line(self._place, TUNED)
-        self._beside = Line(self._place, TUNED)
-        self._side = Line(self._place, TUNED)
-        self._read = Line(self._place, UNTUNED, ANSWER_SLOWLY)
-        self._turning = Turning(self._work, self._beside)
-        self._gather = Gather(self._enqueue)
-        self._ears = Ears(self._place, self._side, self._read)
-        self._bell = Notifier(self._place)
-        self._place.ring = self._bell.ring
-        self._commits = Commits(self._side, self._bell.ring)
+        """Connect and bring the schema up to date. Without `create`, raise unless it is."""
+        self._state.silence = self.silence
+        self._work = SerialConnection(self._state, WORK_SETTINGS)
+        self._beside = SerialConnection(self._state, WORK_SETTINGS)
+        self._short = SerialConnection(self._state, WORK_SETTINGS)
+        self._read = SerialConnection(self._state, READ_SETTINGS, SCAN_TIMEOUT_S)
+        self._turn = ParallelTurn(self._work, self._beside)
+        self._batcher = EnqueueBatcher(self._enqueue_together)
+        self._subscriptions = pubsub.PostgresSubscriptions(self._state, self._short, self._read)
+        self._notifier = PostgresNotifier(self._state)
+        self._state.notify = self._notifier.notify
+        self._commits = CommitWatcher(self._short, self._notifier.notify)
         try:
-            connection = await self._side.connection()
-            if create:
-                await migrate.migrate(connection, self._place, removing=False)
-            else:
-                await migrate.look(connection, self._place)
+            schema = await self._schema()
+            await (schema.migrate(removing=False) if create else schema.check())
         except BaseException:
             await self.close()
             raise
 
+    async def _schema(self) -> Schema:
+        connection = await self._short.connected()
+        return Schema(connection, self._state.params, self._state.statements)
+
     async def close(self) -> None:
-        await self._ears.close()
+        """End what `open` started."""
+        await self._subscriptions.close()
         if self._commits is not None:
             await self._commits.close()
-        await asyncio.gather(
-            *(line.close() for line in (self._work, self._beside, self._side, self._read))
-        )
-        await self._bell.close()
-
-    # ------------------------------------------------------------ jobs
+        connections = (self._work, self._beside, self._short, self._read)
+        await asyncio.gather(*(connection.close() for connection in connections))
+        await self._notifier.close()
 
     async def enqueue(self, jobs: Sequence[NewJob]) -> list[Receipt]:
+        """Enqueue jobs, together with those of other callers that wait."""
         if not jobs:
             return []
-        return [
-            receipt
-            for part in rooms.parts(jobs, self.room)
-            for receipt in await self._gather.enqueue(part)
-        ]
-
-    async def _enqueue(self, jobs: Sequence[NewJob]) -> list[Receipt]:
-        receipts = await self._side.do(lambda act: enqueue.enqueue(act, jobs), again=True)
-        self._place.queues.update(
-            job.queue for job, receipt in zip(jobs, receipts, strict=True) if receipt.created
-        )
+        receipts: list[Receipt] = []
+        for part in rooms.parts(jobs, self.room):
+            receipts += await self._batcher.enqueue(part)
         return receipts
 
-    async def claim(
-        self, queues: Sequence[str], limit: int, lease: Wait, worker: str
-    ) -> ClaimResult:
-        return await self._work.do(
-            lambda act: claim.claim(act, queues, limit, lease, worker), again=True
+    async def _enqueue_together(self, jobs: Sequence[NewJob]) -> list[Receipt]:
+        return await self._short.run(
+            lambda context: enqueue.enqueue(context, jobs), repeatable=True
         )
-
-    async def settle(self, settlements: Sequence[Settlement]) -> list[bool]:
-        return await settle_apart(self._settle, settlements) if settlements else []
-
-    async def _settle(self, settlements: Sequence[Settlement]) -> list[bool]:
-        return await self._work.do(lambda act: settle.settle(act, settlements), again=True)
 
     async def settle_and_claim(
         self,
@@ -141,164 +209,23 @@ class PostgresStore(Joining):
         lease: Wait,
         worker: str,
     ) -> ClaimResult:
-        return await turn_apart(
-            lambda: self._turning.settle_and_claim(settlements, queues, limit, lease, worker),
-            self._settle,
-            lambda: self.claim(queues, limit, lease, worker),
-            settlements,
-        )
-
-    async def extend(self, claimed: Sequence[Claim], lease: Wait) -> list[Held]:
-        return (
-            await self._work.do(lambda act: claim.extend(act, claimed, lease), again=True)
-            if claimed
-            else []
-        )
-
-    async def reap(self, limit: int, lease: Wait, worker: str) -> list[Claim]:
-        return await self._work.do(
-            lambda act: claim.reap(act, self._place.sql, limit, lease, worker), again=True
-        )
-
-    async def amend(self, ids: Sequence[str], change: Change) -> list[Answer]:
-        return (
-            await self._side.do(lambda act: amend.amend(act, self._place.sql, ids, change))
-            if ids
-            else []
-        )
-
-    async def progress(self, reports: Sequence[Progress]) -> list[bool]:
-        return (
-            await self._side.do(lambda act: once.progress(act, reports), again=True)
-            if reports
-            else []
-        )
-
-    async def load_once(self, claim: Claim, name: str, shared: bool) -> bytes | None:
-        return await self._side.do(lambda act: once.load_once(act, claim, name, shared), again=True)
-
-    async def store_once(self, memo: OnceValue) -> bytes | None:
-        return await self._side.do(lambda act: once.store_once(act, memo), again=True)
-
-    # ------------------------------------------------------------ repeats
-
-    async def put_repeat(self, repeat: Repeat) -> Repeat:
-        return await self._side.do(lambda act: repeats.put(act, repeat), again=True)
-
-    async def remove_repeats(self, keys: Sequence[str]) -> list[bool]:
-        return await self._side.do(lambda act: repeats.remove(act, keys)) if keys else []
-
-    async def pause_repeats(self, keys: Sequence[str]) -> list[bool]:
-        return await self._switch(keys, RepeatState.ACTIVE, RepeatState.PAUSED)
-
-    async def resume_repeats(self, keys: Sequence[str]) -> list[bool]:
-        return await self._switch(keys, RepeatState.PAUSED, RepeatState.ACTIVE)
-
-    async def _switch(self, keys: Sequence[str], old: RepeatState, new: RepeatState) -> list[bool]:
-        return await self._side.do(lambda act: repeats.switch(act, keys, old, new)) if keys else []
-
-    async def due_repeats(self, limit: int) -> DueRepeats:
-        return await self._side.do(lambda act: repeats.due(act, limit), again=True)
-
-    async def fire(self, firings: Sequence[Firing]) -> list[bool]:
-        if not firings:
-            return []
-        won, queues = await self._side.do(lambda act: repeats.fire(act, firings))
-        self._place.queues |= queues
-        return won
-
-    async def list_repeats(self) -> list[Repeat]:
-        return await self._side.do(repeats.everything, again=True)
-
-    async def find_repeats(self, keys: Sequence[str]) -> list[Repeat | None]:
-        return await self._side.do(lambda act: repeats.find(act, keys), again=True) if keys else []
-
-    async def lock(self, name: str, holder: str, keep: Wait) -> bool:
-        return await self._side.do(lambda act: repeats.lock(act, name, holder, keep), again=True)
-
-    async def unlock(self, name: str, holder: str) -> None:
-        await self._side.do(lambda act: repeats.unlock(act, name, holder), again=True)
-
-    # ------------------------------------------------------------ looking
-
-    async def now(self) -> Moment:
-        return await self._side.do(inspect.now, again=True)
-
-    async def queue_names(self) -> list[str]:
-        return await self._side.do(inspect.queue_names, again=True)
-
-    async def queues(self) -> list[QueueView]:
-        return await self._read.do(inspect.queues, again=True)
-
-    async def page(self, want: JobFilter, after: str | None, limit: int) -> Page:
-        return await self._read.do(
-            lambda act: inspect.page(act, self._place.sql, want, after, limit), again=True
-        )
-
-    async def find(self, ids: Sequence[str]) -> list[Job | None]:
-        return await self._side.do(lambda act: inspect.find(act, ids), again=True) if ids else []
-
-    async def raw(self, id: str) -> dict[str, bytes] | None:
-        return await self._read.do(lambda act: aside.raw(act, self._place.sql, id), again=True)
-
-    async def timeline(self, id: str) -> list[TimelineEntry]:
-        return await self._side.do(lambda act: inspect.timeline(act, id), again=True)
-
-    async def ahead(self, id: str) -> int | None:
-        return await self._read.do(lambda act: inspect.ahead(act, id), again=True)
-
-    async def workers(self) -> list[WorkerView]:
-        return await self._side.do(inspect.workers, again=True)
-
-    async def resources(
-        self, queue: str | None = None, key: str | None = None
-    ) -> list[ResourceView]:
-        return await self._read.do(lambda act: inspect.resources(act, queue, key), again=True)
-
-    # ------------------------------------------------------------ care
-
-    async def pause(self, queues: Sequence[str]) -> None:
-        await self._side.do(lambda act: care.pause(act, queues), again=True)
-
-    async def resume(self, queues: Sequence[str]) -> None:
-        await self._side.do(lambda act: care.resume(act, queues), again=True)
-
-    async def hold(self, queues: Sequence[str], key: str, until: When) -> None:
-        await self._side.do(lambda act: care.hold(act, queues, key, until), again=True)
-
-    async def beat(self, worker: WorkerView, keep: Wait) -> Moment:
-        return await self._side.do(lambda act: care.beat(act, worker, keep), again=True)
-
-    async def leave(self, worker: str) -> None:
-        await self._side.do(lambda act: care.leave(act, worker), again=True)
-
-    async def prune(self, limit: int, most: int) -> int:
-        return await self._side.do(lambda act: care.prune(act, limit, most), again=True)
+        """Settle runs and claim the next jobs. If that is rejected, first settle in halves."""
+        try:
+            return await self._turn.settle_and_claim(settlements, queues, limit, lease, worker)
+        except Rejected:
+            if not settlements:
+                raise
+            took = await self.settle(settlements)
+        return replace(await self.claim(queues, limit, lease, worker), took=took)
 
     async def migrate(self) -> list[str]:
-        return await migrate.migrate(await self._side.connection(), self._place, removing=True)
-
-    async def doctor(self) -> list[Finding]:
-        pooled = is_pooled(await self._read.connection())
-        findings = await self._read.do(lambda act: doctor.doctor(act, pooled), again=True)
-        return [
-            *findings,
-            await self._read.do(lambda act: aside.doctor(act, self._place.sql), again=True),
-        ]
-
-    # ------------------------------------------------------------ waking
+        """Run the migrations that are missing, those that remove included. Returns their names."""
+        return await (await self._schema()).migrate(removing=True)
 
     async def wait(self, queues: Collection[str] | None, timeout: float) -> frozenset[str]:
-        return await self._bell.wait(queues, timeout)
-
-    # ------------------------------------------------------------ telling
-
-    async def publish(self, told: Sequence[EventMessage]) -> None:
-        if told:
-            await self._side.do(lambda act: pubsub.publish(act, told))
-
-    async def subscribed_queues(self) -> frozenset[str]:
-        return await self._side.do(pubsub.subscribed_queues, again=True)
+        """Wait for a wake-up of these queues."""
+        return await self._notifier.wait(queues, timeout)
 
     async def subscribe(self, queue: str | None) -> Subscription:
-        return await self._ears.subscribe(queue)
+        """Receive the events of a queue, or of all queues."""
+        return await self._subscriptions.subscribe(queue)

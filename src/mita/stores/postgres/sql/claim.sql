@@ -23,7 +23,7 @@ held as materialized (
 ),
 line as materialized (
   select v.queue, v.priority, case when (select last_value from mita._behind) = %(behind)s::bigint then v.mark else 0 end as mark
-  from unnest(%(queues)s::text::text[], %(priorities)s::text::int[], %(marks)s::text::bigint[]) as v (queue, priority, mark)
+  from unnest(%(queues)s::text::text[], %(priorities)s::text::int[], %(watermarks)s::text::bigint[]) as v (queue, priority, mark)
   where v.queue in (select open.queue from open)
 ),
 candidate as materialized (

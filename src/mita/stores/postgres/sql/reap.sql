@@ -6,7 +6,7 @@ expired as materialized (
   select j.id, j.token, j.task, j.queue, j.payload, j.options, j.headers, j.priority, j.due, j.created, j.attempts, j.reschedules, j.busy,
          j.interruptions, j.crashes, j.resource, j.uniq, j.repeat, j.fire_time, j.progress, j.stranded, j.worker
   from mita._job as j
-  where j.state = 'running' and j.lease_until <= (select now from clock) and j.lease_until >= %(mark)s::bigint
+  where j.state = 'running' and j.lease_until <= (select now from clock) and j.lease_until >= %(watermark)s::bigint
   order by j.lease_until, j.seq limit %(limit)s::bigint
   for update skip locked
 ),

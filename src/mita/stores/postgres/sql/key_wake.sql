@@ -9,7 +9,7 @@ room as (
                - (select count(*) from mita._job as h
                   where h.state = 'running' and h.resource is not null and h.queue = v.queue and h.resource = v.key
                     and h.started >= v.mark)) as places
-  from unnest(%(queues)s::text::text[], %(keys)s::text::text[], %(mosts)s::text::int[], %(marks)s::text::bigint[])
+  from unnest(%(queues)s::text::text[], %(keys)s::text::text[], %(mosts)s::text::int[], %(watermarks)s::text::bigint[])
     as v (queue, key, most, mark), clock
   where not exists (select 1 from mita._hold as h where h.queue = v.queue and h.key = v.key and h.until > clock.now)
 ),

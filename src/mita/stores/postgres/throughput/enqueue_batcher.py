@@ -1,5 +1,5 @@
-"""Calls that arrive while one is under way share the next: one round trip and one sync to disk for
-all of them."""
+"""Enqueues that arrive while another is under way share the next statement: one round trip and one
+sync to disk for all of them."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -8,20 +8,22 @@ from typing import TypeAlias
 from mita.errors import MitaError
 from mita.model.job import NewJob, Receipt
 
-TOGETHER = 1000  # jobs in one statement at most, unless one caller brings more
+BATCH_JOBS = 1000  # jobs in one statement at most, unless one caller brings more
 Enqueue: TypeAlias = Callable[[Sequence[NewJob]], Awaitable[list[Receipt]]]
-Call: TypeAlias = tuple[Sequence[NewJob], "asyncio.Future[list[Receipt]]"]
+WaitingCall: TypeAlias = tuple[Sequence[NewJob], "asyncio.Future[list[Receipt]]"]
 
 
-class Gather:
-    """Enqueues for many callers at once. One whose jobs cannot be taken in fails alone."""
+class EnqueueBatcher:
+    """Enqueues for many callers at once. If a batch is rejected, each caller is served alone, so
+    that only the caller with the bad job fails."""
 
     def __init__(self, enqueue: Enqueue) -> None:
         self._enqueue = enqueue
-        self._waiting: list[Call] = []
+        self._waiting: list[WaitingCall] = []
         self._server: asyncio.Task[None] | None = None
 
     async def enqueue(self, jobs: Sequence[NewJob]) -> list[Receipt]:
+        """Returns the receipts when the batch with these jobs is committed."""
         answer: asyncio.Future[list[Receipt]] = asyncio.get_running_loop().create_future()
         self._waiting.append((jobs, answer))
         if self._server is None or self._server.done():
@@ -30,17 +32,17 @@ class Gather:
 
     async def _serve(self) -> None:
         while self._waiting:
-            await self._serve_together(self._next())
+            await self._enqueue_together(self._next_batch())
 
-    def _next(self) -> list[Call]:
+    def _next_batch(self) -> list[WaitingCall]:
         count, size = 1, len(self._waiting[0][0])
-        while count < len(self._waiting) and size + len(self._waiting[count][0]) <= TOGETHER:
+        while count < len(self._waiting) and size + len(self._waiting[count][0]) <= BATCH_JOBS:
             size += len(self._waiting[count][0])
             count += 1
         calls, self._waiting = self._waiting[:count], self._waiting[count:]
         return calls
 
-    async def _serve_together(self, calls: list[Call]) -> None:
+    async def _enqueue_together(self, calls: list[WaitingCall]) -> None:
         try:
             receipts = await self._enqueue([job for jobs, _ in calls for job in jobs])
         except MitaError as error:
@@ -48,18 +50,18 @@ class Gather:
                 _fail(calls, error)
                 return
             for call in calls:
-                await self._serve_together([call])
+                await self._enqueue_together([call])
         except BaseException as error:
             _fail(calls, error)
             raise
         else:
             for jobs, answer in calls:
                 mine, receipts = receipts[: len(jobs)], receipts[len(jobs) :]
-                if not answer.done():  # its caller was cancelled; the jobs are in all the same
+                if not answer.done():  # else its caller was cancelled; the jobs stay enqueued
                     answer.set_result(mine)
 
 
-def _fail(calls: list[Call], error: BaseException) -> None:
+def _fail(calls: list[WaitingCall], error: BaseException) -> None:
     for _, answer in calls:
         if not answer.done():
             answer.set_exception(error)

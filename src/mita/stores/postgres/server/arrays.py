@@ -1,31 +1,35 @@
-"""Lists as PostgreSQL writes them down in text: `{1,2,NULL}`.
+"""Lists in PostgreSQL's text form: `{1,2,NULL}`.
 
-One text for a whole column is the same in every driver, always has the same type (so one prepared
-statement serves), and is made several times faster than the drivers make arrays item by item."""
+One text for a whole column is the same in every driver and always has the same type, so one
+prepared statement is enough. It is also made several times faster than the drivers make arrays,
+which they do item by item."""
 
 from collections.abc import Iterable, Sequence
 
 from mita.errors import Rejected
 
-# Characters of one list. A message to the server has at most 2^30 bytes: one that is longer ends
+# The longest text of one list. A message to the server has at most 2^30 bytes; a longer one ends
 # the connection.
-LARGEST = 2**29
+LARGEST_ARRAY_CHARS = 2**29
 
 
 def numbers(values: Iterable[int | None]) -> str:
+    """An array of numbers."""
     return "{" + ",".join(["NULL" if value is None else str(value) for value in values]) + "}"
 
 
 def flags(values: Iterable[bool]) -> str:
+    """An array of booleans."""
     return "{" + ",".join(["t" if value else "f" for value in values]) + "}"
 
 
 def texts(values: Sequence[str | None]) -> str:
+    """An array of texts. Plain ASCII texts are joined in one go, others are escaped one by one."""
     try:
-        # # a None among them shows itself by the error
+        # a None among them raises TypeError
         joined = '","'.join(values)  # type: ignore[arg-type]
     except TypeError:
-        return _careful(values)
+        return _escaped(values)
     if not values:
         return "{}"
     if (
@@ -34,34 +38,34 @@ def texts(values: Sequence[str | None]) -> str:
         or not joined.isascii()
         or "\0" in joined
     ):
-        return _careful(values)
+        return _escaped(values)
     return f'{{"{joined}"}}'
 
 
 def blobs(values: Sequence[bytes | None]) -> str:
+    """An array of bytes. Raises `Rejected` when it is too long for one message."""
     text = (
         "{"
         + ",".join(["NULL" if value is None else f'"\\\\x{value.hex()}"' for value in values])
         + "}"
     )
-    if len(text) > LARGEST:
+    if len(text) > LARGEST_ARRAY_CHARS:
         raise _too_large(len(text) // 2)
     return text
 
 
 def check_size(value: bytes) -> None:
-    """The same limit for a value by itself."""
-    if len(value) > LARGEST // 2:
+    """Raises `Rejected` when a single value is too long for one message."""
+    if len(value) > LARGEST_ARRAY_CHARS // 2:
         raise _too_large(len(value))
 
 
 def _too_large(size: int) -> Rejected:
-    return Rejected(
-        f"{size:,} bytes are more than PostgreSQL takes in one statement ({LARGEST // 2:,})"
-    )
+    limit = LARGEST_ARRAY_CHARS // 2
+    return Rejected(f"{size:,} bytes are more than PostgreSQL takes in one statement ({limit:,})")
 
 
-def _careful(values: Iterable[str | None]) -> str:
+def _escaped(values: Iterable[str | None]) -> str:
     return "{" + ",".join(["NULL" if value is None else _quoted(value) for value in values]) + "}"
 
 
@@ -71,8 +75,8 @@ def _quoted(value: str) -> str:
 
 
 def storable(text: str) -> str:
-    """PostgreSQL keeps no NUL and no half characters in text; an error's message may have
-    either."""
+    """The text without NUL and without lone surrogates, which PostgreSQL does not store. An error
+    message may contain either."""
     if "\0" in text:
         text = text.replace("\0", "\ufffd")
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")

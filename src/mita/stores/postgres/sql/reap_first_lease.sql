@@ -1,3 +1,3 @@
 -- first_lease: the lease that ends first.  In: mark (below which none ends).  Out: now, the moment or null.
-select {now}, (select j.lease_until from mita._job as j where j.state = 'running' and j.lease_until >= %(mark)s::bigint
+select {now}, (select j.lease_until from mita._job as j where j.state = 'running' and j.lease_until >= %(watermark)s::bigint
                order by j.lease_until limit 1)

@@ -1,26 +1,25 @@
-"""The statements, one to a file in `sql/`, with the schema of one namespace and its clock put
-in."""
+"""The statements, one to a file in `sql/`, filled in for one namespace and one clock."""
 
 import re
 from functools import cache
 from importlib.resources import files
 
+STORE_PACKAGE = __name__.rpartition(".server.")[0]
 SERVER_CLOCK = "floor(extract(epoch from clock_timestamp()) * 1000)::bigint"
-GIVEN_CLOCK = "%(now)s::bigint"  # a test hands it in
-# A state that the planner cannot see through. Jobs that are named by id must be found by id; if it
-# saw the state, and the table was small when the statement was planned, it would walk the whole
-# index of that state once for each of them.
+GIVEN_CLOCK = "%(now)s::bigint"  # a test passes it with the other values
+# A state that the planner cannot see. A job that is named by id must be found by its id. If the
+# planner saw the state, and the table was small when the statement was planned, it would read the
+# whole index of that state once for each job.
 _STATE = re.compile(r"\{(queued|blocked|running|succeeded)\}")
-_NAMED = re.compile(r"%\((\w+)\)s")
+_NAMED_VALUE = re.compile(r"%\((\w+)\)s")
 
 
-class Statements:
-    """Statements by name: `sql["claim"]`. `{now}` is the server's clock, or a value that comes with
-    the others."""
+class PostgresStatements:
+    """Statements by name: `statements["claim"]`. `{now}` is the server's clock, or a value that
+    comes with the others."""
 
     def __init__(self, namespace: str, *, given_clock: bool = False) -> None:
         self.namespace = namespace
-        self.given_clock = given_clock
         self._clock = GIVEN_CLOCK if given_clock else SERVER_CLOCK
         self._texts: dict[str, str] = {}
 
@@ -31,8 +30,7 @@ class Statements:
         return text
 
     def fill(self, text: str) -> str:
-        """Without its comments (they may name things too), and with this namespace's schema and
-        clock."""
+        """The text without its comments, with this namespace's schema and clock."""
         code = "\n".join(
             line.partition(" -- ")[0].rstrip()
             for line in text.splitlines()
@@ -44,19 +42,20 @@ class Statements:
 
 @cache
 def numbered(text: str) -> tuple[str, tuple[str, ...]]:
-    """The statement with `$1`, `$2` … in place of names, and the names in that order: what asyncpg
-    understands."""
-    names = tuple(dict.fromkeys(_NAMED.findall(text)))
-    return _NAMED.sub(lambda found: f"${names.index(found[1]) + 1}", text), names
+    """The statement with `$1`, `$2` … in place of named values, and the names in that order. This
+    is what asyncpg takes."""
+    names = tuple(dict.fromkeys(_NAMED_VALUE.findall(text)))
+    return _NAMED_VALUE.sub(lambda found: f"${names.index(found[1]) + 1}", text), names
 
 
 @cache
 def read(folder: str, name: str) -> str:
-    return files(__package__).joinpath(folder, name).read_text(encoding="utf-8")
+    """The text of one file of this store."""
+    return files(STORE_PACKAGE).joinpath(folder, name).read_text(encoding="utf-8")
 
 
 @cache
 def migrations() -> tuple[str, ...]:
     """The names of all migrations, in order. `….pre` adds, `….post` removes."""
-    names = (entry.name for entry in files(__package__).joinpath("migrations").iterdir())
+    names = (entry.name for entry in files(STORE_PACKAGE).joinpath("migrations").iterdir())
     return tuple(sorted(name.removesuffix(".sql") for name in names if name.endswith(".sql")))

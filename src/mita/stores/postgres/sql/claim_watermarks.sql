@@ -5,6 +5,6 @@ select clock.now,
         where j.state = 'queued' and j.queue = line.queue and j.priority = line.priority and j.due >= line.mark
         order by j.due limit 1)
 from (select {now} as now) as clock
-cross join unnest(%(queues)s::text::text[], %(priorities)s::text::int[], %(marks)s::text::bigint[])
+cross join unnest(%(queues)s::text::text[], %(priorities)s::text::int[], %(watermarks)s::text::bigint[])
   with ordinality as line (queue, priority, mark, n)
 order by line.n

@@ -1,0 +1,1 @@
+"""Talking to a PostgreSQL server: connecting, errors, silence, statements, arrays, migrations."""

@@ -1,0 +1,1 @@
+"""What keeps this store fast: shared enqueues, two connections under load, and watermarks."""
