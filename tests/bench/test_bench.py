@@ -4,7 +4,6 @@ figure is judged here."""
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,8 @@ from benchmarks.servers import STORES, NoServer, Postgres
 from benchmarks.svg import steps
 from benchmarks.table import footer
 from benchmarks.workloads import WORKLOADS
+
+from tests.waiting import wait_until
 
 HOME = Path(__file__).parents[2]
 
@@ -71,10 +72,7 @@ def test_a_quick_drain_gives_a_table_and_a_document(tmp_path: Path) -> None:
 def test_a_run_that_is_stopped_leaves_what_it_has(tmp_path: Path) -> None:
     file = tmp_path / "bench.json"
     run = bench("--quick", "--stores", "sqlite", "--jobs", "1000", "--json", str(file))
-    deadline = time.monotonic() + 60
-    while not file.exists():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    wait_until(file.exists)
     run.send_signal(signal.SIGINT)
     out, err = run.communicate(timeout=60)
     assert run.returncode == 130, err

@@ -58,6 +58,12 @@ async def nap(seconds: float) -> str:
 
 
 @app.task
+async def gated() -> None:
+    while not os.path.exists("gate"):
+        await asyncio.sleep(0.01)
+
+
+@app.task
 async def post(text: str | None, a: "str" = "", tags: list[int] = []) -> None: ...
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tests.waiting import wait_until
 
-PATIENCE = 30.0
+PATIENCE = 60.0
 
 
 class Running:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from mita import Every, Mita
+from tests.waiting import until
 
 from .conftest import Run
 
@@ -90,9 +91,7 @@ def test_workers_are_listed_while_they_live(mita: Run, enqueue: Put, project: Pa
         worker = app.worker(["default"], name="box-1", concurrency=7)
         running = asyncio.create_task(worker.run())
         store = await app.open_store()
-        async with asyncio.timeout(20):
-            while not await store.workers():  # noqa: ASYNC110
-                await asyncio.sleep(0.01)
+        await until(store.workers, "the worker is shown")
         said = await asyncio.to_thread(mita, "workers", "--json")
         table = await asyncio.to_thread(mita, "workers")
         worker.stop()

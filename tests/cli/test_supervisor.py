@@ -6,6 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from mita.cli.supervisor import LIVED, LONGEST_PAUSE_S, Child, Supervisor
+from tests.waiting import until
 
 from .conftest import Run
 
@@ -31,15 +32,16 @@ def test_a_process_that_does_not_stop_in_time_is_killed(
 ) -> None:
     id = enqueue("hang", "60")
 
+    async def is_running() -> bool:
+        said = await asyncio.to_thread(mita, "show", id, "--json")
+        return bool(said.data["job"]["state"] == "running")
+
     async def run() -> int:
         supervisor = Supervisor(["worker", "shop:app", "--lease", "60"], 1, patience=0.3)
         running = asyncio.create_task(supervisor.run())
-        async with asyncio.timeout(30):
-            while (await asyncio.to_thread(mita, "show", id, "--json")).data["job"][  # noqa: ASYNC110
-                "state"
-            ] != "running":
-                await asyncio.sleep(0.02)
-            supervisor.tell()
+        await until(is_running)
+        supervisor.tell()
+        async with asyncio.timeout(60):
             return await running
 
     assert asyncio.run(run()) == 1

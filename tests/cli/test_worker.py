@@ -67,13 +67,14 @@ def test_it_says_what_it_serves_from_where_and_how_durable_that_is(
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_signal_lets_running_jobs_end(
-    start: Start, enqueue: Put, mita: Run, number: signal.Signals
+    start: Start, enqueue: Put, mita: Run, project: Path, number: signal.Signals
 ) -> None:
-    id = enqueue("nap", "0.7")
+    id = enqueue("gated")
     worker = start()
     until(mita, id, "running")
     worker.signal(number)
     worker.heard("stopping: running jobs have 20 s")
+    (project / "gate").touch()
     assert worker.ended() == 0
     assert (job(mita, id)["state"], job(mita, id)["interruptions"]) == ("succeeded", 0)
 
@@ -209,7 +210,7 @@ def test_it_leaves_in_time_when_its_file_was_deleted(
     worker.heard("deleted or replaced")
     worker.signal(signal.SIGTERM)
     worker.heard("stopping")
-    worker.ended()
+    assert worker.ended() in (0, 1), "it left by itself"
 
 
 def test_it_can_run_the_app_on_another_store(start: Start, mita: Run) -> None:
@@ -276,9 +277,9 @@ def test_a_process_that_dies_is_started_again_and_all_stop_together(
 
 
 def test_a_signal_to_the_whole_group_still_lets_jobs_end(
-    start: Start, enqueue: Put, mita: Run
+    start: Start, enqueue: Put, mita: Run, project: Path
 ) -> None:
-    id = enqueue("nap", "0.7")
+    id = enqueue("gated")
     supervisor = start("shop:app", "--processes", "2")
     children = pids(supervisor, 1, 2)
     for _ in children:
@@ -286,6 +287,8 @@ def test_a_signal_to_the_whole_group_still_lets_jobs_end(
     until(mita, id, "running")
     for pid in (*children, supervisor.process.pid):
         os.kill(pid, signal.SIGTERM)
+    supervisor.heard("stopping")
+    (project / "gate").touch()
     assert supervisor.ended() == 0
     assert (job(mita, id)["state"], job(mita, id)["interruptions"]) == ("succeeded", 0)
 

@@ -47,4 +47,4 @@ def test_a_worker_whose_server_is_gone_leaves_in_time(
         server.black_hole()
     worker.signal(signal.SIGTERM)
     worker.heard("stopping")
-    worker.ended()
+    assert worker.ended() in (0, 1), "it left by itself"

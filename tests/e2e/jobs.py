@@ -16,7 +16,7 @@ from .record import Record
 
 QUICK = Retry(max_retries=20, base=0.05, cap=0.2, max_crashes=1000)
 TWO_RETRIES = Retry(max_retries=2, base=0.05, cap=0.2, max_crashes=1000)
-POISON = Retry(base=0.2, cap=0.4, max_crashes=3)
+POISON = Retry(base=0.2, cap=0.4, max_crashes=1)
 # the checker wants to see every job
 KEPT: dict[str, Any] = {"keep": 86_400, "keep_most": 1_000_000_000, "retry": QUICK}
 

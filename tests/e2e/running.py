@@ -13,7 +13,7 @@ from pathlib import Path
 
 from mita import Mita
 
-WARM, MANY = 5, 300
+WARM, MANY = 5, 100
 
 
 def counts() -> dict[str, int]:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from mita import Every
+from tests.waiting import until
 
 from .harness import Process, Scene, scaled
 
@@ -64,8 +65,10 @@ async def test_the_memory_of_a_worker_stays_flat(scene: Scene) -> None:
         f"after {most:,}"
     )
     assert grown < 10 * MEGABYTE
-    async with asyncio.timeout(60):  # what is too much goes with the next sweeps
-        while (await scene.app.counts())["default"]["succeeded"] >= 10_000 + 3 * batch:  # noqa: ASYNC110
-            await asyncio.sleep(0.1)
+
+    async def is_pruned() -> bool:
+        return bool((await scene.app.counts())["default"]["succeeded"] < 10_000 + 3 * batch)
+
+    await until(is_pruned, "the next sweeps delete what is too much")
     await scene.stop(worker)
     assert not scene.errors(), scene.troubles()

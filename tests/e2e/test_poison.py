@@ -25,7 +25,6 @@ async def test_a_poison_job_ends_in_the_dead_letters_and_the_others_go_on(scene:
         await until(
             lambda: any(worker.code is not None for worker in pool),
             "somebody takes the poison",
-            within=10,
         )
         [slot, *_] = [slot for slot, worker in enumerate(pool) if worker.code is not None]
         assert pool[slot].code == -signal.SIGKILL, scene.troubles()

@@ -17,7 +17,7 @@ from .stores import STORES
 @pytest.mark.skipif(sys.platform != "linux", reason="what a process has open is read from /proc")
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", STORES)
-def test_three_hundred_loops_leave_no_socket_no_thread_and_no_store_behind(
+def test_a_hundred_loops_leave_no_socket_no_thread_and_no_store_behind(
     name: str, tmp_path: Path
 ) -> None:
     """I14"""

@@ -31,7 +31,7 @@ async def test_a_stopping_worker_lets_short_jobs_end_and_puts_long_ones_back(app
     @app.task
     async def never_started() -> None: ...
 
-    async with working(app, concurrency=2, grace=0.5) as worker:
+    async with working(app, concurrency=2, grace=2) as worker:
         handles = [await short.enqueue(), await long.enqueue()]
         for _ in handles:
             await asyncio.wait_for(started.acquire(), 10)
@@ -99,7 +99,7 @@ async def test_a_lost_lease_stops_the_run_and_its_verdict_counts_for_nothing(
     async def not_heard(self: LeaseKeeper, store: Store) -> None: ...
 
     monkeypatch.setattr(LeaseKeeper, "_beat", not_heard)
-    async with working(app, lease=0.6):
+    async with working(app, lease=1.5):
         handle = await work.enqueue()
         assert await handle.result(timeout=20) == "the heir's"
         record = await app.get(handle.id)
@@ -131,5 +131,5 @@ async def test_a_worker_whose_keeper_dies_leaves_with_the_error(
     await work.enqueue()
     with pytest.raises(ZeroDivisionError):
         async with asyncio.timeout(20):
-            await app.worker(lease=0.3, grace=5).run()
+            await app.worker(lease=1.5, grace=5).run()
     assert ended == ["work"], "what ran came to its end within the grace time"

@@ -93,10 +93,9 @@ async def test_until_empty_fires_the_repeats_that_are_due(app: Mita) -> None:
 
 
 async def test_an_empty_store_ends_it_at_once(app: Mita) -> None:
-    @app.task
-    async def never() -> None: ...
-
     await ends(app, until_empty=True)
+    assert await app.counts() == {}
+    assert await app.workers() == [], "it has signed off"
 
 
 async def test_after_max_jobs_it_ends_with_the_last_of_them(app: Mita) -> None:

@@ -1,6 +1,5 @@
 """A job that its store does not take whole ends in sight, and the jobs beside it do not notice."""
 
-import asyncio
 import sqlite3
 from collections.abc import AsyncIterator, Callable
 from functools import partial
@@ -10,7 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from mita import All, Every, Job, Mita, Retry, UsageError
+from mita import All, Every, Job, JobRecord, Mita, Retry, UsageError
 from mita.client.repeat_spec import repeat_spec
 from mita.engine.execution import RunContext
 from mita.engine.scheduler import fire_due
@@ -24,6 +23,7 @@ from tests.contract.stores import tight_redis, tighten_sqlite
 from tests.stores.nats import servers as nats_servers
 from tests.stores.postgres import shared as postgres_servers
 from tests.stores.redis import servers as redis_servers
+from tests.waiting import until
 
 from .conftest import until_state, working
 
@@ -145,12 +145,12 @@ async def test_memos_errors_and_a_result_that_are_too_much_together_end_their_jo
     beside = [job.id for job in await app.enqueue_many([lean.call() for _ in range(20)])]
     async with working(app, concurrency=20):
         await succeeded(app, beside)
-        async with asyncio.timeout(20):
-            while (record := await app.get(large.id)) is None or record.state not in (  # noqa: ASYNC110
-                "succeeded",
-                "failed",
-            ):
-                await asyncio.sleep(0.01)
+
+        async def ended() -> JobRecord | None:
+            record = await app.get(large.id)
+            return record if record and record.state in ("succeeded", "failed") else None
+
+        record = await until(ended)
         await succeeded(app, [(await lean.enqueue()).id])
     if record.state == "failed":
         assert "did not take the result" in (record.error or "")

@@ -15,6 +15,7 @@ from mita.model.event import Kind
 from mita.ports.pubsub import EventMessage
 from mita.stores.memory import MemoryStore
 from tests.engine.conftest import PATIENCE, until_state, working
+from tests.waiting import until
 
 
 class Log:
@@ -116,14 +117,13 @@ async def test_a_loop_that_is_left_or_cancelled_listens_no_more(app: Mita) -> No
         raise AssertionError("it ended by itself")
 
     async def heard_by_somebody() -> None:
-        async with asyncio.timeout(PATIENCE):
-            while not await store.subscribed_queues():  # noqa: ASYNC110
-                await asyncio.sleep(0.01)
+        await until(store.subscribed_queues)
+
+    async def nobody_listens() -> bool:
+        return not await store.subscribed_queues()
 
     async def heard_by_nobody() -> None:
-        async with asyncio.timeout(PATIENCE):
-            while await store.subscribed_queues():  # noqa: ASYNC110
-                await asyncio.sleep(0.01)
+        await until(nobody_listens)
 
     first = asyncio.create_task(one())
     await heard_by_somebody()
@@ -152,8 +152,8 @@ async def test_closing_the_app_ends_the_loop() -> None:
     await asyncio.sleep(0)
     await app.close()
     async with asyncio.timeout(PATIENCE):
-        await ended.wait()
-    await reading
+        await reading
+    assert ended.is_set(), "the loop ended, and was not cancelled"
 
 
 async def test_where_nobody_listens_nothing_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,5 @@
 """A random workload that writes down what really happened, and what the metrics must say of it."""
 
-import asyncio
 import random
 from collections import Counter
 from typing import Any
@@ -9,6 +8,7 @@ from prometheus_client import CollectorRegistry
 
 from mita import Abort, Job, Mita, Reschedule, Retry, Unavailable
 from tests.engine.conftest import working
+from tests.waiting import until
 
 PATIENCE = 110.0
 STEPS = "mru"  # on the way: it moves itself, it raises, it finds its partner unavailable
@@ -63,9 +63,7 @@ class Workload:
     async def run(self) -> None:
         async with working(self._app, concurrency=200):
             await self._enqueue()
-            async with asyncio.timeout(PATIENCE):
-                while not await self._is_over():  # noqa: ASYNC110
-                    await asyncio.sleep(0.05)
+            await until(self._is_over, "every job has ended", PATIENCE)
 
     async def _enqueue(self) -> None:
         moved = await self._later(max(5, self._jobs // 200))

@@ -81,7 +81,7 @@ class Server:
         self._process = tied.start(argv, self.folder, stdout=log, stderr=subprocess.STDOUT)
         log.close()
         atexit.register(self.remove)
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 60
         while not self._answers():
             assert time.monotonic() < deadline, "the server does not come up"
             assert self._process.poll() is None, (self.folder / "log").read_text()[-2000:]

@@ -104,6 +104,8 @@ async def test_a_token(serve: Callable[..., Server]) -> None:
     server = serve("authorization { token: t0p }")
     store = parse(f"nats://t0p@127.0.0.1:{server.port}")
     await store.open()
+    [receipt] = await store.enqueue([job()])
+    assert receipt.created
     await store.close()
 
 

@@ -95,7 +95,7 @@ class Server:
                 **self._user,
             )
 
-    def await_ready(self, seconds: float = 30) -> None:
+    def await_ready(self, seconds: float = 60) -> None:
         deadline = time.monotonic() + seconds
         while True:
             try:

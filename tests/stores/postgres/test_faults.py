@@ -18,6 +18,7 @@ from mita.ports.ids import new_ids
 from mita.stores.postgres import PostgresStore
 from mita.stores.postgres.context import query
 from mita.testing.contract.given import LONG, QUEUE, claims, crash, job, put, succeed
+from tests.waiting import until
 
 from .server import Server
 from .shared import fresh_url
@@ -113,9 +114,7 @@ async def run_through(load: Load, faults: Awaitable[None], *, batches: int) -> N
     await asyncio.gather(*producers)
     watcher = PostgresStore(load.url)
     await watcher.open()
-    async with asyncio.timeout(60):
-        while not await all_ended(watcher):  # noqa: ASYNC110 - only the server knows
-            await asyncio.sleep(0.1)
+    await until(lambda: all_ended(watcher), "every job has ended")
     load.over = True
     await asyncio.gather(*workers)
     page = await watcher.page(JobFilter(state=State.SUCCEEDED), None, 100_000)
@@ -168,7 +167,7 @@ async def test_who_sleeps_is_woken_again_after_the_connection_was_cut(own: Serve
     await asyncio.sleep(1.5)
     while await store.wait([QUEUE], 0.05):
         pass
-    sleeper = asyncio.ensure_future(store.wait([QUEUE], 5))
+    sleeper = asyncio.ensure_future(store.wait([QUEUE], 30))
     await put(other)
     assert QUEUE in await sleeper
     assert len(await claims(store)) == 1

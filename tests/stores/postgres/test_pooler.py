@@ -19,6 +19,7 @@ from mita.model.view import Health, JobFilter
 from mita.stores.postgres import PostgresStore
 from mita.testing.contract.given import QUEUE, claims, job, put, settled, succeed
 from tests.stores import tied
+from tests.waiting import until
 
 from .server import PORT, Server
 from .shared import fresh_url, server
@@ -149,8 +150,10 @@ async def test_a_worker_runs_jobs_and_repeats(pooled: str) -> None:
         made = await app.enqueue_many([double.call(n) for n in range(20)])
         assert [await each.result(timeout=30) for each in made] == [2 * n for n in range(20)]
         await app.repeat("tick", double.call(1), Every(0.02), limit=3)
-        async with asyncio.timeout(30):
-            while [repeat.state for repeat in await app.repeats.all()] != ["finished"]:  # noqa: ASYNC110
-                await asyncio.sleep(0.02)
+
+        async def finished() -> bool:
+            return [repeat.state for repeat in await app.repeats.all()] == ["finished"]
+
+        await until(finished)
         worker.stop()
         await running

@@ -12,6 +12,7 @@ from mita.model.outcome import Held, Progress
 from mita.ports.store import OnceValue
 from mita.stores.postgres import PostgresStore
 from mita.testing.contract.given import LONG, QUEUE, claims, put, settled, succeed
+from tests.waiting import until
 
 from .server import Server
 
@@ -55,11 +56,12 @@ async def be_slow(own: Server, standby: str) -> None:
         own.execute, f"alter system set synchronous_standby_names = '{standby}'"
     )
     await asyncio.to_thread(own.execute, "select pg_reload_conf()")
-    async with asyncio.timeout(30):
-        while await asyncio.to_thread(own.execute, "show synchronous_standby_names") != [  # noqa: ASYNC110
-            (standby,)
-        ]:
-            await asyncio.sleep(0.01)
+
+    async def is_set() -> bool:
+        found = await asyncio.to_thread(own.execute, "show synchronous_standby_names")
+        return bool(found == [(standby,)])
+
+    await until(is_set)
 
 
 async def waits(act: Awaitable[T], own: Server) -> T:

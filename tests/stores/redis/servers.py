@@ -95,7 +95,7 @@ class Server:
             stderr=subprocess.DEVNULL,
         )
         atexit.register(self.stop)
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while not self._answers():
             assert time.monotonic() < deadline, "the server does not come up"
             assert self._process.poll() is None, "the server ended at once"
@@ -151,7 +151,7 @@ class ClusterOfThree:
             first, last = number * 16384 // 3, (number + 1) * 16384 // 3
             client.execute_command("CLUSTER", "ADDSLOTS", *range(first, last))
             client.execute_command("CLUSTER", "MEET", "127.0.0.1", self.nodes[0].port)
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 60
         while not all(self._whole(client) for client in clients):
             assert time.monotonic() < deadline, "the cluster does not come together"
             time.sleep(0.05)

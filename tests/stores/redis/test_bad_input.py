@@ -1,6 +1,7 @@
 """What cannot be done is said in our words, and enqueue is never half-done."""
 
 import asyncio
+import socket
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 
@@ -267,5 +268,8 @@ async def test_a_store_that_was_closed_says_so(server: Server) -> None:
 
 
 def test_making_a_store_connects_to_nothing() -> None:
-    """Nobody listens there: a connection would be refused."""
-    RedisStore(f"redis://127.0.0.1:{free_port()}")
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.setblocking(False)
+        RedisStore(f"redis://127.0.0.1:{listener.getsockname()[1]}")
+        with pytest.raises(BlockingIOError):  # no connection waits to be accepted
+            listener.accept()

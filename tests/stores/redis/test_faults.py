@@ -174,19 +174,19 @@ async def test_whoever_sleeps_is_woken_after_the_server_came_back(durable: Serve
     await store.open()
     while await store.wait([QUEUE], 0.05):
         pass
-    sleeper = asyncio.create_task(store.wait([QUEUE], 20))
+    sleeper = asyncio.create_task(store.wait([QUEUE], 60))
     await asyncio.sleep(0.05)
     durable.kill()
     await asyncio.to_thread(durable.start)
-    assert await asyncio.wait_for(sleeper, 10), (
+    assert await asyncio.wait_for(sleeper, 45), (
         "what rang while nobody listened may have been for us"
     )
     while await store.wait([QUEUE], 0.05):
         pass
-    sleeper = asyncio.create_task(store.wait([QUEUE], 20))
+    sleeper = asyncio.create_task(store.wait([QUEUE], 60))
     await asyncio.sleep(0.05)
     await store.enqueue(jobs(1))
-    assert QUEUE in await asyncio.wait_for(sleeper, 10)
+    assert QUEUE in await asyncio.wait_for(sleeper, 45)
     await store.close()
 
 
