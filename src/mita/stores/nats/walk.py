@@ -97,7 +97,8 @@ class Walk:
                 claim.ref.record.age,
             )
         )
-        if (0 < limit <= len(claims)) or looked_at >= MOST_LOOKED_AT:
+        stopped = looked_at > 0 and time.monotonic() > self._believed_until
+        if (0 < limit <= len(claims)) or looked_at >= MOST_LOOKED_AT or stopped:
             return claims, 0
         return claims, await self._again(going, peek=limit <= 0)
 
