@@ -20,7 +20,7 @@ from mita.engine.worker import Worker
 from tests.stores.postgres import shared
 
 from . import pages
-from .pages import PAGES, ROOT, Block, blocks, needs_two_terminals
+from .pages import PAGES, Block, blocks, needs_two_terminals
 
 # the database of the examples: a real server of the tests' own
 SHOP = "postgresql://localhost/shop"
@@ -104,29 +104,3 @@ async def test_the_examples_of_a_page_run_as_typed(
             await reader.type(block)
     finally:
         await reader.leave()
-
-
-def test_links_between_pages_lead_somewhere() -> None:
-    broken = [
-        f"{page.relative_to(ROOT)}: {target}"
-        for page in PAGES
-        for target in re.findall(r"\]\((?!https?://|#)([^)#]+)", page.read_text())
-        if not (page.parent / target).exists()
-    ]
-    assert not broken
-
-
-def anchors(page: Path) -> set[str]:
-    """The anchors of a page's headings, as they are made from the words of each."""
-    headings = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
-
-
-def test_links_to_headings_lead_somewhere() -> None:
-    broken = [
-        f"{page.relative_to(ROOT)}: {target}#{anchor}"
-        for page in PAGES
-        for target, anchor in re.findall(r"\]\((?!https?://)([^)#]*)#([^)]+)\)", page.read_text())
-        if anchor not in anchors(page.parent / target if target else page)
-    ]
-    assert not broken
