@@ -15,8 +15,8 @@ from mita.ports.store import Store
 from mita.stores.memory import MemoryStore
 from mita.stores.memory.context import Reservation as MemoryReservation
 from mita.stores.nats import NatsStore
-from mita.stores.nats.codec import KeyRecord, Reservation, Waiter, pack
-from mita.stores.nats.tx import Tx, transact
+from mita.stores.nats.codec import ResourceKeyRecord, UniqueKeyRecord, WaiterRecord, pack
+from mita.stores.nats.stream.transaction import StreamTransaction, transact
 from mita.stores.postgres import PostgresStore
 from mita.stores.redis import RedisStore
 from mita.stores.sqlite import SqliteStore
@@ -48,17 +48,17 @@ async def plant_holder(store: Store, id: str) -> None:
             )
             await store.context.connection.command("SADD", f"{root}:held", KEY)
         case NatsStore():
-            await transact(store._in, lambda tx: _plant_holder(tx, id))
+            await transact(store.context, lambda tx: _plant_holder(tx, id))
         case _:
             pytest.skip(
                 "this store keeps no record of a key: its holders are the rows of running jobs"
             )
 
 
-async def _plant_holder(tx: Tx, id: str) -> None:
-    there = tx.context.subjects.key(QUEUE, KEY)
-    await tx.see([there])
-    tx.put(there, pack(KeyRecord(QUEUE, KEY, (id,), 0)))
+async def _plant_holder(tx: StreamTransaction, id: str) -> None:
+    there = tx.context.subjects.resource_key(QUEUE, KEY)
+    await tx.read([there])
+    tx.put(there, pack(ResourceKeyRecord(QUEUE, KEY, (id,), 0)))
 
 
 async def plant_unique(store: Store, id: str) -> None:
@@ -71,15 +71,15 @@ async def plant_unique(store: Store, id: str) -> None:
                 "HSET", f"{store.context.keys.queue(QUEUE)}:unique", KEY, id
             )
         case NatsStore():
-            await transact(store._in, lambda tx: _plant_unique(tx, id))
+            await transact(store.context, lambda tx: _plant_unique(tx, id))
         case _:
             pytest.skip("this store changes a job and its unique key in one transaction")
 
 
-async def _plant_unique(tx: Tx, id: str) -> None:
+async def _plant_unique(tx: StreamTransaction, id: str) -> None:
     there = tx.context.subjects.unique(QUEUE, KEY)
-    await tx.see([there])
-    tx.put(there, pack(Reservation(id)))
+    await tx.read([there])
+    tx.put(there, pack(UniqueKeyRecord(id)))
 
 
 async def forget_row(store: Store, id: str) -> None:
@@ -163,12 +163,12 @@ async def plant_holder_beside(store: Store, id: str, holder: str) -> None:
         await plant_holder(store, id)
         return
 
-    async def act(tx: Tx) -> None:
-        there = tx.context.subjects.key(QUEUE, KEY)
-        await tx.see([there])
-        tx.put(there, pack(KeyRecord(QUEUE, KEY, (id, holder), 0)))
+    async def act(tx: StreamTransaction) -> None:
+        there = tx.context.subjects.resource_key(QUEUE, KEY)
+        await tx.read([there])
+        tx.put(there, pack(ResourceKeyRecord(QUEUE, KEY, (id, holder), 0)))
 
-    await transact(store._in, act)
+    await transact(store.context, act)
 
 
 @pytest.mark.parametrize("keep", [0, 60_000])
@@ -205,13 +205,13 @@ async def test_places_in_line_of_jobs_that_do_not_wait_hold_up_nobody(store: Sto
     waiting = await put(store, resource=KEY)
     assert await claimed_ids(store) == []
 
-    async def act(tx: Tx) -> None:
+    async def act(tx: StreamTransaction) -> None:
         for age, id in enumerate(ended):
             there = tx.context.subjects.waiter(QUEUE, KEY, 5, id)
-            await tx.see([there])
-            tx.put(there, pack(Waiter(id, QUEUE, 5, 0, age)))
+            await tx.read([there])
+            tx.put(there, pack(WaiterRecord(id, QUEUE, 5, 0, age)))
 
-    await transact(store._in, act)
+    await transact(store.context, act)
     await settled(store, succeed(holder))
     assert await claimed_ids(store) == [], (
         "the planted places are not seen: this test shows nothing"

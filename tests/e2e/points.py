@@ -15,8 +15,8 @@ from mita.model.outcome import Counter
 from mita.ports.store import SILENCE, Store
 from mita.store_pool import StorePool
 from mita.stores.nats import NatsStore
-from mita.stores.nats import job_records as nats_homes
 from mita.stores.nats import repeats as nats_repeats
+from mita.stores.nats.stream import job_records as nats_records
 from mita.stores.sqlite.context import Tx
 
 from .jobs import Here, die
@@ -79,8 +79,8 @@ IN_A_TRANSACTION = ("take", "succeed", "settle", "inherit", "fire", "insert_alik
 # of a transaction in which something was claimed or settled
 AT_THE_COMMIT = ("commit.before", "commit.after")
 BETWEEN_TWO_STEPS = {
-    "nats.acknowledge": "between home and acknowledgement",
-    "nats.ticket": "between home and ticket",
+    "nats.acknowledge": "between record and acknowledgement",
+    "nats.ticket": "between record and ticket",
     "nats.line": "between consumer and queue",
 }
 
@@ -129,8 +129,8 @@ def _deadly(name: str, point: Point, act: Callable[..., Any]) -> Callable[..., A
 def _arm_steps(name: str, where: str) -> None:
     """Every JetStream store that is opened from now on dies there."""
     # until the server makes good for a ticket that was never written: half a minute, but for this
-    nats_homes.SAFETY = 2000
-    nats_repeats.TOGETHER = 0  # as if no firing fitted into a batch
+    nats_records.SAFETY_DELAY_MS = 2000
+    nats_repeats.FIRE_BATCH_JOBS = 0  # as if no firing fitted into a batch
     opened = NatsStore.open
 
     async def point(reached: str) -> None:
@@ -139,7 +139,7 @@ def _arm_steps(name: str, where: str) -> None:
 
     async def open_deadly(self: NatsStore, *, create: bool = True) -> None:
         await opened(self, create=create)
-        self._in.fail_point = point
+        self.context.fail_point = point
 
     NatsStore.open = open_deadly  # type: ignore[method-assign]
 

@@ -26,15 +26,10 @@ EXCUSES: dict[tuple[str, str], str] = {}
 MISSING = {
     "memory": "connection codec leases unique control maintenance doctor pubsub",
     "sqlite": "codec leases unique control maintenance doctor",
-    "nats": "connection claim once unique control maintenance",
 }
 NOT_MOVED = {
     "memory": "care index line",
     "sqlite": "aside call care clock line lock peek rest statements timeline",
-    "nats": (
-        "address aside batches care claims clock errors indexes job_records messages partition "
-        "pulls reading reads removal schema subjects sweep tickets tx walk"
-    ),
 }
 # Temporary: stores whose statements do not have their final names yet.
 NOT_RENAMED = {"sqlite", "postgres", "redis"}

@@ -10,17 +10,17 @@ import msgspec
 from mita.model.repeat import Repeat
 from mita.settings import StoreURL
 from mita.stores.nats import parse
+from mita.stores.nats.client.messages import OutMessage
 from mita.stores.nats.codec import (
-    LockHeld,
-    Presence,
+    LockRecord,
+    NatsJob,
     QueueRecord,
-    Record,
-    Reservation,
-    SharedOnceValue,
+    SharedOnceRecord,
+    UniqueKeyRecord,
+    WorkerRecord,
 )
-from mita.stores.nats.context import Context
-from mita.stores.nats.messages import Out
-from mita.stores.nats.subjects import Subjects, token
+from mita.stores.nats.context import NatsContext
+from mita.stores.nats.stream.subjects import RecordKind, Subjects, token
 
 from .harness import ROLES, Broken, Case, some
 
@@ -30,10 +30,10 @@ HALF = "half of it"
 OTHERS: dict[str, Any] = {
     "queue": QueueRecord,
     "repeat": Repeat,
-    "worker": Presence,
-    "unique": Reservation,
-    "lock": LockHeld,
-    "memo": SharedOnceValue,
+    "worker": WorkerRecord,
+    "unique": UniqueKeyRecord,
+    "lock": LockRecord,
+    "shared_once": SharedOnceRecord,
 }
 
 
@@ -61,7 +61,7 @@ class NatsLayout:
         return cases + [Case(record, "body", body) for body in self._bodies()]
 
     def job_cases(self, role: str) -> list[Case]:
-        return self._cases("job", Record, ROLES.index(role))
+        return self._cases("job", NatsJob, ROLES.index(role))
 
     def other_cases(self) -> list[Case]:
         return [case for name, kind in OTHERS.items() for case in self._cases(name, kind, 0)]
@@ -70,14 +70,14 @@ class NatsLayout:
         async with opened(self._url) as context:
             where = {token(one.id): one for one in broken}
             found: dict[str, Any] = {}
-            asked = [context.subjects.anywhere(one.id) for one in broken]
+            asked = [context.subjects.any_of_id(one.id) for one in broken]
             for message in sorted(
                 await context.reader.last(asked), key=lambda message: message.seq
             ):
                 if message.body:
                     found[message.subject.rsplit(".", 1)[1]] = message  # the newest is what counts
             messages = [
-                Out(found[at].subject, spoilt(found[at].body, one.case, Record))
+                OutMessage(found[at].subject, spoilt(found[at].body, one.case, NatsJob))
                 for at, one in where.items()
             ]
             await context.wire.store(messages)
@@ -89,13 +89,15 @@ class NatsLayout:
             for n, case in enumerate(cases):
                 subject = _subject(context.subjects, case.record, f"{case.record}{n}")
                 if found := await context.reader.one(subject):
-                    messages.append(Out(subject, spoilt(found.body, case, OTHERS[case.record])))
+                    messages.append(
+                        OutMessage(subject, spoilt(found.body, case, OTHERS[case.record]))
+                    )
             # resource keys, those who wait for them, and lists of what was claimed together
-            for letter in "kbc":
-                there = await context.reader.all(context.subjects.all(letter))
+            for kind in (RecordKind.RESOURCE_KEY, RecordKind.WAITER, RecordKind.CLAIM_LIST):
+                there = await context.reader.all(context.subjects.all(kind))
                 garbage = zip([one for one in there if one.body], self._bodies(), strict=False)
                 messages += [
-                    Out(one.subject, one.body[:5] if body is HALF else body)
+                    OutMessage(one.subject, one.body[:5] if body is HALF else body)
                     for one, body in garbage
                 ]
             await context.wire.store(messages)
@@ -122,9 +124,9 @@ def _subject(subjects: Subjects, record: str, name: str) -> str:
 
 
 @asynccontextmanager
-async def opened(url: str) -> AsyncIterator[Context]:
+async def opened(url: str) -> AsyncIterator[NatsContext]:
     at = StoreURL.parse(url)
     store = parse(at.text, at.namespace, None)
     await store.open()
-    yield store._context
+    yield store.context
     await store.close()

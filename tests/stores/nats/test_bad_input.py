@@ -11,8 +11,9 @@ from mita.errors import MitaError, Rejected, StoreError, UsageError
 from mita.model.job import State
 from mita.model.outcome import Answer, CancelJob
 from mita.model.time import HOUR
-from mita.stores.nats import NatsStore, parse, schema
-from mita.stores.nats.subjects import Subjects, name, token
+from mita.stores.nats import NatsStore, parse
+from mita.stores.nats.stream import schema
+from mita.stores.nats.stream.subjects import Subjects, name, token
 from mita.testing.contract.given import (
     LONG,
     SHORT,
@@ -158,7 +159,7 @@ async def test_a_message_that_is_too_big(store: NatsStore) -> None:
 
 
 async def test_a_stream_of_that_name_that_is_not_ours(store: NatsStore) -> None:
-    wire = store._in.wire
+    wire = store.context.wire
     await wire.api("STREAM.CREATE.mita_theirs", {"name": "mita_theirs", "subjects": ["theirs.>"]})
     error = await refusal(NatsStore(store._servers, namespace="theirs"))
     assert isinstance(error, UsageError)
@@ -166,7 +167,7 @@ async def test_a_stream_of_that_name_that_is_not_ours(store: NatsStore) -> None:
 
 
 async def test_another_stream_has_our_subjects(store: NatsStore) -> None:
-    wire = store._in.wire
+    wire = store.context.wire
     await wire.api("STREAM.CREATE.other", {"name": "other", "subjects": ["mita.overlap.j.h.*.*.*"]})
     error = await refusal(NatsStore(store._servers, namespace="overlap"))
     assert isinstance(error, StoreError)
@@ -177,17 +178,17 @@ async def test_another_stream_has_our_subjects(store: NatsStore) -> None:
 async def test_a_server_that_would_ignore_schedules(
     store: NatsStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(schema, "OLDEST", (99, 0, 0))
+    monkeypatch.setattr(schema, "OLDEST_SERVER", (99, 0, 0))
     error = await refusal(NatsStore(store._servers, namespace="old"))
     assert isinstance(error, StoreError)
     assert "too old" in str(error)
     assert "99.0.0" in str(error)
 
 
-@pytest.mark.parametrize("dropped", schema.NEEDED)
+@pytest.mark.parametrize("dropped", schema.NEEDED_SETTINGS)
 def test_a_setting_that_the_server_dropped_without_a_word(dropped: str) -> None:
     subjects = Subjects("x")
-    echoed = schema.stream(subjects, 1)
+    echoed = schema.stream_config(subjects, 1)
     del echoed[dropped]
     with pytest.raises(StoreError, match=r"needs 2\.12\.1"):
         schema._check(echoed, subjects, "2.10.26")

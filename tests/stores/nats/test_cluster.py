@@ -19,7 +19,7 @@ from mita.model.time import When
 from mita.stores.nats import NatsStore
 from mita.testing.contract.given import LONG, job, look, succeed
 
-from .crew import QUEUE, RUNS, Book, all_ended, check, insist, plan, sweep, work
+from .mini_worker import QUEUE, RUNS, Book, all_ended, check, insist, plan, sweep, work
 from .servers import Cluster, fresh_namespace
 from .test_pause import check_barrier
 
@@ -81,7 +81,7 @@ async def doomed_stores(doomed: Cluster) -> AsyncIterator[list[NatsStore]]:
 
 
 async def leader(store: NatsStore) -> str:
-    info = await store._in.wire.api(f"STREAM.INFO.{store._subjects.stream}")
+    info = await store.context.wire.api(f"STREAM.INFO.{store._subjects.stream}")
     return str(info["cluster"]["leader"])
 
 
@@ -92,7 +92,7 @@ async def stand_down(store: NatsStore, line: tuple[str, int] | None = None) -> N
         where = (
             f"CONSUMER.LEADER.STEPDOWN.{store._subjects.stream}.{store._subjects.consumer(*line)}"
         )
-    assert (await store._in.wire.api(where)).get("success")
+    assert (await store.context.wire.api(where)).get("success")
 
 
 async def test_what_one_has_written_it_reads_whichever_replica_answers(

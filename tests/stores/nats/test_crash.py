@@ -9,7 +9,7 @@ from mita.model.job import NewJob
 from mita.ports.ids import new_ids
 from mita.stores.nats import NatsStore
 
-from .crew import QUEUE, RUNS, Book, all_ended, check, insist, plan, sweep, work
+from .mini_worker import QUEUE, RUNS, Book, all_ended, check, insist, plan, sweep, work
 from .servers import Server
 
 

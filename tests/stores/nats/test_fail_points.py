@@ -10,10 +10,13 @@ import pytest
 from mita.model.job import NewJob, State
 from mita.model.outcome import Answer, PrioritiseJob, RescheduleJob
 from mita.model.time import HOUR, NOW, When
-from mita.stores.nats import NatsStore, job_records, pulls, schema, walk
-from mita.stores.nats import claims as claiming
-from mita.stores.nats.errors import NoAnswer
-from mita.stores.nats.messages import Out
+from mita.stores.nats import NatsStore
+from mita.stores.nats import claim as claiming
+from mita.stores.nats.client.errors import NoServerAnswer
+from mita.stores.nats.client.messages import OutMessage
+from mita.stores.nats.stream import consumers, job_records
+from mita.stores.nats.tickets import pull as pulling
+from mita.stores.nats.tickets import take
 from mita.testing.contract.given import (
     LONG,
     QUEUE,
@@ -40,8 +43,8 @@ class Died(BaseException):
 
 @pytest.fixture(autouse=True)
 def _quicker(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(job_records, "SAFETY", 1000)
-    monkeypatch.setattr(schema, "ACK_WAIT", 1)
+    monkeypatch.setattr(job_records, "SAFETY_DELAY_MS", 1000)
+    monkeypatch.setattr(consumers, "ACK_WAIT_S", 1)
 
 
 async def dies(store: NatsStore, where: str, act: Callable[[], Awaitable[Any]]) -> None:
@@ -51,10 +54,10 @@ async def dies(store: NatsStore, where: str, act: Callable[[], Awaitable[Any]]) 
         if name == where:
             raise Died
 
-    store._in.fail_point = point
+    store.context.fail_point = point
     with pytest.raises(Died):
         await act()
-    transport = store._in.wire._transport
+    transport = store.context.wire._transport
     assert transport is not None
     transport.close()  # type: ignore[no-untyped-call]
     await store.close()
@@ -71,26 +74,26 @@ async def comes(store: NatsStore, id: str) -> None:
 
 async def test_settling_back_to_the_line(store: NatsStore, twin: NatsStore) -> None:
     claim = await running(store)
-    await dies(store, "between home and ticket", lambda: store.settle([release(claim)]))
+    await dies(store, "between record and ticket", lambda: store.settle([release(claim)]))
     assert await state_of(twin, claim.id) is State.QUEUED
     await comes(twin, claim.id)
 
 
 async def test_moving_a_scheduled_job_to_now(store: NatsStore, twin: NatsStore) -> None:
     id = await put(store, when=When(HOUR))
-    await dies(store, "between home and ticket", lambda: store.amend([id], RescheduleJob(NOW)))
+    await dies(store, "between record and ticket", lambda: store.amend([id], RescheduleJob(NOW)))
     await comes(twin, id)
 
 
 async def test_moving_a_ready_job(store: NatsStore, twin: NatsStore) -> None:
     id = await put(store)
-    await dies(store, "between home and ticket", lambda: store.amend([id], RescheduleJob(NOW)))
+    await dies(store, "between record and ticket", lambda: store.amend([id], RescheduleJob(NOW)))
     await comes(twin, id)
 
 
 async def test_another_priority_for_a_ready_job(store: NatsStore, twin: NatsStore) -> None:
     id = await put(store)
-    await dies(store, "between home and ticket", lambda: store.amend([id], PrioritiseJob(9)))
+    await dies(store, "between record and ticket", lambda: store.amend([id], PrioritiseJob(9)))
     await comes(twin, id)
 
 
@@ -98,7 +101,7 @@ async def test_waking_the_next_at_a_key(store: NatsStore, twin: NatsStore) -> No
     holder = await running(store, resource="r")
     id = await put(store, resource="r")
     assert await claims(store) == []
-    await dies(store, "between home and ticket", lambda: store.settle([succeed(holder)]))
+    await dies(store, "between record and ticket", lambda: store.settle([succeed(holder)]))
     assert await state_of(twin, holder.id) is State.SUCCEEDED
     await comes(twin, id)
 
@@ -107,7 +110,7 @@ async def test_claiming(store: NatsStore, twin: NatsStore) -> None:
     """I4: the ticket comes again and is dropped; the job is the reaper's, under a new token."""
     id = await put(store)
     await dies(
-        store, "between home and acknowledgement", lambda: store.claim([QUEUE], 1, SHORT, "w1")
+        store, "between record and acknowledgement", lambda: store.claim([QUEUE], 1, SHORT, "w1")
     )
     assert await state_of(twin, id) is State.RUNNING
     await asyncio.sleep(1.5)
@@ -123,7 +126,7 @@ async def test_claiming_is_not_done_twice_by_a_ticket_that_comes_again_late(
     """I4: it died after the claim; an heir finished the job; the ticket was never acknowledged."""
     id = await put(store)
     await dies(
-        store, "between home and acknowledgement", lambda: store.claim([QUEUE], 1, SHORT, "w1")
+        store, "between record and acknowledgement", lambda: store.claim([QUEUE], 1, SHORT, "w1")
     )
     await asyncio.sleep(0.5)
     [heir] = await twin.reap(10, LONG, "heir")
@@ -134,8 +137,12 @@ async def test_claiming_is_not_done_twice_by_a_ticket_that_comes_again_late(
 
 
 async def left_tickets(store: NatsStore, id: str) -> list[str]:
-    found = await store._in.reader.last([store._in.subjects.anywhere(id)])
-    return [message.subject for message in found if not store._in.subjects.is_home(message.subject)]
+    found = await store.context.reader.last([store.context.subjects.any_of_id(id)])
+    return [
+        message.subject
+        for message in found
+        if not store.context.subjects.is_record(message.subject)
+    ]
 
 
 async def test_an_heir_takes_a_ticket_away_that_was_never_acknowledged(
@@ -145,7 +152,7 @@ async def test_an_heir_takes_a_ticket_away_that_was_never_acknowledged(
     ever."""
     id = await put(store)
     await dies(
-        store, "between home and acknowledgement", lambda: store.claim([QUEUE], 1, SHORT, "w1")
+        store, "between record and acknowledgement", lambda: store.claim([QUEUE], 1, SHORT, "w1")
     )
     assert len(await left_tickets(twin, id)) == 1
     await asyncio.sleep(0.5)
@@ -158,19 +165,19 @@ async def test_a_lost_connection_takes_acknowledgements_with_it(
     store: NatsStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """I4: whoever settles on the next connection takes the ticket away."""
-    monkeypatch.setattr(claiming, "acknowledge", lambda *_: None)
+    monkeypatch.setattr(take, "acknowledge", lambda *_: None)
     claim = await running(store)
     assert len(await left_tickets(store, claim.id)) == 1
-    transport = store._in.wire._transport
+    transport = store.context.wire._transport
     assert transport is not None
     transport.close()  # type: ignore[no-untyped-call]
-    await until(lambda: store._in.returned, "the connection is back")
+    await until(lambda: store.context.reconnected_at, "the connection is back")
     await settled(store, succeed(claim, keep=0))
     assert await left_tickets(store, claim.id) == []
 
 
 async def test_a_queue_whose_consumer_nobody_was_told_of(store: NatsStore, twin: NatsStore) -> None:
-    await schema.ensure_line(store._in.wire, store._in.subjects, QUEUE, 5)
+    await consumers.ensure_consumer(store.context.wire, store.context.subjects, QUEUE, 5)
     await store.close()
     id = await put(twin)
     assert (await claim_one(twin)).id == id
@@ -182,12 +189,12 @@ async def test_a_ticket_that_is_late_is_refused(store: NatsStore, twin: NatsStor
     stalled, go_on = asyncio.Event(), asyncio.Event()
 
     async def point(name: str) -> None:
-        if name == "between home and ticket":
+        if name == "between record and ticket":
             stalled.set()
             await go_on.wait()
 
     claim = await running(store)
-    store._in.fail_point = point
+    store.context.fail_point = point
     settling = asyncio.ensure_future(store.settle([release(claim)]))
     await stalled.wait()
     await comes(twin, claim.id)
@@ -198,30 +205,30 @@ async def test_a_ticket_that_is_late_is_refused(store: NatsStore, twin: NatsStor
     assert (await look(twin, claim.id)).state is State.SUCCEEDED
 
 
-Store = Callable[[Sequence[Out]], Awaitable[list[int]]]
+Store = Callable[[Sequence[OutMessage]], Awaitable[list[int]]]
 
 
 def first_store(
     store: NatsStore,
     monkeypatch: pytest.MonkeyPatch,
-    act: Callable[[Store, Sequence[Out]], Awaitable[Any]],
+    act: Callable[[Store, Sequence[OutMessage]], Awaitable[Any]],
 ) -> None:
     """Do this instead when something is stored next, and the usual thing from then on."""
-    usual = store._in.wire.store
+    usual = store.context.wire.store
 
-    async def once(messages: Sequence[Out]) -> list[int]:
-        monkeypatch.setattr(store._in.wire, "store", usual)
+    async def once(messages: Sequence[OutMessage]) -> list[int]:
+        monkeypatch.setattr(store.context.wire, "store", usual)
         await act(usual, messages)
-        raise NoAnswer("the leader went away", transient=True)
+        raise NoServerAnswer("the leader went away", transient=True)
 
-    monkeypatch.setattr(store._in.wire, "store", once)
+    monkeypatch.setattr(store.context.wire, "store", once)
 
 
-async def done(usual: Store, messages: Sequence[Out]) -> None:
+async def done(usual: Store, messages: Sequence[OutMessage]) -> None:
     await usual(messages)
 
 
-async def not_done(_: Store, __: Sequence[Out]) -> None: ...
+async def not_done(_: Store, __: Sequence[OutMessage]) -> None: ...
 
 
 @pytest.mark.parametrize("what", [done, not_done])
@@ -259,7 +266,7 @@ async def test_a_claim_that_is_listed_nowhere(
     then the worker dies."""
     id = await put(store)
 
-    async def half(usual: Store, messages: Sequence[Out]) -> None:
+    async def half(usual: Store, messages: Sequence[OutMessage]) -> None:
         await usual(messages[1:])
         raise Died
 
@@ -291,16 +298,16 @@ async def test_an_amend_is_not_undone_by_a_worker_with_the_ticket_in_its_hands(
 ) -> None:
     """I8: it was moved to later between the pull and the claim."""
     id = await put(store)
-    pull = pulls.pull
+    pull = pulling.pull
 
     async def slow(*arguments: Any) -> Any:
         pulled = await pull(*arguments)
         assert await twin.amend([id], RescheduleJob(When(SOON))) == [Answer.DONE]
         return pulled
 
-    monkeypatch.setattr(walk, "pull", slow)
+    monkeypatch.setattr(claiming, "pull", slow)
     assert await claims(store) == []
-    monkeypatch.setattr(walk, "pull", pull)
+    monkeypatch.setattr(claiming, "pull", pull)
     [claim] = await until(lambda: claims(store), "it is due")
     assert (claim.id, claim.reschedules) == (id, 1)
     assert claim.at >= claim.due

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from mita.stores.nats import NatsStore, care, walk
+from mita.stores.nats import NatsStore, claim, control
 from mita.stores.nats.codec import QueueRecord
 from mita.testing.contract.given import LONG, QUEUE, claimed_ids, put
 
@@ -16,17 +16,17 @@ async def check_barrier(
     job."""
     first = await put(store)
     assert await next_ids(store) == [first]
-    look = store._walk._open_queues
+    look = claim._Claiming._unpaused
     later: list[str] = []
 
-    async def look_and_be_overtaken(queues: list[str]) -> list[QueueRecord]:
-        found = await look(queues)
+    async def look_and_be_overtaken(claiming: claim._Claiming) -> list[QueueRecord]:
+        found = await look(claiming)
         await other.pause([QUEUE])
         later.append(await put(other))
         return found
 
     with monkeypatch.context() as patch:
-        patch.setattr(store._walk, "_open_queues", look_and_be_overtaken)
+        patch.setattr(claim._Claiming, "_unpaused", look_and_be_overtaken)
         assert await claimed_ids(store) == []
     await other.resume([QUEUE])
     assert await next_ids(store) == later
@@ -53,10 +53,10 @@ async def test_a_line_that_is_new_to_an_enqueuer_does_not_lift_a_pause(
     """Whoever enqueues for the first time makes sure that there is a consumer."""
     await put(twin)
     await claimed_ids(store)
-    look = store._walk._open_queues
+    look = claim._Claiming._unpaused
 
-    async def look_and_be_overtaken(queues: list[str]) -> list[QueueRecord]:
-        found = await look(queues)
+    async def look_and_be_overtaken(claiming: claim._Claiming) -> list[QueueRecord]:
+        found = await look(claiming)
         await twin.pause([QUEUE])
         newcomer = NatsStore(twin._servers, namespace=namespace)
         await newcomer.open()
@@ -64,7 +64,7 @@ async def test_a_line_that_is_new_to_an_enqueuer_does_not_lift_a_pause(
         await newcomer.close()
         return found
 
-    monkeypatch.setattr(store._walk, "_open_queues", look_and_be_overtaken)
+    monkeypatch.setattr(claim._Claiming, "_unpaused", look_and_be_overtaken)
     assert await claimed_ids(store) == []
 
 
@@ -73,12 +73,12 @@ async def test_a_claim_that_stood_still_gives_nothing(
 ) -> None:
     """The consumers of a paused queue are stopped for a while only: a claim does not believe an old
     look at the queue."""
-    monkeypatch.setattr(walk, "BELIEVED", -1.0)
+    monkeypatch.setattr(claim, "UNPAUSED_BELIEVED_S", -1.0)
     id = await put(store)
     assert (await store.claim([QUEUE], 10, LONG, "w1")).claims == []
     monkeypatch.undo()
     assert await next_ids(store) == [id]
-    assert care.STOPPED > walk.BELIEVED * 1000
+    assert control.CONSUMER_PAUSE_MS > claim.UNPAUSED_BELIEVED_S * 1000
 
 
 async def test_a_pause_that_was_lifted_meanwhile_leaves_nothing_stopped(
@@ -86,13 +86,13 @@ async def test_a_pause_that_was_lifted_meanwhile_leaves_nothing_stopped(
 ) -> None:
     """I12: the other resumes between the two steps of the pause."""
     id = await put(store)
-    stop = care._stop
+    stop = control._pause_consumers
 
     async def be_overtaken(*args: object) -> None:
-        monkeypatch.setattr(care, "_stop", stop)
+        monkeypatch.setattr(control, "_pause_consumers", stop)
         await twin.resume([QUEUE])
         await stop(*args)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(care, "_stop", be_overtaken)
+    monkeypatch.setattr(control, "_pause_consumers", be_overtaken)
     await store.pause([QUEUE])
     assert await claimed_ids(store) == [id]

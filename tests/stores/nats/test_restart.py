@@ -16,8 +16,10 @@ from mita.model.outcome import CancelJob, Counter, Settlement, TimelineKind, Ver
 from mita.model.repeat import Repeat
 from mita.model.time import MINUTE, When
 from mita.ports.store import OnceValue
-from mita.stores.nats import NatsStore, job_records, schema, settle, sweep
-from mita.stores.nats.job_records import GONE, TTL
+from mita.stores.nats import NatsStore, settle
+from mita.stores.nats.stream import job_records, repair, schema
+from mita.stores.nats.stream.job_records import TOMBSTONE, TTL
+from mita.stores.nats.stream.subjects import RecordKind
 from mita.testing.contract.given import LONG, QUEUE, claimed_ids, fail, job, settled, succeed
 from tests.waiting import until
 
@@ -27,7 +29,7 @@ from .test_cluster import opened
 pytestmark = pytest.mark.timeout(300)
 
 
-class Place(Struct):
+class Deployment(Struct):
     """A store, and how to kill and start the servers that it is on."""
 
     store: NatsStore
@@ -36,7 +38,7 @@ class Place(Struct):
 
 
 @pytest.fixture(params=["one server", "three servers"])
-async def place(request: pytest.FixtureRequest) -> AsyncIterator[Place]:
+async def deployment(request: pytest.FixtureRequest) -> AsyncIterator[Deployment]:
     servers = [Server()] if request.param == "one server" else Cluster().servers
     for server in servers:
         server.start()
@@ -56,19 +58,19 @@ async def place(request: pytest.FixtureRequest) -> AsyncIterator[Place]:
         for server in servers:
             server.start()
 
-    place = Place(await again(), restart, again)
-    yield place
-    await place.store.close()
+    deployment = Deployment(await again(), restart, again)
+    yield deployment
+    await deployment.store.close()
     for server in servers:
         server.remove()
 
 
-async def restarted(place: Place) -> NatsStore:
+async def restarted(deployment: Deployment) -> NatsStore:
     """The same store after a crash of its servers."""
-    await place.store.close()
-    place.restart()
-    place.store = await place.again()
-    return place.store
+    await deployment.store.close()
+    deployment.restart()
+    deployment.store = await deployment.again()
+    return deployment.store
 
 
 async def _holds(condition: Callable[[], Awaitable[bool]]) -> bool:
@@ -110,18 +112,18 @@ async def started(store: NatsStore, **more: Any) -> Claim:
     return claim
 
 
-async def messages(store: NatsStore, *letters: str) -> list[str]:
+async def messages(store: NatsStore, *kinds: RecordKind) -> list[str]:
     """The subjects of these classes that have a message."""
     return [
         found.subject
-        for letter in letters
-        for found in await store._in.reader.all(store._subjects.all(letter))
+        for kind in kinds
+        for found in await store.context.reader.all(store._subjects.all(kind))
     ]
 
 
-async def none_left(store: NatsStore, *letters: str) -> None:
+async def none_left(store: NatsStore, *kinds: RecordKind) -> None:
     async def empty() -> bool:
-        return not await messages(store, *letters)
+        return not await messages(store, *kinds)
 
     await until(lambda: _holds(empty))
 
@@ -129,114 +131,122 @@ async def none_left(store: NatsStore, *letters: str) -> None:
 @pytest.fixture
 def forgets_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """A forgotten job's home is kept for a second."""
-    gone = GONE[0], TTL % 1
-    monkeypatch.setattr(job_records, "GONE", gone)
-    monkeypatch.setattr(settle, "GONE", gone)
+    gone = TOMBSTONE[0], TTL % 1
+    monkeypatch.setattr(job_records, "TOMBSTONE", gone)
+    monkeypatch.setattr(settle, "TOMBSTONE", gone)
 
 
 # ---------------------------------------------------------------- tests
 
 
-async def test_keys_of_jobs_that_have_ended_are_free(place: Place) -> None:
+async def test_keys_of_jobs_that_have_ended_are_free(deployment: Deployment) -> None:
     """I1 I5 I12: jobs with resource keys and unique keys have run, then the server is killed, then
     one more job for each."""
     keys = [f"account:{n}" for n in range(4)]
     for key in keys:
-        await settled(place.store, succeed(await started(place.store, resource=key, unique=key)))
-    await none_left(place.store, "k", "u")
-    store = await restarted(place)
-    assert await messages(store, "k", "u") == []
+        await settled(
+            deployment.store, succeed(await started(deployment.store, resource=key, unique=key))
+        )
+    await none_left(deployment.store, RecordKind.RESOURCE_KEY, RecordKind.UNIQUE_KEY)
+    store = await restarted(deployment)
+    assert await messages(store, RecordKind.RESOURCE_KEY, RecordKind.UNIQUE_KEY) == []
     again = [await enqueued(store, resource=key, unique=key) for key in keys]
     assert {(await next_claim(store)).id for _ in again} == set(again)
 
 
-async def test_lines_at_keys_stay_as_they_were(place: Place) -> None:
+async def test_lines_at_keys_stay_as_they_were(deployment: Deployment) -> None:
     """I9 I12: jobs have waited for a key, each for the one before."""
-    ids = [await enqueued(place.store, resource="a") for _ in range(5)]
+    ids = [await enqueued(deployment.store, resource="a") for _ in range(5)]
     for id in ids:
-        claim = await next_claim(place.store)
+        claim = await next_claim(deployment.store)
         assert claim.id == id
-        assert await claimed_ids(place.store) == [], "the others are sent away from the key"
-        await settled(place.store, succeed(claim))
-    await none_left(place.store, "k", "b")
-    store = await restarted(place)
-    assert await messages(store, "k", "b") == []
+        assert await claimed_ids(deployment.store) == [], "the others are sent away from the key"
+        await settled(deployment.store, succeed(claim))
+    await none_left(deployment.store, RecordKind.RESOURCE_KEY, RecordKind.WAITER)
+    store = await restarted(deployment)
+    assert await messages(store, RecordKind.RESOURCE_KEY, RecordKind.WAITER) == []
 
 
 @pytest.mark.usefixtures("forgets_soon")
-async def test_forgotten_jobs_do_not_come_back(place: Place) -> None:
+async def test_forgotten_jobs_do_not_come_back(deployment: Deployment) -> None:
     """I10 I13: of plain jobs, retried ones, and those whose progress was written."""
     for n in range(6):
-        claim = await started(place.store)
+        claim = await started(deployment.store)
         if n % 2:
-            await place.store.extend([claim], LONG)
+            await deployment.store.extend([claim], LONG)
         if n > 3:
             again = Verdict(state=State.QUEUED, when=When(), counts=Counter.ATTEMPTS)
-            await settled(place.store, Settlement(claim, again))
-            claim = await next_claim(place.store)
-        await settled(place.store, succeed(claim, keep=0))
-    cancelled = await enqueued(place.store)
-    await place.store.amend([cancelled], CancelJob(keep=0))
-    await none_left(place.store, "j")
-    store = await restarted(place)
-    assert await messages(store, "j", "c") == []
+            await settled(deployment.store, Settlement(claim, again))
+            claim = await next_claim(deployment.store)
+        await settled(deployment.store, succeed(claim, keep=0))
+    cancelled = await enqueued(deployment.store)
+    await deployment.store.amend([cancelled], CancelJob(keep=0))
+    await none_left(deployment.store, RecordKind.JOB)
+    store = await restarted(deployment)
+    assert await messages(store, RecordKind.JOB, RecordKind.CLAIM_LIST) == []
     [queue] = await store.queues()
     assert (queue.running, queue.ready, queue.scheduled) == (0, 0, 0)
     assert await claimed_ids(store) == []
 
 
-async def test_pruned_jobs_do_not_come_back(place: Place) -> None:
+async def test_pruned_jobs_do_not_come_back(deployment: Deployment) -> None:
     """I13"""
     for _ in range(5):
-        await settled(place.store, succeed(await started(place.store)))
-    assert await place.store.prune(10, 0) == 5
-    store = await restarted(place)
+        await settled(deployment.store, succeed(await started(deployment.store)))
+    assert await deployment.store.prune(10, 0) == 5
+    store = await restarted(deployment)
     assert (await store.queues())[0].running == 0
-    assert await messages(store, "j") == []
+    assert await messages(store, RecordKind.JOB) == []
 
 
-async def test_jobs_that_the_server_moved_to_the_line_leave_nothing_behind(place: Place) -> None:
+async def test_jobs_that_the_server_moved_to_the_line_leave_nothing_behind(
+    deployment: Deployment,
+) -> None:
     """I4 I13: a retry at a later time is a schedule, which the server removes when it fires."""
-    claim = await started(place.store)
+    claim = await started(deployment.store)
     later = Verdict(
         state=State.QUEUED, when=When(600), counts=Counter.ATTEMPTS, event=TimelineKind.RETRIED
     )
-    await settled(place.store, Settlement(claim, later))
+    await settled(deployment.store, Settlement(claim, later))
 
     async def moved() -> bool:
-        return all(".j.r." in subject for subject in await messages(place.store, "j"))
+        return all(
+            ".j.r." in subject for subject in await messages(deployment.store, RecordKind.JOB)
+        )
 
     await until(lambda: _holds(moved))
-    store = await restarted(place)
+    store = await restarted(deployment)
     assert (await next_claim(store)).id == claim.id
     [found] = await store.find([claim.id])
     assert found is not None
     assert (found.attempts, found.token) == (1, claim.token + 1)
 
 
-async def test_removed_repeats_do_not_come_back(place: Place) -> None:
+async def test_removed_repeats_do_not_come_back(deployment: Deployment) -> None:
     """I7"""
     repeat = Repeat(key="digest", spec=b"spec", cursor=0)
-    await place.store.put_repeat(repeat)
-    await place.store.pause_repeats(["digest"])
-    await place.store.resume_repeats(["digest"])
-    assert await place.store.remove_repeats(["digest"]) == [True]
-    await none_left(place.store, "e")
-    store = await restarted(place)
+    await deployment.store.put_repeat(repeat)
+    await deployment.store.pause_repeats(["digest"])
+    await deployment.store.resume_repeats(["digest"])
+    assert await deployment.store.remove_repeats(["digest"]) == [True]
+    await none_left(deployment.store, RecordKind.REPEAT)
+    store = await restarted(deployment)
     assert await store.list_repeats() == []
 
 
-async def test_locks_workers_memos_and_listings_do_not_come_back(place: Place) -> None:
-    store = place.store
+async def test_locks_workers_memos_and_listings_do_not_come_back(deployment: Deployment) -> None:
+    store = deployment.store
     for _ in range(2):
         assert await store.lock("fires", "me", MINUTE)
     await store.unlock("fires", "me")
     claim = await started(store)
     await store.store_once(OnceValue(claim=claim, name="name", value=b"value", keep=1000))
     await settled(store, fail(claim, keep=1000))
-    await none_left(store, "l", "g", "c")
-    store = await restarted(place)
-    assert await messages(store, "l", "g", "c") == []
+    await none_left(store, RecordKind.LOCK, RecordKind.SHARED_ONCE, RecordKind.CLAIM_LIST)
+    store = await restarted(deployment)
+    assert (
+        await messages(store, RecordKind.LOCK, RecordKind.SHARED_ONCE, RecordKind.CLAIM_LIST) == []
+    )
     assert await store.lock("fires", "another", MINUTE)
 
 
@@ -245,12 +255,12 @@ async def test_locks_workers_memos_and_listings_do_not_come_back(place: Place) -
 
 async def as_the_older_version_made_it(store: NatsStore) -> None:
     config = {
-        **schema.stream(store._subjects, 1),
+        **schema.stream_config(store._subjects, 1),
         "max_msgs_per_subject": 1,
         "metadata": {"mita": "2"},
     }
     for verb in ("DELETE", "CREATE"):
-        answer = await store._in.wire.api(
+        answer = await store.context.wire.api(
             f"STREAM.{verb}.{store._subjects.stream}", None if verb == "DELETE" else config
         )
         assert "error" not in answer, answer
@@ -271,14 +281,14 @@ async def test_a_store_that_the_older_version_broke_heals(monkeypatch: pytest.Mo
     await settled(
         store, succeed(await started(store, resource="forgotten", unique="forgotten"), keep=0)
     )
-    await none_left(store, "k", "u")
+    await none_left(store, RecordKind.RESOURCE_KEY, RecordKind.UNIQUE_KEY)
     await until_shown(store, running=0, succeeded=3)
     await store.close()
     server.kill()
     server.start()
     store = NatsStore(server.url)
     await store.open()  # the stream is brought up to date here
-    assert len(await messages(store, "k", "u")) == 8, (
+    assert len(await messages(store, RecordKind.RESOURCE_KEY, RecordKind.UNIQUE_KEY)) == 8, (
         "the older version's removals held: this test shows nothing"
     )
     await until_shown(store, running=1, succeeded=3)
@@ -286,7 +296,7 @@ async def test_a_store_that_the_older_version_broke_heals(monkeypatch: pytest.Mo
     assert await claimed_ids(store) == []
     await store.reap(10, LONG, "sweeper")
     assert sorted(await claimed_ids(store)) == sorted(again)
-    monkeypatch.setattr(sweep, "ABANDONED", -2 * LONG)
+    monkeypatch.setattr(repair, "ABANDONED_AFTER_MS", -2 * LONG)
     await store.prune(10, 10)
     # what no worker has is shown as failed
     await until_shown(store, running=3, succeeded=3, failed=1)
@@ -316,7 +326,7 @@ async def test_a_stream_of_the_older_version_is_brought_up_to_date() -> None:
     await as_the_older_version_made_it(store)
     await store.close()
     await store.open()
-    info = await store._in.wire.api(f"STREAM.INFO.{store._subjects.stream}")
+    info = await store.context.wire.api(f"STREAM.INFO.{store._subjects.stream}")
     assert (info["config"]["max_msgs_per_subject"], info["config"]["metadata"]["mita"]) == (
         -1,
         schema.SCHEMA,

@@ -109,7 +109,7 @@ async def test_a_server_without_a_certificate(
     """Whoever writes tls:// is not answered in the clear, and never sends a password that way."""
     error = await refusal(parse(f"tls://u:p@{serve('').address}?ca={certificates}/ca.pem"))
     assert isinstance(error, StoreError)
-    assert "does not ask for TLS" in str(error)
+    assert "does not offer TLS" in str(error)
     assert not error.transient
 
 

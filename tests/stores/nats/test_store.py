@@ -14,9 +14,9 @@ from mita.model.view import Health
 from mita.ports.pubsub import EventMessage
 from mita.ports.store import Can
 from mita.stores.nats import NatsStore
-from mita.stores.nats.clock import as_stamp, nanoseconds
-from mita.stores.nats.reads import Found
-from mita.stores.nats.walk import LOOK_AHEAD
+from mita.stores.nats.stream.clock import as_stamp, nanoseconds
+from mita.stores.nats.stream.reader import StoredMessage
+from mita.stores.nats.tickets.next_due import NEXT_DUE_SCAN_RECORDS
 from mita.testing.contract.given import (
     LONG,
     QUEUE,
@@ -123,7 +123,7 @@ async def test_a_keeper_on_its_own_thread_extends_what_another_store_claimed(
 
 
 async def test_with_many_homes_an_empty_claim_says_soon(store: NatsStore) -> None:
-    await store.enqueue(jobs(LOOK_AHEAD + 50, when=When(LONG)))
+    await store.enqueue(jobs(NEXT_DUE_SCAN_RECORDS + 50, when=When(LONG)))
     again = (await store.claim([QUEUE], 1, LONG, "w")).again
     assert again is not None
     assert again <= 1000
@@ -148,9 +148,9 @@ async def test_a_long_line_at_a_key_is_woken_from_its_head(store: NatsStore) -> 
 async def test_what_is_not_ours_in_our_subjects_harms_no_job_and_is_shown(store: NatsStore) -> None:
     """I15"""
     id = await put(store)
-    subjects = store._in.subjects
-    await store._in.wire.publish(subjects.ready(QUEUE, 5, "junk"), b"\xc1 not ours")
-    await store._in.wire.publish(subjects.home(QUEUE, "junk"), b"\xc1 not ours")
+    subjects = store.context.subjects
+    await store.context.wire.publish(subjects.ticket(QUEUE, 5, "junk"), b"\xc1 not ours")
+    await store.context.wire.publish(subjects.record(QUEUE, "junk"), b"\xc1 not ours")
     await asyncio.sleep(0.1)
     assert await claimed_ids(store) == [id]
     assert [(view.ready, view.running) for view in await store.queues()] == [(0, 1)]
@@ -166,7 +166,7 @@ async def test_a_line_that_was_removed_by_hand_comes_back(
     """I12: its jobs are in the stream, and only the way to them is gone."""
     id = await put(store)
     where = f"CONSUMER.DELETE.{store._subjects.stream}.{store._subjects.consumer(QUEUE, 5)}"
-    assert (await store._in.wire.api(where))["success"]
+    assert (await store.context.wire.api(where))["success"]
     turn = await twin.claim([QUEUE], 1, LONG, "w")
     assert (turn.claims, turn.again is not None) == ([], True)
     assert await claimed_ids(twin) == [id]
@@ -216,10 +216,10 @@ async def test_a_plain_job_is_taken_in_without_a_question(
     """One round trip, from the second job of a line on."""
     await put(store)
 
-    async def asked(*_: object, **__: object) -> list[Found]:
+    async def asked(*_: object, **__: object) -> list[StoredMessage]:
         raise AssertionError("nothing has to be looked up")
 
-    monkeypatch.setattr(store._in.reader, "last", asked)
+    monkeypatch.setattr(store.context.reader, "last", asked)
     batch = [*jobs(3), *jobs(3, when=When(LONG))]
     assert all(receipt.created for receipt in await store.enqueue(batch))
 
@@ -265,4 +265,4 @@ async def test_what_is_too_large_to_be_told_does_not_cost_the_connection(tight: 
     assert heard is not None
     assert [one.events for one in heard.told] == [b"small"]
     assert not heard.cut, "nothing was lost on the way"
-    assert tight._in.returned == 0, "the connection is the first one"
+    assert tight.context.reconnected_at == 0, "the connection is the first one"

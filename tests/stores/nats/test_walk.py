@@ -31,6 +31,7 @@ from mita.model.time import HOUR, NOW, When
 from mita.ports.ids import new_id
 from mita.rules.states import TERMINAL
 from mita.stores.nats import NatsStore
+from mita.stores.nats.stream.subjects import RecordKind
 
 SEED = int(os.environ.get("MITA_SEED", "1"))
 STEPS = 120
@@ -321,15 +322,16 @@ class Walk:
         assert [job for job in self.jobs.values() if job.state not in TERMINAL] == []
         assert await store.resources() == []
         await asyncio.sleep(2.2)
-        context = store._in
+        context = store.context
         # the listings of what was claimed together go with the first reap after their leases
-        for letter in "rbk":
-            left = [
-                found.subject
-                for found in await context.reader.all(context.subjects.all(letter))
-                if found.body
-            ]
-            assert left == [], f"class {letter} is not empty"
+        subjects = context.subjects
+        for pattern in (
+            subjects.all_tickets(),
+            subjects.all(RecordKind.WAITER),
+            subjects.all(RecordKind.RESOURCE_KEY),
+        ):
+            left = [found.subject for found in await context.reader.all(pattern) if found.body]
+            assert left == []
 
 
 @pytest.mark.parametrize("seed", range(SEED, SEED + 4))

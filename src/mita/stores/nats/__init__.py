@@ -1,4 +1,4 @@
-"""Jobs on a NATS JetStream stream: one server, or a cluster that keeps several copies."""
+"""Jobs on a NATS JetStream stream: on one server, or on a cluster that keeps several copies."""
 
-from .address import parse as parse
 from .store import NatsStore as NatsStore
+from .store import parse as parse

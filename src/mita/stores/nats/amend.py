@@ -1,10 +1,10 @@
-"""What a person asks of jobs by id."""
+"""Changing jobs by id: reschedule, cancel, retry, prioritise, delete."""
 
 from collections.abc import Sequence
 from typing import Any
 
 from mita.errors import Rejected
-from mita.model.job import State
+from mita.model.job import Asked, State
 from mita.model.outcome import (
     Answer,
     CancelJob,
@@ -13,28 +13,35 @@ from mita.model.outcome import (
     PrioritiseJob,
     RescheduleJob,
     RetryJob,
+    TimelineKind,
 )
 from mita.ports.store import ASKED
+from mita.rules.asked import may_ask
 from mita.rules.states import DEAD, allowed
 from mita.stores.shared.ids import without_repeats
+from mita.stores.shared.record import COUNTERS
 
-from . import indexes
-from .codec import Record, noted
-from .context import Context
-from .enqueue import open_lines
-from .job_records import Place, locate
-from .partition import side_by_side
-from .reading import is_unreadable
-from .tx import AboutToFire, Tx, transact
+from . import unique
+from .codec import NatsJob, timeline_with
+from .context import NatsContext
+from .stream.consumers import ensure_consumers
+from .stream.decode import is_unreadable
+from .stream.job_changes import change as change_job
+from .stream.job_changes import finish
+from .stream.job_records import LocatedJob, locate
+from .stream.partition import in_parallel
+from .stream.transaction import AboutToFire, StreamTransaction, transact
 
-TOGETHER = 150  # jobs in one batch: each is up to five messages of the thousand a batch may have
-COUNTERS_AT_ZERO = {"attempts": 0, "reschedules": 0, "busy": 0, "interruptions": 0, "crashes": 0}
+# A job takes up to five messages, and a batch has at most a thousand.
+AMEND_BATCH_JOBS = 150
+COUNTERS_AT_ZERO = dict.fromkeys(COUNTERS, 0)
 AS_IF_NEVER_RUN = dict.fromkeys(
     ("error", "result", "finished", "expires", "stranded", "worker", "started")
 )
 
 
-async def amend(context: Context, ids: Sequence[str], change: Change) -> list[Answer]:
+async def amend(context: NatsContext, ids: Sequence[str], change: Change) -> list[Answer]:
+    """Change jobs. Returns an answer for each id, in the same order."""
     answers: list[Answer] = []
     for some in without_repeats(ids):
         found = await _amend_all(context, some, change)
@@ -42,42 +49,40 @@ async def amend(context: Context, ids: Sequence[str], change: Change) -> list[An
     return answers
 
 
-async def _amend_all(context: Context, ids: Sequence[str], change: Change) -> dict[str, Answer]:
-    """Many in one transaction, and several transactions side by side. Jobs of one key are in one of
-    them, so that two transactions do not write to the same records."""
-    if len(ids) == 1 and not isinstance(change, PrioritiseJob):
-        return {ids[0]: (await _amend_together(context, [ids[0]], change))[0]}
-    places = await locate(context, ids)
-    records = {id: place.record for id, place in places.items()}
-    if isinstance(change, PrioritiseJob):
-        await open_lines(
-            context,
-            sorted({(record.queue, change.priority) for record in records.values() if record}),
-        )
+async def _amend_all(context: NatsContext, ids: Sequence[str], wanted: Change) -> dict[str, Answer]:
+    """Change many jobs in a transaction, with several transactions in parallel. Jobs with the same
+    key are in the same transaction, so that no two of them write the same record."""
+    if len(ids) == 1 and not isinstance(wanted, PrioritiseJob):
+        return {ids[0]: (await _amend_together(context, [ids[0]], wanted))[0]}
+    located = await locate(context, ids)
+    records = {id: one.record for id, one in located.items()}
+    if isinstance(wanted, PrioritiseJob):
+        queues = {record.queue for record in records.values() if record}
+        await ensure_consumers(context, sorted((queue, wanted.priority) for queue in queues))
     found: dict[str, Answer] = {}
 
-    async def amend_some(part: list[str]) -> None:
-        found.update(zip(part, await _amend_together(context, part, change), strict=True))
+    async def amend_part(part: list[str]) -> None:
+        found.update(zip(part, await _amend_together(context, part, wanted), strict=True))
 
-    await side_by_side(ids, lambda one: _meets(one, records[one]), TOGETHER, amend_some)
+    await in_parallel(ids, lambda one: _shared_key(one, records[one]), AMEND_BATCH_JOBS, amend_part)
     return found
 
 
-def _meets(id: str, record: Record | None) -> tuple[str, ...]:
-    """Jobs whose changes may write to the same records have this in common."""
+def _shared_key(id: str, record: NatsJob | None) -> tuple[str, ...]:
+    """Jobs whose changes may write the same records have the same value."""
     key = None if record is None else record.resource or record.unique
     return (id,) if record is None or key is None else (record.queue, key)
 
 
-async def _amend_together(context: Context, ids: list[str], change: Change) -> list[Answer]:
-    """One transaction for all. When one of them is in the way of the others, because somebody else
-    changes it, its time is about to come, or it does not fit, each half is tried by itself."""
+async def _amend_together(context: NatsContext, ids: list[str], wanted: Change) -> list[Answer]:
+    """Change all in one transaction. If that fails because of one of them (another writer changes
+    it, its schedule is about to fire, or it does not fit), change each half by itself."""
     if len(ids) == 1:
-        return [await transact(context, lambda tx: _amend(tx, ids[0], change))]
-    tx = Tx(context)
+        return [await transact(context, lambda tx: _amend_one(tx, ids[0], wanted))]
+    tx = StreamTransaction(context)
     try:
         await _read_ahead(tx, ids)
-        answers = [await _amend(tx, id, change) for id in ids]
+        answers = [await _amend_one(tx, id, wanted) for id in ids]
         if await tx.commit():
             return answers
     except (AboutToFire, Rejected):
@@ -86,101 +91,106 @@ async def _amend_together(context: Context, ids: list[str], change: Change) -> l
     return [
         answer
         for part in (ids[:half], ids[half:])
-        for answer in await _amend_together(context, part, change)
+        for answer in await _amend_together(context, part, wanted)
     ]
 
 
-async def _read_ahead(tx: Tx, ids: Sequence[str]) -> None:
-    """What the changes will ask for, in two reads for all of them."""
-    subjects: list[str] = []
-    for place in await tx.jobs(ids):
-        if (record := place.record) is None:
+async def _read_ahead(tx: StreamTransaction, ids: Sequence[str]) -> None:
+    """Read what the changes need, in two requests for all of them."""
+    subjects, wanted = tx.context.subjects, list[str]()
+    for located in await tx.jobs(ids):
+        if (record := located.record) is None:
             continue
-        if record.resource is not None:
-            subjects.append(tx.context.subjects.key(record.queue, record.resource))
-        if record.state is State.BLOCKED and record.resource is not None:
-            subjects.append(
-                tx.context.subjects.waiter(
-                    record.queue, record.resource, record.priority, record.id
-                )
-            )
+        queue, key = record.queue, record.resource
+        if key is not None:
+            wanted.append(subjects.resource_key(queue, key))
+        if key is not None and record.state is State.BLOCKED:
+            wanted.append(subjects.waiter(queue, key, record.priority, record.id))
         if record.unique is not None:
-            subjects.append(tx.context.subjects.unique(record.queue, record.unique))
-    await tx.see(subjects)
+            wanted.append(subjects.unique(queue, record.unique))
+    await tx.read(wanted)
 
 
-async def _amend(tx: Tx, id: str, change: Change) -> Answer:
-    place = await tx.job(id)
-    record = place.record
+async def _amend_one(tx: StreamTransaction, id: str, wanted: Change) -> Answer:
+    located = await tx.job(id)
+    record = located.record
     if record is None:
         return Answer.UNKNOWN
-    if isinstance(change, RetryJob) and is_unreadable(record):
+    if isinstance(wanted, RetryJob) and is_unreadable(record):
         return Answer.UNREADABLE
-    if record.state not in allowed(change):
+    if record.state not in allowed(wanted):
         return Answer.TOO_LATE
-    answer = await _apply(tx, place, record, change)
+    if record.state is State.RUNNING and isinstance(wanted, RescheduleJob | CancelJob):
+        return await _ask(tx, located, record, wanted)
+    answer = await _apply(tx, located, record, wanted)
     if answer is Answer.DONE:
-        tx.rings.add(record.queue)
-    elif answer is Answer.ASKED and isinstance(change, CancelJob):
-        tx.rings.add(ASKED)
+        tx.wakeups.add(record.queue)
     return answer
 
 
-async def _apply(tx: Tx, place: Place, record: Record, change: Change) -> Answer:
-    running = record.state is State.RUNNING
-    match change:
-        case RescheduleJob() if running:
-            return await _ask_to_move(tx, place, record, change)
-        case RescheduleJob() if record.state in DEAD:
-            return await _revive(tx, place, record, RetryJob(change.when, change.note))
-        case RescheduleJob():
-            moved: dict[str, Any] = {
-                "due": change.when.moment(tx.now),
-                "reschedules": record.reschedules + 1,
-            }
-            said = noted(record, tx.now, "rescheduled", change.note)
-            await indexes.change(tx, place, state=State.QUEUED, home=0, **moved, **said)
-        case CancelJob() if running:
-            said = noted(record, tx.now, "cancelled", change.reason)
-            await indexes.change(tx, place, asked="cancel", asked_keep=change.keep, **said)
-            return Answer.ASKED
-        case CancelJob():
-            said = noted(record, tx.now, "cancelled", change.reason)
-            await indexes.finish(tx, place, State.CANCELLED, change.keep, home=0, **said)
-        case RetryJob():
-            return await _revive(tx, place, record, change)
-        case PrioritiseJob(priority):
-            await indexes.change(tx, place, priority=priority, home=0)
-        case DeleteJob():
-            await indexes.give_up(tx, record)
-            await indexes.change(tx, place, gone=True)
-    return Answer.DONE
-
-
-async def _ask_to_move(tx: Tx, place: Place, record: Record, change: RescheduleJob) -> Answer:
-    if record.asked == "cancel":
+async def _ask(
+    tx: StreamTransaction, located: LocatedJob, record: NatsJob, wanted: RescheduleJob | CancelJob
+) -> Answer:
+    """Note what is asked of a running job; it takes effect when the run ends."""
+    if isinstance(wanted, CancelJob):
+        tx.wakeups.add(ASKED)
+        entry = timeline_with(record, tx.now, TimelineKind.CANCELLED, wanted.reason)
+        await change_job(tx, located, asked=Asked.CANCEL, asked_keep=wanted.keep, **entry)
+        return Answer.ASKED
+    if not may_ask(record.asked, Asked.RESCHEDULE):
         return Answer.TOO_LATE
-    said = noted(record, tx.now, "rescheduled", change.note)
-    due = change.when.moment(tx.now)
-    await indexes.change(
-        tx, place, asked="reschedule", asked_due=due, reschedules=record.reschedules + 1, **said
+    entry = timeline_with(record, tx.now, TimelineKind.RESCHEDULED, wanted.note)
+    await change_job(
+        tx,
+        located,
+        asked=Asked.RESCHEDULE,
+        asked_due=wanted.when.moment(tx.now),
+        reschedules=record.reschedules + 1,
+        **entry,
     )
     return Answer.ASKED
 
 
-async def _revive(tx: Tx, place: Place, record: Record, change: RetryJob) -> Answer:
-    if await indexes.reserved_for(tx, record.queue, record.unique) not in (None, record.id):
+async def _apply(
+    tx: StreamTransaction, located: LocatedJob, record: NatsJob, wanted: Change
+) -> Answer:
+    match wanted:
+        case RescheduleJob() if record.state in DEAD:
+            return await _retry(tx, located, record, RetryJob(wanted.when, wanted.note))
+        case RescheduleJob():
+            moved: dict[str, Any] = {
+                "due": wanted.when.moment(tx.now),
+                "reschedules": record.reschedules + 1,
+            }
+            entry = timeline_with(record, tx.now, TimelineKind.RESCHEDULED, wanted.note)
+            await change_job(tx, located, state=State.QUEUED, record_seq=0, **moved, **entry)
+        case CancelJob():
+            entry = timeline_with(record, tx.now, TimelineKind.CANCELLED, wanted.reason)
+            await finish(tx, located, State.CANCELLED, wanted.keep, record_seq=0, **entry)
+        case RetryJob():
+            return await _retry(tx, located, record, wanted)
+        case PrioritiseJob(priority):
+            await change_job(tx, located, priority=priority, record_seq=0)
+        case DeleteJob():
+            await unique.release(tx, record)
+            await change_job(tx, located, gone=True)
+    return Answer.DONE
+
+
+async def _retry(
+    tx: StreamTransaction, located: LocatedJob, record: NatsJob, wanted: RetryJob
+) -> Answer:
+    if await unique.holder(tx, record.queue, record.unique) not in (None, record.id):
         return Answer.TAKEN
-    said = noted(record, tx.now, "revived", change.note)
-    due = change.when.moment(tx.now)
-    await indexes.change(
+    entry = timeline_with(record, tx.now, TimelineKind.REVIVED, wanted.note)
+    await change_job(
         tx,
-        place,
+        located,
         state=State.QUEUED,
-        due=due,
-        home=0,
+        due=wanted.when.moment(tx.now),
+        record_seq=0,
         **COUNTERS_AT_ZERO,
         **AS_IF_NEVER_RUN,
-        **said,
+        **entry,
     )
     return Answer.DONE

@@ -1,34 +1,42 @@
-"""What is written into messages: MessagePack by position, read and written here only."""
+"""What this store writes into messages, as MessagePack arrays, and how a stored job becomes a `Job`
+or a `Claim`.
 
-from typing import Annotated, Any, TypeAlias
+All records are arrays: a new field goes to the end and has a default, so that old records stay
+readable. `stream.decode` reads them.
+
+The fields of a stored job follow from the model (`stores.shared.record`): a new field of `Job` is
+stored behind the others, without a change here."""
+
+from collections.abc import Callable, Iterator
+from itertools import takewhile
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_type_hints
 
 import msgspec
-from msgspec import Struct
+from msgspec import NODEFAULT, Struct
 
-from mita.model.job import (
-    Claim,
-    Count,
-    Job,
-    Lasting,
-    Limit,
-    NewJob,
-    Priority,
-    State,
-    Token,
-    WhenBusy,
-)
-from mita.model.outcome import TimelineEntry
+from mita.model.job import Claim, Job, Lasting, NewJob, Priority, State
+from mita.model.outcome import TimelineEntry, TimelineKind
 from mita.model.time import Moment
 from mita.model.view import WorkerView
 from mita.rules.fitting import shorter
 from mita.rules.timeline import lengthened, told
+from mita.stores.shared import record as fields
 
 Sequence: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
+# The fields of `Job` at the beginning of a stored job. This is the format of records that exist:
+# names are neither moved nor removed, and a new field of `Job` is not added here.
+_FIRST_FIELDS = """
+    id task queue state priority due created payload options headers
+    attempts reschedules busy interruptions crashes error result
+    resource limit when_busy unique unique_for repeat fire_time progress stranded
+    token worker started lease_until asked finished expires
+"""
+FIRST_FIELDS = _FIRST_FIELDS.split()
 
-class Glance(Struct, array_like=True, gc=False):
-    """The first fields of a `Record`: what is read to count it. One without an id stands for no
-    job."""
+
+class NatsJobHead(Struct, array_like=True, gc=False):
+    """The first fields of a `NatsJob`, which are enough to count it. No id: there is no job."""
 
     id: str
     task: str
@@ -38,55 +46,66 @@ class Glance(Struct, array_like=True, gc=False):
     due: Moment
 
 
-class Record(Glance, array_like=True, gc=False):
-    """A job, and what only this store knows of it.
+class _OwnFields(Struct, frozen=True):
+    """What this store keeps of a job beside the fields of `Job`.
 
-    The fields up to `expires` are those of `Job`, in its order. `age` is its place in the order of
-    arrival. `home`, in a ticket of the ready line, is the sequence of the home record it stands for
-    (0: there was none). `gone` marks a job that is forgotten already and only keeps late tickets of
-    its own from running it again. `fires` is when the server moves a home that is a schedule. The
-    collector need not look at it: it holds nothing that could hold it."""
+    `age` is its position in the order of arrival. `asked_due` and `asked_keep` belong to `asked`.
+    `memos` are its `once` values. `record_seq`, in a ticket, is the sequence of the record for
+    which the ticket was made (0: there was none). `gone` marks a deleted job; its record stays for
+    a short time to overrule late tickets. `schedule_at` is when the server makes a ticket of a
+    record that is a schedule."""
 
-    created: Moment
-    payload: bytes
-    options: bytes = b""
-    headers: bytes = b""
-    attempts: Count = 0
-    reschedules: Count = 0
-    busy: Count = 0
-    interruptions: Count = 0
-    crashes: Count = 0
-    error: str | None = None
-    result: bytes | None = None
-    resource: str | None = None
-    limit: Limit = 1
-    when_busy: WhenBusy = WhenBusy.WAIT
-    unique: str | None = None
-    unique_for: Lasting = 0
-    repeat: str | None = None
-    fire_time: Moment | None = None
-    progress: bytes | None = None
-    stranded: Moment | None = None
-    token: Token = 0
-    worker: str | None = None
-    started: Moment | None = None
-    lease_until: Moment | None = None
-    asked: str | None = None
-    finished: Moment | None = None
-    expires: Moment | None = None
     age: Sequence = 0
     asked_due: Moment = 0
     asked_keep: Lasting = 0
     events: tuple[TimelineEntry, ...] = ()
     memos: dict[str, bytes] = {}
-    home: Sequence = 0
+    record_seq: Sequence = 0
     gone: bool = False
-    fires: Moment = 0
+    schedule_at: Moment = 0
+
+
+def _stored_fields() -> Iterator[tuple[str, Any] | tuple[str, Any, Any]]:
+    """Yields name, type and default of each field of a stored job, in the order of the array."""
+    types = get_type_hints(Job, include_extras=True)
+    added = [name for name in fields.JOB if name not in FIRST_FIELDS]
+    for name in FIRST_FIELDS:
+        default = fields.JOB[name].default
+        yield (name, types[name]) if default is NODEFAULT else (name, types[name], default)
+    for own in msgspec.structs.fields(_OwnFields):
+        yield own.name, own.type, own.default if own.default is not NODEFAULT else {}
+    for name in added:
+        yield name, types[name], fields.JOB[name].default
+
+
+if TYPE_CHECKING:
+
+    class NatsJob(Job, _OwnFields, frozen=True, kw_only=True):
+        """A job as it is stored, in its record and in its ticket."""
+
+else:  # `gc=False`: it contains nothing that could refer to it
+    NatsJob = msgspec.defstruct(
+        "NatsJob", _stored_fields(), array_like=True, gc=False, frozen=True, module=__name__
+    )
+
+
+NO_JOB = NatsJob(
+    id="",
+    task="",
+    queue="",
+    state=State.CANCELLED,
+    priority=0,
+    due=0,
+    created=0,
+    payload=b"",
+    gone=True,
+)
+"""The record of a job that was deleted."""
 
 
 class QueueRecord(Struct, array_like=True):
-    """A queue: since when it is paused, which priorities it ever used, and the holds on its
-    keys."""
+    """A queue: when it was paused, the priorities it ever used, and the ends of its holds by
+    resource key."""
 
     name: str
     paused: Moment | None = None
@@ -94,8 +113,8 @@ class QueueRecord(Struct, array_like=True):
     holds: dict[str, Moment] = {}
 
 
-class KeyRecord(Struct, array_like=True):
-    """A resource key: the ids of the running jobs that hold it, and how many wait in its line."""
+class ResourceKeyRecord(Struct, array_like=True):
+    """A resource key: the ids of the running jobs that hold it, and how many jobs wait for it."""
 
     queue: str
     key: str
@@ -103,8 +122,8 @@ class KeyRecord(Struct, array_like=True):
     waiting: int = 0
 
 
-class Waiter(Struct, array_like=True):
-    """A place in the line of a key."""
+class WaiterRecord(Struct, array_like=True):
+    """A job that waits for a resource key, and what decides its turn."""
 
     id: str
     queue: str
@@ -113,135 +132,114 @@ class Waiter(Struct, array_like=True):
     age: int
 
 
-class Reservation(Struct, array_like=True):
-    """Who has a unique key: a living job, or until that moment one that has ended."""
+class UniqueKeyRecord(Struct, array_like=True):
+    """The job that has a unique key; `until` is set when that job has ended."""
 
     id: str
     until: Moment | None = None
 
 
-class SharedOnceValue(Struct, array_like=True):
+class SharedOnceRecord(Struct, array_like=True):
+    """A `once` value that all jobs share, and when it expires."""
+
     value: bytes
     until: Moment
 
 
-class Presence(Struct, array_like=True):
+class WorkerRecord(Struct, array_like=True):
+    """A worker's last heartbeat, and until when it counts as alive."""
+
     worker: WorkerView
     until: Moment
 
 
-class LockHeld(Struct, array_like=True):
+class LockRecord(Struct, array_like=True):
+    """The holder of a lock, and until when it holds it."""
+
     holder: str
     until: Moment
 
 
-class Claimed(Struct, array_like=True):
-    """Which jobs were claimed together, so that a reap need not read all homes: nothing before
-    `until` is overdue."""
+class ClaimListRecord(Struct, array_like=True):
+    """Jobs that were claimed together, given by the subjects of their records. None of their leases
+    ends before `until`."""
 
     until: Moment
-    homes: tuple[str, ...]
+    records: tuple[str, ...]
 
 
-class Ref(Struct, frozen=True, array_like=True, gc=False):
-    """What a claim must know to be put down from any store object: where it stands, and the record
-    as it was claimed."""
+class ClaimRef(Struct, frozen=True, array_like=True, gc=False):
+    """What any store needs to settle a claim: subject and sequence of the job's record, its claim
+    list, and the record as it was claimed."""
 
-    home: str
+    subject: str
     seq: int
-    batch: str
-    record: Record
+    list_id: str
+    record: NatsJob
 
 
 pack = msgspec.msgpack.Encoder().encode
 
 
-_JOB_FIELDS = Job.__struct_fields__
-_CLAIM_FIELDS = tuple(name for name in Claim.__struct_fields__ if name not in ("at", "ref"))
+def _call(struct: type[Struct], values: dict[str, str], *, by_position: bool = True) -> str:
+    """Returns the text of a call that makes a struct of these expressions, by position as far as
+    possible."""
+    names = struct.__struct_fields__
+    first = list(takewhile(values.__contains__, names)) if by_position else []
+    named = [f"{name}={values[name]}" for name in names if name in values and name not in first]
+    return f"{struct.__name__}({', '.join([values[name] for name in first] + named)})"
 
 
-def as_record(new: NewJob, now: Moment, age: int) -> Record:
-    return Record(
-        new.id,
-        new.task,
-        new.queue,
-        State.QUEUED,
-        new.priority,
-        new.when.moment(now),
-        now,
-        new.payload,
-        new.options,
-        new.headers,
-        resource=new.resource,
-        limit=new.limit,
-        when_busy=new.when_busy,
-        unique=new.unique,
-        unique_for=new.unique_for,
-        repeat=new.repeat,
-        fire_time=new.fire_time,
-        age=age,
-    )
+def _compiled(text: str) -> Any:
+    """Generated, because a conversion that loops over the fields takes several times as long, and
+    these run once for every job. The text consists of field names of our own structs."""
+    return eval(text, {"NatsJob": NatsJob, "Job": Job, "Claim": Claim, "State": State})  # noqa: S307
 
 
-def as_job(record: Record) -> Job:
-    return Job(**{name: getattr(record, name) for name in _JOB_FIELDS})
+_NEW = {name: f"new.{name}" for name in fields.NEW}
+_NEW |= {"state": "State.QUEUED", "due": "new.when.moment(now)", "created": "now", "age": "age"}
+_CLAIM = {name: f"record.{name}" for name in fields.CLAIM} | {"at": "at", "ref": "ref"}
+_JOB = {name: f"record.{name}" for name in fields.JOB}
+
+# The record of a new job that is enqueued at `now`, with this position in the order of arrival.
+as_record: Callable[[NewJob, Moment, int], NatsJob]
+as_record = _compiled(f"lambda new, now, age: {_call(NatsJob, _NEW)}")
+# The claim of a job that was claimed at `at`.
+as_claim: Callable[[NatsJob, Moment, ClaimRef], Claim]
+as_claim = _compiled(f"lambda record, at, ref: {_call(Claim, _CLAIM)}")
+# The job as users see it.
+as_job: Callable[[NatsJob], Job]
+as_job = _compiled(f"lambda record: {_call(Job, _JOB, by_position=False)}")
 
 
-def as_claim(record: Record, at: Moment, ref: Ref) -> Claim:
-    """Positions, not names: this runs once for every job."""
-    return Claim(
-        record.id,
-        record.token,
-        at,
-        record.task,
-        record.queue,
-        record.payload,
-        record.options,
-        record.headers,
-        record.priority,
-        record.due,
-        record.created,
-        record.attempts,
-        record.reschedules,
-        record.busy,
-        record.interruptions,
-        record.crashes,
-        record.resource,
-        record.unique,
-        record.repeat,
-        record.fire_time,
-        record.progress,
-        record.stranded,
-        ref,
-    )
-
-
-def noted(
-    record: Record,
+def timeline_with(
+    record: NatsJob,
     now: Moment,
-    kind: str,
+    kind: TimelineKind,
     note: str = "",
     worker: str | None = None,
     error: str = "",
 ) -> dict[str, Any]:
-    """The changes that add a line to a job's timeline, whose oldest lines fold into counts."""
+    """Returns the change that adds an entry to a job's timeline. The oldest entries fold into
+    counts."""
     started = record.started if error else None
     return {
         "events": lengthened(record.events, TimelineEntry(now, kind, note, worker, error, started))
     }
 
 
-def cut(record: Record, most: int) -> bytes:
-    """A record in at most so many bytes, with as much of its story as there is room for. What is
-    longer even so is for the caller to reject."""
+def pack_within(record: NatsJob, max_bytes: int) -> bytes:
+    """Returns a record in at most so many bytes, with as much of its timeline and error as fits.
+    If even the rest is too long, the result is longer, and the caller must reject it."""
     body = pack(record)
-    if len(body) > most:
+    if len(body) > max_bytes:
         for story in shorter(record.events, record.error):
             body = pack(msgspec.structs.replace(record, events=story.events, error=story.error))
-            if len(body) <= most:
+            if len(body) <= max_bytes:
                 break
     return body
 
 
-def timeline(record: Record) -> list[TimelineEntry]:
+def timeline(record: NatsJob) -> list[TimelineEntry]:
+    """Returns the entries of a job's timeline as users see them."""
     return told(record.events)

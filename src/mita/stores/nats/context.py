@@ -1,71 +1,73 @@
-"""What the verbs of one open store have in common."""
+"""What the verbs of one open store work with."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection
-from typing import TypeAlias
+from collections.abc import Awaitable, Callable
 
 from mita.model.time import Moment
 
-from .client.wire import Wire
-from .clock import ServerClock
-from .notify import Notifier
-from .reads import Reader
-from .subjects import Subjects
+from .client.wire import NatsWire
+from .notify import NatsNotifier
+from .stream.claim_lists import ClaimLists
+from .stream.clock import ServerClock
+from .stream.reader import MessageReader
+from .stream.subjects import Subjects
+from .tickets.claim_memory import ClaimMemory, QueuePriority
 
-HEADERS = 2048  # bytes of a message that are left for headers: they name two subjects at most
-KEYS = 2048  # bytes of a record that are left for the names and keys of a job
-STORED_WITHIN = 0.2  # seconds; a batch of a thousand messages takes a tenth of that
-Line: TypeAlias = tuple[str, int]  # queue and priority
+HEADER_BYTES = 2048  # of a message, reserved for headers: they name two subjects at most
+NAME_BYTES = 2048  # of a record, reserved for the names and keys of a job
+# How long until all messages of a batch can be read; one of a thousand takes a tenth of it.
+BATCH_VISIBLE_S = 0.2
 
 
-async def _nothing(_: str) -> None:
+async def _no_fail_point(_: str) -> None:
     return None
 
 
-class Context:
+class NatsContext:
+    """The connection, the clock and what this store remembers between two calls."""
+
     def __init__(
-        self, wire: Wire, subjects: Subjects, clock: ServerClock, *, replicated: bool
+        self, wire: NatsWire, subjects: Subjects, clock: ServerClock, *, replicas: int
     ) -> None:
         self.wire = wire
         self.subjects = subjects
         self.clock = clock
-        self.replicated = replicated
-        self.reader = Reader(wire, subjects.stream, subjects.anchor if replicated else None)
-        self.bell = Notifier(wire, subjects)
-        # tests die here, between two steps of a verb
-        self.fail_point: Callable[[str], Awaitable[None]] = _nothing
-        self.lines: set[Line] = set()  # those for which there is a consumer
-        # the sequence before which no home is one of a job that has ended
+        self.replicas = replicas
+        self.reader = MessageReader(
+            wire, subjects.stream, subjects.anchor if replicas > 1 else None
+        )
+        self.notifier = NatsNotifier(wire, subjects)
+        self.claim_lists = ClaimLists(wire, subjects)
+        self.claim_memory = ClaimMemory()
+        # Called between two steps of a verb; tests let the process die here.
+        self.fail_point: Callable[[str], Awaitable[None]] = _no_fail_point
+        self.consumers: set[QueuePriority] = set()  # those that exist
+        self.leaderless: set[QueuePriority] = set()  # whose consumer did not answer the last pull
+        # No record before this sequence is one of an ended job.
         self.nothing_ended_before = 1
-        # those for which nobody answered when they were last asked
-        self.leaderless: set[Line] = set()
-        self.returned: Moment = 0  # when a lost connection was last made again
-        wire.reconnected.append(self._note_return)
+        self.reconnected_at: Moment = 0  # the last time; 0: never
+        wire.on_reconnect.append(self._note_reconnect)
 
     @property
-    def most(self) -> int:
-        """How many bytes the record of a job may have: what the server takes in one message, less
-        the headers."""
-        return self.wire.max_payload - HEADERS
+    def max_record(self) -> int:
+        """The bytes that a job's record may have: one message of the server, less the headers."""
+        return self.wire.max_payload - HEADER_BYTES
 
     @property
     def room(self) -> int:
-        """And how many of them its arguments, memos and result may take together. The rest is for
-        the keys and the story."""
-        return max(0, (self.most - KEYS) * 3 // 4)
+        """The bytes that a job's arguments, `once` values and result may have together. The rest of
+        its record is for names, timeline, error and progress."""
+        return max(0, (self.max_record - NAME_BYTES) * 3 // 4)
 
     async def catch_up(self) -> None:
-        """From here on reads show all that was written before this call, also where it was written
-        together with something that was read earlier. A replica may be behind, and a batch is not
-        seen as a whole while it is being stored."""
-        await asyncio.sleep(STORED_WITHIN)
+        """Make sure that later reads show everything that was written before this call. A replica
+        may be behind, and a reader may see a part of a batch while it is being stored."""
+        await asyncio.sleep(BATCH_VISIBLE_S)
         info = await self.wire.api(f"STREAM.INFO.{self.subjects.stream}")
-        self.wire.seen = max(self.wire.seen, info.get("state", {}).get("last_seq", 0))
+        last = info.get("state", {}).get("last_seq", 0)
+        self.wire.newest_seq = max(self.wire.newest_seq, last)
 
-    def ring(self, topics: Collection[str]) -> None:
-        self.bell.ring(topics)
-
-    def _note_return(self) -> None:
-        self.returned = self.clock.now()
-        # a server that was restarted may have restored what was removed
+    def _note_reconnect(self) -> None:
+        self.reconnected_at = self.clock.now()
+        # A restarted server may have restored removed messages.
         self.nothing_ended_before = 1

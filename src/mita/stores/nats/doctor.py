@@ -1,38 +1,44 @@
-"""What is well with this server, and what is not."""
+"""What is in order on this server, and what is not."""
 
 from typing import Any
 
 from mita.model.view import Finding, Health
+from mita.rules.explain.reasons.words import times
+from mita.stores.shared.aside import finding
 
-from . import schema
-from .context import Context
+from .context import NatsContext
+from .stream.decode import SMALL_RECORDS, can_be_read, decode_job, is_unreadable
+from .stream.schema import ADVISED_SERVERS, version_number
+from .stream.subjects import name
 
-DRIFT = 1.0  # seconds between the server's clock and ours that are worth a word
-LAG = 10_000
+CLOCK_DRIFT_S = 1.0  # between the server's clock and ours; more is a warning
+LAG_TICKETS = 10_000  # more ready jobs are a warning
 
 
-async def doctor(context: Context, replicas: int) -> list[Finding]:
+async def doctor(context: NatsContext) -> list[Finding]:
+    """Check the server, its version, durability, size and clock, and read every record."""
     await context.clock.refresh()
     info = await context.wire.api(f"STREAM.INFO.{context.subjects.stream}")
     return [
         _version(context.wire.version),
-        _replicas(info, replicas),
+        _replicas(info, context.replicas),
         _durability(info),
         _size(info),
         await _lag(context),
-        _clock(context.clock.ahead_of_ours()),
+        _clock(context.clock.ahead_of_ours_s()),
+        await _records(context),
     ]
 
 
 def _version(version: str) -> Finding:
-    parts = schema.number(version)
+    parts = version_number(version)
     if parts >= (2, 14, 3) or (2, 12, 12) <= parts < (2, 13):
         return Finding("server", f"NATS {version}")
     return Finding(
         "server",
-        f"NATS {version} has known faults with schedules in batches",
+        f"NATS {version} has known bugs with schedules in batches",
         Health.WARN,
-        f"upgrade to {schema.ADVISED}",
+        f"upgrade to {ADVISED_SERVERS}",
     )
 
 
@@ -45,12 +51,12 @@ def _replicas(info: dict[str, Any], asked: int) -> Finding:
         if peer.get("offline") or not peer.get("current")
     ]
     if behind:
-        found = f"{has}, of which {', '.join(behind)} is away or behind"
-        return Finding("replicas", found, Health.WARN, "bring that server back")
+        found = f"{has}, of which {', '.join(behind)} is unreachable or behind"
+        return Finding("replicas", found, Health.WARN, "start that server again")
     if has != asked:
         return Finding(
             "replicas",
-            f"{has}, {asked} asked for",
+            f"{has}, but the URL asks for {asked}",
             Health.WARN,
             "restart with the right ?replicas=",
         )
@@ -64,12 +70,11 @@ def _replicas(info: dict[str, Any], asked: int) -> Finding:
 
 
 def _durability(info: dict[str, Any]) -> Finding:
-    """The server tells its `sync_interval` on its system account only, so most of the time we
-    cannot know it."""
+    """The server reports its `sync_interval` to its system account only, so it is unknown here."""
     if info["config"]["storage"] != "file":
         return Finding(
             "durability",
-            "memory: gone with the server",
+            "memory: the jobs are lost when the server stops",
             Health.BAD,
             "recreate the stream with file storage",
         )
@@ -81,8 +86,7 @@ def _durability(info: dict[str, Any]) -> Finding:
     return Finding(
         "durability",
         "acknowledged before it is on disk: NATS syncs every two minutes unless its "
-        "sync_interval says otherwise "
-        "(it does not tell us)",
+        "sync_interval is set (which Mita cannot see)",
         Health.WARN,
         "set `jetstream { sync_interval: always }` (about ten times slower), or use 3 replicas",
     )
@@ -92,20 +96,23 @@ def _size(info: dict[str, Any]) -> Finding:
     state = info["state"]
     return Finding(
         "stream",
-        f"{info['config']['name']}: {state['messages']} messages, {state['bytes'] / 1e6:.1f} MB",
+        f"{info['config']['name']}: {times(state['messages'], 'message')}, "
+        f"{state['bytes'] / 1e6:.1f} MB",
     )
 
 
-async def _lag(context: Context) -> Finding:
-    """What waits in the ready lines, and what is in workers' hands without being claimed."""
-    waiting, in_hand = 0, 0
+async def _lag(context: NatsContext) -> Finding:
+    """Counts ready tickets, and those that were delivered to workers but not claimed yet."""
+    waiting, delivered = 0, 0
     answer = await context.wire.api(f"CONSUMER.LIST.{context.subjects.stream}", {"offset": 0})
     for consumer in answer.get("consumers") or ():
         waiting += consumer.get("num_pending", 0)
-        in_hand += consumer.get("num_ack_pending", 0)
-    found = f"{waiting} ready, {in_hand} handed out and not claimed yet"
-    if waiting > LAG:
-        return Finding("consumer lag", found, Health.WARN, "more workers, or a higher concurrency")
+        delivered += consumer.get("num_ack_pending", 0)
+    found = f"{waiting} ready, {delivered} delivered and not claimed yet"
+    if waiting > LAG_TICKETS:
+        return Finding(
+            "consumer lag", found, Health.WARN, "start more workers, or raise their concurrency"
+        )
     return Finding("consumer lag", found)
 
 
@@ -114,6 +121,22 @@ def _clock(ahead: float) -> Finding:
         f"the server's is {abs(ahead) * 1000:.0f} ms "
         f"{'ahead of' if ahead >= 0 else 'behind'} this machine's"
     )
-    if abs(ahead) > DRIFT:
+    if abs(ahead) > CLOCK_DRIFT_S:
         return Finding("clock", found, Health.WARN, "synchronise the clocks; the server's decides")
     return Finding("clock", found)
+
+
+async def _records(context: NatsContext) -> Finding:
+    """Reads every record."""
+    ids: set[str] = set()
+    async for found in context.reader.scan(context.subjects.jobs()):
+        for message in found:
+            if message.body and is_unreadable(decode_job(message.body, message.subject)):
+                ids.add(name(message.subject.rsplit(".", 1)[1]))
+    others = [
+        f"message {message.subject}"
+        for kind in SMALL_RECORDS
+        for message in await context.reader.all(context.subjects.all(kind))
+        if message.body and not can_be_read(kind, message.body)
+    ]
+    return finding(sorted(ids), others)

@@ -1,9 +1,9 @@
-"""Keeping claims, and inheriting those whose worker was lost.
+"""Leases: extending them, reporting progress, and taking over jobs whose worker was lost.
 
-All of it is one publish for each job on its home, fenced by what was read there. A reaper finds
-running jobs by the records that list what was claimed together, and removes those that list nothing
-any more. A crash between taking jobs over and the removal: the old record is looked at once more by
-the next reap."""
+Each of these is one publish on a job's record, which the server refuses if the record has changed
+since it was read. A reap finds running jobs by the lists of jobs claimed together, and removes
+lists of which no job runs any more. After a crash between taking jobs over and the removal, the
+next reap looks at the old list once more."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -11,32 +11,31 @@ from typing import TypeAlias
 
 from msgspec.structs import replace
 
-from mita.errors import Rejected
-from mita.model.job import Claim, State
+from mita.model.job import Asked, Claim, State
 from mita.model.outcome import Held, Progress
 from mita.model.time import Moment, Wait
-from mita.ports.store import OnceValue
 
-from . import indexes
-from .aside import mend_queue
-from .batches import Batches
-from .codec import Claimed, Record, Ref, SharedOnceValue, as_claim, pack
-from .context import Context
-from .job_records import TTL, fenced, fitted, seconds
-from .messages import Out, size
-from .reading import is_guess, read_claimed, read_memo, read_queue, read_record
-from .reads import Found
-from .removal import remove_left_tickets, remove_some_time
-from .settle import holds
-from .sweep import free_keys
-from .tx import Tx, transact
-from .walk import end_holds
+from .client.messages import OutMessage, size
+from .codec import ClaimListRecord, ClaimRef, NatsJob, as_claim, pack
+from .context import NatsContext
+from .maintenance import restore_queue_record
+from .resources import end_holds
+from .stream.decode import decode_claim_list, decode_job, decode_queue, is_guessed
+from .stream.job_records import fenced, pack_fitting
+from .stream.reader import StoredMessage
+from .stream.removal import remove_stale_tickets, remove_unconfirmed
+from .stream.repair import free_stale_keys
+from .stream.subjects import RecordKind
 
-TRIES = 20
-Edit: TypeAlias = Callable[[Record], Record]
+REWRITE_TRIES = 20
+REWRITE_DELAY_S = 0.002
+REAP_TRIES = 20
+Edit: TypeAlias = Callable[[NatsJob], NatsJob]
 
 
-async def extend(context: Context, claims: Sequence[Claim], lease: Wait) -> list[Held]:
+async def extend(context: NatsContext, claims: Sequence[Claim], lease: Wait) -> list[Held]:
+    """Extend the leases of claims. Returns for each whether it is held, lost, or to be
+    cancelled."""
     until = context.clock.now() + lease
     kept = await _rewrite(
         context, [(claim, lambda record: replace(record, lease_until=until)) for claim in claims]
@@ -44,243 +43,178 @@ async def extend(context: Context, claims: Sequence[Claim], lease: Wait) -> list
     return [_held(record) for record in kept]
 
 
-def _held(record: Record | None) -> Held:
+def _held(record: NatsJob | None) -> Held:
     if record is None:
         return Held.LOST
-    return Held.CANCEL if record.asked == "cancel" else Held.HELD
+    return Held.CANCEL if record.asked is Asked.CANCEL else Held.HELD
 
 
-async def progress(context: Context, reports: Sequence[Progress]) -> list[bool]:
+async def progress(context: NatsContext, reports: Sequence[Progress]) -> list[bool]:
+    """Store progress reports. Returns False for each whose token is stale."""
     latest = {report.claim.id: report for report in reports}
 
     def edit(report: Progress) -> Edit:
-        newest = (
-            latest[report.claim.id]
-            if latest[report.claim.id].claim.token == report.claim.token
-            else report
-        )
+        newest = latest[report.claim.id]
+        newest = newest if newest.claim.token == report.claim.token else report
         return lambda record: replace(record, progress=newest.report)
 
     written = await _rewrite(context, [(report.claim, edit(report)) for report in reports])
     return [record is not None for record in written]
 
 
-async def _rewrite(context: Context, edits: Sequence[tuple[Claim, Edit]]) -> list[Record | None]:
-    """Edit the records of claims that still hold; None for those that do not."""
+async def _rewrite(
+    context: NatsContext, edits: Sequence[tuple[Claim, Edit]]
+) -> list[NatsJob | None]:
+    """Edit the records of claims. Returns the new records, None for claims that are stale."""
     for claim, _ in edits:  # another store may have made the claim
-        context.wire.seen = max(
-            context.wire.seen, claim.ref.seq if isinstance(claim.ref, Ref) else 0
-        )
-    results: list[Record | None] = [None] * len(edits)
+        if isinstance(claim.ref, ClaimRef):
+            context.wire.newest_seq = max(context.wire.newest_seq, claim.ref.seq)
+    results: list[NatsJob | None] = [None] * len(edits)
     left = list(range(len(edits)))
-    for _ in range(TRIES):
+    for _ in range(REWRITE_TRIES):
         left = await _try_rewrite(context, edits, left, results)
         if not left:
             break
-        await asyncio.sleep(0.002)
+        await asyncio.sleep(REWRITE_DELAY_S)
     return results
 
 
 async def _try_rewrite(
-    context: Context,
+    context: NatsContext,
     edits: Sequence[tuple[Claim, Edit]],
     left: list[int],
-    results: list[Record | None],
+    results: list[NatsJob | None],
 ) -> list[int]:
-    homes = {at: context.subjects.home(edits[at][0].queue, edits[at][0].id) for at in left}
-    found = {message.subject: message for message in await context.reader.last(set(homes.values()))}
-    messages, places, seen = [], [], set()
-    again = []
+    """Write the edits at the positions `left`. Returns those that must be tried again."""
+    subjects = {at: context.subjects.record(edits[at][0].queue, edits[at][0].id) for at in left}
+    found = {
+        message.subject: message for message in await context.reader.last(set(subjects.values()))
+    }
+    messages, sent, again, seen = [], [], [], set()
     for at in left:
         claim, edit = edits[at]
-        message = found.get(homes[at])
-        record = read_record(message.body, message.subject) if message is not None else None
+        message = found.get(subjects[at])
+        record = decode_job(message.body, message.subject) if message is not None else None
         if message is None or record is None or not _is_held(record, claim):
             continue
-        if homes[at] in seen:  # twice in one call: the second is written upon the first
+        if subjects[at] in seen:  # twice in one call: the second edit needs the first one's result
             again.append(at)
             continue
-        seen.add(homes[at])
+        seen.add(subjects[at])
         edited = edit(record)
-        changed = Out(message.subject, fitted(context, edited), fenced(message.seq))
-        # unless that was made smaller since the job came
+        changed = OutMessage(message.subject, pack_fitting(context, edited), fenced(message.seq))
+        # It fits unless the server's max_payload was lowered since the job was enqueued.
         if size(changed) <= context.wire.max_payload:
             results[at] = edited
             messages.append(changed)
-            places.append(at)
-    for at, seq in zip(places, await context.wire.store(messages), strict=True):
+            sent.append(at)
+    for at, seq in zip(sent, await context.wire.store(messages), strict=True):
         if not seq:
             results[at] = None
             again.append(at)
     return again
 
 
-def _is_held(record: Record, claim: Claim) -> bool:
+def _is_held(record: NatsJob, claim: Claim) -> bool:
     return record.state is State.RUNNING and record.token == claim.token and not record.gone
 
 
-# ---------------------------------------------------------------- inheriting
+# ---------------------------------------------------------------- taking over
 
 
-async def reap(
-    context: Context, batches: Batches, limit: int, lease: Wait, worker: str
-) -> list[Claim]:
+async def reap(context: NatsContext, limit: int, lease: Wait, worker: str) -> list[Claim]:
+    """Take over up to `limit` jobs whose lease has expired, for this worker. Also ends holds, and
+    frees keys that no running job holds."""
     await _end_holds(context)
-    await free_keys(context)
+    await free_stale_keys(context)
     claims: list[Claim] = []
-    for _ in range(TRIES):  # again as long as others take what we were about to
-        overdue = (await _overdue(context))[: context.wire.names_in_one(limit - len(claims))]
-        taken = await _inherit(context, batches, overdue, context.clock.now(), lease, worker)
+    for _ in range(REAP_TRIES):  # again as long as other workers are faster
+        most = context.wire.subjects_per_message(limit - len(claims))
+        overdue = (await _overdue(context))[:most]
+        taken = await _take_over(context, overdue, lease, worker)
         claims += taken
         if len(taken) == len(overdue):
             break
     return claims
 
 
-async def _overdue(context: Context) -> list[tuple[Record, Found]]:
-    """The running jobs whose lease has run out, the longest first."""
+async def _overdue(context: NatsContext) -> list[tuple[NatsJob, StoredMessage]]:
+    """Returns the running jobs whose lease has expired, the longest overdue first."""
     now = context.clock.now()
-    overdue: dict[str, tuple[Record, Found]] = {}
-    for listing in await context.reader.all(context.subjects.all("c")):
-        claimed = read_claimed(listing.body) if listing.body else None
-        if listing.body and (claimed is None or claimed.until <= now):
+    overdue: dict[str, tuple[NatsJob, StoredMessage]] = {}
+    for message in await context.reader.all(context.subjects.all(RecordKind.CLAIM_LIST)):
+        claim_list = decode_claim_list(message.body) if message.body else None
+        if message.body and (claim_list is None or claim_list.until <= now):
             overdue |= {
-                home.subject: (record, home)
-                for record, home in await _look_through(context, listing, now)
+                found.subject: (record, found)
+                for record, found in await _check_list(context, message, claim_list, now)
             }
     return sorted(overdue.values(), key=lambda found: (found[0].lease_until or 0, found[0].age))
 
 
-async def _look_through(
-    context: Context, listing: Found, now: Moment
-) -> list[tuple[Record, Found]]:
-    """The overdue jobs of a listing. It is removed when none of its jobs runs any more, and else
-    rewritten with the rest."""
-    homes = await _named(context, listing)
-    running = [
-        (record, home)
-        for home in homes
-        if (record := read_record(home.body, home.subject)).state is State.RUNNING
-    ]
+async def _check_list(
+    context: NatsContext, message: StoredMessage, claim_list: ClaimListRecord | None, now: Moment
+) -> list[tuple[NatsJob, StoredMessage]]:
+    """Returns the overdue jobs of a claim list. Removes the list if none of its jobs runs, and
+    rewrites it if none is overdue. An unreadable list may have named any job."""
+    if claim_list is None:
+        found = await context.reader.all(context.subjects.records())
+    else:
+        found = await context.reader.last(claim_list.records)
+    decoded = [(decode_job(one.body, one.subject), one) for one in found]
+    running = [one for one in decoded if one[0].state is State.RUNNING]
     if not running:
-        remove_some_time(context, listing.seq)
+        remove_unconfirmed(context, message.seq)
         return []
     until = min(record.lease_until or 0 for record, _ in running)
     if until > now:
-        left = Claimed(until, tuple(home.subject for _, home in running))
-        await context.wire.store([Out(listing.subject, pack(left), fenced(listing.seq))])
-    # one that has become too large for the server stays as it is until its max_payload is raised
-    # again
-    most = context.most
+        left = ClaimListRecord(until, tuple(one.subject for _, one in running))
+        await context.wire.store([OutMessage(message.subject, pack(left), fenced(message.seq))])
+    # A job that is too large since the server's max_payload was lowered waits until it is raised.
+    max_bytes = context.max_record
     return [
-        (record, home)
-        for record, home in running
-        if (record.lease_until or 0) <= now and len(home.body) <= most
+        (record, one)
+        for record, one in running
+        if (record.lease_until or 0) <= now and len(one.body) <= max_bytes
     ]
 
 
-async def _named(context: Context, listing: Found) -> list[Found]:
-    """The homes that a listing names. One that cannot be read may have named any."""
-    claimed = read_claimed(listing.body)
-    if claimed is None:
-        return await context.reader.all(context.subjects.homes())
-    return await context.reader.last(claimed.homes)
-
-
-async def _inherit(
-    context: Context,
-    batches: Batches,
-    overdue: list[tuple[Record, Found]],
-    now: Moment,
-    lease: Wait,
-    worker: str,
+async def _take_over(
+    context: NatsContext, overdue: list[tuple[NatsJob, StoredMessage]], lease: Wait, worker: str
 ) -> list[Claim]:
-    """The heir gets a token of its own, so that whatever the lost worker still says is refused."""
+    """Claim these jobs for this worker. They get a new token, so that everything that the lost
+    worker still writes is refused."""
     if not overdue:
         return []
-    await remove_left_tickets(context, [record.id for record, _ in overdue])
-    batch = batches.new()
-    heirs = [
+    now, lists = context.clock.now(), context.claim_lists
+    await remove_stale_tickets(context, [record.id for record, _ in overdue])
+    list_id = lists.new_id()
+    taken = [
         replace(record, token=record.token + 1, worker=worker, lease_until=now + lease)
         for record, _ in overdue
     ]
-    messages = [batches.message(batch, now + lease, [home.subject for _, home in overdue])]
+    messages = [lists.message(list_id, now + lease, [found.subject for _, found in overdue])]
     messages += [
-        Out(home.subject, pack(heir), fenced(home.seq))
-        for heir, (_, home) in zip(heirs, overdue, strict=True)
+        OutMessage(found.subject, pack(record), fenced(found.seq))
+        for record, (_, found) in zip(taken, overdue, strict=True)
     ]
-    index, *seqs = await context.wire.store(messages)
+    list_seq, *seqs = await context.wire.store(messages)
     claims = [
-        replace(as_claim(heir, now, Ref(home.subject, seq, batch, heir)), lost=record.worker)
-        for heir, (record, home), seq in zip(heirs, overdue, seqs, strict=True)
+        replace(
+            as_claim(record, now, ClaimRef(found.subject, seq, list_id, record)), lost=old.worker
+        )
+        for record, (old, found), seq in zip(taken, overdue, seqs, strict=True)
         if seq
     ]
-    batches.opened(batch, index, len(claims))
+    lists.stored(list_id, list_seq, len(claims))
     return claims
 
 
-async def _end_holds(context: Context) -> None:
+async def _end_holds(context: NatsContext) -> None:
     now = context.clock.now()
-    for message in await context.reader.all(context.subjects.all("q")):
-        record = read_queue(message.body, message.subject)
-        if is_guess(record):
-            record = await mend_queue(context, record)
+    for message in await context.reader.all(context.subjects.all(RecordKind.QUEUE)):
+        record = decode_queue(message.body, message.subject)
+        if is_guessed(record):
+            record = await restore_queue_record(context, record)
         if any(until <= now for until in record.holds.values()):
             await end_holds(context, record.name)
-
-
-# ---------------------------------------------------------------- memos
-
-
-async def load_once(context: Context, claim: Claim, name: str, shared: bool) -> bytes | None:
-    if not shared:
-        record = (await Tx(context).job(claim.id)).record
-        return None if record is None else record.memos.get(name)
-    found = await context.reader.one(context.subjects.memo(name))
-    memo = read_memo(found.body) if found is not None and found.body else None
-    return memo.value if memo is not None and memo.until > context.clock.now() else None
-
-
-async def store_once(context: Context, memo: OnceValue) -> bytes | None:
-    return await transact(context, lambda tx: _remember(tx, memo))
-
-
-async def _remember(tx: Tx, memo: OnceValue) -> bytes | None:
-    place = await tx.job(memo.claim.id)
-    record = place.record
-    if record is None or not holds(place, memo.claim.token):
-        return None
-    if memo.keep is not None:
-        return await _remember_for_all(tx, memo, memo.keep)
-    if memo.name not in record.memos:
-        _check_room(tx.context, record, memo)
-        await indexes.change(tx, place, memos={**record.memos, memo.name: memo.value})
-    return record.memos.get(memo.name, memo.value)
-
-
-def _check_room(context: Context, record: Record, memo: OnceValue) -> None:
-    """What a job remembers is part of its record, as its arguments are, and neither is ever cut."""
-    taken = (
-        len(record.payload)
-        + len(record.headers)
-        + sum(len(name) + len(value) for name, value in record.memos.items())
-    )
-    if taken + len(memo.name) + len(memo.value) > context.room:
-        raise Rejected(
-            f"job {record.id}: {memo.name!r} has a value of {len(memo.value):,} bytes, and "
-            "beside its arguments and what it "
-            "remembers already there is room for "
-            f"{max(0, context.room - taken - len(memo.name)):,}; store it elsewhere and "
-            "remember its name, or raise the server's max_payload"
-        )
-
-
-async def _remember_for_all(tx: Tx, memo: OnceValue, keep: Wait) -> bytes:
-    there = tx.context.subjects.memo(memo.name)
-    body = await tx.body(there)
-    standing = read_memo(body) if body else None
-    if standing is not None and standing.until > tx.now:
-        return standing.value
-    if keep > 0:
-        tx.put(there, pack(SharedOnceValue(memo.value, tx.now + keep)), TTL % seconds(keep))
-    return memo.value

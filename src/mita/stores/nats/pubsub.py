@@ -1,8 +1,7 @@
-"""Telling what happens: plain messages, one subject for each queue, of which the server keeps
-nothing.
+"""Events for other processes: plain messages, one subject for each queue. The server stores none.
 
-Whether anybody listens is a question that those who do answer; where nobody does, the server itself
-says so at once."""
+Whether there is a subscriber is a question that subscribers answer. If there is none, the server
+itself says so at once."""
 
 import asyncio
 from collections.abc import Sequence
@@ -14,73 +13,104 @@ import msgspec
 from mita.errors import StoreError
 from mita.ports.pubsub import EVERY, EventMessage, Subscription
 
-from .context import Context
-from .messages import Out, size, too_big
+from .client.messages import OutMessage, size, too_big
+from .context import NatsContext
 
 _pack = msgspec.msgpack.Encoder().encode
-_read = msgspec.msgpack.Decoder(EventMessage).decode
-_HERE = b"+"
-PATIENCE = 1.0  # seconds
+_unpack = msgspec.msgpack.Decoder(EventMessage).decode
+_YES = b"+"
+SUBSCRIBER_TIMEOUT_S = 1.0
 
 
-async def publish(context: Context, told: Sequence[EventMessage]) -> None:
+async def publish(context: NatsContext, told: Sequence[EventMessage]) -> None:
+    """Send these messages to the subscribers, in this order. Raises Rejected for a message that is
+    larger than the server takes."""
     await context.wire.ready()
     for one in told:
-        message = Out(context.subjects.told(one.queue), _pack(one))
+        message = OutMessage(context.subjects.events(one.queue), _pack(one))
         if size(message) > context.wire.max_payload:
-            raise too_big(message, context.wire.max_payload)  # the server would end the connection
-        context.wire.say(message.subject, message.body)
+            # The server would end the connection.
+            raise too_big(message, context.wire.max_payload)
+        context.wire.send_message(message.subject, message.body)
     await context.wire.flush_now()
 
 
-async def subscribed_queues(context: Context) -> frozenset[str]:
-    """Who answers first speaks for all: a queue that nobody listens to is dropped by the server.
-    One who listens and is too busy to say so is there all the same."""
+async def subscribed_queues(context: NatsContext) -> frozenset[str]:
+    """Returns `EVERY` if there is a subscriber, of any queue: the server itself drops events of
+    queues without one. A subscriber that is too busy to answer counts."""
     try:
-        async with asyncio.timeout(PATIENCE):
-            [answer] = await context.wire.ask([Out(context.subjects.ears, b"")])
+        async with asyncio.timeout(SUBSCRIBER_TIMEOUT_S):
+            [answer] = await context.wire.request_all(
+                [OutMessage(context.subjects.subscribers, b"")]
+            )
     except TimeoutError:
         return frozenset([EVERY])
-    return frozenset([EVERY]) if answer == _HERE else frozenset()
+    return frozenset([EVERY]) if answer == _YES else frozenset()
 
 
-async def _settled(context: Context) -> None:
-    """What we have said so far is known to the server: it reads one connection in order, and the
-    answer to a question that comes behind says so. (The driver's own ping overtakes what waits to
-    be sent.)"""
+async def _round_trip(context: NatsContext) -> None:
+    """Wait until the server has received everything that was sent. It reads a connection in order,
+    so the answer to a request that is sent now proves it. (The driver's own ping overtakes what
+    waits to be sent.)"""
     await subscribed_queues(context)
 
 
-class Listener:
-    """Feeds an ear, and answers that there is one. The driver subscribes again after a
-    reconnect."""
+class NatsSubscriptions:
+    """The open subscriptions of one store."""
 
-    def __init__(self, context: Context, ear: Subscription) -> None:
-        self._context, self._ear = context, ear
+    def __init__(self) -> None:
+        self._open: set[Subscription] = set()
+
+    async def subscribe(self, context: NatsContext, queue: str | None) -> Subscription:
+        """Receive the events of a queue, or of all queues."""
+
+        async def close(closed: Subscription) -> None:
+            self._open.discard(closed)
+            await subscriber.stop()
+
+        subscription = Subscription(queue, close)
+        subscriber = NatsSubscriber(context, subscription)
+        await subscriber.start()
+        self._open.add(subscription)
+        return subscription
+
+    async def close(self) -> None:
+        """Close all subscriptions."""
+        for subscription in list(self._open):
+            await subscription.close()
+
+
+class NatsSubscriber:
+    """Fills one `Subscription`, and answers that there is a subscriber. The driver subscribes again
+    after a reconnect."""
+
+    def __init__(self, context: NatsContext, subscription: Subscription) -> None:
+        self._context, self._subscription = context, subscription
         self._wire, self._subjects = context.wire, context.subjects
-        self._subscriptions: list[Any] = []
+        self._raw: list[Any] = []
 
     async def start(self) -> None:
-        self._subscriptions.append(
-            await self._wire.hear(self._subjects.told(self._ear.queue), self._hear)
-        )
-        self._subscriptions.append(await self._wire.hear(self._subjects.ears, self._answer))
-        self._wire.reconnected.append(self._ear.cut)
-        await _settled(self._context)
+        """Subscribe. When this returns, no later event is missed."""
+        events = self._subjects.events(self._subscription.queue)
+        self._raw.append(await self._wire.subscribe_raw(events, self._take))
+        self._raw.append(await self._wire.subscribe_raw(self._subjects.subscribers, self._answer))
+        self._wire.on_reconnect.append(self._subscription.cut)
+        await _round_trip(self._context)
 
     async def stop(self) -> None:
-        if self._ear.cut in self._wire.reconnected:
-            self._wire.reconnected.remove(self._ear.cut)
-        for subscription in self._subscriptions:
-            await self._wire.hush(subscription)
+        """Unsubscribe."""
+        if self._subscription.cut in self._wire.on_reconnect:
+            self._wire.on_reconnect.remove(self._subscription.cut)
+        for subscription in self._raw:
+            await self._wire.unsubscribe_raw(subscription)
         with suppress(StoreError):
-            await _settled(self._context)
+            await _round_trip(self._context)
 
-    def _hear(self, _: bytes, __: bytes, data: bytes, ___: bytes | None) -> None:
-        with suppress(msgspec.MsgspecError):  # whoever else publishes there
-            self._ear.put([_read(data)])
+    def _take(self, _: bytes, __: bytes, data: bytes, ___: bytes | None) -> None:
+        with suppress(msgspec.MsgspecError):  # published by another program
+            self._subscription.put([_unpack(data)])
 
     def _answer(self, _: bytes, reply: bytes, __: bytes, ___: bytes | None) -> None:
         if reply:
-            self._wire.say(reply, _HERE)
+            self._wire.send_message(reply, _YES)
             self._wire.flush_soon()

@@ -1,6 +1,6 @@
-"""Stored rules that make jobs.
+"""Repeats: the stored rules that make jobs; and the lock of their leader.
 
-A firing is part of one atomic batch: the cursor, if it is still where the scheduler saw it, and the
+A firing is one atomic batch: the cursor, if it is still where the scheduler saw it, and the
 jobs."""
 
 from collections.abc import Iterator, Sequence
@@ -12,103 +12,122 @@ from mita.model.time import DAY, Wait
 from mita.ports.store import REPEATS
 from mita.rules.schedule.spec import edited
 
-from .codec import LockHeld, as_record, pack
-from .context import Context
-from .enqueue import admit, open_lines
-from .job_records import TTL, seconds
-from .reading import read_lock, read_repeat
-from .tx import Tx, transact
+from .codec import LockRecord, as_record, pack
+from .context import NatsContext
+from .enqueue import put_job
+from .stream.consumers import ensure_consumers
+from .stream.decode import decode_lock, decode_repeat
+from .stream.job_records import TTL, whole_seconds
+from .stream.subjects import RecordKind
+from .stream.transaction import StreamTransaction, transact
 
-OVER = {RepeatState.FINISHED, RepeatState.PARKED}
-# jobs in one batch: with a unique key each is two messages of the thousand a batch may have
-TOGETHER = MOST_FIRED
+ENDED_STATES = {RepeatState.FINISHED, RepeatState.PARKED}
+# A job with a unique key takes two messages, and a batch has at most a thousand.
+FIRE_BATCH_JOBS = MOST_FIRED
+# A lock that claims to last longer was written wrongly, and counts as free.
+LONGEST_LOCK_MS: Wait = DAY
 
 
-async def _stored(tx: Tx, key: str) -> Repeat | None:
-    body = await tx.body(tx.context.subjects.repeat(key))
-    return read_repeat(body, tx.context.subjects.repeat(key)) if body else None
+async def _stored(tx: StreamTransaction, key: str) -> Repeat | None:
+    subject = tx.context.subjects.repeat(key)
+    body = await tx.body(subject)
+    return decode_repeat(body, subject) if body else None
 
 
-def _put(tx: Tx, repeat: Repeat) -> None:
+def _put(tx: StreamTransaction, repeat: Repeat) -> None:
     tx.put(tx.context.subjects.repeat(repeat.key), pack(repeat))
 
 
-async def put(context: Context, given: Repeat) -> Repeat:
-    async def act(tx: Tx) -> Repeat:
-        stored = await _stored(tx, given.key)
-        if stored is not None and stored.spec == given.spec and stored.state not in OVER:
+async def put_repeat(context: NatsContext, repeat: Repeat) -> Repeat:
+    """Store a repeat, or edit the one with this key. Returns it as it is stored now."""
+
+    async def act(tx: StreamTransaction) -> Repeat:
+        stored = await _stored(tx, repeat.key)
+        if stored is not None and stored.spec == repeat.spec and stored.state not in ENDED_STATES:
             return stored
-        new = given if stored is None else edited(stored, given)
+        new = repeat if stored is None else edited(stored, repeat)
         _put(tx, new)
-        tx.rings.add(REPEATS)
+        tx.wakeups.add(REPEATS)
         return new
 
     return await transact(context, act)
 
 
-async def remove(context: Context, keys: Sequence[str]) -> list[bool]:
-    async def act(tx: Tx, key: str) -> bool:
+async def remove_repeats(context: NatsContext, keys: Sequence[str]) -> list[bool]:
+    """Remove repeats. Returns False for each key that has none."""
+
+    async def act(tx: StreamTransaction, key: str) -> bool:
         stored = await _stored(tx, key)
         if stored is not None:
             tx.remove(tx.context.subjects.repeat(key))
-            tx.rings.add(REPEATS)
+            tx.wakeups.add(REPEATS)
         return stored is not None
 
     return [await transact(context, lambda tx, key=key: act(tx, key)) for key in keys]  # type: ignore[misc]
 
 
-async def switch(
-    context: Context, keys: Sequence[str], source: RepeatState, target: RepeatState
-) -> list[bool]:
-    """Pause or resume, if it stands where that makes sense."""
+async def pause_repeats(context: NatsContext, keys: Sequence[str]) -> list[bool]:
+    """Pause active repeats. Returns False for each key that has none."""
+    return await _switch(context, keys, RepeatState.ACTIVE, RepeatState.PAUSED)
 
-    async def act(tx: Tx, key: str) -> bool:
+
+async def resume_repeats(context: NatsContext, keys: Sequence[str]) -> list[bool]:
+    """Resume paused repeats. Returns False for each key that has none."""
+    return await _switch(context, keys, RepeatState.PAUSED, RepeatState.ACTIVE)
+
+
+async def _switch(
+    context: NatsContext, keys: Sequence[str], source: RepeatState, target: RepeatState
+) -> list[bool]:
+    async def act(tx: StreamTransaction, key: str) -> bool:
         stored = await _stored(tx, key)
         if stored is None or stored.state is not source:
             return False
         _put(tx, replace(stored, state=target))
-        tx.rings.add(REPEATS)
+        tx.wakeups.add(REPEATS)
         return True
 
     return [await transact(context, lambda tx, key=key: act(tx, key)) for key in keys]  # type: ignore[misc]
 
 
-async def everything(context: Context) -> list[Repeat]:
-    found = await context.reader.all(context.subjects.all("e"))
+async def list_repeats(context: NatsContext) -> list[Repeat]:
+    """Returns all repeats, by key."""
+    found = await context.reader.all(context.subjects.all(RecordKind.REPEAT))
     return sorted(
-        (read_repeat(message.body, message.subject) for message in found if message.body),
+        (decode_repeat(message.body, message.subject) for message in found if message.body),
         key=lambda repeat: repeat.key,
     )
 
 
-async def find(context: Context, keys: Sequence[str]) -> list[Repeat | None]:
-    tx = Tx(context)
-    await tx.see(context.subjects.repeat(key) for key in keys)
+async def find_repeats(context: NatsContext, keys: Sequence[str]) -> list[Repeat | None]:
+    """Returns the repeat of each key, None if it has none."""
+    tx = StreamTransaction(context)
+    await tx.read(context.subjects.repeat(key) for key in keys)
     return [await _stored(tx, key) for key in keys]
 
 
-async def due(context: Context, limit: int) -> DueRepeats:
+async def due_repeats(context: NatsContext, limit: int) -> DueRepeats:
+    """Returns up to `limit` repeats that are due, and when the next one is."""
     now = context.clock.now()
     active = [
         (repeat.cursor, repeat.key, repeat)
-        for repeat in await everything(context)
+        for repeat in await list_repeats(context)
         if repeat.state is RepeatState.ACTIVE and repeat.cursor is not None
     ]
     active.sort(key=lambda one: one[:2])
-    come = [repeat for cursor, _, repeat in active if cursor <= now][:limit]
-    rest = active[len(come) :]
-    return DueRepeats(now, come, rest[0][0] if rest else None)
+    due = [repeat for cursor, _, repeat in active if cursor <= now][:limit]
+    rest = active[len(due) :]
+    return DueRepeats(now, due, rest[0][0] if rest else None)
 
 
-async def fire(context: Context, firings: Sequence[Firing]) -> list[bool]:
-    """Several in one batch: the server takes milliseconds for each of those, however much is in
-    it."""
+async def fire(context: NatsContext, firings: Sequence[Firing]) -> list[bool]:
+    """Apply firings. Returns False for each whose repeat has changed. Several go into one batch:
+    the server takes milliseconds for each batch, whatever its size."""
     won: list[bool] = []
     for group in _groups(firings):
-        await open_lines(
-            context, {(job.queue, job.priority) for firing in group for job in firing.jobs}
-        )
-        won += await transact(context, lambda tx, group=group: _move_cursors(tx, group))  # type: ignore[misc]
+        wanted = {(job.queue, job.priority) for firing in group for job in firing.jobs}
+        await ensure_consumers(context, wanted)
+        won += await transact(context, lambda tx, group=group: _fire_group(tx, group))  # type: ignore[misc]
     return won
 
 
@@ -116,7 +135,8 @@ def _groups(firings: Sequence[Firing]) -> Iterator[list[Firing]]:
     group: list[Firing] = []
     jobs = 0
     for firing in firings:
-        if group and (jobs + len(firing.jobs) > TOGETHER or len(group) == TOGETHER):
+        full = jobs + len(firing.jobs) > FIRE_BATCH_JOBS or len(group) == FIRE_BATCH_JOBS
+        if group and full:
             yield group
             group, jobs = [], 0
         group.append(firing)
@@ -125,22 +145,17 @@ def _groups(firings: Sequence[Firing]) -> Iterator[list[Firing]]:
         yield group
 
 
-async def _move_cursors(tx: Tx, firings: list[Firing]) -> list[bool]:
-    await tx.see(tx.context.subjects.repeat(firing.key) for firing in firings)
+async def _fire_group(tx: StreamTransaction, firings: list[Firing]) -> list[bool]:
+    await tx.read(tx.context.subjects.repeat(firing.key) for firing in firings)
     await tx.jobs(job.id for firing in firings for job in firing.jobs)
-    return [await _move_cursor(tx, firing) for firing in firings]
+    return [await _fire_one(tx, firing) for firing in firings]
 
 
-async def _standing(tx: Tx, firing: Firing) -> Repeat | None:
+async def _fire_one(tx: StreamTransaction, firing: Firing) -> bool:
     repeat = await _stored(tx, firing.key)
     if repeat is None or repeat.state is not RepeatState.ACTIVE:
-        return None
-    return repeat if (repeat.cursor, repeat.revision) == (firing.cursor, firing.revision) else None
-
-
-async def _move_cursor(tx: Tx, firing: Firing) -> bool:
-    repeat = await _standing(tx, firing)
-    if repeat is None:
+        return False
+    if (repeat.cursor, repeat.revision) != (firing.cursor, firing.revision):
         return False
     _put(
         tx,
@@ -153,31 +168,39 @@ async def _move_cursor(tx: Tx, firing: Firing) -> bool:
             reason=firing.reason,
         ),
     )
-    for job, age in zip(firing.jobs, tx.context.clock.age(len(firing.jobs)), strict=True):
-        await admit(tx, as_record(job, tx.now, age))
+    ages = tx.context.clock.new_ages(len(firing.jobs))
+    for job, age in zip(firing.jobs, ages, strict=True):
+        await put_job(tx, as_record(job, tx.now, age))
     return True
 
 
-async def lock(context: Context, name: str, holder: str, keep: Wait) -> bool:
-    async def act(tx: Tx) -> bool:
-        there = tx.context.subjects.lock(name)
-        body = await tx.body(there)
-        held = read_lock(body) if body else None
-        if held is not None and held.holder != holder and tx.now < held.until <= tx.now + DAY:
+async def _held_lock(tx: StreamTransaction, name: str) -> LockRecord | None:
+    body = await tx.body(tx.context.subjects.lock(name))
+    return decode_lock(body) if body else None
+
+
+async def lock(context: NatsContext, name: str, holder: str, keep: Wait) -> bool:
+    """Take a lock for `keep`, or extend it. Returns False if another holder has it."""
+
+    async def act(tx: StreamTransaction) -> bool:
+        held = await _held_lock(tx, name)
+        other = held if held is not None and held.holder != holder else None
+        if other is not None and tx.now < other.until <= tx.now + LONGEST_LOCK_MS:
             return False
-        tx.put(there, pack(LockHeld(holder, tx.now + keep)), TTL % seconds(keep))
+        record = LockRecord(holder, tx.now + keep)
+        tx.put(tx.context.subjects.lock(name), pack(record), TTL % whole_seconds(keep))
         return True
 
     return await transact(context, act)
 
 
-async def unlock(context: Context, name: str, holder: str) -> None:
-    async def act(tx: Tx) -> None:
-        there = tx.context.subjects.lock(name)
-        body = await tx.body(there)
-        held = read_lock(body) if body else None
+async def unlock(context: NatsContext, name: str, holder: str) -> None:
+    """Release a lock, if this holder has it."""
+
+    async def act(tx: StreamTransaction) -> None:
+        held = await _held_lock(tx, name)
         if held is not None and held.holder == holder:
-            tx.remove(there)
-            tx.rings.add(REPEATS)
+            tx.remove(tx.context.subjects.lock(name))
+            tx.wakeups.add(REPEATS)
 
     await transact(context, act)

@@ -1,8 +1,8 @@
-"""Who waits at resource keys, and whose turn it is.
+"""Resource keys: the jobs that wait for a key, waking them, and holds.
 
-A line is read whole, since its order is not that of arrival; of a very long one only the head.
-Whoever frees many keys at once reads the lines of all of them, and the jobs at their heads, in a
-few questions that go out together."""
+The waiters of a key are read all at once, because their order is not that of arrival; of very many
+only the first. A call that frees many keys reads the waiters of all of them, and the jobs that are
+first, in a few requests that go out together."""
 
 import asyncio
 from collections.abc import Iterator, Sequence
@@ -11,83 +11,91 @@ from msgspec.structs import replace
 
 from mita.model.job import State
 from mita.model.time import Moment
+from mita.model.view import Holder, ResourceView
 
-from .codec import Waiter
-from .indexes import change, key_of, on_hold, put_queue, queue_of
-from .job_records import Place
-from .reading import read_waiter
-from .reads import Found, TooMany
-from .tx import Tx
+from .codec import ResourceKeyRecord, WaiterRecord
+from .context import NatsContext
+from .stream.decode import decode_queue, decode_resource_key, decode_waiter
+from .stream.job_changes import change
+from .stream.job_records import LocatedJob, locate
+from .stream.keys import is_on_hold, put_queue, queue_record, resource_key_record
+from .stream.reader import StoredMessage, TooManyMessages
+from .stream.subjects import RecordKind
+from .stream.transaction import StreamTransaction, transact
 
-SOME = 20
-# waiters: half of what the server gives in one answer, for those that left a moment ago are in it
-# too
-IN_ONE_QUESTION = 500
+WAKE_SCAN_JOBS = 20
+# Half of what the server gives in one answer: waiters that left a moment ago are in it too.
+READ_WAITERS = 500
 
 
-async def line_of(tx: Tx, queue: str, key: str) -> list[Waiter]:
-    """Who waits for a key, first in line first. Of a very long line only the head of its highest
-    priority."""
-    line = tx.context.subjects.waiters(queue, key)
-    found, exact = (tx.lines[line], True) if line in tx.lines else await messages_of(tx, queue, key)
+async def waiters_of(tx: StreamTransaction, queue: str, key: str) -> list[WaiterRecord]:
+    """Returns the jobs that wait for a key, in the order of their turn. If there are very many,
+    only the first ones of the highest priority."""
+    pattern = tx.context.subjects.waiters(queue, key)
+    if pattern in tx.waiters:
+        found, complete = tx.waiters[pattern], True
+    else:
+        found, complete = await waiter_messages(tx, queue, key)
     bodies = {message.subject: message.body for message in found}
-    bodies.update(tx.puts(line.removesuffix("*.*")))
-    waiters = [read_waiter(body, subject) for subject, body in bodies.items() if body]
+    bodies.update(tx.puts(pattern.removesuffix("*.*")))
+    waiters = [decode_waiter(body, subject) for subject, body in bodies.items() if body]
     waiters.sort(
-        key=lambda one: (-one.priority, one.due, one.age) if exact else (-one.priority, 0, 0)
+        key=lambda one: (-one.priority, one.due, one.age) if complete else (-one.priority, 0, 0)
     )
     return waiters
 
 
-async def messages_of(tx: Tx, queue: str, key: str) -> tuple[list[Found], bool]:
-    """A line as it is stored, and whether that is all of it."""
+async def waiter_messages(
+    tx: StreamTransaction, queue: str, key: str
+) -> tuple[list[StoredMessage], bool]:
+    """Returns the stored waiters of a key, and whether these are all."""
     try:
         return await tx.context.reader.last([tx.context.subjects.waiters(queue, key)]), True
-    except TooMany:
-        return await _head_of_line(tx, queue, key), False
+    except TooManyMessages:
+        return await _first_waiters(tx, queue, key), False
 
 
-async def _head_of_line(tx: Tx, queue: str, key: str) -> list[Found]:
-    """In the order in which they came to the line, which is that of due time and age but for moved
-    jobs."""
+async def _first_waiters(tx: StreamTransaction, queue: str, key: str) -> list[StoredMessage]:
+    """Returns waiters of the highest priority in the order in which they began to wait. Except for
+    rescheduled jobs that is the order of due time and age."""
     for priority in range(9, -1, -1):
         found, _ = await tx.context.reader.slice(
-            tx.context.subjects.waiters(queue, key, priority), 1, SOME
+            tx.context.subjects.waiters(queue, key, priority), 1, WAKE_SCAN_JOBS
         )
         if any(message.body for message in found):
             return found
     return []
 
 
-async def wake(tx: Tx, queue: str, key: str, most: int | None = None) -> None:
-    """Put the first who wait for a key back in the queue, as many as may run by what the first of
-    them allows."""
-    record = await key_of(tx, queue, key)
-    if record.waiting == 0 or await on_hold(tx, queue, key):
+async def wake(tx: StreamTransaction, queue: str, key: str, most: int | None = None) -> None:
+    """Put the first waiters of a key back into the queue: as many as the first one's limit allows,
+    at most `most`."""
+    record = await resource_key_record(tx, queue, key)
+    if record.waiting == 0 or await is_on_hold(tx, queue, key):
         return
-    line = await line_of(tx, queue, key)
-    places = await _waiting(tx, line[: most or SOME]) or await _waiting(tx, line[:SOME])
-    if not places or places[0].record is None:
+    waiters = await waiters_of(tx, queue, key)
+    blocked = await _blocked(tx, waiters[: most or WAKE_SCAN_JOBS])
+    blocked = blocked or await _blocked(tx, waiters[:WAKE_SCAN_JOBS])
+    if not blocked or blocked[0].record is None:
         return
-    room = max(0, places[0].record.limit - len(record.holders))
-    for place in places[: room if most is None else min(room, most)]:
-        await change(tx, place, state=State.QUEUED)
-        tx.rings.add(queue)
+    free = max(0, blocked[0].record.limit - len(record.holders))
+    for located in blocked[: free if most is None else min(free, most)]:
+        await change(tx, located, state=State.QUEUED)
+        tx.wakeups.add(queue)
 
 
-async def _waiting(tx: Tx, line: Sequence[Waiter]) -> list[Place]:
-    places = await tx.jobs(waiter.id for waiter in line)
+async def _blocked(tx: StreamTransaction, waiters: Sequence[WaiterRecord]) -> list[LocatedJob]:
     return [
-        place
-        for place in places
-        if place.record is not None and place.record.state is State.BLOCKED
+        located
+        for located in await tx.jobs(waiter.id for waiter in waiters)
+        if located.record is not None and located.record.state is State.BLOCKED
     ]
 
 
-async def hold(tx: Tx, queue: str, key: str, until: Moment) -> None:
-    """Nobody with this key starts before `until`; a moment that has come lifts the hold."""
-    tx.rings.add(queue)
-    record = await queue_of(tx, queue)
+async def hold_key(tx: StreamTransaction, queue: str, key: str, until: Moment) -> None:
+    """Start no job with this key before `until`. A time that is over ends the hold."""
+    tx.wakeups.add(queue)
+    record = await queue_record(tx, queue)
     holds = {name: moment for name, moment in record.holds.items() if name != key}
     if until > tx.now:
         put_queue(tx, replace(record, holds={**holds, key: until}))
@@ -97,50 +105,100 @@ async def hold(tx: Tx, queue: str, key: str, until: Moment) -> None:
     await wake(tx, queue, key)
 
 
+async def end_holds(context: NatsContext, queue: str) -> None:
+    """End the holds of a queue whose time is over, and wake as many jobs as may run."""
+
+    async def act(tx: StreamTransaction) -> None:
+        record = await queue_record(tx, queue)
+        over = [key for key, until in record.holds.items() if until <= tx.now]
+        if not over:
+            return
+        left = {key: until for key, until in record.holds.items() if key not in over}
+        put_queue(tx, replace(record, holds=left))
+        for key in over:
+            await wake(tx, queue, key)
+
+    await transact(context, act)
+
+
+# ---------------------------------------------------------------- inspecting
+
+
+async def resources(
+    context: NatsContext, queue: str | None = None, key: str | None = None
+) -> list[ResourceView]:
+    """Returns the resource keys that jobs hold or wait for, or that are on hold."""
+    now = context.clock.now()
+    found = await context.reader.all(context.subjects.all(RecordKind.RESOURCE_KEY))
+    read = [decode_resource_key(message.body, message.subject) for message in found if message.body]
+    keys = {(one.queue, one.key): one for one in read if one is not None}
+    holds: dict[tuple[str, str], Moment] = {}
+    for message in await context.reader.all(context.subjects.all(RecordKind.QUEUE)):
+        record = decode_queue(message.body, message.subject)
+        holds |= {(record.name, name): until for name, until in record.holds.items() if until > now}
+    return [
+        await _view(context, keys.get(one, ResourceKeyRecord(*one)), holds.get(one))
+        for one in sorted({*keys, *holds})
+        if queue in (None, one[0]) and key in (None, one[1])
+    ]
+
+
+async def _view(context: NatsContext, key: ResourceKeyRecord, until: Moment | None) -> ResourceView:
+    located = (await locate(context, key.holders)).values()
+    holders = [one.record for one in located if one.record is not None]
+    holders.sort(key=lambda record: (record.started or 0, record.age))
+    return ResourceView(
+        queue=key.queue,
+        key=key.key,
+        holders=tuple(Holder(record.id, record.worker, record.started) for record in holders),
+        waiting=key.waiting,
+        held_until=until,
+    )
+
+
 # ---------------------------------------------------------------- many keys at once
 
 
-async def look_ahead(tx: Tx, keys: Sequence[tuple[str, str]]) -> None:
-    """Read what a `wake` of one waiter at each of these keys needs."""
-    await tx.see(
+async def read_for_wake(tx: StreamTransaction, keys: Sequence[tuple[str, str]]) -> None:
+    """Read in advance what `wake` of one waiter needs, for all these (queue, key)."""
+    subjects = tx.context.subjects
+    await tx.read(
         subject
         for queue, key in keys
-        for subject in (tx.context.subjects.queue(queue), tx.context.subjects.key(queue, key))
+        for subject in (subjects.queue(queue), subjects.resource_key(queue, key))
     )
     waiting = {}
     for queue, key in dict.fromkeys(keys):
-        size = (await key_of(tx, queue, key)).waiting
-        if 0 < size <= IN_ONE_QUESTION and not await on_hold(tx, queue, key):
-            waiting[queue, key] = size
-    await asyncio.gather(*(_read_lines(tx, portion) for portion in _portions(waiting)))
-    lines = [
-        await line_of(tx, *where)
-        for where in waiting
-        if tx.context.subjects.waiters(*where) in tx.lines
-    ]
-    await tx.jobs(line[0].id for line in lines if line)
+        count = (await resource_key_record(tx, queue, key)).waiting
+        if 0 < count <= READ_WAITERS and not await is_on_hold(tx, queue, key):
+            waiting[queue, key] = count
+    await asyncio.gather(*(_read_waiters(tx, part) for part in _parts(waiting)))
+    lists = [await waiters_of(tx, *one) for one in waiting if subjects.waiters(*one) in tx.waiters]
+    await tx.jobs(waiters[0].id for waiters in lists if waiters)
 
 
-def _portions(waiting: dict[tuple[str, str], int]) -> Iterator[list[tuple[str, str]]]:
-    portion: list[tuple[str, str]] = []
+def _parts(waiting: dict[tuple[str, str], int]) -> Iterator[list[tuple[str, str]]]:
+    """Yields keys whose waiters fit into one answer."""
+    part: list[tuple[str, str]] = []
     together = 0
-    for where, size in waiting.items():
-        if portion and together + size > IN_ONE_QUESTION:
-            yield portion
-            portion, together = [], 0
-        portion.append(where)
-        together += size
-    if portion:
-        yield portion
+    for one, count in waiting.items():
+        if part and together + count > READ_WAITERS:
+            yield part
+            part, together = [], 0
+        part.append(one)
+        together += count
+    if part:
+        yield part
 
 
-async def _read_lines(tx: Tx, keys: Sequence[tuple[str, str]]) -> None:
-    lines: dict[str, list[Found]] = {tx.context.subjects.waiters(*where): [] for where in keys}
+async def _read_waiters(tx: StreamTransaction, keys: Sequence[tuple[str, str]]) -> None:
+    waiters: dict[str, list[StoredMessage]]
+    waiters = {tx.context.subjects.waiters(*one): [] for one in keys}
     try:
-        found = await tx.context.reader.last(lines)
-    except TooMany:  # each is read by itself then
+        found = await tx.context.reader.last(waiters)
+    except TooManyMessages:  # then each key is read by itself
         return
     for message in found:
-        lines[message.subject.rsplit(".", 2)[0] + ".*.*"].append(message)
-    tx.know(found)
-    tx.lines.update(lines)
+        waiters[message.subject.rsplit(".", 2)[0] + ".*.*"].append(message)
+    tx.add_read(found)
+    tx.waiters.update(waiters)

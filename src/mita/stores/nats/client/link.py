@@ -1,14 +1,13 @@
-"""The connection itself: made, kept and ended by the driver, spoken to and heard without its
-detours.
+"""The driver's client, with fast reading and writing.
 
-nats-py spends about 50 µs on a message it hands to a subscription, and wakes a task for every
-write. Here what comes in is handed over as the bytes it came in, and what is said in one turn of
-the event loop goes out in one write at its end. Connecting, TLS, credentials and reconnecting stay
-with the driver."""
+nats-py spends about 50 µs on a message for a subscription, and wakes a task for every write. Here a
+received message goes to its handler as bytes, and everything that is sent in one round of the event
+loop goes out in one write at its end. The driver still connects, reconnects, and does TLS and
+credentials."""
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, TypeAlias
 
@@ -17,84 +16,50 @@ from nats.errors import SecureConnWantedError
 
 from mita import forks
 from mita.errors import StoreError
-from mita.stores.nats.errors import CutOff, translated, unreached
 
+from .errors import ConnectionLost, translated
 from .parser import QuickParser
 
 log = logging.getLogger("mita.store")
-Hear: TypeAlias = Callable[[bytes, bytes, bytes, bytes | None], None]
-RECONNECT_PATIENCE = 2.0
-# closed at this moment: whoever reads from the connection hears of it and acts
-_LOST = (OSError, RuntimeError)
+# Gets subject, reply subject, body and headers (None if the message has none).
+MessageHandler: TypeAlias = Callable[[bytes, bytes, bytes, bytes | None], None]
+RECONNECT_WAIT_S = 2.0  # a call waits so long for a lost connection, then it raises
+KEPT_PROBLEMS = 20
+_RECONNECT_POLL_S = 0.02
+# Raised when the connection closes at this moment. The driver's reader notices it and reconnects.
+_CLOSING_ERRORS = (OSError, RuntimeError)
 
 
-class Link(Client):  # type: ignore[misc, unused-ignore]
-    """A nats-py client that speaks and hears in our ways."""
+class NatsLink(Client):  # type: ignore[misc, unused-ignore]
+    """A nats-py client that sends and receives bytes. `where` names its servers in messages."""
 
-    def __init__(self) -> None:
+    def __init__(self, where: str = "") -> None:
         super().__init__()
         self._quick = QuickParser(self)
         self._ps = self._quick
-        self.hears: dict[int, Hear] = {}
-        self.reconnected: list[Callable[[], None]] = []
-        self._problems: list[Exception] = []
-        self._writing = False
-        self._ending = False
-        self._where = ""
-        forks.left(self, Link._descriptors)
+        self.where = where
+        self.handlers: dict[int, MessageHandler] = {}  # by the id of their subscription
+        self.on_reconnect: list[Callable[[], None]] = []
+        self.problems: list[Exception] = []  # the driver's last errors
+        self.ending = False
+        self._write_scheduled = False
+        forks.left(self, NatsLink._descriptors)
 
     def _descriptors(self) -> list[int]:
         writer = getattr(self._transport, "_bare_io_writer", None)
         return [] if writer is None else forks.number_of(writer.transport)
 
-    async def start(self, servers: Sequence[str], options: dict[str, Any]) -> None:
-        settings: dict[str, Any] = {
-            "servers": list(servers),
-            "connect_timeout": 5,
-            "max_outstanding_pings": 2,  # a connection that has not answered so many is made again
-            "max_reconnect_attempts": -1,
-            "reconnect_time_wait": 0.1,
-            "allow_reconnect": True,
+    def callbacks(self) -> dict[str, Any]:
+        """Returns the callbacks that the driver's `connect` takes."""
+        return {
             "error_cb": self._on_error,
             "disconnected_cb": self._on_loss,
             "reconnected_cb": self._on_return,
-            **options,
         }
-        self._where = shown(settings["servers"])
-        await self._first_connect(settings)
-
-    async def _first_connect(self, settings: dict[str, Any]) -> None:
-        """The driver would try for ever at the first connect as well: whoever opens a store wants
-        to know."""
-        connecting = asyncio.ensure_future(self.connect(**settings))
-        deadline = asyncio.get_running_loop().time() + settings["connect_timeout"] + 1
-        tries = 2 * len(settings["servers"])
-        while (
-            not connecting.done()
-            and len(self._problems) < tries
-            and asyncio.get_running_loop().time() < deadline
-        ):
-            await asyncio.wait([connecting], timeout=0.02)
-        if connecting.done() and connecting.exception() is None:
-            return
-        error = (connecting.exception() if connecting.done() else None) or self._telling_problem()
-        self._ending = True
-        connecting.cancel()
-        await asyncio.wait([connecting])
-        with suppress(Exception):
-            await self.close()
-        raise unreached(error, self._where) from error
-
-    def _telling_problem(self) -> BaseException:
-        """A refusal says more than the broken connections that come with it."""
-        refusals = [
-            problem for problem in self._problems if "authorization" in str(problem).lower()
-        ]
-        return (refusals or self._problems or [TimeoutError()])[-1]
 
     async def _process_info(self, info: dict[str, Any], initial_connection: bool = False) -> None:
-        """Before anything is said to a server. The driver would speak in the clear to one that does
-        not ask for TLS."""
+        """Called by the driver before it sends anything. The driver would continue without TLS if
+        the server does not offer it."""
         if (
             initial_connection
             and self.options.get("tls") is not None
@@ -104,75 +69,76 @@ class Link(Client):  # type: ignore[misc, unused-ignore]
         await super()._process_info(info, initial_connection)
 
     async def ready(self) -> None:
-        """Connected, or soon: a short loss is waited out, a long one is told."""
+        """Wait a short time for a lost connection. Raises ConnectionLost if it does not come
+        back."""
         if self.is_connected:
             return
         with suppress(TimeoutError):
-            async with asyncio.timeout(RECONNECT_PATIENCE):
+            async with asyncio.timeout(RECONNECT_WAIT_S):
                 while not self.is_connected:
                     if self.is_closed:
                         raise StoreError("this store is closed")
-                    await asyncio.sleep(0.02)
+                    await asyncio.sleep(_RECONNECT_POLL_S)
         if not self.is_connected:
-            raise CutOff(
-                "the connection to NATS is lost, and is tried again all the time", transient=True
+            raise ConnectionLost(
+                "the connection to NATS is lost; the store keeps trying to reconnect",
+                transient=True,
             )
 
-    async def end(self) -> None:
-        """Close, whatever state the connection is in."""
-        self._ending = True
+    async def disconnect(self) -> None:
+        """Close the connection, whatever its state is."""
+        self.ending = True
         with suppress(Exception):
             if self.is_connected:
                 self._write_out()
                 await self.flush_now()
         with suppress(Exception):
             await self.close()
-        self.give_up(StoreError("this store is closed"))
+        self.fail_waiting(StoreError("this store is closed"))
 
-    def give_up(self, error: Exception) -> None:
-        """Nobody will hear any more what he waits for."""
+    def fail_waiting(self, error: Exception) -> None:
+        """Raise this error in every call that waits for an answer. A subclass knows them."""
 
     async def _attempt_reconnect(self) -> None:
-        """Without waiting until what was said is sent: the peer of a silent connection takes
-        nothing in."""
+        """Do not wait until everything is sent: the peer of a silent connection reads nothing."""
         writer = getattr(self._transport, "_io_writer", None)
         if writer is not None:
             writer.transport.abort()
         await super()._attempt_reconnect()
 
     async def _on_loss(self) -> None:
-        if not self._ending:
+        if not self.ending:
             log.warning(
-                "the connection to NATS at %s was lost, or was silent for too long: connecting "
-                "again",
-                self._where,
+                "the connection to NATS at %s was lost, or was silent for too long: reconnecting",
+                self.where,
             )
-        self.give_up(
+        self.fail_waiting(
             StoreError("the connection to NATS was lost before the answer came", transient=True)
         )
 
     async def _on_return(self) -> None:
-        log.info("connected to NATS at %s again", self._where)
-        for tell in self.reconnected:
-            tell()
+        log.info("reconnected to NATS at %s", self.where)
+        for call in self.on_reconnect:
+            call()
 
     async def _on_error(self, problem: Exception) -> None:
-        self._problems.append(problem)
-        del self._problems[:-20]
+        self.problems.append(problem)
+        del self.problems[:-KEPT_PROBLEMS]
         if "permissions violation" in str(problem).lower():
-            self.give_up(translated(problem))
+            self.fail_waiting(translated(problem))
 
     @property
     def version(self) -> str:
+        """The server's version, as in `2.12.1`."""
         found = self.connected_server_version
         return f"{found.major}.{found.minor}.{found.patch}"
 
-    # ------------------------------------------------------------ hearing
+    # ------------------------------------------------------------ receiving
 
-    async def pass_on(
+    async def deliver_to_driver(
         self, sid: int, subject: bytes, reply: bytes, data: bytes, headers: bytes | None
     ) -> None:
-        """A message for the driver itself."""
+        """Give the driver a message of one of its own subscriptions."""
         await self._process_msg(  # the driver's annotation forgets that headers may be missing
             sid,
             subject,
@@ -181,65 +147,61 @@ class Link(Client):  # type: ignore[misc, unused-ignore]
             headers,  # type: ignore[arg-type,unused-ignore]
         )
 
-    async def hear(self, subject: str, hear: Hear) -> Any:
-        """Have every message on this subject handed over as it comes, also after a reconnect, until
-        `hush`."""
+    async def subscribe_raw(self, subject: str, handler: MessageHandler) -> Any:
+        """Call the handler with every message on this subject, also after a reconnect. Returns the
+        subscription, for `unsubscribe_raw`."""
         subscription = await self.subscribe(subject)
-        self.hears[subscription._id] = hear  # noqa: SLF001
+        self.handlers[subscription._id] = handler  # noqa: SLF001
         return subscription
 
-    async def hush(self, subscription: Any) -> None:
-        with suppress(Exception):  # a connection that is gone has forgotten it already
+    async def unsubscribe_raw(self, subscription: Any) -> None:
+        """End a subscription of `subscribe_raw`."""
+        with suppress(Exception):  # a lost connection has no subscriptions
             await subscription.unsubscribe()
-        self.hears.pop(subscription._id, None)  # noqa: SLF001
+        self.handlers.pop(subscription._id, None)  # noqa: SLF001
 
-    def hear_once(self, subject: str, hear: Hear) -> None:
-        """The server itself ends this after one message, so that a flood costs nothing. Gone after
-        a reconnect."""
+    def subscribe_once(self, subject: str, handler: MessageHandler) -> None:
+        """Call the handler with the next message on this subject. The server ends the subscription
+        after it, so a flood of messages costs nothing. A reconnect ends it too."""
         self._sid += 1
         sid = self._sid
 
         def first(subject: bytes, reply: bytes, data: bytes, headers: bytes | None) -> None:
-            self.hears.pop(sid, None)
-            hear(subject, reply, data, headers)
+            self.handlers.pop(sid, None)
+            handler(subject, reply, data, headers)
 
-        self.hears[sid] = first
+        self.handlers[sid] = first
         self.send(b"SUB %b  %d\r\nUNSUB %d 1\r\n" % (subject.encode(), sid, sid))
 
-    # ------------------------------------------------------------ saying
+    # ------------------------------------------------------------ sending
 
     def send(self, data: bytes) -> None:
-        """Bytes of the protocol, sent with the next flush."""
+        """Add bytes of the protocol to what the next flush sends."""
         self._pending.append(data)
         self._pending_data_size += len(data)
 
-    def say(self, subject: str | bytes, body: bytes, reply: bytes = b"") -> None:
+    def send_message(self, subject: str | bytes, body: bytes, reply: bytes = b"") -> None:
+        """Publish a message with the next flush."""
         target = subject.encode() if isinstance(subject, str) else subject
         self.send(b"PUB %b %b %d\r\n%b\r\n" % (target, reply, len(body), body))
 
     def flush_soon(self) -> None:
-        """At the end of this turn of the event loop, together with what others say until then."""
-        if not self._writing:
-            self._writing = True
+        """Write at the end of this round of the event loop, with what others send until then."""
+        if not self._write_scheduled:
+            self._write_scheduled = True
             asyncio.get_running_loop().call_soon(self._write_out)
 
     async def flush_now(self) -> None:
-        """The same, and wait while the server takes in less than we say."""
+        """As `flush_soon`, and wait while the server reads more slowly than this side sends."""
         self.flush_soon()
         if self.is_connected:
-            with suppress(*_LOST):
+            with suppress(*_CLOSING_ERRORS):
                 await self._transport.drain()  # type: ignore[union-attr, unused-ignore]
 
     def _write_out(self) -> None:
-        """What cannot go out now is sent by the driver when it is connected again."""
-        self._writing = False
+        """The driver sends what cannot go out now when it has reconnected."""
+        self._write_scheduled = False
         if self._pending and self.is_connected:
-            with suppress(*_LOST):
+            with suppress(*_CLOSING_ERRORS):
                 self._transport.writelines(self._pending)  # type: ignore[union-attr, unused-ignore]
                 self._pending, self._pending_data_size = [], 0
-
-
-def shown(servers: Sequence[str]) -> str:
-    """Servers without the passwords in their addresses."""
-    parts = [server.rpartition("://") for server in servers]
-    return ", ".join(f"{scheme or 'nats'}://{rest.rpartition('@')[2]}" for scheme, _, rest in parts)

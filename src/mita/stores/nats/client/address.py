@@ -1,9 +1,9 @@
-"""From a URL to a store:
+"""Reading a store URL:
 `nats://user:password@one:4222,two:4222?namespace=shop&replicas=3&creds=/path`.
 
-Files are named by their paths: `creds` and `nkey` say who we are, `ca` who must vouch for a
-`tls://` server (else the authorities of this system), `cert` and `key` are shown to a server that
-asks for ours."""
+Files are given by their paths. `creds` and `nkey` identify this client. For `tls://`, `ca` is the
+certificate authority of the server (default: those of this system), and `cert` and `key` are for a
+server that asks for a client certificate."""
 
 import ssl
 from importlib.util import find_spec
@@ -11,51 +11,55 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from mita.errors import UsageError
-from mita.ports.clock import Clock
+from msgspec import Struct
 
-from .store import NatsStore
+from mita.errors import UsageError
 
 SCHEMES = ("nats", "tls")
-FILES = ("creds", "nkey", "ca", "cert", "key")
-OPTIONS = ("namespace", "replicas", "token", "name", *FILES)
+FILE_PARAMETERS = ("creds", "nkey", "ca", "cert", "key")
+PARAMETERS = ("namespace", "replicas", "token", "name", *FILE_PARAMETERS)
 
 
-def parse(url: str, namespace: str = "mita", clock: Clock | None = None) -> NatsStore:
-    """A store for this URL; it connects to nothing yet. A namespace in the URL comes first."""
+class NatsAddress(Struct, frozen=True):
+    """What a URL says: servers, options of the driver, and the namespace if it names one."""
+
+    servers: list[str]
+    options: dict[str, Any]
+    replicas: int
+    namespace: str | None
+
+
+def parse_address(url: str) -> NatsAddress:
+    """Read a `nats://` or `tls://` URL. Raises UsageError if something in it is wrong."""
     scheme, _, rest = url.partition("://")
     if scheme not in SCHEMES:
         raise UsageError(f"{url!r}: a NATS URL begins with nats:// or tls://")
     where, _, query = rest.partition("?")
-    who, _, hosts = where.rstrip("/").rpartition("@")
-    given = _options(query)
+    user, _, hosts = where.rstrip("/").rpartition("@")
+    given = _parameters(query)
     servers = [f"{scheme}://{_host(host)}" for host in hosts.split(",")]
-    options = _credentials(unquote(who), given)
+    options = _credentials(unquote(user), given)
     if scheme == "tls":
         options["tls"] = _tls(given)
     elif wrong := [name for name in ("ca", "cert", "key") if name in given]:
         raise UsageError(f"?{wrong[0]}= is for tls:// and this is a nats:// URL")
     replicas = _number(given.get("replicas", "1"))
-    return NatsStore(
-        servers,
-        namespace=given.get("namespace", namespace),
-        replicas=replicas,
-        options=options,
-        clock=clock,
-    )
+    return NatsAddress(servers, options, replicas, given.get("namespace"))
 
 
-def _options(query: str) -> dict[str, str]:
+def _parameters(query: str) -> dict[str, str]:
     try:
         given = {
             name: values[-1] for name, values in parse_qs(query, strict_parsing=bool(query)).items()
         }
     except ValueError as error:
-        raise UsageError(f"?{query}: cannot be read: {error}") from error
+        raise UsageError(f"?{query}: not a valid query: {error}") from error
     for name in given:
-        if name not in OPTIONS:
-            raise UsageError(f"?{name}= is not known to a nats:// URL: use {', '.join(OPTIONS)}")
-        if name in FILES and not Path(given[name]).is_file():
+        if name not in PARAMETERS:
+            raise UsageError(
+                f"?{name}= is not a parameter of a nats:// URL; use {', '.join(PARAMETERS)}"
+            )
+        if name in FILE_PARAMETERS and not Path(given[name]).is_file():
             raise UsageError(f"?{name}={given[name]}: there is no such file")
     return given
 
@@ -63,7 +67,7 @@ def _options(query: str) -> dict[str, str]:
 def _tls(given: dict[str, str]) -> ssl.SSLContext:
     if ("cert" in given) != ("key" in given):
         raise UsageError(
-            "?cert= and ?key= go together: a certificate is shown with the key it was made for"
+            "?cert= and ?key= go together: the certificate and the private key that belongs to it"
         )
     try:
         context = ssl.create_default_context(cafile=given.get("ca"))
@@ -88,9 +92,9 @@ def _host(host: str) -> str:
     return host if port is not None else f"{host}:4222"
 
 
-def _credentials(who: str, given: dict[str, str]) -> dict[str, Any]:
+def _credentials(given_user: str, given: dict[str, str]) -> dict[str, Any]:
     options: dict[str, Any] = {}
-    user, colon, password = who.partition(":")
+    user, colon, password = given_user.partition(":")
     if colon:
         options |= {"user": user, "password": password}
     elif user:
@@ -102,10 +106,7 @@ def _credentials(who: str, given: dict[str, str]) -> dict[str, Any]:
     if "nkey" in given:
         options["nkeys_seed"] = given["nkey"]
     if ("creds" in given or "nkey" in given) and find_spec("nkeys") is None:
-        raise UsageError(
-            "?creds= and ?nkey= need the package that signs with them: pip install "
-            "'mita[nats-keys]'"
-        )
+        raise UsageError("?creds= and ?nkey= need the package nkeys: pip install 'mita[nats-keys]'")
     if "name" in given:
         options["name"] = given["name"]
     return options
@@ -113,5 +114,5 @@ def _credentials(who: str, given: dict[str, str]) -> dict[str, Any]:
 
 def _number(text: str) -> int:
     if not text.isdigit():
-        raise UsageError(f"?replicas={text}: give a number: 1, 3 or 5")
+        raise UsageError(f"?replicas={text}: use 1, 3 or 5")
     return int(text)

@@ -1,0 +1,237 @@
+"""Decoding stored messages, including those that cannot be read.
+
+The subject of a message says what it belongs to. So the id and the queue of a job are known even if
+its record cannot be read: the job is shown as failed, and its message stays as it is. Any other
+unreadable record is replaced by the most harmless reading, which each function names."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import fields
+
+from mita.errors import StoreError
+from mita.model.job import DEFAULT_PRIORITY, Job, State
+from mita.model.repeat import Repeat
+from mita.model.time import Moment
+from mita.rules.readable import BAD, UNKNOWN, UNREADABLE, salvaged, unreadable, unreadable_repeat
+from mita.rules.states import TERMINAL
+from mita.stores.nats.codec import (
+    NO_JOB,
+    ClaimListRecord,
+    LockRecord,
+    NatsJob,
+    NatsJobHead,
+    QueueRecord,
+    ResourceKeyRecord,
+    SharedOnceRecord,
+    UniqueKeyRecord,
+    WaiterRecord,
+    WorkerRecord,
+)
+
+from .subjects import UNREADABLE_KEY, RecordKind, hashed, name, token
+
+S = TypeVar("S", bound=Struct)
+
+_decode_job = msgspec.msgpack.Decoder(NatsJob).decode
+_decode_head = msgspec.msgpack.Decoder(NatsJobHead).decode
+_decode_queue = msgspec.msgpack.Decoder(QueueRecord).decode
+_decode_resource_key = msgspec.msgpack.Decoder(ResourceKeyRecord).decode
+_decode_waiter = msgspec.msgpack.Decoder(WaiterRecord).decode
+_decode_unique_key = msgspec.msgpack.Decoder(UniqueKeyRecord).decode
+_decode_shared_once = msgspec.msgpack.Decoder(SharedOnceRecord).decode
+_decode_worker = msgspec.msgpack.Decoder(WorkerRecord).decode
+_decode_lock = msgspec.msgpack.Decoder(LockRecord).decode
+_decode_claim_list = msgspec.msgpack.Decoder(ClaimListRecord).decode
+_decode_repeat = msgspec.msgpack.Decoder(Repeat).decode
+_decode_any = msgspec.msgpack.Decoder().decode
+
+# Every kind but jobs and the anchor.
+SMALL_RECORDS: dict[RecordKind, Callable[[bytes], object]] = {
+    RecordKind.QUEUE: _decode_queue,
+    RecordKind.RESOURCE_KEY: _decode_resource_key,
+    RecordKind.WAITER: _decode_waiter,
+    RecordKind.UNIQUE_KEY: _decode_unique_key,
+    RecordKind.REPEAT: _decode_repeat,
+    RecordKind.LOCK: _decode_lock,
+    RecordKind.WORKER: _decode_worker,
+    RecordKind.SHARED_ONCE: _decode_shared_once,
+    RecordKind.CLAIM_LIST: _decode_claim_list,
+}
+
+ALL_PRIORITIES = tuple(range(10))
+
+
+def is_unreadable(record: NatsJob) -> bool:
+    """True if this record replaces one that cannot be read."""
+    return record.error is not None and record.created == 0 and record.error.startswith(UNREADABLE)
+
+
+def can_be_read(kind: RecordKind, body: bytes) -> bool:
+    """True if a record of this kind (not a job) can be read."""
+    try:
+        SMALL_RECORDS[kind](body)
+    except BAD:
+        return False
+    return True
+
+
+def decode_job(body: bytes, subject: str) -> NatsJob:
+    """Returns the record of a job. For an unreadable one it returns a failed job with the id and
+    the queue of the subject."""
+    if not body:
+        return NO_JOB
+    try:
+        record = _decode_job(body)
+    except BAD as error:
+        return _unreadable_job(body, subject, str(error))
+    id = record.id
+    if (
+        (id and subject.endswith(id) and f".{record.queue}." in subject)
+        or record.gone
+        or _is_named_by(record, subject)
+    ):
+        if record.state is State.QUEUED or _is_consistent(record):
+            return record
+        return _unreadable_job(body, subject, "its state and its times contradict each other")
+    return _unreadable_job(body, subject, "it names another job than its subject does")
+
+
+def _is_named_by(record: NatsJob, subject: str) -> bool:
+    """True if the subject is the job's, also if its names are escaped."""
+    return subject.endswith(f".{token(record.id)}") and f".{token(record.queue)}." in subject
+
+
+def _is_consistent(record: NatsJob) -> bool:
+    if record.state is State.RUNNING:
+        return record.lease_until is not None
+    return record.state is not State.BLOCKED or record.resource is not None
+
+
+def decode_job_head(body: bytes, subject: str) -> NatsJobHead:
+    """As `decode_job`, but only the fields that are needed to count jobs."""
+    try:
+        return _decode_head(body)
+    except BAD:
+        *_, queue, _, id = subject.split(".")
+        return NatsJobHead(name(id), UNKNOWN, name(queue), State.FAILED, DEFAULT_PRIORITY, 0)
+
+
+def _unreadable_job(body: bytes, subject: str, reason: str) -> NatsJob:
+    *_, queue, _, id = subject.split(".")
+    job = salvaged(_raw_fields(body, NatsJob), reason)
+    known = {field: getattr(job, field) for field in Job.__struct_fields__}
+    known |= {"id": name(id), "queue": name(queue), "error": unreadable(reason), "created": 0}
+    known["state"] = job.state if job.state in TERMINAL else State.FAILED
+    return NatsJob(**known)
+
+
+def _raw_fields(body: bytes, kind: type[Struct]) -> dict[str, Any]:
+    """Returns the values at the positions of this struct's fields, unchecked."""
+    try:
+        found = _decode_any(body)
+    except BAD:
+        return {}
+    names = [field.name for field in fields(kind)]
+    return dict(zip(names, found, strict=False)) if isinstance(found, list) else {}
+
+
+def _raw_field(body: bytes, kind: type[Struct], field: str, wanted: Any, otherwise: Any) -> Any:
+    try:
+        return msgspec.convert(_raw_fields(body, kind)[field], wanted)
+    except (KeyError, *BAD):
+        return otherwise
+
+
+def decode_queue(body: bytes, subject: str) -> QueueRecord:
+    """Returns the record of a queue. An unreadable one may have jobs of any priority, and is paused
+    if that field can be read (see `is_guessed`)."""
+    queue = name(subject.rsplit(".", 1)[1])
+    try:
+        record = _decode_queue(body)
+        if record.name == queue and all(
+            priority in ALL_PRIORITIES for priority in record.priorities
+        ):
+            return record
+    except BAD:
+        pass
+    paused = _raw_field(body, QueueRecord, "paused", Moment | None, None)
+    holds = _raw_field(body, QueueRecord, "holds", dict[str, Moment], {})
+    return QueueRecord(queue, paused, ALL_PRIORITIES, holds)
+
+
+def is_guessed(record: QueueRecord) -> bool:
+    """True if this record replaces one that cannot be read."""
+    return record.priorities is ALL_PRIORITIES
+
+
+def decode_resource_key(body: bytes, subject: str) -> ResourceKeyRecord | None:
+    """Returns the record of a resource key, or None if it is unreadable (see
+    `keys.resource_key_record`)."""
+    record = _decoded(_decode_resource_key, body)
+    if record is None or not subject.endswith(f".{token(record.queue)}.{hashed(record.key)}"):
+        return None
+    return record
+
+
+def decode_waiter(body: bytes, subject: str) -> WaiterRecord:
+    """Returns a job that waits for a key. An unreadable one comes first."""
+    *_, queue, _, priority, id = subject.split(".")
+    waiter = _decoded(_decode_waiter, body)
+    if waiter is None or waiter.id != name(id):
+        return WaiterRecord(name(id), name(queue), int(priority), 0, 0)
+    return waiter
+
+
+def decode_unique_key(body: bytes) -> UniqueKeyRecord | None:
+    """Returns the record of a unique key. An unreadable one (None) reserves nothing."""
+    return _decoded(_decode_unique_key, body)
+
+
+def decode_shared_once(body: bytes) -> SharedOnceRecord:
+    """Returns a shared `once` value. Raises StoreError for an unreadable one: if it counted as
+    absent, its side effect would happen twice."""
+    try:
+        return _decode_shared_once(body)
+    except BAD as error:
+        raise StoreError(
+            f"a `once` value for all jobs cannot be read: {error}", transient=False
+        ) from error
+
+
+def decode_worker(body: bytes) -> WorkerRecord | None:
+    """Returns a worker's heartbeat, or None if it is unreadable."""
+    return _decoded(_decode_worker, body)
+
+
+def decode_lock(body: bytes) -> LockRecord | None:
+    """Returns the record of a lock. An unreadable one (None) is free: a lock only saves work."""
+    return _decoded(_decode_lock, body)
+
+
+def decode_claim_list(body: bytes) -> ClaimListRecord | None:
+    """Returns a claim list, or None if it is unreadable."""
+    return _decoded(_decode_claim_list, body)
+
+
+def decode_repeat(body: bytes, subject: str) -> Repeat:
+    """Returns a repeat. An unreadable one is parked, and its key is made of the hash in its
+    subject."""
+    hash = subject.rsplit(".", 1)[1]
+    try:
+        repeat = _decode_repeat(body)
+        if hashed(repeat.key) == hash:
+            return repeat
+        reason = "it names another repeat than its subject does"
+    except BAD as error:
+        reason = str(error)
+    return unreadable_repeat(UNREADABLE_KEY + hash, reason)
+
+
+def _decoded(decode: Callable[[bytes], S], body: bytes) -> S | None:
+    try:
+        return decode(body)
+    except BAD:
+        return None

@@ -1,0 +1,184 @@
+"""All subjects and names of one namespace.
+
+The subject of a message says what the message is: `RecordKind` lists the kinds, and
+`docs/inside/nats.md` draws them. A job's record has a dash where a ticket has its priority. So one
+pattern matches everything stored for an id, and the server itself can refuse a second job with that
+id.
+
+Names chosen by users are never used as they are: queue names and ids are escaped, keys are hashed.
+So no dot, star or blank in them can be read as part of a subject."""
+
+import re
+from enum import StrEnum
+from hashlib import sha256
+
+_PLAIN = re.compile(r"[A-Za-z0-9_-]+")
+_ESCAPED = re.compile(r"=([0-9a-f]{2})")
+# The key shown for a repeat whose record cannot be read: this prefix and the hash of its real key.
+UNREADABLE_KEY = "unreadable:"
+STREAM_PREFIX, SUBJECT_ROOT = "mita_", "mita"  # of every stream, and of every subject
+HASH_DIGITS = 32
+
+
+class RecordKind(StrEnum):
+    """What a stored message is: the letter in its subject."""
+
+    JOB = "j"
+    WAITER = "b"  # a blocked job at its resource key
+    RESOURCE_KEY = "k"
+    QUEUE = "q"
+    UNIQUE_KEY = "u"
+    SHARED_ONCE = "g"  # a `once` value for all jobs
+    REPEAT = "e"
+    WORKER = "w"
+    CLAIM_LIST = "c"
+    ANCHOR = "m"  # one message that is always there
+    LOCK = "l"
+
+
+def token(name: str) -> str:
+    """Returns a name as one token of a subject: what is not a letter, a digit, `_` or `-` becomes
+    `=` and its bytes in hexadecimal."""
+    if (name.isascii() and name.isalnum()) or _PLAIN.fullmatch(name):
+        return name
+    return (
+        "".join(
+            char if _PLAIN.fullmatch(char) else "".join(f"={byte:02x}" for byte in char.encode())
+            for char in name
+        )
+        or "="
+    )
+
+
+def name(made: str) -> str:
+    """Returns the name from which `token` made this."""
+    if "=" not in made:
+        return made
+    return (
+        _ESCAPED.sub(lambda found: chr(int(found[1], 16)), made.removesuffix("="))
+        .encode("latin-1")
+        .decode()
+    )
+
+
+def hashed(key: str) -> str:
+    """Returns a key of any length as one token; its text is inside the record."""
+    return sha256(key.encode()).hexdigest()[:HASH_DIGITS]
+
+
+class Subjects:
+    """The subjects of one namespace. Methods in the plural return patterns with wildcards."""
+
+    def __init__(self, namespace: str) -> None:
+        self.namespace = namespace
+        self.stream = f"{STREAM_PREFIX}{namespace}"
+        self.root = f"{SUBJECT_ROOT}.{namespace}"
+        self.stored = [self.all(kind) for kind in RecordKind]
+        # Not stored: plain messages. Their names are part of the protocol between versions.
+        self.wake = f"{self.root}.wake"  # wake-up topics, sent by stores
+        self.republished = f"{self.root}.bell"  # a copy of each new ticket, sent by the server
+        self.subscribers = f"{self.root}.ears"  # "is anyone subscribed?"
+        self.anchor = f"{self.root}.{RecordKind.ANCHOR}.anchor"
+        self._record = f"{self.root}.{RecordKind.JOB}.h"
+        self._ticket = f"{self.root}.{RecordKind.JOB}.r"
+        self._record_prefixes: dict[str, str] = {}  # by queue; needed once for every job
+
+    def record(self, queue: str, id: str) -> str:
+        """The record of a job."""
+        prefix = self._record_prefixes.get(queue)
+        if prefix is None:
+            prefix = self._record_prefixes[queue] = f"{self._record}.{token(queue)}.-."
+        return prefix + token(id)
+
+    def records(self, queue: str | None = None) -> str:
+        """The records of all jobs of a queue, or of all queues."""
+        return f"{self._record}.{'*' if queue is None else token(queue)}.-.*"
+
+    def ticket(self, queue: str, priority: int, id: str) -> str:
+        """The ticket of a ready job."""
+        return f"{self._ticket}.{token(queue)}.{priority}.{token(id)}"
+
+    def tickets(self, queue: str, priority: int | None = None) -> str:
+        """The tickets of a queue, of one priority or of all."""
+        return f"{self._ticket}.{token(queue)}.{'*' if priority is None else priority}.*"
+
+    def all_tickets(self) -> str:
+        """The tickets of all queues."""
+        return f"{self._ticket}.>"
+
+    def jobs(self, queue: str | None = None) -> str:
+        """All records and tickets of a queue, or of all queues."""
+        return f"{self.root}.{RecordKind.JOB}.*.{'*' if queue is None else token(queue)}.*.*"
+
+    def any_of_id(self, id: str) -> str:
+        """The record and all tickets of an id, in any queue."""
+        return f"{self.root}.{RecordKind.JOB}.*.*.*.{token(id)}"
+
+    def is_record(self, subject: str) -> bool:
+        """True for the subject of a job's record."""
+        return subject.startswith(self._record)
+
+    def is_ticket(self, subject: str) -> bool:
+        """True for the subject of a ticket."""
+        return subject.startswith(self._ticket)
+
+    def consumer(self, queue: str, priority: int) -> str:
+        """The name of the consumer of one priority of a queue."""
+        return f"r-{token(queue)}-{priority}"
+
+    def republished_tickets(self, queue: str) -> str:
+        """Copies of the new tickets of a queue."""
+        return f"{self.republished}.{token(queue)}.>"
+
+    def events(self, queue: str | None) -> str:
+        """Events of one queue, or of all."""
+        return f"{self.root}.told.{'*' if queue is None else token(queue)}"
+
+    def waiter(self, queue: str, key: str, priority: int, id: str) -> str:
+        """A blocked job at its resource key."""
+        return f"{self._keyed(RecordKind.WAITER, queue, key)}.{priority}.{token(id)}"
+
+    def waiters(self, queue: str, key: str, priority: int | None = None) -> str:
+        """The blocked jobs at a resource key, of one priority or of all."""
+        any_priority = "*" if priority is None else priority
+        return f"{self._keyed(RecordKind.WAITER, queue, key)}.{any_priority}.*"
+
+    def resource_key(self, queue: str, key: str) -> str:
+        """The record of a resource key."""
+        return self._keyed(RecordKind.RESOURCE_KEY, queue, key)
+
+    def queue(self, queue: str) -> str:
+        """The record of a queue."""
+        return f"{self.root}.{RecordKind.QUEUE}.{token(queue)}"
+
+    def unique(self, queue: str, key: str) -> str:
+        """The record of a unique key."""
+        return self._keyed(RecordKind.UNIQUE_KEY, queue, key)
+
+    def shared_once(self, name: str) -> str:
+        """A `once` value that all jobs share."""
+        return f"{self.root}.{RecordKind.SHARED_ONCE}.{hashed(name)}"
+
+    def repeat(self, key: str) -> str:
+        """The record of a repeat. An unreadable one is named by the hash of its key."""
+        made = key.removeprefix(UNREADABLE_KEY) if key.startswith(UNREADABLE_KEY) else hashed(key)
+        return f"{self.root}.{RecordKind.REPEAT}.{made}"
+
+    def lock(self, name: str) -> str:
+        """The record of a lock."""
+        return f"{self.root}.{RecordKind.LOCK}.{hashed(name)}"
+
+    def worker(self, id: str) -> str:
+        """The heartbeat of a worker."""
+        return f"{self.root}.{RecordKind.WORKER}.{token(id)}"
+
+    def claim_list(self, list_id: str) -> str:
+        """The list of jobs that were claimed together."""
+        return f"{self.root}.{RecordKind.CLAIM_LIST}.{list_id}"
+
+    def all(self, kind: RecordKind) -> str:
+        """All messages of one kind."""
+        return f"{self.root}.{kind}.>"
+
+    def _keyed(self, kind: RecordKind, queue: str, key: str) -> str:
+        return f"{self.root}.{kind}.{token(queue)}.{hashed(key)}"

@@ -1,0 +1,1 @@
+"""Tickets of ready jobs: pulled from their consumers, and made into claims."""

@@ -1,0 +1,132 @@
+"""Pulling tickets from consumers."""
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+
+from mita.model.job import State
+from mita.model.time import Wait
+from mita.stores.nats.client.link import MessageHandler
+from mita.stores.nats.client.wire import ANSWER_TIMEOUT_S, NatsWire
+from mita.stores.nats.context import NatsContext
+from mita.stores.nats.maintenance import set_aside
+from mita.stores.nats.stream.decode import decode_job
+
+from .claim_memory import QueuePriority
+from .ticket import Ticket
+
+# Status codes for: nothing there, nothing came in time, and (ours) the connection was lost.
+EMPTY_STATUS = (b"404", b"408", b"000")
+# How long a consumer without a leader is asked again, before the claim goes on without it.
+ELECTION_WAIT_S = 0.5
+ELECTION_POLL_S = 0.005
+
+
+async def pull(
+    context: NatsContext, sources: Sequence[QueuePriority], most: int, wait: Wait = 0
+) -> tuple[list[Ticket], int]:
+    """Returns the tickets that are ready in these queues and priorities, up to `most` of each, and
+    how many messages were delivered: some of them are of deleted jobs. If nothing is ready, wait up
+    to `wait` for something.
+
+    After a server of a cluster was lost, a consumer has no leader for a moment and does not answer.
+    It is asked again. If that takes too long, it is noted in `context.leaderless`."""
+    until = asyncio.get_running_loop().time() + ELECTION_WAIT_S
+    while True:
+        pulled = await _pull_once(context, sources, most, wait)
+        if pulled.unreadable:
+            await set_aside(context, pulled.unreadable)
+        context.leaderless.difference_update(sources)
+        if not pulled.leaderless:
+            return pulled.tickets, pulled.delivered
+        if pulled.delivered or asyncio.get_running_loop().time() > until:
+            context.leaderless.update(
+                source
+                for source in sources
+                if context.subjects.consumer(*source).encode() in pulled.leaderless
+            )
+            return pulled.tickets, pulled.delivered
+        await asyncio.sleep(ELECTION_POLL_S)
+
+
+async def _pull_once(
+    context: NatsContext, sources: Sequence[QueuePriority], most: int, wait: Wait
+) -> "PulledTickets":
+    wire, subjects = context.wire, context.subjects
+    consumers = [subjects.consumer(*source) for source in sources]
+    pulled = PulledTickets(wire, {consumer.encode(): most for consumer in consumers})
+    expires = b',"expires":%d' % (wait * 1_000_000) if wait else b""
+    request = b'{"batch":%d,"no_wait":true%b}' % (most, expires)
+    wire.pull_handler = pulled.deliver
+    groups = []
+    try:
+        for consumer in consumers:
+            subject = f"$JS.API.CONSUMER.MSG.NEXT.{subjects.stream}.{consumer}"
+            on_status = pulled.status_handler(consumer.encode())
+            groups.append(await wire.request_stream(subject, request, on_status))
+        with suppress(TimeoutError):  # what was delivered is claimed all the same
+            async with asyncio.timeout(ANSWER_TIMEOUT_S):
+                await pulled.complete
+    finally:
+        for group in groups:
+            wire.end_stream(group)
+        wire.pull_handler = None
+    return pulled
+
+
+class PulledTickets:
+    """Collects what consumers deliver, until each has delivered all that was asked for or said that
+    it has no more. `wanted` says how much is asked of each consumer."""
+
+    def __init__(self, wire: NatsWire, wanted: dict[bytes, int]) -> None:
+        self.tickets: list[Ticket] = []
+        self.unreadable: list[tuple[Ticket, bytes]] = []  # each with its body
+        self.delivered = 0
+        self.leaderless: set[bytes] = set()
+        self.complete: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._wire = wire
+        self._wanted = wanted
+
+    def deliver(self, subject: bytes, reply: bytes, data: bytes, _: bytes | None) -> None:
+        """Take one delivered message."""
+        consumer, sequence = _origin(reply)
+        self.delivered += 1
+        record = decode_job(data, subject.decode())
+        if record.gone:  # its job was deleted
+            self._wire.send_message(reply, b"")
+        elif record.state is State.QUEUED:
+            if sequence > self._wire.newest_seq:
+                self._wire.newest_seq = sequence
+            self.tickets.append(Ticket(reply, sequence, record))
+        else:
+            self.unreadable.append((Ticket(reply, sequence, record), data))
+        left = self._wanted.get(consumer, 0) - 1
+        if left > 0:
+            self._wanted[consumer] = left
+        else:
+            self._end(consumer)
+
+    def status_handler(self, consumer: bytes) -> MessageHandler:
+        """Returns the handler for a status message of this consumer, which ends its delivery."""
+
+        def on_status(_: bytes, __: bytes, ___: bytes, headers: bytes | None) -> None:
+            if (headers or b"")[9:12] not in EMPTY_STATUS:
+                self.leaderless.add(consumer)
+            self._end(consumer)
+
+        return on_status
+
+    def _end(self, consumer: bytes) -> None:
+        self._wanted.pop(consumer, None)
+        if not self._wanted and not self.complete.done():
+            self.complete.set_result(None)
+
+
+def _origin(reply: bytes) -> tuple[bytes, int]:
+    """Returns consumer and sequence from the reply subject of a delivery,
+    `$JS.ACK.stream.CONSUMER.delivered.SEQUENCE…`; with domains both are two tokens later."""
+    if reply.count(b".") == 8:
+        _, _, _, consumer, _, sequence, _ = reply.split(b".", 6)
+    else:
+        _, _, _, _, _, consumer, _, sequence, _ = reply.split(b".", 8)
+    return consumer, int(sequence)

@@ -1,0 +1,26 @@
+"""A ticket that was delivered to this store, and the two answers to it."""
+
+from msgspec import Struct
+
+from mita.stores.nats.codec import NatsJob
+from mita.stores.nats.context import NatsContext
+
+
+class Ticket(Struct, gc=False):
+    """A ready job that was delivered to this store but is not claimed yet. Without an answer the
+    server delivers it to another store after a few seconds."""
+
+    reply: bytes
+    seq: int
+    record: NatsJob
+
+
+def acknowledge(context: NatsContext, tickets: list[Ticket]) -> None:
+    """Remove these tickets, with the next flush. If that is lost, a ticket is delivered again and
+    refused, because the job's record is newer."""
+    context.wire.send(b"".join([b"PUB %b 0\r\n\r\n" % ticket.reply for ticket in tickets]))
+
+
+def give_back(context: NatsContext, ticket: Ticket, delay_ns: int) -> None:
+    """Have the ticket delivered again after this delay, to any store."""
+    context.wire.send_message(ticket.reply, b'-NAK {"delay": %d}' % max(1, delay_ns))
