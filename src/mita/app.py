@@ -40,7 +40,7 @@ make_logs_printable()
 
 # silent connections that a lease must outlast: one that is found dead is made again well before its
 # end
-SILENCES = 6
+LEASE_SILENCES = 6
 
 
 class Mita(Client):
@@ -167,7 +167,7 @@ class Mita(Client):
         for task in self.tasks.values():
             task.arguments.prepare()
         return Worker(
-            partial(self._place.new, settings.lease / SILENCES),
+            partial(self._place.new, settings.lease / LEASE_SILENCES),
             self.tasks,
             settings,
             self._keep,

@@ -23,7 +23,7 @@ from typing import Any, Protocol, TypeVar
 from weakref import WeakKeyDictionary, WeakSet
 
 T = TypeVar("T")
-PATIENCE = 10.0  # seconds that a fork waits for a lock
+FORK_LOCK_TIMEOUT_S = 10.0  # seconds that a fork waits for a lock
 
 
 class Pausable(Protocol):
@@ -98,7 +98,7 @@ def _before() -> None:
             owner.is_paused()
         _stopped.extend(begun)
         _changing.acquire()
-    _taken[:] = [lock for lock in list(_locks) if lock.acquire(timeout=PATIENCE)]
+    _taken[:] = [lock for lock in list(_locks) if lock.acquire(timeout=FORK_LOCK_TIMEOUT_S)]
 
 
 def _after_in_parent() -> None:

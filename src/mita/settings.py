@@ -20,8 +20,8 @@ DEFAULT_NAMESPACE = "mita"
 _DRIVER = re.compile(
     r"^(postgres(?:ql)?|sqlite)\+\w+(://)"
 )  # as SQLAlchemy writes it: postgresql+psycopg://, sqlite+aiosqlite://
-_SHORTEST_LEASE = 0.2
-_SHORTEST_LOCK = SECOND // 5
+_SHORTEST_LEASE_S = 0.2
+_SHORTEST_LOCK: Wait = SECOND // 5
 
 
 class StoreURL(Struct, frozen=True):
@@ -233,9 +233,9 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
                 )
         for length in ("lease", "grace", "poll"):
             wait(length, getattr(self, length))
-        if self.lease < _SHORTEST_LEASE:
+        if self.lease < _SHORTEST_LEASE_S:
             raise UsageError(
-                f"lease={self.lease!r}: shorter than {_SHORTEST_LEASE} s, a moment's pause would "
+                f"lease={self.lease!r}: shorter than {_SHORTEST_LEASE_S} s, a moment's pause would "
                 "lose running jobs; "
                 "the lease is extended while a job runs, so it need not be longer than the jobs"
             )

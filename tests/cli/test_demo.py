@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mita.cli.demo.acts import ACTS, Act
+from mita.cli.demo.acts import ACTS, DemoAct
 from mita.cli.demo.stage import Stage, expect
 
 from .conftest import Run
@@ -52,7 +52,7 @@ async def _short(stage: Stage) -> None:
 
 
 def play(monkeypatch: pytest.MonkeyPatch, act: Callable[[Stage], Awaitable[None]]) -> None:
-    monkeypatch.setattr("mita.cli.demo.ACTS", (Act("Now.", "A job runs.", act),))
+    monkeypatch.setattr("mita.cli.demo.ACTS", (DemoAct("Now.", "A job runs.", act),))
 
 
 def test_a_promise_that_is_not_kept_fails_the_demo(

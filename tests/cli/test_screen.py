@@ -14,7 +14,7 @@ import pytest
 
 from mita.cli.argtypes import wait
 from mita.cli.format import relative
-from mita.cli.progress import Progress
+from mita.cli.progress import ProgressBar
 from mita.cli.screen import Screen
 from mita.cli.table import Column, Table, draw, fitted
 
@@ -80,7 +80,7 @@ def test_waits_have_units(text: str, seconds: float) -> None:
 
 def test_progress_without_a_terminal_is_plain_lines_on_stderr() -> None:
     out, err = StringIO(), StringIO()
-    with Progress(Screen(out=out, err=err), "retrying", 3) as progress:
+    with ProgressBar(Screen(out=out, err=err), "retrying", 3) as progress:
         for _ in range(3):
             progress.advance(1)
     assert (out.getvalue(), err.getvalue()) == ("", "retrying: 3 of 3\n")
@@ -95,7 +95,7 @@ class Terminal(StringIO):
 def test_progress_on_a_terminal_is_a_bar(monkeypatch: pytest.MonkeyPatch, colours: bool) -> None:
     monkeypatch.setenv("TERM", "xterm" if colours else "dumb")
     err = Terminal()
-    with Progress(Screen(out=Terminal(), err=err), "retrying", 3) as progress:
+    with ProgressBar(Screen(out=Terminal(), err=err), "retrying", 3) as progress:
         progress.advance(3)
     assert "3" in err.getvalue()
     assert ("\x1b" in err.getvalue()) is colours

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from mita.cli.supervisor import LIVED, LONGEST_PAUSE_S, Child, Supervisor
+from mita.cli.supervisor import LONGEST_PAUSE_S, STABLE_AFTER_S, Child, Supervisor
 from tests.waiting import until
 
 from .conftest import Run
@@ -21,7 +21,7 @@ def test_the_pause_grows_with_every_early_death_and_ends_with_a_long_life(
     pauses = [child.pause() for _ in range(9)]
     assert pauses[:4] == [0.5, 1, 2, 4]
     assert pauses[-1] == LONGEST_PAUSE_S
-    now += LIVED
+    now += STABLE_AFTER_S
     assert child.pause() == 0
     child.born = now
     assert child.pause() == 0.5

@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry
 from mita import Every, Job, Mita, StoreError
 from mita.events import listener
 from mita.metrics import TABLE
-from mita.model.event import Reason
+from mita.model.event import MoveReason
 from mita.model.job import State
 from mita.model.outcome import Settlement, Verdict
 from mita.model.time import SECOND
@@ -112,7 +112,7 @@ async def test_every_metric_moves(
         )
     hung.set()
     listening.stop()
-    assert await has(*(f"mita_rescheduled_total:{reason}" for reason in Reason))
+    assert await has(*(f"mita_rescheduled_total:{reason}" for reason in MoveReason))
     assert await has("mita_scheduler_lock:acquired", "mita_scheduler_lock:released")
     told = await asyncio.to_thread(sums, registry)
     names = {described.name: described.name + PARTS.get(described.kind, "") for described in TABLE}

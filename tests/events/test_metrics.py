@@ -15,7 +15,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from mita import Every, Mita, Retry, StoreError, UsageError
 from mita.events import counters
 from mita.metrics import TABLE, depths
-from mita.model.event import Reason
+from mita.model.event import MoveReason
 from mita.settings import Address
 from mita.stores.memory import MemoryStore
 from tests.engine.conftest import until_state, working
@@ -274,7 +274,7 @@ async def test_a_move_in_time_is_no_failure(counted: Counted) -> None:
     async with working(counted.app, grace=0.01):
         await began.wait()
     told = await counted.told()
-    assert told[f"mita_rescheduled_total:{Reason.SHUTDOWN}"] == 1
+    assert told[f"mita_rescheduled_total:{MoveReason.SHUTDOWN}"] == 1
     assert told["mita_finished_total:failed"] == told["mita_retries_total"] == 0
 
 

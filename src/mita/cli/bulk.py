@@ -11,10 +11,10 @@ from mita.model.record import BulkResult
 
 from .answers import counted_in_words
 from .context import Desk
-from .exits import Exit, Refused
+from .exits import CommandRefused, Exit
 from .format import counted
 from .parser import Parser
-from .progress import Progress
+from .progress import ProgressBar
 from .screen import Report
 
 _DOING = {
@@ -87,14 +87,14 @@ class _Steps:
 
     def __init__(self, desk: Desk, stack: ExitStack) -> None:
         self._desk, self._stack = desk, stack
-        self._bar: Progress | None = None
+        self._bar: ProgressBar | None = None
         self._done = 0
 
     def confirm(self, n: int) -> bool:
         if not self._desk.options.yes:
             self._ask(n)
         self._bar = self._stack.enter_context(
-            Progress(self._desk.screen, _DOING[self._desk.options.command], n)
+            ProgressBar(self._desk.screen, _DOING[self._desk.options.command], n)
         )
         return True
 
@@ -106,7 +106,7 @@ class _Steps:
                 f"pass --yes to {command} them, or --dry-run to count"
             )
         if not screen.confirm(f"{_found(n)}. {command.capitalize()} {'it' if n == 1 else 'them'}?"):
-            raise Refused("nothing was done")
+            raise CommandRefused("nothing was done")
 
     def advance(self, done: int, _: int) -> None:
         if self._bar is not None:

@@ -25,7 +25,7 @@ CHOOSE = (
     "--namespace, or make this one with "
     "`mita migrate`"
 )
-_CANDIDATES = 5  # jobs that are named when an id fits several
+_CANDIDATE_JOBS = 5  # jobs that are named when an id fits several
 
 
 class Desk:
@@ -54,13 +54,13 @@ class Desk:
         start = given.lower().replace("-", "")
         if not ids.is_beginning(start):
             raise UsageError(
-                f"{given!r} is not a job id: ids are {ids.LENGTH} hexadecimal digits, or the "
+                f"{given!r} is not a job id: ids are {ids.ID_DIGITS} hexadecimal digits, or the "
                 "first of them"
             )
-        if len(start) == ids.LENGTH:
+        if len(start) == ids.ID_DIGITS:
             known = await self.app.get(start) is not None
             return start if known else self._unknown(given)
-        page = await self.app.jobs(after=ids.behind(start), limit=_CANDIDATES + 1)
+        page = await self.app.jobs(after=ids.behind(start), limit=_CANDIDATE_JOBS + 1)
         found = [job for job in page.jobs if job.id.startswith(start)]
         if len(found) > 1:
             raise UsageError(_which(given, found))
@@ -87,7 +87,7 @@ class Desk:
         if not wanted or not self.screen.terminal:
             return {id: id for id in wanted}
         page = await (await self.store()).page(
-            JobFilter(), ids.behind(max(wanted)[: ids.TIME]), look_at
+            JobFilter(), ids.behind(max(wanted)[: ids.TIME_DIGITS]), look_at
         )
         return ids.shortened(wanted, [job.id for job in page.jobs], whole=page.after is None)
 
@@ -102,9 +102,9 @@ class Desk:
 def _which(given: str, found: Sequence[JobRecord]) -> str:
     """Newest first, with as many digits as tell them apart. The last of many is not shown: its
     neighbour is not known."""
-    many = len(found) > _CANDIDATES
+    many = len(found) > _CANDIDATE_JOBS
     short = ids.shortened([job.id for job in found], [job.id for job in found], whole=not many)
-    shown = [f"{short[job.id]} ({job.task}, {job.state.value})" for job in found[:_CANDIDATES]]
+    shown = [f"{short[job.id]} ({job.task}, {job.state.value})" for job in found[:_CANDIDATE_JOBS]]
     return (
         f"more than one job id begins with {given}: "
         f"{', '.join(shown)}{' and others' if many else ''}; give more digits"

@@ -37,7 +37,7 @@ class NotFound(MitaError):
     """What was named is not in the store."""
 
 
-class Refused(MitaError):
+class CommandRefused(MitaError):
     """It was not done, although it was asked in the right way."""
 
 

@@ -2,7 +2,7 @@
 
 import gc
 
-YOUNG = 5_000  # new objects after which it looks for cycles among them
+YOUNG_OBJECTS = 5_000  # new objects after which it looks for cycles among them
 PYTHONS = (700, 2_000)  # what versions of Python begin with: a few dozen small jobs
 
 
@@ -13,4 +13,4 @@ def spare_collector() -> None:
     gc.collect()
     gc.freeze()
     if gc.get_threshold()[0] in PYTHONS:  # nobody has chosen another
-        gc.set_threshold(YOUNG)
+        gc.set_threshold(YOUNG_OBJECTS)

@@ -3,20 +3,20 @@
 from collections.abc import Iterable, Sequence
 from itertools import takewhile
 
-LENGTH = 32
+ID_DIGITS = 32
 # digits that hold the time of making. No later job can begin with the same, so what is unique stays
 # so.
-TIME = 12
+TIME_DIGITS = 12
 
 
 def is_beginning(text: str) -> bool:
-    return 0 < len(text) <= LENGTH and set(text) <= set("0123456789abcdef")
+    return 0 < len(text) <= ID_DIGITS and set(text) <= set("0123456789abcdef")
 
 
 def behind(start: str) -> str | None:
     """The first id that is greater than all that begin so."""
     following = f"{int(start, 16) + 1:0{len(start)}x}"
-    return following.ljust(LENGTH, "0") if len(following) == len(start) else None
+    return following.ljust(ID_DIGITS, "0") if len(following) == len(start) else None
 
 
 def shortened(ids: Iterable[str], around: Sequence[str], *, whole: bool) -> dict[str, str]:
@@ -33,7 +33,7 @@ def shortened(ids: Iterable[str], around: Sequence[str], *, whole: bool) -> dict
 
 def _needed(id: str, at: int, around: Sequence[str]) -> int:
     beside = [*around[max(at - 1, 0) : at], *around[at + 1 : at + 2]]
-    return max([TIME, *(_shared(id, other) + 1 for other in beside)])
+    return max([TIME_DIGITS, *(_shared(id, other) + 1 for other in beside)])
 
 
 def _shared(one: str, other: str) -> int:

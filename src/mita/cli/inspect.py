@@ -20,7 +20,7 @@ from .parser import Commands, Parser
 from .screen import Report, listed, plain
 from .table import Column, Table
 
-_NEIGHBOURS = 200  # jobs to look at for the shortest ids of a choice among them
+_NEIGHBOUR_JOBS = 200  # jobs to look at for the shortest ids of a choice among them
 COUNTERS = ("attempts", "reschedules", "busy", "interruptions", "crashes")
 
 
@@ -73,7 +73,7 @@ async def show_jobs(desk: Desk) -> Report:
     more = ["", f"more: add --after {page.after}"] if page.after else []
     asked = any(want.values())
     short = await desk.short_ids(
-        [job.id for job in page.jobs], _NEIGHBOURS if asked else len(page.jobs) + 2
+        [job.id for job in page.jobs], _NEIGHBOUR_JOBS if asked else len(page.jobs) + 2
     )
     return Report(data, jobs_table(page.jobs, short, await desk.now()), *more)
 

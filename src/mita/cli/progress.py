@@ -7,11 +7,11 @@ from typing import Any, Self
 
 from .screen import Screen
 
-EVERY = 2.0  # seconds between two plain lines
-BAR = 30
+REPORT_EVERY_S = 2.0  # seconds between two plain lines
+BAR_COLUMNS = 30
 
 
-class Progress:
+class ProgressBar:
     def __init__(self, screen: Screen, what: str, total: int) -> None:
         self._screen, self._what, self._total = screen, what, total
         self._done = 0
@@ -44,8 +44,8 @@ class Progress:
         if self._rich is not None:
             self._rich.update(self._rich.task_ids[0], completed=self._done)
         elif self._terminal:
-            filled = BAR * self._done // max(self._total, 1)
-            bar = "#" * filled + "-" * (BAR - filled)
+            filled = BAR_COLUMNS * self._done // max(self._total, 1)
+            bar = "#" * filled + "-" * (BAR_COLUMNS - filled)
             print(
                 f"\r{self._what} [{bar}] {self._done:,} of {self._total:,}",
                 end="",
@@ -57,7 +57,7 @@ class Progress:
 
     def _due(self) -> bool:
         now = time.monotonic()
-        if self._done < self._total and now - self._spoken < EVERY:
+        if self._done < self._total and now - self._spoken < REPORT_EVERY_S:
             return False
         self._spoken = now
         return True
@@ -66,8 +66,13 @@ class Progress:
 def _rich_bar(screen: Screen, what: str, total: int) -> Any:
     try:
         from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-        from rich.progress import Progress as RichProgress
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            TextColumn,
+            TimeRemainingColumn,
+        )
     except ImportError:
         return None
     console = Console(file=screen.err)
@@ -77,7 +82,7 @@ def _rich_bar(screen: Screen, what: str, total: int) -> Any:
         MofNCompleteColumn(),
         TimeRemainingColumn(),
     )
-    bar = RichProgress(*columns, console=console)
+    bar = Progress(*columns, console=console)
     bar.add_task(what, total=total)
     bar.start()
     return bar

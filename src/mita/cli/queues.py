@@ -22,7 +22,7 @@ from .table import Column, Table
 
 NO_QUEUES = "no queues yet: the first job of a queue makes it"
 NO_WORKERS = "no worker is alive: start one with `mita worker module:app`"
-_ENOUGH = 200  # running jobs that are read to count those of each worker
+_COUNTED_JOBS = 200  # running jobs that are read to count those of each worker
 _COUNTS = ("ready", "scheduled", "blocked", "running", "succeeded", "failed", "cancelled")
 _GIVES = {"cancelled": 6, "succeeded": 5, "blocked": 4, "scheduled": 3, "running": 2}
 NAMED = Column("queue", gives=1, keeps=12)
@@ -151,7 +151,7 @@ async def _queues(desk: Desk) -> list[str]:
 
 async def show_workers(desk: Desk) -> Report:
     store = await desk.store()
-    page = await store.page(JobFilter(state=State.RUNNING), None, _ENOUGH)
+    page = await store.page(JobFilter(state=State.RUNNING), None, _COUNTED_JOBS)
     views = busy_now(await store.workers(), page.jobs, whole=page.after is None)
     data = {"workers": [worker_data(view) for view in views]}
     if not views:

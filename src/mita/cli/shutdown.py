@@ -14,7 +14,7 @@ from .exits import Exit
 
 log = logging.getLogger("mita.cli")
 
-COURTESY = 2.0  # seconds
+CLOSE_TIMEOUT_S = 2.0  # seconds
 
 
 def run_and_leave(
@@ -72,7 +72,7 @@ async def _stubborn() -> str:
     others = asyncio.all_tasks() - {asyncio.current_task()}
     for task in others:
         task.cancel()
-    left = (await asyncio.wait(others, timeout=COURTESY))[1] if others else set()
+    left = (await asyncio.wait(others, timeout=CLOSE_TIMEOUT_S))[1] if others else set()
     return (
         f"cancelled tasks go on: {', '.join(sorted(task.get_name() for task in left))}"
         if left
@@ -83,5 +83,5 @@ async def _stubborn() -> str:
 def _still_busy(threads: ThreadPoolExecutor) -> str:
     closing = threading.Thread(target=threads.shutdown, daemon=True)
     closing.start()
-    closing.join(COURTESY)
+    closing.join(CLOSE_TIMEOUT_S)
     return "a call that a handler made on a thread has not come back" if closing.is_alive() else ""

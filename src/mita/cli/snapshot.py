@@ -29,8 +29,8 @@ from .queues import (
 from .screen import Report
 from .table import Column, Table
 
-BAR = 20
-_NEIGHBOURS = 50  # jobs to look at for the shortest ids
+BAR_COLUMNS = 20
+_NEIGHBOUR_JOBS = 50  # jobs to look at for the shortest ids
 # of a queue's numbers, on a narrow terminal
 _GIVES = {"blocked": 5, "scheduled": 4, "ready": 3, "rate": 2}
 WAITING = (DisplayState.READY, DisplayState.SCHEDULED, DisplayState.BLOCKED)
@@ -60,7 +60,7 @@ async def look(desk: Desk) -> Frame:
     page = await desk.app.jobs(state=DisplayState.RUNNING, limit=desk.options.jobs)
     jobs = sorted(page.jobs, key=lambda job: job.started or job.created)
     workers = busy_now(await store.workers(), page.jobs, whole=page.after is None)
-    short = await desk.short_ids([job.id for job in jobs], _NEIGHBOURS)
+    short = await desk.short_ids([job.id for job in jobs], _NEIGHBOUR_JOBS)
     return Frame(
         shown(desk.app), await desk.now(), await store.queues(), workers, tuple(jobs), short
     )
@@ -178,7 +178,7 @@ def _jobs(frame: Frame, jobs: tuple[JobRecord, ...]) -> Table:
             job.queue,
             _since(job, frame.now),
             job.attempts + 1,
-            bar(job, BAR),
+            bar(job, BAR_COLUMNS),
             progress(job),
         )
         for job in jobs

@@ -24,10 +24,10 @@ from .supervisor import HURRY
 log = logging.getLogger("mita.cli")
 
 # seconds after the grace time, or after a second signal, in which running jobs are put back
-MARGIN = 5.0
+STOP_MARGIN_S = 5.0
 # seconds that the event loop has to answer a second signal before it counts as blocked
-LOOP_ANSWER = 1.0
-PUT_BACK = 2.0  # seconds for the last try to put running jobs back
+LOOP_ANSWER_S = 1.0
+PUT_BACK_S = 2.0  # seconds for the last try to put running jobs back
 
 
 class Stopper:
@@ -80,9 +80,9 @@ class Stopper:
         """How many seconds the process has until it must have ended. One that was not told to stop
         has as long as if it were told now."""
         return (
-            self._grace + MARGIN
+            self._grace + STOP_MARGIN_S
             if self._end == math.inf
-            else max(self._end - time.monotonic(), LOOP_ANSWER)
+            else max(self._end - time.monotonic(), LOOP_ANSWER_S)
         )
 
     def __exit__(self, *_: object) -> None:
@@ -168,11 +168,11 @@ class Stopper:
                         "at once",
                         self._grace,
                     )
-                    self._end = now + self._grace + MARGIN
+                    self._end = now + self._grace + STOP_MARGIN_S
                 case 2:
                     log.info("putting running jobs back")
-                    self._end_if_loop_answers = min(self._end, now + MARGIN)
-                    self._end = min(self._end, now + LOOP_ANSWER)
+                    self._end_if_loop_answers = min(self._end, now + STOP_MARGIN_S)
+                    self._end = min(self._end, now + LOOP_ANSWER_S)
                     self._on_loop(self._loop_answers)
                 case _:
                     end_process(Exit.INTERRUPTED)
@@ -189,7 +189,7 @@ class Stopper:
     def _leave(self) -> None:
         """The time is over. What runs now is named, and ends with the process."""
         # if even the log is blocked
-        at_last = threading.Timer(PUT_BACK + MARGIN, os._exit, [Exit.FAILED])
+        at_last = threading.Timer(PUT_BACK_S + STOP_MARGIN_S, os._exit, [Exit.FAILED])
         at_last.daemon = True
         at_last.start()
         running = self._worker.running()
@@ -199,7 +199,7 @@ class Stopper:
                 "closed"
             )
             end_process(Exit.OK)
-        done = self._worker.put_back(PUT_BACK)
+        done = self._worker.put_back(PUT_BACK_S)
         fate = (
             "put back"
             if done

@@ -26,8 +26,8 @@ log = logging.getLogger("mita.cli")
 
 STOP, HURRY = b"s", b"h"
 # seconds that children have to stop after a second signal before they are killed
-AFTER_HURRY = 10.0
-LIVED = 10.0  # seconds after which a death is an accident, not a habit
+HURRY_TIMEOUT_S = 10.0
+STABLE_AFTER_S = 10.0  # seconds after which a death is an accident, not a habit
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 30.0
 
 
@@ -86,7 +86,7 @@ class Child:
     def pause(self) -> float:
         """How long to wait before the next start: nothing after a long life, longer and longer
         after short ones."""
-        if time.monotonic() - self.born >= LIVED:
+        if time.monotonic() - self.born >= STABLE_AFTER_S:
             self._backoff.reset()
             return 0.0
         return self._backoff.fail()
@@ -127,7 +127,7 @@ class Supervisor:
         self._told += 1
         self._stopping.set()
         if self._told == 2:
-            self._patience = min(self._patience, AFTER_HURRY)
+            self._patience = min(self._patience, HURRY_TIMEOUT_S)
             if self._limit is not None:
                 self._limit.reschedule(asyncio.get_running_loop().time() + self._patience)
         for child in self._children:

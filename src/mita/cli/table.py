@@ -6,8 +6,8 @@ from typing import Any, NamedTuple, TextIO
 
 from mita.printable import printable
 
-GAP = 2
-_LEAST = 10  # a column that would be cut shorter than this is of no use
+GAP_COLUMNS = 2
+_LEAST_COLUMNS = 10  # a column that would be cut shorter than this is of no use
 
 STYLES = {
     "scheduled": "blue",
@@ -58,7 +58,7 @@ def draw(table: Table, out: TextIO, width: int | None, *, colours: bool) -> None
             _aligned(cell, size, column)
             for cell, size, column in zip(row, widths, table.columns, strict=True)
         ]
-        print((" " * GAP).join(cells).rstrip(), file=out)
+        print((" " * GAP_COLUMNS).join(cells).rstrip(), file=out)
     out.flush()
 
 
@@ -69,7 +69,7 @@ def fitted(table: Table, width: int | None) -> list[int]:
         max(len(column.name), *(len(row[i]) for row in table.rows), 0)
         for i, column in enumerate(table.columns)
     ]
-    excess = 0 if width is None else sum(widths) + GAP * (len(widths) - 1) - width
+    excess = 0 if width is None else sum(widths) + GAP_COLUMNS * (len(widths) - 1) - width
     givers = sorted(
         (i for i, column in enumerate(table.columns) if column.gives),
         key=lambda i: -table.columns[i].gives,
@@ -80,8 +80,8 @@ def fitted(table: Table, width: int | None) -> list[int]:
         column, kept = table.columns[i], widths[i] - excess
         if column.keeps:
             kept = min(max(kept, column.keeps), widths[i])
-        elif column.right or kept < _LEAST:
-            kept = -GAP
+        elif column.right or kept < _LEAST_COLUMNS:
+            kept = -GAP_COLUMNS
         excess -= widths[i] - kept
         widths[i] = max(kept, 0)
     return widths
@@ -100,10 +100,14 @@ def _draw_rich(table: Table, out: TextIO, widths: list[int]) -> bool:
         from rich.text import Text
     except ImportError:
         return False
-    total = sum(widths) + GAP * (len(widths) - 1)
+    total = sum(widths) + GAP_COLUMNS * (len(widths) - 1)
     console = Console(file=out, width=total, highlight=False)
     drawn = RichTable(
-        box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="bold", collapse_padding=True
+        box=None,
+        pad_edge=False,
+        padding=(0, GAP_COLUMNS, 0, 0),
+        header_style="bold",
+        collapse_padding=True,
     )
     for column, size in zip(table.columns, widths, strict=True):
         drawn.add_column(

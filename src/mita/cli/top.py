@@ -22,8 +22,8 @@ from .table import Table, draw
 # A screen of its own, without a cursor, on which a line that is too long is cut and not wrapped.
 ENTER, LEAVE = "\x1b[?1049h\x1b[?25l\x1b[?7l", "\x1b[?7h\x1b[?25h\x1b[?1049l"
 HOME, REST_OF_LINE, REST_OF_SCREEN = "\x1b[H", "\x1b[K", "\x1b[J"
-LEAST_INTERVAL = 0.1
-LONGEST_LOOK = 5.0  # seconds after which a store counts as away that does not even say no
+LEAST_INTERVAL_S = 0.1
+LOOK_TIMEOUT_S = 5.0  # seconds after which a store counts as away that does not even say no
 
 
 def add(commands: Commands) -> None:
@@ -47,7 +47,7 @@ def add(commands: Commands) -> None:
 
 def interval(text: str) -> float:
     length = wait(text)
-    if length < LEAST_INTERVAL:
+    if length < LEAST_INTERVAL_S:
         raise argparse.ArgumentTypeError(
             f"{text!r} is too short: a look at the store takes a moment, give 0.1s or more"
         )
@@ -83,10 +83,10 @@ async def looks(desk: Desk) -> AsyncIterator[tuple[Frame | None, str]]:
     while True:
         await asyncio.sleep(desk.options.interval)
         try:
-            async with asyncio.timeout(LONGEST_LOOK):
+            async with asyncio.timeout(LOOK_TIMEOUT_S):
                 found = await snapshot.look(desk)
         except TimeoutError:
-            yield None, f"the store does not answer (for {LONGEST_LOOK:g} s)"
+            yield None, f"the store does not answer (for {LOOK_TIMEOUT_S:g} s)"
         except StoreError as error:
             yield None, f"the store cannot be reached: {in_words(error)}"
         else:

@@ -21,7 +21,7 @@ from .logs import LEVELS, write_logs
 from .parser import Commands, app_of_environment
 from .screen import Report, Screen, listed
 from .shutdown import end_within, run_and_leave
-from .stopping import MARGIN, Stopper
+from .stopping import STOP_MARGIN_S, Stopper
 from .supervisor import Supervisor
 
 log = logging.getLogger("mita.cli")
@@ -131,7 +131,7 @@ def work(options: argparse.Namespace, screen: Screen) -> int:
     options.log_json = options.log_json or screen.json
     write_logs(options.log_level, as_json=options.log_json)
     if options.processes > 1 and options.lifeline is None:
-        patience = options.grace + MARGIN + 5
+        patience = options.grace + STOP_MARGIN_S + 5
         with asyncio.Runner() as runner:
             code = runner.run(
                 Supervisor(options.argv, options.processes, patience, options.until_empty).run()

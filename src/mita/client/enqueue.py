@@ -11,8 +11,8 @@ from mita.ports.ids import new_ids
 from mita.rules.claim_size import MOST
 from mita.tasks import Call
 
-MOST_BYTES = 16_000_000  # of arguments in one call to a store
-FEW = 50
+ENQUEUE_BYTES = 16_000_000  # of arguments in one call to a store
+UNCHECKED_JOBS = 50
 
 
 def new_jobs(calls: Sequence[Call[Any]], headers: bytes = b"") -> list[NewJob]:
@@ -42,8 +42,8 @@ def new_jobs(calls: Sequence[Call[Any]], headers: bytes = b"") -> list[NewJob]:
 def fit_together(calls: Sequence[Call[Any]]) -> bool:
     """Whether a store takes them in one call. A few are not looked at: arguments have a limit of
     their own."""
-    return len(calls) <= FEW or (
-        len(calls) <= MOST and sum([len(call.payload) for call in calls]) <= MOST_BYTES
+    return len(calls) <= UNCHECKED_JOBS or (
+        len(calls) <= MOST and sum([len(call.payload) for call in calls]) <= ENQUEUE_BYTES
     )
 
 
@@ -55,7 +55,7 @@ def in_parts(calls: Sequence[Call[Any]], headers: bytes = b"") -> Iterator[list[
         while (
             end < len(calls)
             and end - start < MOST
-            and (end == start or size + len(calls[end].payload) <= MOST_BYTES)
+            and (end == start or size + len(calls[end].payload) <= ENQUEUE_BYTES)
         ):
             size += len(calls[end].payload)
             end += 1

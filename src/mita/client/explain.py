@@ -9,15 +9,15 @@ from mita.rules.states import TERMINAL
 
 from .enqueue import unknown_job
 
-_TWINS_LOOKED_AT = 100
-_TRIES = 3
+_TWIN_JOBS = 100
+_EVIDENCE_TRIES = 3
 
 
 async def gather(store: Store, id: str) -> Evidence:
     """What the store says, asked again if the job moved on between two questions: a picture of one
     moment makes sense."""
     job = await _find(store, id)
-    for _ in range(_TRIES):
+    for _ in range(_EVIDENCE_TRIES):
         evidence = await _about(store, job)
         before, job = job, await _find(store, id)
         if (before.state, before.due, before.token) == (job.state, job.due, job.token):
@@ -57,7 +57,7 @@ async def _resource(store: Store, job: Job) -> ResourceView | None:
 async def _twin(store: Store, job: Job) -> str | None:
     if job.unique is None or job.state not in (State.FAILED, State.CANCELLED):
         return None
-    page = await store.page(JobFilter(queue=job.queue, unique=job.unique), None, _TWINS_LOOKED_AT)
+    page = await store.page(JobFilter(queue=job.queue, unique=job.unique), None, _TWIN_JOBS)
     return next(
         (other.id for other in page.jobs if other.id != job.id and other.state not in TERMINAL),
         None,

@@ -11,7 +11,7 @@ from msgspec import Struct
 from mita.errors import UsageError
 from mita.events import ClientEvents
 from mita.events.signals import Enqueued
-from mita.model.pattern import MOST_IN_ONE_GO, Pattern
+from mita.model.pattern import CATCH_UP_JOBS, Pattern
 from mita.model.record import RepeatRecord
 from mita.model.repeat import Repeat
 from mita.ports.ids import new_id
@@ -174,8 +174,8 @@ class Repeats:
     async def preview(self, what: str | Pattern, n: int = 10) -> list[datetime]:
         """The next `n` fires of the repeat with this key, or of a pattern that starts now; in
         UTC."""
-        if isinstance(n, bool) or not isinstance(n, int) or not 1 <= n <= MOST_IN_ONE_GO:
-            raise UsageError(f"n={n!r}: a preview shows 1 to {MOST_IN_ONE_GO:,} fires")
+        if isinstance(n, bool) or not isinstance(n, int) or not 1 <= n <= CATCH_UP_JOBS:
+            raise UsageError(f"n={n!r}: a preview shows 1 to {CATCH_UP_JOBS:,} fires")
         store = await self._store()
         if not isinstance(what, str):
             return [as_datetime(time) for time in islice(fires_from(what, await store.now()), n)]

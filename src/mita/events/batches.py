@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import TypeAlias
 
-from mita.model.event import EventBatch, Kind, Reason
+from mita.model.event import EventBatch, Kind, MoveReason
 from mita.model.job import Claim, NewJob, State
 from mita.model.outcome import Settlement
 from mita.model.repeat import Firing
@@ -209,7 +209,7 @@ def _sent_away(note: SentAway) -> list[EventBatch]:
         EventBatch(Kind.CANCELLED, task, queue, note.at, ids=ids)
         if ended
         else EventBatch(
-            Kind.RESCHEDULED, task, queue, note.at, reason=Reason.RESOURCE_BUSY, ids=ids
+            Kind.RESCHEDULED, task, queue, note.at, reason=MoveReason.RESOURCE_BUSY, ids=ids
         )
         for (task, queue, ended), ids in groups.items()
     ]

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from mita import forks
-from mita.model.event import Kind, Reason
+from mita.model.event import Kind, MoveReason
 from mita.model.job import Claim, State
 from mita.model.outcome import Busy, Settlement
 from mita.model.outcome import Counter as Counted
@@ -122,7 +122,7 @@ class Counts:
             self.crashes
         ) = self.stale = 0
         self.finished = {Kind.SUCCEEDED: 0, Kind.FAILED: 0, Kind.CANCELLED: 0}
-        self.moved = dict.fromkeys(Reason, 0)
+        self.moved = dict.fromkeys(MoveReason, 0)
         self.run, self.wait, self.lateness, self.retry_latency = (
             Histogram(),
             Histogram(),
@@ -166,7 +166,7 @@ class Counts:
                 self.retried += not claim.attempts
                 self.retry_latency.add(0.0 if verdict.when is None else verdict.when.wait / SECOND)
             case Kind.RESCHEDULED:
-                self.moved[Reason(reason)] += 1
+                self.moved[MoveReason(reason)] += 1
             case Kind.FAILED | Kind.CANCELLED | Kind.SUCCEEDED:
                 self.finished[kind] += 1
                 if kind is Kind.FAILED and verdict.counts is Counted.ATTEMPTS:
@@ -266,13 +266,13 @@ class Counters:
     def _sent_away(self, busy: Busy) -> None:
         """One that does not wait has met a busy key as well, and ends."""
         counts = self.of(busy.queue, busy.task)
-        counts.moved[Reason.RESOURCE_BUSY] += 1
+        counts.moved[MoveReason.RESOURCE_BUSY] += 1
         counts.finished[Kind.CANCELLED] += busy.ended
 
     def _amended(self, note: Amended) -> None:
         match asked(note):
             case Kind.RESCHEDULED, _:
-                self.of(note.queue, note.task).moved[Reason.API] += 1
+                self.of(note.queue, note.task).moved[MoveReason.API] += 1
             case Kind.CANCELLED, _:
                 self.of(note.queue, note.task).finished[Kind.CANCELLED] += 1
 

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from mita.model.event import EventBatch, Kind, Reason
+from mita.model.event import EventBatch, Kind, MoveReason
 from mita.model.job import Claim, NewJob, Receipt, State
 from mita.model.outcome import (
     Answer,
@@ -174,9 +174,9 @@ def settled(ahead: Settled, took: Sequence[bool]) -> Settled:
 
 _BACK = {
     Counter.ATTEMPTS: (Kind.RETRIED, ""),
-    Counter.RESCHEDULES: (Kind.RESCHEDULED, Reason.HANDLER),
-    Counter.BUSY: (Kind.RESCHEDULED, Reason.UNAVAILABLE),
-    Counter.INTERRUPTIONS: (Kind.RESCHEDULED, Reason.SHUTDOWN),
+    Counter.RESCHEDULES: (Kind.RESCHEDULED, MoveReason.HANDLER),
+    Counter.BUSY: (Kind.RESCHEDULED, MoveReason.UNAVAILABLE),
+    Counter.INTERRUPTIONS: (Kind.RESCHEDULED, MoveReason.SHUTDOWN),
     Counter.CRASHES: (Kind.CRASHED, ""),
 }
 _ENDS = {
@@ -201,7 +201,7 @@ def asked(note: Amended) -> tuple[Kind, str] | None:
     """What an amend came to. A running job that is cancelled ends later, and tells so itself."""
     match note.change, note.answer:
         case RescheduleJob(), Answer.DONE | Answer.ASKED:
-            return Kind.RESCHEDULED, Reason.API
+            return Kind.RESCHEDULED, MoveReason.API
         case CancelJob(), Answer.DONE:
             return Kind.CANCELLED, ""
         case RetryJob(), Answer.DONE:

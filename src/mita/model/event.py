@@ -29,7 +29,7 @@ class Kind(StrEnum):
     MISSED = "missed"
 
 
-class Reason(StrEnum):
+class MoveReason(StrEnum):
     """Why a job was moved in time, which is never a failure."""
 
     HANDLER = "handler"

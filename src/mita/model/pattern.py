@@ -13,7 +13,7 @@ from .job import DEFAULT_PRIORITY, WhenBusy
 from .time import LONGEST, SECOND, Moment, Wait
 
 SHORTEST_INTERVAL: Wait = 10
-MOST_IN_ONE_GO = 10_000  # windows that one catch-up makes up for
+CATCH_UP_JOBS = 10_000  # windows that one catch-up makes up for
 
 
 class Every(Struct, frozen=True, tag=True):

@@ -10,7 +10,7 @@ from mita.errors import UsageError, did_you_mean
 
 from .time import LONGEST, SECOND
 
-MAX_RETRIES_LIMIT = 1000
+MOST_RETRIES = 1000
 
 
 # how chance spreads the waits between retries
@@ -56,9 +56,9 @@ class Retry(Struct, metaclass=_Named, frozen=True, kw_only=True, omit_defaults=T
     wait: Callable[[int, BaseException], float] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
-        if not (_is_whole(self.max_retries) and 0 <= self.max_retries <= MAX_RETRIES_LIMIT):
+        if not (_is_whole(self.max_retries) and 0 <= self.max_retries <= MOST_RETRIES):
             raise UsageError(
-                f"max_retries must be a whole number from 0 to {MAX_RETRIES_LIMIT}, not "
+                f"max_retries must be a whole number from 0 to {MOST_RETRIES}, not "
                 f"{self.max_retries!r}"
             )
         if not (_is_whole(self.max_crashes) and self.max_crashes >= 0):

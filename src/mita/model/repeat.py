@@ -34,12 +34,12 @@ class Repeat(Struct, frozen=True, kw_only=True):
     last: Moment | None = None
 
 
-MOST_FIRED = 250  # jobs of one firing: a long catch-up takes several
+FIRING_JOBS = 250  # jobs of one firing: a long catch-up takes several
 
 
 class Firing(Struct, frozen=True, kw_only=True):
     """If the repeat still stands at `cursor` and `revision`: move it to `next`, add to its count,
-    enqueue these jobs. There are at most `MOST_FIRED` of them, so that every store can write them
+    enqueue these jobs. There are at most `FIRING_JOBS` of them, so that every store can write them
     in one act.
 
     `last` is the nominal time of the newest job made, None when missed windows were only passed

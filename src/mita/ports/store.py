@@ -122,7 +122,7 @@ class Jobs(Protocol):
         token is stale."""
 
 
-class Repeats(Protocol):
+class RepeatStore(Protocol):
     """Stored rules that make jobs."""
 
     async def put_repeat(self, repeat: Repeat) -> Repeat:
@@ -283,7 +283,7 @@ class Transactional(Protocol):
 
 class Store(
     Jobs,
-    Repeats,
+    RepeatStore,
     Leadership,
     Inspector,
     Control,

@@ -1,6 +1,6 @@
 """Functions that can be enqueued: their arguments, their options, and what a handler may say."""
 
-from .arguments import PAYLOAD_LIMIT as PAYLOAD_LIMIT
+from .arguments import PAYLOAD_BYTES as PAYLOAD_BYTES
 from .arguments import Arguments as Arguments
 from .declare import Declare as Declare
 from .declare import Registry as Registry

@@ -12,7 +12,7 @@ from msgspec.inspect import CustomType, Field, Type, type_info
 from mita.errors import UsageError
 
 from .standins import is_special, replaced
-from .stored import Reader, reader, restore
+from .stored import PayloadReader, reader, restore
 
 STORABLE = (
     "plain values, bytes, sets, dates and times, UUIDs, Decimals, enums, paths, "
@@ -61,7 +61,7 @@ def parameter_type(task: str, fn: Callable[..., Any], name: str, annotation: Any
 UNREADABLE = (TypeError, ValueError, NameError, AttributeError, ImportError)
 
 
-def storable(kind: Any) -> tuple[Any, Reader]:
+def storable(kind: Any) -> tuple[Any, PayloadReader]:
     """The type as msgspec can read it, and its reader. Raises one of `UNREADABLE` where there is no
     stored form."""
     made = replaced(kind, restore)

@@ -26,9 +26,9 @@ from .options import Choices
 from .results import Results
 from .signature import read
 from .standins import StandIn
-from .stored import UNSTORABLE, Reader, encode, encode_big, encode_fast, reader
+from .stored import UNSTORABLE, PayloadReader, encode, encode_big, encode_fast, reader
 
-PAYLOAD_LIMIT = 256 * 1024
+PAYLOAD_BYTES = 256 * 1024
 
 _NO_NAMES: dict[str, Any] = {}  # nobody writes to it
 _ROOT = re.compile(r"\$\.(\w+)")
@@ -45,7 +45,7 @@ class Codec(Struct, frozen=True):
 
     bind: Callable[..., Struct]
     decode: Callable[[bytes], Struct]
-    reader: Reader
+    reader: PayloadReader
     names: tuple[str, ...]
     by_position: int
     ambiguous: tuple[str, ...]
@@ -72,14 +72,14 @@ class Arguments:
         self._codec  # noqa: B018
 
     def pack(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any], limit: int = PAYLOAD_LIMIT
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], limit: int = PAYLOAD_BYTES
     ) -> bytes:
         """Bind, encode, check. Everything that does not fit is a `UsageError` that names the
         parameter."""
         return self.checked(args, kwargs, limit)[0]
 
     def checked(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any], limit: int = PAYLOAD_LIMIT
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], limit: int = PAYLOAD_BYTES
     ) -> tuple[bytes, Struct]:
         """The payload, and the arguments as the handler will see them."""
         codec = self._codec

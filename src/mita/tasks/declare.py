@@ -6,7 +6,7 @@ from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar, Unpack, over
 from mita.errors import UsageError
 from mita.rules.names import check_name
 
-from .arguments import PAYLOAD_LIMIT, Arguments
+from .arguments import PAYLOAD_BYTES, Arguments
 from .handle import Sender
 from .job import Job
 from .options import Options, TaskChoices, choose
@@ -26,7 +26,7 @@ class Registry:
     again, or a cell of a notebook, replaces its own tasks."""
 
     def __init__(
-        self, sender: Sender, options: Options, payload_limit: int = PAYLOAD_LIMIT
+        self, sender: Sender, options: Options, payload_limit: int = PAYLOAD_BYTES
     ) -> None:
         self.tasks: dict[str, Task[Any, Any]] = {}
         self._origins: dict[str, tuple[Origin, Mapping[str, Any]]] = {}

@@ -12,7 +12,7 @@ from mita.errors import StoreError, UsageError
 
 from .annotations import STORABLE, UNREADABLE, in_words, resolve, storable
 from .signals import Reschedule
-from .stored import UNSTORABLE, Reader, encode, encode_fast, plain
+from .stored import UNSTORABLE, PayloadReader, encode, encode_fast, plain
 
 _SIMPLE = (str, int, float, bytes)  # of these, one look at a value says whether it fits
 
@@ -49,7 +49,7 @@ class Results:
             or self._fits(encode(None), self._reader) is None
         )
 
-    def _check(self, value: Any, packed: bytes, reader: Reader) -> None:
+    def _check(self, value: Any, packed: bytes, reader: PayloadReader) -> None:
         if (reason := self._fits(packed, reader)) is not None:
             raise UsageError(
                 f"task {self._task!r} returned a value of type {type(value).__qualname__}, and "
@@ -59,7 +59,7 @@ class Results:
             )
 
     @staticmethod
-    def _fits(packed: bytes, reader: Reader) -> str | None:
+    def _fits(packed: bytes, reader: PayloadReader) -> str | None:
         """None, or what does not fit."""
         try:
             reader.read(packed)
@@ -119,7 +119,7 @@ class Results:
         return self._kind in _SIMPLE
 
     @cached_property
-    def _reader(self) -> Reader | None:
+    def _reader(self) -> PayloadReader | None:
         """None when the annotation says nothing about the stored form."""
         try:
             return None if self._kind is Any else storable(self._kind)[1]

@@ -18,7 +18,7 @@ from . import models
 from .standins import NATIVE, StandIn
 
 # the code of the extension: its bytes are the integer, signed, the highest byte first
-BIG_INTEGER = 1
+BIG_INT_CODE = 1
 LARGEST, SMALLEST = 2**64 - 1, -(2**63)  # of what MessagePack itself has
 UNSTORABLE = (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError)
 
@@ -47,7 +47,7 @@ def restore(kind: Any, stored: Any) -> Any:
 
 def _extension(code: int, data: memoryview) -> Any:
     return (
-        int.from_bytes(data, "big", signed=True) if code == BIG_INTEGER else Ext(code, bytes(data))
+        int.from_bytes(data, "big", signed=True) if code == BIG_INT_CODE else Ext(code, bytes(data))
     )
 
 
@@ -80,11 +80,11 @@ def _extended(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_extended(each) for each in value]
     if isinstance(value, int) and not SMALLEST <= value <= LARGEST:
-        return Ext(BIG_INTEGER, value.to_bytes(value.bit_length() // 8 + 1, "big", signed=True))
+        return Ext(BIG_INT_CODE, value.to_bytes(value.bit_length() // 8 + 1, "big", signed=True))
     return value
 
 
-class Reader(Struct, frozen=True):
+class PayloadReader(Struct, frozen=True):
     """Reads bytes as one type. `decode` is msgspec's own, which knows no integers beyond 64 bits;
     `reread` does."""
 
@@ -99,11 +99,11 @@ class Reader(Struct, frozen=True):
             return self.reread(packed)
 
 
-def reader(kind: Any) -> Reader:
+def reader(kind: Any) -> PayloadReader:
     """For a type whose stand-ins are in place. Raises a `TypeError` for one that msgspec cannot
     read."""
     decode = msgspec.msgpack.Decoder(kind, dec_hook=restore, ext_hook=_extension).decode
-    return Reader(decode, partial(_reread, kind))
+    return PayloadReader(decode, partial(_reread, kind))
 
 
 def _reread(kind: Any, packed: bytes) -> Any:

@@ -11,7 +11,7 @@ from mita.model.time import When
 from mita.rules.names import fill
 from mita.rules.when import when
 
-from .arguments import PAYLOAD_LIMIT, Arguments
+from .arguments import PAYLOAD_BYTES, Arguments
 from .handle import Call, Handle, Sender
 from .hints import no_method
 from .options import Choices, Options, choose
@@ -113,7 +113,7 @@ class Task(Bound[P, R]):
         *,
         final: Sequence[type[BaseException]] = (),
         executor: Executor | None = None,
-        payload_limit: int = PAYLOAD_LIMIT,
+        payload_limit: int = PAYLOAD_BYTES,
         arguments: Arguments | None = None,
     ) -> None:
         self.arguments = arguments or Arguments(name, fn)

@@ -16,7 +16,7 @@ from mita.model.job import NewJob
 from mita.stores.sqlite import SqliteStore
 from mita.stores.sqlite.lock import FairLock
 
-forks.PATIENCE = 0.2
+forks.FORK_LOCK_TIMEOUT_S = 0.2
 path = Path(sys.argv[1])
 job = NewJob(id="1" * 32, task="t", queue="q", payload=b"x")
 

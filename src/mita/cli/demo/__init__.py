@@ -25,8 +25,8 @@ from .acts import ACTS
 from .feed import Feed
 from .stage import NotAsPromised, Stage
 
-POLL = 0.1  # seconds; the demo's repeat is too quick for the usual second
-BREATH = 0.6  # seconds between two acts, for whoever reads along
+DEMO_POLL_S = 0.1  # seconds; the demo's repeat is too quick for the usual second
+BETWEEN_ACTS_S = 0.6  # seconds between two acts, for whoever reads along
 COUNTERS = ("attempts", "reschedules", "busy")
 
 
@@ -66,14 +66,14 @@ async def _play(path: Path, screen: Screen, keep: Path | None) -> Report:
         feed = Feed(screen)
         screen.say("Mita: one SQLite file, one worker, no server.", "bold")
         stage = Stage(app, feed)
-        worker = app.worker(poll=POLL)
+        worker = app.worker(poll=DEMO_POLL_S)
         working = asyncio.create_task(worker.run())
         try:
             await stage.ready()
             for act in ACTS:
                 feed.act(act.title, act.sentence)
                 await act.play(stage)
-                await asyncio.sleep(BREATH if screen.terminal else 0)
+                await asyncio.sleep(BETWEEN_ACTS_S if screen.terminal else 0)
         except NotAsPromised:
             feed.flush(everything=True)
             raise

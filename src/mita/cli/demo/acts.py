@@ -12,12 +12,12 @@ from mita.rules.explain.reasons.words import as_datetime
 
 from .feed import now
 from .stage import Stage, expect
-from .tasks import BACKOFF, NAP
+from .tasks import CHARGE_S, FETCH_BACKOFF_S
 
-SLACK = 2000  # milliseconds that a busy machine may be late
+LATE_MS = 2000  # milliseconds that a busy machine may be late
 
 
-class Act(NamedTuple):
+class DemoAct(NamedTuple):
     title: str
     sentence: str
     play: Callable[[Stage], Awaitable[None]]
@@ -54,7 +54,7 @@ async def again(stage: Stage) -> None:
     expect(record.attempts == 2, "the fetch should have failed twice before it succeeded")
     expect(len(stage.runs[job]) == 3, "the fetch should have run three times")
     first, second, third = stage.runs[job]
-    waits = BACKOFF * 1000
+    waits = FETCH_BACKOFF_S * 1000
     expect(
         second - first >= waits and third - second >= 2 * waits,
         "the waits between retries should grow",
@@ -83,7 +83,7 @@ async def turns(stage: Stage) -> None:
     for record in records:
         _succeeded(record)
     starts = sorted(stage.runs[id][0] for id in ids[:3])
-    nap = NAP * 1000
+    nap = CHARGE_S * 1000
     expect(
         all(b - a >= nap for a, b in pairwise(starts)), "jobs of one key should run one at a time"
     )
@@ -132,17 +132,17 @@ def _on_time(stage: Stage, record: JobRecord) -> None:
     late = stage.runs[record.id][0] - round(record.due.timestamp() * 1000)
     expect(late >= 0, f"{stage.names[record.id]} should not start before its time")
     expect(
-        late < SLACK,
+        late < LATE_MS,
         f"{stage.names[record.id]} should start soon after its time, not {late} ms after it",
     )
 
 
 ACTS = (
-    Act("Now.", "A job starts milliseconds after it is enqueued.", at_once),
-    Act("Later.", "After a wait, or at a moment; never before its time.", later),
-    Act("Again.", "A failure is tried again, after longer and longer waits.", again),
-    Act("Rescheduled.", "A handler may ask for another time; that costs no attempt.", moved),
-    Act("By turns.", "One job of a key at a time; other keys are not held up.", turns),
-    Act("By the clock.", "A repeat makes a job every 0.8 s, three times.", by_the_clock),
-    Act("Dead letters.", "A job out of retries is kept, and can be brought back.", dead_letters),
+    DemoAct("Now.", "A job starts milliseconds after it is enqueued.", at_once),
+    DemoAct("Later.", "After a wait, or at a moment; never before its time.", later),
+    DemoAct("Again.", "A failure is tried again, after longer and longer waits.", again),
+    DemoAct("Rescheduled.", "A handler may ask for another time; that costs no attempt.", moved),
+    DemoAct("By turns.", "One job of a key at a time; other keys are not held up.", turns),
+    DemoAct("By the clock.", "A repeat makes a job every 0.8 s, three times.", by_the_clock),
+    DemoAct("Dead letters.", "A job out of retries is kept, and can come back.", dead_letters),
 )

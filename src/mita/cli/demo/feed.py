@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from mita.cli.screen import Screen
 from mita.printable import printable
 
-LAG = 0.1  # seconds that a line waits for an earlier one that is told later
+FEED_DELAY_S = 0.1  # seconds that a line waits for an earlier one that is told later
 
 # What happened within one millisecond is told in this order; the rest comes after.
 _ORDER = ("mended", "repeat", "enqueued", "revived", "runs", "blocked")
@@ -26,7 +26,7 @@ _STYLES = {
 }
 
 
-class Line(NamedTuple):
+class FeedLine(NamedTuple):
     """`at` is in milliseconds since the epoch."""
 
     at: int
@@ -39,7 +39,7 @@ class Feed:
     def __init__(self, screen: Screen) -> None:
         self._screen = screen
         self._began = now()
-        self._waiting: deque[Line] = deque()  # handlers on threads add to it as well
+        self._waiting: deque[FeedLine] = deque()  # handlers on threads add to it as well
         self.told: list[dict[str, Any]] = []
 
     def act(self, title: str, sentence: str) -> None:
@@ -47,19 +47,19 @@ class Feed:
         self._screen.write(f"{self._screen.paint(title, 'bold')} {sentence}")
 
     def tell(self, at: int, event: str, job: str, remark: str = "") -> None:
-        self._waiting.append(Line(at, event, job, remark))
+        self._waiting.append(FeedLine(at, event, job, remark))
 
     def flush(self, *, everything: bool = False) -> None:
         """Print what nothing earlier can come before any more."""
         lines = sorted((self._waiting.popleft() for _ in range(len(self._waiting))), key=_place)
-        limit = now() - (0 if everything else LAG * 1000)
+        limit = now() - (0 if everything else FEED_DELAY_S * 1000)
         for line in lines:
             if everything or line.at <= limit:
                 self._print(line)
             else:
                 self._waiting.append(line)
 
-    def _print(self, line: Line) -> None:
+    def _print(self, line: FeedLine) -> None:
         elapsed = (line.at - self._began) / 1000
         self.told.append(
             {"seconds": elapsed, "event": line.event, "job": line.job, "remark": line.remark}
@@ -74,7 +74,7 @@ class Feed:
         )
 
 
-def _place(line: Line) -> tuple[int, int]:
+def _place(line: FeedLine) -> tuple[int, int]:
     rank = _ORDER.index(line.event) if line.event in _ORDER else len(_ORDER)
     return line.at, rank
 

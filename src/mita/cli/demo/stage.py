@@ -11,8 +11,8 @@ from mita.rules.explain.reasons.words import span
 from .feed import Feed, now
 from .tasks import Tasks
 
-LOOK = 0.03  # seconds between two looks at the store
-PATIENCE = 10.0  # seconds after which something that was promised has not come
+POLL_S = 0.03  # seconds between two looks at the store
+PROMISE_TIMEOUT_S = 10.0  # seconds after which something that was promised has not come
 ENDED = (DisplayState.SUCCEEDED, DisplayState.FAILED, DisplayState.CANCELLED)
 
 
@@ -38,10 +38,10 @@ class Stage:
         """Wait for the worker."""
         store = await self.app.open_store()
         try:
-            end = time.monotonic() + PATIENCE
+            end = time.monotonic() + PROMISE_TIMEOUT_S
             while not await store.workers():
                 expect(time.monotonic() < end, "its worker should have started by now")
-                await asyncio.sleep(LOOK)
+                await asyncio.sleep(POLL_S)
         finally:
             await store.close()
 
@@ -55,7 +55,7 @@ class Stage:
 
     async def ended(self, *ids: str) -> list[JobRecord]:
         """Wait until all of these jobs have ended, and everything about them is told."""
-        end = time.monotonic() + PATIENCE
+        end = time.monotonic() + PROMISE_TIMEOUT_S
         while True:
             records = [await self._look(id) for id in ids]
             if all(record.state in ENDED for record in records):
@@ -69,7 +69,7 @@ class Stage:
 
     async def made_by(self, repeat: str, n: int) -> list[str]:
         """Wait until a repeat has made so many jobs; their ids, oldest first."""
-        end = time.monotonic() + PATIENCE
+        end = time.monotonic() + PROMISE_TIMEOUT_S
         while True:
             page = await self.app.jobs(repeat=repeat)
             made = [job.id for job in reversed(page.jobs)]
@@ -140,4 +140,4 @@ class Stage:
 
     async def _pause(self) -> None:
         self.feed.flush()
-        await asyncio.sleep(LOOK)
+        await asyncio.sleep(POLL_S)

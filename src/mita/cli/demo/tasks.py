@@ -9,8 +9,8 @@ from mita.tasks import Task
 
 Ran = Callable[[Job, str, str], None]
 
-NAP = 0.7  # seconds that a charge takes
-BACKOFF = 0.6  # seconds before the first retry of a fetch; the second waits twice as long
+CHARGE_S = 0.7  # seconds that a charge takes
+FETCH_BACKOFF_S = 0.6  # seconds before the first retry of a fetch; the second waits twice as long
 STEADY: Jitter = "none"  # chance would make every demo another
 
 
@@ -25,7 +25,7 @@ class Tasks:
             ran(job, who, "")
             return f"hello {who}"
 
-        @app.task(retry=Retry(max_retries=3, base=BACKOFF, jitter=STEADY))
+        @app.task(retry=Retry(max_retries=3, base=FETCH_BACKOFF_S, jitter=STEADY))
         async def fetch(job: Job, who: str) -> str:
             ran(job, who, f"attempt {job.attempt}")
             if job.attempt < 3:
@@ -41,8 +41,8 @@ class Tasks:
 
         @app.task(queue="billing", resource="account:{account}")
         def charge(job: Job, who: str, account: int) -> None:  # not async: it runs on a thread
-            ran(job, who, f"has account:{account} for {NAP} s")
-            time.sleep(NAP)
+            ran(job, who, f"has account:{account} for {CHARGE_S} s")
+            time.sleep(CHARGE_S)
 
         @app.task
         async def tick(job: Job, who: str) -> None:

@@ -7,8 +7,8 @@ from itertools import islice, takewhile
 from msgspec.structs import replace
 
 from mita.model.job import NewJob
-from mita.model.pattern import MOST_IN_ONE_GO, All, Cron, Every, Pattern, RepeatSpec
-from mita.model.repeat import MOST_FIRED, Firing, Repeat, RepeatState
+from mita.model.pattern import CATCH_UP_JOBS, All, Cron, Every, Pattern, RepeatSpec
+from mita.model.repeat import FIRING_JOBS, Firing, Repeat, RepeatState
 from mita.model.time import MINUTE, SECOND, Moment, When
 
 from . import cron
@@ -127,7 +127,7 @@ def _missed(spec: RepeatSpec, repeat: Repeat, now: Moment) -> tuple[list[Moment]
         case "once":
             return [cursor], 0
         case All(most):
-            allowed = _left(without_note(repeat.reason)) or min(most, MOST_IN_ONE_GO)
+            allowed = _left(without_note(repeat.reason)) or min(most, CATCH_UP_JOBS)
             come = takewhile(lambda time: time <= now, fires(spec, cursor, cursor))
             portion = min(allowed, _together(spec))
             due = [cursor, *islice(come, portion - 1)]
@@ -158,7 +158,7 @@ def half(firing: Firing) -> Firing:
 def _together(spec: RepeatSpec) -> int:
     """How many jobs of this repeat are made in one act: no more than every store can write at
     once."""
-    return max(1, min(MOST_FIRED, MOST_BYTES // (len(spec.job.payload) + JOB_BYTES)))
+    return max(1, min(FIRING_JOBS, MOST_BYTES // (len(spec.job.payload) + JOB_BYTES)))
 
 
 def _left(reason: str) -> int:

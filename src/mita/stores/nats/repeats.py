@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
-from mita.model.repeat import MOST_FIRED, DueRepeats, Firing, Repeat, RepeatState
+from mita.model.repeat import FIRING_JOBS, DueRepeats, Firing, Repeat, RepeatState
 from mita.model.time import DAY, Wait
 from mita.ports.store import REPEATS
 from mita.rules.schedule.spec import edited
@@ -23,7 +23,7 @@ from .stream.transaction import StreamTransaction, transact
 
 ENDED_STATES = {RepeatState.FINISHED, RepeatState.PARKED}
 # A job with a unique key takes two messages, and a batch has at most a thousand.
-FIRE_BATCH_JOBS = MOST_FIRED
+FIRE_BATCH_JOBS = FIRING_JOBS
 # A lock that claims to last longer was written wrongly, and counts as free.
 LONGEST_LOCK_MS: Wait = DAY
 

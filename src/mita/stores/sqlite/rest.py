@@ -40,7 +40,7 @@ class Rest:
         self._wake(self)
 
     def is_paused(self) -> None:
-        deadline = time.monotonic() + forks.PATIENCE
+        deadline = time.monotonic() + forks.FORK_LOCK_TIMEOUT_S
         while self._thread.is_alive() and not self._begun.wait(0.1) and time.monotonic() < deadline:
             pass
         self._missed = self._thread.is_alive() and not self._begun.is_set()

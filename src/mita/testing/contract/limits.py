@@ -26,12 +26,12 @@ from .given import (
     succeed,
 )
 
-MOST = 2_000_000  # bytes: a store with more room than this is not filled by a test
+FILLED_BYTES = 2_000_000  # bytes: a store with more room than this is not filled by a test
 
 
 def room_of(store: Store) -> int:
     """How much a job may take. A store that takes anything has nothing to promise here."""
-    if store.room is None or store.room > MOST:
+    if store.room is None or store.room > FILLED_BYTES:
         pytest.skip(f"{type(store).__name__} takes jobs of any size")
     return store.room
 

@@ -12,7 +12,7 @@ from .given import (
     QUEUE,
     SHORT,
 )
-from .notify import A_MOMENT, ENOUGH, awake
+from .notify import SHORT_PAUSE_S, WAKE_UP_TIMEOUT_S, awake
 from .repeats import given, stored
 
 
@@ -71,8 +71,8 @@ async def test_whoever_sleeps_hears_that_repeats_changed(store: Store, twin: Sto
         lambda: twin.unlock("l", "ada"),
     ):
         await awake(store)
-        sleeper = asyncio.ensure_future(store.wait([QUEUE], ENOUGH))
-        await asyncio.sleep(A_MOMENT)
+        sleeper = asyncio.ensure_future(store.wait([QUEUE], WAKE_UP_TIMEOUT_S))
+        await asyncio.sleep(SHORT_PAUSE_S)
         await change()
         assert REPEATS in await sleeper
 
@@ -85,7 +85,7 @@ async def _pause_and_resume(store: Store) -> None:
 async def test_what_rang_for_repeats_before_the_wait_is_not_lost(store: Store, twin: Store) -> None:
     await awake(store)
     await given(twin)
-    assert REPEATS in await store.wait((), ENOUGH)
+    assert REPEATS in await store.wait((), WAKE_UP_TIMEOUT_S)
 
 
 async def test_repeats_are_found_by_key(store: Store, twin: Store) -> None:

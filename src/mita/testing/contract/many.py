@@ -14,7 +14,7 @@ from .given import (
     jobs,
 )
 
-MANY = 400
+MANY_JOBS = 400
 
 
 async def put_waiting(store: Store, n: int, **more: object) -> list[str]:
@@ -26,21 +26,21 @@ async def states(store: Store, ids: list[str]) -> set[State]:
 
 
 async def test_many_jobs_that_wait_for_one_key_are_amended_in_one_call(store: Store) -> None:
-    ids = await put_waiting(store, MANY + 1, resource="r")
+    ids = await put_waiting(store, MANY_JOBS + 1, resource="r")
     [claim] = await claims(store, 10)
     rest = [id for id in ids if id != claim.id]
     assert await states(store, rest) == {State.BLOCKED}
-    assert await store.amend(rest, CancelJob(keep=HOUR)) == [Answer.DONE] * MANY
+    assert await store.amend(rest, CancelJob(keep=HOUR)) == [Answer.DONE] * MANY_JOBS
     assert await states(store, rest) == {State.CANCELLED}
     [view] = await store.resources(QUEUE, "r")
     assert ([holder.id for holder in view.holders], view.waiting) == ([claim.id], 0)
-    assert await store.amend(rest, RetryJob(NOW)) == [Answer.DONE] * MANY
-    assert await store.amend(rest, RescheduleJob(When(LONG))) == [Answer.DONE] * MANY
+    assert await store.amend(rest, RetryJob(NOW)) == [Answer.DONE] * MANY_JOBS
+    assert await store.amend(rest, RescheduleJob(When(LONG))) == [Answer.DONE] * MANY_JOBS
     assert await states(store, rest) == {State.QUEUED}
 
 
 async def test_many_jobs_with_keys_of_their_own_are_amended_in_one_call(store: Store) -> None:
-    new = [job for n in range(MANY // 4) for job in jobs(1, resource=f"r{n}", unique=f"u{n}")]
+    new = [job for n in range(MANY_JOBS // 4) for job in jobs(1, resource=f"r{n}", unique=f"u{n}")]
     ids = [receipt.id for receipt in await store.enqueue(new)]
     assert await store.amend(ids, CancelJob(keep=HOUR)) == [Answer.DONE] * len(ids)
     assert await store.amend(ids, RetryJob(NOW)) == [Answer.DONE] * len(ids)
@@ -52,7 +52,7 @@ async def test_many_jobs_with_keys_of_their_own_are_amended_in_one_call(store: S
 async def test_of_two_who_cancel_the_same_jobs_each_job_obeys_one(
     store: Store, twin: Store
 ) -> None:
-    ids = await put_waiting(store, MANY // 2)
+    ids = await put_waiting(store, MANY_JOBS // 2)
     ours, theirs = await asyncio.gather(
         store.amend(ids, CancelJob(keep=HOUR)), twin.amend(ids[::-1], CancelJob(keep=HOUR))
     )

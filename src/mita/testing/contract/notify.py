@@ -21,13 +21,13 @@ from .given import (
 )
 from .repeats import firing
 
-ENOUGH = 30.0  # seconds: a caller that sleeps this long was not woken
-A_MOMENT = 0.05  # seconds
+WAKE_UP_TIMEOUT_S = 30.0  # seconds: a caller that sleeps this long was not woken
+SHORT_PAUSE_S = 0.05  # seconds
 
 
 async def awake(store: Store) -> None:
     """Hear all that has rung so far, so that the next ring is a new one."""
-    while await store.wait(None, A_MOMENT):
+    while await store.wait(None, SHORT_PAUSE_S):
         pass
 
 
@@ -36,8 +36,8 @@ async def asleep(store: Store) -> asyncio.Future[frozenset[str]]:
     before, goes to sleep again."""
     while True:
         await awake(store)
-        sleeper = asyncio.ensure_future(store.wait([QUEUE], ENOUGH))
-        await asyncio.sleep(A_MOMENT)
+        sleeper = asyncio.ensure_future(store.wait([QUEUE], WAKE_UP_TIMEOUT_S))
+        await asyncio.sleep(SHORT_PAUSE_S)
         if not sleeper.done():
             return sleeper
 
@@ -62,45 +62,47 @@ async def test_a_job_for_later_wakes_too(store: Store) -> None:
 async def test_what_rang_before_the_wait_is_not_lost(store: Store, twin: Store) -> None:
     await awake(store)
     await put(twin)
-    assert QUEUE in await store.wait([QUEUE], ENOUGH)
+    assert QUEUE in await store.wait([QUEUE], WAKE_UP_TIMEOUT_S)
 
 
 async def test_a_ring_for_another_queue_is_kept_for_those_who_want_it(store: Store) -> None:
     await awake(store)
     await put(store, queue="billing")
-    assert "billing" not in await store.wait([QUEUE], A_MOMENT)
-    assert "billing" in await store.wait(["billing"], ENOUGH)
+    assert "billing" not in await store.wait([QUEUE], SHORT_PAUSE_S)
+    assert "billing" in await store.wait(["billing"], WAKE_UP_TIMEOUT_S)
 
 
 async def test_who_sleeps_for_any_queue_is_told_which(store: Store) -> None:
     await awake(store)
     await put(store, queue="billing")
-    assert "billing" in await store.wait(None, ENOUGH)
+    assert "billing" in await store.wait(None, WAKE_UP_TIMEOUT_S)
 
 
 async def test_nothing_happens_and_the_sleep_ends_by_itself(store: Store) -> None:
     await awake(store)
-    assert await store.wait([QUEUE], A_MOMENT) == frozenset()
+    assert await store.wait([QUEUE], SHORT_PAUSE_S) == frozenset()
     assert await store.wait(None, 0) == frozenset()
 
 
 async def test_each_process_is_woken(store: Store, twin: Store) -> None:
     await awake(store)
     await awake(twin)
-    sleepers = [asyncio.ensure_future(handle.wait([QUEUE], ENOUGH)) for handle in (store, twin)]
-    await asyncio.sleep(A_MOMENT)
+    sleepers = [
+        asyncio.ensure_future(handle.wait([QUEUE], WAKE_UP_TIMEOUT_S)) for handle in (store, twin)
+    ]
+    await asyncio.sleep(SHORT_PAUSE_S)
     await put(store)
     assert all(QUEUE in heard for heard in await asyncio.gather(*sleepers))
 
 
 async def test_a_sleep_that_is_given_up_loses_nothing(store: Store) -> None:
     await awake(store)
-    sleeper = asyncio.ensure_future(store.wait([QUEUE], ENOUGH))
-    await asyncio.sleep(A_MOMENT)
+    sleeper = asyncio.ensure_future(store.wait([QUEUE], WAKE_UP_TIMEOUT_S))
+    await asyncio.sleep(SHORT_PAUSE_S)
     sleeper.cancel()
     await asyncio.gather(sleeper, return_exceptions=True)
     await put(store)
-    assert QUEUE in await store.wait([QUEUE], ENOUGH)
+    assert QUEUE in await store.wait([QUEUE], WAKE_UP_TIMEOUT_S)
 
 
 async def test_a_moved_or_revived_job_wakes(store: Store, twin: Store) -> None:
@@ -143,7 +145,7 @@ async def test_a_worker_hears_that_a_running_job_was_cancelled(store: Store, twi
     claim = await running(store)
     await awake(store)
     await twin.amend([claim.id], CancelJob(keep=HOUR))
-    assert ASKED in await store.wait(["some other queue"], ENOUGH)
+    assert ASKED in await store.wait(["some other queue"], WAKE_UP_TIMEOUT_S)
 
 
 async def test_a_reschedule_of_a_running_job_wakes_no_heartbeat(store: Store, twin: Store) -> None:
@@ -153,7 +155,7 @@ async def test_a_reschedule_of_a_running_job_wakes_no_heartbeat(store: Store, tw
     assert await twin.amend([claim.id], RescheduleJob(NOW)) == [Answer.ASKED]
     await put(twin, queue="billing")
     heard: set[str] = set()
-    async with asyncio.timeout(ENOUGH):
+    async with asyncio.timeout(WAKE_UP_TIMEOUT_S):
         while "billing" not in heard:
-            heard |= await store.wait(None, ENOUGH)
+            heard |= await store.wait(None, WAKE_UP_TIMEOUT_S)
     assert ASKED not in heard

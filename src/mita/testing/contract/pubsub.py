@@ -12,7 +12,7 @@ from .given import (
     QUEUE,
 )
 
-ENOUGH = 30.0  # seconds: what has not come by then does not come
+DELIVERY_TIMEOUT_S = 30.0  # seconds: what has not come by then does not come
 OTHER = "billing"
 
 
@@ -23,7 +23,7 @@ def told(text: str, queue: str = QUEUE, count: int = 1) -> EventMessage:
 async def heard(ear: Subscription, until: str) -> list[str]:
     """What was heard up to that, it included."""
     found: list[str] = []
-    async with asyncio.timeout(ENOUGH):
+    async with asyncio.timeout(DELIVERY_TIMEOUT_S):
         while until not in found:
             news = await ear.hear()
             assert news is not None
@@ -34,7 +34,7 @@ async def heard(ear: Subscription, until: str) -> list[str]:
 async def nobody_listens(*stores: Store) -> None:
     """Wait until these stores know of no subscription: a server may notice a little later that a
     connection was closed."""
-    end = time.monotonic() + ENOUGH
+    end = time.monotonic() + DELIVERY_TIMEOUT_S
     for store in stores:
         while listening := await store.subscribed_queues():
             assert time.monotonic() < end, f"somebody still listens to {listening}"
@@ -98,7 +98,7 @@ async def test_who_reads_too_slowly_loses_the_oldest_and_is_told(store: Store) -
     for n in range(5):
         await store.publish([told(str(n), count=ears.MOST // 3)])
     missed, found = 0, list[str]()
-    async with asyncio.timeout(ENOUGH):
+    async with asyncio.timeout(DELIVERY_TIMEOUT_S):
         while len(found) + missed // (ears.MOST // 3) < 5:
             await asyncio.sleep(0.01)
             news = await ear.hear()

@@ -30,7 +30,7 @@ from .given import (
     succeed,
 )
 
-MANY = 1_000_000
+MANY_JOBS = 1_000_000
 
 
 async def test_a_job_is_forgotten_when_its_time_is_over(store: Store, clock: Ticker) -> None:
@@ -41,10 +41,10 @@ async def test_a_job_is_forgotten_when_its_time_is_over(store: Store, clock: Tic
     cancelled = await put(store)
     await store.amend([cancelled], CancelJob(keep=SOON))
     kept = await dead(store)
-    assert await store.prune(100, MANY) == 0, "not before"
+    assert await store.prune(100, MANY_JOBS) == 0, "not before"
     await clock.tick(PAST_SOON)
-    assert await store.prune(100, MANY) == 4
-    assert await store.prune(100, MANY) == 0
+    assert await store.prune(100, MANY_JOBS) == 4
+    assert await store.prune(100, MANY_JOBS) == 0
     [view] = await store.queues()
     assert (view.succeeded, view.failed, view.cancelled) == (0, 1, 0)
     assert await state_of(store, kept) is State.FAILED
@@ -67,7 +67,7 @@ async def test_a_forgotten_job_leaves_no_story(store: Store, clock: Ticker) -> N
     await settled(store, retry(claim))
     await settled(store, fail(await claim_one(store), keep=SHORT))
     await clock.tick(PAST)
-    await store.prune(100, MANY)
+    await store.prune(100, MANY_JOBS)
     assert await gone(store, claim.id)
     assert await store.timeline(claim.id) == []
 
@@ -77,7 +77,7 @@ async def test_no_more_are_forgotten_at_once_than_allowed(store: Store, clock: T
     await put_many(store, 5)
     await settled(store, *(succeed(claim, keep=SHORT) for claim in await claims(store)))
     await clock.tick(PAST)
-    assert [await store.prune(2, MANY) for _ in range(4)] == [2, 2, 1, 0]
+    assert [await store.prune(2, MANY_JOBS) for _ in range(4)] == [2, 2, 1, 0]
 
 
 async def test_those_whose_time_was_over_first_go_first(store: Store, clock: Ticker) -> None:
@@ -86,7 +86,7 @@ async def test_those_whose_time_was_over_first_go_first(store: Store, clock: Tic
     first, second = await claims(store)
     await settled(store, succeed(first, keep=SHORT), succeed(second, keep=SHORT // 2))
     await clock.tick(PAST)
-    assert await store.prune(1, MANY) == 1
+    assert await store.prune(1, MANY_JOBS) == 1
     assert await gone(store, second.id)
     assert not await gone(store, first.id)
 
@@ -126,7 +126,7 @@ async def test_shared_memos_are_forgotten_when_their_time_is_over(
     await store.store_once(OnceValue(claim=claim, name="short", value=b"1", keep=SHORT))
     await store.store_once(OnceValue(claim=claim, name="long", value=b"2", keep=HOUR))
     await clock.tick(PAST)
-    assert await store.prune(100, MANY) == 0, "memos are no jobs"
+    assert await store.prune(100, MANY_JOBS) == 0, "memos are no jobs"
     assert await store.load_once(claim, "short", shared=True) is None
     assert await store.load_once(claim, "long", shared=True) == b"2"
 
@@ -135,6 +135,6 @@ async def test_a_job_and_its_key_outlive_the_pruning_of_others(store: Store, clo
     claim = await running(store, unique="u", lease=LONG)
     await settled(store, succeed(await running(store), keep=SHORT))
     await clock.tick(PAST)
-    assert await store.prune(100, MANY) == 1
+    assert await store.prune(100, MANY_JOBS) == 1
     await settled(store, succeed(claim))
     assert [view.succeeded for view in await store.queues() if view.name == QUEUE] == [1]
