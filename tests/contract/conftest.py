@@ -8,20 +8,24 @@ import pytest
 pytest.register_assert_rewrite("mita.testing.contract", "tests.contract.walk")
 
 from mita.ports.store import Store  # noqa: E402
-from mita.testing.contract.clocks import FakeTicker  # noqa: E402
+from mita.testing.contract.clocks import FakeTicker, RealTicker  # noqa: E402
 
-from .stores import STORES, Handles  # noqa: E402
-from .stores import tight as tight_store  # noqa: E402
-
-
-@pytest.fixture
-def clock() -> FakeTicker:
-    return FakeTicker()
+from .stores import STORES, Handles, StoreEntry  # noqa: E402
 
 
 @pytest.fixture(params=STORES)
-def handles(request: pytest.FixtureRequest, tmp_path: Path, clock: FakeTicker) -> Handles:
-    return STORES[request.param](tmp_path, clock)
+def entry(request: pytest.FixtureRequest) -> StoreEntry:
+    return STORES[request.param]
+
+
+@pytest.fixture
+def clock(entry: StoreEntry) -> FakeTicker | RealTicker:
+    return entry.new_clock()
+
+
+@pytest.fixture
+def handles(entry: StoreEntry, tmp_path: Path, clock: FakeTicker) -> Handles:
+    return entry.handles(tmp_path, clock)
 
 
 @pytest.fixture
@@ -40,14 +44,11 @@ async def twin(store: Store, handles: Handles) -> AsyncIterator[Store]:
     await twin.close()
 
 
-@pytest.fixture(params=STORES)
+@pytest.fixture
 async def tight(
-    request: pytest.FixtureRequest,
-    tmp_path: Path,
-    clock: FakeTicker,
-    monkeypatch: pytest.MonkeyPatch,
+    entry: StoreEntry, tmp_path: Path, clock: FakeTicker, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[Store]:
-    store = tight_store(request.param, tmp_path, clock, monkeypatch)
+    store = entry.tight(tmp_path, clock, monkeypatch)
     await store.open()
     yield store
     await store.close()

@@ -1,8 +1,8 @@
 """Keys whose holder does not run, put into each store by hand: what a lost write, an old version or
 a person may leave.
 
-`tests/contract` runs these tests over the stores with a fake clock, `tests/stores/nats` and
-`tests/stores/redis` over more."""
+`tests/contract` runs these tests over every store, `tests/stores/redis` over other kinds of
+Redis."""
 
 import sqlite3
 from contextlib import closing

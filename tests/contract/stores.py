@@ -1,23 +1,48 @@
-"""The stores that the contract, the walk and the faults are run over. A new store is one more
-entry."""
+"""The stores that the contract, the walk, the orphans and the faults are run over. A new store is
+one more entry; its server starts when the first test asks for it."""
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 
 import pytest
+from msgspec import Struct
 
 from mita.ports.clock import Clock
 from mita.ports.store import Store
 from mita.stores.memory import MemoryState, MemoryStore
+from mita.stores.nats import NatsStore
 from mita.stores.postgres.server import arrays
 from mita.stores.redis import RedisStore
 from mita.stores.sqlite import SqliteStore, connection
+from mita.testing.contract.clocks import FakeTicker, RealTicker
+from tests.stores.nats import servers as nats_servers
 from tests.stores.postgres import shared as postgres_servers
 from tests.stores.redis import servers as redis_servers
 
+from .faults import IN_MEMORY, IN_SQLITE, Fault
+
 Handles = Callable[[], Store]  # each call makes another handle on the same data
+
+
+class StoreEntry(Struct, frozen=True):
+    """A store under test.
+
+    `handles` makes handles on new data, `tight` a store with little room for a job; both get a
+    folder and a clock. A store without a `fake_clock` is tested in real time. The walk, which
+    compares answers to the millisecond, leaves it out: such a store has a walk of its own.
+    `walks` is how many walks the daily run takes. Each of its planted `faults` must be noticed."""
+
+    handles: Callable[[Path, Clock], Handles]
+    tight: Callable[[Path, Clock, pytest.MonkeyPatch], Store]
+    fake_clock: bool = True
+    walks: int = 300
+    faults: Sequence[Fault] = ()
+
+    def new_clock(self) -> FakeTicker | RealTicker:
+        """Returns the clock that a test lets run."""
+        return FakeTicker() if self.fake_clock else RealTicker()
 
 
 def memory(folder: Path, clock: Clock) -> Handles:
@@ -30,19 +55,26 @@ def sqlite(folder: Path, clock: Clock) -> Handles:
 
 
 def redis(folder: Path, clock: Clock) -> Handles:
-    url, namespace = (
-        redis_servers.shared(redis_servers.bundled()).url,
-        redis_servers.fresh_namespace(),
-    )
+    url = redis_servers.shared(redis_servers.bundled()).url
+    namespace = redis_servers.fresh_namespace()
     return lambda: RedisStore(url, namespace=namespace, clock=clock)
+
+
+def nats(folder: Path, clock: Clock) -> Handles:
+    url, namespace = nats_servers.shared().url, nats_servers.fresh_namespace()
+    return lambda: NatsStore(url, namespace=namespace)
 
 
 # ---------------------------------------------------- with a limit as low as the engine can have it
 
 
-@cache
-def tight_redis() -> redis_servers.Server:
-    return redis_servers.Server(redis_servers.bundled(), "--proto-max-bulk-len", "1mb").start()
+def tight_memory(folder: Path, clock: Clock, patch: pytest.MonkeyPatch) -> Store:
+    return MemoryStore(MemoryState(), clock, room=50_000)
+
+
+def tight_sqlite(folder: Path, clock: Clock, patch: pytest.MonkeyPatch) -> Store:
+    tighten_sqlite(patch)
+    return sqlite(folder, clock)()
 
 
 def tighten_sqlite(patch: pytest.MonkeyPatch) -> None:
@@ -56,22 +88,35 @@ def tighten_sqlite(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(connection, "connect", tight)
 
 
-def tight(name: str, folder: Path, clock: Clock, patch: pytest.MonkeyPatch) -> Store:
-    """A store of this kind with little room for a job."""
-    if name == "memory":
-        return MemoryStore(MemoryState(), clock, room=50_000)
-    if name == "redis":
-        return RedisStore(tight_redis().url, namespace=redis_servers.fresh_namespace(), clock=clock)
-    if name == "sqlite":
-        tighten_sqlite(patch)
-    else:
+def tight_redis(folder: Path, clock: Clock, patch: pytest.MonkeyPatch) -> Store:
+    namespace = redis_servers.fresh_namespace()
+    return RedisStore(tight_redis_server().url, namespace=namespace, clock=clock)
+
+
+@cache
+def tight_redis_server() -> redis_servers.Server:
+    return redis_servers.Server(redis_servers.bundled(), "--proto-max-bulk-len", "1mb").start()
+
+
+def tight_nats(folder: Path, clock: Clock, patch: pytest.MonkeyPatch) -> Store:
+    return NatsStore(nats_servers.tight().url, namespace=nats_servers.fresh_namespace())
+
+
+def postgres(name: str) -> StoreEntry:
+    """One of the PostgreSQL servers there are."""
+    handles = postgres_servers.FACTORIES[name]
+
+    def tight(folder: Path, clock: Clock, patch: pytest.MonkeyPatch) -> Store:
         patch.setattr(arrays, "LARGEST_ARRAY_CHARS", 200_000)
-    return STORES[name](folder, clock)()
+        return handles(folder, clock)()
+
+    return StoreEntry(handles, tight, walks=60 if name == "pg18" else 20)
 
 
-STORES: dict[str, Callable[[Path, Clock], Handles]] = {
-    "memory": memory,
-    "sqlite": sqlite,
-    "redis": redis,
-    **postgres_servers.FACTORIES,  # one entry for each PostgreSQL there is
+STORES: dict[str, StoreEntry] = {
+    "memory": StoreEntry(memory, tight_memory, faults=IN_MEMORY),
+    "sqlite": StoreEntry(sqlite, tight_sqlite, faults=IN_SQLITE),
+    "redis": StoreEntry(redis, tight_redis, walks=120),
+    "nats": StoreEntry(nats, tight_nats, fake_clock=False),
+    **{name: postgres(name) for name in postgres_servers.FACTORIES},
 }

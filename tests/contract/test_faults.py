@@ -10,19 +10,19 @@ import pytest
 from mita.testing.contract import TESTS, notify, pubsub
 from mita.testing.contract.clocks import FakeTicker
 
-from .faults import IN_MEMORY, IN_SQLITE, Fault
-from .stores import STORES, tight
+from .faults import Fault
+from .stores import STORES
 
 ENOUGH_S = 1.0  # for a notification that never comes
 
 
 async def run(name: str, kind: str, folder: Path, patch: pytest.MonkeyPatch) -> None:
     """One test of the contract over a new store, as pytest would."""
-    clock = FakeTicker()
-    handles = STORES[kind](folder, clock)
+    entry, clock = STORES[kind], FakeTicker()
+    handles = entry.handles(folder, clock)
     (folder / "tight").mkdir()
     async with AsyncExitStack() as closing:
-        stores = [handles(), handles(), tight(kind, folder / "tight", clock, patch)]
+        stores = [handles(), handles(), entry.tight(folder / "tight", clock, patch)]
         for store in stores:
             await store.open()
             closing.push_async_callback(store.close)
@@ -43,26 +43,26 @@ async def must_be_noticed(fault: Fault, kind: str, folder: Path, patch: pytest.M
         assert "must be written anew" not in str(noticed.value)
 
 
-@pytest.mark.parametrize("fault", IN_MEMORY, ids=lambda fault: fault.what)
-async def test_a_fault_in_the_memory_store_is_noticed(
-    fault: Fault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("kind", "fault"),
+    [
+        pytest.param(kind, fault, id=f"{kind}-{fault.what}")
+        for kind, entry in STORES.items()
+        for fault in entry.faults
+    ],
+)
+async def test_a_planted_fault_is_noticed(
+    kind: str, fault: Fault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await must_be_noticed(fault, "memory", tmp_path, monkeypatch)
-
-
-@pytest.mark.parametrize("fault", IN_SQLITE, ids=lambda fault: fault.what)
-async def test_a_fault_in_the_sqlite_store_is_noticed(
-    fault: Fault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await must_be_noticed(fault, "sqlite", tmp_path, monkeypatch)
+    await must_be_noticed(fault, kind, tmp_path, monkeypatch)
 
 
 async def test_the_tests_that_notice_pass_over_whole_stores(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Or they would notice nothing at all."""
-    for kind, faults in (("memory", IN_MEMORY), ("sqlite", IN_SQLITE)):
-        for name in {name for fault in faults for name in fault.noticed_by}:
+    for kind, entry in STORES.items():
+        for name in {name for fault in entry.faults for name in fault.noticed_by}:
             folder = tmp_path / f"{kind}-{name}"
             folder.mkdir()
             await run(name, kind, folder, monkeypatch)

@@ -1,3 +1,3 @@
-"""Keys whose holder does not run, over every store with a fake clock."""
+"""Keys whose holder does not run, over every store."""
 
 from .orphans import *  # noqa: F403

@@ -16,7 +16,6 @@ from .walk import Walk
 
 SEED = int(os.environ.get("MITA_SEED", "1"))
 WALKS = int(os.environ.get("MITA_WALKS", "300"))
-DAILY = {"redis": 120, "pg18": 60, "pg16": 20, "system15": 20}
 SHORT = "MITA_WALKS" not in os.environ and "MITA_SOAK" not in os.environ
 SHRINK = os.environ.get("MITA_SHRINK", "1") != "0"
 STEPS = 50
@@ -37,17 +36,18 @@ SETTINGS = settings(
 
 def go(kind: str, how: settings) -> None:
     print(f"MITA_SEED={SEED}, {how.max_examples} walks of {STEPS} steps")
-    walk = seed(SEED)(
-        type(f"WalkOver{kind.title()}", (Walk,), {"make": staticmethod(STORES[kind])})
-    )
+    make = staticmethod(STORES[kind].handles)
+    walk = seed(SEED)(type(f"WalkOver{kind.title()}", (Walk,), {"make": make}))
     run_state_machine_as_test(walk, settings=how)
 
 
 @pytest.mark.timeout(1200)
-@pytest.mark.parametrize("kind", [kind for kind in STORES if kind != "memory"])
+@pytest.mark.parametrize(
+    "kind", [kind for kind, entry in STORES.items() if kind != "memory" and entry.fake_clock]
+)
 def test_a_store_and_the_model_give_the_same_answers(kind: str) -> None:
     """I3 I5 I6 I7 I8 I10 I13"""
-    go(kind, settings(SETTINGS, max_examples=DAILY.get(kind, WALKS)) if SHORT else SETTINGS)
+    go(kind, settings(SETTINGS, max_examples=STORES[kind].walks) if SHORT else SETTINGS)
 
 
 FOUND_BY_WALKING = (

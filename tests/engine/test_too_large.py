@@ -19,7 +19,7 @@ from mita.rules.explain.reasons.words import as_datetime
 from mita.rules.schedule import spec
 from mita.stores.memory import MemoryStore
 from mita.stores.postgres.server import arrays
-from tests.contract.stores import tight_redis, tighten_sqlite
+from tests.contract.stores import tight_redis_server, tighten_sqlite
 from tests.stores.nats import servers as nats_servers
 from tests.stores.postgres import shared as postgres_servers
 from tests.stores.redis import servers as redis_servers
@@ -46,7 +46,7 @@ def _postgres(_: Path, patch: pytest.MonkeyPatch) -> str:
 
 
 def _redis(_: Path, __: pytest.MonkeyPatch) -> str:
-    return f"{tight_redis().url}?namespace={redis_servers.fresh_namespace()}"
+    return f"{tight_redis_server().url}?namespace={redis_servers.fresh_namespace()}"
 
 
 def _nats(_: Path, __: pytest.MonkeyPatch) -> str:

@@ -1,3 +1,0 @@
-"""Keys whose holder does not run, over a real server."""
-
-from tests.contract.orphans import *  # noqa: F403
