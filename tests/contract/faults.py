@@ -34,7 +34,7 @@ from mita.stores.memory.context import Act, Record
 from mita.stores.memory.index import Index
 from mita.stores.memory.notify import Notifier
 from mita.stores.shared.apart import named
-from mita.stores.sqlite.statements import Statements
+from mita.stores.sqlite.file.statements import Statements
 from mita.testing.contract import notify as waking
 
 Break = Callable[[pytest.MonkeyPatch], None]
@@ -507,27 +507,28 @@ def said_as(**changes: tuple[str, str]) -> Break:
     """Put another text in the place of a part of some statements."""
 
     def break_it(patch: pytest.MonkeyPatch) -> None:
-        whole = Statements.__getitem__
+        whole = Statements.__missing__
 
-        def broken(self: Statements, name: str) -> str:
-            text = whole(self, name)
-            if name not in changes:
+        def broken(self: Statements, key: str | tuple[str, int, int]) -> str:
+            text = whole(self, key)
+            if not isinstance(key, str) or key not in changes:
                 return text
-            old, new = changes[name]
+            old, new = changes[key]
             assert old in text, (
-                f"{name}.sql does not say {old!r} any more: the fault must be written anew"
+                f"{key}.sql does not say {old!r} any more: the fault must be written anew"
             )
-            return text.replace(old, new)
+            self[key] = text.replace(old, new)
+            return self[key]
 
-        patch.setattr(Statements, "__getitem__", broken)
+        patch.setattr(Statements, "__missing__", broken)
 
     return break_it
 
 
 ANY_TOKEN = {
     # so that each is settled by itself, by the two below
-    "fresh": (" and state = 'running'", " and false"),
-    "held": (" and token = :token", " and :token > 0"),
+    "settle_fresh": (" and state = 'running'", " and false"),
+    "settle_held": (" and token = :token", " and :token > 0"),
     "settle": (" and token = :token", " and :token > 0"),
 }
 IN_SQLITE = [
@@ -538,27 +539,29 @@ IN_SQLITE = [
     ),
     Fault(
         "no token check at extend",
-        said_as(extend=(" and token = v.column2", ""), holding=(" and j.token = v.column2", "")),
+        said_as(
+            extend=(" and token = v.column2", ""), extend_held=(" and j.token = v.column2", "")
+        ),
         ("test_a_lost_claim_cannot_be_extended",),
     ),
     Fault(
         "a reap without a new token",
-        said_as(inherit=("token = token + 1, ", ""), expired=("token + 1", "token")),
+        said_as(reap_take=("token = token + 1, ", ""), reap_expired=("token + 1", "token")),
         ("test_a_lost_job_goes_to_an_heir_with_a_newer_token",),
     ),
     Fault(
         "an order without priority",
-        said_as(claimable=("limit :limit", "order by j.due, j.seq limit :limit")),
+        said_as(claim_candidates=("limit :limit", "order by j.due, j.seq limit :limit")),
         ("test_the_higher_priority_goes_first",),
     ),
     Fault(
         "an order without due time",
-        said_as(claimable=("limit :limit", "order by j.priority desc, j.seq limit :limit")),
+        said_as(claim_candidates=("limit :limit", "order by j.priority desc, j.seq limit :limit")),
         ("test_among_equals_the_one_that_was_due_first_goes_first",),
     ),
     Fault(
         "a start before the due time",
-        said_as(claimable=("j.due <= :now", "j.due <= :now + 1000000")),
+        said_as(claim_candidates=("j.due <= :now", "j.due <= :now + 1000000")),
         ("test_nothing_starts_before_its_due_time",),
     ),
     Fault(
@@ -584,17 +587,17 @@ IN_SQLITE = [
     ),
     Fault(
         "a key that is not looked at",
-        said_as(key=("count(*)", "0 * count(*)")),
+        said_as(key_state=("count(*)", "0 * count(*)")),
         ("test_a_job_whose_key_is_taken_waits_and_counts_no_attempt",),
     ),
     Fault(
         "a blocked job that is not woken",
-        said_as(wake=("'blocked'", "'nobody'")),
+        said_as(key_wake=("'blocked'", "'nobody'")),
         ("test_whatever_ends_the_run_frees_the_key",),
     ),
     Fault(
         "a pause that is not looked at",
-        said_as(paused=("is not null", "< 0")),
+        said_as(claim_paused=("is not null", "< 0")),
         ("test_a_resumed_queue_gives_again",),
     ),
     Fault(
@@ -604,7 +607,7 @@ IN_SQLITE = [
     ),
     Fault(
         "a deleted job that takes another's unique key",
-        said_as(unique_give_up=("and id = (select id from", "and 1 = (select 1 from")),
+        said_as(unique_delete=("and id = (select id from", "and 1 = (select 1 from")),
         ("test_a_deleted_job_leaves_the_unique_key_of_another_alone",),
     ),
     Fault(

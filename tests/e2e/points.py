@@ -17,7 +17,7 @@ from mita.store_pool import StorePool
 from mita.stores.nats import NatsStore
 from mita.stores.nats import repeats as nats_repeats
 from mita.stores.nats.stream import job_records as nats_records
-from mita.stores.sqlite.context import Tx
+from mita.stores.sqlite.context import SqliteContext
 
 from .jobs import Here, die
 
@@ -75,7 +75,10 @@ AROUND: dict[str, Point] = {
 
 IN_A_HANDLER = ("run.start", "run.effect")
 # statements, by name
-IN_A_TRANSACTION = ("take", "succeed", "settle", "inherit", "fire", "insert_alike")
+IN_A_TRANSACTION = (
+    *("claim_take", "settle_succeed", "settle", "reap_take", "fire"),
+    "enqueue_insert_alike",
+)
 # of a transaction in which something was claimed or settled
 AT_THE_COMMIT = ("commit.before", "commit.after")
 BETWEEN_TWO_STEPS = {
@@ -147,7 +150,7 @@ def _arm_steps(name: str, where: str) -> None:
 def _arm_statement(name: str) -> None:
     statement = name.removeprefix("sql.")
 
-    def dying(tx: Tx, ran: str, rows: int) -> None:
+    def dying(context: SqliteContext, ran: str, rows: int) -> None:
         if ran == statement and rows:
             die(name)
 
@@ -159,9 +162,9 @@ def _arm_commit(name: str) -> None:
     something."""
     worthy = False
 
-    def seen(tx: Tx, ran: str, rows: int) -> None:
+    def seen(context: SqliteContext, ran: str, rows: int) -> None:
         nonlocal worthy
-        worthy = worthy or (rows > 0 and ran in ("succeed", "settle"))
+        worthy = worthy or (rows > 0 and ran in ("settle_succeed", "settle"))
 
     class Deadly(sqlite3.Connection):
         def execute(self, sql: str, *values: Any) -> sqlite3.Cursor:
@@ -178,17 +181,17 @@ def _arm_commit(name: str) -> None:
     _watch_statements(seen)
 
 
-def _watch_statements(saw: Callable[[Tx, str, int], None]) -> None:
-    run, run_over = Tx.run, Tx.run_over
+def _watch_statements(saw: Callable[[SqliteContext, str, int], None]) -> None:
+    run, run_many = SqliteContext.run, SqliteContext.run_many
 
-    def watched_run(self: Tx, name: str, /, **values: Any) -> int:
+    def watched_run(self: SqliteContext, name: str, /, **values: Any) -> int:
         rows = run(self, name, **values)
         saw(self, name, rows)
         return rows
 
-    def watched_run_over(self: Tx, name: str, rows: Any, shared: Any = ()) -> int:
-        changed = run_over(self, name, rows, shared)
+    def watched_run_many(self: SqliteContext, name: str, rows: Any, shared: Any = ()) -> int:
+        changed = run_many(self, name, rows, shared)
         saw(self, name, changed)
         return changed
 
-    Tx.run, Tx.run_over = watched_run, watched_run_over  # type: ignore[method-assign]
+    SqliteContext.run, SqliteContext.run_many = watched_run, watched_run_many  # type: ignore[method-assign]

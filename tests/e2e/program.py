@@ -58,7 +58,7 @@ def main(packed: bytes) -> None:
     if settings.leads:
         Scheduler._lead = _always  # type: ignore[method-assign]
     if settings.busy is not None:
-        connection.BUSY_TIMEOUT = settings.busy
+        connection.BUSY_TIMEOUT_S = settings.busy
     try:
         asyncio.run(_ROLES[settings.role](settings))
     except Exception:  # noqa: BLE001 - the test will hear of it

@@ -29,10 +29,10 @@ ANYWHERE = (
     "fire.after",
 )
 IN_SQLITE = (
-    "sql.take",
-    "sql.succeed",
+    "sql.claim_take",
+    "sql.settle_succeed",
     "sql.settle",
-    "sql.inherit",
+    "sql.reap_take",
     "sql.fire",
     "commit.before",
     "commit.after",
@@ -140,7 +140,7 @@ async def test_a_producer_may_die_around_its_enqueue(scene: Scene, point: str) -
     assert len((await scene.history()).jobs) == (0 if point == "enqueue.before" else BATCH)
 
 
-@pytest.mark.parametrize("point", ["sql.insert_alike"])
+@pytest.mark.parametrize("point", ["sql.enqueue_insert_alike"])
 async def test_a_producer_may_die_inside_its_transaction(file_scene: Scene, point: str) -> None:
     """I1 I2 I13"""
     await died_producing(file_scene, point)

@@ -101,6 +101,6 @@ def outage(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Outage]:
     # a locked file is an error soon
-    monkeypatch.setattr("mita.stores.sqlite.connection.BUSY_TIMEOUT", 0.05)
+    monkeypatch.setattr("mita.stores.sqlite.connection.BUSY_TIMEOUT_S", 0.05)
     with outage_of(request.param, tmp_path) as made:
         yield made

@@ -17,7 +17,7 @@ from .conftest import working
 async def test_a_worker_waits_for_a_store_that_somebody_keeps_shut(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mita.stores.sqlite.connection.BUSY_TIMEOUT", 0.05)
+    monkeypatch.setattr("mita.stores.sqlite.connection.BUSY_TIMEOUT_S", 0.05)
     path = tmp_path / "jobs.db"
     app = Mita(f"sqlite:///{path}")
     started, ended = asyncio.Event(), asyncio.Event()

@@ -25,14 +25,12 @@ EXCUSES: dict[tuple[str, str], str] = {}
 # modules that have not moved yet.
 MISSING = {
     "memory": "connection codec leases unique control maintenance doctor pubsub",
-    "sqlite": "codec leases unique control maintenance doctor",
 }
 NOT_MOVED = {
     "memory": "care index line",
-    "sqlite": "aside call care clock line lock peek rest statements timeline",
 }
 # Temporary: stores whose statements do not have their final names yet.
-NOT_RENAMED = {"sqlite", "postgres", "redis"}
+NOT_RENAMED = {"postgres", "redis"}
 
 # First words of statements that are no verbs of the store, with the reason.
 HELPERS = {

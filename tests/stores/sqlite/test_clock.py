@@ -12,9 +12,16 @@ from mita.model.job import NewJob
 from mita.model.time import HOUR, MINUTE, SECOND, Moment, When
 from mita.ports.clock import wall_clock
 from mita.ports.ids import new_id
-from mita.stores.sqlite import SqliteStore, clock
-from mita.stores.sqlite.clock import SEEN_EVERY, TOLERANCE, Agreed, Reading, correction
-from mita.stores.sqlite.statements import Statements
+from mita.stores.sqlite import SqliteStore
+from mita.stores.sqlite.file import file_clock
+from mita.stores.sqlite.file.file_clock import (
+    CLOCK_STORED_EVERY,
+    CORRECTION_TOLERANCE,
+    ClockRecord,
+    Reading,
+    correction,
+)
+from mita.stores.sqlite.file.statements import Statements
 from mita.testing.contract.given import LONG, QUEUE
 
 from .peer import Peer
@@ -22,7 +29,7 @@ from .peer import Peer
 HALF = HOUR // 2
 SLACK = 5 * MINUTE  # how long a test may take on a busy machine
 needs_boot = pytest.mark.skipif(
-    not clock.boot_name(), reason="this system does not say when it was started"
+    not file_clock.boot_name(), reason="this system does not say when it was started"
 )
 
 
@@ -122,7 +129,7 @@ class Machine:
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
     made = Machine()
-    monkeypatch.setattr(clock, "read_machine", made.read)
+    monkeypatch.setattr(file_clock, "read_machine", made.read)
     return made
 
 
@@ -191,16 +198,19 @@ async def test_a_small_correction_is_not_followed_and_the_clock_costs_a_claim_no
     await put(store, When())
 
     async def writes() -> int:
-        count: int = await store.writer.do(lambda tx: tx.connection.total_changes, durable=False)
-        return count
+        return await store.writer.call(
+            lambda context: int(context.connection.total_changes), durable=False
+        )
 
     before = await writes()
     for n in range(5):
-        machine.set(elapsed=start.elapsed + n * SECOND, wall=start.wall + n * SECOND + TOLERANCE)
+        machine.set(
+            elapsed=start.elapsed + n * SECOND, wall=start.wall + n * SECOND + CORRECTION_TOLERANCE
+        )
         await store.claim([QUEUE], 0, LONG, "w")
         assert await store.now() == start.wall + n * SECOND
     assert await writes() == before
-    machine.set(elapsed=start.elapsed + SEEN_EVERY, wall=start.wall + SEEN_EVERY)
+    machine.set(elapsed=start.elapsed + CLOCK_STORED_EVERY, wall=start.wall + CLOCK_STORED_EVERY)
     await store.claim([QUEUE], 0, LONG, "w")
     assert await writes() == before + 1
     await store.close()
@@ -255,7 +265,7 @@ async def test_every_moment_in_the_file_is_corrected_or_known_to_be_none_of_thos
 ) -> None:
     """A new column with a moment in it must not be forgotten."""
     await (await opened(tmp_path / "jobs.db")).close()
-    corrections = Statements("mita")["correct"].split(";\n")
+    corrections = Statements("mita")["clock_correct"].split(";\n")
     with sqlite3.connect(tmp_path / "jobs.db") as database:
         found = database.execute("select name from sqlite_master where type = 'table'").fetchall()
         columns = [
@@ -276,9 +286,9 @@ async def test_every_moment_in_the_file_is_corrected_or_known_to_be_none_of_thos
 
 
 def test_what_counts_as_a_correction() -> None:
-    agreed = Agreed("here", HOUR, 2 * HOUR)
+    agreed = ClockRecord("here", HOUR, 2 * HOUR)
     assert correction(agreed, Reading("here", HOUR, 2 * HOUR)) == 0
-    assert correction(agreed, Reading("here", HOUR, 2 * HOUR + TOLERANCE)) == 0
+    assert correction(agreed, Reading("here", HOUR, 2 * HOUR + CORRECTION_TOLERANCE)) == 0
     assert correction(agreed, Reading("here", HOUR, HOUR)) == -HOUR
     assert correction(agreed, Reading("here", HOUR, 5 * HOUR)) == 3 * HOUR
     assert correction(agreed, Reading("elsewhere", 0, 5 * HOUR)) == 0

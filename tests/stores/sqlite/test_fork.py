@@ -14,7 +14,7 @@ from mita import forks
 from mita.errors import StoreError
 from mita.model.job import NewJob
 from mita.stores.sqlite import SqliteStore
-from mita.stores.sqlite.lock import FairLock
+from mita.stores.sqlite.thread.file_lock import FileLock
 
 forks.FORK_LOCK_TIMEOUT_S = 0.2
 path = Path(sys.argv[1])
@@ -31,7 +31,7 @@ def in_child(store):
 async def main():
     store = SqliteStore(path)
     await store.open()
-    with FairLock(Path(f"{path}-lock")):  # as a process that was stopped inside a transaction
+    with FileLock(Path(f"{path}-lock")):  # as a process that was stopped inside a transaction
         waiting = asyncio.create_task(store.enqueue([job]))
         while not store.writer._lock.waiting:
             await asyncio.sleep(0.01)

@@ -9,8 +9,8 @@ from mita.errors import UsageError
 from mita.model.job import Claim, NewJob, State
 from mita.model.outcome import Settlement, Verdict
 from mita.ports.ids import new_id
-from mita.stores.sqlite import SqliteStore, care
-from mita.stores.sqlite.statements import migrations
+from mita.stores.sqlite import SqliteStore, maintenance
+from mita.stores.sqlite.file.statements import migrations
 
 
 def job() -> NewJob:
@@ -22,7 +22,7 @@ async def test_the_table_that_is_made_anew_keeps_its_jobs_and_gives_no_number_tw
 ) -> None:
     path = tmp_path / "jobs.db"
     with monkeypatch.context() as before:
-        before.setattr(care, "migrations", lambda: migrations()[:3])
+        before.setattr(maintenance, "migrations", lambda: migrations()[:3])
         old = SqliteStore(path)
         await old.open()
         await old.close()

@@ -12,7 +12,7 @@ from mita.stores.sqlite import SqliteStore
 from mita.stores.sqlite.connection import translated
 
 SAYS = {
-    "SQLITE_FULL": (True, "Free some room"),
+    "SQLITE_FULL": (True, "Free some space"),
     "SQLITE_CORRUPT": (False, ".recover"),
     "SQLITE_CORRUPT_INDEX": (False, ".recover"),
     "SQLITE_READONLY_DIRECTORY": (False, "rights"),

@@ -59,3 +59,13 @@ LIVE = {name: field for name, field in JOB.items() if name not in FIXED and name
 """The fields that change while a job lives."""
 
 COUNTERS = ("attempts", "reschedules", "busy", "interruptions", "crashes")
+
+RESET_ON_RETRY: dict[str, Any] = {
+    name: JOB[name].default
+    for name in (
+        *COUNTERS,
+        *("error", "result", "finished", "expires", "stranded", "worker", "started"),
+    )
+}
+"""What a retry of a failed or cancelled job writes, beside its state and its due time: the job is
+as if it had never run."""

@@ -11,10 +11,12 @@ from mita.model.view import JobFilter, Page
 from mita.rules.readable import problem, read_job
 from mita.rules.states import TERMINAL
 
+from .record import JOB, RESET_ON_RETRY
+
 _NAMES = {"unique": "uniq", "limit": "most"}
 _CONTRADICTIONS = (
-    "state = 'running' and lease_until is null",
-    "state = 'blocked' and resource is null",
+    f"state = '{State.RUNNING}' and lease_until is null",
+    f"state = '{State.BLOCKED}' and resource is null",
 )
 HIGHEST = chr(0x10FFFF)  # comes after every id that is a text
 _COLUMNS = {
@@ -27,12 +29,8 @@ _COLUMNS = {
 _FIELDS = Job.__struct_fields__
 
 
-_REVIVED: dict[str, Any] = {
-    "state": "queued",
-    "due": 0,
-    **dict.fromkeys(("attempts", "reschedules", "busy", "interruptions", "crashes"), 0),
-    **dict.fromkeys(("error", "result", "finished", "expires", "stranded", "worker", "started")),
-}  # what `revive` writes
+# what a retry writes
+_REVIVED: dict[str, Any] = {"state": State.QUEUED.value, "due": 0, **RESET_ON_RETRY}
 
 
 class Row(Job, frozen=True, kw_only=True):
@@ -129,6 +127,15 @@ def stays_unreadable(row: Sequence[Any]) -> bool:
     """Whether a row could not be read either if its job were brought back, which writes some of its
     columns anew."""
     return problem(dict(zip(Row.__struct_fields__, row, strict=True)) | _REVIVED, Row) is not None
+
+
+def column(field: str) -> str:
+    """The column of a field of `Job`. `unique` and `limit` are words of SQL."""
+    return _NAMES.get(field, field)
+
+
+JOB_COLUMNS = ", ".join(map(column, JOB))
+"""The columns of a job in the order of the fields of `Job`: what `as_job` reads."""
 
 
 def columns() -> list[str]:

@@ -1,9 +1,9 @@
-"""What people ask of a job from outside, in whatever state it is."""
+"""Changes that a person asks for: reschedule, cancel, retry, prioritise, delete."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from mita.model.job import State
+from mita.model.job import Asked, State
 from mita.model.outcome import (
     Answer,
     CancelJob,
@@ -12,17 +12,20 @@ from mita.model.outcome import (
     PrioritiseJob,
     RescheduleJob,
     RetryJob,
+    TimelineKind,
 )
 from mita.ports.store import ASKED
+from mita.rules.asked import may_ask
 from mita.rules.states import DEAD, allowed
 
-from . import aside
-from .context import Tx
-from .settle import forget
-from .timeline import note
+from . import maintenance, unique
+from .context import SqliteContext
+from .settle import delete
 
 
-class _Row(NamedTuple):
+class _Found(NamedTuple):
+    """The columns of `amend_find`."""
+
     seq: int
     id: str
     queue: str
@@ -32,94 +35,93 @@ class _Row(NamedTuple):
     unique_for: int
 
 
-def amend(tx: Tx, ids: Sequence[str], change: Change) -> list[Answer]:
-    answers = [_amend(tx, id, change) for id in ids]
-    if isinstance(change, DeleteJob) and Answer.TOO_LATE in answers and aside.set_aside(tx):
+def amend(context: SqliteContext, ids: Sequence[str], change: Change) -> list[Answer]:
+    """Change jobs by id."""
+    answers = [_amend(context, id, change) for id in ids]
+    if (
+        isinstance(change, DeleteJob)
+        and Answer.TOO_LATE in answers
+        and maintenance.set_aside(context)
+    ):
         # A job that cannot be read is shown as failed, also before it is set aside.
         late = [at for at, answer in enumerate(answers) if answer is Answer.TOO_LATE]
         for at in late:
-            answers[at] = _amend(tx, ids[at], change)
+            answers[at] = _amend(context, ids[at], change)
     return answers
 
 
-def _amend(tx: Tx, id: str, change: Change) -> Answer:
-    found = tx.row("amendable", id=id)
+def _amend(context: SqliteContext, id: str, change: Change) -> Answer:
+    found = context.row("amend_find", id=id)
     if found is None:
         return Answer.UNKNOWN
-    job = _Row(*found)
+    job = _Found(*found)
     if State(job.state) not in allowed(change):
         return Answer.TOO_LATE
     match change:
         case RescheduleJob():
-            return _move(tx, job, change)
+            return _reschedule(context, job, change)
         case CancelJob():
-            return _cancel(tx, job, change)
+            return _cancel(context, job, change)
         case RetryJob():
-            return _revive(tx, job, change)
+            return _retry(context, job, change)
         case PrioritiseJob():
-            tx.run("amend_prioritise", seq=job.seq, priority=change.priority)
+            context.run("amend_prioritise", seq=job.seq, priority=change.priority)
             return Answer.DONE
         case DeleteJob():
-            return _delete(tx, job)
+            return _delete(context, job)
 
 
-def _move(tx: Tx, job: _Row, change: RescheduleJob) -> Answer:
+def _reschedule(context: SqliteContext, job: _Found, change: RescheduleJob) -> Answer:
     if State(job.state) in DEAD:
-        return _revive(tx, job, RetryJob(change.when, change.note))
-    if job.asked == "cancel":
+        return _retry(context, job, RetryJob(change.when, change.note))
+    if not may_ask(None if job.asked is None else Asked(job.asked), Asked.RESCHEDULE):
         return Answer.TOO_LATE
-    due, fixed = change.when.moment(tx.now), change.when.is_fixed(tx.now)
-    note(tx, job.seq, "rescheduled", change.note)
+    due, fixed = change.when.moment(context.now), change.when.is_fixed(context.now)
+    context.note(job.seq, TimelineKind.RESCHEDULED, change.note)
     if job.state == State.RUNNING:
-        return _ask(tx, job, "reschedule", due=due, fixed=fixed, keep=None)
-    tx.run("amend_reschedule", seq=job.seq, due=due, fixed=fixed)
-    tx.topics.add(job.queue)
+        return _ask(context, job, Asked.RESCHEDULE, due=due, fixed=fixed, keep=None)
+    context.run("amend_reschedule", seq=job.seq, due=due, fixed=fixed)
+    context.topics.add(job.queue)
     return Answer.DONE
 
 
-def _cancel(tx: Tx, job: _Row, change: CancelJob) -> Answer:
-    note(tx, job.seq, "cancelled", change.reason)
+def _cancel(context: SqliteContext, job: _Found, change: CancelJob) -> Answer:
+    context.note(job.seq, TimelineKind.CANCELLED, change.reason)
     if job.state == State.RUNNING:
-        return _ask(tx, job, "cancel", due=None, fixed=False, keep=change.keep)
-    tx.run("cancel", seq=job.seq, now=tx.now, expires=tx.now + change.keep)
+        return _ask(context, job, Asked.CANCEL, due=None, fixed=False, keep=change.keep)
+    now, expires = context.now, context.now + change.keep
+    context.run("amend_cancel", seq=job.seq, now=now, expires=expires)
     if job.unique is not None:
-        tx.run(
-            "unique_free", queue=job.queue, key=job.unique, id=job.id, until=tx.now + job.unique_for
-        )
+        unique.free(context, job.queue, job.unique, job.id, job.unique_for)
     if not change.keep:
-        forget(tx, [job.seq])
+        delete(context, [job.seq])
     return Answer.DONE
 
 
-def _ask(tx: Tx, job: _Row, what: str, **details: Any) -> Answer:
-    """A running job finishes its run first; what was asked waits with it."""
-    tx.run("ask", seq=job.seq, asked=what, **details)
-    if what == "cancel":
-        tx.topics.add(ASKED)
+def _ask(context: SqliteContext, job: _Found, asked: Asked, **details: Any) -> Answer:
+    """A running job finishes its run first. What was asked is stored with it."""
+    context.run("amend_ask", seq=job.seq, asked=asked.value, **details)
+    if asked is Asked.CANCEL:
+        context.topics.add(ASKED)
     return Answer.ASKED
 
 
-def _revive(tx: Tx, job: _Row, change: RetryJob) -> Answer:
-    if aside.stays_unreadable(tx, job.seq):
+def _retry(context: SqliteContext, job: _Found, change: RetryJob) -> Answer:
+    if maintenance.stays_unreadable(context, job.seq):
         return Answer.UNREADABLE
     if job.unique is not None:
-        holder = tx.row("unique_holder", queue=job.queue, key=job.unique, now=tx.now)
-        if holder is not None and holder[0] != job.id:
+        if unique.holder(context, job.queue, job.unique) not in (None, job.id):
             return Answer.TAKEN
-        tx.run("unique_take", queue=job.queue, key=job.unique, id=job.id)
-    tx.run(
-        "amend_retry",
-        seq=job.seq,
-        due=change.when.moment(tx.now),
-        fixed=change.when.is_fixed(tx.now),
-    )
-    note(tx, job.seq, "revived", change.note)
-    tx.topics.add(job.queue)
+        unique.take(context, job.queue, job.unique, job.id)
+    due, fixed = change.when.moment(context.now), change.when.is_fixed(context.now)
+    context.run("amend_retry", seq=job.seq, due=due, fixed=fixed)
+    context.note(job.seq, TimelineKind.REVIVED, change.note)
+    context.topics.add(job.queue)
     return Answer.DONE
 
 
-def _delete(tx: Tx, job: _Row) -> Answer:
+def _delete(context: SqliteContext, job: _Found) -> Answer:
     if job.unique is not None:
-        tx.run("unique_give_up", seq=job.seq)
-    forget(tx, [job.seq])
+        context.run("unique_delete", seq=job.seq)
+    delete(context, [job.seq])
     return Answer.DONE

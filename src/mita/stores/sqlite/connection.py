@@ -1,4 +1,22 @@
-"""Opening the file, and turning the driver's errors into ours."""
+"""Opening the file, and translating the errors of SQLite.
+
+The tables of a file, for the namespace `mita` (the migrations have the columns):
+
+    _mita_job ◄─── seq ─── _mita_event    the lines of its timeline
+       │      ◄─── seq ─── _mita_memo     its values of `job.once` (0: shared by all jobs)
+       │      ◄─── id ──── _mita_unique   the unique key that it has
+       │ queue, resource
+       ├───────► _mita_queue    the names of the queues, and since when they are paused
+       └───────► _mita_hold     resource keys on hold
+
+    _mita_repeat  the repeats                _mita_meta  version of the schema, and the clock
+    _mita_worker  heartbeats                 _mita_ear   subscriptions to events
+    _mita_lock    which scheduler leads      _mita_told  messages for the subscribers
+
+    mita_jobs     a view of the jobs for people
+
+Beside the file are its write-ahead log (`-wal`, `-shm`) and the lock of the writers (`-lock`).
+"""
 
 import logging
 import os
@@ -9,14 +27,16 @@ from pathlib import Path
 from mita import forks
 from mita.errors import MitaError, Rejected, StoreError, UsageError
 
-from .context import as_text
+from .codec import decode_text
 
 OLDEST_SQLITE = (3, 35, 0)
-BUSY_TIMEOUT = 30.0  # seconds; with the fair lock only a stranger's transaction can make us wait
+# With the fair lock, only a transaction of another program can make Mita wait.
+BUSY_TIMEOUT_S = 30.0
 CHECKPOINT_PAGES = 4000
-RESERVE = 16_384  # bytes of a row that are left for all but the arguments and the result of a job
+CACHED_STATEMENTS = 512
+RESERVE_BYTES = 16_384  # of a row, for everything but the arguments and the result of a job
 
-_PASSING = {
+_TRANSIENT = {
     "SQLITE_BUSY",
     "SQLITE_LOCKED",
     "SQLITE_FULL",
@@ -24,23 +44,24 @@ _PASSING = {
     "SQLITE_CANTOPEN",
     "SQLITE_PROTOCOL",
 }
-# for what was to be written, not for the file
+# The error is in what was to be written, not in the file.
 _REJECTED = {"SQLITE_TOOBIG", "SQLITE_CONSTRAINT", "SQLITE_MISMATCH"}
 _REMEDIES = {
-    "SQLITE_FULL": "Free some room: what was acknowledged is safe, and work goes on by itself",
+    "SQLITE_FULL": "Free some space: what was acknowledged is safe, and work goes on by itself",
     "SQLITE_CORRUPT": "Stop all workers, copy the file, and try `sqlite3 FILE .recover`, or "
     "restore a backup",
-    "SQLITE_READONLY": "Mend the rights of the file, its folder and its disk",
-    "SQLITE_IOERR": "The disk failed, or is not a local one: look at the system's log",
+    "SQLITE_READONLY": "Fix the rights of the file, its folder and its disk",
+    "SQLITE_IOERR": "The disk failed, or it is not a local disk: see the system's log",
 }
-_NO_RIGHTS = "this user may not write there. Mend its rights, or choose another"
+_NO_RIGHTS = "this user may not write there. Fix its rights, or choose another file"
 log = logging.getLogger("mita.store")
 _refused = False
 _one_at_a_time = forks.guarded(threading.Lock())
 
 
 def prepare(path: Path) -> None:
-    """That the file can be there, and is readable by its owner only."""
+    """Create the file if it is missing, readable by its owner only. Raises if that is not possible
+    or the file cannot be written."""
     if _refused:
         raise StoreError(
             f"cannot open {path}: this process was forked while its parent waited inside SQLite, "
@@ -57,6 +78,7 @@ def prepare(path: Path) -> None:
 
 
 def check_folder(path: Path) -> None:
+    """Raises `UsageError` if the folder of the file is missing, or the file is a folder."""
     folder = path.parent
     if not folder.is_dir():
         raise UsageError(
@@ -70,9 +92,9 @@ def check_folder(path: Path) -> None:
 
 
 def _create(path: Path) -> None:
-    """Only where there is none. An existing file must never be opened and closed here: closing any
-    handle on it drops the locks that SQLite holds on it in this process, and then another process
-    that leaves takes the log away under us."""
+    """Create the file. An existing file must never be opened and closed here: closing any handle on
+    a file drops the locks that SQLite holds on it in this process, and then another process that
+    closes the file deletes the log that this one uses."""
     try:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
         log.info("created the new file %s", path)
@@ -85,27 +107,27 @@ def _create(path: Path) -> None:
 
 
 def refuse_from_now_on() -> None:
-    """In a child that was forked while the parent was inside SQLite: whatever it had locked there
-    stays locked here."""
+    """For a child that was forked while its parent was inside SQLite: the locks that the parent had
+    stay locked in the child."""
     global _refused  # noqa: PLW0603 - it is about the process
     _refused = True
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """A connection as durable as we promise: what is committed is on disk. The file is prepared,
-    and its lock is held."""
+    """A connection that syncs every commit to disk. The caller has prepared the file and holds its
+    lock."""
     if sqlite3.sqlite_version_info < OLDEST_SQLITE:
         raise UsageError(f"SQLite {sqlite3.sqlite_version} is too old: Mita needs 3.35 or later")
-    # Autocommit: we say ourselves where a transaction begins. One thread uses the connection, but
-    # another may close it.
+    # Autocommit: the transactions are begun by hand. One thread uses the connection, but another
+    # may close it.
     connection = sqlite3.connect(
         path,
-        timeout=BUSY_TIMEOUT,
+        timeout=BUSY_TIMEOUT_S,
         isolation_level=None,
         check_same_thread=False,
-        cached_statements=512,
+        cached_statements=CACHED_STATEMENTS,
     )
-    connection.text_factory = as_text
+    connection.text_factory = decode_text
     try:
         connection.execute("pragma journal_mode = wal").fetchall()
         connection.execute("pragma synchronous = full").fetchall()
@@ -117,8 +139,20 @@ def connect(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def translated(error: sqlite3.Error | OSError, path: Path) -> MitaError:
-    """Our error for the driver's."""
+def translated(error: Exception, path: Path) -> Exception:
+    """Mita's error for an error of SQLite or of the file system. Other errors are returned as they
+    are."""
+    if isinstance(error, OverflowError | UnicodeEncodeError):  # a value that SQLite cannot store
+        ours: Exception = Rejected(f"{path}: {error}")
+    elif isinstance(error, sqlite3.Error | OSError):
+        ours = _translated(error, path)
+    else:
+        return error
+    ours.__cause__ = error
+    return ours
+
+
+def _translated(error: sqlite3.Error | OSError, path: Path) -> MitaError:
     name = getattr(error, "sqlite_errorname", "") or ""
     if name == "SQLITE_NOTADB":
         return UsageError(
@@ -129,11 +163,11 @@ def translated(error: sqlite3.Error | OSError, path: Path) -> MitaError:
         return Rejected(f"{path}: {error} ({name})")
     remedy = f". {_REMEDIES[base]}" if base in _REMEDIES else ""
     return StoreError(
-        f"{path}: {error} ({name or type(error).__name__}){remedy}", transient=base in _PASSING
+        f"{path}: {error} ({name or type(error).__name__}){remedy}", transient=base in _TRANSIENT
     )
 
 
 def room(connection: sqlite3.Connection) -> int:
-    """How many bytes of a job a row has room for. A claim reads arguments as hexadecimal text,
-    which is twice as long."""
-    return (connection.getlimit(sqlite3.SQLITE_LIMIT_LENGTH) - RESERVE) // 2
+    """How many bytes the arguments and the result of a job may have. A claim reads arguments as
+    hexadecimal text, which is twice as long."""
+    return (connection.getlimit(sqlite3.SQLITE_LIMIT_LENGTH) - RESERVE_BYTES) // 2

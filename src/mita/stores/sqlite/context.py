@@ -1,87 +1,96 @@
-"""What a verb works with: the connection, the statements, the moment, and whom to wake
-afterwards."""
+"""What a verb works with."""
 
 import sqlite3
 from collections.abc import Iterable, Sequence
-from operator import methodcaller
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
-import msgspec
+from msgspec import Struct, field
 
+from mita.model.outcome import TimelineKind
 from mita.model.time import Moment
+from mita.rules.timeline import TIMELINE_LENGTH
 
-from .statements import Statements
+from .codec import as_json
+from .file.statements import Statements
 
-_to_json = msgspec.json.Encoder().encode
-
-
-def as_json(values: Iterable[Any]) -> str:
-    """A list for `json_each`: one statement for all of them instead of one each."""
-    return _to_json(list(values)).decode()
+STATEMENT_ROWS = 256  # rows in one statement at most
 
 
-# Text from the file. What is not UTF-8 keeps its bytes as half characters, which no statement
-# takes.
-as_text = methodcaller("decode", "utf-8", "surrogateescape")
+class SqliteContext(Struct):
+    """One transaction: the connection, the statements, the time, and the topics to notify after
+    the commit.
 
+    `now` is the store's clock, read once, after the lock was taken. `room` is the number of bytes
+    that the arguments and the result of a job may have."""
 
-def is_text(row: Sequence[Any]) -> bool:
-    """Whether all of these are texts that a statement takes."""
-    return all(
-        isinstance(value, str) and (value.isascii() or _can_be_written(value)) for value in row
-    )
-
-
-def _can_be_written(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-class Tx:
-    """One call inside a transaction. `now` is the store's clock, read once, after the lock was
-    had."""
-
-    __slots__ = ("connection", "now", "path", "sql", "topics")
-
-    def __init__(
-        self, connection: sqlite3.Connection, path: Path, sql: Statements, now: Moment
-    ) -> None:
-        self.connection = connection
-        self.path = path
-        self.sql = sql
-        self.now = now
-        self.topics: set[str] = set()
+    connection: sqlite3.Connection
+    sql: Statements
+    path: Path
+    room: int
+    now: Moment
+    topics: set[str] = field(default_factory=set)
 
     def run(self, name: str, /, **values: Any) -> int:
-        """Run a statement; how many rows it changed."""
+        """Run a statement. Returns how many rows it changed."""
         return self.connection.execute(self.sql[name], values).rowcount
 
     def row(self, name: str, /, **values: Any) -> Any:
+        """The first row that a statement returns, or None."""
         return self.connection.execute(self.sql[name], values).fetchone()
 
     def rows(self, name: str, /, **values: Any) -> list[Any]:
+        """All rows that a statement returns."""
         return self.connection.execute(self.sql[name], values).fetchall()
 
-    def one(self, name: str, /, **values: Any) -> Any:
-        """The single value of a statement that gives one row."""
-        [value] = self.connection.execute(self.sql[name], values).fetchone()
-        return value
+    def value(self, name: str, /, **values: Any) -> Any:
+        """The single value that a statement returns."""
+        return self.connection.execute(self.sql[name], values).fetchone()[0]
 
-    def run_over(self, name: str, rows: Sequence[Sequence[Any]], shared: Sequence[Any] = ()) -> int:
-        """Run a statement over many rows of values, after those that all of them share; how many
-        rows it changed."""
-        return sum(
-            self.connection.execute(text, values).rowcount
-            for text, values in self.sql.over(name, rows, shared)
-        )
+    def run_many(self, name: str, rows: Sequence[Sequence[Any]], shared: Sequence[Any] = ()) -> int:
+        """Run a statement over many rows of values; `shared` values come before them. Returns how
+        many rows it changed."""
+        changed = 0
+        for part in _parts(rows) if len(rows) != 1 else (rows,):
+            text = self.sql[name, len(part), len(part[0])]
+            values = (*shared, *chain.from_iterable(part))
+            changed += self.connection.execute(text, values).rowcount
+        return changed
 
-    def texts_over(self, name: str, rows: Sequence[Sequence[Any]]) -> list[str]:
-        """Run a statement that answers with one text over many rows of values."""
+    def texts(self, name: str, rows: Sequence[Sequence[Any]]) -> list[str]:
+        """Run a statement that returns one text over many rows of values."""
         return [
-            self.connection.execute(text, values).fetchone()[0]
-            for text, values in self.sql.over(name, rows)
+            self.connection.execute(
+                self.sql[name, len(part), len(part[0])], tuple(chain.from_iterable(part))
+            ).fetchone()[0]
+            for part in _parts(rows)
         ]
+
+    def note(
+        self,
+        seq: int,
+        kind: TimelineKind,
+        note: str,
+        worker: str | None = None,
+        error: str = "",
+    ) -> None:
+        """Add a line to the timeline of a job."""
+        self.run("note", job=seq, at=self.now, kind=kind, note=note, worker=worker, error=error)
+        self.fold([seq])
+
+    def fold(self, seqs: Iterable[int]) -> None:
+        """Shorten the timelines of these jobs, to which one line was added (`rules.timeline`)."""
+        which = as_json(seqs)
+        self.run("note_fold", seqs=which, keep=TIMELINE_LENGTH)
+        self.run("note_fold_delete", seqs=which, keep=TIMELINE_LENGTH)
+
+
+def _parts(rows: Sequence[Sequence[Any]]) -> Iterable[Sequence[Sequence[Any]]]:
+    """The rows in parts whose lengths are powers of two, so that few statements are prepared."""
+    start = 0
+    while start < len(rows):
+        left = len(rows) - start
+        size = STATEMENT_ROWS if left >= STATEMENT_ROWS else 1 << (left.bit_length() - 1)
+        yield rows[start : start + size]
+        start += size

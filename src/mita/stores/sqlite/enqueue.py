@@ -1,4 +1,4 @@
-"""Taking jobs in."""
+"""Enqueuing jobs."""
 
 from collections.abc import Sequence
 from itertools import groupby
@@ -7,82 +7,65 @@ from typing import Any
 import msgspec
 
 from mita.model.job import NewJob, Receipt
+from mita.model.time import NOW
 from mita.stores.shared import room
 
-from . import connection
-from .context import Tx, as_json
+from . import unique
+from .codec import as_json, shared_values
+from .context import SqliteContext
 
-_from_json = msgspec.json.Decoder(list[str]).decode
+ALIKE_JOBS = 8  # so many neighbours with shared values are worth a statement of their own
+
+_read_ids = msgspec.json.Decoder(list[str]).decode
 
 
-ALIKE = 8  # neighbours that are worth a statement of their own
-
-
-def enqueue(tx: Tx, jobs: Sequence[NewJob]) -> list[Receipt]:
+def enqueue(context: SqliteContext, jobs: Sequence[NewJob]) -> list[Receipt]:
+    """Store jobs. A job whose id exists, or whose unique key is taken, is not stored: its receipt
+    names the existing job."""
     if not jobs:
         return []
-    room.check(jobs, connection.room(tx.connection))
-    known = _known(tx, [job.id for job in jobs])
+    room.check(jobs, context.room)
+    known = _known_ids(context, [job.id for job in jobs])
     receipts, new = [], []
     for job in jobs:
-        twin = job.id if job.id in known else None if job.unique is None else _twin(tx, job)
-        receipts.append(Receipt(twin or job.id, twin is None))
-        if twin is None:
+        if job.id in known:
+            existing: str | None = job.id
+        else:
+            existing = None if job.unique is None else unique.take_or_holder(context, job)
+        receipts.append(Receipt(existing or job.id, existing is None))
+        if existing is None:
             known.add(job.id)
             new.append(job)
     queues = {job.queue for job in new}
-    tx.run("know_queues", names=as_json(queues))
-    _insert(tx, new)
-    tx.topics |= queues
+    context.run("queues_add", names=as_json(queues))
+    _insert(context, new)
+    context.topics |= queues
     return receipts
 
 
-def _known(tx: Tx, ids: list[str]) -> set[str]:
-    """Which of these are there already. Ids sort by time, so mostly there is none at all from the
-    first of them on."""
-    if not tx.one("any_since", id=min(ids)):
+def _known_ids(context: SqliteContext, ids: list[str]) -> set[str]:
+    """Which of these ids exist already. Ids sort by time, so mostly there is no id from the first
+    of these on, and one look at the index is enough."""
+    if not context.value("enqueue_any_since", id=min(ids)):
         return set()
-    return set(_from_json(tx.one("known_ids", ids=as_json(ids))))
+    return set(_read_ids(context.value("enqueue_known_ids", ids=as_json(ids))))
 
 
-def _twin(tx: Tx, job: NewJob) -> str | None:
-    """The job that already has the unique key; otherwise the key is this job's from now on."""
-    holder = tx.row("unique_holder", queue=job.queue, key=job.unique, now=tx.now)
-    if holder is not None:
-        return str(holder[0])
-    tx.run("unique_take", queue=job.queue, key=job.unique, id=job.id)
-    return None
-
-
-def _insert(tx: Tx, jobs: list[NewJob]) -> None:
-    """In their order: it is their age."""
+def _insert(context: SqliteContext, jobs: list[NewJob]) -> None:
+    """Insert jobs in their order, which is their age."""
+    now = context.now
     single: list[tuple[Any, ...]] = []
-    for shared, alike in groupby(jobs, lambda job: _shared(tx, job)):
-        rows = [(job.id, job.when.moment(tx.now), job.payload) for job in alike]
-        if len(rows) < ALIKE:
+    for (values, fixed), alike in groupby(
+        jobs, lambda job: (shared_values(job), job.when is not NOW and job.when.is_fixed(now))
+    ):
+        shared = (*values, now, fixed)
+        rows = [
+            (job.id, now if job.when is NOW else job.when.moment(now), job.payload) for job in alike
+        ]
+        if len(rows) < ALIKE_JOBS:
             single += [shared + row for row in rows]
             continue
-        tx.run_over("insert", single)
+        context.run_many("enqueue_insert", single)
         single = []
-        tx.run_over("insert_alike", rows, shared)
-    tx.run_over("insert", single)
-
-
-def _shared(tx: Tx, job: NewJob) -> tuple[Any, ...]:
-    """What neighbours mostly have in common."""
-    return (
-        job.task,
-        job.queue,
-        job.priority,
-        tx.now,
-        job.options,
-        job.headers,
-        job.resource,
-        job.limit,
-        job.when_busy.value,
-        job.unique,
-        job.unique_for,
-        job.repeat,
-        job.fire_time,
-        job.when.is_fixed(tx.now),
-    )
+        context.run_many("enqueue_insert_alike", rows, shared)
+    context.run_many("enqueue_insert", single)

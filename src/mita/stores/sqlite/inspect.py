@@ -1,105 +1,132 @@
-"""Reading. None of this changes anything."""
+"""Reading jobs, queues, resource keys and workers. Nothing here changes anything."""
 
 from collections.abc import Sequence
 from typing import Any
 
 from mita.model.job import Job, State
+from mita.model.outcome import TimelineEntry
 from mita.model.time import Moment
 from mita.model.view import Holder, JobFilter, Page, QueueView, ResourceView, WorkerView
+from mita.rules.timeline import told
 from mita.stores.shared import sql
 from mita.stores.shared.views import as_moment, as_name, as_worker, resource_views
 
-from .context import Tx, as_json, is_text
+from .codec import as_json, is_text, to_timeline_entry
+from .context import SqliteContext
 
-_TRACE = """char(10) || '  File "'"""
+_TRACEBACK = """char(10) || '  File "'"""
 _DIALECT = sql.Dialect(
     bound=":{}",
     now=":now",
     contains="instr",
-    head=f"substr(error, 1, instr(error || {_TRACE}, {_TRACE}) - 1)",
+    head=f"substr(error, 1, instr(error || {_TRACEBACK}, {_TRACEBACK}) - 1)",
 )
 
 
-def now(tx: Tx) -> Moment:
-    """The store's time."""
-    return tx.now
+def now(context: SqliteContext) -> Moment:
+    """The store's clock."""
+    return context.now
 
 
-def queue_names(tx: Tx) -> list[str]:
-    """The names that can be read, sorted."""
-    return [name for name, _ in tx.rows("queues") if is_text([name])]
+def queue_names(context: SqliteContext) -> list[str]:
+    """The names of all queues, sorted."""
+    return [name for name, _ in context.rows("queues") if is_text([name])]
 
 
-def queues(tx: Tx) -> list[QueueView]:
-    """Three questions about one moment: a job that starts between two of them would be counted
-    nowhere."""
-    tx.connection.execute("begin")
+def queues(context: SqliteContext) -> list[QueueView]:
+    """All queues with their counts. The three statements read one snapshot: a job that starts
+    between two of them would be counted in no state."""
+    context.connection.execute("begin")
     try:
-        return _queues(tx)
+        return _queues(context)
     finally:
-        tx.connection.execute("commit")
+        context.connection.execute("commit")
 
 
-def _queues(tx: Tx) -> list[QueueView]:
+def _queues(context: SqliteContext) -> list[QueueView]:
     counts: dict[str, dict[str, Any]] = {
         as_name(name): {"paused": None if paused is None else as_moment(paused)}
-        for name, paused in tx.rows("queues")
+        for name, paused in context.rows("queues")
     }
-    for name, state, count in tx.rows("counts"):
+    for name, state, count in context.rows("queues_counts"):
         counts.setdefault(as_name(name), {})[state] = count
     for view in counts.values():
-        view["scheduled"] = view.pop("queued", 0)
-    for name, ready, oldest in tx.rows("ready", now=tx.now):
+        view["scheduled"] = view.pop(State.QUEUED, 0)
+    for name, ready, oldest in context.rows("queues_ready", now=context.now):
         view = counts[as_name(name)]
         view.update(ready=ready, scheduled=view["scheduled"] - ready)
-        view["oldest"] = None if oldest is None else tx.now - as_moment(oldest)
+        view["oldest"] = None if oldest is None else context.now - as_moment(oldest)
     return [QueueView(name=name, **view) for name, view in sorted(counts.items())]
 
 
-def find(tx: Tx, ids: Sequence[str]) -> list[Job | None]:
-    found = {job.id: job for job in map(sql.as_job, tx.rows("find", ids=as_json(ids)))}
+def find(context: SqliteContext, ids: Sequence[str]) -> list[Job | None]:
+    """The jobs with these ids; None where there is none."""
+    found = {job.id: job for job in map(sql.as_job, context.rows("find", ids=as_json(ids)))}
     return [found.get(id) for id in ids]
 
 
-def page(tx: Tx, want: JobFilter, after: str | None, limit: int) -> Page:
-    text = tx.sql["page"].replace("{where}", sql.where(want, after, _DIALECT))
-    rows = tx.connection.execute(text, {**sql.values(want, after, limit), "now": tx.now}).fetchall()
-    return sql.as_page(rows, limit)
+def page(context: SqliteContext, want: JobFilter, after: str | None, limit: int) -> Page:
+    """Jobs that match, newest first, with ids below `after`."""
+    text = context.sql["page"].replace("{where}", sql.where(want, after, _DIALECT))
+    values = sql.values(want, after, limit) | {"now": context.now}
+    return sql.as_page(context.connection.execute(text, values).fetchall(), limit)
 
 
-def ahead(tx: Tx, id: str) -> int | None:
-    found = tx.row("standing", id=id, now=tx.now)
+def raw(context: SqliteContext, id: str) -> dict[str, bytes] | None:
+    """The columns of a job as they are in the file: a text as its bytes, a number in digits."""
+    table = context.connection.execute(context.sql.filled_in("pragma table_info(_mita_job)"))
+    names = [row[1] for row in table]
+    columns = ", ".join(f"cast({name} as blob)" for name in names)
+    text = context.sql.filled_in(f"select {columns} from _mita_job where id = :id")  # noqa: S608
+    row: Any = context.connection.execute(text, {"id": id}).fetchone()
+    if row is None:
+        return None
+    found = zip(names, row, strict=True)
+    return {name: bytes(value) for name, value in found if value is not None}
+
+
+def timeline(context: SqliteContext, id: str) -> list[TimelineEntry]:
+    """The timeline of a job, oldest line first."""
+    return told([to_timeline_entry(row) for row in context.rows("timeline", id=id)])
+
+
+def ahead(context: SqliteContext, id: str) -> int | None:
+    """How many jobs start before this ready or blocked job; None for other jobs."""
+    found = context.row("ahead_state", id=id)
     if found is None:
         return None
     state, due = found
     if state == State.BLOCKED:
-        return int(tx.one("ahead_blocked", id=id))
-    if state == State.QUEUED and isinstance(due, int) and due <= tx.now:
-        return int(tx.one("ahead_ready", id=id, now=tx.now))
+        return int(context.value("ahead_blocked", id=id))
+    if state == State.QUEUED and isinstance(due, int) and due <= context.now:
+        return int(context.value("ahead_ready", id=id, now=context.now))
     return None
 
 
-def workers(tx: Tx) -> list[WorkerView]:
-    return [
-        view
-        for (packed,) in tx.rows("workers", now=tx.now)
-        if (view := as_worker(packed)) is not None
-    ]
+def workers(context: SqliteContext) -> list[WorkerView]:
+    """The workers whose last heartbeat has not expired."""
+    views = [as_worker(packed) for (packed,) in context.rows("workers", now=context.now)]
+    return [view for view in views if view is not None]
 
 
-def resources(tx: Tx, queue: str | None = None, key: str | None = None) -> list[ResourceView]:
+def resources(
+    context: SqliteContext, queue: str | None = None, key: str | None = None
+) -> list[ResourceView]:
+    """Resource keys that running jobs have, that jobs wait for, or that are on hold."""
+    which = {"queue": queue, "key": key}
     holders: dict[tuple[str, str], list[Holder]] = {}
-    for where, name, id, worker, since in tx.rows("holders", queue=queue, key=key):
+    for where, name, id, worker, since in context.rows("resources_holders", **which):
         holder = Holder(
             as_name(id), None if worker is None else as_name(worker), since and as_moment(since)
         )
         holders.setdefault(_key(where, name), []).append(holder)
     waiting = {
-        _key(where, name): count for where, name, count in tx.rows("waiting", queue=queue, key=key)
+        _key(where, name): count
+        for where, name, count in context.rows("resources_waiting", **which)
     }
     held = {
         _key(where, name): as_moment(until)
-        for where, name, until in tx.rows("holds", queue=queue, key=key, now=tx.now)
+        for where, name, until in context.rows("resources_holds", now=context.now, **which)
     }
     return resource_views(holders, waiting, held)
 

@@ -1,7 +1,8 @@
-"""Waking sleepers in other processes: a datagram on a local socket, one socket per waiting store.
+"""Notifying stores in other processes: a datagram on a local socket, one socket for each waiting
+store.
 
-The sockets live in a folder of this user's in the system's temporary folder, named after the
-database file. Where that cannot be had, nobody is woken and the slow poll has to do."""
+The sockets are in a folder of this user in the system's temporary folder, named after the database
+file. If there can be no such folder, stores are not notified and rely on polling."""
 
 import asyncio
 import hashlib
@@ -17,29 +18,30 @@ from pathlib import Path
 from mita import forks
 from mita.stores.shared.wakeups import ANY, WakeupBuffer
 
+_BIND_TRIES = 5
 _numbers = itertools.count()
-_LONGEST = 4096
+_MESSAGE_BYTES = 4096
 
 
-class Notifier:
-    """Rings for others, and hears the others ring."""
+class SqliteNotifier:
+    """Sends notifications to other stores of the file, and receives theirs."""
 
     def __init__(self, path: Path) -> None:
         self._folder = _folder(path)
         self._address: Path | None = None
         self._socket: socket.socket | None = None
-        self._hearing = WakeupBuffer()
-        forks.left(self, Notifier._descriptors)
+        self._wakeups = WakeupBuffer()
+        forks.left(self, SqliteNotifier._descriptors)
 
     def _descriptors(self) -> list[int]:
         return [] if self._socket is None else [self._socket.fileno()]
 
-    def ring(self, topics: Collection[str]) -> None:
-        """Tell every listener. Called from the writing thread, after the commit."""
+    def notify(self, topics: Collection[str]) -> None:
+        """Notify every waiting store. Called on the writing thread, after the commit."""
         if self._folder is None:
             return
         message = "\n".join(topics).encode()
-        message = message if len(message) <= _LONGEST else ANY.encode()
+        message = message if len(message) <= _MESSAGE_BYTES else ANY.encode()
         with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
             sender.setblocking(False)
             for address in self._folder.iterdir():
@@ -49,19 +51,21 @@ class Notifier:
     def _send(sender: socket.socket, address: Path, message: bytes) -> None:
         try:
             sender.sendto(message, str(address))
-        except ConnectionRefusedError:  # its owner died without tidying up
+        except ConnectionRefusedError:  # its process died and left it behind
             with suppress(OSError):
                 address.unlink()
-        except OSError:  # its mailbox is full: it is being woken already
+        except OSError:  # its buffer is full: it has notifications to read
             return
 
     async def wait(self, queues: Collection[str] | None, timeout: float) -> frozenset[str]:
-        if self._socket is None and self._listen():
-            # what happened before we listened was not heard: look once
+        """Wait for a notification of one of these queues (None: of any). Returns the topics; empty
+        after `timeout` seconds."""
+        if self._socket is None and self._bind():
+            # notifications before this were not received, so all queues may have changed
             return frozenset(queues or {ANY})
-        return await self._hearing.wait(queues, timeout)
+        return await self._wakeups.wait(queues, timeout)
 
-    def _listen(self) -> bool:
+    def _bind(self) -> bool:
         if self._folder is None:
             return False
         address = self._folder / f"{os.getpid()}-{next(_numbers)}"
@@ -72,15 +76,16 @@ class Notifier:
             self._folder = None
             return False
         self._socket, self._address = listener, address
-        asyncio.get_running_loop().add_reader(listener.fileno(), self._hear)
+        asyncio.get_running_loop().add_reader(listener.fileno(), self._receive)
         return True
 
-    def _hear(self) -> None:
+    def _receive(self) -> None:
         with suppress(BlockingIOError):
             while self._socket is not None:
-                self._hearing.hear(self._socket.recv(_LONGEST).decode().split("\n"))
+                self._wakeups.hear(self._socket.recv(_MESSAGE_BYTES).decode().split("\n"))
 
     def close(self) -> None:
+        """Close the socket and delete its file."""
         if self._socket is not None:
             with suppress(RuntimeError):
                 asyncio.get_running_loop().remove_reader(self._socket.fileno())
@@ -89,13 +94,13 @@ class Notifier:
         if self._address is not None:
             with suppress(OSError):
                 self._address.unlink()
-                self._address.parent.rmdir()  # the last to leave takes the folder along
+                self._address.parent.rmdir()  # empty: this was the last socket
 
 
 def _bound(listener: socket.socket, address: Path) -> bool:
-    """The folder may be taken away by another that leaves, between its making and our taking a
-    place in it: try again."""
-    for _ in range(5):
+    """Bind the socket. Another process may delete the folder between its creation and the bind, so
+    this is tried several times."""
+    for _ in range(_BIND_TRIES):
         with suppress(OSError):
             address.parent.mkdir(mode=0o700, exist_ok=True)
             listener.bind(str(address))
@@ -104,7 +109,7 @@ def _bound(listener: socket.socket, address: Path) -> bool:
 
 
 def _folder(path: Path) -> Path | None:
-    """A folder that only this user can write to; None where there is no such thing."""
+    """A folder that only this user can write to; None if the system has no such thing."""
     if not hasattr(socket, "AF_UNIX") or not hasattr(os, "getuid"):
         return None
     mine = Path(tempfile.gettempdir()) / f"mita-{os.getuid()}"

@@ -1,4 +1,4 @@
-"""How far runs have come, and what they remember across retries."""
+"""The progress of runs, and the values of `job.once`."""
 
 from collections.abc import Sequence
 
@@ -7,37 +7,36 @@ from mita.model.outcome import Progress
 from mita.ports.store import OnceValue
 from mita.stores.shared.views import as_memo
 
-from .context import Tx
+from .context import SqliteContext
 
-SHARED = 0
+SHARED = 0  # in the column `job`: the value belongs to all jobs
 
 
-def progress(tx: Tx, reports: Sequence[Progress]) -> list[bool]:
+def progress(context: SqliteContext, reports: Sequence[Progress]) -> list[bool]:
+    """Store the progress of runs. False: the claim is not valid any more."""
     return [
-        tx.run("progress", seq=report.claim.ref, token=report.claim.token, report=report.report)
-        == 1
-        for report in reports
+        context.run("progress", seq=one.claim.ref, token=one.claim.token, report=one.report) == 1
+        for one in reports
     ]
 
 
-def load_once(tx: Tx, claim: Claim, name: str, shared: bool) -> bytes | None:
-    found = tx.row("load_once", job=SHARED if shared else claim.ref, name=name, now=tx.now)
+def load_once(context: SqliteContext, claim: Claim, name: str, shared: bool) -> bytes | None:
+    """The stored value, for this job or (`shared`) for all jobs; None if there is none."""
+    job = SHARED if shared else claim.ref
+    found = context.row("load_once", job=job, name=name, now=context.now)
     return None if found is None else as_memo(name, found[0])
 
 
-def store_once(tx: Tx, memo: OnceValue) -> bytes | None:
+def store_once(context: SqliteContext, memo: OnceValue) -> bytes | None:
+    """Store a value if there is none. Returns the value that is stored now; None if the claim is
+    not valid any more."""
     claim, shared = memo.claim, memo.keep is not None
-    if tx.row("held", seq=claim.ref, token=claim.token) is None:
+    if context.row("settle_held", seq=claim.ref, token=claim.token) is None:
         return None
-    standing = load_once(tx, claim, memo.name, shared)
-    if standing is not None:
-        return standing
-    expires = None if memo.keep is None else tx.now + memo.keep
-    tx.run(
-        "store_once",
-        job=SHARED if shared else claim.ref,
-        name=memo.name,
-        value=memo.value,
-        expires=expires,
-    )
+    existing = load_once(context, claim, memo.name, shared)
+    if existing is not None:
+        return existing
+    expires = None if memo.keep is None else context.now + memo.keep
+    job = SHARED if shared else claim.ref
+    context.run("store_once", job=job, name=memo.name, value=memo.value, expires=expires)
     return memo.value

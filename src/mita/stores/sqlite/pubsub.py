@@ -1,5 +1,5 @@
-"""Telling what happens: a few rows that are soon forgotten, and a ring. None of it waits for the
-disk."""
+"""Events for other processes: a few rows that are soon deleted, and a notification. None of this
+waits for the disk."""
 
 import asyncio
 from collections.abc import Sequence
@@ -10,7 +10,6 @@ from mita.errors import StoreError
 from mita.ports.ids import new_id
 from mita.ports.pubsub import (
     EVERY,
-    MESSAGE_RETENTION,
     MESSAGES_KEPT,
     SUBSCRIPTION_RETENTION,
     EventMessage,
@@ -22,87 +21,87 @@ from mita.ports.pubsub import (
 )
 from mita.ports.store import TOLD
 
-from .context import Tx, is_text
-from .line import Line
-from .notify import Notifier
+from .codec import is_text
+from .context import SqliteContext
+from .notify import SqliteNotifier
+from .thread.connection_thread import ConnectionThread
 
 
-def publish(tx: Tx, told: Sequence[EventMessage]) -> None:
+def publish(context: SqliteContext, told: Sequence[EventMessage]) -> None:
+    """Store messages for the subscribers."""
     if not told:
         return
     for one in told:
-        tx.run("publish", at=tx.now, queue=one.queue, count=one.count, events=one.events)
-    tx.run("messages_trim", most=MESSAGES_KEPT)
-    tx.topics.add(TOLD)
+        context.run("publish", at=context.now, queue=one.queue, count=one.count, events=one.events)
+    context.run("publish_trim", most=MESSAGES_KEPT)
+    context.topics.add(TOLD)
 
 
-def subscribed_queues(tx: Tx) -> frozenset[str]:
-    return frozenset(row[0] for row in tx.rows("subscribed_queues", now=tx.now) if is_text(row))
+def subscribed_queues(context: SqliteContext) -> frozenset[str]:
+    """The queues that have a subscriber; `EVERY` if one has subscribed to all queues."""
+    rows = context.rows("subscribed_queues", now=context.now)
+    return frozenset(row[0] for row in rows if is_text(row))
 
 
-def _renew(tx: Tx, id: str, queue: str) -> int:
-    """Say that somebody listens; where he begins."""
-    tx.run("subscribe", id=id, queue=queue, until=tx.now + SUBSCRIPTION_RETENTION)
-    return int(tx.one("messages_last"))
+def _renew(context: SqliteContext, id: str, queue: str) -> int:
+    """Add or renew a subscription. Returns the number of the newest message."""
+    until = context.now + SUBSCRIPTION_RETENTION
+    context.run("subscribe", id=id, queue=queue, until=until)
+    return int(context.value("subscribe_last"))
 
 
-def _unsubscribe(tx: Tx, id: str) -> None:
-    tx.run("unsubscribe", id=id)
+def _end(context: SqliteContext, id: str) -> None:
+    context.run("subscribe_end", id=id)
 
 
-def forget(tx: Tx) -> None:
-    """What nobody needs any more."""
-    tx.run("messages_forget", before=tx.now - MESSAGE_RETENTION)
-    tx.run("forget_subscriptions", now=tx.now)
-
-
-class Follower:
-    """Goes through what was told, from one place on."""
+class _Reader:
+    """Reads the messages after the one with number `seq`."""
 
     def __init__(self, seq: int) -> None:
         self._seq = seq
 
-    def news(self, tx: Tx) -> list[EventMessage]:
-        rows = tx.rows("messages_since", seq=self._seq)
+    def news(self, context: SqliteContext) -> list[EventMessage]:
+        rows = context.rows("subscribe_since", seq=self._seq)
         if rows:
             self._seq = rows[-1][0]
         return read_told(row[1:] for row in rows)
 
 
 class Subscriptions:
-    """The open subscriptions of one store. Each follows the messages in the file with a task and a
+    """The open subscriptions of one store. Each polls the messages in the file, with a task and a
     notifier of its own."""
 
-    def __init__(self, path: Path, writer: Line, reader: Line) -> None:
+    def __init__(self, path: Path, writer: ConnectionThread, reader: ConnectionThread) -> None:
         self._path, self._writer, self._reader = path, writer, reader
         self._open: set[Subscription] = set()
 
     async def subscribe(self, queue: str | None) -> Subscription:
         """Receive what is published from now on, in one queue or in all (None)."""
-        id, named = new_id(), EVERY if queue is None else queue
+        name = (new_id(), EVERY if queue is None else queue)
 
         async def renew() -> None:
-            await self._writer.do(lambda tx: _renew(tx, id, named), durable=False)
+            await self._writer.call(_renew, name, durable=False)
 
         async def close(subscription: Subscription) -> None:
             self._open.discard(subscription)
-            await stop(following)
+            await stop(polling)
             notifier.close()
             with suppress(StoreError):
-                await self._writer.do(lambda tx: _unsubscribe(tx, id), durable=False)
+                await self._writer.call(_end, name[:1], durable=False)
 
         async def nap(seconds: float) -> bool:
             await notifier.wait((), seconds)
             return False
 
-        follower = Follower(await self._writer.do(lambda tx: _renew(tx, id, named), durable=False))
-        notifier = Notifier(self._path)
+        messages = _Reader(await self._writer.call(_renew, name, durable=False))
+        notifier = SqliteNotifier(self._path)
         subscription = Subscription(queue, close)
-        feed = PolledFeed(renew, lambda: self._reader.do(follower.news), nap)
-        following = asyncio.get_running_loop().create_task(poll_into(subscription, feed))
+        feed = PolledFeed(renew, lambda: self._reader.call(messages.news), nap)
+        polling = asyncio.get_running_loop().create_task(poll_into(subscription, feed))
         self._open.add(subscription)
         return subscription
 
     async def close(self) -> None:
+        """Close all subscriptions."""
         for subscription in list(self._open):
             await subscription.close()

@@ -1,94 +1,86 @@
-"""Stored rules that make jobs."""
+"""Repeats, and the locks by which schedulers agree who fires them."""
 
 from collections.abc import Sequence
-from typing import Any
+
+from msgspec import to_builtins
 
 from mita.model.repeat import DueRepeats, Firing, Repeat, RepeatState
 from mita.model.time import Moment, Wait
 from mita.ports.store import REPEATS
-from mita.rules.readable import is_lost, read_repeat
+from mita.rules.readable import is_lost
 from mita.rules.schedule.spec import edited
 
-from .context import Tx
+from .codec import to_repeat
+from .context import SqliteContext
 from .enqueue import enqueue
 
 
-def put_repeat(tx: Tx, repeat: Repeat) -> Repeat:
-    found = tx.row("repeat", key=repeat.key)
-    if found is None:
-        _write(tx, repeat)
-        return repeat
-    old = _as_repeat(found)
-    if old.spec == repeat.spec and old.state in (RepeatState.ACTIVE, RepeatState.PAUSED):
-        return old
-    new = edited(old, repeat)
-    _write(tx, new)
-    return new
+def put_repeat(context: SqliteContext, repeat: Repeat) -> Repeat:
+    """Insert or edit a repeat. Returns it as it is stored now."""
+    found = context.row("find_repeats", key=repeat.key)
+    if found is not None:
+        old = to_repeat(found)
+        if old.spec == repeat.spec and old.state in (RepeatState.ACTIVE, RepeatState.PAUSED):
+            return old
+        repeat = edited(old, repeat)
+    context.topics.add(REPEATS)
+    context.run("put_repeat", **to_builtins(repeat, builtin_types=(bytes,)))
+    return repeat
 
 
-def _write(tx: Tx, repeat: Repeat) -> None:
-    tx.topics.add(REPEATS)
-    tx.run(
-        "put_repeat",
-        key=repeat.key,
-        spec=repeat.spec,
-        cursor=repeat.cursor,
-        state=repeat.state.value,
-        reason=repeat.reason,
-        revision=repeat.revision,
-        count=repeat.count,
-        last=repeat.last,
-    )
+def remove_repeats(context: SqliteContext, keys: Sequence[str]) -> list[bool]:
+    """Delete repeats. False: there is no such repeat."""
+    context.topics.add(REPEATS)
+    return [context.run("remove_repeats", key=key) == 1 for key in keys]
 
 
-def _as_repeat(row: Any) -> Repeat:
-    return read_repeat(dict(zip(Repeat.__struct_fields__, row, strict=True)))
+def pause_repeats(context: SqliteContext, keys: Sequence[str]) -> list[bool]:
+    """Pause active repeats. False: there is no such repeat, or it is not active."""
+    return _switch(context, keys, RepeatState.ACTIVE, RepeatState.PAUSED)
 
 
-def remove_repeats(tx: Tx, keys: Sequence[str]) -> list[bool]:
-    tx.topics.add(REPEATS)
-    return [tx.run("remove_repeat", key=key) == 1 for key in keys]
+def resume_repeats(context: SqliteContext, keys: Sequence[str]) -> list[bool]:
+    """Resume paused repeats. False: there is no such repeat, or it is not paused."""
+    return _switch(context, keys, RepeatState.PAUSED, RepeatState.ACTIVE)
 
 
-def pause_repeats(tx: Tx, keys: Sequence[str]) -> list[bool]:
-    return _switch(tx, keys, RepeatState.ACTIVE, RepeatState.PAUSED)
+def _switch(
+    context: SqliteContext, keys: Sequence[str], old: RepeatState, new: RepeatState
+) -> list[bool]:
+    context.topics.add(REPEATS)
+    return [
+        context.run("pause_repeats_switch", key=key, old=old.value, new=new.value) == 1
+        for key in keys
+    ]
 
 
-def resume_repeats(tx: Tx, keys: Sequence[str]) -> list[bool]:
-    return _switch(tx, keys, RepeatState.PAUSED, RepeatState.ACTIVE)
-
-
-def _switch(tx: Tx, keys: Sequence[str], old: RepeatState, new: RepeatState) -> list[bool]:
-    tx.topics.add(REPEATS)
-    return [tx.run("switch_repeat", key=key, old=old.value, new=new.value) == 1 for key in keys]
-
-
-def due_repeats(tx: Tx, limit: int) -> DueRepeats:
+def due_repeats(context: SqliteContext, limit: int) -> DueRepeats:
+    """Repeats whose fire time has come, the earliest first, and the next fire time after them."""
     repeats: list[Repeat] = []
     want, full = limit + 1, True
-    # those that cannot be read are no reason to leave out others
+    # Repeats that cannot be read must not keep others from being returned.
     while full and len(repeats) <= limit:
-        rows = tx.rows("due_repeats", now=tx.now, limit=want)
-        repeats = [repeat for row in rows if not is_lost(repeat := _as_repeat(row))]
+        rows = context.rows("due_repeats", now=context.now, limit=want)
+        repeats = [repeat for row in rows if not is_lost(repeat := to_repeat(row))]
         want, full = want * 2, len(rows) == want
     following: Moment | None = (
-        repeats[limit].cursor if len(repeats) > limit else tx.one("next_fire", now=tx.now)
+        repeats[limit].cursor
+        if len(repeats) > limit
+        else context.value("due_repeats_next", now=context.now)
     )
-    return DueRepeats(tx.now, repeats[:limit], following)
+    return DueRepeats(context.now, repeats[:limit], following)
 
 
-def fire(tx: Tx, firings: Sequence[Firing]) -> list[bool]:
-    """All in one transaction; their jobs go in together, which costs a fraction of going one by
-    one."""
-    won = [_move_on(tx, firing) for firing in firings]
+def fire(context: SqliteContext, firings: Sequence[Firing]) -> list[bool]:
+    """Apply firings whose repeats are unchanged, and enqueue their jobs together."""
+    won = [_move_on(context, firing) for firing in firings]
     jobs = [job for firing, took in zip(firings, won, strict=True) if took for job in firing.jobs]
-    if jobs:
-        enqueue(tx, jobs)
+    enqueue(context, jobs)
     return won
 
 
-def _move_on(tx: Tx, firing: Firing) -> bool:
-    changed = tx.run(
+def _move_on(context: SqliteContext, firing: Firing) -> bool:
+    changed = context.run(
         "fire",
         key=firing.key,
         cursor=firing.cursor,
@@ -102,19 +94,24 @@ def _move_on(tx: Tx, firing: Firing) -> bool:
     return changed == 1
 
 
-def list_repeats(tx: Tx) -> list[Repeat]:
-    return [_as_repeat(row) for row in tx.rows("list_repeats")]
+def list_repeats(context: SqliteContext) -> list[Repeat]:
+    """All repeats, by key."""
+    return [to_repeat(row) for row in context.rows("list_repeats")]
 
 
-def find_repeats(tx: Tx, keys: Sequence[str]) -> list[Repeat | None]:
-    rows = [tx.row("repeat", key=key) for key in keys]
-    return [None if row is None else _as_repeat(row) for row in rows]
+def find_repeats(context: SqliteContext, keys: Sequence[str]) -> list[Repeat | None]:
+    """The repeats with these keys; None where there is none."""
+    rows = [context.row("find_repeats", key=key) for key in keys]
+    return [None if row is None else to_repeat(row) for row in rows]
 
 
-def lock(tx: Tx, name: str, holder: str, keep: Wait) -> bool:
-    return tx.run("lock", name=name, holder=holder, until=tx.now + keep, now=tx.now) == 1
+def lock(context: SqliteContext, name: str, holder: str, keep: Wait) -> bool:
+    """Take or extend a lock. False: another holder has it."""
+    now = context.now
+    return context.run("lock", name=name, holder=holder, until=now + keep, now=now) == 1
 
 
-def unlock(tx: Tx, name: str, holder: str) -> None:
-    if tx.run("unlock", name=name, holder=holder):
-        tx.topics.add(REPEATS)
+def unlock(context: SqliteContext, name: str, holder: str) -> None:
+    """Release a lock, if this holder has it."""
+    if context.run("unlock", name=name, holder=holder):
+        context.topics.add(REPEATS)

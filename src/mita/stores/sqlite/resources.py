@@ -1,105 +1,112 @@
-"""Resource keys: who may run, who has to wait, who is woken. Each within the transaction of the
-verb that causes it."""
+"""Resource keys: which jobs may run, which have to wait, and which are woken. Each function works
+inside the transaction of the verb that calls it."""
 
 from typing import Any
 
-from mita.model.job import WhenBusy
-from mita.model.outcome import Busy
-from mita.model.time import HOUR, When
+from mita.model.outcome import Busy, TimelineKind
+from mita.model.time import When
+from mita.rules.busy import BUSY_POLICIES, BUSY_RETENTION, BusyPolicy, busy_note, replaced_note
 
-from .context import Tx, as_json, is_text
-from .timeline import note
+from . import unique
+from .codec import ID, LIMIT, RESOURCE, TASK, WHEN_BUSY, as_json, is_text
+from .context import SqliteContext
 
-ALL = 1_000_000
-GIVEN_UP_KEEP = HOUR  # how long a job that was skipped or replaced can still be looked at
+ALL_WAITING = 1_000_000  # jobs: more than ever wait for one key
 
 
-def admit(tx: Tx, queue: str, rows: list[Any], busy: list[Busy]) -> list[Any]:
-    """Of these claimable rows, those that may run; the others are blocked, or end, as they asked
-    for, and go to `busy`."""
+def admit(context: SqliteContext, queue: str, rows: list[Any], busy: list[Busy]) -> list[Any]:
+    """The rows of candidates that may run. The others are blocked or end, as their policy says, and
+    are added to `busy`."""
     holders: dict[str, tuple[int, bool]] = {}
     admitted = []
     for row in rows:
-        rest = row[-1]
-        if rest is None or rest[6] is None:
+        rare = row[-1]
+        if rare is None or rare[RESOURCE] is None:
             admitted.append(row)
             continue
-        key, most, when_busy = rest[6], rest[12], rest[13]
+        key = rare[RESOURCE]
         if key not in holders:
-            count, until = tx.row("key", queue=queue, key=key)
-            holders[key] = count, until is not None and until > tx.now
-        count, held = holders[key]
-        if held or count >= most:
-            _turn_away(tx, queue, key, row[0], row[1], when_busy)
-            busy.append(Busy(row[1], row[3], queue, when_busy == WhenBusy.SKIP))
+            count, until = context.row("key_state", queue=queue, key=key)
+            holders[key] = count, until is not None and until > context.now
+        count, on_hold = holders[key]
+        if on_hold or count >= rare[LIMIT]:
+            seq, id, task = row[0], row[ID], row[TASK]
+            policy = BUSY_POLICIES[rare[WHEN_BUSY]]
+            _send_away(context, queue, key, seq, id, policy)
+            busy.append(Busy(id, task, queue, policy.ends))
         else:
-            holders[key] = count + 1, held
+            holders[key] = count + 1, on_hold
             admitted.append(row)
     return admitted
 
 
-def _turn_away(tx: Tx, queue: str, key: str, seq: int, id: str, when_busy: str) -> None:
-    if when_busy == WhenBusy.SKIP:
-        give_up(tx, [seq], busy=1)
-        note(tx, seq, "skipped", f"{key} is taken")
-        return
-    if when_busy == WhenBusy.REPLACE:
-        replaced = [other for other, _, _ in tx.rows("waiters", queue=queue, key=key, limit=ALL)]
-        give_up(tx, replaced, busy=0)
+def _send_away(
+    context: SqliteContext, queue: str, key: str, seq: int, id: str, policy: BusyPolicy
+) -> None:
+    """Apply the policy of a job whose key is busy."""
+    if policy.replaces:
+        waiting = context.rows("key_waiters", queue=queue, key=key, limit=ALL_WAITING)
+        replaced = [other for other, _, _ in waiting]
+        _end(context, replaced, busy=0)
         for other in replaced:
-            note(tx, other, "replaced", f"by {id}")
-    tx.run("block", seq=seq)
-    note(tx, seq, "blocked", f"{key} is taken")
+            context.note(other, TimelineKind.REPLACED, replaced_note(id))
+    if policy.ends:
+        _end(context, [seq], busy=1)
+    else:
+        context.run("claim_block", seq=seq)
+    context.note(seq, policy.line, busy_note(key))
 
 
-def give_up(tx: Tx, seqs: list[int], *, busy: int) -> None:
-    """Waiting jobs end as cancelled without having run."""
-    for queue, key, id, lasts in tx.rows("uniques_of", seqs=as_json(seqs)):
-        tx.run("unique_free", queue=queue, key=key, id=id, until=tx.now + lasts)
-    tx.run("give_up", seqs=as_json(seqs), busy=busy, now=tx.now, expires=tx.now + GIVEN_UP_KEEP)
+def _end(context: SqliteContext, seqs: list[int], *, busy: int) -> None:
+    """Waiting jobs end without having run. `busy` is added to their counter."""
+    unique.free_of_jobs(context, seqs)
+    now, expires = context.now, context.now + BUSY_RETENTION
+    context.run("claim_end", seqs=as_json(seqs), busy=busy, now=now, expires=expires)
 
 
-def wake(tx: Tx, queue: str, key: str, at_most: int) -> None:
-    """Send the first of a key's waiting jobs back to the queue, as many as may run."""
-    holders, until = tx.row("key", queue=queue, key=key)
-    if until is not None and until > tx.now:
+def wake(context: SqliteContext, queue: str, key: str, at_most: int) -> None:
+    """Return the first jobs that wait for a key to the queue, as many as may run."""
+    holders, until = context.row("key_state", queue=queue, key=key)
+    if until is not None and until > context.now:
         return
-    first = tx.row("waiters", queue=queue, key=key, limit=1)
+    first = context.row("key_waiters", queue=queue, key=key, limit=1)
     if first is None:
         return
-    places = min(max(1, first[1]) - holders, at_most)
-    if places <= 0:
+    free = min(max(1, first[1]) - holders, at_most)
+    if free <= 0:
         return
-    seqs = [seq for seq, _, _ in tx.rows("waiters", queue=queue, key=key, limit=places)]
-    tx.run("wake", seqs=as_json(seqs))
-    tx.topics.add(queue)
+    waiting = context.rows("key_waiters", queue=queue, key=key, limit=free)
+    context.run("key_wake", seqs=as_json(seq for seq, _, _ in waiting))
+    context.topics.add(queue)
 
 
-def hold(tx: Tx, queue: str, key: str, when: When) -> None:
-    """Put a key on hold; a moment that is not ahead lifts the hold."""
-    until = when.moment(tx.now)
-    if until > tx.now:
-        tx.run("hold", queue=queue, key=key, until=until, fixed=when.is_fixed(tx.now))
-    else:
-        tx.run("unhold", queue=queue, key=key)
-        wake(tx, queue, key, ALL)
-    tx.topics.add(queue)  # the sleepers' next moment has changed
-
-
-def end_holds(tx: Tx, queues: list[str] | None) -> None:
-    """Holds that have run out are gone, and whoever waited may go on."""
-    names = None if queues is None else as_json(queues)
-    for queue, key in filter(is_text, tx.rows("ended_holds", queues=names, now=tx.now)):
-        tx.run("unhold", queue=queue, key=key)
-        wake(tx, queue, key, ALL)
-
-
-def mend(tx: Tx) -> None:
-    """The net under a lost wake-up: every key that somebody waits for and nobody holds wakes its
-    first."""
-    for row in tx.rows("waited_keys"):
+def wake_all(context: SqliteContext) -> None:
+    """Wake the jobs that may run, at every key at which jobs wait: a safety net for wake-ups that
+    were lost."""
+    for row in context.rows("key_waited"):
         if not is_text(row):
-            # see `aside`
+            # the record is set aside: see `maintenance.set_aside`
             raise ValueError("a blocked job has a queue or a key that cannot be read")
         queue, key = row
-        wake(tx, queue, key, ALL)
+        wake(context, queue, key, ALL_WAITING)
+
+
+def hold(context: SqliteContext, queue: str, key: str, when: When) -> None:
+    """Put a key on hold. A point in time that is not in the future lifts the hold."""
+    until = when.moment(context.now)
+    if until > context.now:
+        fixed = when.is_fixed(context.now)
+        context.run("hold", queue=queue, key=key, until=until, fixed=fixed)
+    else:
+        context.run("hold_lift", queue=queue, key=key)
+        wake(context, queue, key, ALL_WAITING)
+    context.topics.add(queue)  # workers wait until the end of a hold, which has changed
+
+
+def end_holds(context: SqliteContext, queues: list[str] | None) -> None:
+    """Delete holds that are over, in these queues or in all (None), and wake the jobs behind
+    them."""
+    names = None if queues is None else as_json(queues)
+    for queue, key in filter(is_text, context.rows("hold_ended", queues=names, now=context.now)):
+        context.run("hold_lift", queue=queue, key=key)
+        wake(context, queue, key, ALL_WAITING)

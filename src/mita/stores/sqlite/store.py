@@ -9,10 +9,8 @@ contract `mita.ports.store.Store`.
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Coroutine, Sequence
-from functools import update_wrapper
+from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from msgspec.structs import replace
 
@@ -27,52 +25,24 @@ from mita.stores.shared.apart import in_halves
 
 from . import (
     amend,
-    aside,
-    care,
     claim,
-    connection,
+    control,
+    doctor,
     enqueue,
     inspect,
+    leases,
+    maintenance,
     once,
     pubsub,
     repeats,
     settle,
-    timeline,
 )
-from .clock import FileClock
-from .context import Tx
-from .line import Line
-from .notify import Notifier
-from .peek import peek
-from .statements import Statements
-
-P = ParamSpec("P")
-T = TypeVar("T")
-
-
-def written(
-    verb: Callable[Concatenate[Tx, P], T], *, durable: bool = True
-) -> Callable[Concatenate["SqliteStore", P], Coroutine[Any, Any, T]]:
-    """A method that calls `verb` inside a transaction of the writing thread. `durable`: what it
-    wrote is on disk when the method returns."""
-
-    async def method(self: "SqliteStore", /, *args: P.args, **named: P.kwargs) -> T:
-        return await self.writer.do(lambda tx: verb(tx, *args, **named), durable=durable)
-
-    update_wrapper(method, verb)
-    return method
-
-
-def read(
-    verb: Callable[Concatenate[Tx, P], T],
-) -> Callable[Concatenate["SqliteStore", P], Coroutine[Any, Any, T]]:
-    """A method that calls `verb` on the reading thread."""
-
-    async def method(self: "SqliteStore", /, *args: P.args, **named: P.kwargs) -> T:
-        return await self.reader.do(lambda tx: verb(tx, *args, **named))
-
-    update_wrapper(method, verb)
-    return method
+from .file.existing import check_existing
+from .file.file_clock import FileClock
+from .file.statements import Statements
+from .notify import SqliteNotifier
+from .thread.connection_thread import ConnectionThread
+from .thread.methods import read, written
 
 
 class SqliteStore:
@@ -83,39 +53,44 @@ class SqliteStore:
     room: int | None = None
 
     def __init__(self, path: Path, namespace: str = "mita", clock: Clock | None = None) -> None:
-        self._path = path.absolute()  # one file, wherever the process goes
+        self._path = path.absolute()  # the process may change its directory
         self._namespace = check_namespace(namespace)
         self._clock = clock
 
     async def open(self, *, create: bool = True) -> None:
-        """Start the threads. `create`: make the file and bring its schema up to date first."""
+        """Start the threads. `create`: create the file and bring its schema up to date."""
         if not create:
-            await asyncio.to_thread(peek, self._path, self._namespace)
-        self._notifier = Notifier(self._path)
-        self.writer = self._thread(writes=True)
-        self.reader = self._thread(writes=False)
+            await asyncio.to_thread(check_existing, self._path, self._namespace)
+        self._notifier = SqliteNotifier(self._path)
+        self.writer, self.reader = self._thread(writes=True), self._thread(writes=False)
         self._subscriptions = pubsub.Subscriptions(self._path, self.writer, self.reader)
         try:
             if create:
                 await self.migrate()
-            self.room = await self.writer.do(
-                lambda tx: connection.room(tx.connection), durable=False
-            )
+            self.room = await self.writer.call(lambda context: context.room, durable=False)
         except BaseException:
             await self.close()
             raise
 
-    def _thread(self, *, writes: bool) -> Line:
+    def _thread(self, *, writes: bool) -> ConnectionThread:
         sql = Statements(self._namespace)
         clock = FileClock(self._path, sql, self._clock)
-        return Line(self._path, sql, clock, self._notifier.ring, writes=writes)
+        return ConnectionThread(self._path, sql, clock, self._notifier.notify, writes=writes)
 
     async def close(self) -> None:
-        """End what `open` started."""
+        """End the subscriptions and the threads."""
         await self._subscriptions.close()
         self._notifier.close()
         await self.reader.close()
         await self.writer.close()
+
+    async def wait(self, queues: Collection[str] | None, timeout: float) -> frozenset[str]:
+        """Wait for a notification of this or another store of the file."""
+        return await self._notifier.wait(queues, timeout)
+
+    async def subscribe(self, queue: str | None) -> Subscription:
+        """Receive the events of a queue, or of all queues (None)."""
+        return await self._subscriptions.subscribe(queue)
 
     async def settle_and_claim(
         self,
@@ -125,7 +100,7 @@ class SqliteStore:
         lease: Wait,
         worker: str,
     ) -> ClaimResult:
-        """Both in one transaction. If that is rejected, the settlements are written apart."""
+        """Both in one transaction. If it is rejected, the settlements are written in halves."""
         if not settlements:
             return await self.claim(queues, limit, lease, worker)
         try:
@@ -134,26 +109,17 @@ class SqliteStore:
             took = await self.settle(settlements)
         return replace(await self.claim(queues, limit, lease, worker), took=took)
 
-    async def wait(self, queues: Collection[str] | None, timeout: float) -> frozenset[str]:
-        """Wait for a notification of another store, in this process or in another."""
-        return await self._notifier.wait(queues, timeout)
-
-    async def subscribe(self, queue: str | None) -> Subscription:
-        """Receive the events of a queue, or of all queues."""
-        return await self._subscriptions.subscribe(queue)
-
-    # jobs
     _settle_and_claim = written(claim.settle_and_claim)
     enqueue = written(enqueue.enqueue)
-    extend = written(claim.extend, durable=False)
-    reap = written(claim.reap, durable=False)
     claim = written(claim.claim, durable=False)
     settle = in_halves(written(settle.settle))
+    extend = written(leases.extend, durable=False)
+    reap = written(leases.reap, durable=False)
     amend = written(amend.amend)
     progress = written(once.progress)
     load_once = read(once.load_once)
     store_once = written(once.store_once)
-    # repeats
+
     put_repeat = written(repeats.put_repeat)
     remove_repeats = written(repeats.remove_repeats)
     pause_repeats = written(repeats.pause_repeats)
@@ -164,27 +130,27 @@ class SqliteStore:
     find_repeats = read(repeats.find_repeats)
     lock = written(repeats.lock, durable=False)
     unlock = written(repeats.unlock)
-    # inspect
+
     now = read(inspect.now)
     queue_names = read(inspect.queue_names)
     queues = read(inspect.queues)
     page = read(inspect.page)
     find = read(inspect.find)
-    raw = read(aside.raw)
-    timeline = read(timeline.timeline)
+    raw = read(inspect.raw)
+    timeline = read(inspect.timeline)
     ahead = read(inspect.ahead)
-    workers = read(inspect.workers)
     resources = read(inspect.resources)
-    # control
-    pause = written(care.pause)
-    resume = written(care.resume)
-    hold = written(care.hold)
-    beat = written(care.beat, durable=False)
-    leave = written(care.leave)
-    # maintenance
-    prune = written(care.prune)
-    migrate = written(care.migrate)
-    doctor = read(care.doctor)
-    # events
+
+    pause = written(control.pause)
+    resume = written(control.resume)
+    hold = written(control.hold)
+    beat = written(control.beat, durable=False)
+    leave = written(control.leave)
+    workers = read(inspect.workers)
+
+    prune = written(maintenance.prune)
+    migrate = written(maintenance.migrate)
+    doctor = read(doctor.doctor)
+
     publish = written(pubsub.publish, durable=False)
     subscribed_queues = read(pubsub.subscribed_queues)

@@ -1,2 +1,2 @@
--- amend_prioritise: another priority.  In: seq, priority.
-update _mita_job set priority = :priority where seq = :seq and state in ('queued', 'blocked', 'running')
+-- Change the priority of a job.  In: seq, priority.
+update _mita_job set priority = :priority where seq = :seq and state in {may_prioritise}

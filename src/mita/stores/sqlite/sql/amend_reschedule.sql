@@ -1,3 +1,4 @@
--- amend_reschedule: a waiting job runs at another time.  In: seq, due, fixed.
-update _mita_job set state = 'queued', due = :due, due_fixed = :fixed, reschedules = reschedules + 1
-where seq = :seq and state in ('queued', 'blocked')
+-- A waiting job runs at another time.  In: seq, due, fixed.
+update _mita_job
+set state = {to_reschedule}, due = :due, due_fixed = :fixed, reschedules = reschedules + 1
+where seq = :seq and state in {waiting}

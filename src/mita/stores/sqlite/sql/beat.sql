@@ -1,3 +1,3 @@
--- beat: a worker says that it is alive.  In: id, view, seen, until.
+-- The heartbeat of a worker.  In: id, view, seen, until.
 insert into _mita_worker (id, view, seen, until) values (:id, :view, :seen, :until)
 on conflict (id) do update set view = excluded.view, seen = excluded.seen, until = excluded.until

@@ -1,2 +1,2 @@
--- leave: a worker says goodbye.  In: id.
+-- A worker has stopped.  In: id.
 delete from _mita_worker where id = :id

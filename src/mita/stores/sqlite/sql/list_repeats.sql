@@ -1,2 +1,2 @@
--- list_repeats: all of them, by key.
-select key, spec, cursor, state, reason, revision, count, last from _mita_repeat order by key
+-- All repeats, by key.
+select {repeat_columns} from _mita_repeat order by key

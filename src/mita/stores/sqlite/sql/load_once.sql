@@ -1,2 +1,3 @@
--- load_once: what is remembered under a name.  In: job (0: shared), name, now.  Out: the value, or no row.
-select value from _mita_memo where job = :job and name = :name and (expires is null or expires > :now)
+-- The value of `job.once` with this name.  In: job (0: shared), name, now.  Out: it, or no row.
+select value from _mita_memo
+where job = :job and name = :name and (expires is null or expires > :now)

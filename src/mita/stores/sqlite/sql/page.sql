@@ -1,5 +1,2 @@
--- page: jobs that match, newest first.  In: {where} made of bound comparisons, and limit.
-select id, task, queue, state, priority, due, created, payload, options, headers, attempts, reschedules, busy, interruptions, crashes,
-       error, result, resource, most, when_busy, uniq, unique_for, repeat, fire_time, progress, stranded, token, worker, started,
-       lease_until, asked, finished, expires
-from _mita_job where {where} order by id desc limit :limit
+-- Jobs that match, newest first.  In: {where} (comparisons with bound values), limit.
+select {job_columns} from _mita_job where {where} order by id desc limit :limit

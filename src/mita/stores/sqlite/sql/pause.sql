@@ -1,2 +1,3 @@
--- pause: In: names (a JSON list), now.
-update _mita_queue set paused = coalesce(paused, :now) where name in (select value from json_each(:names))
+-- In: names (a JSON list), now.
+update _mita_queue set paused = coalesce(paused, :now)
+where name in (select value from json_each(:names))

@@ -1,2 +1,3 @@
--- progress: In: seq, token, report.
-update _mita_job set progress = :report where seq = :seq and token = :token and state = 'running'
+-- In: seq, token, report.
+update _mita_job set progress = :report
+where seq = :seq and token = :token and state = {running}

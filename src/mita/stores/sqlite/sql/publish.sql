@@ -1,2 +1,2 @@
--- publish: a batch of events for those who listen.  In: at, queue, count, events.
+-- Add a message for subscribers.  In: at, queue, count, events.
 insert into _mita_told (at, queue, count, events) values (:at, :queue, :count, :events)

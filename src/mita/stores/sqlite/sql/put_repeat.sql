@@ -1,5 +1,6 @@
--- put_repeat: write a repeat as it is given.
-insert into _mita_repeat (key, spec, cursor, state, reason, revision, count, last)
+-- Insert or replace a repeat.
+insert into _mita_repeat ({repeat_columns})
 values (:key, :spec, :cursor, :state, :reason, :revision, :count, :last)
-on conflict (key) do update set spec = excluded.spec, cursor = excluded.cursor, state = excluded.state,
-  reason = excluded.reason, revision = excluded.revision, count = excluded.count, last = excluded.last
+on conflict (key) do update set
+  spec = excluded.spec, cursor = excluded.cursor, state = excluded.state, reason = excluded.reason,
+  revision = excluded.revision, count = excluded.count, last = excluded.last

@@ -1,2 +1,2 @@
--- queues: Out: name, since when it is paused.
+-- Out: the name of each queue, and since when it is paused.
 select name, paused from _mita_queue order by name

@@ -1,2 +1,2 @@
--- resume: In: names (a JSON list).
+-- In: names (a JSON list).
 update _mita_queue set paused = null where name in (select value from json_each(:names))

@@ -1,11 +1,10 @@
--- settle_many: put jobs down that have no keys and of which nothing was asked, as their verdicts say.
--- In: {rows} of seq, state, due, error, result, counts, stranded (since when), finished, expires, due_fixed; a null `due` or `error` keeps
---     the old one.
+-- Settle jobs that have no keys and of which nothing was asked.
+-- In: {rows} of seq, state, due, error, result, the counter to increase, stranded (since when),
+-- finished, expires, due_fixed; a null `due` or `error` keeps the old one.
 update _mita_job
-set state = v.column2, due = coalesce(v.column3, due), due_fixed = iif(v.column3 is null, due_fixed, v.column10), error = coalesce(v.column4, error), result = v.column5,
-    attempts = attempts + (v.column6 = 'attempts'), reschedules = reschedules + (v.column6 = 'reschedules'),
-    busy = busy + (v.column6 = 'busy'), interruptions = interruptions + (v.column6 = 'interruptions'),
-    crashes = crashes + (v.column6 = 'crashes'),
+set state = v.column2, due = coalesce(v.column3, due),
+    due_fixed = iif(v.column3 is null, due_fixed, v.column10),
+    error = coalesce(v.column4, error), result = v.column5, {count_many},
     stranded = case when v.column7 is not null then coalesce(stranded, v.column7) end,
     worker = case when v.column8 is null then null else worker end,
     lease_until = null, finished = v.column8, expires = v.column9

@@ -1,3 +1,3 @@
--- subscribe: somebody listens, until then.  In: id, queue, until.
+-- Add or renew a subscription.  In: id, queue, until.
 insert into _mita_ear (id, queue, until) values (:id, :queue, :until)
 on conflict (id) do update set until = excluded.until

@@ -1,2 +1,2 @@
--- subscribed_queues: the queues that somebody listens to.  In: now.
+-- The queues that have a subscriber.  In: now.
 select distinct queue from _mita_ear where until > :now and typeof(until) = 'integer'

@@ -1,4 +1,3 @@
--- timeline: In: id.  Out: at, kind, note, worker, error, started, oldest first.
-select e.at, e.kind, e.note, e.worker, e.error, e.started
-from _mita_event as e join _mita_job as j on j.seq = e.job
-where j.id = :id order by e.n
+-- In: id.  Out: {timeline_columns}, the oldest line first.
+select {timeline_columns} from _mita_event
+where job = (select seq from _mita_job where id = :id) order by n

@@ -1,2 +1,2 @@
--- unique_free: the job has ended; the key is free from `until` on.  In: queue, key, id, until.
+-- A job has ended. Its unique key is free from `until` on.  In: queue, key, id, until.
 update _mita_unique set until = :until where queue = :queue and key = :key and id = :id

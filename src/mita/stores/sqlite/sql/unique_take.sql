@@ -1,3 +1,3 @@
--- unique_take: the key belongs to this job from now on.  In: queue, key, id.
+-- A job takes a unique key.  In: queue, key, id.
 insert into _mita_unique (queue, key, id) values (:queue, :key, :id)
 on conflict (queue, key) do update set id = excluded.id, until = null

@@ -1,2 +1,2 @@
--- unlock: give a lock back.  In: name, holder.
+-- Release a lock.  In: name, holder.
 delete from _mita_lock where name = :name and holder = :holder

@@ -1,0 +1,180 @@
+"""Rows of the file and objects of the model.
+
+Columns, the JSON of a claim and the function that makes a `Claim` of it follow from the fields of
+the structs (`stores.shared.record`). A new field with a default needs a migration that adds its
+column, and nothing else here.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from operator import attrgetter, methodcaller
+from typing import Any, get_type_hints
+
+import msgspec
+from msgspec import NODEFAULT
+
+from mita.model.job import Claim, Job
+from mita.model.outcome import TimelineEntry
+from mita.model.repeat import Repeat
+from mita.model.time import Moment
+from mita.rules.readable import read_event, read_repeat
+from mita.stores.shared.record import CLAIM, JOB, NEW, Field
+from mita.stores.shared.sql import column
+
+_to_json = msgspec.json.Encoder().encode
+
+# Text of the file. Bytes that are not UTF-8 become surrogates, which no statement accepts.
+decode_text = methodcaller("decode", "utf-8", "surrogateescape")
+
+
+def as_json(values: Iterable[Any]) -> str:
+    """A list for `json_each`: one statement for all values instead of one for each."""
+    return _to_json(list(values)).decode()
+
+
+def is_text(row: Sequence[Any]) -> bool:
+    """Whether all values of a row are texts that a statement accepts."""
+    return all(
+        isinstance(value, str) and (value.isascii() or _can_be_written(value)) for value in row
+    )
+
+
+def _can_be_written(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+# ------------------------------------------------------------ enqueue: the values of a `NewJob`
+
+# Jobs that are enqueued together mostly differ only in these columns.
+OWN_COLUMNS = ("id", "due", "payload")
+_SHARED = [name for name in NEW if name not in OWN_COLUMNS]
+# The order in which `enqueue_insert` binds the values.
+INSERT_COLUMNS = (*map(column, _SHARED), "created", "due_fixed", *OWN_COLUMNS)
+SHARED_WIDTH = len(INSERT_COLUMNS) - len(OWN_COLUMNS)
+
+
+def _value(name: str) -> str:
+    """Where a field has its value: an enum is bound as its text."""
+    return f"{name}.value" if isinstance(NEW[name].type, msgspec.inspect.EnumType) else name
+
+
+# The values of a `NewJob` that its neighbours mostly share.
+shared_values: Callable[[Any], tuple[Any, ...]] = attrgetter(*map(_value, _SHARED))
+
+# ------------------------------------------------------------ claim: the JSON of a `Claim`
+
+# Most jobs have the default in these fields. They come as one list at the end of a row, or as null.
+_RARE = [
+    name
+    for name in CLAIM
+    if JOB[name].default is not NODEFAULT and name not in ("token", "options")
+]
+_COMMON = [name for name in CLAIM if name not in _RARE]
+# Where a row has the id and the task, and the rare list what decides whether a job may run.
+ID, TASK = 1 + _COMMON.index("id"), 1 + _COMMON.index("task")
+RESOURCE, LIMIT, WHEN_BUSY = _RARE.index("resource"), len(_RARE), len(_RARE) + 1
+
+
+def _selected(name: str) -> str:
+    if name == "token":
+        return "token + 1"  # the claim that is about to be made
+    return f"hex({column(name)})" if JOB[name].is_bytes else column(name)
+
+
+def _is_set(names: Sequence[str]) -> str:
+    """The condition that a job has anything but the default in one of these fields."""
+    numbers = [column(name) for name in names if JOB[name].default == 0]
+    optional = [column(name) for name in names if JOB[name].optional]
+    others = [name for name in names if JOB[name].default != 0 and not JOB[name].optional]
+    conditions = [f"{' + '.join(numbers)} > 0", f"coalesce({', '.join(optional)}) is not null"]
+    conditions += [f"{column(name)} <> {_literal(JOB[name])}" for name in others]
+    return " or ".join(conditions)
+
+
+def _literal(field: Field) -> str:
+    if field.is_bytes:
+        return f"x'{field.default.hex()}'"
+    return str(field.default) if isinstance(field.default, int) else f"'{field.default}'"
+
+
+def _list(names: Iterable[str]) -> str:
+    return ", ".join(map(_selected, names))
+
+
+# [seq, the common fields, the rare fields with most and when_busy or null]
+CLAIM_ROW = (
+    f"json_array(seq, {_list(_COMMON)}, case when {_is_set(_RARE)} "
+    f"then json_array({_list(_RARE)}, most, when_busy) end)"
+)
+
+
+def _type(name: str) -> Any:
+    """The type of a field in the JSON: bytes come as hexadecimal digits."""
+    return str if JOB[name].is_bytes else get_type_hints(Job, include_extras=True)[name]
+
+
+def _tuple(types: Iterable[Any]) -> Any:
+    return tuple.__class_getitem__(tuple(types))
+
+
+_RARE_TYPE = _tuple(map(_type, [*_RARE, "limit", "when_busy"]))
+_ROW_TYPE = _tuple([int, *map(_type, _COMMON), _RARE_TYPE | None])
+# A row that cannot be read raises: see `maintenance.set_aside`.
+read_candidates: Callable[[str], list[Any]]
+read_candidates = msgspec.json.Decoder(list.__class_getitem__(_ROW_TYPE)).decode
+read_expired: Callable[[str], list[Any]]
+read_expired = msgspec.json.Decoder(list.__class_getitem__(_tuple([_ROW_TYPE, str | None]))).decode
+
+
+def _claim_maker() -> Callable[[Any, Moment], Claim]:
+    """A function `(row, now) -> Claim`, made from the fields. It runs once for each job and is most
+    of what Python does in a claim, so it passes positions and not names."""
+
+    def argument(name: str, rare: bool) -> str:
+        if name == "at":
+            return "now"
+        if name == "ref":
+            return "seq"
+        field = JOB[name]
+        if not rare and name in _RARE:
+            return repr(field.default)
+        value = f"fromhex({name})" if field.is_bytes else name
+        return f"{value} if {name} else None" if field.is_bytes and field.optional else value
+
+    def arguments(rare: bool) -> str:
+        names, others = Claim.__struct_fields__, ("at", "ref")
+        skipped = next(at for at, name in enumerate(names) if name not in (*CLAIM, *others))
+        made = [argument(name, rare) for name in names[:skipped]]
+        made += [f"{name}={argument(name, rare)}" for name in names[skipped:] if name in CLAIM]
+        return ", ".join(made)
+
+    source = f"""\
+def to_claim(row, now):
+    seq, {", ".join(_COMMON)}, rest = row
+    if rest is None:
+        return Claim({arguments(rare=False)})
+    {", ".join(_RARE)}, _, _ = rest
+    return Claim({arguments(rare=True)})
+"""
+    made: dict[str, Any] = {"Claim": Claim, "fromhex": bytes.fromhex}
+    exec(source, made)  # noqa: S102 - the source is made of field names only
+    maker: Callable[[Any, Moment], Claim] = made["to_claim"]
+    return maker
+
+
+to_claim = _claim_maker()
+
+# ------------------------------------------------------------ other rows
+
+
+def to_repeat(row: Any) -> Repeat:
+    """The repeat in this row. One that cannot be read is parked, and says why."""
+    return read_repeat(dict(zip(Repeat.__struct_fields__, row, strict=True)))
+
+
+def to_timeline_entry(row: Any) -> TimelineEntry:
+    """The line of a timeline in this row. One that cannot be read says so."""
+    return read_event(dict(zip(TimelineEntry.__struct_fields__, row, strict=True)))

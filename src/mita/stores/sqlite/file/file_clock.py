@@ -1,0 +1,178 @@
+"""One clock for all processes that share a file, also when the machine's clock is corrected.
+
+The file stores how far its clock is ahead of the time since the machine was started. That time is
+the same in every process, and no process can set it. So all processes show the same time, no matter
+when they were started.
+
+The machine's clock may be set. The first process that writes after that notices the difference,
+under the lock. In one transaction it moves everything that was counted from "now" (leases, delays,
+retentions) by the same length, and lets the file's clock show the machine's time again. A delay
+keeps its length. A point in time that a person named (`at`) is not moved: it means that time on the
+corrected clock.
+
+After a restart, or on another machine, only the machine's clock can tell how much time has passed.
+If it shows an earlier time than the file has seen, it was set back meanwhile, and the same
+correction is made. For this the file stores the time that it has seen, every ten seconds at most.
+"""
+
+import logging
+import sqlite3
+import time
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from mita.model.time import SECOND, Moment, Wait
+from mita.ports import clock
+from mita.ports.clock import Clock
+from mita.rules.readable import BAD
+
+from .statements import Statements
+
+CORRECTION_TOLERANCE: Wait = 100  # a smaller correction of the machine's clock is not followed
+CLOCK_STORED_EVERY: Wait = 10 * SECOND
+_SLOWEST_READING: Wait = 5  # two readings further apart than this were interrupted
+_READING_TRIES = 10
+
+log = logging.getLogger("mita.store")
+
+
+class ClockRecord(Struct, frozen=True, array_like=True):
+    """What the file stores of its clock: `boot` names the start of the machine, `ahead` is what to
+    add to the time since then, `seen` is a time that the clock has shown."""
+
+    boot: str
+    ahead: Wait
+    seen: Moment
+
+    def shows(self, reading: "Reading") -> Moment:
+        """The time of the file's clock when the machine's clocks show this."""
+        if reading.boot and self.boot == reading.boot:
+            return reading.elapsed + self.ahead
+        return max(reading.wall, self.seen)
+
+
+class Reading(Struct, frozen=True):
+    """The machine's clocks: the name of its start, the time since then, and the time of day."""
+
+    boot: str
+    elapsed: Wait
+    wall: Moment
+
+
+class FileClock:
+    """The clock of one file, for one connection. A `given` clock replaces it, for tests."""
+
+    def __init__(self, path: Path, sql: Statements, given: Clock | None) -> None:
+        self._path, self._sql, self._given = path, sql, given
+        self._text = ""
+        self._record: ClockRecord | None = None
+
+    def now_for_reading(self, database: sqlite3.Connection) -> Moment:
+        """The time. Nothing is changed."""
+        if self._given is not None:
+            return self._given.now()
+        record, reading = self._stored(database), read_machine()
+        return reading.wall if record is None else record.shows(reading)
+
+    def now_for_writing(self, database: sqlite3.Connection) -> Moment:
+        """The time, inside a transaction that writes. If the machine's clock was set, the file's
+        clock follows it first."""
+        if self._given is not None:
+            return self._given.now()
+        record, reading = self._stored(database), read_machine()
+        if record is None:
+            self._store(database, reading, reading.wall)
+            return reading.wall
+        by = correction(record, reading)
+        if by:
+            reading = read_machine(promptly=True)
+            by = correction(record, reading)
+        now = record.shows(reading) + by
+        if by:
+            self._correct(database, by)
+        if by or record.boot != reading.boot or now - record.seen >= CLOCK_STORED_EVERY:
+            self._store(database, reading, now)
+        return now
+
+    def _stored(self, database: sqlite3.Connection) -> ClockRecord | None:
+        """None before the first migration of a new file, and until the first write after it."""
+        try:
+            row = database.execute(self._sql["clock_read"]).fetchone()
+        except sqlite3.OperationalError as error:
+            if "no such table" not in str(error):
+                raise
+            row = None
+        if row is None:
+            return None
+        if row[0] != self._text:
+            self._text, self._record = row[0], _parsed(row[0])
+        return self._record
+
+    def _store(self, database: sqlite3.Connection, reading: Reading, now: Moment) -> None:
+        record = ClockRecord(reading.boot, now - reading.elapsed, now)
+        value = msgspec.json.encode(record).decode()
+        with suppress(sqlite3.OperationalError):  # before the first migration there is no table
+            database.execute(self._sql["clock_write"], {"value": value})
+
+    def _correct(self, database: sqlite3.Connection, by: Wait) -> None:
+        for statement in self._sql["clock_correct"].split(";\n"):
+            database.execute(statement, {"by": by})
+        how = "back" if by < 0 else "forward"
+        log.warning(
+            "%s: the machine's clock was set %s by %.1f s, and the file's clock follows it. "
+            "Leases and delays keep their length; jobs with a named time (at=) start at that time "
+            "on the corrected clock",
+            self._path,
+            how,
+            abs(by) / SECOND,
+        )
+
+
+def correction(record: ClockRecord, reading: Reading) -> Wait:
+    """By how much the file's clock must be moved to show the machine's time. 0: it is right, or
+    time has simply passed."""
+    if reading.boot and record.boot == reading.boot:
+        off = reading.wall - (reading.elapsed + record.ahead)
+        return off if abs(off) > CORRECTION_TOLERANCE else 0
+    return min(0, reading.wall - record.seen)
+
+
+def _parsed(text: str) -> ClockRecord | None:
+    try:
+        return msgspec.json.decode(text, type=ClockRecord)
+    except BAD:
+        return None
+
+
+def read_machine(*, promptly: bool = False) -> Reading:
+    """Read the machine's clocks. `promptly`: both within a few milliseconds, so that a difference
+    between them is not caused by an interruption in between."""
+    boot = boot_name()
+    if not boot:
+        return Reading("", 0, clock.wall_clock())
+    for _ in range(_READING_TRIES if promptly else 1):
+        elapsed = time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000_000
+        wall = clock.wall_clock()
+        after = time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000_000 if promptly else elapsed
+        if after - elapsed <= _SLOWEST_READING:
+            break
+    return Reading(boot, elapsed, wall)
+
+
+@cache
+def boot_name() -> str:
+    """A name for this start of the machine; "" if the system has none. A time namespace has its own
+    clock, so its name is part of it."""
+    if not hasattr(time, "CLOCK_BOOTTIME"):
+        return ""
+    try:
+        name = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""
+    with suppress(OSError):
+        name += f" {Path('/proc/self/ns/time').readlink()}"
+    return name

@@ -1,0 +1,118 @@
+"""The statements: one to a file in `sql/`.
+
+When a statement is loaded, names in braces are filled in: the states of jobs, the fields of a
+record and the tables of the namespace. So the SQL repeats nothing that `mita.model` and
+`mita.rules` state. `{rows}` and `{where}` are filled in for each call.
+"""
+
+import re
+from collections.abc import Iterable
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from mita.model.job import PRIORITIES, Asked, State
+from mita.model.outcome import PrioritiseJob, TimelineEntry, TimelineKind
+from mita.model.repeat import Repeat, RepeatState
+from mita.model.time import DAY, LATEST
+from mita.rules.states import ALIVE, AMENDABLE, TABLE, TERMINAL, WAITING
+from mita.stores.shared.record import COUNTERS, RESET_ON_RETRY
+from mita.stores.shared.sql import JOB_COLUMNS
+from mita.stores.sqlite.codec import CLAIM_ROW, INSERT_COLUMNS, SHARED_WIDTH
+
+PACKAGE = "mita.stores.sqlite"
+LATER = {"rows", "where"}
+
+
+def _text(value: object) -> str:
+    return "null" if value is None else str(value) if isinstance(value, int) else f"'{value}'"
+
+
+def _texts(values: Iterable[object]) -> str:
+    return f"({', '.join(sorted(map(_text, values)))})"
+
+
+def _counting(counter: str) -> str:
+    """Add one to the counter whose name is `counter`."""
+    return ", ".join(f"{name} = {name} + ({counter} = '{name}')" for name in COUNTERS)
+
+
+FILLED_IN = {
+    **{state.value: _text(state) for state in State},
+    "waiting": _texts(WAITING),
+    "alive": _texts(ALIVE),
+    "terminal": _texts(TERMINAL),
+    **{f"from_{step}": _texts(sources) for step, (sources, _) in TABLE.items()},
+    **{f"to_{step}": _text(target) for step, (_, target) in TABLE.items()},
+    "may_prioritise": _texts(AMENDABLE[PrioritiseJob]),
+    **{f"asked_{asked}": _text(asked) for asked in Asked},
+    **{f"kind_{kind}": _text(kind) for kind in TimelineKind},
+    "active": _text(RepeatState.ACTIVE),
+    "priorities": ", ".join(f"({priority})" for priority in reversed(PRIORITIES)),
+    "lowest_priority": str(PRIORITIES[0]),
+    "highest_priority": str(PRIORITIES[-1]),
+    "latest": str(LATEST),
+    "lock_longest": str(DAY),
+    "job_columns": JOB_COLUMNS,
+    "claim_row": CLAIM_ROW,
+    "insert_columns": ", ".join(INSERT_COLUMNS),
+    "shared_marks": ", ".join("?" * SHARED_WIDTH),
+    "reset_on_retry": ", ".join(f"{name} = {_text(new)}" for name, new in RESET_ON_RETRY.items()),
+    "count_one": _counting(":counts"),
+    "count_many": _counting("v.column6"),
+    "repeat_columns": ", ".join(Repeat.__struct_fields__),
+    "timeline_columns": ", ".join(TimelineEntry.__struct_fields__),
+}
+
+
+class Statements(dict[Any, str]):
+    """The statements of one namespace, each loaded at its first use: `sql["claim_take"]`.
+
+    `sql["extend", 4, 3]` is the statement with its `{rows}` written as 4 rows of 3 values."""
+
+    def __init__(self, namespace: str) -> None:
+        super().__init__()
+        self.namespace = namespace
+
+    def __missing__(self, key: str | tuple[str, int, int]) -> str:
+        if isinstance(key, str):
+            text = self._filled_in(read("sql", f"{key}.sql"))
+        else:
+            name, rows, width = key
+            row = f"({','.join('?' * width)})"
+            text = self[name].replace("{rows}", ",".join([row] * rows))
+        self[key] = text
+        return text
+
+    def filled_in(self, text: str) -> str:
+        """A statement that is made in code, for the tables of this namespace."""
+        if text not in self:
+            self[text] = self._filled_in(text)
+        return self[text]
+
+    def _filled_in(self, text: str) -> str:
+        code = "\n".join(line for line in text.splitlines() if not line.lstrip().startswith("--"))
+        code = re.sub(r"\{(\w+)\}", _fill_in, code)
+        space = self.namespace
+        return code.replace("_mita_", f"_{space}_").replace("mita_jobs", f"{space}_jobs").strip()
+
+
+def _fill_in(found: re.Match[str]) -> str:
+    return found[0] if found[1] in LATER else FILLED_IN[found[1]]
+
+
+@cache
+def read(folder: str, name: str) -> str:
+    """The text of a file of `sql/` or `migrations/`."""
+    return files(PACKAGE).joinpath(folder, name).read_text(encoding="utf-8")
+
+
+@cache
+def migrations() -> tuple[tuple[int, str], ...]:
+    """Number and file name of every migration, in order."""
+    names = sorted(
+        entry.name
+        for entry in files(PACKAGE).joinpath("migrations").iterdir()
+        if entry.name.endswith(".sql")
+    )
+    return tuple((int(name.split("_", 1)[0]), name) for name in names)

@@ -1,0 +1,2 @@
+-- Delete workers whose last heartbeat has expired.  In: now.
+delete from _mita_worker where until <= :now or typeof(until) <> 'integer'

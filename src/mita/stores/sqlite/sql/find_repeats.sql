@@ -1,0 +1,2 @@
+-- In: key.
+select {repeat_columns} from _mita_repeat where key = :key

@@ -1,2 +1,0 @@
--- forget_events: the timelines of forgotten jobs.  In: seqs (a JSON list).
-delete from _mita_event where job in (select value from json_each(:seqs))

@@ -1,2 +1,0 @@
--- forget_memos: what forgotten jobs remembered.  In: seqs (a JSON list).
-delete from _mita_memo where job in (select value from json_each(:seqs))

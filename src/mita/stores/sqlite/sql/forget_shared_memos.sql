@@ -1,2 +1,0 @@
--- forget_shared_memos: In: now.
-delete from _mita_memo where job = 0 and (expires <= :now or typeof(expires) <> 'integer')

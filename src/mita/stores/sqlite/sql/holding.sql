@@ -1,5 +1,0 @@
--- holding: which claims are still held, and what was asked of them.
--- In: {rows} of seq, token.  Out: one text, a JSON list of [seq, token, asked].
-select json_group_array(json_array(j.seq, j.token, j.asked))
-from (values {rows}) as v
-cross join _mita_job as j on j.seq = v.column1 and j.token = v.column2 and j.state = 'running'

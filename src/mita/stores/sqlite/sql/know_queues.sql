@@ -1,2 +1,0 @@
--- know_queues: In: names (a JSON list).
-insert into _mita_queue (name) select value from json_each(:names) where true on conflict (name) do nothing

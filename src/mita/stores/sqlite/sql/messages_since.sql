@@ -1,2 +1,0 @@
--- messages_since: what was told after that.  In: seq.  Out: seq, queue, count, events.
-select seq, queue, count, events from _mita_told where seq > :seq order by seq limit 100

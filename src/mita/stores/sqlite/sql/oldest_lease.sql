@@ -1,2 +1,0 @@
--- oldest_lease: the lease that ends first.
-select min(lease_until) from _mita_job indexed by _mita_leased where state = 'running'

@@ -1,4 +1,0 @@
--- past_their_time: terminal jobs that need not be kept any longer.  In: now, limit.
-select seq from _mita_job indexed by _mita_expires 
-where expires is not null and expires between 0 and :now and typeof(expires) = 'integer' and state in ('succeeded', 'failed', 'cancelled')
-order by expires, seq limit :limit

@@ -1,0 +1,2 @@
+-- In: now.
+delete from _mita_lock where until <= :now

@@ -1,0 +1,2 @@
+-- Values of `job.once` that all jobs share.  In: now.
+delete from _mita_memo where job = 0 and (expires <= :now or typeof(expires) <> 'integer')

@@ -1,2 +1,0 @@
--- remove_repeat: In: key.
-delete from _mita_repeat where key = :key

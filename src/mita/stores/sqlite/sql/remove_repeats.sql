@@ -1,0 +1,2 @@
+-- In: key.
+delete from _mita_repeat where key = :key

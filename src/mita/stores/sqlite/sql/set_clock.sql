@@ -1,2 +1,0 @@
--- set_clock: In: value.
-insert into _mita_meta (name, value) values ('clock', :value) on conflict (name) do update set value = excluded.value

@@ -1,2 +1,0 @@
--- set_version: In: version.
-insert into _mita_meta (name, value) values ('schema', :version) on conflict (name) do update set value = excluded.value

@@ -1,0 +1,2 @@
+-- In: id.
+delete from _mita_ear where id = :id

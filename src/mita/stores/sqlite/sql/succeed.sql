@@ -1,5 +1,0 @@
--- succeed: put jobs down that ended well.  In: {rows} of seq, result, finished, expires.
-update _mita_job
-set state = 'succeeded', result = v.column2, finished = v.column3, expires = v.column4, lease_until = null, stranded = null
-from (values {rows}) as v
-where seq = v.column1

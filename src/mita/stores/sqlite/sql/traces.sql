@@ -1,3 +1,0 @@
--- traces: have jobs of these numbers a timeline, or something remembered?  In: first, last.  Out: 1 or 0 for each.
-select exists (select 1 from _mita_event where job between :first and :last),
-       exists (select 1 from _mita_memo where job between :first and :last)

@@ -1,2 +1,0 @@
--- unhold: In: queue, key.
-delete from _mita_hold where queue = :queue and key = :key

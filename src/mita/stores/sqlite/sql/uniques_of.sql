@@ -1,2 +1,0 @@
--- uniques_of: the unique keys of some jobs.  In: seqs (a JSON list).  Out: queue, key, id, how long the key outlives the job.
-select queue, uniq, id, unique_for from _mita_job where uniq is not null and seq in (select value from json_each(:seqs))

@@ -1,2 +1,0 @@
--- unsubscribe: he listens no more.  In: id.
-delete from _mita_ear where id = :id

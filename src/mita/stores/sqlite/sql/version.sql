@@ -1,2 +1,0 @@
--- version: of the schema.
-select value from _mita_meta where name = 'schema'

@@ -1,4 +1,0 @@
--- waiters: the jobs that wait for a key, first come first: priority, due time, age.  In: queue, key, limit.  Out: seq, most, id.
-select seq, most, id from _mita_job indexed by _mita_waiters
-where state = 'blocked' and queue = :queue and resource = :key
-order by priority desc, due, seq limit :limit

@@ -1,0 +1,40 @@
+"""Unique keys: of all jobs of a queue with one key, only one is not terminal.
+
+A key may stay taken for a while after its job has ended (`unique_for`)."""
+
+from collections.abc import Iterable
+
+from mita.model.job import NewJob
+
+from .codec import as_json
+from .context import SqliteContext
+
+
+def take_or_holder(context: SqliteContext, job: NewJob) -> str | None:
+    """Take the unique key for a new job. Returns the id of the job that has it already, or None."""
+    found = holder(context, job.queue, job.unique)
+    if found is None:
+        take(context, job.queue, job.unique, job.id)
+    return found
+
+
+def holder(context: SqliteContext, queue: str, key: str | None) -> str | None:
+    """The id of the job that has this key, or None."""
+    found = context.row("unique_holder", queue=queue, key=key, now=context.now)
+    return None if found is None else str(found[0])
+
+
+def take(context: SqliteContext, queue: str, key: str | None, id: str) -> None:
+    """The key belongs to this job from now on."""
+    context.run("unique_take", queue=queue, key=key, id=id)
+
+
+def free(context: SqliteContext, queue: str, key: str, id: str, lasts: int) -> None:
+    """The job has ended: its key is free after `lasts`."""
+    context.run("unique_free", queue=queue, key=key, id=id, until=context.now + lasts)
+
+
+def free_of_jobs(context: SqliteContext, seqs: Iterable[int]) -> None:
+    """These jobs have ended: their keys are free, each after its `unique_for`."""
+    for queue, key, id, lasts in context.rows("unique_of_jobs", seqs=as_json(seqs)):
+        free(context, queue, key, id, lasts)
