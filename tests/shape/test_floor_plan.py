@@ -30,7 +30,7 @@ NOT_MOVED = {
     "memory": "care index line",
 }
 # Temporary: stores whose statements do not have their final names yet.
-NOT_RENAMED = {"postgres", "redis"}
+NOT_RENAMED = {"postgres"}
 
 # First words of statements that are no verbs of the store, with the reason.
 HELPERS = {

@@ -54,7 +54,6 @@ NOT_YET = (
     "stores/memory",
     "stores/nats",
     "stores/postgres",
-    "stores/redis",
     "stores/shared",
     "stores/sqlite",
 )

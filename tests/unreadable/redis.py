@@ -8,7 +8,7 @@ import msgspec
 import redis
 
 from mita.settings import StoreURL
-from mita.stores.redis.codec import Fixed, Live
+from mita.stores.redis.scripting.record_layout import CLIENT_FIELDS, HEAD_FIELDS, LIVE_FIELDS
 
 from .harness import ROLES, Broken, Case, some
 
@@ -40,8 +40,8 @@ class RedisLayout:
         many = 1 if self._chance is None else len(VALUES)
         turn = ROLES.index(role)
         cases = []
-        for half, kind in (("jobs", Fixed), ("live", Live)):
-            names = enumerate(kind.__struct_fields__, turn)
+        for half, fields in (("jobs", (*HEAD_FIELDS, *CLIENT_FIELDS)), ("live", LIVE_FIELDS)):
+            names = enumerate(fields, turn)
             cases += [
                 Case(half, name, value) for at, name in names for value in some(VALUES, many, at)
             ]
@@ -88,9 +88,13 @@ class RedisLayout:
             return True
         if found is None or found[:1] == b"r":  # one that was never touched, or is in a batch
             return False
-        kind = Fixed if one.case.record == "jobs" else Live
         parts = msgspec.msgpack.decode(found)
-        parts[kind.__struct_fields__.index(one.case.field)] = one.case.value
+        if one.case.record == "live":
+            parts[LIVE_FIELDS.index(one.case.field)] = one.case.value
+        elif one.case.field in HEAD_FIELDS:
+            parts[HEAD_FIELDS.index(one.case.field)] = one.case.value
+        else:
+            parts[-1][CLIENT_FIELDS.index(one.case.field)] = one.case.value
         self._redis.hset(key, one.id, msgspec.msgpack.encode(parts))
         return True
 

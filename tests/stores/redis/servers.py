@@ -17,7 +17,8 @@ from typing import Any
 
 import redis
 
-from mita.stores.redis.scripting import scripts
+from mita.stores.redis.scripting.constants import SIZES
+from mita.stores.redis.scripting.scripts import script
 from tests.stores import tied
 
 FRESH = count(1)
@@ -185,14 +186,14 @@ def shared_cluster(program: str) -> ClusterOfThree:
 def small_sizes() -> Iterator[None]:
     """Every claim is a batch and every list a long one: tests have few jobs, and must see what
     happens to many."""
-    usual = dict(scripts.SIZES)
+    usual = dict(SIZES)
     try:
-        scripts.SIZES.update(SMALLEST_BATCH=1, SHORT_LIST=0)
-        scripts.script.cache_clear()
+        SIZES.update(SMALLEST_BATCH_JOBS=1, SHORT_LIST_JOBS=0)
+        script.cache_clear()
         yield
     finally:
-        scripts.SIZES.update(usual)
-        scripts.script.cache_clear()
+        SIZES.update(usual)
+        script.cache_clear()
 
 
 def fresh_namespace() -> str:

@@ -14,8 +14,9 @@ from mita.stores.shared.apart import turn_apart
 from mita.stores.shared.views import as_name
 
 from .codec import first_claim, later_claim
-from .context import CALL_ITEMS, RedisContext
+from .context import RedisContext
 from .maintenance import set_aside_claimed
+from .scripting.constants import CALL_ITEMS
 from .settle import call_settle_and_claim, settle, settle_in_one_call
 
 # By position in the answer: live half and progress of the jobs that are not on their first run.

@@ -1,26 +1,16 @@
-"""Between our nouns and what lies in Redis. `lua/include/record.lua` says how the two halves of a
-job are laid out."""
+"""Between the model and the values in Redis.
 
-from typing import Any, TypeAlias
+`scripting/record_layout.py` describes the bytes of a job record. The functions that run for every
+job are generated from it (`scripting/record_code.py`)."""
+
+from typing import Any
 
 import msgspec
 
-from mita.model.job import (
-    DEFAULT_PRIORITY,
-    Claim,
-    Count,
-    Job,
-    Lasting,
-    Limit,
-    NewJob,
-    Priority,
-    State,
-    Token,
-    WhenBusy,
-)
-from mita.model.outcome import TimelineEntry, Verdict
+from mita.model.job import DEFAULT_PRIORITY, Job, NewJob, State
+from mita.model.outcome import TimelineEntry, TimelineKind, Verdict
 from mita.model.repeat import Repeat
-from mita.model.time import NOW, Moment, When
+from mita.model.time import NOW, When
 from mita.rules.readable import (
     BAD,
     read_event,
@@ -32,96 +22,28 @@ from mita.rules.readable import (
 )
 from mita.rules.timeline import told
 
-
-class Fixed(msgspec.Struct, array_like=True):
-    """What never changes of a job."""
-
-    created: Moment
-    due: Moment
-    priority: int
-    handle: bytes
-    task: str
-    resource: str | None
-    limit: int
-    when_busy: str
-    unique: str | None
-    unique_for: int
-    repeat: str | None
-    fire_time: Moment | None
-    payload: bytes
-    options: bytes
-    headers: bytes
-
-
-class Live(msgspec.Struct, array_like=True):
-    """What changes of a job. False stands for none: Lua cannot keep a nil in a list."""
-
-    state: str = "queued"
-    token: Token = 0
-    priority: Any = False
-    due: Any = False
-    attempts: Count = 0
-    reschedules: Count = 0
-    busy: Count = 0
-    interruptions: Count = 0
-    crashes: Count = 0
-    worker: Any = False
-    started: Any = False
-    asked: Any = False
-    asked_due: Any = False
-    asked_keep: Any = False
-    stranded: Any = False
-    finished: Any = False
-    expires: Any = False
-    extras: bool = False
-
+from .scripting.record_code import first_claim_maker, later_claim_maker, packer
+from .scripting.record_layout import (
+    CLIENT_FIELDS,
+    HEAD_FIELDS,
+    LIVE_FIELDS,
+    OLDEST_CLIENT_FIELDS,
+    OLDEST_LIVE_FIELDS,
+    client_defaults,
+    fixed_type,
+    live_defaults,
+)
 
 _pack = msgspec.msgpack.Encoder().encode
-_live = msgspec.msgpack.Decoder(Live).decode
-_Claimable: TypeAlias = tuple[
-    Moment,
-    Moment,
-    Priority,
-    bytes,
-    str,
-    str | None,
-    Limit,
-    WhenBusy,
-    str | None,
-    Lasting,
-    str | None,
-    Moment | None,
-    bytes,
-    bytes,
-    bytes,
-]
-_claimable = msgspec.msgpack.Decoder(_Claimable).decode  # by position: it runs for each job
-_any = msgspec.msgpack.Decoder().decode
-UNTOUCHED = Live()
-AGE, ID = slice(0, 8), slice(9, None)  # of a handle
-
-
-def pack_new_job(job: NewJob) -> bytes:
-    """The part of the fixed half that the client makes: the elements of a list without its head."""
-    return _pack(
-        (
-            job.task,
-            job.resource,
-            job.limit,
-            job.when_busy,
-            job.unique,
-            job.unique_for,
-            job.repeat,
-            job.fire_time,
-            job.payload,
-            job.options,
-            job.headers,
-        )
-    )[1:]
+_unpack = msgspec.msgpack.Decoder().decode
+_FIXED_TYPE = fixed_type()
+_CLIENT_DEFAULTS = client_defaults()
+_LIVE_DEFAULTS = list(live_defaults().values())
+_HEAD = len(HEAD_FIELDS)
 
 
 def is_plain(job: NewJob) -> bool:
-    """Due now, of the usual priority, without a key: what most jobs are."""
+    """Whether a job is due now, has the default priority and no key. Most jobs are plain."""
     return (
         job.when is NOW
         and job.priority == DEFAULT_PRIORITY
@@ -131,137 +53,115 @@ def is_plain(job: NewJob) -> bool:
 
 
 def job_kind(job: NewJob, queue: int) -> bytes:
-    """What the script must know to put the job in its place; nothing for a plain one of the first
-    queue."""
+    """What the script must know to insert a job into the queue of this number; empty for a plain
+    job of the first queue (`lua/include/insert_jobs.lua`)."""
     if queue == 1 and is_plain(job):
         return b""
     flag = (job.resource is not None) + 2 * (job.unique is not None)
     return _pack((queue, job.priority, job.when.wait, job.when.at, str(flag), job.unique))
 
 
-def pack_verdict(said: Verdict) -> bytes:
-    when, hold = said.when, said.hold
+def pack_verdict(verdict: Verdict) -> bytes:
+    """A verdict without its result, as `lua/include/settle.lua` reads it."""
+    when, hold = verdict.when, verdict.hold
     return _pack(
         (
-            said.state,
+            verdict.state,
             None if when is None else when.wait,
             None if when is None else when.at,
-            said.counts,
-            said.error,
-            said.keep,
+            verdict.counts,
+            verdict.error,
+            verdict.keep,
             None if hold is None else hold.wait,
             None if hold is None else hold.at,
-            said.stranded,
-            said.event,
-            said.note,
-            said.failure,
-            said.worker,
+            verdict.stranded,
+            verdict.event,
+            verdict.note,
+            verdict.failure,
+            verdict.worker,
         )
     )
 
 
 def when_args(when: When) -> tuple[int, int | str]:
-    """A wait and a moment, '' for none."""
+    """A delay and a point in time ('' for none) as arguments of a script."""
     return when.wait, "" if when.at is None else when.at
 
 
-def first_claim(raw: bytes, queue: str, at: Moment) -> Claim:
-    """The claim of a job that was never touched; its token is the moment. By position, not by name:
-    it runs for each job."""
-    (
-        created,
-        due,
-        priority,
-        handle,
-        task,
-        resource,
-        _,
-        _,
-        unique,
-        _,
-        repeat,
-        fire_time,
-        payload,
-        options,
-        headers,
-    ) = _claimable(raw)
-    return Claim(
-        handle[9:].decode(),
-        at,
-        at,
-        task,
-        queue,
-        payload,
-        options,
-        headers,
-        priority,
-        due,
-        created,
-        0,
-        0,
-        0,
-        0,
-        0,
-        resource,
-        unique,
-        repeat,
-        fire_time,
-        None,
-        None,
-        handle,
-    )
+def _fixed_values(raw: bytes) -> list[Any] | None:
+    """The values of a fixed part of any version, unchecked: those of the head, then a list of the
+    client's. None if it is no such list."""
+    found = _unpack(raw)
+    if not isinstance(found, list):
+        return None
+    if len(found) == _HEAD + OLDEST_CLIENT_FIELDS:  # version 0.1 had no list in the list
+        found = [*found[:_HEAD], found[_HEAD:]]
+    if len(found) != _HEAD + 1 or not isinstance(found[_HEAD], list):
+        return None
+    client = found[_HEAD][: len(CLIENT_FIELDS)]
+    if len(client) < OLDEST_CLIENT_FIELDS:
+        return None
+    return [*found[:_HEAD], client + _CLIENT_DEFAULTS[len(client) :]]
 
 
-def later_claim(claim: Claim, touched: bytes, progress: bytes | None) -> Claim:
-    """The same of a job that has a past."""
-    live = _live(touched)
-    return msgspec.structs.replace(
-        claim,
-        token=live.token,
-        priority=claim.priority if live.priority is False else live.priority,
-        due=claim.due if live.due is False else live.due,
-        attempts=live.attempts,
-        reschedules=live.reschedules,
-        busy=live.busy,
-        interruptions=live.interruptions,
-        crashes=live.crashes,
-        progress=progress,
-        stranded=_or_none(live.stranded),
-    )
+def _decode_other_version(raw: bytes) -> Any:
+    """The values of a fixed part that an older or a newer version wrote, checked."""
+    return msgspec.convert(_fixed_values(raw), _FIXED_TYPE)
+
+
+def _live_values(raw: bytes) -> list[Any] | None:
+    """The values of a live part of any version, unchecked. None if it is no such list."""
+    found = _unpack(raw)
+    if not isinstance(found, list) or len(found) < OLDEST_LIVE_FIELDS:
+        return None
+    values = found[: len(LIVE_FIELDS)]
+    return values + _LIVE_DEFAULTS[len(values) :]
+
+
+pack_new_job = packer()
+first_claim = first_claim_maker(_decode_other_version)
+later_claim = later_claim_maker()
 
 
 def as_job(row: list[Any], queue: str, id: str) -> Job:
-    """One that cannot be read is a failed job with what of it can."""
-    fixed, live = _parts(row[0], Fixed), _parts(row[1], Live) if row[1] is not None else {}
+    """The job of a row of `lua/find.lua`. One that cannot be read is returned as a failed job with
+    the fields that can be read."""
+    fixed, live = _fixed_dict(row[0]), {} if row[1] is None else _live_dict(row[1])
     if not fixed or (row[1] is not None and not live):
         return salvaged({"id": id, "queue": queue, **fixed}, "half of its record cannot be read")
     touched = {name: value for name, value in live.items() if value is not False}
     found = {**fixed, **touched, "id": id, "queue": queue, "result": row[3], "progress": row[4]}
     found["state"] = touched.get("state", State.QUEUED.value)
     found["error"] = None if row[2] is None else row[2].decode("utf-8", "surrogateescape")
-    found["lease_until"] = (
-        int(float(row[5])) if row[5] is not None else 0 if found["state"] == State.RUNNING else None
-    )
+    if row[5] is not None:
+        found["lease_until"] = int(float(row[5]))
+    else:
+        found["lease_until"] = 0 if found["state"] == State.RUNNING else None
     return read_job(found)
 
 
-def _parts(packed: bytes, kind: type[msgspec.Struct]) -> dict[str, Any]:
-    """What stands in the places of one half, whatever it is; nothing if it is no list of that
-    length."""
+def _fixed_dict(raw: bytes) -> dict[str, Any]:
+    """The fields of a fixed part, unchecked; empty if it cannot be read."""
     try:
-        found = _any(packed)
+        values = _fixed_values(raw)
     except BAD:
         return {}
-    names = kind.__struct_fields__
-    return (
-        dict(zip(names, found, strict=True))
-        if isinstance(found, list) and len(found) == len(names)
-        else {}
-    )
+    if values is None:
+        return {}
+    return dict(zip((*HEAD_FIELDS, *CLIENT_FIELDS), [*values[:_HEAD], *values[_HEAD]], strict=True))
+
+
+def _live_dict(raw: bytes) -> dict[str, Any]:
+    """The fields of a live part, unchecked; empty if it cannot be read."""
+    try:
+        values = _live_values(raw)
+    except BAD:
+        return {}
+    return {} if values is None else dict(zip(LIVE_FIELDS, values, strict=True))
 
 
 def why_unreadable(id: bytes, fixed: bytes, live: bytes, queue: str) -> str | None:
-    """None, or why no claim can be made of these two halves."""
+    """Why no claim can be made of these two parts; None if it can."""
     try:
         claim = first_claim(fixed, queue, 0)
         if live:
@@ -272,31 +172,29 @@ def why_unreadable(id: bytes, fixed: bytes, live: bytes, queue: str) -> str | No
 
 
 def as_timeline(raw: list[bytes]) -> list[TimelineEntry]:
-    return told([_event(line) for line in raw])
+    """The lines of a timeline, as people read it."""
+    return told([_timeline_entry(line) for line in raw])
 
 
-def _event(raw: bytes) -> TimelineEntry:
+def _timeline_entry(raw: bytes) -> TimelineEntry:
     try:
-        line = [_or_none(part) for part in _any(raw)]
+        line = [_or_none(part) for part in _unpack(raw)]
     except BAD as error:
-        return TimelineEntry(0, "unreadable", f"this line cannot be read: {error}")
+        return TimelineEntry(0, TimelineKind.UNREADABLE, f"this line cannot be read: {error}")
     return read_event(dict(zip(TimelineEntry.__struct_fields__, line, strict=False)))
 
 
 def as_repeat(row: list[bytes]) -> Repeat:
+    """The repeat of a row: its key, its spec, and what changes. One that cannot be read is returned
+    as a parked repeat."""
     key = row[0].decode("utf-8", "backslashreplace")
     try:
-        state, cursor, revision, count, last, reason = _any(row[2])
+        state, cursor, revision, count, last, reason = _unpack(row[2])
     except BAD as error:
         return unreadable_repeat(key, str(error))
-    found = {
-        "key": key,
-        "spec": row[1],
-        "cursor": _or_none(cursor),
-        "state": state,
-        "reason": reason,
-    }
-    return read_repeat({**found, "revision": revision, "count": count, "last": _or_none(last)})
+    found = {"key": key, "spec": row[1], "cursor": _or_none(cursor), "state": state}
+    found |= {"reason": reason, "revision": revision, "count": count, "last": _or_none(last)}
+    return read_repeat(found)
 
 
 def _or_none(value: Any) -> Any:

@@ -86,7 +86,7 @@ class RedisConnection:
     async def _call_with_retries(
         self, parts: tuple[Any, ...], maybe_done: MaybeDone | None, repeatable: bool, text: str = ""
     ) -> Any:
-        backoff = reconnect_backoff()
+        backoff: Backoff | None = None  # made with the first failure: nearly all calls have none
         while True:
             try:
                 return await self.server.call(*parts)
@@ -96,6 +96,7 @@ class RedisConnection:
                 continue
             except DRIVER_ERRORS as error:
                 sent = not isinstance(error, NotSent)
+                backoff = backoff or reconnect_backoff()
                 is_last = backoff.failures == MOST_RETRIES
                 if is_last or not is_cut(error) or (sent and not repeatable):
                     raise explained(error, self._where) from error

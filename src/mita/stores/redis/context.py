@@ -10,9 +10,9 @@ from mita.ports.clock import Clock
 from mita.ports.ids import new_id
 
 from .connection import RedisConnection
+from .scripting.constants import CALL_ITEMS
 from .scripting.key_names import KeyNames
 
-CALL_ITEMS = 1000  # the most items in one call, and the most jobs that one claim looks at
 T = TypeVar("T")
 
 

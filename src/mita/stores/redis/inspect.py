@@ -14,7 +14,8 @@ from mita.model.view import JobFilter, Page, QueueView, WorkerView
 from mita.stores.shared.views import as_moment, as_worker
 
 from .codec import as_job, as_timeline
-from .context import CALL_ITEMS, RedisContext, parts
+from .context import RedisContext, parts
+from .scripting.constants import CALL_ITEMS
 
 # what `lua/queues.lua` returns, before the moment of the pause
 _STATES = ("scheduled", "ready", "blocked", "running", "succeeded", "failed", "cancelled")

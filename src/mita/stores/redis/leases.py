@@ -11,10 +11,12 @@ from mita.model.time import Wait
 from mita.rules.readable import BAD, unreadable
 from mita.stores.shared.views import as_name
 
-from .codec import ID, first_claim, later_claim
-from .context import CALL_ITEMS, RedisContext, parts
+from .codec import first_claim, later_claim
+from .context import RedisContext, parts
 from .maintenance import oldest_expired, set_aside
 from .repeats import deliver
+from .scripting.constants import CALL_ITEMS
+from .scripting.record_layout import ID
 
 
 async def extend(context: RedisContext, claims: Sequence[Claim], lease: Wait) -> list[Held]:

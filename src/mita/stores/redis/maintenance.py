@@ -7,8 +7,10 @@ from collections.abc import Sequence
 
 from mita.model.time import Moment
 
-from .codec import AGE, why_unreadable
-from .context import CALL_ITEMS, RedisContext
+from .codec import why_unreadable
+from .context import RedisContext
+from .scripting.constants import CALL_ITEMS
+from .scripting.record_layout import AGE
 
 
 async def prune(context: RedisContext, limit: int, most: int) -> int:

@@ -13,7 +13,7 @@ from mita.stores.shared.wakeups import ANY, WakeupBuffer
 
 from .client.errors import DRIVER_ERRORS
 from .client.pipelined_socket import PipelinedSocket
-from .client.servers import SILENCES_UNTIL_DEAD
+from .client.servers import DEAD_AFTER_SILENCES
 from .connection import reconnect_backoff
 
 log = logging.getLogger("mita.store")
@@ -62,7 +62,7 @@ class RedisNotifier:
         try:
             await connection.connect()  # type: ignore[no-untyped-call]
             socket = PipelinedSocket(connection, lambda _: cut.set(), self._receive)
-            async with asyncio.timeout(SILENCES_UNTIL_DEAD * self.silence):
+            async with asyncio.timeout(DEAD_AFTER_SILENCES * self.silence):
                 await socket.call(("SUBSCRIBE", self._channel))
             self._subscribed.set()
             self._buffer.hear({ANY})  # any wake-up may have been missed before
@@ -75,7 +75,7 @@ class RedisNotifier:
         """Return when the connection is cut, or when the server stops answering on it."""
         loop = asyncio.get_running_loop()
         self._last_message_at = loop.time()
-        while loop.time() < self._last_message_at + SILENCES_UNTIL_DEAD * self.silence:
+        while loop.time() < self._last_message_at + DEAD_AFTER_SILENCES * self.silence:
             socket.send(("PING",))
             with suppress(TimeoutError):
                 async with asyncio.timeout(self.silence):

@@ -15,7 +15,7 @@ from mita.ports.pubsub import EVERY, SUBSCRIPTION_RETENTION, EventMessage, Subsc
 from mita.ports.store import SILENCE
 
 from .client.errors import DRIVER_ERRORS
-from .client.servers import SILENCES_UNTIL_DEAD
+from .client.servers import DEAD_AFTER_SILENCES
 from .connection import reconnect_backoff
 from .context import RedisContext
 
@@ -157,7 +157,7 @@ class RedisSubscriber:
         """Cut a connection on which the server stops answering, so that its reader reconnects."""
         loop = asyncio.get_running_loop()
         self._last_message_at = loop.time()
-        while loop.time() < self._last_message_at + SILENCES_UNTIL_DEAD * SILENCE:
+        while loop.time() < self._last_message_at + DEAD_AFTER_SILENCES * SILENCE:
             with suppress(*DRIVER_ERRORS):
                 await connection.send_command("PING")
             await asyncio.sleep(SILENCE)

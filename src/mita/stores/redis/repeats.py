@@ -12,8 +12,9 @@ from mita.model.time import Moment, Wait
 from mita.rules.readable import BAD
 
 from .codec import as_repeat
-from .context import CALL_ITEMS, RedisContext, parts
+from .context import RedisContext, parts
 from .enqueue import fire_args, insert
+from .scripting.constants import CALL_ITEMS
 
 log = logging.getLogger("mita.store")
 

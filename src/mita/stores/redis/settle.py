@@ -12,7 +12,8 @@ from mita.stores.shared.apart import named, settle_apart
 
 from .codec import as_job, pack_verdict
 from .connection import MaybeDone
-from .context import CALL_ITEMS, RedisContext, parts
+from .context import RedisContext, parts
+from .scripting.constants import CALL_ITEMS
 
 
 async def settle(context: RedisContext, settlements: Sequence[Settlement]) -> list[bool]:

@@ -15,7 +15,7 @@ from .pipelined_client import PipelinedClient
 from .pipelined_socket import LONGEST_CALL_BYTES, too_long
 
 # A connection without an answer for this many times `Store.silence` is given up.
-SILENCES_UNTIL_DEAD = 3
+DEAD_AFTER_SILENCES = 3
 
 
 class Server(Protocol):
@@ -63,7 +63,7 @@ class ClusterServers:
         unused = ("db", "connection_class")
         options = {name: value for name, value in address.driver.items() if name not in unused}
         # redis-py closes the connection to a node that does not answer within this time
-        timeout = min(address.timeout, SILENCES_UNTIL_DEAD * silence)
+        timeout = min(address.timeout, DEAD_AFTER_SILENCES * silence)
         self._cluster = RedisCluster(**options, protocol=2, socket_timeout=timeout)
         self._longest_call = LONGEST_CALL_BYTES
         forks.left(self, ClusterServers._descriptors)

@@ -1,101 +1,98 @@
--- amend: what a person asks of jobs by id.
+-- amend: a change that a person asks for, by job id.
 -- KEYS  1 root of the queue
--- ARGV  1 now, '' to ask the server  2 channel of the bell  3 what: reschedule, cancel, retry, prioritise, delete
---       4 wait, keep or priority  5 moment (reschedule, retry), '' for none  6 note (reschedule, retry, cancel)  then ids
--- gives done, asked, too late, taken, unreadable or unknown for each
+-- ARGV  1 now, '' to read the server's clock  2 channel for wake-ups
+--       3 change: reschedule, cancel, retry, prioritise or delete  4 delay, keep or priority
+--       5 point in time (reschedule, retry), '' for none  6 note (reschedule, retry, cancel)
+--       then ids
+-- Returns an `Answer` for each id
 -- include keys
 -- include record
 -- include state_indexes
-local now, q, what = clock(ARGV[1]), sound_lines(sound(queue_of(KEYS[1]))), ARGV[3]
+-- include timeline
+local now, q, change = clock(ARGV[1]), check_all_types(queue_of(KEYS[1])), ARGV[3]
 local amount, at, why = tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6]
-local amends = {}
+local changes = {}
 
-local function ask(r, how)
-  r.asked = how
-  if how == 'cancel' then rung[ASKED] = true end
+-- A running job is only marked. What was asked takes effect when its run ends.
+local function ask(r, asked)
+  r.asked = asked
+  if asked == Asked.CANCEL then topics[ASKED_TOPIC] = true end
   save(q, r)
-  return 'asked'
+  return Answer.ASKED
 end
 
-local function revive(r)
+function changes.retry(r)
   if r.unique then
     local holder = unique_holder(q, r.unique, now)
-    if holder and holder ~= r.id then return 'taken' end
+    if holder and holder ~= r.id then return Answer.TAKEN end
     take_unique(q, r.unique, r.id)
   end
-  note(q, r, now, 'revived', why)
-  leave(q, r)
+  note(q, r, now, TimelineKind.REVIVED, why)
+  remove_from_indexes(q, r)
   call('HDEL', q.error, r.id)
   call('HDEL', q.result, r.id)
-  for _, counter in ipairs({ 'attempts', 'reschedules', 'busy', 'interruptions', 'crashes' }) do r[counter] = 0 end
-  for _, field in ipairs({ 'finished', 'expires', 'stranded', 'worker', 'started' }) do r[field] = false end
-  r.state, r.due = 'queued', moment(amount, at, now)
-  stand(q, r)
+  for _, counter in ipairs(COUNTERS) do r[counter] = 0 end
+  for _, field in ipairs({ 'finished', 'expires', 'stranded', 'worker', 'started' }) do
+    r[field] = false
+  end
+  r.state, r.due = State.QUEUED, moment(amount, at, now)
+  add_to_indexes(q, r)
   save(q, r)
-  return 'done'
+  return Answer.DONE
 end
 
-function amends.reschedule(r)
-  if r.state == 'failed' or r.state == 'cancelled' then return revive(r) end
-  if ENDED[r.state] or r.asked == 'cancel' then return 'too late' end
-  note(q, r, now, 'rescheduled', why)
+function changes.reschedule(r)
+  if REVIVABLE[r.state] then return changes.retry(r) end
+  local may_ask = MAY_ASK[r.asked]
+  if may_ask and not may_ask[Asked.RESCHEDULE] then return Answer.TOO_LATE end
+  note(q, r, now, TimelineKind.RESCHEDULED, why)
   r.reschedules = r.reschedules + 1
   local due = moment(amount, at, now)
-  if r.state == 'running' then
+  if r.state == State.RUNNING then
     r.asked_due = due
-    return ask(r, 'reschedule')
+    return ask(r, Asked.RESCHEDULE)
   end
-  leave(q, r)
-  r.state, r.due = 'queued', due
-  stand(q, r)
-  save(q, r)
-  return 'done'
+  move(q, r, State.QUEUED, due)
+  return Answer.DONE
 end
 
-function amends.cancel(r)
-  if ENDED[r.state] then return 'too late' end
-  note(q, r, now, 'cancelled', why)
-  if r.state == 'running' then
+function changes.cancel(r)
+  note(q, r, now, TimelineKind.CANCELLED, why)
+  if r.state == State.RUNNING then
     r.asked_keep = amount
-    return ask(r, 'cancel')
+    return ask(r, Asked.CANCEL)
   end
-  finish(q, r, 'cancelled', amount, now)
-  return 'done'
+  finish(q, r, State.CANCELLED, amount, now)
+  return Answer.DONE
 end
 
-function amends.retry(r)
-  return (r.state == 'failed' or r.state == 'cancelled') and revive(r) or 'too late'
-end
-
-function amends.prioritise(r)
-  if ENDED[r.state] then return 'too late' end
-  if r.state ~= 'running' then leave(q, r) end
+function changes.prioritise(r)
+  if r.state ~= State.RUNNING then remove_from_indexes(q, r) end
   r.priority = amount
-  if r.state ~= 'running' then stand(q, r) end
+  if r.state ~= State.RUNNING then add_to_indexes(q, r) end
   save(q, r)
-  return 'done'
+  return Answer.DONE
 end
 
-function amends.delete(r)
-  if not ENDED[r.state] then return 'too late' end
-  if r.unique and call('HGET', q.unique, r.unique) == r.id then
-    call('HDEL', q.unique, r.unique)
-    call('ZREM', q.unique_ends, r.unique)
-  end
-  leave(q, r)
-  forget(q, r)
-  return 'done'
+function changes.delete(r)
+  if r.unique and call('HGET', q.unique, r.unique) == r.id then delete_unique(q, r.unique) end
+  remove_from_indexes(q, r)
+  delete_job(q, r)
+  return Answer.DONE
 end
 
-local said = {}
+local answers = {}
 for i = 7, #ARGV do
-  local r = load(q, ARGV[i])
-  if r and r.unreadable and what ~= 'delete' then
-    said[i - 6] = what == 'retry' and 'unreadable' or 'too late'
-  else
-    said[i - 6] = r and amends[what](r) or 'unknown'
+  local r, answer = load(q, ARGV[i]), Answer.TOO_LATE
+  if not r then
+    answer = Answer.UNKNOWN
+  elseif r.unreadable and change == 'retry' then
+    answer = Answer.UNREADABLE
+  elseif AMENDABLE[change][r.state] and (change == 'delete' or not r.unreadable) then
+    answer = changes[change](r)
   end
-  if said[i - 6] == 'done' then rung[q.name] = true end
+  answers[i - 6] = answer
+  if answer == Answer.DONE then topics[q.name] = true end
 end
-ring(ARGV[2])
-return said
+notify(ARGV[2])
+return answers

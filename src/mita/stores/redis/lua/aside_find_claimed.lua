@@ -1,25 +1,26 @@
--- running: the jobs that were claimed under one token, with all that a claim is made of.
+-- aside_find_claimed: the jobs that were claimed under one token, with everything that a claim is
+-- made of.
 -- KEYS  1 root of the queue
 -- ARGV  1 token
--- gives {id, handle ('' for one of a batch), fixed half, live half} of each
+-- Returns {id, handle ('' for a job of a batch), fixed part, live part} of each
 -- include keys
 -- include record
-local q, said = queue_of(KEYS[1]), {}
+local q, rows = queue_of(KEYS[1]), {}
 
 local function add(id, handle, live)
-  said[#said + 1] = { id, handle, call('HGET', q.jobs, id) or '', live or '' }
+  rows[#rows + 1] = { id, handle, call('HGET', q.jobs, id) or '', live or '' }
 end
 
-for _, place in ipairs(call('ZRANGE', q.lease, 0, -1)) do
-  if is_batch(place) then
-    if is_batch_of(place, ARGV[1]) then
-      for _, id in ipairs(members(q, place)) do add(id, '', half_of(q, place)) end
+for _, handle in ipairs(call('ZRANGE', q.lease, 0, -1)) do
+  if is_batch(handle) then
+    if is_batch_of(handle, ARGV[1]) then
+      for _, id in ipairs(members(q, handle)) do add(id, '', shared_live(q, handle)) end
     end
   else
-    local id = place:sub(10)
+    local id = handle:sub(ID_AT)
     local live = call('HGET', q.live, id)
     local r = live and not is_batch(live) and read_live(live)
-    if not r or plain(r.token) == ARGV[1] then add(id, place, live) end
+    if not r or plain(r.token) == ARGV[1] then add(id, handle, live) end
   end
 end
-return said
+return rows

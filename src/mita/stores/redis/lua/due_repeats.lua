@@ -1,18 +1,17 @@
--- due_repeats: whose cursor has come, the oldest first.
--- KEYS  1 root of what is shared
--- ARGV  1 now, '' to ask the server  2 limit
--- gives now, {key, spec, what changes} of each, and the cursor after those (false: none)
+-- due_repeats: repeats whose cursor has come, the oldest first.
+-- KEYS  1 root of the namespace
+-- ARGV  1 now, '' to read the server's clock  2 limit
+-- Returns now, {key, spec, what changes} of each, and the next cursor after those (false: none)
 -- include keys
--- include record
+-- include clock
 -- include repeats
-local now, s, limit, said = clock(ARGV[1]), shared_of(KEYS[1]), tonumber(ARGV[2]), {}
-local keys = call('ZRANGEBYSCORE', s.fires, '-inf', now, 'LIMIT', 0, limit)
-for _, key in ipairs(keys) do
+local now, s, limit, rows = clock(ARGV[1]), namespace_of(KEYS[1]), tonumber(ARGV[2]), {}
+for _, key in ipairs(call('ZRANGEBYSCORE', s.fires, '-inf', now, 'LIMIT', 0, limit)) do
   if read_repeat(s, key) then
-    said[#said + 1] = shown(s, key)
+    rows[#rows + 1] = repeat_row(s, key)
   else
-    call('ZREM', s.fires, key) -- it cannot be read, and must not stand in the way of others
+    call('ZREM', s.fires, key) -- it cannot be read, and must not hold up the others
   end
 end
-local following = call('ZRANGE', s.fires, #said, #said, 'WITHSCORES')[2]
-return { now, said, following and tonumber(following) or false }
+local following = call('ZRANGE', s.fires, #rows, #rows, 'WITHSCORES')[2]
+return { now, rows, following and tonumber(following) or false }

@@ -1,8 +1,8 @@
--- where: which jobs this queue has.
+-- enqueue_find_ids: which of these jobs a queue has.
 -- KEYS  1 root of the queue
 -- ARGV  ids
--- gives 1 for each that is there
+-- Returns 1 for each that exists, else 0
 -- include keys
-local q, said = queue_of(KEYS[1]), {}
-for i, id in ipairs(ARGV) do said[i] = redis.call('HEXISTS', q.jobs, id) end
-return said
+local q, found = queue_of(KEYS[1]), {}
+for i, id in ipairs(ARGV) do found[i] = redis.call('HEXISTS', q.jobs, id) end
+return found

@@ -1,45 +1,53 @@
 -- extend: keep claims for longer.
 -- KEYS  1 root of the queue
--- ARGV  1 now, '' to ask the server  2 lease  then id and token of each claim
--- gives held, lost or cancel for each
+-- ARGV  1 now, '' to read the server's clock  2 lease  then id and token of each claim
+-- Returns a `Held` for each
 -- include keys
 -- include record
-local now, q, said, leases = clock(ARGV[1]), sound(queue_of(KEYS[1])), {}, {}
+local now, q, answers, alone = clock(ARGV[1]), check_types(queue_of(KEYS[1])), {}, {}
 local ends, ids, batches, seen = now + tonumber(ARGV[2]), {}, {}, {}
 for at = 3, #ARGV, 2 do ids[#ids + 1] = ARGV[at] end
 local lives = call('HMGET', q.live, unpack(ids))
 
 for i, live in ipairs(lives) do
-  local batch = live and is_batch(live)
+  local id, batch = ids[i], live and is_batch(live)
   local r = live and live_of(q, live, batch and live)
-  local holds = r and r.state == 'running' and r.token == tonumber(ARGV[i * 2 + 2])
-  said[i] = not holds and 'lost' or r.asked == 'cancel' and 'cancel' or 'held'
-  local first = not seen[ids[i]] -- one that is named twice must not count for another of its batch
-  seen[ids[i]] = true
-  if holds and batch and first then
-    batches[live] = batches[live] or {}
-    table.insert(batches[live], ids[i])
-  elseif holds and first then
-    leases[#leases + 1] = ids[i]
+  local holds = has_token(r, ARGV[i * 2 + 2])
+  answers[i] = Held.HELD
+  if not holds then
+    answers[i] = Held.LOST
+  elseif r.asked == Asked.CANCEL then
+    answers[i] = Held.CANCEL
   end
+  -- a job that is named twice must not count for another job of its batch
+  if holds and not seen[id] then
+    if batch then
+      batches[live] = batches[live] or {}
+      table.insert(batches[live], id)
+    else
+      alone[#alone + 1] = id
+    end
+  end
+  seen[id] = true
 end
 
--- A batch of which nobody is missing goes on as one.
+-- A batch of which all jobs are named keeps its common lease. Of another batch, the named jobs get
+-- leases of their own.
 for batch, held in pairs(batches) do
   if #held == tonumber(call('HGET', q.left, batch) or 0) then
     call('ZADD', q.lease, 'XX', ends, batch)
   else
     for _, id in ipairs(held) do
       save(q, load(q, id))
-      leases[#leases + 1] = id
+      alone[#alone + 1] = id
     end
   end
 end
-if #leases > 0 then
-  local moved = {}
-  for i, fixed in ipairs(call('HMGET', q.jobs, unpack(leases))) do
-    moved[i * 2 - 1], moved[i * 2] = ends, handle_of(leases[i], fixed or '')
+if #alone > 0 then
+  local leases = {}
+  for i, fixed in ipairs(call('HMGET', q.jobs, unpack(alone))) do
+    leases[i * 2 - 1], leases[i * 2] = ends, handle_of(alone[i], fixed or '')
   end
-  call('ZADD', q.lease, 'XX', unpack(moved))
+  call('ZADD', q.lease, 'XX', unpack(leases))
 end
-return said
+return answers

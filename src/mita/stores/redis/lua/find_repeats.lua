@@ -1,10 +1,12 @@
--- find_repeats
--- KEYS  1 root of what is shared
+-- find_repeats: repeats by key.
+-- KEYS  1 root of the namespace
 -- ARGV  keys
--- gives {key, spec, what changes} of each, false for one that is not there
+-- Returns {key, spec, what changes} of each, false for one that is not stored
 -- include keys
--- include record
+-- include clock
 -- include repeats
-local s, said = shared_of(KEYS[1]), {}
-for i, key in ipairs(ARGV) do said[i] = call('HEXISTS', s.repeats, key) == 1 and shown(s, key) end
-return said
+local s, rows = namespace_of(KEYS[1]), {}
+for i, key in ipairs(ARGV) do
+  rows[i] = call('HEXISTS', s.repeats, key) == 1 and repeat_row(s, key)
+end
+return rows

@@ -1,12 +1,14 @@
--- parcels: jobs of won firings that somebody promised a while ago and has not delivered.
--- KEYS  1 root of what is shared
--- ARGV  1 now, '' to ask the server  2 how long ago at least
--- gives name, parcel, name, parcel, …
+-- fire_undelivered: firings whose jobs should have been enqueued by now (on a cluster).
+-- KEYS  1 root of the namespace
+-- ARGV  1 now, '' to read the server's clock  2 how long ago they fired at least
+-- Returns {name, packed jobs, name, packed jobs, …}
 -- include keys
--- include record
-local now, s, said = clock(ARGV[1]), shared_of(KEYS[1]), {}
-for _, name in ipairs(call('ZRANGEBYSCORE', s.promised, '-inf', now - tonumber(ARGV[2]), 'LIMIT', 0, 10)) do
-  said[#said + 1] = name
-  said[#said + 1] = call('HGET', s.parcels, name)
+-- include clock
+local FIRINGS = 10
+local now, s, found = clock(ARGV[1]), namespace_of(KEYS[1]), {}
+local before = now - tonumber(ARGV[2])
+for _, name in ipairs(call('ZRANGEBYSCORE', s.promised, '-inf', before, 'LIMIT', 0, FIRINGS)) do
+  found[#found + 1] = name
+  found[#found + 1] = call('HGET', s.parcels, name)
 end
-return said
+return found

@@ -1,8 +1,8 @@
--- leave: a worker goes.
--- KEYS  1 root of what is shared
+-- leave: delete the description of a worker.
+-- KEYS  1 root of the namespace
 -- ARGV  1 id
 -- include keys
-local s = shared_of(KEYS[1])
+local s = namespace_of(KEYS[1])
 redis.call('ZREM', s.beats, ARGV[1])
 redis.call('HDEL', s.workers, ARGV[1])
 redis.call('HDEL', s.seen, ARGV[1])

@@ -1,11 +1,11 @@
--- list_repeats: a slice of all repeats.
--- KEYS  1 root of what is shared
+-- list_repeats: a part of all repeats.
+-- KEYS  1 root of the namespace
 -- ARGV  1 where HSCAN begins
--- gives where the next slice begins, and {key, spec, what changes} of each
+-- Returns where the next part begins, and {key, spec, what changes} of each
 -- include keys
--- include record
+-- include clock
 -- include repeats
-local s, said = shared_of(KEYS[1]), {}
-local slice = call('HSCAN', s.specs, ARGV[1], 'COUNT', 500)
-for i = 1, #slice[2], 2 do said[#said + 1] = shown(s, slice[2][i]) end
-return { slice[1], said }
+local s, rows = namespace_of(KEYS[1]), {}
+local part = call('HSCAN', s.specs, ARGV[1], 'COUNT', 500)
+for i = 1, #part[2], 2 do rows[#rows + 1] = repeat_row(s, part[2][i]) end
+return { part[1], rows }

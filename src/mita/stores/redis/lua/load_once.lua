@@ -1,6 +1,6 @@
--- load_once: what was remembered for a job.
+-- load_once: the once value of a job.
 -- KEYS  1 root of the queue
 -- ARGV  1 id  2 name
--- gives the value, false if there is none
+-- Returns the value, false if there is none
 -- include keys
 return redis.call('HGET', queue_of(KEYS[1]).memos .. ARGV[1], ARGV[2])

@@ -1,17 +1,17 @@
--- progress: note how far a run has come.
+-- progress: store how far runs have come.
 -- KEYS  1 root of the queue
--- ARGV  of each report: id, token, text
--- gives 1 for each that was noted, 0 for a stale token
+-- ARGV  for each report: id, token, text
+-- Returns 1 for each that was stored, 0 for a stale token
 -- include keys
 -- include record
-local q, said = sound(queue_of(KEYS[1])), {}
+local q, stored = check_types(queue_of(KEYS[1])), {}
 for at = 1, #ARGV, 3 do
   local r = load(q, ARGV[at])
-  local holds = r and r.state == 'running' and r.token == tonumber(ARGV[at + 1])
+  local holds = has_token(r, ARGV[at + 1])
   if holds then
     keep_text(q, r, 'progress', ARGV[at + 2])
     save(q, r)
   end
-  said[#said + 1] = holds and 1 or 0
+  stored[#stored + 1] = holds and 1 or 0
 end
-return said
+return stored

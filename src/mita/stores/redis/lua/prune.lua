@@ -1,43 +1,44 @@
--- prune: forget ended jobs.
+-- prune: delete ended jobs, unique keys that are free, and the sorted ids if no page was read.
 -- KEYS  1 root of the queue
--- ARGV  1 now, '' to ask the server  2 how many succeeded ones may go beyond the newest `most`  3 most
---       then handles of jobs whose time is over
--- gives how many of the named went, and how many of the surplus
+-- ARGV  1 now, '' to read the server's clock
+--       2 how many succeeded jobs may be deleted beyond the newest `most`  3 most
+--       then handles of jobs whose retention is over
+-- Returns how many of the named jobs were deleted, and how many beyond `most`
 -- include keys
 -- include record
 -- include state_indexes
-local now, q, named, surplus = clock(ARGV[1]), sound(queue_of(KEYS[1])), 0, 0
+local now, q, expired, surplus = clock(ARGV[1]), check_types(queue_of(KEYS[1])), 0, 0
 
-local function go(handle)
+local function delete(handle)
   local r = load_handle(q, handle)
-  if not r then
-    for _, set in ipairs({ 'succeeded', 'failed', 'cancelled', 'expiry' }) do call('ZREM', q[set], handle) end
-    return
+  if r then
+    remove_from_indexes(q, r)
+    delete_job(q, r)
+  else
+    for _, set in ipairs({ q.succeeded, q.failed, q.cancelled, q.expiry }) do
+      call('ZREM', set, handle)
+    end
   end
-  leave(q, r)
-  forget(q, r)
 end
 
 for at = 4, #ARGV do
   local ends = call('ZSCORE', q.expiry, ARGV[at])
   if ends and tonumber(ends) <= now then
-    go(ARGV[at])
-    named = named + 1
+    delete(ARGV[at])
+    expired = expired + 1
   end
 end
 local many, most = tonumber(ARGV[2]), tonumber(ARGV[3])
 if many > 0 then
   for _, handle in ipairs(call('ZREVRANGE', q.succeeded, most, most + many - 1)) do
-    go(handle)
+    delete(handle)
     surplus = surplus + 1
   end
 end
-for _, key in ipairs(call('ZRANGEBYSCORE', q.unique_ends, '-inf', now, 'LIMIT', 0, MOST)) do
-  call('HDEL', q.unique, key)
-  call('ZREM', q.unique_ends, key)
-end
-if has_index(q) and (tonumber(q.index) or 0) <= now then -- nobody has looked at pages for a while
+local free = call('ZRANGEBYSCORE', q.unique_ends, '-inf', now, 'LIMIT', 0, CALL_ITEMS)
+for _, key in ipairs(free) do delete_unique(q, key) end
+if has_id_index(q) and (tonumber(q.index) or 0) <= now then
   call('UNLINK', q.ids)
   call('HDEL', q.meta, 'index', 'scan')
 end
-return { named, surplus }
+return { expired, surplus }

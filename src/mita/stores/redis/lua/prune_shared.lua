@@ -1,11 +1,14 @@
--- prune_shared: forget the memos for all jobs, the workers and the locks whose time is over.
--- KEYS  1 root of what is shared
--- ARGV  1 now, '' to ask the server
+-- prune_shared: delete once values for all jobs, workers and locks whose time is over.
+-- KEYS  1 root of the namespace
+-- ARGV  1 now, '' to read the server's clock
 -- include keys
--- include record
-local now, s = clock(ARGV[1]), shared_of(KEYS[1])
-for ends, values in pairs({ [s.shared_ends] = s.shared, [s.beats] = s.workers, [s.lock_ends] = s.locks }) do
-  for _, name in ipairs(call('ZRANGEBYSCORE', ends, '-inf', now, 'LIMIT', 0, MOST)) do
+-- include clock
+local now, s = clock(ARGV[1]), namespace_of(KEYS[1])
+local values_of = {
+  [s.shared_ends] = s.shared, [s.beats] = s.workers, [s.lock_ends] = s.locks,
+}
+for ends, values in pairs(values_of) do
+  for _, name in ipairs(call('ZRANGEBYSCORE', ends, '-inf', now, 'LIMIT', 0, CALL_ITEMS)) do
     call('HDEL', values, name)
     call('ZREM', ends, name)
     if values == s.workers then call('HDEL', s.seen, name) end

@@ -1,22 +1,22 @@
--- raw: everything that is stored of a job, as it is.
+-- raw: everything that is stored of a job, as bytes.
 -- KEYS  1 root of the queue
 -- ARGV  ids
--- gives {name, text, name, text, …} of each, false for one that is not there
+-- Returns {name, bytes, name, bytes, …} of each, false for one that is not stored
 -- include keys
-local q, said = queue_of(KEYS[1]), {}
+local q, rows = queue_of(KEYS[1]), {}
 for i, id in ipairs(ARGV) do
   local parts = {}
   for _, name in ipairs({ 'jobs', 'live', 'error', 'result', 'progress' }) do
-    local text = redis.call('HGET', q[name], id)
-    if text then
+    local bytes = redis.call('HGET', q[name], id)
+    if bytes then
       parts[#parts + 1] = name
-      parts[#parts + 1] = text
+      parts[#parts + 1] = bytes
     end
   end
-  for n, text in ipairs(redis.call('LRANGE', q.events .. id, 0, -1)) do
+  for n, bytes in ipairs(redis.call('LRANGE', q.events .. id, 0, -1)) do
     parts[#parts + 1] = 'event ' .. n
-    parts[#parts + 1] = text
+    parts[#parts + 1] = bytes
   end
-  said[i] = redis.call('HEXISTS', q.jobs, id) == 1 and parts
+  rows[i] = redis.call('HEXISTS', q.jobs, id) == 1 and parts
 end
-return said
+return rows

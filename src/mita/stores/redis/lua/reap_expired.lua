@@ -2,17 +2,17 @@
 -- leases of their own here.
 -- KEYS  1 root of the queue
 -- ARGV  1 now, '' to read the server's clock  2 limit
--- Returns {handle, end of its lease, handle, …}, the longest over first
+-- Returns {handle, end of its lease, handle, …}, the oldest end first
 -- include keys
 -- include record
 local now, q = clock(ARGV[1]), queue_of(KEYS[1])
 
-local function take_apart(batch, ends)
+local function split_batch(batch, ends)
   local lives, leases, ids = {}, {}, members(q, batch)
-  local half = half_of(q, batch)
-  if not half or not read_live(half) then half = pack_live(live_of(q, batch, batch)) end
+  local live = shared_live(q, batch)
+  if not live or not read_live(live) then live = pack_live(live_of(q, batch, batch)) end
   for i, id in ipairs(ids) do
-    lives[i * 2 - 1], lives[i * 2] = id, half
+    lives[i * 2 - 1], lives[i * 2] = id, live
     leases[i * 2 - 1], leases[i * 2] = ends, handle_of(id, call('HGET', q.jobs, id) or '')
   end
   if #ids > 0 then
@@ -24,6 +24,6 @@ end
 
 for _, batch in ipairs(call('HKEYS', q.left)) do
   local ends = call('ZSCORE', q.lease, batch) or '0'
-  if tonumber(ends) <= now then take_apart(batch, ends) end
+  if tonumber(ends) <= now then split_batch(batch, ends) end
 end
 return call('ZRANGEBYSCORE', q.lease, '-inf', now, 'WITHSCORES', 'LIMIT', 0, tonumber(ARGV[2]))

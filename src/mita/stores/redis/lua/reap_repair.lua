@@ -1,32 +1,32 @@
--- mend: end the holds that have run out, free the keys of jobs that do not run, and wake who waits for a key that is free.
--- All that is only the net under a wake-up that was lost: every script leaves its keys in order.
+-- reap_repair: end holds that are over, free the keys of jobs that do not run, and wake jobs that
+-- wait for a free key. Every script leaves its keys in order; this helps if something was lost.
 -- KEYS  1 root of the queue
--- ARGV  1 now, '' to ask the server  2 channel of the bell
+-- ARGV  1 now, '' to read the server's clock  2 channel for wake-ups
 -- include keys
 -- include record
--- include state_indexes
 -- include resource_keys
-local SOME = 100 -- of the keys that no job waits for: each sweep looks at others
-local now, q = clock(ARGV[1]), sound_lines(sound(queue_of(KEYS[1])))
+local HELD_KEYS = 100 -- keys that no job waits for: each sweep looks at other ones
+local now, q = clock(ARGV[1]), check_all_types(queue_of(KEYS[1]))
 
-local function free(key)
+local function free_stale_holders(key)
   local holders = q.holders .. key
   for _, handle in ipairs(call('SMEMBERS', holders)) do
     local r = load_handle(q, handle)
-    if not r or r.handle ~= handle or r.state ~= 'running' or r.resource ~= key then call('SREM', holders, handle) end
+    local holds = r and r.handle == handle and r.state == State.RUNNING and r.resource == key
+    if not holds then call('SREM', holders, handle) end
   end
   if call('EXISTS', holders) == 0 then call('SREM', q.held, key) end
 end
 
-for priority = 0, 9 do -- which of them are used may have become unreadable
-  local used = call('LLEN', ready_of(q, priority)) > 0 or call('ZCARD', due_of(q, priority)) > 0
-  if used then use_line(q, priority) end
+for priority = LOWEST_PRIORITY, HIGHEST_PRIORITY do -- the list of used ones may be unreadable
+  local listed = call('LLEN', ready_of(q, priority))
+  if listed > 0 or call('ZCARD', due_of(q, priority)) > 0 then use_priority(q, priority) end
 end
 end_holds(q, now)
-for _, key in ipairs(call('SRANDMEMBER', q.held, SOME)) do free(key) end
+for _, key in ipairs(call('SRANDMEMBER', q.held, HELD_KEYS)) do free_stale_holders(key) end
 for _, key in ipairs(call('SMEMBERS', q.waited)) do
-  free(key)
-  wake(q, key, now, MOST)
+  free_stale_holders(key)
+  wake(q, key, now, CALL_ITEMS)
 end
-ring(ARGV[2])
+notify(ARGV[2])
 return 0

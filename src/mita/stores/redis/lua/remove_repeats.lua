@@ -1,15 +1,16 @@
--- remove_repeats
--- KEYS  1 root of what is shared
--- ARGV  1 channel of the bell  then keys
--- gives 1 for each that was there
+-- remove_repeats: delete repeats by key.
+-- KEYS  1 root of the namespace
+-- ARGV  1 channel for wake-ups  then keys
+-- Returns 1 for each that was stored, else 0
 -- include keys
--- include record
-local s, said = shared_of(KEYS[1]), {}
+-- include clock
+-- include notify
+local s, removed = namespace_of(KEYS[1]), {}
 for i = 2, #ARGV do
-  said[i - 1] = call('HDEL', s.repeats, ARGV[i])
+  removed[i - 1] = call('HDEL', s.repeats, ARGV[i])
   call('HDEL', s.specs, ARGV[i])
   call('ZREM', s.fires, ARGV[i])
 end
-rung[REPEATS] = true
-ring(ARGV[1])
-return said
+topics[REPEATS_TOPIC] = true
+notify(ARGV[1])
+return removed

@@ -1,11 +1,12 @@
--- resume: this queue is served again.
+-- resume: claim jobs of this queue again.
 -- KEYS  1 root of the queue
--- ARGV  1 channel of the bell
+-- ARGV  1 channel for wake-ups
 -- include keys
--- include record
+-- include clock
+-- include notify
 local q = queue_of(KEYS[1])
 if call('HDEL', q.meta, 'paused') == 1 then
-  rung[q.name] = true
-  ring(ARGV[1])
+  topics[q.name] = true
+  notify(ARGV[1])
 end
 return 0

@@ -1,9 +1,9 @@
--- subscribe: somebody listens to what happens.
--- KEYS  1 root of what is shared
--- ARGV  1 now, '' to ask the server  2 queue and id  3 for how long that is believed
+-- subscribe: register a subscription to events, or renew it.
+-- KEYS  1 root of the namespace
+-- ARGV  1 now, '' to read the server's clock  2 queue and id  3 for how long it counts
 -- include keys
--- include record
-local now, s = clock(ARGV[1]), shared_of(KEYS[1])
+-- include clock
+local now, s = clock(ARGV[1]), namespace_of(KEYS[1])
 call('ZREMRANGEBYSCORE', s.ears, '-inf', now)
 call('ZADD', s.ears, now + tonumber(ARGV[3]), ARGV[2])
 return 1

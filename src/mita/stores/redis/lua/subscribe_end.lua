@@ -1,6 +1,5 @@
--- unsubscribe: somebody listens no more.
--- KEYS  1 root of what is shared
+-- subscribe_end: remove a subscription to events.
+-- KEYS  1 root of the namespace
 -- ARGV  1 queue and id
 -- include keys
--- include record
-return call('ZREM', shared_of(KEYS[1]).ears, ARGV[1])
+return redis.call('ZREM', namespace_of(KEYS[1]).ears, ARGV[1])

@@ -1,7 +1,7 @@
--- subscribed_queues: who listens to what happens.
--- KEYS  1 root of what is shared
--- ARGV  1 now, '' to ask the server
--- gives queue and id of each
+-- subscribed_queues: the registered subscriptions to events.
+-- KEYS  1 root of the namespace
+-- ARGV  1 now, '' to read the server's clock
+-- Returns queue and id of each
 -- include clock
--- tails ears
+-- key suffixes: ears
 return call('ZRANGEBYSCORE', KEYS[1] .. EARS, '(' .. clock(ARGV[1]), '+inf')

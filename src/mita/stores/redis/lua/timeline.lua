@@ -1,9 +1,9 @@
--- timeline: what happened to a job.
+-- timeline: the lines of a job's timeline.
 -- KEYS  1 root of the queue
 -- ARGV  1 id
--- gives its lines, false for a job that is not there
+-- Returns the lines, false without such a job
 -- include keys
--- include record
+-- include clock
 local q = queue_of(KEYS[1])
-local r = load(q, ARGV[1])
-return r and call('LRANGE', q.events .. r.id, 0, -1) or false
+if call('HEXISTS', q.jobs, ARGV[1]) == 0 then return false end
+return call('LRANGE', q.events .. ARGV[1], 0, -1)

@@ -1,11 +1,11 @@
--- workers: those whose last beat has not run out.
--- KEYS  1 root of what is shared
--- ARGV  1 now, '' to ask the server
--- gives of each: description, when it was seen
+-- workers: the workers whose last heartbeat still counts.
+-- KEYS  1 root of the namespace
+-- ARGV  1 now, '' to read the server's clock
+-- Returns for each: description, time of the last heartbeat
 -- include keys
--- include record
-local now, s, said = clock(ARGV[1]), shared_of(KEYS[1]), {}
+-- include clock
+local now, s, rows = clock(ARGV[1]), namespace_of(KEYS[1]), {}
 for _, id in ipairs(call('ZRANGEBYSCORE', s.beats, '(' .. now, '+inf')) do
-  said[#said + 1] = { call('HGET', s.workers, id), tonumber(call('HGET', s.seen, id) or 0) or 0 }
+  rows[#rows + 1] = { call('HGET', s.workers, id), tonumber(call('HGET', s.seen, id) or 0) or 0 }
 end
-return said
+return rows

@@ -1,62 +1,72 @@
-"""Every Redis key there is, made here and nowhere else.
+"""Every Redis key, named here and nowhere else, for Python and for Lua.
 
-All keys of one queue share the hash tag `{queue}`, so that a cluster keeps them on one node and one
-script can act on them. What belongs to no queue has the tag `{@}`, which no queue can be called.
-Scripts are handed the root of a queue (`mita:{mail}`) and make the rest of a name as this table
-says. The line of each priority has two halves: `ready:0` to `ready:9` are lists of the jobs that
-were due when they came, in that order; `due:0` to `due:9` are sorted sets of all other queued jobs,
-by their due time."""
+All keys of one queue share the hash tag `{queue}`: a cluster keeps them on one node, so one script
+can use them all. Keys that belong to no queue have the tag `{@}`, which no queue can be called. A
+script gets the root of a queue (`mita:{mail}`) and appends a suffix from these tables.
 
-OF_A_QUEUE = {
+Each priority of a queue has two keys. `ready:0` to `ready:9` are lists of the jobs that were due
+when they were enqueued, in that order. `due:0` to `due:9` are sorted sets of all other queued jobs,
+by due time.
+
+    mita:{mail}:jobs       a key of queue "mail"
+    mita:{mail}:ready:5    the list of its priority 5
+    mita:{mail}:events:ID  the timeline of one of its jobs
+    mita:{@}:repeats       a key of the namespace "mita"
+    mita:bell              the channel for wake-ups
+    mita:told:mail         the channel for the events of queue "mail"
+"""
+
+from .lua_text import as_lua
+
+QUEUE_KEYS = {
     "meta": "hash: newest (age of the newest job, and when it came), paused (since when), lines "
-    "(the priorities that were "
-    "ever used), gone:0 to gone:9 (how many in a list of ready jobs are not there any more), "
-    "batch (number of the newest), "
-    "index (until when ids are kept by name), scan (how far that is)",
-    "jobs": "hash id -> what never changes",
-    "live": "hash id -> what changes, for jobs that were ever touched",
-    "error": "hash id -> text of the last error",
-    "result": "hash id -> what it gave back",
-    "progress": "hash id -> how far its run has come",
-    "ids": "sorted set of ids, by name: for pages, while somebody looks at them",
-    "lease": "sorted set of running jobs and of batches, by the end of their lease",
-    "runs": "hash batch -> the live half of its jobs, + batch -> their ids",
-    "left": "hash batch -> how many of its jobs still run under its lease",
-    "blocked": "sorted set of jobs that wait for a key",
-    "succeeded": "sorted set, by the moment they ended",
-    "failed": "sorted set, by the moment they ended",
-    "cancelled": "sorted set, by the moment they ended",
-    "expiry": "sorted set of ended jobs, by the moment they will be forgotten",
-    "unique": "hash unique key -> id of its job",
-    "unique_ends": "sorted set of unique keys that outlive their job, by their end",
-    "holds": "sorted set of resource keys on hold, by its end",
+    "(the priorities that were ever used), gone:0 to gone:9 (how many jobs of a list are only "
+    "marked as removed), batch (number of the newest batch), index (until when `ids` is kept), "
+    "scan (how far it is built)",
+    "jobs": "hash: id -> the fixed part of its record",
+    "live": "hash: id -> the live part of its record, or the name of its batch",
+    "error": "hash: id -> the text of its last error",
+    "result": "hash: id -> its result",
+    "progress": "hash: id -> how far its run has come",
+    "ids": "sorted set of ids by name, for pages; kept only while pages are read",
+    "lease": "sorted set of running jobs and of batches, by the end of the lease",
+    "runs": "hash: batch -> the live part of its jobs, and '+' batch -> their ids",
+    "left": "hash: batch -> how many of its jobs still run under its lease",
+    "blocked": "sorted set of jobs that wait for a resource key",
+    "succeeded": "sorted set of jobs, by the time of their end",
+    "failed": "sorted set of jobs, by the time of their end",
+    "cancelled": "sorted set of jobs, by the time of their end",
+    "expiry": "sorted set of ended jobs, by the end of their retention",
+    "unique": "hash: unique key -> id of its job",
+    "unique_ends": "sorted set of unique keys whose job has ended, by the time they become free",
+    "holds": "sorted set of resource keys on hold, by the end of the hold",
     "held": "set of resource keys that a running job has",
-    "waited": "set of resource keys that somebody waits for",
+    "waited": "set of resource keys that a job waits for",
 }
-BY_NAME = {
-    "waiting": "sorted set of the jobs that wait for a resource key, in their order",
-    "holders": "set of the running jobs of a resource key",
-    "calls": "hash of the latest calls of one store -> what they came to, for some minutes",
-    "events": "list of what happened to a job",
-    "memos": "hash of what a job's runs remembered",
+# Keys of a queue with one more name behind them.
+QUEUE_KEYS_BY_NAME = {
+    "waiting": "by resource key: sorted set of the jobs that wait for it, by priority and due time",
+    "holders": "by resource key: set of the running jobs that have it",
+    "calls": "by store: hash of its latest calls -> their answers, for some minutes",
+    "events": "by job id: list of the lines of its timeline",
+    "memos": "by job id: hash of its once values",
 }
-SHARED = {
+NAMESPACE_KEYS = {
     "queues": "set of the names of all queues that ever had a job or were paused",
     "places": "set of the names of queues that ever had a hold",
-    "repeats": "hash key -> what changes of a repeat",
-    "specs": "hash key -> its spec",
+    "repeats": "hash: key -> what changes of a repeat",
+    "specs": "hash: key -> the spec of a repeat",
     "fires": "sorted set of active repeats, by their cursor",
-    "locks": "hash name -> holder",
+    "locks": "hash: name -> holder",
     "lock_ends": "sorted set of locks, by their end",
-    "parcels": "hash of won firings -> their jobs, until those are delivered",
-    "promised": "sorted set of those, by the moment of winning",
-    "workers": "hash id -> how a worker described itself",
-    "beats": "sorted set of workers, by the end of their last beat",
-    "seen": "hash id -> moment of a worker's last beat",
-    "ears": "sorted set of those who listen to what happens, by the end of their listening: "
-    "queue and id",
-    "shared": "hash name -> a memo for all jobs",
-    "shared_ends": "sorted set of those, by their end",
+    "parcels": "hash: firing -> its jobs, until they are enqueued (on a cluster only)",
+    "promised": "sorted set of these firings, by their time",
+    "workers": "hash: id -> the description of a worker",
+    "beats": "sorted set of workers, by the time until which their last heartbeat counts",
+    "seen": "hash: id -> time of a worker's last heartbeat",
+    "ears": "sorted set of event subscriptions (queue and id), by the time they end",
+    "shared": "hash: name -> a once value for all jobs",
+    "shared_ends": "sorted set of these names, by the end of their retention",
 }
 
 
@@ -79,57 +89,55 @@ class KeyNames:
         return f"{self.namespace}:told:{queue}"
 
 
-_TAILS = {name: f":{name}" for name in (*OF_A_QUEUE, *SHARED)} | {
-    name: f":{name}:" for name in (*BY_NAME, "ready", "due")
+_SUFFIXES = {name: f":{name}" for name in (*QUEUE_KEYS, *NAMESPACE_KEYS)} | {
+    name: f":{name}:" for name in (*QUEUE_KEYS_BY_NAME, "ready", "due")
 }
 
 
-def as_lua() -> str:
-    """The same table for the scripts: from a root to its names, each made when it is first asked
-    for."""
-    queue, shared = (
-        {name: _TAILS[name] for name in table} for table in (OF_A_QUEUE | BY_NAME, SHARED)
-    )
-    return _LUA.format(queue=_table(queue), shared=_table(shared), sound="\n".join(_probes()))
+def key_functions() -> str:
+    """The same tables for the scripts: tables `q` and `s` make a name when it is first used."""
+    queue = {name: _SUFFIXES[name] for name in QUEUE_KEYS | QUEUE_KEYS_BY_NAME}
+    namespace = {name: _SUFFIXES[name] for name in NAMESPACE_KEYS}
+    checks = "\n".join(_type_checks())
+    return _LUA.format(queue=as_lua(queue), namespace=as_lua(namespace), checks=checks)
 
 
-def tails(names: list[str]) -> str:
-    """What follows a root in these names, for a script that has no time for the whole table."""
-    return "".join(f"local {name.upper()} = '{_TAILS[name]}'\n" for name in names)
+def key_suffixes(names: list[str]) -> str:
+    """Only these suffixes, as constants, for a script that must not pay for the whole table."""
+    return "".join(f"local {name.upper()} = '{_SUFFIXES[name]}'\n" for name in names)
 
 
-def _table(tails: dict[str, str]) -> str:
-    return ", ".join(f"{name} = '{tail}'" for name, tail in tails.items())
-
-
-def _probes() -> list[str]:
-    probe = {"hash": "HLEN", "sorted": "ZCARD", "set": "SCARD"}
+def _type_checks() -> list[str]:
+    command = {"hash": "HLEN", "sorted": "ZCARD", "set": "SCARD"}
     return [
-        f"  redis.call('{probe[kind.split()[0].strip(':')]}', q.{name})"
-        for name, kind in OF_A_QUEUE.items()
+        f"  redis.call('{command[kind.replace(':', ' ').split()[0]]}', q.{name})"
+        for name, kind in QUEUE_KEYS.items()
     ]
 
 
 _LUA = """\
-local OF_A_QUEUE = {{ {queue} }}
-local SHARED = {{ {shared} }}
+local QUEUE_SUFFIXES = {queue}
+local NAMESPACE_SUFFIXES = {namespace}
 
-local of_a_queue, shared = {{}}, {{}}
-function of_a_queue.__index(q, name)
-  local tail = OF_A_QUEUE[name]
-  if tail then q[name] = q.root .. tail end
+local function queue_key(q, name)
+  local suffix = QUEUE_SUFFIXES[name]
+  if suffix then q[name] = q.root .. suffix end
   return rawget(q, name)
-end
-function shared.__index(s, name)
-  s[name] = s.root .. SHARED[name]
-  return s[name]
 end
 
 local function queue_of(root)
-  return setmetatable({{ root = root, name = root:match('{{(.*)}}$') }}, of_a_queue)
+  local name = root:match('{{(.*)}}$')
+  return setmetatable({{ root = root, name = name }}, {{ __index = queue_key }})
 end
 
-local function shared_of(root) return setmetatable({{ root = root }}, shared) end
+local function namespace_key(s, name)
+  s[name] = s.root .. NAMESPACE_SUFFIXES[name]
+  return s[name]
+end
+
+local function namespace_of(root)
+  return setmetatable({{ root = root }}, {{ __index = namespace_key }})
+end
 
 local function ready_of(q, priority) return q.root .. ':ready:' .. priority end
 
@@ -137,21 +145,21 @@ local function due_of(q, priority) return q.root .. ':due:' .. priority end
 
 -- The jobs of another queue on the same server.
 local function jobs_of(s, queue)
-  return s.root:gsub('@}}$', '') .. queue .. '}}' .. OF_A_QUEUE.jobs
+  return s.root:gsub('@}}$', '') .. queue .. '}}' .. QUEUE_SUFFIXES.jobs
 end
 
--- A key of another type is found out by these reads, before the first write.
-local function sound(q)
-{sound}
-  q.sound = true
+-- Read every key of a queue: a key of another type raises here, before the first write.
+local function check_types(q)
+{checks}
+  q.types_checked = true
   return q
 end
 
-local function sound_lines(q)
-  for priority = 0, 9 do
+local function check_all_types(q)
+  for priority = LOWEST_PRIORITY, HIGHEST_PRIORITY do
     redis.call('ZCARD', due_of(q, priority))
     redis.call('LLEN', ready_of(q, priority))
   end
-  return q
+  return check_types(q)
 end
 """

@@ -1,4 +1,8 @@
-"""The Lua scripts, one to a verb in `lua/`, with what they include put in."""
+"""The Lua scripts, one for each verb in `lua/`, ready to be sent.
+
+A file of `lua/` is not plain Lua: `-- include NAME` is replaced by `lua/include/NAME.lua` or by
+generated text (see `_GENERATED`), names of constants by their values (see `constants`), and
+functions, tables and comments that the script does not use are left out."""
 
 import re
 from collections import Counter
@@ -8,21 +12,30 @@ from importlib.resources import files
 
 from msgspec import Struct
 
-from .key_names import as_lua, tails
-
-# From how many on the jobs of one claim get a lease together, and up to which length a job is
-# looked for in a list.
-SIZES = {"SMALLEST_BATCH": 8, "SHORT_LIST": 128}
+from .constants import replacements, tables_as_lua
+from .key_names import key_functions, key_suffixes
+from .record_code import lua_record_code
 
 _PACKAGE = "mita.stores.redis"
 _INCLUDE = re.compile(r"^-- include (\w+)\n", re.MULTILINE)
-_TAILS = re.compile(r"^-- tails (.+)\n", re.MULTILINE)
-_FUNCTION = re.compile(
-    r"^local function (\w+)\((?:[^\n]* end\n|.*?^end\n)", re.MULTILINE | re.DOTALL
+_SUFFIXES = re.compile(r"^-- key suffixes: (.+)\n", re.MULTILINE)
+_COMMENT = re.compile(r"^ *--.*\n", re.MULTILINE)
+_NAME = re.compile(r"\b[A-Z]\w*(?:\.[A-Z_]+)?\b")
+_WORD = re.compile(r"\w+")
+_DEFINITION = re.compile(
+    r"^local (?:function (\w+)\((?:[^\n]* end\n|.*?^end\n)|([A-Z_]+) = [^\n]*\n)",
+    re.MULTILINE | re.DOTALL,
 )
+_GENERATED = {
+    "keys": key_functions,
+    "rules": tables_as_lua,
+    "record_code": lua_record_code,
+}
 
 
 class LuaScript(Struct, frozen=True):
+    """A script by its name, its whole text, and the digest under which the server knows it."""
+
     name: str
     text: str
     sha: str
@@ -30,38 +43,41 @@ class LuaScript(Struct, frozen=True):
 
 @cache
 def script(name: str) -> LuaScript:
-    text = _TAILS.sub(lambda found: tails(found[1].split()), _whole(_read(f"{name}.lua"), set()))
-    text = _without_unused(
-        "".join(line for line in text.splitlines(True) if not line.lstrip().startswith("--"))
-    )
+    """The script of this name. Raises `KeyError` if it names an unknown member of an enum."""
+    text = _with_includes(_read(f"{name}.lua"), set())
+    text = _SUFFIXES.sub(lambda found: key_suffixes(found[1].split()), text)
+    values = replacements()
+    text = _NAME.sub(lambda found: _value(found[0], values), _COMMENT.sub("", text))
+    text = _without_unused(text)
     return LuaScript(name, text, sha1(text.encode(), usedforsecurity=False).hexdigest())
 
 
-def _whole(text: str, seen: set[str]) -> str:
-    """With everything that it includes, and that includes, each put in once, where it is first
-    asked for."""
+def _value(name: str, values: dict[str, str]) -> str:
+    return values[name] if "." in name else values.get(name, name)
+
+
+def _with_includes(text: str, seen: set[str]) -> str:
+    """The text with everything that it includes, directly or not. Each include is put in once,
+    where it is first named."""
 
     def put_in(found: re.Match[str]) -> str:
-        if found[1] in seen:
+        name = found[1]
+        if name in seen:
             return ""
-        seen.add(found[1])
-        return _whole(_included(found[1]), seen)
+        seen.add(name)
+        if name in _GENERATED:
+            return _GENERATED[name]()
+        return _with_includes(_read("include", f"{name}.lua"), seen)
 
     return _INCLUDE.sub(put_in, text)
 
 
 def _without_unused(text: str) -> str:
-    """A script makes each of its functions at every call: it has only those of its includes that it
-    names."""
-    names = Counter(re.findall(r"\w+", text))
-    lean = _FUNCTION.sub(lambda found: found[0] if names[found[1]] > 1 else "", text)
+    """The text without functions and constants that it does not use. The server makes each function
+    and each table anew at every call."""
+    names = Counter(_WORD.findall(text))
+    lean = _DEFINITION.sub(lambda found: found[0] if names[found[1] or found[2]] > 1 else "", text)
     return lean if lean == text else _without_unused(lean)
-
-
-def _included(name: str) -> str:
-    if name == "keys":
-        return as_lua() + "".join(f"local {size} = {number}\n" for size, number in SIZES.items())
-    return _read("include", f"{name}.lua")
 
 
 def _read(*path: str) -> str:

@@ -1,31 +1,33 @@
--- Making the fixed halves and the handles of new jobs (see include/record), and gathering them for one write.
+-- Building the fixed parts and the handles of new jobs (see `scripting/record_layout.py`).
 
--- include layout
 local pack_struct, char = struct.pack, string.char
 
--- Adds to `fixed` and to `line` what stands among `items` from `first` to `last`, jobs of one kind, with `score` before each
--- handle if there is one; gives the age of the newest. Here a script that takes in many spends its time.
-local function put(items, first, last, now, due, priority, flag, score, age, fixed, line)
-  local m, l = #fixed, #line
-  local high, length, beginning -- ages follow one another: all but the last byte is mostly that of the job before
+-- For the jobs of one kind that are in `items` from `first` to `last` (id, client's fields), append
+-- to `fixed` id and fixed part, and to `index` the handle, after its `score` if there is one.
+-- Returns the age of the newest job. A script that inserts many jobs spends its time here.
+local function build_records(kind, items, first, last, now, age, fixed, index)
+  local due, priority, flag, score = kind.due, kind.priority, kind.flag, kind.score
+  local m, l = #fixed, #index
+  local high, length, head -- ages count up: mostly only the last byte differs from the job before
   for i = first, last, 2 do
     local id = items[i]
     age = age + 1
     local low = age % 256
-    if not high or low == 0 then high = pack_struct('>I8', age):sub(1, 7) end
+    if not high or low == 0 then high = pack_struct(AGE_FORMAT, age):sub(1, 7) end
     local handle = high .. char(low) .. flag .. id
     if length ~= #handle then
       length = #handle
-      beginning = pack_struct(HEAD, 0x9f, 0xcf, now, 0xcf, due, priority, 0xc4, length)
+      head = pack_struct(HEAD_FORMAT,
+        HEAD_ARRAY, HEAD_UINT64, now, HEAD_UINT64, due, priority, HEAD_BYTES, length)
     end
-    fixed[m + 1], fixed[m + 2] = id, beginning .. handle .. items[i + 1]
+    fixed[m + 1], fixed[m + 2] = id, head .. handle .. items[i + 1]
     m = m + 2
     if score then
       l = l + 1
-      line[l] = score
+      index[l] = score
     end
     l = l + 1
-    line[l] = handle
+    index[l] = handle
   end
   return age
 end

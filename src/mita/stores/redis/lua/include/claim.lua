@@ -1,51 +1,59 @@
--- Handing due jobs over.
+-- Claiming due jobs.
 --
--- `t` is the turn: now, moment and lease (now and until when, as text: numbers are slow to hand to a command; the moment is
--- the token of every first run), worker, limit, left (how many are still wanted), looked (how many were met), first (the live
--- half of every first run) and the answer so far: fixed (halves), touched (position, live half and progress of those that
--- are not on their first run).
+-- `c` is the claim call: `now`, `moment` and `lease` (now and the end of the lease as text, because
+-- numbers are slow to pass to a command; the moment is also the token of every first run),
+-- `worker`, `limit`, `left` (how many jobs are still wanted), `looked_at` (how many were met),
+-- `first_live` (the live part of every first run), and the answer so far: `fixed` (fixed parts) and
+-- `touched` (position, live part and progress of the jobs that are not on their first run).
 
-local function run(q, t, r)
-  r.state, r.token, r.worker, r.started = 'running', next_token(r.token, t.now), t.worker, t.now
+-- include resource_keys
+
+local function start_again(q, c, r)
+  r.state, r.token, r.worker = State.RUNNING, next_token(r.token, c.now), c.worker
+  r.started = c.now
   if r.resource then
     call('SADD', q.holders .. r.resource, r.handle)
     call('SADD', q.held, r.resource)
   end
-  local live = pack_live(r)
-  t.touched[#t.touched + 1] = { #t.fixed + 1, live, r.extras and call('HGET', q.progress, r.id) or false }
+  local live, progress = pack_live(r), r.extras and call('HGET', q.progress, r.id) or false
+  c.touched[#c.touched + 1] = { #c.fixed + 1, live, progress }
   return live
 end
 
--- When the first of a sorted half is due; never, if it is empty.
+-- When the first job of a sorted set is due; math.huge if the set is empty.
 local function first_due(q, priority)
   return tonumber(call('ZRANGE', due_of(q, priority), '0', '0', 'WITHSCORES')[2] or math.huge)
 end
 
--- Eight bytes as a number; 0 where there are not so many.
-local function number_at(text, place) return #text >= place + 7 and struct.unpack('>I8', text, place) or 0 end
+-- Eight bytes as a number; 0 if there are fewer.
+local function number_at(text, at)
+  return #text >= at + 7 and struct.unpack('>I8', text, at) or 0
+end
 
--- The first n of both halves of a line, in their order. Gives them, how many are of the list and which those are (nil: all
--- or none), how many are of the sorted set, and the fixed halves if they had to be read.
-local function first_in_line(q, t, priority, n)
+-- The first n handles of a priority, from its list and its sorted set, by due time and age. Returns
+-- them, how many are from the list, which are (nil: all or none), and how many are from the set.
+local function first_handles(q, c, priority, n)
   local listed = call('LRANGE', ready_of(q, priority), '0', n - 1)
-  if q.later[priority] > t.now then return listed, #listed, nil, 0 end
+  if q.first_due[priority] > c.now then return listed, #listed, nil, 0 end
+  local due = due_of(q, priority)
   if #listed == 0 then
-    local handles = call('ZRANGEBYSCORE', due_of(q, priority), '-inf', t.moment, 'LIMIT', '0', n)
+    local handles = call('ZRANGEBYSCORE', due, '-inf', c.moment, 'LIMIT', '0', n)
     return handles, 0, nil, #handles
   end
-  local sorted = call('ZRANGEBYSCORE', due_of(q, priority), '-inf', t.moment, 'WITHSCORES', 'LIMIT', '0', n)
+  local sorted = call('ZRANGEBYSCORE', due, '-inf', c.moment, 'WITHSCORES', 'LIMIT', '0', n)
   local ids = {}
-  for i, handle in ipairs(listed) do ids[i] = handle:sub(10) end
+  for i, handle in ipairs(listed) do ids[i] = handle:sub(ID_AT) end
   local fixed = call('HMGET', q.jobs, unpack(ids))
-  local handles, of_list, a, b, age = {}, {}, 0, 0, number_at
+  local handles, of_list, a, b = {}, {}, 0, 0
   while #handles < n and (listed[a + 1] or sorted[b * 2 + 1]) do
-    local mine, theirs = listed[a + 1], sorted[b * 2 + 1]
-    if mine and theirs and fixed[a + 1] then
-      local due, other = age(fixed[a + 1], 12), tonumber(sorted[b * 2 + 2])
-      if due > other or (due == other and age(mine, 1) > age(theirs, 1)) then mine = nil end
+    local mine, other = listed[a + 1], sorted[b * 2 + 1]
+    if mine and other and fixed[a + 1] then
+      local mine_due, other_due = number_at(fixed[a + 1], DUE_AT), tonumber(sorted[b * 2 + 2])
+      local is_older = number_at(other, 1) < number_at(mine, 1)
+      if other_due < mine_due or (other_due == mine_due and is_older) then mine = nil end
     end
     if mine then a = a + 1 else b = b + 1 end
-    handles[#handles + 1], of_list[#handles + 1] = mine or theirs, mine and true or false
+    handles[#handles + 1], of_list[#handles + 1] = mine or other, mine and true or false
   end
   return handles, a, of_list, b
 end
@@ -53,123 +61,149 @@ end
 local function next_batch(q)
   local number = redis.pcall('HINCRBY', q.meta, 'batch', 1)
   if type(number) == 'number' then return number end
-  number = microseconds() -- what was there cannot be read: a number that was not given out before
+  number = microseconds() -- the counter cannot be read: a number that was not used before
   call('HSET', q.meta, 'batch', plain(number))
   return plain(number)
 end
 
--- Jobs on their first run, without a key: one batch with one lease, if they are enough for that.
-local function start_first(q, t, ids, handles)
-  local n, writes, live = #ids, {}, t.first
+-- Start jobs on their first run that have no resource key: as a batch with one lease, if there are
+-- enough of them.
+local function start_first_runs(q, c, ids, handles)
+  local n, writes, live = #ids, {}, c.first_live
   if n == 0 then return end
-  local batch = n >= SMALLEST_BATCH and 'r' .. t.moment .. ':' .. next_batch(q)
+  local batch = n >= SMALLEST_BATCH_JOBS and 'r' .. c.moment .. ':' .. next_batch(q)
   if batch then
     call('HSET', q.runs, batch, live, '+' .. batch, cmsgpack.pack(ids))
     call('HSET', q.left, batch, n)
-    call('ZADD', q.lease, t.lease, batch)
+    call('ZADD', q.lease, c.lease, batch)
     live = batch
   end
   for i = 1, n do writes[i * 2 - 1], writes[i * 2] = ids[i], live end
   call('HSET', q.live, unpack(writes))
   if batch then return end
-  for i = 1, n do writes[i * 2 - 1], writes[i * 2] = t.lease, handles[i] end
+  for i = 1, n do writes[i * 2 - 1], writes[i * 2] = c.lease, handles[i] end
   call('ZADD', q.lease, unpack(writes))
 end
 
--- A list may hold what is not there any more, or not there: such a job was touched, or is another one of the same id.
-local function is_gone(handle, fixed, live) return not fixed or live or handle_in(fixed) ~= handle end
-
-local function skip_gone(q, priority, n)
-  if call('HINCRBY', q.meta, 'gone:' .. priority, -n) <= 0 then call('HDEL', q.meta, 'gone:' .. priority) end
+-- Whether a handle in a list is one that was only counted as removed: the job was touched, is
+-- deleted, or is another job with the same id.
+local function is_removed(handle, fixed, live)
+  return not fixed or live or handle_in(fixed) ~= handle
 end
 
--- The first of a line, and none of them stays in it. Gives how many there were.
-local function hand_over(q, t, priority, n)
-  local handles, a, of_list, b = first_in_line(q, t, priority, n)
+local function uncount_removed(q, priority, n)
+  if call('HINCRBY', q.meta, 'gone:' .. priority, -n) <= 0 then
+    call('HDEL', q.meta, 'gone:' .. priority)
+  end
+end
+
+-- Read keys that are written later: a key of another type must be found before the first write.
+local function check_claim_types(q, jobs, keyed)
+  call('ZCARD', q.lease)
+  call('HLEN', q.live)
+  if jobs >= SMALLEST_BATCH_JOBS then
+    call('HLEN', q.runs)
+    call('HLEN', q.left)
+  end
+  if keyed and not q.types_checked then check_types(q) end
+end
+
+-- Start one job that has a live part or a resource key. Appends to `lives` and `leases` what is to
+-- be written.
+local function start_or_block(q, c, id, fixed, live, handle, lives, leases)
+  local r = as_record(q, id, fixed, live)
+  if r.unreadable then
+    set_aside(q, r, handle, c.now)
+  elseif not r.resource or may_run(q, r, c.now) then
+    local m = #lives
+    lives[m + 1], lives[m + 2] = id, start_again(q, c, r)
+    leases[m + 1], leases[m + 2] = c.lease, handle
+    c.fixed[#c.fixed + 1] = fixed
+  else
+    apply_busy_policy(q, r, c.now)
+  end
+end
+
+-- Take the first n jobs of a priority out of the queue, and start those that may run. Returns how
+-- many were taken out.
+local function claim_first(q, c, priority, n)
+  local handles, a, of_list, b = first_handles(q, c, priority, n)
   local ids, many, keyed, sub, byte = {}, #handles, false, string.sub, string.byte
   if many == 0 then return 0 end
   for i = 1, many do
     local handle = handles[i]
-    ids[i] = sub(handle, 10)
-    keyed = keyed or (byte(handle, 9) or 0) % 2 == 1
+    ids[i] = sub(handle, ID_AT)
+    keyed = keyed or (byte(handle, FLAG_AT) or 0) % 2 == 1
   end
-  call('ZCARD', q.lease) -- a key of another type must be found before the first write
-  if many >= SMALLEST_BATCH then
-    call('HLEN', q.runs)
-    call('HLEN', q.left)
-  end
-  if keyed and not q.sound then sound(q) end
+  check_claim_types(q, many, keyed)
   local fixed = call('HMGET', q.jobs, unpack(ids))
-  local missing = a > 0 and tonumber(call('HGET', q.meta, 'gone:' .. priority) or 0) or 0
-  local lives = (b > 0 or missing > 0) and call('HMGET', q.live, unpack(ids)) or call('HLEN', q.live) and {}
+  local removed = a > 0 and removed_from_list(q, priority) or 0
+  local lives = (b > 0 or removed > 0) and call('HMGET', q.live, unpack(ids)) or {}
   if a > 0 then call('LTRIM', ready_of(q, priority), a, '-1') end
   if b > 0 then
     call('ZREMRANGEBYRANK', due_of(q, priority), '0', b - 1)
-    q.later[priority] = first_due(q, priority)
+    q.first_due[priority] = first_due(q, priority)
   end
-  local given, before, firsts, places, gone = t.fixed, #t.fixed, {}, {}, 0
-  local own, leases, m = {}, {}, 0
+  local given, before, first_ids, first_runs, skipped = c.fixed, #c.fixed, {}, {}, 0
+  local new_lives, leases = {}, {}
   for i = 1, many do
-    local id, half, live, handle = ids[i], fixed[i], lives[i], handles[i]
-    if missing > 0 and (b == 0 or of_list[i]) and is_gone(handle, half, live) then
-      gone = gone + 1
-    elseif half and (live or byte(handle, 9) % 2 == 1) then
-      local r = as_record(q, id, half, live)
-      if r.unreadable then
-        set_aside(q, r, handle, t.now)
-      elseif not r.resource or may_run(q, r, t.now) then
-        live = run(q, t, r)
-        given[#given + 1] = half
-        m = m + 2
-        own[m - 1], own[m] = id, live
-        leases[m - 1], leases[m] = t.lease, handle
-      else
-        turn_away(q, r, t.now)
-      end
-    elseif half then
-      given[#given + 1] = half
-      firsts[#firsts + 1], places[#places + 1] = id, handle
+    local part, live, handle = fixed[i], lives[i], handles[i]
+    if removed > 0 and (b == 0 or of_list[i]) and is_removed(handle, part, live) then
+      skipped = skipped + 1
+    elseif part and (live or byte(handle, FLAG_AT) % 2 == 1) then
+      start_or_block(q, c, ids[i], part, live, handle, new_lives, leases)
+    elseif part then
+      given[#given + 1] = part
+      first_ids[#first_ids + 1], first_runs[#first_runs + 1] = ids[i], handle
     end
   end
-  start_first(q, t, firsts, places)
-  if m > 0 then
-    call('HSET', q.live, unpack(own))
+  start_first_runs(q, c, first_ids, first_runs)
+  if #new_lives > 0 then
+    call('HSET', q.live, unpack(new_lives))
     call('ZADD', q.lease, unpack(leases))
   end
-  if gone > 0 then skip_gone(q, priority, gone) end
-  t.left = t.left - (#given - before)
+  if skipped > 0 then uncount_removed(q, priority, skipped) end
+  c.left = c.left - (#given - before)
   return many
 end
 
--- The lines of a queue that were ever used, and when the first of each sorted half is due.
-local function look_at_lines(q)
-  q.heads, q.later = {}, {}
-  for digit in lines(q):gmatch('%d') do q.later[tonumber(digit)] = first_due(q, digit) end
-end
-
--- What can be had of each line, and when the first of the rest is due: what is in a list is due.
-local function claim(q, t)
-  for priority = 9, 0, -1 do
-    local dry = not q.later[priority]
-    while not dry and t.left > 0 and t.looked < MOST do
-      local n = math.min(t.left, MOST - t.looked)
-      local met = hand_over(q, t, priority, n)
-      t.looked = t.looked + met
-      dry = met < n
-    end
-    q.heads[priority] = q.later[priority]
-    local asked = t.left > 0 or t.limit == 0 -- who got all he wanted comes again anyway
-    if not dry and asked and call('LLEN', ready_of(q, priority)) > 0 then q.heads[priority] = 0 end
+-- Read when the first job of each sorted set is due, for the priorities that were ever used.
+local function read_first_due(q)
+  q.next_due, q.first_due = {}, {}
+  for digit in used_priorities(q):gmatch('%d') do
+    q.first_due[tonumber(digit)] = first_due(q, digit)
   end
 end
 
--- When there may be more: the next due job, or the end of a hold that somebody waits for.
-local function next_moment(q)
+-- Claim from one queue, the highest priority first. Then `q.next_due` says for each priority when
+-- its next job is due; a job in a list is due now.
+local function claim(q, c)
+  for priority = HIGHEST_PRIORITY, LOWEST_PRIORITY, -1 do
+    local empty = not q.first_due[priority]
+    while not empty and c.left > 0 and c.looked_at < CALL_ITEMS do
+      local n = math.min(c.left, CALL_ITEMS - c.looked_at)
+      local met = claim_first(q, c, priority, n)
+      c.looked_at = c.looked_at + met
+      empty = met < n
+    end
+    q.next_due[priority] = q.first_due[priority]
+    local wants_more = c.left > 0 or c.limit == 0 -- a worker that got all it wanted asks again
+    if not empty and wants_more and call('LLEN', ready_of(q, priority)) > 0 then
+      q.next_due[priority] = 0
+    end
+  end
+end
+
+-- When there may be more to claim: when the next job is due, or when a hold ends that a job waits
+-- for. nil: never.
+local function next_claim_at(q)
   local soonest = math.huge
-  for _, due in pairs(q.heads) do soonest = math.min(soonest, due) end
-  local holds = q.has_holds and call('ZRANGE', q.holds, 0, MOST - 1, 'WITHSCORES') or {}
+  for _, due in pairs(q.next_due) do soonest = math.min(soonest, due) end
+  local holds = q.has_holds and call('ZRANGE', q.holds, 0, CALL_ITEMS - 1, 'WITHSCORES') or {}
   for i = 1, #holds, 2 do
-    if call('EXISTS', q.waiting .. holds[i]) == 1 then return math.min(soonest, tonumber(holds[i + 1])) end
+    if call('EXISTS', q.waiting .. holds[i]) == 1 then
+      return math.min(soonest, tonumber(holds[i + 1]))
+    end
   end
   return soonest < math.huge and soonest or nil
 end

@@ -1,8 +1,8 @@
--- What every script has: commands, and the moment.
+-- Commands, and the time.
 
 local call = redis.call
 
-local read_at -- the clock stands still while a script runs
+local read_at -- the server's clock does not move while a script runs
 local function microseconds()
   if not read_at then
     local time = call('TIME')
@@ -11,4 +11,16 @@ local function microseconds()
   return read_at
 end
 
-local function clock(given) return given ~= '' and tonumber(given) or math.floor(microseconds() / 1000) end
+-- The time in milliseconds: the given one, or the server's for ''.
+local function clock(given)
+  return given ~= '' and tonumber(given) or math.floor(microseconds() / 1000)
+end
+
+-- The point in time that a delay or a point in time means; never in the past.
+local function moment(wait, at, now)
+  if at then return math.max(now, at) end
+  return now + wait
+end
+
+-- A number as text. Redis would write it out with 17 digits each time.
+local function plain(number) return string.format('%.0f', number) end

@@ -1,147 +1,151 @@
--- Taking jobs in. `items` are ids, each followed by its fixed half; `kinds` says of which kind they are, as numbers of jobs,
--- each followed by a meta: '' for plain jobs of the first queue that are due now, and otherwise (queue number, priority, wait,
--- at, flag, unique key) in MessagePack. All is looked at before the first write.
+-- Inserting jobs. `items` are ids, each followed by the client's fields. `kinds` are numbers of
+-- jobs, each followed by their kind: '' for plain jobs of the first queue, else (number of the
+-- queue, priority, delay, point in time, flag, unique key) in MessagePack. Everything is read and
+-- checked before the first write.
 
+-- include state_indexes
 -- include build_records
-local PLAIN = { 1, 5, 0, false, '0' }
+local PLAIN_KIND = { 1, DEFAULT_PRIORITY, 0, false, '0' }
 
--- Which of these ids exist: in the queues of this call or, unless they are `fresh` (see `NewJob`), in any of this server.
-local function known_ids(queues, registry, ids, fresh)
-  local known, roots = {}, {}
-  for _, q in ipairs(queues) do roots[q.jobs] = true end
+-- Which of these ids exist, in the queues of this call or, unless they are fresh (see `NewJob`), in
+-- any queue of this server.
+local function existing_ids(queues, registry, ids, fresh)
+  local existing, hashes = {}, {}
+  for _, q in ipairs(queues) do hashes[q.jobs] = true end
   if registry then
     registry.names = {}
     for _, name in ipairs(call('SMEMBERS', registry.queues)) do
       registry.names[name] = true
-      if not fresh then roots[jobs_of(registry, name)] = true end
+      if not fresh then hashes[jobs_of(registry, name)] = true end
     end
   end
-  for jobs in pairs(roots) do
-    for i, found in ipairs(call('HMGET', jobs, unpack(ids))) do
-      if found then known[ids[i]] = true end
+  for hash in pairs(hashes) do
+    for i, found in ipairs(call('HMGET', hash, unpack(ids))) do
+      if found then existing[ids[i]] = true end
     end
   end
-  return known
+  return existing
 end
 
--- Redis keeps a hash of few short values as one string, in which everything is looked for from the start. One long value
--- under a name that is no id makes it a real table, and stays, so that a hash that runs empty is still one.
+-- Redis keeps a hash of few short values as one string, and searches it from the start. One long
+-- value, under a name that is no id, makes it a real hash table; it stays in the hash, so that the
+-- hash does not change back when it is empty.
 local PAD = ('-'):rep(65)
+local PADDED_HASHES = { 'live', 'result', 'error', 'progress', 'unique' }
 
-local HASHES = { 'live', 'result', 'error', 'progress', 'unique' }
-
-local function prepare(q)
-  for _, hash in ipairs(HASHES) do call('HSET', q[hash], '', PAD) end
-end
-
--- Gives the age of the newest job. Ages are counted in microseconds of real time and on from the newest of all queues of a
--- call, so that they can be compared across queues. A list is in order as long as the clock does not go back; while it does,
+-- Read what a queue knows of its newest job. Returns the age of that job. Ages count in
+-- microseconds of real time, and up from the newest of all queues of a call, so that they can be
+-- compared across queues. A list is in order as long as the clock does not go back; while it does,
 -- jobs go to the sorted set.
-local function begin(q, now)
+local function read_newest(q, now)
   local meta = call('HMGET', q.meta, 'newest', 'lines', 'index')
-  q.new, q.used, q.index = not meta[1], meta[2] or '', meta[3]
-  if meta[1] and #meta[1] == 16 then q.age, q.came = struct.unpack(NEWEST, meta[1]) else q.age, q.came = 0, 0 end
-  q.lists = q.came <= now
-  q.fixed, q.lines, q.uniques, q.taken = {}, {}, {}, {}
-  if q.index then call('ZCARD', q.ids) end -- here and below: a key of another type must be found before the first write
+  local newest = meta[1]
+  q.new, q.used, q.index = not newest, meta[2] or '', meta[3]
+  q.age, q.came = 0, 0
+  if newest and #newest == 16 then q.age, q.came = struct.unpack(NEWEST_FORMAT, newest) end
+  q.use_list = q.came <= now
+  q.fixed, q.indexes, q.uniques, q.taken = {}, {}, {}, {}
+  -- here and below: a key of another type must be found before the first write
+  if q.index then call('ZCARD', q.ids) end
   if q.new then
-    for _, hash in ipairs(HASHES) do call('HLEN', q[hash]) end
+    for _, hash in ipairs(PADDED_HASHES) do call('HLEN', q[hash]) end
   end
   return q.age
 end
 
-local function add_to_index(q)
+local function add_to_id_index(q)
   local names = {}
   for i = 1, #q.fixed, 2 do names[i], names[i + 1] = '0', q.fixed[i] end
   call('ZADD', q.ids, unpack(names))
 end
 
-local function write_down(q, registry, now)
+local function write_jobs(q, registry, now)
   if #q.fixed == 0 then return end
-  if q.new then prepare(q) end
-  call('HSET', q.meta, 'newest', pack_struct(NEWEST, q.age, math.max(q.came, now)))
+  if q.new then
+    for _, hash in ipairs(PADDED_HASHES) do call('HSET', q[hash], '', PAD) end
+  end
+  call('HSET', q.meta, 'newest', pack_struct(NEWEST_FORMAT, q.age, math.max(q.came, now)))
   call('HSET', q.jobs, unpack(q.fixed))
-  if q.index then add_to_index(q) end
-  for _, line in pairs(q.lines) do
-    if #line > 0 then
-      use_line(q, line.priority)
-      call(line.command, line.key, unpack(line))
+  if q.index then add_to_id_index(q) end
+  for _, index in pairs(q.indexes) do
+    if #index > 0 then
+      use_priority(q, index.priority)
+      call(index.command, index.key, unpack(index))
     end
   end
   for key, id in pairs(q.uniques) do take_unique(q, key, id) end
   if registry and not registry.names[q.name] then call('SADD', registry.queues, q.name) end
-  rung[q.name] = true
+  topics[q.name] = true
 end
 
--- The half of a line that jobs go to: the list when they are due, else the sorted set.
-local function line_of(q, priority, listed)
+-- What is to be added to the list of a priority (`listed`), or else to its sorted set.
+local function index_of(q, priority, listed)
   local name = listed and priority + 10 or priority
-  local line = q.lines[name]
-  if not line then
-    line = { priority = priority, command = listed and 'RPUSH' or 'ZADD' }
-    line.key = listed and ready_of(q, priority) or due_of(q, priority)
-    call(listed and 'LLEN' or 'ZCARD', line.key)
-    q.lines[name] = line
+  local index = q.indexes[name]
+  if not index then
+    index = { priority = priority, command = listed and 'RPUSH' or 'ZADD' }
+    index.key = listed and ready_of(q, priority) or due_of(q, priority)
+    call(listed and 'LLEN' or 'ZCARD', index.key)
+    q.indexes[name] = index
   end
-  return line
+  return index
 end
 
--- What all jobs of one meta have in common: queue, priority, due time, flag, and their half of a line.
-local function kind_of(queues, meta, now)
-  local m = meta == '' and PLAIN or cmsgpack.unpack(meta)
-  local q, due = queues[m[1]], moment(m[3], m[4], now)
-  local listed = due == now and q.lists
-  local unique = m[6]
+-- What all jobs of one kind have in common.
+local function read_kind(queues, packed, now)
+  local k = packed == '' and PLAIN_KIND or cmsgpack.unpack(packed)
+  local q, due, unique = queues[k[1]], moment(k[3], k[4], now), k[6]
+  local listed = due == now and q.use_list
   if unique then
     call('ZCARD', q.unique_ends)
     q.taken[unique] = q.taken[unique] or unique_holder(q, unique, now)
   end
   return {
-    q = q, line = line_of(q, m[2], listed), due = due, priority = m[2], score = not listed and plain(due), flag = m[5],
-    unique = unique,
+    q = q, index = index_of(q, k[2], listed), priority = k[2], due = due, flag = k[5],
+    score = not listed and plain(due), unique = unique,
   }
 end
 
--- Of the `n` jobs of one kind that stand among `items` from `at` on, those that are not there yet. Notes of the others their
--- position and the id of the one that is there instead.
-local function wanted_of(kind, items, at, n, known, refused)
-  local wanted, m, unique, taken = {}, 0, kind.unique, kind.q.taken
+-- Of the `n` jobs of one kind in `items` from `at` on, those that do not exist yet. Appends to
+-- `refused` the position of each other job, and the id of the job that is there instead.
+local function new_jobs(kind, items, at, n, existing, refused)
+  local new, m, unique, taken = {}, 0, kind.unique, kind.q.taken
   for i = at, at + n * 2 - 2, 2 do
     local id = items[i]
-    local there = known[id] and id or (unique and taken[unique])
+    local there = existing[id] and id or (unique and taken[unique])
     if there then
       refused[#refused + 1] = (i - items.first) / 2 + 1
       refused[#refused + 1] = there
     else
-      wanted[m + 1], wanted[m + 2] = id, items[i + 1]
+      new[m + 1], new[m + 2] = id, items[i + 1]
       m = m + 2
-      known[id] = true
+      existing[id] = true
       if unique then taken[unique], kind.q.uniques[unique] = id, id end
     end
   end
-  return wanted
+  return new
 end
 
--- Gives the position of every job that was not taken in, and the id of the one that is there instead. Kinds and items are
--- tables with the place of their `first`.
-local function take_in(queues, registry, kinds, items, now, fresh)
-  local ids, known_kinds, refused, at = {}, {}, {}, items.first
+-- Returns the position of every job that was not inserted, each followed by the id of the job that
+-- is there instead. `items` begin at `items.first`.
+local function insert_jobs(queues, registry, kinds, items, now, fresh)
+  local ids, read_kinds, refused, at = {}, {}, {}, items.first
   for i = at, #items, 2 do ids[#ids + 1] = items[i] end
-  local known = known_ids(queues, registry, ids, fresh)
+  local existing = existing_ids(queues, registry, ids, fresh)
   local age = microseconds()
-  for _, q in ipairs(queues) do age = math.max(age, begin(q, now)) end
-  for i = kinds.first, kinds.last, 2 do
-    local n, meta = tonumber(kinds[i]), kinds[i + 1]
-    local kind = known_kinds[meta] or kind_of(queues, meta, now)
-    local wanted, first, last = items, at, at + n * 2 - 2
-    if not fresh or kind.unique or next(known) then -- else all are new, and each id is there once
-      wanted = wanted_of(kind, items, at, n, known, refused)
-      first, last = 1, #wanted
+  for _, q in ipairs(queues) do age = math.max(age, read_newest(q, now)) end
+  for i = 1, #kinds, 2 do
+    local n, packed = tonumber(kinds[i]), kinds[i + 1]
+    local kind = read_kinds[packed] or read_kind(queues, packed, now)
+    local new, first, last = items, at, at + n * 2 - 2
+    if not fresh or kind.unique or next(existing) then -- else all are new, each with its own id
+      new = new_jobs(kind, items, at, n, existing, refused)
+      first, last = 1, #new
     end
-    age = put(wanted, first, last, now, kind.due, kind.priority, kind.flag, kind.score, age, kind.q.fixed, kind.line)
-    known_kinds[meta], kind.q.age = kind, age
+    age = build_records(kind, new, first, last, now, age, kind.q.fixed, kind.index)
+    read_kinds[packed], kind.q.age = kind, age
     at = at + n * 2
   end
-  for _, q in ipairs(queues) do write_down(q, registry, now) end
+  for _, q in ipairs(queues) do write_jobs(q, registry, now) end
   return refused
 end

@@ -1,29 +1,35 @@
--- One plain job that nobody else can know (see `NewJob.fresh`), for a queue that has had such jobs before: what nearly every
--- enqueue brings. A script makes its functions anew at every call, and those of the general way cost a lone job more than its
--- commands do; so this stands before them and has none. It writes what `take_in` would write, or nothing: whatever is not as
--- usual is left to the general way. A fresh id is looked for all the same, in its own queue: what was sent on a connection that
--- was given up can reach the server after it was sent again on another.
+-- The fast path of an enqueue: one plain job with a fresh id (see `NewJob.fresh`), for a queue that
+-- has had such jobs before. Nearly every call is of this kind. The server makes the functions of a
+-- script anew at every call, and those of the general path cost more than the commands of a single
+-- job; so this comes before them and has none. It writes what `insert_jobs` would write, or
+-- nothing: everything unusual is left to the general path. The id is looked up in its own queue
+-- even if it is fresh, because a call can arrive late, after it was sent again.
 
--- include layout
--- tails calls meta jobs ready
+-- key suffixes: calls meta jobs ready
 
 if ARGV[6] == '1' and ARGV[7] == '0' and #ARGV == 9 then
   local call, root, number, id = redis.call, KEYS[1], ARGV[5], ARGV[8]
-  local calls, place = root .. CALLS .. ARGV[4], number:sub(-3)
-  local found, meta = call('HGET', calls, place), call('HMGET', root .. META, 'newest', 'lines', 'index')
-  local new = not found or (found ~= number and #found <= #number) -- see include/repeated_calls: an earlier number, and no answer
-  local usual = meta[1] and #meta[1] == 16 and not meta[3] and (meta[2] or ''):find('5', 1, true)
+  local calls, slot = root .. CALLS .. ARGV[4], number:sub(-3)
+  local found = call('HGET', calls, slot)
+  local meta = call('HMGET', root .. META, 'newest', 'lines', 'index')
+  -- see repeated_calls: in the slot is an earlier call, which had an empty answer
+  local new = not found or (found ~= number and #found <= #number)
+  local priority = (meta[2] or ''):find(DEFAULT_PRIORITY, 1, true)
+  local usual = meta[1] and #meta[1] == 16 and not meta[3] and priority
   if call('HEXISTS', root .. JOBS, id) == 0 and new and usual then
-    local time, age, came = call('TIME'), struct.unpack(NEWEST, meta[1])
+    local time, age, came = call('TIME'), struct.unpack(NEWEST_FORMAT, meta[1])
     local real = time[1] * 1000000 + time[2]
     local now = tonumber(ARGV[1]) or (real - real % 1000) / 1000
     if came <= now then
       age = math.max(age, real) + 1
-      local handle = struct.pack('>I8', age) .. '0' .. id
-      call('RPUSH', root .. READY .. '5', handle) -- first: it alone was not looked at, and may be of another type
-      call('HSET', root .. META, 'newest', struct.pack(NEWEST, age, now))
-      call('HSET', root .. JOBS, id, struct.pack(HEAD, 0x9f, 0xcf, now, 0xcf, now, 5, 0xc4, #handle) .. handle .. ARGV[9])
-      if call('HSET', calls, place, number) == 1 then call('PEXPIRE', calls, '600000') end
+      local handle = struct.pack(AGE_FORMAT, age) .. '0' .. id
+      local head = struct.pack(HEAD_FORMAT,
+        HEAD_ARRAY, HEAD_UINT64, now, HEAD_UINT64, now, DEFAULT_PRIORITY, HEAD_BYTES, #handle)
+      -- first, because this key alone was not read before, and may be of another type
+      call('RPUSH', root .. READY .. DEFAULT_PRIORITY, handle)
+      call('HSET', root .. META, 'newest', struct.pack(NEWEST_FORMAT, age, now))
+      call('HSET', root .. JOBS, id, head .. handle .. ARGV[9])
+      if call('HSET', calls, slot, number) == 1 then call('PEXPIRE', calls, CALL_RETENTION_MS) end
       call('PUBLISH', ARGV[2], root:match('{(.*)}$'))
       return 0
     end

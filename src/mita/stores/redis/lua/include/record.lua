@@ -1,218 +1,120 @@
--- The two halves of a job.
+-- Job records. `scripting/record_layout.py` draws the bytes of the two parts of a job.
 --
--- `jobs` holds what never changes, as one MessagePack array of 15, made here and read by the client:
---   created (uint64), due (uint64), priority (fixint), handle (bin), and then what the client packed:
---   task, resource, limit, when_busy, unique, unique_for, repeat, fire_time, payload, options, headers
--- `live` holds what changes. A job that was never touched has none: nothing is written twice on the common way. Jobs that
--- are on their first run and were claimed together have a batch there instead ('r', their token, and a number): `runs` holds
--- the live half that they share, and they have one lease. As soon as anything happens to one of them, it gets both of its own.
---
--- A handle is the job's place in every sorted set: its age (8 bytes, so that ties are broken by age), one digit that says
--- whether it has a resource key (1), a unique key (2) or both (3), and its id.
+-- A script works with one table `r` for both parts: all fields, and
+--   fixed       the bytes of the fixed part
+--   touched     the bytes of the live part, or the name of a batch; false for a job without one
+--   batch       the name of the batch that it is in, or false
+--   handle      how lists and sorted sets name the job: age, flag and id
+--   unreadable  true if the record cannot be read; then only the id is sure
 
 -- include clock
-local MOST = 1000 -- items in one call, and jobs looked at in one claim
-local TIMELINE = 50
-local LOOKING = 600000 -- milliseconds for which the ids are kept in order after somebody looked at a page
-local ENDED = { succeeded = true, failed = true, cancelled = true }
+-- include rules
+-- include record_code
+-- include batches
 
--- A moment as text. Redis would write a number out with 17 digits each time.
-local function plain(number) return string.format('%.0f', number) end
-
-local rung = {} -- topics to ring for when the script is done
-
-local function moment(wait, at, now)
-  if at then return math.max(now, at) end
-  return now + wait
+local function is_number(n)
+  return type(n) == 'number' and n >= 0 and n <= LARGEST_NUMBER and n % 1 == 0
 end
 
-local ASKED, REPEATS = '!', '@' -- topics that are no queue's name
-
-local function ring(channel)
-  if next(rung) then
-    local topics = {}
-    for topic in pairs(rung) do topics[#topics + 1] = topic end
-    call('PUBLISH', channel, table.concat(topics, '\n'))
-  end
-end
-
--- The priorities that a queue has ever used, as a text of digits: most use one or two, and the others need not be looked at.
-local function lines(q)
-  if not q.used then q.used = call('HGET', q.meta, 'lines') or '' end
-  return q.used
-end
-
-local function use_line(q, priority)
-  if not lines(q):find(priority, 1, true) then
-    q.used = q.used .. priority
-    call('HSET', q.meta, 'lines', q.used)
-  end
-end
-
--- Whether the ids of a queue are kept by name: only while somebody looks at its pages, for every job would pay for it.
-local function has_index(q)
-  if q.index == nil then q.index = call('HGET', q.meta, 'index') end
-  return q.index
-end
-
-local function pack_live(r)
-  return cmsgpack.pack({
-    r.state, r.token, r.priority, r.due, r.attempts, r.reschedules, r.busy, r.interruptions, r.crashes, r.worker, r.started,
-    r.asked, r.asked_due, r.asked_keep, r.stranded, r.finished, r.expires, r.extras,
-  })
-end
-
--- What the places of a live half may hold. One that holds anything else cannot be read.
-local STATES = { queued = true, blocked = true, running = true, succeeded = true, failed = true, cancelled = true }
-local COUNTS, MOMENTS = { 2, 5, 6, 7, 8, 9 }, { 3, 4, 11, 13, 14, 15, 16, 17 }
-local EXACT = 9007199254740991
-
-local function is_count(n) return type(n) == 'number' and n >= 0 and n <= EXACT and n % 1 == 0 end
-
--- nil for one that cannot be read
+-- The fields of a live part; nil for one that cannot be read. A shorter one is of an older version.
 local function read_live(text)
   local ok, t = pcall(cmsgpack.unpack, text)
   if not ok or type(t) ~= 'table' or not STATES[t[1]] then return nil end
-  for _, i in ipairs(COUNTS) do
-    if not is_count(t[i]) then return nil end
+  if #t < OLDEST_LIVE_FIELDS then return nil end
+  for i = #t + 1, #LIVE_DEFAULTS do t[i] = LIVE_DEFAULTS[i] end
+  for _, i in ipairs(LIVE_NUMBERS) do
+    if not is_number(t[i]) then return nil end
   end
-  for _, i in ipairs(MOMENTS) do
-    if t[i] ~= false and not is_count(t[i]) then return nil end
+  for _, i in ipairs(LIVE_NUMBERS_OR_FALSE) do
+    if t[i] ~= false and not is_number(t[i]) then return nil end
   end
-  return {
-    state = t[1], token = t[2], priority = t[3], due = t[4], attempts = t[5], reschedules = t[6], busy = t[7],
-    interruptions = t[8], crashes = t[9], worker = t[10], started = t[11], asked = t[12], asked_due = t[13],
-    asked_keep = t[14], stranded = t[15], finished = t[16], expires = t[17], extras = t[18],
-  }
+  return live_fields(t)
 end
 
-local function untouched()
-  return {
-    state = 'queued', token = 0, priority = false, due = false, attempts = 0, reschedules = 0, busy = 0, interruptions = 0,
-    crashes = 0, worker = false, started = false, asked = false, asked_due = false, asked_keep = false, stranded = false,
-    finished = false, expires = false, extras = false,
-  }
-end
-
-local BATCH = 114 -- 'r', with which no packed live half begins
-
-local function is_batch(live) return live:byte() == BATCH end
-
-local function is_batch_of(live, token)
-  local beginning = 'r' .. token .. ':'
-  return live:sub(1, #beginning) == beginning
-end
-
--- The clock, or one more than the last: a server that dies may forget a claim that was not on disk yet, and hand the job out
--- again from the state before. A plain count would then give the same token to two runs, and either could put down the other.
+-- The token of the next claim: the time, or one more than the last token. A server that dies may
+-- lose a claim that was not on disk yet, and hand the job out again from the state before. A plain
+-- counter would then give the same token to two runs, and each could settle the other's claim.
 local function next_token(last, now) return math.max(last + 1, now) end
 
--- The live half that the jobs of a batch share.
-local function half_of(q, batch)
-  q.halves = q.halves or {}
-  if not q.halves[batch] then q.halves[batch] = call('HGET', q.runs, batch) end
-  return q.halves[batch]
+local function handle_in(fixed)
+  return fixed:sub(HANDLE_AT, HANDLE_LENGTH_AT + (fixed:byte(HANDLE_LENGTH_AT) or 0))
 end
 
-local function end_batch(q, batch)
-  call('HDEL', q.runs, batch, '+' .. batch)
-  call('HDEL', q.left, batch)
-  call('ZREM', q.lease, batch)
-end
-
--- The same for one whose list cannot be read: among all live halves.
-local function searched(q, batch)
-  local found, all = {}, call('HGETALL', q.live)
-  for i = 1, #all, 2 do
-    if all[i + 1] == batch then found[#found + 1] = all[i] end
-  end
-  return found
-end
-
--- Those of a batch that still run under its lease.
-local function members(q, batch)
-  local found = {}
-  local ok, ids = pcall(cmsgpack.unpack, call('HGET', q.runs, '+' .. batch) or '')
-  if not ok or type(ids) ~= 'table' or #ids == 0 then return searched(q, batch) end
-  local lives = call('HMGET', q.live, unpack(ids))
-  for i, id in ipairs(ids) do
-    if lives[i] == batch then found[#found + 1] = id end
-  end
-  return found
-end
-
-local function leave_batch(q, batch, n)
-  local left = redis.pcall('HINCRBY', q.left, batch, -n)
-  if type(left) ~= 'number' then -- it cannot be read
-    left = #members(q, batch)
-    call('HSET', q.left, batch, left)
-  end
-  if left <= 0 then end_batch(q, batch) end
-end
-
-local function handle_in(fixed) return fixed:sub(23, 22 + (fixed:byte(22) or 0)) end
-
--- The same of a record that may not be readable: then one is made, which names the job all the same.
+-- The handle of a record that may not be readable: then one is made up that names the job.
 local function handle_of(id, fixed)
   local handle = handle_in(fixed)
-  return handle:sub(10) == id and handle or ('\0'):rep(8) .. '0' .. id
+  return handle:sub(ID_AT) == id and handle or ('\0'):rep(8) .. '0' .. id
 end
 
--- The live half of a record; of a batch whose own half cannot be read, what the name of the batch says.
+-- The fields of a live part. If the shared live part of a batch cannot be read, the name of the
+-- batch still says the token.
 local function live_of(q, live, batch)
   if not live then return untouched() end
-  local r = read_live(batch and half_of(q, batch) or live)
+  local r = read_live(batch and shared_live(q, batch) or live)
   if r or not batch then return r end
   r = untouched()
-  r.state, r.token, r.worker = 'running', tonumber(batch:match('^r(%d+):')), ''
+  r.state, r.token, r.worker = State.RUNNING, tonumber(batch:match('^r(%d+):')), ''
   return r.token and r
 end
 
--- What stands for a record that cannot be read: a failed job, of which only the id is sure.
-local function lost(q, id, fixed, live)
+-- What stands for a record that cannot be read: a failed job.
+local function unreadable_record(q, id, fixed, live)
   local r = untouched()
   r.id, r.fixed, r.handle, r.touched, r.unreadable = id, fixed, handle_of(id, fixed), live, true
   r.batch = live and is_batch(live) and live
-  r.state, r.priority, r.due, r.finished, r.expires, r.extras = 'failed', 5, 0, 0, 0, true
-  r.task, r.limit, r.when_busy, r.unique_for = '', 1, 'wait', 0
+  r.state, r.priority, r.due = State.FAILED, DEFAULT_PRIORITY, 0
+  r.finished, r.expires, r.extras = 0, 0, true
+  r.task, r.limit, r.when_busy, r.unique_for = '', 1, WhenBusy.WAIT, 0
   return r
 end
 
--- One table of both halves. `extras` says that something lies outside of them: events, memos, error, result, progress.
+-- Where the client's fields begin: inside an array, or in version 0.1 right behind the handle.
+local function client_fields_at(fixed)
+  local at = HANDLE_LENGTH_AT + fixed:byte(HANDLE_LENGTH_AT)
+  if fixed:byte() == OLD_ARRAY then return at end
+  return fixed:byte(at + 1) == LONG_ARRAY and at + 3 or at + 1
+end
+
 local function parsed(q, id, fixed, live)
   local batch = live and is_batch(live) and live
   local r = live_of(q, live, batch)
   r.id, r.fixed, r.handle, r.batch, r.touched = id, fixed, handle_in(fixed), batch, live
   if not r.priority then
-    r.priority, r.due = fixed:byte(20), struct.unpack('>I8', fixed, 12)
+    r.priority, r.due = fixed:byte(PRIORITY_AT), struct.unpack('>I8', fixed, DUE_AT)
   end
-  local _
-  _, r.task, r.resource, r.limit, r.when_busy, r.unique, r.unique_for, r.repeats =
-    cmsgpack.unpack_limit(fixed, 7, 22 + fixed:byte(22))
-  assert(r.handle:sub(10) == id and r.priority <= 9 and r.due <= EXACT and type(r.task) == 'string')
-  assert(is_count(r.limit) and r.limit > 0 and is_count(r.unique_for) and type(r.when_busy) == 'string')
+  read_client_fields(r, fixed, client_fields_at(fixed))
+  assert(r.handle:sub(ID_AT) == id and type(r.task) == 'string')
+  assert(r.priority <= HIGHEST_PRIORITY and r.due <= LARGEST_NUMBER)
+  assert(is_number(r.limit) and r.limit > 0 and is_number(r.unique_for))
+  assert(type(r.when_busy) == 'string')
   assert(type(r.resource or '') == 'string' and type(r.unique or '') == 'string')
-  assert(r.state ~= 'blocked' or r.resource)
+  assert(r.state ~= State.BLOCKED or r.resource)
   return r
 end
 
 local function as_record(q, id, fixed, live)
   local ok, r = pcall(parsed, q, id, fixed, live)
-  return ok and r or lost(q, id, fixed, live)
+  return ok and r or unreadable_record(q, id, fixed, live)
 end
 
+-- The record of a job; nil without such a job.
 local function load(q, id)
   local fixed = call('HGET', q.jobs, id)
   return fixed and as_record(q, id, fixed, call('HGET', q.live, id)) or nil
 end
 
 local function load_handle(q, handle)
-  local r = load(q, handle:sub(10))
+  local r = load(q, handle:sub(ID_AT))
   if r and r.unreadable then r.handle = handle end
   return r
 end
 
--- A running job that was one of a batch is on its own from here.
+-- Whether a run under this token still has the job.
+local function has_token(r, token)
+  return r and r.state == State.RUNNING and r.token == tonumber(token)
+end
+
+-- Write the live part. A job that was in a batch leaves it and gets a lease of its own.
 local function save(q, r)
   if r.batch then
     call('ZADD', q.lease, call('ZSCORE', q.lease, r.batch), r.handle)
@@ -222,27 +124,8 @@ local function save(q, r)
   call('HSET', q.live, r.id, pack_live(r))
 end
 
-local function keep_text(q, r, what, text)
-  call('HSET', q[what], r.id, text)
-  r.extras = true
-end
-
--- the two oldest lines become one that counts them by kind, as rules.timeline has it
-local function fold(events)
-  local first, second = call('LPOP', events), call('LPOP', events)
-  local ok, folded = pcall(function()
-    local one, two = cmsgpack.unpack(first), cmsgpack.unpack(second)
-    local counts = one[2] == 'folded' and cjson.decode(one[3]) or { [one[2]] = 1 }
-    counts[two[2]] = (counts[two[2]] or 0) + 1
-    return cmsgpack.pack({ two[1], 'folded', cjson.encode(counts), false })
-  end)
-  call('LPUSH', events, ok and folded or cmsgpack.pack({ 0, 'folded', '{"unreadable":2}', false }))
-end
-
--- one line; of a failed run also the error, and when it was started
-local function note(q, r, now, kind, text, worker, failure)
-  local events, line = q.events .. r.id, { now, kind, text, worker or false }
-  if failure and failure ~= '' then line[5], line[6] = failure, r.started or false end
-  if call('RPUSH', events, cmsgpack.pack(line)) > TIMELINE then fold(events) end
+-- Write a text of the job into a hash of its own: 'error', 'result' or 'progress'.
+local function keep_text(q, r, hash, text)
+  call('HSET', q[hash], r.id, text)
   r.extras = true
 end

@@ -1,0 +1,106 @@
+"""What the scripts take over from the rules and the model.
+
+In the text of a script `State.RUNNING` stands for `'running'`, and so for every enum in `ENUMS`; a
+name of `NUMBERS` or `TEXTS` stands for its value. The tables are rules that Lua looks up: what a
+change may be asked of, what was asked first, and the busy policy."""
+
+from typing import Any
+
+from mita.model.job import DEFAULT_PRIORITY, PRIORITIES, Asked, State, WhenBusy
+from mita.model.outcome import (
+    Answer,
+    CancelJob,
+    Change,
+    DeleteJob,
+    Held,
+    PrioritiseJob,
+    RescheduleJob,
+    RetryJob,
+    TimelineKind,
+)
+from mita.model.repeat import RepeatState
+from mita.ports.store import ASKED, REPEATS
+from mita.rules.asked import STATE_AFTER, may_ask
+from mita.rules.busy import BUSY_NOTE, BUSY_POLICIES, BUSY_RETENTION, REPLACED_NOTE
+from mita.rules.readable import SET_ASIDE_KEEP, unreadable
+from mita.rules.states import AMENDABLE, DEAD, TERMINAL
+from mita.rules.timeline import TIMELINE_LENGTH
+from mita.stores.shared.record import COUNTERS
+
+from .lua_text import as_lua
+from .record_layout import LUA_CONSTANTS
+
+CALL_ITEMS = 1000  # the most items in one call, and the most jobs that one claim looks at
+# What tests make smaller, so that few jobs reach every branch.
+SIZES = {
+    "SMALLEST_BATCH_JOBS": 8,  # so many jobs of one claim get one lease together
+    "SHORT_LIST_JOBS": 128,  # up to this length a job is searched in a list and taken out
+}
+ENUMS = (State, Asked, WhenBusy, TimelineKind, Answer, Held, RepeatState)
+NUMBERS = {
+    "CALL_ITEMS": CALL_ITEMS,
+    "TIMELINE_LENGTH": TIMELINE_LENGTH,
+    "DEFAULT_PRIORITY": DEFAULT_PRIORITY,
+    "LOWEST_PRIORITY": PRIORITIES[0],
+    "HIGHEST_PRIORITY": PRIORITIES[-1],
+    "BUSY_RETENTION_MS": BUSY_RETENTION,
+    "SET_ASIDE_RETENTION_MS": SET_ASIDE_KEEP,
+    "PAGE_INDEX_RETENTION_MS": 600_000,  # how long ids stay sorted after a page was read
+    "CALL_RETENTION_MS": 600_000,  # how long the answer to a call is kept for a repetition
+    "LARGEST_NUMBER": 2**53 - 1,  # the largest whole number that a double holds exactly
+}
+TEXTS = {
+    "ASKED_TOPIC": ASKED,
+    "REPEATS_TOPIC": REPEATS,
+    "BUSY_NOTE": BUSY_NOTE,
+    "REPLACED_NOTE": REPLACED_NOTE,
+    "UNREADABLE_ERROR": unreadable("its record cannot be read"),
+}
+_CHANGES: dict[str, type[Change]] = {
+    "reschedule": RescheduleJob,
+    "cancel": CancelJob,
+    "retry": RetryJob,
+    "prioritise": PrioritiseJob,
+    "delete": DeleteJob,
+}
+
+
+def _set(states: Any) -> dict[str, bool]:
+    return {state.value: True for state in sorted(states)}
+
+
+TABLES: dict[str, Any] = {
+    "STATES": _set(State),
+    "ENDED": _set(TERMINAL),
+    "REVIVABLE": _set(DEAD),
+    "AMENDABLE": {name: _set(AMENDABLE[change]) for name, change in _CHANGES.items()},
+    "STATE_AFTER": {asked.value: state.value for asked, state in STATE_AFTER.items()},
+    "MAY_ASK": {
+        before.value: {wanted.value: may_ask(before, wanted) for wanted in Asked}
+        for before in Asked
+    },
+    "BUSY_POLICIES": {
+        when.value: {
+            "state": policy.state.value,
+            "line": policy.line.value,
+            "ends": policy.ends,
+            "replaces": policy.replaces,
+        }
+        for when, policy in BUSY_POLICIES.items()
+    },
+    "COUNTERS": list(COUNTERS),
+}
+
+
+def tables_as_lua() -> str:
+    """One line for each table. A script keeps those that it names."""
+    return "".join(f"local {name} = {as_lua(table)}\n" for name, table in TABLES.items())
+
+
+def replacements() -> dict[str, str]:
+    """The text of Lua for every name of an enum, a number or a text."""
+    named = {
+        f"{kind.__name__}.{member.name}": as_lua(member.value) for kind in ENUMS for member in kind
+    }
+    values = {**LUA_CONSTANTS, **NUMBERS, **SIZES, **TEXTS}
+    return named | {name: as_lua(value) for name, value in values.items()}

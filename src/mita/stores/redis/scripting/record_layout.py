@@ -1,0 +1,131 @@
+"""The bytes of a job record, described once for Python and for Lua.
+
+A job has a fixed part, which never changes, and a live part, which does. Both are MessagePack, so
+that the client reads a part with one call. This is the fixed part (bytes counted from 1, as Lua
+does; all numbers are big-endian):
+
+    1        0x95     an array of five values
+    2        0xcf     an unsigned integer of eight bytes follows
+    3..10    created
+    11       0xcf     an unsigned integer of eight bytes follows
+    12..19   due
+    20       priority, 0 to 9
+    21       0xc4     bytes follow
+    22       length of the handle
+    23..     handle   age of the job (8 bytes), flag (1 digit), id
+    ...      0x9b     an array: the CLIENT_FIELDS, exactly as the client packed them
+
+The script writes everything before the last array: only the server knows the time and the age. So
+it can read due time, priority and handle at fixed positions, and copies the rest unread. The age
+counts up in microseconds; it sorts jobs that are due at the same time. The flag says whether the
+job has a resource key (1), a unique key (2) or both (3).
+
+The live part is an array of the LIVE_FIELDS. False stands for None, which Lua cannot keep in a
+list. A job that was never claimed or amended has no live part. Jobs on their first run that were
+claimed together have the name of their batch instead (`lua/include/batches.lua`).
+
+A new field is appended, and its default stands for it in older records: `NewJob` and `Job` are the
+only lists to change. Version 0.1 wrote the fixed part as one array of 15 (0x9f): the client's
+fields followed the handle directly. Such records are still read.
+"""
+
+from typing import Any, get_type_hints
+
+from msgspec import inspect
+
+from mita.model.job import Job, Priority, State
+from mita.model.time import Moment
+from mita.stores.shared.record import FIXED, JOB, LIVE
+
+HEAD_FIELDS = ("created", "due", "priority", "handle")
+_FIRST_CLIENT_FIELDS = (
+    *("task", "resource", "limit", "when_busy", "unique", "unique_for", "repeat"),
+    *("fire_time", "payload", "options", "headers"),
+)
+LUA_CLIENT_FIELDS = _FIRST_CLIENT_FIELDS[:7]  # the scripts read these; the others stay unread
+_IN_THE_KEY = ("id", "queue")
+CLIENT_FIELDS = _FIRST_CLIENT_FIELDS + tuple(
+    name for name in FIXED if name not in (*_FIRST_CLIENT_FIELDS, *_IN_THE_KEY)
+)
+
+_FIRST_LIVE_FIELDS = (
+    *("state", "token", "priority", "due"),
+    *("attempts", "reschedules", "busy", "interruptions", "crashes"),
+    *("worker", "started", "asked", "asked_due", "asked_keep"),
+    *("stranded", "finished", "expires", "extras"),
+)
+_IN_OTHER_KEYS = ("error", "result", "progress", "lease_until")
+LIVE_FIELDS = _FIRST_LIVE_FIELDS + tuple(
+    name for name in LIVE if name not in (*_FIRST_LIVE_FIELDS, *_IN_OTHER_KEYS)
+)
+
+# No record has fewer values than those of version 0.1.
+OLDEST_CLIENT_FIELDS, OLDEST_LIVE_FIELDS = len(_FIRST_CLIENT_FIELDS), len(_FIRST_LIVE_FIELDS)
+
+# The head of a fixed part as Lua counts, and what MessagePack puts before each value.
+LUA_CONSTANTS: dict[str, int | str] = {
+    "HEAD_FORMAT": ">BBI8BI8BBB",
+    "HEAD_ARRAY": 0x95,
+    "HEAD_UINT64": 0xCF,
+    "HEAD_BYTES": 0xC4,
+    "OLD_ARRAY": 0x9F,  # what a fixed part of version 0.1 begins with
+    "LONG_ARRAY": 0xDC,  # an array of more than 15 values: three bytes come before the first
+    "DUE_AT": 12,
+    "PRIORITY_AT": 20,
+    "HANDLE_LENGTH_AT": 22,
+    "HANDLE_AT": 23,
+    "AGE_FORMAT": ">I8",
+    "NEWEST_FORMAT": ">I8I8",  # what a queue keeps of its newest job: its age, and when it came
+    "OLDEST_LIVE_FIELDS": OLDEST_LIVE_FIELDS,
+    "FLAG_AT": 9,
+    "ID_AT": 10,
+}
+AGE, ID = slice(0, 8), slice(9, None)  # of a handle, as Python counts
+
+_TYPES = get_type_hints(Job, include_extras=True)
+
+
+def fixed_type() -> Any:
+    """The type of a fixed part: a tuple whose values are checked."""
+    client = tuple(_TYPES[name] for name in CLIENT_FIELDS)
+    return tuple[Moment, Moment, Priority, bytes, tuple[client]]  # type: ignore[valid-type]
+
+
+def client_defaults() -> list[Any]:
+    """What stands for each client field in a record that is older than the field."""
+    return [JOB[name].default for name in CLIENT_FIELDS]
+
+
+def live_defaults() -> dict[str, Any]:
+    """The live part of a job that was never claimed or amended. A False priority or due time means
+    that of the fixed part.
+
+    Three fields are only in this store: `asked_due` and `asked_keep` are what a reschedule or a
+    cancel of a running job asked for; `extras` says whether the job has an error, a result,
+    progress, a timeline or once values in other keys."""
+    own = ("priority", "due", "asked_due", "asked_keep", "extras")
+    found: dict[str, Any] = {
+        name: False if name in own or JOB[name].optional else JOB[name].default
+        for name in LIVE_FIELDS
+    }
+    return found | {"state": State.QUEUED.value}
+
+
+def live_types() -> list[tuple[str, Any, Any]]:
+    """Name, type and default of each live field, as `msgspec.defstruct` takes them. The scripts
+    check what may be False."""
+    return [
+        (name, Any if default is False else _TYPES[name], default)
+        for name, default in (live_defaults() | {"state": State.QUEUED}).items()
+    ]
+
+
+def live_numbers(*, may_be_false: bool) -> list[int]:
+    """The positions, as Lua counts, of the live fields that hold a whole number of 0 or more."""
+    own = ("asked_due", "asked_keep")
+    return [
+        at
+        for at, (name, default) in enumerate(live_defaults().items(), 1)
+        if (default is False) == may_be_false
+        and (name in own or (name in JOB and isinstance(JOB[name].type, inspect.IntType)))
+    ]
