@@ -3,10 +3,10 @@
 from mita.app import Mita
 from mita.client import Events, SyncEvents
 from mita.client.bulk import Confirm, ShowProgress
+from mita.client.enqueue import TransactionalSender as TransactionalSender
 from mita.client.filters import JobFilters
 from mita.client.repeat_spec import RepeatChoices as RepeatOptions
 from mita.client.repeats import Repeats
-from mita.client.transaction import TransactionalSender as TransactionalSender
 from mita.engine.scheduler_process import StandaloneScheduler as Scheduler
 from mita.engine.worker import Worker
 from mita.errors import (

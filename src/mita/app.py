@@ -1,49 +1,38 @@
-"""The app: tasks, a place for their jobs, workers to run them. The only module that has met both
-engine and stores."""
+"""The app: tasks, a store for their jobs, workers that run them. No other module imports both the
+engine and the stores."""
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager, nullcontext
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from datetime import timedelta
 from functools import partial
 from types import MappingProxyType, TracebackType
-from typing import TYPE_CHECKING, Any, Self
-from weakref import WeakSet
+from typing import Any, Self
 
-from mita.client import Client, Events, SyncEvents, unknown_task
+from mita.client import JobSender, unknown_task
 from mita.engine.importing import plan_processes
 from mita.engine.scheduler_process import StandaloneScheduler
-from mita.engine.startup import Serve
 from mita.engine.worker import Worker
 from mita.errors import UsageError
-from mita.events import Counters, EventBus, ListenerThread
-from mita.events.listener import Listener
+from mita.events import ClientEvents, EventBus
 from mita.model.policy import Retry
+from mita.observe import Observable
 from mita.ports.clock import Clock
 from mita.ports.logs import make_logs_printable
 from mita.ports.store import Store, StoreFactory
 from mita.rules.judge import Retention
-from mita.rules.names import check_kinds, check_name
-from mita.settings import Address, AppSettings, SchedulerSettings, StoreURL, WorkerSettings
-from mita.store_pool import StorePool, shown_factory
-from mita.stores.registry import parse_url
+from mita.settings import AppSettings, SchedulerSettings, StoreURL, WorkerSettings
+from mita.store_pool import StorePool, shown_factory, store_source
 from mita.sync import Portal
 from mita.tasks import Declare, Options, Registry, Task
 
-if TYPE_CHECKING:  # an extra, imported when it is used
-    from prometheus_client import CollectorRegistry
-
-    from mita.metrics import Source
-
 make_logs_printable()
 
-
-# silent connections that a lease must outlast: one that is found dead is made again well before its
-# end
+# a store looks for a dead connection this often in the time of one lease
 LEASE_SILENCES = 6
 
 
-class Mita(Client):
+class Mita(Observable):
     """A durable job queue.
 
         app = Mita("sqlite:///jobs.db")
@@ -54,10 +43,11 @@ class Mita(Client):
 
         job = await greet.enqueue("Ada")
 
-    Without a URL it is `$MITA_URL`, else `sqlite:///mita.db`. Nothing is opened until it is used.
-    Succeeded jobs are kept for `keep` (seconds or a timedelta; 0 forgets them at once) but at most
-    `keep_most` per queue, failed and cancelled ones for `keep_failed`. The `_sync` methods are for
-    code that is not async."""
+    The default URL is `$MITA_URL`, else `sqlite:///mita.db`. Instead of a URL, `store` takes a
+    factory for a store of your own. Nothing is opened until it is used. Succeeded jobs are kept for
+    `keep` (seconds or a timedelta; 0 deletes them at once) but at most `keep_most` per queue,
+    failed and cancelled jobs for `keep_failed`. The `_sync` methods are for code that is not
+    async."""
 
     def __init__(
         self,
@@ -79,16 +69,15 @@ class Mita(Client):
             retry=retry,
         )
         self._watch = EventBus()
-        self._place = StorePool(_source(url, store, namespace), emit=self._watch.emit)
+        self._pool = StorePool(store_source(url, store, namespace), emit=self._watch.emit)
         self._portal = Portal(self._close_here)
-        registry = Registry(self, Options.of(retry), payload_limit)
+        events = ClientEvents(self._watch)
+        sender = JobSender(self._pool.store, self, events, self._portal)
+        registry = Registry(sender, Options.of(retry), payload_limit)
         self.tasks: Mapping[str, Task[Any, Any]] = MappingProxyType(registry.tasks)
         self.task = Declare(registry, {})
         kept = Retention(succeeded=self._settings.keep, failed=self._settings.keep_failed)
-        super().__init__(self._store_here, self.tasks, kept, self._portal, self._watch)
-        self._events: WeakSet[Events] = WeakSet()
-        self._source: Source | None = None
-        self._registries: list[Any] = []  # of Prometheus, that have our metrics
+        super().__init__(sender, self.tasks, kept, self._portal, events)
 
     @property
     def kept(self) -> Retention:
@@ -98,16 +87,16 @@ class Mita(Client):
     @property
     def url(self) -> StoreURL:
         """Where the jobs are stored. Raises `UsageError` for an app that was given `store=`."""
-        return self._place.url
+        return self._pool.url
 
     @property
     def store_factory(self) -> StoreFactory | None:
         """What the app was given as `store=`; None for an app with a URL."""
-        source = self._place.source
+        source = self._pool.source
         return None if isinstance(source, StoreURL) else source
 
     def find_task(self, name: str) -> Task[Any, Any]:
-        """The task of this name."""
+        """Return the task of this name. Raises `UsageError` if there is none."""
         try:
             return self.tasks[name]
         except KeyError:
@@ -133,17 +122,16 @@ class Mita(Client):
         max_jobs: int | None = None,
         verbose: bool = False,
     ) -> Worker:
-        """A worker for these queues (None: all there are, but for those in `exclude`). `await
-        worker.run()` until `worker.stop()`, until nothing is left to do now (`until_empty`), or
-        until it has run `max_jobs` jobs. Failures are logged with their traceback; `verbose` logs
-        successes too, with their duration.
+        """Return a worker for these queues (None: all queues except those in `exclude`). `await
+        worker.run()` runs jobs until `worker.stop()`, until no job is ready or running
+        (`until_empty`), or until it has run `max_jobs` jobs. Failures are logged with their
+        traceback; with `verbose`, successes are logged with their duration.
 
-        Tasks with `executor="process"` run in at most `handler_processes` processes (None: as many
-        as there are processors), which import this app by its name, `target="module:app"` (None: it
-        is looked for).
+        Tasks with `executor="process"` run in at most `handler_processes` processes (None: one for
+        each processor), which import this app as `target`, "module:app" (None: find it).
 
-        `metrics` is an address (`127.0.0.1:9000`) at which Prometheus can read what it counts,
-        while it runs."""
+        `metrics` is an address, for example `127.0.0.1:9000`, at which Prometheus can read the
+        metrics while the worker runs."""
         for named, given in (("queues", queues), ("exclude", exclude)):
             if isinstance(given, str):
                 raise UsageError(f"{named}={given!r}: give a list, [{given!r}]")
@@ -167,7 +155,7 @@ class Mita(Client):
         for task in self.tasks.values():
             task.arguments.prepare()
         return Worker(
-            partial(self._place.new, settings.lease / LEASE_SILENCES),
+            partial(self._pool.new, settings.lease / LEASE_SILENCES),
             self.tasks,
             settings,
             self._keep,
@@ -175,102 +163,28 @@ class Mita(Client):
             self._watch.emit,
             self.repeats.put_declared,
             self._served(metrics),
-            plan_processes(self, self.tasks, settings, self._place.source),
+            plan_processes(self, self.tasks, settings, self._pool.source),
         )
 
     def scheduler(
         self, *, lock: float = 3.0, poll: float = 1.0, name: str = "", metrics: str | None = None
     ) -> StandaloneScheduler:
-        """What fires repeats in every worker, without a worker: `await scheduler.run()` until
-        `scheduler.stop()`. `metrics` is as for a worker."""
+        """Return a standalone scheduler, which fires repeats and runs no jobs: `await
+        scheduler.run()` until `scheduler.stop()`. `metrics` is as for a worker."""
         settings = SchedulerSettings(lock=lock, poll=poll, name=name)
         return StandaloneScheduler(
-            self._place.new,
+            self._pool.new,
             settings,
             self.repeats.put_declared,
             self._watch.emit,
             self._served(metrics),
         )
 
-    # ------------------------------------------------------------ watching
-
-    def listen(self, listener: Listener, kinds: Iterable[str] | None = None) -> ListenerThread:
-        """Hand what happens here (in this app's workers, schedulers and calls of this process) to
-        `listener`, as lists of `JobEvent`s, on a thread of its own, until `.stop()` of what this
-        gives. One that raises is logged, one that is too slow loses events (`.dropped` says how
-        many); neither ever hurts a job. `kinds`: of these alone."""
-        if not callable(listener):
-            raise UsageError(f"listen({listener!r}): give a function that takes a list of events")
-        return self._watch.listen(listener, check_kinds(kinds))
-
-    def events(self, queue: str | None = None, kinds: Iterable[str] | None = None) -> Events:
-        """What happens to the jobs of a queue (None: of all), in whatever process, from now on:
-        `async for event in app.events(): …`. Whoever reads too slowly loses the oldest, and gets a
-        `missed` event. `kinds`: of these alone."""
-        events = Events(
-            self._place.new,
-            None if queue is None else check_name("queue", queue),
-            check_kinds(kinds),
-        )
-        self._events.add(events)
-        return events
-
-    def events_sync(
-        self, queue: str | None = None, kinds: Iterable[str] | None = None
-    ) -> SyncEvents:
-        """`events`, from code that is not async: `for event in app.events_sync(): …`."""
-        return SyncEvents(self.events(queue, kinds), self._run_sync)
-
-    def metrics(self, registry: "CollectorRegistry | None" = None) -> None:
-        """Count what happens in this process from now on, for a Prometheus registry of yours (None:
-        the usual one). A worker that is given an address does this by itself. Several apps may use
-        one registry: it shows their sums. Needs the extra `metrics`."""
-        source = self._counted()
-        from prometheus_client import REGISTRY
-
-        from mita.metrics import join
-
-        chosen = REGISTRY if registry is None else registry
-        if not hasattr(chosen, "register"):
-            raise UsageError(
-                f"metrics({registry!r}): give a CollectorRegistry, or nothing for the usual one"
-            )
-        if chosen not in self._registries:
-            join(chosen, source)
-            self._registries.append(chosen)
-
-    def _served(self, address: str | None) -> Serve:
-        if address is None:
-            return nullcontext
-        where, source = Address.parse(address), self._counted()
-        from mita.metrics import serving
-
-        return lambda: serving(where, source)
-
-    def _counted(self) -> "Source":
-        """What this app counts, from the first time on that somebody wants to know."""
-        try:
-            from mita.metrics import Depths, Source
-        except ModuleNotFoundError as error:
-            raise UsageError(
-                f"metrics need a package that is not installed ({error}): pip install "
-                "'mita[metrics]'"
-            ) from error
-        if self._source is None:
-            tally = Counters()
-            self._watch.add(tally)
-            self._source = Source(
-                tally,
-                Depths(self._place.identity, self._store_here, self._portal),
-                self._watch.dropped,
-            )
-        return self._source
-
-    # ------------------------------------------------------------ places
+    # ------------------------------------------------------------ stores
 
     async def open_store(self) -> Store:
-        """A store of one's own at this app's place, for tools; its caller closes it."""
-        return await self._place.new()
+        """Open one more store on this app's jobs, for tools. The caller closes it."""
+        return await self._pool.new()
 
     @asynccontextmanager
     async def using(
@@ -286,12 +200,12 @@ class Mita(Client):
         app.using("memory://"): …`. Give a URL or a `store` factory, as to `Mita`. A `clock`
         replaces the store's clock, for tests. `create=False`: never create the database; the first
         use raises `StoreMissing` if there is none."""
-        before = self._place
-        self._place = self._other_pool(url, store, namespace, clock, create)
+        before, other = self._pool, self._other_pool(url, store, namespace, clock, create)
+        self._use(other)
         try:
             yield self
         finally:
-            other, self._place = self._place, before
+            self._use(before)
             await self._leave(other)
 
     @contextmanager
@@ -305,14 +219,17 @@ class Mita(Client):
         create: bool = True,
     ) -> Iterator[Self]:
         """`using`, from code that is not async: `with app.using_sync("memory://"): …`."""
-        before = self._place
-        self._place = self._other_pool(url, store, namespace, clock, create)
+        before, other = self._pool, self._other_pool(url, store, namespace, clock, create)
+        self._use(other)
         try:
             yield self
         finally:
-            other, self._place = self._place, before
+            self._use(before)
             if self._portal.open:
                 self._portal(self._leave_here(other))
+
+    def _use(self, pool: StorePool) -> None:
+        self._pool, self._sender.open_store = pool, pool.store
 
     def _other_pool(
         self,
@@ -324,12 +241,12 @@ class Mita(Client):
     ) -> StorePool:
         if store is not None and clock is not None:
             raise UsageError("store= and clock=: give the clock to your own store instead")
-        source = _source(url, store, namespace)
+        source = store_source(url, store, namespace)
         return StorePool(source, clock, self._watch.emit, create=create)
 
     async def close(self) -> None:
-        """Close what was opened for the running loop and for the `_sync` methods. The next use
-        opens it again."""
+        """Close the stores of the running event loop and of the `_sync` methods. The next use opens
+        them again."""
         for events in list(self._events):
             if events.loop is asyncio.get_running_loop():
                 await events.aclose()
@@ -338,11 +255,11 @@ class Mita(Client):
             await asyncio.to_thread(self._portal.close)
 
     def close_sync(self) -> None:
-        """`close`, from code that is not async: it closes what the `_sync` methods opened."""
+        """`close`, from code that is not async: closes the store of the `_sync` methods."""
         self._portal.close()
 
     async def __aenter__(self) -> Self:
-        await self._store_here()
+        await self._store()
         return self
 
     async def __aexit__(
@@ -353,15 +270,12 @@ class Mita(Client):
     ) -> None:
         await self.close()
 
-    def _store_here(self) -> Coroutine[Any, Any, Store]:
-        return self._place.store()
-
     async def _close_here(self) -> None:
         await self._reports.close()
-        await self._place.close()
+        await self._pool.close()
 
     async def _leave_here(self, place: StorePool) -> None:
-        """Close what the running loop opened there."""
+        """Close the store that the running event loop has of this pool."""
         await self._reports.close()
         await place.close()
 
@@ -371,22 +285,6 @@ class Mita(Client):
             await asyncio.to_thread(self._portal, place.close())
 
     def __repr__(self) -> str:
-        source = self._place.source
+        source = self._pool.source
         where = repr(source) if isinstance(source, StoreURL) else shown_factory(source)
         return f"<Mita {where}, {len(self.tasks)} tasks>"
-
-
-def _source(
-    url: str | None, store: StoreFactory | None, namespace: str | None
-) -> StoreURL | StoreFactory:
-    """What the user gave of the two."""
-    if store is None:
-        return parse_url(url, namespace)
-    if url is not None or namespace is not None:
-        raise UsageError("store= replaces the URL and the namespace: leave those out")
-    if not callable(store):
-        raise UsageError(
-            f"store={store!r}: give a function that makes a store, for example "
-            "store=lambda: MyStore(path)"
-        )
-    return store

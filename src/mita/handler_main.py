@@ -86,7 +86,7 @@ def _app(hello: Hello) -> Mita:
     app = load(hello.target)
     for module in hello.modules:
         _import(module)
-    app._place = _store_pool(app, hello)  # noqa: SLF001  (as `app.using`, for ever)
+    app._use(_store_pool(app, hello))  # noqa: SLF001
     for task in app.tasks.values():
         task.arguments.prepare()
     return app
@@ -94,7 +94,7 @@ def _app(hello: Hello) -> Mita:
 
 def _store_pool(app: Mita, hello: Hello) -> StorePool:
     if not hello.url:
-        return _NoStore(app._place.source)  # noqa: SLF001
+        return _NoStore(app._pool.source)  # noqa: SLF001
     url = StoreURL.parse(hello.url, hello.namespace)
     return _NoStore(url) if url.scheme == "memory" else StorePool(url)
 
@@ -108,7 +108,7 @@ def _import(module: str) -> None:
 
 def _store(app: Mita) -> Store:
     # opened once, on the loop of the `_sync` methods
-    return app._portal(app._store_here())  # noqa: SLF001
+    return app._portal(app._pool.store())  # noqa: SLF001
 
 
 if __name__ == "__main__":

@@ -2,18 +2,23 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
+from functools import cache
+from inspect import getmembers, iscoroutinefunction
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from mita import forks
 from mita.errors import StoreError, UsageError
 from mita.events import Emit
 from mita.events.signals import StoreFailed, ignore_signal
-from mita.events.store_errors import OPEN, OPERATIONS, watched
 from mita.ports.clock import Clock
 from mita.ports.store import SILENCE, Store, StoreFactory
 from mita.settings import StoreURL
-from mita.stores.registry import store_factory
+from mita.stores.registry import parse_url, store_factory
+
+OPEN = "open"
+OPERATIONS = sorted({name for name, _ in getmembers(Store, iscoroutinefunction)} - {OPEN, "close"})
 
 
 class StorePool:
@@ -65,7 +70,7 @@ class StorePool:
                 self._make = self._factory()
         made = self._make()
         made.silence = silence
-        store = watched(made, self._emit)
+        store = counted(made, self._emit)
         try:
             await store.open(create=self._create)
         except StoreError:
@@ -133,7 +138,24 @@ async def _close_at_the_end(store: Store) -> AsyncGenerator[None, None]:
         await store.close()
 
 
-# ---------------------------------------------------------------- factories of the user's own
+# ---------------------------------------------------------------- a URL or a factory
+
+
+def store_source(
+    url: str | None, store: StoreFactory | None, namespace: str | None
+) -> StoreURL | StoreFactory:
+    """Return where an app's stores come from: the parsed URL, or the factory. Raises `UsageError`
+    if both are given."""
+    if store is None:
+        return parse_url(url, namespace)
+    if url is not None or namespace is not None:
+        raise UsageError("store= replaces the URL and the namespace: leave those out")
+    if not callable(store):
+        raise UsageError(
+            f"store={store!r}: give a function that makes a store, for example "
+            "store=lambda: MyStore(path)"
+        )
+    return store
 
 
 def shown_factory(factory: StoreFactory) -> str:
@@ -158,3 +180,34 @@ def checked(factory: StoreFactory) -> StoreFactory:
         return made
 
     return make
+
+
+# ---------------------------------------------------------------- operations that fail
+
+
+def counted(store: Store, emit: Emit) -> Store:
+    """Return the same store, which now emits a `StoreFailed` for each operation that fails."""
+    store.__class__ = _counting(type(store))
+    store.__dict__["_emit_failure"] = emit
+    return store
+
+
+@cache
+def _counting(kind: type[Store]) -> type[Store]:
+    methods = {name: _counted(kind, name) for name in OPERATIONS}
+    names = {"__module__": kind.__module__, "__doc__": kind.__doc__}
+    return type(kind.__name__, (kind,), {**methods, **names})
+
+
+def _counted(kind: type[Store], name: str) -> Callable[..., Any]:
+    async def operation(self: Any, *args: Any, **named: Any) -> Any:
+        try:
+            return await getattr(kind, name)(self, *args, **named)
+        except StoreError as error:
+            # an operation may call others: only the innermost one is counted
+            if not hasattr(error, "operation"):
+                error.operation = name  # type: ignore[attr-defined]
+                self._emit_failure(StoreFailed(name))
+            raise
+
+    return operation

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from opentelemetry.context import Context
     from opentelemetry.trace import Link, Span, Tracer
 
+TRACING = "opentelemetry.trace"  # the module that a program which is traced has imported
 _SYSTEM = {"messaging.system": "mita"}
 _encode = msgspec.msgpack.Encoder().encode
 _headers = msgspec.msgpack.Decoder(dict[str, str])
@@ -29,7 +30,7 @@ _headers = msgspec.msgpack.Decoder(dict[str, str])
 
 def tracer() -> "Tracer | None":
     """None unless the program has set a tracer provider."""
-    api = sys.modules.get("opentelemetry.trace")
+    api = sys.modules.get(TRACING)
     if api is None:
         return None
     provider = api.get_tracer_provider()

@@ -46,7 +46,7 @@ def is_async(cls: type, member: str) -> bool:
 ASYNC = sorted(
     {name: cls for name, cls, member in public() if is_async(cls, member) and name not in ALONE}
 )
-PAIRS = [*ASYNC, "Mita.send", "Mita.using", "Mita.events", "Task.enqueue"]
+PAIRS = [*ASYNC, "Mita.using", "Mita.events", "Task.enqueue"]
 
 
 def pair(name: str) -> tuple[Any, Any]:

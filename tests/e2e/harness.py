@@ -112,7 +112,7 @@ class Scene:
         return self.works.app
 
     async def store(self) -> Store:
-        return await self.works.app._store_here()
+        return await self.works.app._store()
 
     # ------------------------------------------------------------ processes
 

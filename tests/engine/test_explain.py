@@ -83,7 +83,7 @@ async def test_it_runs_right_now(app: Mita, gate: Gate) -> None:
 
 async def says(app: Mita, worker: str) -> bool:
     """Has this worker described itself?"""
-    store = await app._store_here()
+    store = await app._store()
     return worker in {view.id for view in await store.workers()}
 
 
@@ -98,7 +98,7 @@ async def test_it_was_asked_to_move_while_it_ran(app: Mita, gate: Gate) -> None:
 
 async def test_its_worker_died(app: Mita, gate: Gate) -> None:
     job = await gate.wait.enqueue()
-    store = await app._store_here()
+    store = await app._store()
     # a lease of a millisecond, and nobody to extend it
     await store.claim(["default"], 1, 1, "gone")
     [_, over] = await told(app, job, Code.RUNNING, Code.LEASE_OVER)
@@ -151,7 +151,7 @@ async def test_its_worker_crashed_and_it_waits_to_be_tried_again(app: Mita) -> N
     async def work() -> None: ...
 
     job = await work.enqueue()
-    store = await app._store_here()
+    store = await app._store()
     await store.claim(["default"], 1, 1, "gone")
     async with working(app, **QUICK, lease=0.4):
         [due] = await told(app, job, Code.DUE)

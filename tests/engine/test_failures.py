@@ -111,7 +111,7 @@ async def test_a_crash_names_the_worker_that_was_lost(app: Mita) -> None:
         return "done"
 
     job = await work.enqueue()
-    store = await app._place.store()
+    store = await app._pool.store()
     turn = await store.claim(["default"], 1, 100, "lost-worker")
     assert [claim.id for claim in turn.claims] == [job.id]
     async with working(app, lease=0.3):

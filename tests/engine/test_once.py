@@ -105,7 +105,7 @@ async def test_when_the_function_fails_the_next_job_runs_it(app: Mita) -> None:
 
 async def test_a_run_that_died_is_replaced_when_its_lock_is_over(app: Mita) -> None:
     """The dead run is one that took the lock and never came back."""
-    store = await app._store_here()
+    store = await app._store()
     assert await store.lock("once:token", "a dead run", SECOND)
 
     @app.task(retry=NO_RETRY)
@@ -151,7 +151,7 @@ async def test_a_function_that_asks_for_its_own_value_is_refused(app: Mita) -> N
 
 
 async def test_a_job_that_waits_for_a_value_can_be_cancelled(app: Mita) -> None:
-    store = await app._store_here()
+    store = await app._store()
     assert await store.lock("once:token", "another run", 60 * SECOND)
     started: list[str] = []
 

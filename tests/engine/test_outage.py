@@ -164,14 +164,14 @@ async def test_a_run_that_waited_for_as_long_as_its_lease_is_interrupted(
     """The store keeps the lease and refuses this one call: that must not hold the run for ever, nor
     fail it."""
     runs: list[int] = []
-    recall = type(await app._store_here()).load_once
+    recall = type(await app._store()).load_once
 
     async def refuse_the_first_run(self: Any, *args: Any) -> Any:
         if len(runs) == 1:
             raise StoreError("no leader", transient=True)
         return await recall(self, *args)
 
-    monkeypatch.setattr(type(await app._store_here()), "load_once", refuse_the_first_run)
+    monkeypatch.setattr(type(await app._store()), "load_once", refuse_the_first_run)
 
     @app.task(retry=ONE_TRY)
     async def pay(job: Job) -> str:

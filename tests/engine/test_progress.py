@@ -68,7 +68,7 @@ async def test_progress_is_written_seldom_but_the_last_word_is_kept(
     app: Mita, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """I14: and a run that failed is gone on with from where it really was."""
-    store = await app._store_here()
+    store = await app._store()
     written: list[int] = []
     write = type(store).progress
 

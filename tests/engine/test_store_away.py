@@ -69,7 +69,7 @@ async def test_a_worker_starts_as_soon_as_its_store_can_be_opened(
 
     handle = await work.enqueue()
     tries = 0
-    real = app._place.new
+    real = app._pool.new
 
     async def refuse_twice(silence: float) -> object:
         nonlocal tries
@@ -78,7 +78,7 @@ async def test_a_worker_starts_as_soon_as_its_store_can_be_opened(
             raise StoreError("not yet", transient=True)
         return await real(silence)
 
-    monkeypatch.setattr(app._place, "new", refuse_twice)
+    monkeypatch.setattr(app._pool, "new", refuse_twice)
 
     async def succeeded() -> bool:
         record = await app.get(handle.id)
@@ -97,7 +97,7 @@ async def test_a_worker_waits_for_a_store_that_goes_away_right_after_it_was_open
     async def work() -> str:
         return "done"
 
-    kind = type(await app._store_here())
+    kind = type(await app._store())
     handle, real, tries = await work.enqueue(), kind.now, 0
 
     async def refuse_twice(self: Store) -> int:

@@ -73,7 +73,7 @@ async def app(
 
 
 async def room(app: Mita) -> int:
-    store = await app._place.store()
+    store = await app._pool.store()
     assert store.room is not None
     return store.room
 
@@ -184,7 +184,7 @@ async def test_a_catch_up_that_is_too_much_for_one_call_is_made_in_several(app: 
     async def digest(text: str) -> None: ...
 
     first = await missed(app, digest.call("x" * size), 30)
-    store = await app._place.store()
+    store = await app._pool.store()
     while (await fire_due(store))[1] == 0:
         pass
     [repeat] = await store.list_repeats()
@@ -207,7 +207,7 @@ async def test_a_repeat_whose_job_the_store_does_not_take_is_parked_and_the_othe
         await app.repeat("heavy", digest.call("x" * size), Every(3600))
     await missed(app, digest.call("x" * size), 2, "heavy")
     await missed(app, digest.call("x"), 2, "light")
-    store = await app._place.store()
+    store = await app._pool.store()
     while (await fire_due(store))[1] == 0:
         pass
     heavy, light = await store.list_repeats()
@@ -218,7 +218,7 @@ async def test_a_repeat_whose_job_the_store_does_not_take_is_parked_and_the_othe
 
 async def missed(app: Mita, call: Any, windows: int, key: str = "digest") -> Moment:
     """A repeat of every hour that has missed so many windows; the first of them."""
-    store = await app._place.store()
+    store = await app._pool.store()
     first = await store.now() - windows * HOUR + HOUR // 2
     wanted = repeat_spec(call, Every(3600), {"missed": All(1000)})
     await store.put_repeat(Repeat(key=key, spec=spec.pack(wanted), cursor=first))

@@ -288,7 +288,7 @@ async def test_headers_that_cannot_be_read_cost_only_the_link(here: Mita, spans:
     async def send() -> None: ...
 
     async with here, working(here):
-        await here._send([send.call()], b"\xc1 what is this")
+        await here._sender.send([send.call()], b"\xc1 what is this")
         [run] = await spans.runs(1)
     assert linked(run) == []
 
@@ -325,7 +325,7 @@ async def test_without_a_provider_nothing_is_done(
 
     assert tracer() is None
     async with here:
-        [job] = await (await here._store_here()).find([(await send.enqueue()).id])
+        [job] = await (await here._store()).find([(await send.enqueue()).id])
     assert job is not None
     assert job.headers == b""
 

@@ -87,7 +87,7 @@ async def test_every_metric_moves(
         return all(told[name] for name in names)
 
     with monkeypatch.context() as patch:
-        patch.setattr(type(await app._store_here()).__mro__[1], "pause", away)
+        patch.setattr(type(await app._store()).__mro__[1], "pause", away)
         with pytest.raises(StoreError):
             await app.pause("mishaps")
     await mishaps.prepare()

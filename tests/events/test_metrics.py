@@ -159,7 +159,7 @@ async def test_a_store_that_hangs_does_not_hang_a_scrape(
     async def hangs() -> Any:
         await asyncio.sleep(3600)
 
-    store = await asyncio.to_thread(counted.app._portal, counted.app._store_here())
+    store = await asyncio.to_thread(counted.app._portal, counted.app._pool.store())
     monkeypatch.setattr(store, "queues", hangs)
     told = await counted.told()
     assert told["mita_enqueued_total"] == 1
@@ -169,7 +169,7 @@ async def test_a_store_that_hangs_does_not_hang_a_scrape(
 async def test_a_scrape_asks_the_store_at_most_once_a_second(
     counted: Counted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store: Any = await asyncio.to_thread(counted.app._portal, counted.app._store_here())
+    store: Any = await asyncio.to_thread(counted.app._portal, counted.app._pool.store())
     asked, real = [], store.queues
 
     async def asking() -> Any:

@@ -58,8 +58,8 @@ async def make(kind: str, tmp_path: Path) -> AsyncIterator[Make]:
         async def on(clock: Clock | None) -> Scene:
             made = handles(kind, tmp_path, clock)
             app: Any = Mita("memory://")
-            app._place = Rented(made, stack)
-            return Scene(app, await app._place.store(), made, stack)
+            app._pool = Rented(made, stack)
+            return Scene(app, await app._pool.store(), made, stack)
 
         yield on
 

@@ -65,7 +65,7 @@ async def shared(
     async with AsyncExitStack() as stack:
         app = Mita("memory://")
         rented = Rented(lambda: handle(request.param, url, namespace), stack)
-        app._place = rented  # type: ignore[assignment]
+        app._pool = rented  # type: ignore[assignment]
         scene = Scene(app, await rented.store(), rented._made, stack)
         yield scene, [request.param, url, namespace, str(LOCK)]
 

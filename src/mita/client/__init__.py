@@ -1,7 +1,8 @@
 """What callers do with jobs."""
 
+from .calls import unknown_task as unknown_task
 from .client import Client as Client
+from .enqueue import JobSender as JobSender
 from .enqueue import new_jobs as new_jobs
-from .enqueue import unknown_task as unknown_task
 from .events import Events as Events
 from .events import SyncEvents as SyncEvents

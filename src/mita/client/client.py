@@ -1,14 +1,13 @@
-"""Everything that is done with jobs from outside: enqueue, wait, look, move, cancel, pause,
-explain."""
+"""What an app does with jobs: enqueue, reschedule, cancel, retry, delete, pause, hold, repeat."""
 
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any, TypeVar, Unpack
 
 from mita.errors import UsageError
-from mita.events import ClientEvents, EventBus
-from mita.events.signals import Amended, Enqueued
-from mita.model.job import PRIORITIES, NewJob
+from mita.events import ClientEvents
+from mita.events.signals import Amended
+from mita.model.job import PRIORITIES
 from mita.model.outcome import (
     OUTSIDE,
     Answer,
@@ -20,57 +19,50 @@ from mita.model.outcome import (
     RetryJob,
 )
 from mita.model.pattern import Pattern
-from mita.model.record import DisplayState, JobPage, JobRecord, RepeatRecord
+from mita.model.record import RepeatRecord
 from mita.model.time import NOW
-from mita.model.view import QueueView, ResourceView, WorkerView
-from mita.ports.ahead import one_ahead
 from mita.ports.clock import wall_clock
 from mita.ports.store import Store
-from mita.rules.explain.reasons.evidence import Reason
-from mita.rules.explain.reasons.reasons import explain
 from mita.rules.judge import Retention
 from mita.rules.names import check_key, check_name
 from mita.rules.text import note
 from mita.rules.when import when, when_or_now
-from mita.sync import check_may_wait
 from mita.tasks import Call, Handle, Task
-from mita.traces import sending, tracer
 from mita.twins import RunSync, sync_twin
 
 from .bulk import Bulk
-from .enqueue import check_calls, fit_together, in_parts, new_jobs, unknown_job
-from .explain import gather
-from .filters import cursor, job_filter, page_size
-from .record import job_record, result
+from .calls import check_calls, unknown_job
+from .enqueue import JobSender, TransactionalSender
+from .inspect import Inspection
 from .repeat_spec import RepeatChoices
 from .repeats import Repeats
-from .transaction import TransactionalSender
-from .waiting import succeeded
 
 R = TypeVar("R")
 
 
-class Client(Bulk):
-    """The store's customer. `open_store` gives the store of the running event loop.
+class Client(Inspection, Bulk):
+    """The methods of an app that need a store.
 
-    What is asked of a job is answered with an `Answer`: `done`; `asked` (it runs: it takes effect
-    when the run ends); `too late` (its state does not allow it any more); `taken` (reviving it
-    would make two jobs with one unique key). An id that is not in the store is a `UsageError`."""
+    A method that asks something of a job returns an `Answer`: `done`; `asked` (the job is running:
+    it takes effect when the run ends); `too late` (the job's state does not allow it any more);
+    `taken` (a retry would make two jobs with one unique key). An id that is not in the store raises
+    `UsageError`."""
 
     def __init__(
         self,
-        open_store: Callable[[], Awaitable[Store]],
+        sender: JobSender,
         tasks: Mapping[str, Task[Any, Any]],
         keep: Retention,
         run_sync: RunSync,
-        watch: EventBus,
+        events: ClientEvents,
     ) -> None:
-        self._store = open_store
+        self._sender = sender
+        self._store = sender.store
         self._tasks = tasks
         self._keep = keep
         self._run_sync = run_sync
-        self._reports = ClientEvents(watch)
-        self.repeats = Repeats(open_store, tasks, self, self._reports, run_sync)
+        self._reports = events
+        self.repeats = Repeats(sender.store, tasks, self, events, run_sync)
 
     # ------------------------------------------------------------ enqueue
 
@@ -87,155 +79,15 @@ class Client(Bulk):
         """Put many jobs into the store, 1,000 at a time and in their order. All are checked before
         the first is stored; if the store fails in the middle, nothing is sent after those that
         failed."""
-        return await self.send(check_calls(calls, self._tasks))
+        return await self._sender.send(check_calls(calls, self._tasks))
 
     def enqueue_many_sync(self, calls: Iterable[Call[R]]) -> list[Handle[R]]:
         """`enqueue_many`, from code that is not async."""
-        return self.send_sync(check_calls(calls, self._tasks))
-
-    def send(self, calls: Sequence[Call[Any]]) -> Coroutine[Any, Any, list[Handle[Any]]]:
-        """Calls of this app's own tasks, 1,000 at a time."""
-        return self._send(calls, b"") if tracer() is None else self._send_traced(calls)
-
-    async def _send_traced(self, calls: Sequence[Call[Any]]) -> list[Handle[Any]]:
-        with sending(calls) as trace:
-            handles = await self._send(calls, trace.headers)
-            trace.sent(handles)
-            return handles
-
-    def send_sync(self, calls: Sequence[Call[Any]]) -> list[Handle[Any]]:
-        """`send`, from code that is not async."""
-        # here, for the loop's own thread knows nothing of the caller's trace
-        with sending(calls) as trace:
-            handles = self._run_sync(self._send(calls, trace.headers))
-            trace.sent(handles)
-            return handles
-
-    def _send(
-        self, calls: Sequence[Call[Any]], headers: bytes
-    ) -> Coroutine[Any, Any, list[Handle[Any]]]:
-        if fit_together(calls):
-            return self._take_in(new_jobs(calls, headers))
-        return one_ahead(in_parts(calls, headers), self._take_in)
-
-    async def _take_in(self, jobs: list[NewJob]) -> list[Handle[Any]]:
-        store = await self._store()
-        receipts = await store.enqueue(jobs)
-        self._reports.emit(store, Enqueued(jobs, receipts, wall_clock()))
-        return [Handle(receipt.id, receipt.created, self) for receipt in receipts]
+        return self._sender.send_sync(check_calls(calls, self._tasks))
 
     def within(self, connection: Any) -> TransactionalSender:
-        """What `task.using(connection)` sends with."""
-        return TransactionalSender(
-            connection,
-            self._store,
-            lambda: self._run_sync(self._opened()),
-            self,
-            self._reports.emit_here,
-        )
-
-    async def _opened(self) -> Store:
-        return await self._store()
-
-    # ------------------------------------------------------------ look
-
-    async def get(self, id: str) -> JobRecord | None:
-        """The job as it stands now, with its timeline; None when the store does not have it (any
-        more)."""
-        store = await self._store()
-        [job] = await store.find([id])
-        return (
-            None
-            if job is None
-            else job_record(job, await store.timeline(id), await store.now(), self._tasks)
-        )
-
-    get_sync = sync_twin(get)
-
-    async def result(self, id: str, timeout: float | None = None) -> Any:
-        """Wait for a job to end; see `Handle.result`."""
-        return result(await succeeded(self._store, id, timeout), self._tasks)
-
-    def result_sync(self, id: str, timeout: float | None = None) -> Any:
-        """`result`, from code that is not async. Refused in an async handler: it would block its
-        worker."""
-        check_may_wait("result_sync", "`await job.result()`")
-        return self._run_sync(self.result(id, timeout))
-
-    async def jobs(
-        self,
-        *,
-        queue: str | None = None,
-        task: str | None = None,
-        state: DisplayState | str | None = None,
-        resource: str | None = None,
-        unique: str | None = None,
-        repeat: str | None = None,
-        error: str | None = None,
-        after: str | None = None,
-        limit: int = 100,
-    ) -> JobPage:
-        """A page of jobs, newest first. `error` is part of an error's type and message; `after` is
-        the last page's."""
-        want = job_filter(
-            state,
-            queue=queue,
-            task=task,
-            resource=resource,
-            unique=unique,
-            repeat=repeat,
-            error=error,
-        )
-        store = await self._store()
-        page = await store.page(want, cursor(after), page_size(limit))
-        now = await store.now()
-        return JobPage(
-            tuple(job_record(job, (), now, self._tasks) for job in page.jobs), page.after
-        )
-
-    jobs_sync = sync_twin(jobs)
-
-    async def counts(self) -> dict[str, dict[str, int]]:
-        """How many jobs stand where, by queue and state."""
-        views = await (await self._store()).queues()
-        return {
-            view.name: {state.value: getattr(view, state) for state in DisplayState}
-            for view in views
-        }
-
-    counts_sync = sync_twin(counts)
-
-    async def queues(self) -> list[QueueView]:
-        """Counts, age of the oldest ready job, and pauses."""
-        return await (await self._store()).queues()
-
-    queues_sync = sync_twin(queues)
-
-    async def workers(self) -> list[WorkerView]:
-        """The workers that are alive, as each last described itself."""
-        return await (await self._store()).workers()
-
-    workers_sync = sync_twin(workers)
-
-    async def resources(
-        self, *, queue: str | None = None, key: str | None = None
-    ) -> list[ResourceView]:
-        """The resource keys that are held, waited for or on hold: of one queue or of all, one key
-        or all."""
-        if queue is not None:
-            check_name("queue", queue)
-        if key is not None:
-            check_key("resource", key)
-        return await (await self._store()).resources(queue, key)
-
-    resources_sync = sync_twin(resources)
-
-    async def explain(self, id: str) -> list[Reason]:
-        """Why the job is not running: reasons in words, the weightiest first, with what to do about
-        each."""
-        return explain(await gather(await self._store(), id))
-
-    explain_sync = sync_twin(explain)
+        """Return a sender that enqueues in the transaction that is open on `connection`."""
+        return self._sender.within(connection)
 
     # ------------------------------------------------------------ ask something of a job
 

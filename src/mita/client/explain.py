@@ -1,4 +1,6 @@
-"""Gathering what bears on one job, for `explain`."""
+"""The evidence about one job, for `explain`."""
+
+import asyncio
 
 from mita.model.job import Job, State
 from mita.model.view import JobFilter, ResourceView
@@ -7,15 +9,15 @@ from mita.rules.explain.reasons.evidence import Evidence
 from mita.rules.options import options_of
 from mita.rules.states import TERMINAL
 
-from .enqueue import unknown_job
+from .calls import unknown_job
 
 _TWIN_JOBS = 100
 _EVIDENCE_TRIES = 3
 
 
 async def gather(store: Store, id: str) -> Evidence:
-    """What the store says, asked again if the job moved on between two questions: a picture of one
-    moment makes sense."""
+    """Return what the store knows about a job. It asks again if the job changed between two
+    questions, so that the answers belong together. Raises `UsageError` for an unknown id."""
     job = await _find(store, id)
     for _ in range(_EVIDENCE_TRIES):
         evidence = await _about(store, job)
@@ -33,18 +35,27 @@ async def _find(store: Store, id: str) -> Job:
 
 
 async def _about(store: Store, job: Job) -> Evidence:
+    """Ask everything at once: no answer depends on another."""
+    now, events, queues, ahead, workers, (resource, twin) = await asyncio.gather(
+        store.now(),
+        store.timeline(job.id),
+        store.queues(),
+        store.ahead(job.id),
+        store.workers(),
+        asyncio.gather(_resource(store, job), _twin(store, job)),
+    )
     options = options_of(job.options)
     return Evidence(
         job=job,
-        now=await store.now(),
-        events=tuple(await store.timeline(job.id)),
+        now=now,
+        events=tuple(events),
         retry=options.retry,
         timeout=options.timeout,
-        queues=tuple(await store.queues()),
-        ahead=await store.ahead(job.id),
-        resource=await _resource(store, job),
-        workers=tuple(await store.workers()),
-        twin=await _twin(store, job),
+        queues=tuple(queues),
+        ahead=ahead,
+        resource=resource,
+        workers=tuple(workers),
+        twin=twin,
     )
 
 

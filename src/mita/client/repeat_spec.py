@@ -17,7 +17,7 @@ from mita.rules.schedule.dropped import dropped
 from mita.rules.when import moment
 from mita.tasks import Call
 
-from .enqueue import template
+from .calls import template
 
 _NO_JOB = JobTemplate(task="", queue="", payload=b"")
 

@@ -23,7 +23,7 @@ from mita.tasks import Call, Handle, Task
 from mita.tasks.handle import Tracker
 from mita.twins import RunSync, sync_twin
 
-from .enqueue import check_call
+from .calls import check_call
 from .repeat_spec import RepeatChoices, fires_from, repeat_key, repeat_record, repeat_spec
 
 log = logging.getLogger("mita.repeats")

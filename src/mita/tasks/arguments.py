@@ -88,7 +88,12 @@ class Arguments:
         except TypeError as error:
             self._refuse_binding(args, kwargs, error)
         try:
-            payload, seen = _packed(codec, given)
+            try:
+                payload = encode_fast(given)
+                seen = codec.decode(payload)
+            except OverflowError:
+                payload = encode_big(given)
+                seen = codec.reader.read(payload)
         except msgspec.ValidationError as error:
             raise UsageError(f"task {self._task!r}: {_which(error)}") from error
         except UNSTORABLE as error:
@@ -216,16 +221,6 @@ class Arguments:
             f"alone takes {sizes[largest]:,}); store the data elsewhere and pass its name, or "
             "raise payload_limit"
         )
-
-
-def _packed(codec: Codec, given: Struct) -> tuple[bytes, Struct]:
-    """The payload, and what it reads as."""
-    try:
-        payload = encode_fast(given)
-        return payload, codec.decode(payload)
-    except OverflowError:
-        payload = encode_big(given)
-        return payload, codec.reader.read(payload)
 
 
 def _struct(fields: list[Any], by_position: int) -> type[Struct]:

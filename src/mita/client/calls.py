@@ -1,0 +1,63 @@
+"""Calls that users hand over: checked, and as templates for repeats."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from mita.errors import UsageError
+from mita.model.pattern import JobTemplate
+from mita.model.time import NOW
+from mita.tasks import Call
+
+
+def template(call: Call[Any]) -> JobTemplate:
+    """Return what a repeat stores of the job that it makes. Raises `UsageError` for a call that has
+    a time of its own."""
+    if call.options.when is not NOW:
+        raise UsageError(
+            "a repeat decides when its jobs run: leave out .at(…) and .after(…), or give "
+            "start_after="
+        )
+    return JobTemplate(
+        task=call.task,
+        queue=call.options.queue,
+        payload=call.payload,
+        options=call.options.packed,
+        priority=call.options.priority,
+        unique=call.unique,
+        unique_for=call.options.unique_for,
+        resource=call.resource,
+        limit=call.options.limit,
+        when_busy=call.options.when_busy,
+    )
+
+
+def check_calls(calls: Iterable[Call[Any]], tasks: Mapping[str, object]) -> list[Call[Any]]:
+    """Return the calls as a list. Raises `UsageError` if one of them is no call of these tasks."""
+    listed = list(calls)
+    for call in listed:
+        check_call(call, tasks)
+    return listed
+
+
+def check_call(call: Call[Any], tasks: Mapping[str, object]) -> None:
+    """Raise `UsageError` if this is no call of one of these tasks."""
+    if not isinstance(call, Call):
+        raise UsageError(f"{call!r} is not a call: make one with task.call(…), and do not await it")
+    if call.task not in tasks:
+        raise UsageError(unknown_task(call.task, tasks))
+
+
+def unknown_task(name: str, tasks: Mapping[str, object]) -> str:
+    """The text of the error for a task that is not registered."""
+    known = ", ".join(sorted(tasks)) or "none yet"
+    return (
+        f"no task {name!r} is registered with this app: declare it with @app.task, or import "
+        f"its module (known: {known})"
+    )
+
+
+def unknown_job(id: str) -> UsageError:
+    """The error for a job that the store does not have."""
+    return UsageError(
+        f"no job {id!r} is in the store: it never was, or it ended and was forgotten (see keep=)"
+    )

@@ -1,0 +1,125 @@
+"""Reading: jobs, queues, workers and resource keys as the store has them now."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from mita.model.record import DisplayState, JobPage, JobRecord
+from mita.model.view import QueueView, ResourceView, WorkerView
+from mita.ports.store import Store
+from mita.rules.explain.reasons.evidence import Reason
+from mita.rules.explain.reasons.reasons import explain
+from mita.rules.names import check_key, check_name
+from mita.sync import check_may_wait
+from mita.tasks import Task
+from mita.twins import RunSync, sync_twin
+
+from .explain import gather
+from .filters import cursor, job_filter, page_size
+from .record import job_record, result
+from .waiting import succeeded
+
+
+class Inspection:
+    """The methods of an app that read and change nothing."""
+
+    _store: Callable[[], Awaitable[Store]]
+    _tasks: Mapping[str, Task[Any, Any]]
+    _run_sync: RunSync
+
+    async def get(self, id: str) -> JobRecord | None:
+        """The job as it stands now, with its timeline; None when the store does not have it (any
+        more)."""
+        store = await self._store()
+        [job] = await store.find([id])
+        return (
+            None
+            if job is None
+            else job_record(job, await store.timeline(id), await store.now(), self._tasks)
+        )
+
+    get_sync = sync_twin(get)
+
+    async def result(self, id: str, timeout: float | None = None) -> Any:
+        """Wait for a job to end; see `Handle.result`."""
+        return result(await succeeded(self._store, id, timeout), self._tasks)
+
+    def result_sync(self, id: str, timeout: float | None = None) -> Any:
+        """`result`, from code that is not async. Refused in an async handler: it would block its
+        worker."""
+        check_may_wait("result_sync", "`await job.result()`")
+        return self._run_sync(self.result(id, timeout))
+
+    async def jobs(
+        self,
+        *,
+        queue: str | None = None,
+        task: str | None = None,
+        state: DisplayState | str | None = None,
+        resource: str | None = None,
+        unique: str | None = None,
+        repeat: str | None = None,
+        error: str | None = None,
+        after: str | None = None,
+        limit: int = 100,
+    ) -> JobPage:
+        """A page of jobs, newest first. `error` is part of an error's type and message; `after` is
+        the last page's."""
+        want = job_filter(
+            state,
+            queue=queue,
+            task=task,
+            resource=resource,
+            unique=unique,
+            repeat=repeat,
+            error=error,
+        )
+        store = await self._store()
+        page = await store.page(want, cursor(after), page_size(limit))
+        now = await store.now()
+        return JobPage(
+            tuple(job_record(job, (), now, self._tasks) for job in page.jobs), page.after
+        )
+
+    jobs_sync = sync_twin(jobs)
+
+    async def counts(self) -> dict[str, dict[str, int]]:
+        """How many jobs stand where, by queue and state."""
+        views = await (await self._store()).queues()
+        return {
+            view.name: {state.value: getattr(view, state) for state in DisplayState}
+            for view in views
+        }
+
+    counts_sync = sync_twin(counts)
+
+    async def queues(self) -> list[QueueView]:
+        """Counts, age of the oldest ready job, and pauses."""
+        return await (await self._store()).queues()
+
+    queues_sync = sync_twin(queues)
+
+    async def workers(self) -> list[WorkerView]:
+        """The workers that are alive, as each last described itself."""
+        return await (await self._store()).workers()
+
+    workers_sync = sync_twin(workers)
+
+    async def resources(
+        self, *, queue: str | None = None, key: str | None = None
+    ) -> list[ResourceView]:
+        """The resource keys that are held, waited for or on hold: of one queue or of all, one key
+        or all."""
+        if queue is not None:
+            check_name("queue", queue)
+        if key is not None:
+            check_key("resource", key)
+        return await (await self._store()).resources(queue, key)
+
+    resources_sync = sync_twin(resources)
+
+    async def explain(self, id: str) -> list[Reason]:
+        """Why the job is not running: reasons in words, the weightiest first, with what to do about
+        each."""
+        return explain(await gather(await self._store(), id))
+
+    explain_sync = sync_twin(explain)
