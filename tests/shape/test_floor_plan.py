@@ -29,8 +29,6 @@ MISSING = {
 NOT_MOVED = {
     "memory": "care index line",
 }
-# Temporary: stores whose statements do not have their final names yet.
-NOT_RENAMED = {"postgres"}
 
 # First words of statements that are no verbs of the store, with the reason.
 HELPERS = {
@@ -64,7 +62,7 @@ def verbs() -> set[str]:
     return {name for name in dir(Store) if not name.startswith("_")}
 
 
-@pytest.mark.parametrize("store", [name for name in STORES if name not in NOT_RENAMED])
+@pytest.mark.parametrize("store", STORES)
 def test_a_statement_is_named_after_its_verb(store: str) -> None:
     folder = ROOT / "stores" / store
     names = {path.stem for kind in ("sql", "lua") for path in (folder / kind).glob(f"*.{kind}")}
@@ -77,7 +75,7 @@ def test_a_statement_is_named_after_its_verb(store: str) -> None:
     assert not strange, "name them <verb>.sql, or <verb>_<step>.sql"
 
 
-@pytest.mark.parametrize("store", [name for name in STORES if name not in NOT_RENAMED])
+@pytest.mark.parametrize("store", STORES)
 def test_a_statement_is_at_most_100_columns_wide(store: str) -> None:
     folder = ROOT / "stores" / store
     wide = {

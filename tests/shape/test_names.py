@@ -53,7 +53,6 @@ NOT_YET = (
     "rules",
     "stores/memory",
     "stores/nats",
-    "stores/postgres",
     "stores/shared",
     "stores/sqlite",
 )

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from mita.model.job import State
+from mita.model.job import Asked, State
 from mita.model.outcome import (
     Answer,
     CancelJob,
@@ -15,11 +15,13 @@ from mita.model.outcome import (
 )
 from mita.model.time import When
 from mita.ports.store import ASKED
+from mita.rules.asked import may_ask
 from mita.rules.states import DEAD, allowed
 from mita.stores.shared.ids import without_repeats
 
 from . import maintenance
-from .context import PostgresContext, Query, RoundTrip, RoundTrips, Row, query
+from .codec import Row
+from .context import PostgresContext, Query, RoundTrip, RoundTrips, query
 from .server.arrays import storable, texts
 
 
@@ -115,8 +117,10 @@ def _answer(context: PostgresContext, found: Row | None, change: Change) -> Answ
         return Answer.TOO_LATE
     if isinstance(change, RescheduleJob) and State(state) in DEAD:
         return None
-    if isinstance(change, RescheduleJob) and state == State.RUNNING and more == "cancel":
-        return Answer.TOO_LATE
+    if isinstance(change, RescheduleJob) and state == State.RUNNING:
+        if not may_ask(Asked(more) if more else None, Asked.RESCHEDULE):
+            return Answer.TOO_LATE
+        return Answer.ASKED
     if isinstance(change, RetryJob) and not more:
         return Answer.TAKEN
     if state == State.RUNNING and not isinstance(change, PrioritiseJob):

@@ -14,7 +14,8 @@ from mita.model.outcome import Busy, ClaimResult, Settlement
 from mita.model.time import Wait
 
 from . import codec, resources
-from .context import PostgresContext, Query, RoundTrip, RoundTrips, Row, Rows, query
+from .codec import Rows
+from .context import PostgresContext, Query, RoundTrip, RoundTrips, query
 from .server.arrays import numbers, texts
 from .settle import SettleBatch, after_a_lost_answer, settle
 from .throughput.watermarks import queue_priorities
@@ -88,29 +89,25 @@ class ClaimSearch:
     def read(self, answers: list[Rows]) -> Rows:
         """Read the answers to `queries`. Returns the rows of the jobs taken or shown."""
         rows = answers[0]
-        behind = self._read_header(rows.pop(0))
+        self.header = header = codec.claim_header(rows.pop(0)[0])
         watermarks = self._context.watermarks
-        if watermarks.still_hold(self.now, behind, len(rows)) and self._read_from is not None:
+        hold = watermarks.still_hold(header.now, header.behind, len(rows))
+        if hold and self._read_from is not None:
             firsts = [due for _, due in answers[1]]
             took_s = time.monotonic() - self._started_s
-            watermarks.move(self.queues, self.now, firsts, self._read_from, took_s)
+            watermarks.move(self.queues, header.now, firsts, self._read_from, took_s)
         self.looked_at += len(rows)
         return rows
 
-    def _read_header(self, row: Row) -> int:
-        """Read the first row of `claim.sql`. Returns the value of the sequence `_behind`."""
-        _, self.next_due, self.now, _, _, _, _, _, _, behind, _, self._ended_holds, *_ = row
-        return int(behind)
-
     def go_on(self, rows: Rows) -> RoundTrips[bool]:
         """Deal with the jobs that a claim has shown. Returns whether to claim again."""
-        if self._ended_holds and not self._woke:
+        if self.header.ended_holds and not self._woke:
             self._woke = True
             [ended] = yield RoundTrip(query("key_ended_holds", queues=self._where["names"]))
             yield from resources.wake_all(self._context, ended)
             return True
         found_all = len(rows) < self._room
-        shown = codec.claims(rows)
+        shown = codec.claims(rows, first=1)  # after the header
         if keyed := [claim for claim in shown if claim.resource is not None]:
             shown = yield from self._admit(shown, keyed)
         self.claims += shown
@@ -126,15 +123,16 @@ class ClaimSearch:
         self.cut_short = self.cut_short or len(admitted) + len(busy) < len(keyed)
         taken = {claim.id for claim in admitted}
         # A claim of no job, for its header: a job that was blocked just now may wait for a hold.
-        [[header]] = yield RoundTrip(self._claim(0, synced=False), last=True)
-        self._read_header(header)
+        [[(header, *_)]] = yield RoundTrip(self._claim(0, synced=False), last=True)
+        self.header = codec.claim_header(header)
         return [claim for claim in shown if claim.resource is None or claim.id in taken]
 
     def result(self, took: list[bool]) -> ClaimResult:
         """What was claimed, and when to claim again."""
         if self.cut_short or (self.limit and len(self.claims) >= self.limit):
             return ClaimResult(took, self.claims, 0, self.busy)
-        wait = None if self.next_due is None else max(0, self.next_due - self.now)
+        now, next_due = self.header.now, self.header.next_due
+        wait = None if next_due is None else max(0, next_due - now)
         return ClaimResult(took, self.claims, wait, self.busy)
 
 

@@ -1,66 +1,159 @@
-"""Rows and values of statements, to and from the model."""
+"""Rows and values of statements, to and from the model.
 
-from collections.abc import Iterable
-from typing import Any
+The columns of a job follow from the fields of `NewJob`, `Claim` and `Job` (`stores.shared.record`).
+A new field with a default needs a migration that adds its column, and nothing here: numbers, texts
+and bytes are stored as they are, and anything else as JSON (`jsonb`)."""
+
+from collections.abc import Callable, Iterable, Sequence
+from operator import attrgetter
+from typing import Any, TypeAlias, get_type_hints
 
 import msgspec
+from msgspec import NODEFAULT, inspect
 from msgspec.structs import astuple
 
-from mita.model.job import Claim, NewJob, WhenBusy
-from mita.model.outcome import TimelineEntry
+from mita.model.job import Claim, NewJob
+from mita.model.outcome import TimelineEntry, TimelineKind
 from mita.model.repeat import Repeat
 from mita.rules.readable import BAD, read_repeat
+from mita.stores.shared.record import CLAIM, NEW, Field
+from mita.stores.shared.sql import column
 
-from .context import Row
-from .server.arrays import blobs, numbers, storable, texts
+from .server.arrays import blobs, jsons, numbers, storable, texts
 
-# --------------------------------------------------------------------------------------------- jobs
+Row: TypeAlias = tuple[Any, ...]
+Rows: TypeAlias = list[Row]
+
+# ------------------------------------------------------------------------------ columns of new jobs
+
+_ARRAYS: dict[type[inspect.Type], tuple[str, Callable[[Sequence[Any]], str]]] = {
+    inspect.IntType: ("bigint", numbers),
+    inspect.StrType: ("text", texts),
+    inspect.EnumType: ("text", texts),
+    inspect.BytesType: ("bytea", blobs),
+}
+# Fields of a plain job: those without a default, and those that nearly every job sets.
+_OFTEN_SET = ("options", "headers", "priority")
+_PLAIN = {
+    name: field for name, field in NEW.items() if field.default is NODEFAULT or name in _OFTEN_SET
+}
+_RARE = {name: field for name, field in NEW.items() if name not in _PLAIN}
+_rare_values = attrgetter("when.at", *_RARE)
+_RARE_DEFAULTS = (None, *(field.default for field in _RARE.values()))
 
 
-def is_plain(job: NewJob) -> bool:
-    """Whether a job has no keys and no repeat, and is due now or after a delay."""
-    return (
-        job.resource is None
-        and job.unique is None
-        and job.repeat is None
-        and job.when.at is None
-        and job.fire_time is None
-        and job.limit == 1
-        and job.unique_for == 0
-        and job.when_busy is WhenBusy.WAIT
-    )
+def _array(field: Field) -> tuple[str, Callable[[Sequence[Any]], str]]:
+    """The type of a field's column, and the function that writes an array of it."""
+    return _ARRAYS.get(type(field.type), ("jsonb", jsons))
 
 
-def plain_columns(jobs: list[NewJob]) -> dict[str, Any]:
-    """The columns of plain jobs, one array each."""
+def _writers(fields: dict[str, Field]) -> list[tuple[str, Any, Callable[[Sequence[Any]], str]]]:
+    return [(name, attrgetter(name), _array(field)[1]) for name, field in fields.items()]
+
+
+_WAIT = ("wait", attrgetter("when.wait"), numbers)
+_AT = ("at", attrgetter("when.at"), numbers)
+_PLAIN_WRITERS = [*_writers(_PLAIN), _WAIT]
+_ALL_WRITERS = [*_writers(NEW), _WAIT, _AT]
+
+
+def _insert_texts(fields: dict[str, Field], *whens: str) -> dict[str, str]:
+    """The generated parts of a statement that inserts jobs with these fields."""
+    arrays = {name: _array(field)[0] for name, field in fields.items()}
+    arrays |= dict.fromkeys(whens, "bigint")
     return {
-        "ids": texts([job.id for job in jobs]),
-        "tasks": texts([job.task for job in jobs]),
-        "queues": texts([job.queue for job in jobs]),
-        "priorities": numbers([job.priority for job in jobs]),
-        "waits": numbers([job.when.wait for job in jobs]),
-        "payloads": blobs([job.payload for job in jobs]),
-        "options": blobs([job.options for job in jobs]),
-        "headers": blobs([job.headers for job in jobs]),
+        "columns": ", ".join(map(column, fields)),
+        "values": ", ".join(f"v.{column(name)}" for name in fields),
+        "arrays": ", ".join(f"%({name})s::text::{kind}[]" for name, kind in arrays.items()),
+        "names": ", ".join(map(column, arrays)),
     }
 
 
-def columns(jobs: list[NewJob]) -> dict[str, Any]:
-    """All columns of jobs but the unique key, one array each."""
-    return plain_columns(jobs) | {
-        "ats": numbers([job.when.at for job in jobs]),
-        "resources": texts([job.resource for job in jobs]),
-        "mosts": numbers([job.limit for job in jobs]),
-        "whens_busy": texts([job.when_busy.value for job in jobs]),
-        "unique_fors": numbers([job.unique_for for job in jobs]),
-        "repeats": texts([job.repeat for job in jobs]),
-        "fire_times": numbers([job.fire_time for job in jobs]),
+INSERT_TEXTS = {f"new_{name}": text for name, text in _insert_texts(NEW, "wait", "at").items()} | {
+    f"plain_{name}": text for name, text in _insert_texts(_PLAIN, "wait").items()
+}
+
+
+def are_plain(jobs: Sequence[NewJob]) -> bool:
+    """Whether these jobs have the fields of a plain job only, and are due now or after a delay."""
+    return all(map(_RARE_DEFAULTS.__eq__, map(_rare_values, jobs)))
+
+
+def plain_columns(jobs: Sequence[NewJob]) -> dict[str, Any]:
+    """The columns of plain jobs, one array each."""
+    return {name: write(list(map(get, jobs))) for name, get, write in _PLAIN_WRITERS}
+
+
+def columns(jobs: Sequence[NewJob]) -> dict[str, Any]:
+    """All columns of new jobs, one array each."""
+    return {name: write(list(map(get, jobs))) for name, get, write in _ALL_WRITERS}
+
+
+# ------------------------------------------------------------------------------------------- claims
+
+_FIELDS = Claim.__struct_fields__
+_TYPES = get_type_hints(Claim, include_extras=True)
+_CONVERTED = [
+    (_FIELDS.index(name), _TYPES[name])
+    for name, field in CLAIM.items()
+    if _array(field)[1] is jsons
+]
+
+
+def claim_values(row: str, *, lost: str | None = None) -> list[str]:
+    """The fields of a `Claim` in their order, as SQL. `row` names a row with the columns
+    `{claim_columns}`, `clock.now` is the time, and `lost` the worker that lost the job.
+
+    A token is the clock, or one more than the last token if that is later. A claim that was not
+    synced to disk can be lost in a crash of the server; then the job is claimed again from its
+    state before. With a plain count two runs would have the same token, and each could settle the
+    other's job."""
+    special = {
+        "token": f"greatest({row}.token + 1, clock.now)",
+        "at": "clock.now",
+        "ref": None,
+        "lost": lost,
     }
+    values = [special.get(name, f"{row}.{column(name)}") for name in _FIELDS]
+    while values[-1] is None:  # these have None as their default
+        values.pop()
+    return [value or "null" for value in values]
 
 
-def claims(rows: Iterable[Row]) -> list[Claim]:
-    """The claims in these rows, whose columns are the fields of `Claim` in their order."""
-    return [Claim(*row) for row in rows]
+CLAIM_TEXTS = {
+    "claim_columns": ", ".join(f"j.{column(name)}" for name in CLAIM),
+    "claim_nulls": ", ".join("null" for _ in claim_values("c")),
+    "claimed": ", ".join(claim_values("c")),
+    "reaped": ", ".join(claim_values("e", lost="e.worker")),
+}
+
+
+class ClaimHeader(msgspec.Struct, frozen=True):
+    """What `claim.sql` says of all queues, in its first row: the clock; the next point in time at
+    which a job is due or a hold ends; the value of the sequence `_behind`; how many holds have
+    ended and must be removed."""
+
+    now: int
+    next_due: int | None  # not checked: a record that cannot be read must not stop all claims
+    behind: int
+    ended_holds: int
+
+
+claim_header = msgspec.json.Decoder(ClaimHeader).decode
+
+
+def claims(rows: Iterable[Row], first: int = 0) -> list[Claim]:
+    """The claims in these rows: their columns from `first` on are the fields of `Claim`."""
+    if _CONVERTED:
+        rows = [_converted(row, first) for row in rows]
+    return [Claim(*row[first:]) for row in rows]
+
+
+def _converted(row: Row, first: int) -> Row:
+    values = list(row)
+    for at, kind in _CONVERTED:
+        values[first + at] = msgspec.convert(values[first + at], kind)
+    return tuple(values)
 
 
 # ------------------------------------------------------------------------------------------ repeats
@@ -101,4 +194,4 @@ def timeline_entry(line: Any) -> TimelineEntry:
     try:
         return TimelineEntry(*astuple(_read_line(line)))
     except BAD as error:
-        return TimelineEntry(0, "unreadable", f"this line cannot be read: {error}")
+        return TimelineEntry(0, TimelineKind.UNREADABLE, f"this line cannot be read: {error}")

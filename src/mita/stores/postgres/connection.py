@@ -12,7 +12,8 @@ from mita.errors import MitaError, StoreError
 from mita.ports.backoff import Backoff
 
 from . import maintenance
-from .context import PostgresContext, Query, RoundTrip, RoundTrips, Rows, StoreState
+from .codec import Rows
+from .context import PostgresContext, Query, RoundTrip, RoundTrips, StoreState
 from .server.connect import CALL_TIMEOUT_S, PsycopgConnection, connect, is_pooled
 from .server.errors import NoAnswerInTime, translated, was_rolled_back
 from .server.silence import SilenceWatchdog

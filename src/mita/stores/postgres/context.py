@@ -14,12 +14,11 @@ from weakref import WeakSet
 from mita.ports.clock import Clock
 from mita.ports.store import SILENCE
 
+from .codec import Rows
 from .server.statements import PostgresStatements
 from .throughput.watermarks import Watermarks
 
 T = TypeVar("T")
-Row: TypeAlias = tuple[Any, ...]
-Rows: TypeAlias = list[Row]
 
 
 class Query(NamedTuple):

@@ -8,7 +8,8 @@ from mita.model.view import Finding, Health
 from mita.stores.shared.aside import finding
 
 from . import maintenance
-from .context import PostgresContext, RoundTrip, RoundTrips, Row, query
+from .codec import Row
+from .context import PostgresContext, RoundTrip, RoundTrips, query
 from .server.migrate import missing
 
 MANY_DEAD_ROWS = 100_000

@@ -5,7 +5,8 @@ from collections.abc import Iterable, Sequence
 from mita.model.job import NewJob, Receipt
 
 from . import codec, unique
-from .context import PostgresContext, Query, RoundTrip, RoundTrips, Row, query
+from .codec import Row
+from .context import PostgresContext, Query, RoundTrip, RoundTrips, query
 from .server.arrays import texts
 
 
@@ -36,9 +37,9 @@ def enqueue(
 
 
 def _insert(jobs: list[NewJob]) -> Query:
-    if all(codec.is_plain(job) for job in jobs):
+    if codec.are_plain(jobs):
         return Query("enqueue_plain", codec.plain_columns(jobs))
-    return query("enqueue", **codec.columns(jobs), uniques=texts([job.unique for job in jobs]))
+    return Query("enqueue", codec.columns(jobs))
 
 
 def _receipts(

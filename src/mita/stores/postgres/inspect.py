@@ -64,8 +64,7 @@ def page(
     context: PostgresContext, want: JobFilter, after: str | None, limit: int
 ) -> RoundTrips[Page]:
     """The jobs that match a filter, newest first, from the cursor `after` on."""
-    statements = context.statements
-    text = statements["page"].replace("{where}", statements.fill(sql.where(want, after, _DIALECT)))
+    text = context.statements.made("page", where=sql.where(want, after, _DIALECT))
     used = {
         name: value
         for name, value in sql.values(want, after, limit).items()

@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 
-from mita.model.job import Claim
+from mita.model.job import Asked, Claim
 from mita.model.outcome import Held
 from mita.model.time import Wait
 
 from . import codec, maintenance, resources
 from .context import PostgresContext, RoundTrip, RoundTrips, query
 from .server.arrays import numbers, texts
-from .server.connect import SESSION_MARK_LOCK, TRANSACTION_TIMEOUT_S
+from .server.connect import SESSION_MARK_CODE, TRANSACTION_TIMEOUT_S
 
 
 def extend(_: PostgresContext, claimed: Sequence[Claim], lease: Wait) -> RoundTrips[list[Held]]:
@@ -38,14 +38,14 @@ def _held(holding: dict[tuple[str, int], str | None], claim: Claim) -> Held:
     asked = holding.get((claim.id, claim.token), Held.LOST)
     if asked is Held.LOST:
         return Held.LOST
-    return Held.CANCEL if asked == "cancel" else Held.HELD
+    return Held.CANCEL if asked == Asked.CANCEL else Held.HELD
 
 
 def reap(context: PostgresContext, limit: int, lease: Wait, worker: str) -> RoundTrips[list[Claim]]:
     """Take over jobs whose lease has ended. First clean up what hinders others: sessions that hang,
     holds that have ended, records that no claim would ever reach, keys that are free."""
     _, ended, [(unreachable,)] = yield RoundTrip(
-        query("reap_end_stopped", mark=SESSION_MARK_LOCK, seconds=TRANSACTION_TIMEOUT_S),
+        query("reap_end_stopped", mark=SESSION_MARK_CODE, seconds=TRANSACTION_TIMEOUT_S),
         query("key_ended_holds", queues=None),
         query("reap_any_unreachable"),
     )

@@ -10,9 +10,11 @@ import psycopg
 from mita.ports.pubsub import MESSAGE_RETENTION
 from mita.rules.readable import BAD
 from mita.stores.shared import sql
+from mita.stores.shared.record import JOB
 
 from . import resources
-from .context import PostgresContext, Query, RoundTrip, RoundTrips, Row, query
+from .codec import Row
+from .context import PostgresContext, Query, RoundTrip, RoundTrips, query
 from .server.arrays import storable, texts
 
 SCAN_ROWS = 1000  # rows read with one statement
@@ -21,12 +23,10 @@ _SCAN = f"""\
 select {", ".join(sql.columns())} from mita._job
 where id > %(id)s::text and {{where}} and ({sql.suspicious(_KINDS)})
 order by id limit {SCAN_ROWS}"""  # noqa: S608
-_ALIVE = "state in ('queued', 'blocked', 'running')"
+_ALIVE = "state in {alive}"
 _COLUMNS = ("seq", *sql.columns(), "timeline", "memos")
-_RAW = ", ".join(
-    name if name in ("payload", "options", "headers", "result", "progress") else f"{name}::text"
-    for name in _COLUMNS
-)
+_BYTES = {sql.column(name) for name, field in JOB.items() if field.is_bytes}
+_RAW = ", ".join(name if name in _BYTES else f"{name}::text" for name in _COLUMNS)
 
 
 def prune(_: PostgresContext, limit: int, most: int) -> RoundTrips[int]:

@@ -20,7 +20,7 @@ from .context import StoreState
 from .server.connect import connect
 from .server.sockets import NotifySender, SocketReader
 
-SILENCES = 2  # the listening connection is checked after that many times `Store.silence`
+LISTEN_CHECK_SILENCES = 2  # `Store.silence` so often, then the listening connection is checked
 MESSAGE_BYTES = 7900  # PostgreSQL allows 8000
 SEND_INTERVAL_S = 0.005  # between two notifications
 SEND_TIMEOUT_S = 2.0  # how long a notification may take
@@ -125,7 +125,7 @@ class PostgresNotifier:
             self._answered = False
             pgconn.send_query(b"select 1")
             pgconn.flush()  # the socket's buffer has room for a few bytes
-            await asyncio.wait([reader.lost], timeout=SILENCES * self._state.silence)
+            await asyncio.wait([reader.lost], timeout=LISTEN_CHECK_SILENCES * self._state.silence)
             if reader.lost.done():
                 return
             if not self._answered:

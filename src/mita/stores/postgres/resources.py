@@ -5,19 +5,20 @@ with a later statement, so it sees all that others have done. Jobs without a key
 
 from collections.abc import Iterable, Sequence
 
-from mita.model.job import Claim, WhenBusy
+from mita.model.job import Claim
 from mita.model.outcome import Busy
-from mita.model.time import HOUR, Wait
+from mita.model.time import Wait
+from mita.rules.busy import BUSY_POLICIES, BUSY_RETENTION, BusyPolicy
 from mita.rules.readable import SET_ASIDE_KEEP, salvaged
 
-from .context import PostgresContext, Query, RoundTrip, RoundTrips, Row, Rows, query
+from .codec import Row, Rows
+from .context import PostgresContext, Query, RoundTrip, RoundTrips, query
 from .server.arrays import numbers, texts
 from .server.locks import lock_number
 from .throughput.watermarks import ResourceKey
 
 # Keys locked in one transaction at most: a server has a few thousand locks for all sessions.
-KEYS_AT_ONCE = 200
-BUSY_RETENTION = HOUR  # how long a job that was skipped or replaced can still be inspected
+LOCKED_KEYS = 200
 
 
 def lock(context: PostgresContext, keys: Iterable[ResourceKey]) -> Query | None:
@@ -66,10 +67,8 @@ def notify_woken(context: PostgresContext, rows: Rows) -> None:
 def wake_all(context: PostgresContext, keys: Sequence[Row]) -> RoundTrips[None]:
     """Remove the holds on these keys that have ended, and wake as many waiting jobs as may run. A
     key that another session has locked is left to that session."""
-    for start in range(0, len(keys), KEYS_AT_ONCE):
-        some: list[ResourceKey] = [
-            (queue, key) for queue, key in keys[start : start + KEYS_AT_ONCE]
-        ]
+    for start in range(0, len(keys), LOCKED_KEYS):
+        some: list[ResourceKey] = [(queue, key) for queue, key in keys[start : start + LOCKED_KEYS]]
         [locked] = yield RoundTrip(try_lock(context, some))
         ours = [key for key, (got,) in zip(some, locked, strict=True) if got]
         if ours:
@@ -106,10 +105,8 @@ def admit(
         last=True,
     )
     taken = {id for (id,) in answers[0]} if free else set()
-    skipped = [
-        Busy(claim.id, claim.task, claim.queue, policy is WhenBusy.SKIP) for claim, policy in busy
-    ]
-    return [claim for claim in free if claim.id in taken], skipped
+    away = [Busy(claim.id, claim.task, claim.queue, policy.ends) for claim, policy in busy]
+    return [claim for claim in free if claim.id in taken], away
 
 
 def _key(claim: Claim) -> ResourceKey:
@@ -118,15 +115,15 @@ def _key(claim: Claim) -> ResourceKey:
 
 def _policies(
     candidates: Rows,
-) -> tuple[dict[str, tuple[int, WhenBusy]], list[tuple[str, str]]]:
+) -> tuple[dict[str, tuple[int, BusyPolicy]], list[tuple[str, str]]]:
     """The limit and the busy policy of each job; and the jobs whose record cannot be read, with the
     reason."""
-    policies: dict[str, tuple[int, WhenBusy]] = {}
+    policies: dict[str, tuple[int, BusyPolicy]] = {}
     unreadable: list[tuple[str, str]] = []
     for id, most, when_busy in candidates:
         found = salvaged({"limit": most, "when_busy": when_busy})
         if found.limit == most and found.when_busy == when_busy:
-            policies[id] = most, found.when_busy
+            policies[id] = most, BUSY_POLICIES[found.when_busy]
         else:
             unreadable.append((id, found.error or ""))
     return policies, unreadable
@@ -142,13 +139,13 @@ def aside(found: Sequence[tuple[str, str]]) -> Query | None:
 
 def _by_room(
     claims: list[Claim],
-    policies: dict[str, tuple[int, WhenBusy]],
+    policies: dict[str, tuple[int, BusyPolicy]],
     states: dict[ResourceKey, Row],
-) -> tuple[list[Claim], list[tuple[Claim, WhenBusy]]]:
+) -> tuple[list[Claim], list[tuple[Claim, BusyPolicy]]]:
     """The jobs whose key has room for them, and the others with their busy policy."""
     holders = {key: count for key, (count, *_) in states.items()}
     free: list[Claim] = []
-    busy: list[tuple[Claim, WhenBusy]] = []
+    busy: list[tuple[Claim, BusyPolicy]] = []
     for claim in claims:
         key = _key(claim)
         limit, policy = policies[claim.id]
@@ -168,24 +165,36 @@ def _take(claims: list[Claim], lease: Wait, worker: str) -> Query | None:
     return query("claim_take", ids=ids, tokens=tokens, lease=lease, worker=worker)
 
 
-def _turn_away(busy: list[tuple[Claim, WhenBusy]]) -> list[Query]:
+def _turn_away(busy: list[tuple[Claim, BusyPolicy]]) -> list[Query]:
     """In the given order, because a job that replaces others must find the earlier ones blocked."""
     queries: list[Query] = []
-    together: list[str] = []
+    together: list[tuple[Claim, BusyPolicy]] = []
     for claim, policy in busy:
-        if policy is WhenBusy.SKIP:
-            queries.append(query("claim_skip", ids=texts([claim.id]), keep=BUSY_RETENTION))
-            continue
-        if policy is WhenBusy.REPLACE:
+        if policy.replaces:
             queries += _block(together)
             together = []
             queue, key = _key(claim)
             queries.append(
                 query("claim_replace", queue=queue, key=key, id=claim.id, keep=BUSY_RETENTION)
             )
-        together.append(claim.id)
+        if policy.ends:
+            values = {"state": policy.state.value, "kind": policy.line.value}
+            queries.append(
+                query("claim_skip", ids=texts([claim.id]), keep=BUSY_RETENTION, **values)
+            )
+        else:
+            together.append((claim, policy))
     return queries + _block(together)
 
 
-def _block(ids: list[str]) -> list[Query]:
-    return [query("claim_block", ids=texts(ids))] if ids else []
+def _block(busy: list[tuple[Claim, BusyPolicy]]) -> list[Query]:
+    if not busy:
+        return []
+    return [
+        query(
+            "claim_block",
+            ids=texts([claim.id for claim, _ in busy]),
+            states=texts([policy.state for _, policy in busy]),
+            kinds=texts([policy.line for _, policy in busy]),
+        )
+    ]

@@ -2,12 +2,15 @@
 
 from collections.abc import Sequence
 
-from mita.model.job import Claim, State
+from mita.model.job import Asked, Claim
 from mita.model.outcome import Settlement
 from mita.model.time import When
+from mita.rules.asked import kind_after
+from mita.rules.states import WAITING
 
 from . import resources
-from .context import PostgresContext, Query, RoundTrip, RoundTrips, Rows, query
+from .codec import Rows
+from .context import PostgresContext, Query, RoundTrip, RoundTrips, query
 from .server.arrays import blobs, flags, numbers, texts
 from .throughput.watermarks import ResourceKey
 
@@ -20,16 +23,18 @@ class SettleRound:
         self.deleted: list[Settlement] = []  # plain successes whose job is deleted at once
         self.full: list[Settlement] = []  # all others
         self.took: set[str] = set()
-        self._seen: set[str | ResourceKey | None] = set()
+        self._seen: set[str | ResourceKey] = set()
 
-    def add(self, settlement: Settlement) -> bool:
-        """Add a settlement. Returns False if it depends on one that is already here."""
+    def add(self, settlement: Settlement, key: ResourceKey | None) -> bool:
+        """Add a settlement of a job with this resource key. Returns False if it depends on one that
+        is already here."""
         claim = settlement.claim
-        key = key_of(claim)
-        if claim.id in self._seen or (key is not None and key in self._seen):
+        if claim.id in self._seen or key in self._seen:
             return False
-        self._seen |= {claim.id, key}
-        if not is_plain(settlement):
+        self._seen.add(claim.id)
+        if key is not None:
+            self._seen.add(key)
+        if key is not None or claim.unique is not None or not settlement.verdict.is_plain_success:
             self.full.append(settlement)
         elif settlement.verdict.keep:
             self.kept.append(settlement)
@@ -53,7 +58,7 @@ class SettleRound:
         for rows in answers:
             for id, state, queue, _ in rows:
                 self.took.add(id)
-                if state in (State.QUEUED, State.BLOCKED):
+                if state in WAITING:
                     context.topics.add(queue)
 
     def second_look(self, context: PostgresContext, *, last: bool) -> RoundTrips[None]:
@@ -86,32 +91,32 @@ class SettleBatch:
 
     def __init__(self, settlements: Sequence[Settlement]) -> None:
         self.settlements = settlements
-        self.rounds: list[SettleRound] = []
-        self._where: list[SettleRound] = []
+        self.rounds = [SettleRound()]
+        self.keys: list[ResourceKey] = []
+        self._round_of: list[SettleRound] = []
         for settlement in settlements:
-            self._where.append(self._round_for(settlement))
-        self.keys = sorted(
-            {key for settlement in settlements if (key := key_of(settlement.claim)) is not None}
-        )
-
-    def _round_for(self, settlement: Settlement) -> SettleRound:
-        for round in self.rounds:
-            if round.add(settlement):
-                return round
-        self.rounds.append(SettleRound())
-        self.rounds[-1].add(settlement)
-        return self.rounds[-1]
+            if (key := key_of(settlement.claim)) is not None:
+                self.keys.append(key)
+            for part in self.rounds:
+                if part.add(settlement, key):
+                    break
+            else:
+                part = SettleRound()
+                part.add(settlement, key)
+                self.rounds.append(part)
+            self._round_of.append(part)
 
     @property
     def is_simple(self) -> bool:
-        """Whether one round trip is enough: there are no keys to lock."""
-        return len(self.rounds) == 1 and not self.keys
+        """Whether there is something to settle, and one round trip is enough: there are no keys to
+        lock."""
+        return bool(self.settlements) and len(self.rounds) == 1 and not self.keys
 
     def answer(self) -> list[bool]:
         """For each settlement, whether it took."""
         return [
-            settlement.claim.id in round.took
-            for settlement, round in zip(self.settlements, self._where, strict=True)
+            settlement.claim.id in part.took
+            for settlement, part in zip(self.settlements, self._round_of, strict=True)
         ]
 
 
@@ -213,7 +218,9 @@ def _settle(settlements: list[Settlement]) -> Query:
         errors=texts([verdict.error for verdict in verdicts]),
         keeps=numbers([verdict.keep for verdict in verdicts]),
         stranded=flags([verdict.stranded for verdict in verdicts]),
-        events=texts([verdict.event for verdict in verdicts]),
+        kinds=texts([verdict.event for verdict in verdicts]),
+        # what is asked does not matter for the kind, only that something is
+        asked_kinds=texts([kind_after(Asked.CANCEL, verdict) for verdict in verdicts]),
         notes=texts([verdict.note for verdict in verdicts]),
         failures=texts([verdict.failure for verdict in verdicts]),
         workers=texts([verdict.worker for verdict in verdicts]),

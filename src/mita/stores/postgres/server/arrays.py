@@ -5,6 +5,9 @@ prepared statement is enough. It is also made several times faster than the driv
 which they do item by item."""
 
 from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
 
 from mita.errors import Rejected
 
@@ -52,6 +55,13 @@ def blobs(values: Sequence[bytes | None]) -> str:
     if len(text) > LARGEST_ARRAY_CHARS:
         raise _too_large(len(text) // 2)
     return text
+
+
+def jsons(values: Sequence[Any]) -> str:
+    """An array of JSON values."""
+    return texts(
+        [None if value is None else msgspec.json.encode(value).decode() for value in values]
+    )
 
 
 def check_size(value: bytes) -> None:

@@ -44,7 +44,7 @@ WORK_SETTINGS = {
 # (`reap_end_stopped.sql`).
 TRANSACTION_TIMEOUT_S = 60
 WORK_SETTINGS_SINCE_17 = {"transaction_timeout": f"{TRANSACTION_TIMEOUT_S}s"}
-SESSION_MARK_LOCK = 0x6D697461
+SESSION_MARK_CODE = 0x6D697461
 READ_SETTINGS = {"jit": "off"}
 
 # With the last four, a connection is lost when the other machine has not answered for 20 seconds.
@@ -129,7 +129,7 @@ async def _prepare(
         names = WORK_SETTINGS | WORK_SETTINGS_SINCE_17
     calls = [f"set_config('{name}', '{value}', false)" for name, value in names.items()]
     if names is WORK_SETTINGS:
-        calls.append(f"pg_advisory_lock_shared({SESSION_MARK_LOCK})")
+        calls.append(f"pg_advisory_lock_shared({SESSION_MARK_CODE})")
     await connection.execute(f"select {', '.join(calls)}".encode(), prepare=False)
 
 

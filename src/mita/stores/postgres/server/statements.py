@@ -1,16 +1,15 @@
-"""The statements, one to a file in `sql/`, filled in for one namespace and one clock."""
+"""The statements, one to a file in `sql/`, filled in when they are loaded."""
 
 import re
 from functools import cache
 from importlib.resources import files
 
+from .fragments import FRAGMENTS
+
 STORE_PACKAGE = __name__.rpartition(".server.")[0]
 SERVER_CLOCK = "floor(extract(epoch from clock_timestamp()) * 1000)::bigint"
 GIVEN_CLOCK = "%(now)s::bigint"  # a test passes it with the other values
-# A state that the planner cannot see. A job that is named by id must be found by its id. If the
-# planner saw the state, and the table was small when the statement was planned, it would read the
-# whole index of that state once for each job.
-_STATE = re.compile(r"\{(queued|blocked|running|succeeded)\}")
+_NAME = re.compile(r"\{(\w+)\}")
 _NAMED_VALUE = re.compile(r"%\((\w+)\)s")
 
 
@@ -30,14 +29,23 @@ class PostgresStatements:
         return text
 
     def fill(self, text: str) -> str:
-        """The text without its comments, with this namespace's schema and clock."""
+        """The text without its comments, with this namespace's schema and clock and with the
+        fragments that it names."""
         code = "\n".join(
             line.partition(" -- ")[0].rstrip()
             for line in text.splitlines()
             if not line.lstrip().startswith("--")
         )
         code = code.replace("mita.", f'"{self.namespace}".').replace("{now}", self._clock)
-        return _STATE.sub(r"(select '\1')", code).strip()
+        return _NAME.sub(lambda found: FRAGMENTS[found[1]], code).strip()
+
+    def made(self, name: str, **parts: str) -> str:
+        """A statement with these parts filled in first, for a statement that is made anew for each
+        call."""
+        text = read("sql", f"{name}.sql")
+        for part, made in parts.items():
+            text = text.replace(f"{{{part}}}", made)
+        return self.fill(text)
 
 
 @cache

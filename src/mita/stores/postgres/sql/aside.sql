@@ -1,10 +1,14 @@
--- set_aside: records that cannot be read become failed jobs, and their unique keys are free. Nothing else of them is changed.
--- In: ids, reasons, keep.  Out: id.
+-- aside: turn waiting and running jobs that cannot be read into failed ones, and free their unique
+-- keys. Nothing else of their rows is changed.
+-- In: ids, reasons, keep (the retention in ms).  Out: the ids that were changed.
 with clock as materialized (select {now} as now),
-freed as (delete from mita._unique as u using unnest(%(ids)s::text::text[]) as v (id) where u.id = v.id)
+freed as (
+  delete from mita._unique as u using unnest(%(ids)s::text::text[]) as v (id) where u.id = v.id
+)
 update mita._job as j
-set state = 'failed', finished = clock.now, expires = clock.now + %(keep)s::bigint, error = coalesce(j.error, v.reason),
-    timeline = mita._noted(j.timeline, clock.now, 'failed', v.reason, null)
+set state = {failed}, finished = clock.now, expires = clock.now + %(keep)s::bigint,
+    error = coalesce(j.error, v.reason),
+    timeline = mita._noted(j.timeline, clock.now, {kind_failed}, v.reason, null)
 from unnest(%(ids)s::text::text[], %(reasons)s::text::text[]) as v (id, reason), clock
-where j.id = v.id and j.state in ('queued', 'blocked', 'running')
+where j.id = v.id and j.state in {alive}
 returning j.id

@@ -1,6 +1,9 @@
--- block: the jobs found their resource keys taken.  In: ids.
+-- claim_block: jobs that found their resource key busy wait at the key.
+-- In: ids, states, kinds (of the timeline lines).  Out: no row.
 update mita._job as j
-set state = 'blocked', busy = least(j.busy, 999999999) + 1,
-    timeline = mita._noted(j.timeline, clock.now, 'blocked', j.resource || ' is taken', null)
-from unnest(%(ids)s::text::text[]) as v (id), (select {now} as now) as clock
-where j.id = v.id and j.state = {queued}
+set state = v.state, {count_busy},
+    timeline = mita._noted(j.timeline, clock.now, v.kind, j.resource || {busy_note}, null)
+from unnest(%(ids)s::text::text[], %(states)s::text::text[], %(kinds)s::text::text[])
+       as v (id, state, kind),
+     (select {now} as now) as clock
+where j.id = v.id and j.state = {hidden_queued}

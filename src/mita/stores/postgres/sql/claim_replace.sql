@@ -1,13 +1,15 @@
--- replace: the other jobs that wait for a key give way to this one.  In: queue, key, id, keep.
+-- claim_replace: the other jobs that wait at a key end, because this one replaces them.
+-- In: queue, key, id, keep (the retention in ms).  Out: no row.
 with clock as materialized (select {now} as now),
 ended as (
   update mita._job as j
-  set state = 'cancelled', finished = clock.now, expires = clock.now + %(keep)s::bigint,
-      timeline = mita._noted(j.timeline, clock.now, 'replaced', 'by ' || %(id)s::text, null)
+  set state = {to_skip}, finished = clock.now, expires = clock.now + %(keep)s::bigint,
+      timeline = mita._noted(
+        j.timeline, clock.now, {kind_replaced}, {replaced_note} || %(id)s::text, null)
   from clock
-  where j.state = 'blocked' and j.queue = %(queue)s and j.resource = %(key)s and j.id <> %(id)s
+  where j.state = {blocked} and j.queue = %(queue)s and j.resource = %(key)s and j.id <> %(id)s
   returning j.id, j.queue, j.uniq, j.unique_for
 )
-update mita._unique as u set until = clock.now + least(e.unique_for, 253402300799999)
+update mita._unique as u set until = clock.now + least(e.unique_for, {latest})
 from ended as e, clock
 where u.queue = e.queue and u.key = e.uniq and u.id = e.id

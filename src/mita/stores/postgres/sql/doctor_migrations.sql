@@ -1,2 +1,2 @@
--- steps_done: the migrations that were run.
+-- doctor_migrations: In: nothing.  Out: the names of the migrations that were run.
 select name from mita._step

@@ -1,8 +1,10 @@
--- due_repeats: the next cursors, those that have come and those ahead.  In: limit.
--- Out: now, and a repeat; or now alone when there is none.
-select clock.now, r.key, r.spec, r.cursor, r.state, r.reason, r.revision, r.count, r.last
+-- due_repeats: the repeats that fire next, due or not.
+-- In: limit.  Out: now, and the columns of a repeat; one row with nulls if there is none.
+select clock.now, r.*
 from (select {now} as now) as clock
 left join (
-  select * from mita._repeat where state = 'active' and cursor is not null order by cursor, key limit %(limit)s::bigint
+  select {repeat_columns} from mita._repeat
+  where state = {active} and cursor is not null
+  order by cursor, key limit %(limit)s::bigint
 ) as r on true
 order by r.cursor, r.key

@@ -1,4 +1,5 @@
--- know_queues_here: `know_queues` in a transaction of the user's.  In: ids.  Out: the number of the transaction.
+-- enqueue_in_queues: `enqueue_queues` in a user's transaction.
+-- In: ids of jobs.  Out: the id of the transaction.
 with known as (
   insert into mita._queue (name)
   select distinct j.queue

@@ -1,2 +1,2 @@
--- transaction: the number of the transaction that is open here.
+-- enqueue_in_transaction_id: In: nothing.  Out: the id of the open transaction.
 select pg_current_xact_id()::text

@@ -1,4 +1,5 @@
--- know_queues: the queues of jobs that were taken in.  In: ids.
+-- enqueue_queues: add the queues of stored jobs to the table of queues.
+-- In: ids of jobs.  Out: no row.
 insert into mita._queue (name)
 select distinct j.queue
 from unnest(%(ids)s::text::text[]) as v (id)

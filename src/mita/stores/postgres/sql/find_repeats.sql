@@ -1,2 +1,2 @@
--- find_repeats: In: keys.
-select key, spec, cursor, state, reason, revision, count, last from mita._repeat where key = any (%(keys)s::text::text[])
+-- find_repeats: repeats by key.  In: keys.  Out: the columns of a repeat.
+select {repeat_columns} from mita._repeat where key = any (%(keys)s::text::text[])

@@ -1,2 +1,2 @@
--- leave: a worker says goodbye.  In: id.
+-- leave: remove a worker.  In: id.  Out: no row.
 delete from mita._worker where id = %(id)s

@@ -1,2 +1,2 @@
--- list_repeats: all of them, by key.
-select key, spec, cursor, state, reason, revision, count, last from mita._repeat order by key
+-- list_repeats: all repeats by key.  In: nothing.  Out: the columns of a repeat.
+select {repeat_columns} from mita._repeat order by key

@@ -1,2 +1,2 @@
--- load_once_shared: what is remembered for all jobs under a name.  In: name.
+-- load_once_shared: the value stored under a name for all jobs.  In: name.  Out: the value.
 select m.value from mita._memo as m where m.name = %(name)s and m.expires > {now}

@@ -1,2 +1,2 @@
--- now: the store's clock.
+-- now: In: nothing.  Out: the store's clock.
 select {now}

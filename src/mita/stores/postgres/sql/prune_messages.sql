@@ -1,2 +1,2 @@
--- messages_forget: what everybody has heard by now.  In: keep.
+-- prune_messages: delete event messages that are older than this.  In: keep (ms).  Out: no row.
 delete from mita._told where at < {now} - %(keep)s::bigint

@@ -1,13 +1,14 @@
--- prune_surplus: forget succeeded jobs of one queue beyond its newest, the oldest first.  In: queue, most, limit.  Out: how many went.
-with beyond as materialized (
+-- prune_surplus: delete succeeded jobs of one queue beyond its newest, the oldest first.
+-- In: queue, most (how many stay), limit.  Out: how many were deleted.
+with surplus as materialized (
   select j.id, j.finished, j.seq from mita._job as j
-  where j.finished is not null and j.state = 'succeeded' and j.queue = %(queue)s
+  where j.finished is not null and j.state = {succeeded} and j.queue = %(queue)s
   order by j.finished desc, j.seq desc offset %(most)s::bigint
 ),
-gone as (
+deleted as (
   delete from mita._job as j
-  using (select b.id from beyond as b order by b.finished, b.seq limit %(limit)s::bigint) as b
-  where j.id = b.id and j.state = {succeeded}
+  using (select s.id from surplus as s order by s.finished, s.seq limit %(limit)s::bigint) as s
+  where j.id = s.id and j.state = {hidden_succeeded}
   returning 1
 )
-select count(*) from gone
+select count(*) from deleted

@@ -1,5 +1,7 @@
--- put_repeat: write a repeat that is not there yet.  Out: a row when it was not.
+-- put_repeat: store a repeat unless its key is known.
+-- In: the columns of a repeat.  Out: a row if it was stored.
 insert into mita._repeat (key, spec, cursor, state, reason, revision, count, last)
-values (%(key)s, %(spec)s::bytea, %(cursor)s::bigint, %(state)s, %(reason)s, %(revision)s::int, %(count)s::bigint, %(last)s::bigint)
+values (%(key)s, %(spec)s::bytea, %(cursor)s::bigint, %(state)s, %(reason)s, %(revision)s::int,
+        %(count)s::bigint, %(last)s::bigint)
 on conflict (key) do nothing
 returning key

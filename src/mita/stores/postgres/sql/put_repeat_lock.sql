@@ -1,2 +1,3 @@
--- repeat: one repeat, which nobody else changes until the transaction ends.  In: key.
-select key, spec, cursor, state, reason, revision, count, last from mita._repeat where key = %(key)s for update
+-- put_repeat_lock: read a repeat and lock it until the transaction ends.
+-- In: key.  Out: the columns of a repeat.
+select {repeat_columns} from mita._repeat where key = %(key)s for update

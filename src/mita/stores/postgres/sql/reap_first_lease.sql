@@ -1,3 +1,6 @@
--- first_lease: the lease that ends first.  In: mark (below which none ends).  Out: now, the moment or null.
-select {now}, (select j.lease_until from mita._job as j where j.state = 'running' and j.lease_until >= %(watermark)s::bigint
-               order by j.lease_until limit 1)
+-- reap_first_lease: the lease that ends first.
+-- In: watermark (no lease ends before).  Out: now, the end of the lease or null.
+select {now},
+       (select j.lease_until from mita._job as j
+        where j.state = {running} and j.lease_until >= %(watermark)s::bigint
+        order by j.lease_until limit 1)

@@ -1,2 +1,2 @@
--- subscribed_queues: the queues that somebody listens to.
+-- subscribed_queues: In: nothing.  Out: the queues that have subscribers.
 select distinct queue from mita._ear where until > {now}

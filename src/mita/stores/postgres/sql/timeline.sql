@@ -1,2 +1,2 @@
--- timeline: In: id.  Out: its lines, or null.
+-- timeline: In: id.  Out: the lines of the job's timeline, or null.
 select timeline from mita._job where id = %(id)s

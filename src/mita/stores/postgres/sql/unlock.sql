@@ -1,2 +1,2 @@
--- unlock: give a name back.  In: name, holder.  Out: a row when it was this holder's.
+-- unlock: release a named lock.  In: name, holder.  Out: a row if this holder had it.
 delete from mita._lock where name = %(name)s and holder = %(holder)s returning name

@@ -27,7 +27,7 @@ BUSY_JOBS = 100
 # wakes by itself.
 REFRESH_IDLE_S = 1.0
 FULL_READ_S = 1.0  # between two reads from the beginning of the index, or longer:
-FULL_READ_SHARE = 20  # they may take a twentieth of the time
+FULL_READ_SHARE = 0.05  # the part of the time that they may take
 FULL_LEASE_READ_S = 60.0  # between two reads of all leases
 MOST_KEYS = 10_000  # resource keys whose watermarks are remembered
 ResourceKey: TypeAlias = tuple[str, str]  # queue, name
@@ -75,7 +75,7 @@ class Watermarks:
         `firsts` are the due times of the first waiting jobs."""
         self._refreshed_s, self._claimed = time.monotonic(), 0
         if not any(read_from):
-            self._full_read_s = time.monotonic() + max(FULL_READ_S, took_s * FULL_READ_SHARE)
+            self._full_read_s = time.monotonic() + max(FULL_READ_S, took_s / FULL_READ_SHARE)
         safe = now - SLACK_MS
         marks = [safe if first is None else min(first, safe) for first in firsts]
         width = len(_HIGHEST_FIRST)

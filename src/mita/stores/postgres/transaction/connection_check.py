@@ -5,7 +5,8 @@ from contextlib import suppress
 from typing import Any
 
 from mita.errors import UsageError
-from mita.stores.postgres.context import Rows, StoreState, query
+from mita.stores.postgres.codec import Rows
+from mita.stores.postgres.context import StoreState, query
 from mita.stores.postgres.server.errors import display_address
 
 

@@ -7,7 +7,8 @@ from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple, TypeVar
 
 from mita.errors import UsageError
-from mita.stores.postgres.context import RoundTrips, Rows, StoreState
+from mita.stores.postgres.codec import Rows
+from mita.stores.postgres.context import RoundTrips, StoreState
 from mita.stores.postgres.server.statements import numbered
 
 from .connection_check import check, check_query, is_checked

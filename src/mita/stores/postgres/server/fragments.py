@@ -1,0 +1,83 @@
+"""The text that is filled into statements when they are loaded: names in braces, such as
+`{terminal}`.
+
+States, kinds of timeline lines, guards and fields of a record come from `mita.model` and
+`mita.rules`, so the SQL repeats none of them."""
+
+from collections.abc import Iterable
+
+from mita.model.job import PRIORITIES, Asked, State
+from mita.model.outcome import PrioritiseJob, TimelineKind
+from mita.model.repeat import Repeat, RepeatState
+from mita.model.time import DAY, LATEST
+from mita.rules.asked import STATE_AFTER, kind_after, may_ask
+from mita.rules.busy import BUSY_NOTE, REPLACED_NOTE
+from mita.rules.judge import success
+from mita.rules.states import ALIVE, AMENDABLE, TABLE, TERMINAL, WAITING
+from mita.stores.postgres.codec import CLAIM_TEXTS, INSERT_TEXTS
+from mita.stores.postgres.throughput.watermarks import SLACK_MS
+from mita.stores.shared.record import COUNTERS, JOB, RESET_ON_RETRY
+from mita.stores.shared.sql import JOB_COLUMNS
+
+MOST_COUNTED = JOB["busy"].type.le
+
+
+def _text(value: object) -> str:
+    return "null" if value is None else str(value) if isinstance(value, int) else f"'{value}'"
+
+
+def _texts(values: Iterable[object]) -> str:
+    return f"({', '.join(sorted(map(_text, values)))})"
+
+
+def _asked_of(row: str, which: Iterable[Asked]) -> str:
+    """Whether one of these was asked of the running job `row`. Never null."""
+    asked = list(which)
+    return f"coalesce({row}.asked in {_texts(asked)}, false)" if asked else "false"
+
+
+_cases = " ".join(f"when {_text(asked)} then {_text(to)}" for asked, to in STATE_AFTER.items())
+
+FRAGMENTS = {
+    **{state.value: _text(state) for state in State},
+    # A state that the planner cannot see. A job that is named by id must be found by its id. If the
+    # planner saw the state, and the table was small when the statement was planned, it would read
+    # the whole index of that state once for each job.
+    **{f"hidden_{state}": f"(select {_text(state)})" for state in State},
+    "waiting": _texts(WAITING),
+    "alive": _texts(ALIVE),
+    "terminal": _texts(TERMINAL),
+    **{f"from_{step}": _texts(sources) for step, (sources, _) in TABLE.items()},
+    **{f"to_{step}": _text(target) for step, (_, target) in TABLE.items()},
+    "may_prioritise": _texts(AMENDABLE[PrioritiseJob]),
+    # what was asked of a running job (`rules.asked`)
+    **{f"asked_{asked}": _text(asked) for asked in Asked},
+    "state_after_asked": f"case j.asked {_cases} end",
+    "asked_to_end": _asked_of("j", [asked for asked, to in STATE_AFTER.items() if to in TERMINAL]),
+    "asked_to_wait": _asked_of("j", [asked for asked, to in STATE_AFTER.items() if to in WAITING]),
+    **{
+        f"too_late_to_{wanted}": _asked_of("f", [old for old in Asked if not may_ask(old, wanted)])
+        for wanted in Asked
+    },
+    "kind_of_asked_success": _text(kind_after(Asked.CANCEL, success(b"", 0))),
+    # timelines and counters
+    **{f"kind_{kind.name.lower()}": _text(kind) for kind in TimelineKind},
+    "busy_note": _text(BUSY_NOTE),
+    "replaced_note": _text(REPLACED_NOTE),
+    "count": ", ".join(f"{name} = j.{name} + (h.counts = '{name}')::int" for name in COUNTERS),
+    "count_busy": f"busy = least(j.busy, {MOST_COUNTED - 1}) + 1",
+    "reset_on_retry": ", ".join(f"{name} = {_text(new)}" for name, new in RESET_ON_RETRY.items()),
+    # fields of a record
+    "job_columns": JOB_COLUMNS,
+    "repeat_columns": ", ".join(Repeat.__struct_fields__),
+    **CLAIM_TEXTS,
+    **INSERT_TEXTS,
+    # bounds
+    "active": _text(RepeatState.ACTIVE),
+    "lowest_priority": str(PRIORITIES[0]),
+    "highest_priority": str(PRIORITIES[-1]),
+    "latest": str(LATEST),
+    "lock_longest": str(DAY),
+    # A due time so far behind the clock may be behind a watermark: then `_behind` must grow.
+    "behind_ms": str(SLACK_MS // 2),
+}
