@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from statistics import median
+from typing import Any
 
 import pytest
 
@@ -14,8 +15,11 @@ from mita.model.view import Health
 from mita.ports.pubsub import EventMessage
 from mita.ports.store import Can
 from mita.stores.nats import NatsStore
+from mita.stores.nats import claim as claiming
+from mita.stores.nats.context import NatsContext
 from mita.stores.nats.stream.clock import as_stamp, nanoseconds
 from mita.stores.nats.stream.reader import StoredMessage
+from mita.stores.nats.tickets import pull as pulling
 from mita.stores.nats.tickets.next_due import NEXT_DUE_SCAN_RECORDS
 from mita.testing.contract.given import (
     LONG,
@@ -266,3 +270,22 @@ async def test_what_is_too_large_to_be_told_does_not_cost_the_connection(tight: 
     assert [one.events for one in heard.told] == [b"small"]
     assert not heard.cut, "nothing was lost on the way"
     assert tight.context.reconnected_at == 0, "the connection is the first one"
+
+
+async def test_a_claim_that_met_only_busy_jobs_waits_for_late_tickets(
+    store: NatsStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A consumer knows of a ticket a moment after its publisher does. The job of another priority
+    is claimed all the same."""
+    await running(store, resource="key")
+    await put(store, resource="key", priority=9)
+    free = await put(store)
+    pull = pulling.pull
+
+    async def late(context: NatsContext, sources: Any, *more: Any, **named: Any) -> Any:
+        if list(sources) == [(QUEUE, 5)]:
+            return [], 0  # "there is no ticket"
+        return await pull(context, sources, *more, **named)
+
+    monkeypatch.setattr(claiming, "pull", late)
+    assert await claimed_ids(store) == [free]

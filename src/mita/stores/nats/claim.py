@@ -99,10 +99,10 @@ class _Claiming:
             self._give_back(ahead)
             ahead = {}
         claims, looked_at = await self._claim_from(going, ahead)
-        if not looked_at:
+        more = looked_at >= CLAIM_SCAN_TICKETS or self._too_late
+        if not claims and not more:
             claims = await self._claim_late(going)
         claims.sort(key=self._order)
-        more = looked_at >= CLAIM_SCAN_TICKETS or self._too_late
         if more or 0 < self._limit <= len(claims):
             return ClaimResult([], claims, 0, self._call.busy)
         again = await next_claim(self._context, going, look_at_ready=self._limit <= 0)
@@ -217,7 +217,8 @@ class _Claiming:
         return [claim for claims in taken for claim in claims], looked_at, empty
 
     async def _claim_late(self, going: list[QueueRecord]) -> list[Claim]:
-        """Nothing was ready: wait a moment for tickets of which the consumers do not know yet."""
+        """Nothing could be claimed: wait a moment for tickets of which the consumers do not know
+        yet."""
         sources = [
             (record.name, priority)
             for record in going
