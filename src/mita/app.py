@@ -160,7 +160,7 @@ class Mita(Observable):
             settings,
             self._keep,
             self._settings.keep_most,
-            self._watch.emit,
+            self._watch,
             self.repeats.put_declared,
             self._served(metrics),
             plan_processes(self, self.tasks, settings, self._pool.source),
@@ -176,7 +176,7 @@ class Mita(Observable):
             self._pool.new,
             settings,
             self.repeats.put_declared,
-            self._watch.emit,
+            self._watch,
             self._served(metrics),
         )
 

@@ -1,5 +1,6 @@
 """Sync handlers that fill the threads do not hold up async jobs, nor other workers (I9)."""
 
+import asyncio
 import threading
 from collections.abc import Iterator
 from types import SimpleNamespace
@@ -94,9 +95,10 @@ async def test_another_worker_gets_what_finds_no_thread(app: Mita, blocked: Bloc
 
 def test_claims_that_bring_nothing_to_start_become_rarer(monkeypatch: pytest.MonkeyPatch) -> None:
     """I14: two workers with full threads would hand the same jobs to each other all the time."""
-    now, called = 1000.0, []
+    now = 1000.0
+    called: list[float] = []
     monkeypatch.setattr(full_pools, "time", SimpleNamespace(monotonic=lambda: now))
-    pools = FullPools(lambda: called.append(now))
+    pools = FullPools(asyncio.Event())
     monkeypatch.setattr(pools, "_call_at", called.append)
     assert pools.room(FULL, BOTH) == 0, "a thread may be free in a moment"
     now += full_pools.STUCK
@@ -120,8 +122,8 @@ def test_claims_that_bring_nothing_to_start_become_rarer(monkeypatch: pytest.Mon
 
 
 def test_a_worker_without_tasks_for_the_loop_waits_for_a_thread() -> None:
-    pools = FullPools(lambda: None)
+    pools = FullPools(asyncio.Event())
     assert pools.room(FULL, ["thread"]) == 0
-    assert pools._since is None
+    assert pools.since is None
     full_slots = Load(2, 2, 0, rate=0.0, threads=2, on_threads=2)
     assert pools.room(full_slots, BOTH) == 0

@@ -123,7 +123,7 @@ async def test_a_worker_whose_keeper_dies_leaves_with_the_error(
         ended.append("work")
 
     async def broken(self: LeaseKeeper, store: Store) -> None:
-        if self._crew.held:
+        if self._executor.held:
             died.set()
             raise ZeroDivisionError("a mistake of ours")
 

@@ -340,7 +340,7 @@ async def test_a_process_that_cannot_start_later_costs_no_attempt(
     """As for a task that this worker does not know: the job is left for others."""
     async with working(on_file, handler_processes=1) as worker:
         pid, _ = await (await crunch.whoami.enqueue()).result(timeout=20)
-        processes = worker._crew._processes
+        processes = worker._executor._processes
         monkeypatch.setattr(processes, "_hello", _broken(processes._hello))
         os.kill(pid, signal.SIGKILL)
         await gone(pid)

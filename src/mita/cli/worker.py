@@ -187,7 +187,7 @@ async def serve(options: argparse.Namespace, stopper: Stopper) -> Exit:
         log.info("%s", greeting(app, worker, options))
         spare_collector()
         await worker.run()
-        wants_another = options.lifeline is not None and worker.spent
+        wants_another = options.lifeline is not None and worker.max_jobs_reached
     return Exit.AGAIN if wants_another else Exit.OK
 
 

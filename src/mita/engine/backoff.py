@@ -34,13 +34,14 @@ class StoreBackoff:
     def __init__(self, action: str, longest_s: float = LONGEST_PAUSE_S) -> None:
         self._action = action
         self._backoff = Backoff(FIRST_PAUSE_S, longest_s)
+        self.failures = 0  # in a row
         self._logged_at = 0.0
 
     async def after(self, error: StoreError, stopping: asyncio.Event | None = None) -> None:
         """Log this failure and sleep, longer after each failure in a row, or until `stopping` is
         set."""
         pause = self._backoff.fail()
-        failures = self._backoff.failures
+        failures = self.failures = self._backoff.failures
         if failures <= LOGGED_FAILURES or time.monotonic() - self._logged_at >= LOG_EVERY_S:
             self._logged_at = time.monotonic()
             log.warning(
@@ -50,9 +51,10 @@ class StoreBackoff:
 
     def reset(self) -> None:
         """A call succeeded: the next pause is short again."""
-        if self._backoff.failures:
-            failed = times(self._backoff.failures, "failed try", "failed tries")
+        if self.failures:
+            failed = times(self.failures, "failed try", "failed tries")
             log.warning("can %s again after %s", self._action, failed)
+            self.failures = 0
             self._backoff.reset()
 
 

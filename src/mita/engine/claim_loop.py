@@ -1,218 +1,185 @@
-"""The heartbeat of a worker: put down what ended, take up what is next, in one round trip.
+"""The claim loop of a worker: settle the runs that ended and claim the next jobs, in one call to
+the store.
 
-One turn is under way at a time. What ends meanwhile goes with the next one: a lone job is settled
-at once, and under load the batches grow by themselves."""
+One call is under way at a time. Runs that end meanwhile go with the next call: a lone job is
+settled at once, and under load the batches grow by themselves."""
 
 import asyncio
 import logging
+import sys
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from mita.errors import Rejected, StoreError
-from mita.events import Emit
-from mita.events.signals import Ahead, Began, SentAway, Settled, Turned, settled
+from mita.events.signals import Ahead, SentAway, Settled, Turned
 from mita.model.outcome import Busy, ClaimResult, Settlement
-from mita.model.time import SECOND, Moment, Wait
-from mita.ports.store import ASKED, REPEATS, TOLD, Store
+from mita.model.time import SECOND, Wait
+from mita.ports.store import ASKED, REPEATS, TOLD
 from mita.rules.claim_size import MOST, room, rotate, smooth
-from mita.rules.judge import RELEASE, Retention
+from mita.rules.judge import RELEASE
 
 from .backoff import StoreBackoff
-from .executor import TOO_LONG, Executor
+from .context import WorkerContext
+from .executor import Executor
 from .full_pools import FullPools
 from .job_log import extras
 from .rejections import split
 
 log = logging.getLogger("mita.worker")
 
+LONGEST_SLOT_WAIT_S = 1.0  # of a claimed job; then it goes back, for workers with free slots
+
 
 class ClaimLoop:
-    """`queues` None means all there are but those in `exclude`. `asked` is called when somebody may
-    have asked something of a running job, `repeats` when repeats may have changed, `publish` with
-    what happened, `now` gives the store's clock.
-
-    After `max_jobs` starts nothing more is claimed, and `run` ends with the last of them. `is_over`
-    is asked when nothing was found and nothing runs: True ends `run`."""
+    """Claims jobs for `executor` and settles its runs. `is_over` is called when nothing was claimed
+    and nothing runs: if it returns True, `run` ends."""
 
     def __init__(
         self,
-        store: Store,
-        keep: Retention,
-        queues: tuple[str, ...] | None,
-        lease: Wait,
-        worker: str,
-        poll: float,
-        asked: Callable[[], None],
-        repeats: Callable[[], None],
-        emit: Emit,
-        now: Callable[[], Moment],
-        exclude: frozenset[str] = frozenset(),
-        max_jobs: int | None = None,
+        context: WorkerContext,
+        executor: Executor,
         is_over: Callable[[], Awaitable[bool]] | None = None,
     ) -> None:
-        self._keep, self._repeats, self._emit, self._now = keep, repeats, emit, now
-        self._exclude, self._max_jobs, self._is_over = exclude, max_jobs, is_over
-        self._store, self._queues, self._lease, self._worker, self._poll, self._asked = (
-            store,
-            queues,
-            lease,
-            worker,
-            poll,
-            asked,
-        )
-        self._names: list[str] = list(queues or ())
-        self._news = asyncio.Event()
-        self._hungry = True
-        self._alarm: asyncio.TimerHandle | None = None
-        self._number = 0
-        self._since = time.monotonic()
-        self._counted = 0
-        self._patience = StoreBackoff("take turns")
-        self.rate = 0.0
-        self.ended: Counter[str] = Counter()  # runs by queue; read by the keeper's thread
-        self._full_pools = FullPools(self.news)
-        self._beside = False  # the claim under way was made while a pool was full
+        self._context, self._executor, self._is_over = context, executor, is_over
+        self._store, self._emit, self._clock = context.store, context.emit, context.clock
+        settings = context.settings
+        self._chosen, self._excluded = settings.queues, frozenset(settings.exclude)
+        self._max_jobs = settings.max_jobs or sys.maxsize
+        self.queues: list[str] = list(settings.queues or ())  # that are claimed from
+        self._backoff = StoreBackoff("claim or settle jobs")
+        self._full_pools = FullPools(executor.changed)
+        self._may_have_jobs = True  # there may be jobs to claim in the store
+        self._due_timer: asyncio.TimerHandle | None = None  # until the next job is due
+        self._calls = 0
+        self._measured_at, self._measured = time.monotonic(), 0
+        self.rate = 0.0  # finished runs per second
+        self.ended: Counter[str] = Counter()  # runs by queue; read by the lease keeper's thread
         self.leaving = False
-        self.sending: list[Settlement] = []  # of the turn under way, or of the last one
+        self.settling: list[Settlement] = []  # in the call that is under way, or in the last one
         self.stale = 0
 
-    def news(self) -> None:
-        """Something ended: it is to be put down, or its slot is free."""
-        self._news.set()
-
-    @property
-    def names(self) -> list[str]:
-        return self._names
-
-    async def run(self, crew: Executor) -> None:
-        """Until `leaving`, or until its jobs are over, and then until everything is settled."""
-        while crew.done or not crew.idle or not (self.leaving or self.spent(crew)):
-            self._news.clear()
-            limit = self._limit(crew)
-            if not crew.done and not limit:
-                await self._news.wait()
+    async def run(self) -> None:
+        """Claim and settle until `leaving` is set or `max_jobs` have started, and then until every
+        run is settled."""
+        executor = self._executor
+        while (
+            executor.ended
+            or executor.held
+            or (executor.started < self._max_jobs and not self.leaving)
+        ):
+            executor.changed.clear()
+            limit, beside = self._limit()
+            if not limit and not executor.ended:
+                await executor.changed.wait()
                 continue
-            await self._turn(crew, limit)
-            if (
-                self._is_over is not None
-                and limit
-                and crew.idle
-                and not crew.done
-                and await self._is_over()
-            ):
+            await self._settle_and_claim(limit, beside=beside)
+            idle = limit and not executor.held and not executor.ended
+            if idle and self._is_over is not None and await self._is_over():
                 return
 
-    def spent(self, crew: Executor) -> bool:
-        """Whether as many jobs were started as this worker may run."""
-        return self._max_jobs is not None and crew.started >= self._max_jobs
-
     def serves(self, queue: str) -> bool:
-        return queue not in self._exclude if self._queues is None else queue in self._queues
+        """Whether this worker claims jobs of this queue."""
+        return queue not in self._excluded if self._chosen is None else queue in self._chosen
 
     def wake(self) -> None:
         """There may be something to claim, or a reason to leave."""
-        self._hungry = True
-        self._news.set()
+        self._may_have_jobs = True
+        self._executor.changed.set()
 
-    def _limit(self, crew: Executor) -> int:
-        self._measure(crew)
-        limit = self._room(crew) if self._hungry and not self.leaving else 0
-        if self._max_jobs is not None:
-            limit = max(0, min(limit, self._max_jobs - crew.started - crew.waiting))
-        return limit
-
-    def _room(self, crew: Executor) -> int:
-        load = crew.load(self.rate)
-        limit = room(load)
-        self._beside = False
+    def _limit(self) -> tuple[int, bool]:
+        """Returns how many jobs to claim now, and whether that is beside a full pool."""
+        executor, now = self._executor, time.monotonic()
+        finished = executor.finished - self._measured
+        self.rate = smooth(self.rate, finished, now - self._measured_at)
+        self._measured_at, self._measured = now, executor.finished
+        if self.leaving or not self._may_have_jobs:
+            return 0, False
+        load = executor.load(self.rate)
+        limit, beside = room(load), False
         if limit:
-            self._full_pools.free()
+            self._full_pools.since = None
         elif load.threads or load.processes:
-            limit = self._full_pools.room(load, crew.executors())
-            self._beside = limit > 0
-        return limit
+            limit = self._full_pools.room(load, executor.executors())
+            beside = limit > 0
+        left = self._max_jobs - executor.started - len(executor.waiting)
+        return max(0, min(limit, left)), beside
 
-    def _measure(self, crew: Executor) -> None:
-        now = time.monotonic()
-        self.rate = smooth(self.rate, crew.finished - self._counted, now - self._since)
-        self._since, self._counted = now, crew.finished
-
-    async def _turn(self, crew: Executor, limit: int) -> None:
-        self.sending = batch = crew.done[:MOST]
-        crew.done = crew.done[MOST:]
-        self._tell_began(crew)
-        ahead = Settled(batch, (), self._worker, self._now())
+    async def _settle_and_claim(self, limit: int, *, beside: bool) -> None:
+        """Settle the runs that ended, claim up to `limit` jobs, and start these."""
+        context, executor = self._context, self._executor
+        executor.emit_started()  # before the call: nobody may see a run end before it starts
+        batch = self.settling = executor.ended[:MOST]
+        executor.ended = executor.ended[MOST:]
+        signal = Settled(batch, (), context.id, self._clock.now())
         if batch:
-            self._emit(Ahead(ahead))
+            self._emit(Ahead(signal))
         sent = time.monotonic()
-        if limit:
-            # before we ask: who is woken while the answer is on its way must look again
-            self._hungry = False
         try:
-            turn = await self._ask(batch, limit)
+            if limit:
+                # before the call: a wake-up during the call must lead to another claim
+                self._may_have_jobs = False
+                self._calls += 1
+                queues = rotate(self.queues, self._calls)
+                result = await self._store.settle_and_claim(
+                    batch, queues, limit, context.lease, context.id
+                )
+            else:
+                result = ClaimResult(await self._store.settle(batch), [])
         except StoreError as error:
-            self._hungry = True
-            if not isinstance(error, Rejected) or not error.rejected:
-                # its answer may be lost: a token settles at most once, so say it again
-                crew.done = batch + crew.done
-                await self._patience.after(error)
-                return
-            batch, took, again = split(batch, error, self._keep)
-            crew.done = again + crew.done
-            ahead, turn, limit = (
-                Settled(batch, (), self._worker, self._now()),
-                ClaimResult(took, []),
-                0,
-            )
-        self._patience.reset()
-        took = self._note_stale(crew, batch, turn)
-        self._emit(Turned(time.monotonic() - sent, len(batch), len(turn.claims) if limit else None))
-        if batch:
-            self.ended.update(
-                [
-                    settlement.claim.queue
-                    for settlement in batch
-                    if settlement.verdict is not RELEASE
-                ]
-            )
-            self._emit(settled(ahead, took))
-        if turn.busy:
-            report_busy(turn.busy)
-            self._emit(SentAway(turn.busy, self._now()))
+            await self._after_error(batch, error, sent)
+            return
+        if self._backoff.failures:
+            self._backoff.reset()
+        self._emit_result(signal, result, sent, claimed=limit > 0)
         if limit:
-            self._plan(turn)
-        if turn.claims:
-            put_back = crew.take(turn.claims, sent + self._lease / SECOND, beside=self._beside)
-            self._tell_began(crew)
-            if self._beside:
-                self._full_pools.claimed(len(turn.claims) - put_back, put_back)
+            self._plan_next(result.again)
+        if result.claims:
+            deadline = sent + context.lease / SECOND
+            put_back = executor.start(result.claims, deadline, beside=beside)
+            executor.emit_started()
+            if beside:
+                self._full_pools.claimed(len(result.claims) - put_back, put_back)
 
-    async def _ask(self, batch: list[Settlement], limit: int) -> ClaimResult:
-        if not limit:
-            return ClaimResult(await self._store.settle(batch), [])
-        self._number += 1
-        queues = rotate(self._names, self._number)
-        return await self._store.settle_and_claim(batch, queues, limit, self._lease, self._worker)
+    async def _after_error(self, batch: list[Settlement], error: StoreError, sent: float) -> None:
+        """Settle again what was not settled. A token settles at most once, so this is safe even if
+        the store did it and only its answer was lost."""
+        self._may_have_jobs = True
+        if not isinstance(error, Rejected) or not error.rejected:
+            self._executor.ended = batch + self._executor.ended
+            await self._backoff.after(error)
+            return
+        settled, took, smaller = split(batch, error, self._context.retention)
+        self._executor.ended = smaller + self._executor.ended
+        if self._backoff.failures:
+            self._backoff.reset()
+        signal = Settled(settled, (), self._context.id, self._clock.now())
+        self._emit_result(signal, ClaimResult(took, []), sent, claimed=False)
 
-    def _tell_began(self, crew: Executor) -> None:
-        """Before a turn and after it, so that nobody hears of the end of a run before its
-        beginning."""
-        if began := crew.began():
-            self._emit(Began(began, self._worker, self._now()))
+    def _emit_result(
+        self, signal: Settled, result: ClaimResult, sent: float, *, claimed: bool
+    ) -> None:
+        """Report what a call to the store did. `signal` has the settlements that it was given."""
+        batch, took = signal.settlements, result.took
+        count = len(result.claims) if claimed else None
+        self._emit(Turned(time.monotonic() - sent, len(batch), count))
+        if batch:
+            if not all(took):
+                took = [self._took(one, took) for one, took in zip(batch, took, strict=True)]
+            self.ended.update([one.claim.queue for one in batch if one.verdict is not RELEASE])
+            if all(took):
+                signal.took = took
+            else:
+                signal = Settled(batch, took, signal.worker, signal.at)
+            self._emit(signal)
+        if result.busy:
+            log_busy(result.busy)
+            self._emit(SentAway(result.busy, self._clock.now()))
 
-    def _note_stale(self, crew: Executor, batch: list[Settlement], turn: ClaimResult) -> list[bool]:
-        """Which of them took, here or in a transaction of the handler's own."""
-        if all(turn.took):
-            return turn.took
-        return [
-            took or self._took_elsewhere(crew, one)
-            for one, took in zip(batch, turn.took, strict=True)
-        ]
-
-    def _took_elsewhere(self, crew: Executor, settlement: Settlement) -> bool:
+    def _took(self, settlement: Settlement, took: bool) -> bool:
+        """Whether a settlement took effect, here or in a transaction of the handler's own."""
         claim = settlement.claim
-        if crew.was_completed(claim):
+        if took or self._executor.was_completed(claim):
             return True
         self.stale += 1
         log.warning(
@@ -223,54 +190,49 @@ class ClaimLoop:
         )
         return False
 
-    def _plan(self, turn: ClaimResult) -> None:
-        """When to look again: at once, when the next job is due, or when somebody tells us."""
-        self._hungry = self._hungry or turn.again == 0
-        if self._alarm is not None:
-            self._alarm.cancel()
-            self._alarm = None
-        if turn.again:
-            self._alarm = asyncio.get_running_loop().call_later(turn.again / SECOND, self.wake)
+    def _plan_next(self, again: Wait | None) -> None:
+        """When to claim again: now, when the next job is due, or when a wake-up comes."""
+        self._may_have_jobs = self._may_have_jobs or again == 0
+        if self._due_timer is not None:
+            self._due_timer.cancel()
+            self._due_timer = None
+        if again:
+            loop = asyncio.get_running_loop()
+            self._due_timer = loop.call_later(again / SECOND, self.wake)
 
-    async def listen(self, crew: Executor) -> None:
-        """Hear of new work, with a slow poll as the net beneath."""
-        patience = StoreBackoff("listen")
+    async def listen(self, on_topic: Mapping[str, Callable[[], None]]) -> None:
+        """Wait for wake-ups from the store, with a slow poll as a safety net, until `leaving` is
+        set. `on_topic` has a function for each topic that is not a queue."""
+        backoff = StoreBackoff("wait for wake-ups")
+        others = {ASKED, REPEATS, TOLD, *self._excluded}
         while not self.leaving:
             try:
-                heard = await self._hear()
-                patience.reset()
+                if self._chosen is None and not self.queues:
+                    await self._find_queues()
+                    self.wake()  # for jobs from before: there are no wake-ups for them
+                topics = await self._store.wait(self._chosen, self._context.settings.poll)
+                if self._chosen is None and (not topics or topics - others - {*self.queues}):
+                    await self._find_queues()
             except StoreError as error:
-                await patience.after(error)
+                await backoff.after(error)
                 continue
-            if ASKED in heard:
-                self._asked()
-            if REPEATS in heard:
-                self._repeats()
-            if not heard or heard - {ASKED, REPEATS, TOLD, *self._exclude}:
+            if backoff.failures:
+                backoff.reset()
+            for topic in topics & on_topic.keys():
+                on_topic[topic]()
+            if not topics or topics - others:
                 self.wake()
-            crew.put_back(TOO_LONG)
-
-    async def _hear(self) -> frozenset[str]:
-        """A worker of all queues finds out first which there are, and again when it hears of a new
-        one, or of nothing."""
-        if self._queues is None and not self._names:
-            await self._find_queues()
-            self.wake()  # for jobs that were there before us: nobody notifies of them
-        heard = await self._store.wait(self._queues, self._poll)
-        if self._queues is None and (
-            not heard or not heard <= {ASKED, REPEATS, TOLD, *self._exclude, *self._names}
-        ):
-            await self._find_queues()
-        return heard
+            if self._executor.waiting:
+                self._executor.put_back(LONGEST_SLOT_WAIT_S)
 
     async def _find_queues(self) -> None:
-        self._names = [
-            name for name in await self._store.queue_names() if name not in self._exclude
-        ]
+        """Find the queues of a worker that serves all of them."""
+        names = await self._store.queue_names()
+        self.queues = [name for name in names if name not in self._excluded]
 
 
-def report_busy(jobs: Sequence[Busy]) -> None:
-    """One line for each job that was sent away from its resource key."""
+def log_busy(jobs: Sequence[Busy]) -> None:
+    """Log one line for each job that was claimed while its resource key was busy."""
     if log.isEnabledFor(logging.INFO):
         for busy in jobs:
             event = "cancelled" if busy.ended else "blocked"

@@ -7,13 +7,13 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine
 from enum import Enum, auto
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 from msgspec import Struct
 
 from mita.errors import JobCancelled, LeaseLost, StoreAway, StoreError
 from mita.model.job import Claim
-from mita.model.outcome import Ending, Start
+from mita.model.outcome import Start
 from mita.model.time import Wait
 from mita.ports.ids import new_id
 from mita.ports.store import OnceValue, Store, transactional
@@ -53,7 +53,7 @@ class RunContext:
         self.loop = asyncio.get_running_loop()
         self.thread = threading.get_ident()
         self.completed: set[tuple[str, int]] = set()
-        self.look_for_tracer()
+        self.tracer = tracer()  # set again for each batch of claims
 
     def was_completed(self, claim: Claim) -> bool:
         """Did the handler settle this claim in a transaction of its own? Asked once, when its
@@ -63,11 +63,6 @@ class RunContext:
             self.completed.remove(key)
             return True
         return False
-
-    def look_for_tracer(self) -> None:
-        """None, unless the program has set up tracing by now. Asked once for each batch of jobs,
-        never for a job."""
-        self.tracer = tracer()
 
 
 class Execution(Struct, eq=False):
@@ -261,6 +256,3 @@ class Execution(Struct, eq=False):
 def _once_lock(name: str) -> str:
     """The lock of a shared value, apart from the names of other locks."""
     return f"once:{name}"
-
-
-Done: TypeAlias = Callable[[Execution, Ending], None]  # who is told, on the loop, how a run ended

@@ -1,269 +1,239 @@
-"""Who is running what: starts claims as slots are free, and turns each ending into a settlement."""
+"""Runs jobs: gives slots to claimed jobs, and turns the ending of each run into a settlement.
 
+The way of a job: `start` takes its claim, `_start_waiting` gives it a slot, `_run` awaits its
+handler, and `_finish` adds its settlement to `ended`, where the claim loop finds it."""
+
+import asyncio
 import logging
 import random
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
-from typing import Any
 
-from mita.events.signals import Begun
+from mita.events.signals import Began, Begun
 from mita.model.job import Claim, State
 from mita.model.outcome import Ending, Interrupted, Settlement, Start, Unknown
-from mita.model.time import SECOND, Wait
-from mita.ports.store import Store
 from mita.rules.claim_size import Load
-from mita.rules.judge import Retention, judge
+from mita.rules.judge import judge
 from mita.rules.options import options_of
-from mita.tasks import Task
+from mita.traces import tracer
 
 from . import left_behind
+from .context import WorkerContext
 from .execution import Execution, RunContext, Stop
-from .full_pools import with_a_place
+from .full_pools import with_free_slot
 from .job_log import extras, report, report_lost, report_overrun, report_success
 from .processes import Processes, ProcessPlan
-from .run import run_async, task_maker
+from .run import Body, run_async, task_maker
 from .thread_pool import ThreadPool
 
 log = logging.getLogger("mita.worker")
 
-TOO_LONG = 1.0  # seconds that a claimed job may wait here for a slot before others get it back
-
 
 class Executor:
-    """What ended waits in `done`. `news` is called on the loop when there is something in it, or a
-    slot is free without."""
+    """Runs the jobs of one worker. `changed` is set when the first settlement arrives in `ended`,
+    and when a slot is free again without one."""
 
-    def __init__(
-        self,
-        tasks: Mapping[str, Task[Any, Any]],
-        store: Store,
-        keep: Retention,
-        slots: int,
-        threads: int,
-        news: Callable[[], None],
-        processes: ProcessPlan | None = None,
-        verbose: bool = False,
-        lease: Wait = 30 * SECOND,
-    ) -> None:
-        self._tasks, self._keep, self._slots, self._news = tasks, keep, slots, news
-        self._home = RunContext(store, keep, lease)
-        self.was_completed = self._home.was_completed
-        self._loop = self._home.loop
-        self._make_task = task_maker(self._loop)
-        self._threads = ThreadPool(threads, self._thread_done)
-        self._thread_limit = (
-            threads if any(task.executor == "thread" for task in tasks.values()) else 0
-        )
-        self._processes = Processes(processes, keep, store.room, self._task_done)
-        self._waiting: deque[Execution] = deque()
-        self.held: set[Execution] = set()  # running and waiting; read by the keeper's thread
-        self._active = 0
-        self._starting = False  # a start of those that wait is on its way
+    def __init__(self, context: WorkerContext, processes: ProcessPlan | None) -> None:
+        settings = context.settings
+        self._context, self._tasks, self._retention = context, context.tasks, context.retention
+        self._runs = RunContext(context.store, context.retention, context.lease)
+        self._make_task = task_maker(self._runs.loop)
+        self._slots = settings.concurrency
+        self._thread_slots = settings.threads if "thread" in self.executors() else 0
+        self._threads = ThreadPool(settings.threads, self._thread_done)
+        self._processes = Processes(processes, context.retention, context.store.room)
+        self.changed = asyncio.Event()
+        self.ended: list[Settlement] = []  # not settled in the store yet
+        self.waiting: deque[Execution] = deque()  # claimed, without a slot yet
+        self.held: set[Execution] = set()  # waiting or running; the lease keeper reads it too
+        self._running = 0  # slots in use
+        self._is_start_scheduled = False  # `_start_waiting` is called soon
         self._leaving = False
-        self._strangers: set[str] = set()
-        self._success_level = logging.INFO if verbose else logging.DEBUG
-        self._tells_all = log.isEnabledFor(self._success_level)
+        self._started: list[Execution] = []  # whose start was not reported yet
+        self._unknown_tasks: set[str] = set()
+        self._success_level = logging.INFO if settings.verbose else logging.DEBUG
+        self._logs_successes = log.isEnabledFor(self._success_level)
         self.finished = 0
         self.started = 0
-        self.done: list[Settlement] = []  # put down here, and not in the store yet
-        self._began: list[Execution] = []  # whose start nobody was told of yet
 
-    # ------------------------------------------------------------ taking on
+    # ------------------------------------------------------------ starting runs
 
     def load(self, rate: float) -> Load:
-        pools = self._thread_limit, self._threads.busy, self._processes.size, self._processes.busy
-        return Load(self._slots, self._active, len(self._waiting), rate, *pools)
-
-    @property
-    def waiting(self) -> int:
-        """Claimed, and without a slot yet."""
-        return len(self._waiting)
-
-    @property
-    def idle(self) -> bool:
-        return not self.held
+        """Returns how busy this worker is. `rate` is finished runs per second."""
+        processes = self._processes
+        pools = self._thread_slots, self._threads.busy, processes.size, processes.busy
+        return Load(self._slots, self._running, len(self.waiting), rate, *pools)
 
     def executors(self) -> set[str]:
-        """What the tasks of this worker run on."""
+        """Returns what the tasks of this worker run on: `loop`, `thread`, `process`."""
         return {task.executor for task in self._tasks.values()}
 
-    def take(self, claims: list[Claim], deadline: float, *, beside: bool = False) -> int:
-        """Start these as slots allow; `deadline` is when their leases end on this machine's clock.
-        `beside`: they were claimed while a pool was full, so what has no place there goes back to
-        the queue as if it had never been touched. Returns how many did."""
-        now, fresh = time.monotonic(), []
-        all_claims = len(claims)
+    def start(self, claims: list[Claim], deadline: float, *, beside: bool = False) -> int:
+        """Run these jobs as slots become free. `deadline` is when their leases end on this
+        machine's monotonic clock. `beside`: they were claimed while a pool was full, so jobs that
+        need that pool go back to the queue untouched. Returns how many did."""
+        now, taken = time.monotonic(), claims
         if beside:
-            claims, others = with_a_place(claims, self._tasks, self.load(0.0))
+            taken, others = with_free_slot(claims, self._tasks, self.load(0.0))
             for claim in others:
-                self._put_down(claim, Interrupted(started=False))
-        self._home.look_for_tracer()
-        for claim in claims:
+                self._settle_unstarted(claim, Interrupted(started=False))
+        self._runs.tracer = tracer()
+        fresh = []
+        for claim in taken:
             task = self._tasks.get(claim.task)
             if task is None:
-                self._meet(claim)
+                self._leave_to_others(claim)
             else:
-                fresh.append(Execution(claim, task, self._home, deadline, now))
+                fresh.append(Execution(claim, task, self._runs, deadline, now))
         self.held.update(fresh)
-        self._waiting.extend(fresh)
+        self.waiting.extend(fresh)
         self._start_waiting()
-        if self._leaving:  # these were on their way when we were asked to leave
+        if self._leaving:  # they were claimed while the worker was told to stop
             self.put_back()
-        return all_claims - len(claims)
-
-    def _meet(self, claim: Claim) -> None:
-        """A job whose task is unknown here is left for others. It comes back every two seconds: one
-        line per task."""
-        if claim.task not in self._strangers:
-            self._strangers.add(claim.task)
-            text = "job %s is left for other workers: this one does not know the task %s"
-            log.warning(text, claim.id, claim.task, extra=extras(claim, "stranded"))
-        self._put_down(claim, Unknown())
+        return len(claims) - len(taken)
 
     def _start_waiting(self) -> None:
-        """As many as there are slots for, with one look at the clock for all of them."""
-        self._starting = False
-        count = 0 if self._leaving else max(0, min(self._slots - self._active, len(self._waiting)))
-        self._active += count
+        """Start as many waiting runs as there are free slots."""
+        self._is_start_scheduled = False
+        free = 0 if self._leaving else self._slots - self._running
+        count = max(0, min(free, len(self.waiting)))
+        self._running += count
         self.started += count
         now = time.monotonic()
-        task = since = queue = attempts = start = None
+        alike = start = None
         for _ in range(count):
-            execution = self._waiting.popleft()
-            claim = execution.claim
-            if (
-                execution.task is not task
-                or execution.since is not since
-                or claim.attempts != attempts
-                or (claim.queue is not queue and claim.queue != queue)
-            ):  # neighbours are mostly alike, and share what is known of their start
-                task, since, queue, attempts = (
-                    execution.task,
-                    execution.since,
-                    claim.queue,
-                    claim.attempts,
-                )
-                start = Start(claim.task, queue, attempts, now - since)
+            execution = self.waiting.popleft()
+            claim, task = execution.claim, execution.task
+            key = task, execution.since, claim.queue, claim.attempts
+            if key != alike:  # neighbours are mostly alike, and share one `Start`
+                alike, start = key, Start(claim.task, claim.queue, claim.attempts, now - key[1])
             execution.start, execution.since = start, now
-            self._began.append(execution)
-            if execution.task.is_async:
-                execution.handler = self._make_task(
-                    run_async(execution, self._task_done), name=claim.id
-                )
-            elif execution.task.executor == "process":
-                execution.handler = self._make_task(self._processes.run(execution), name=claim.id)
-            else:
+            self._started.append(execution)
+            if task.executor == "thread":
                 self._start_on_thread(execution)
+            else:
+                body = run_async if task.is_async else self._processes.run
+                execution.handler = self._make_task(self._run(execution, body), name=claim.id)
 
     def _start_on_thread(self, execution: Execution) -> None:
         execution.started = True
         timeout = options_of(execution.claim.options).timeout
         if timeout is not None:
-            execution.timer = self._loop.call_later(timeout, self._expire, execution, timeout)
-        self._threads.give(execution)
+            loop = self._runs.loop
+            execution.timer = loop.call_later(timeout, self._expire, execution, timeout)
+        self._threads.run(execution)
 
-    # ------------------------------------------------------------ putting down
+    def _leave_to_others(self, claim: Claim) -> None:
+        """Put back a job whose task this worker does not know. It comes back every two seconds, so
+        only the first one of each task is logged."""
+        if claim.task not in self._unknown_tasks:
+            self._unknown_tasks.add(claim.task)
+            text = "job %s is left for other workers: this one does not know the task %s"
+            log.warning(text, claim.id, claim.task, extra=extras(claim, "stranded"))
+        self._settle_unstarted(claim, Unknown())
 
-    def _task_done(self, execution: Execution, ending: Ending) -> None:
-        """Those that end in one round of the loop make room together."""
-        self._active -= 1
+    def emit_started(self) -> None:
+        """Report the runs that started since the last call and still run, or were told to stop.
+        Most have ended by now: their start is reported together with their end, which costs half
+        as much."""
+        runs = [run for run in self._started if not run.settled or run.stop is not None]
+        self._started.clear()
+        begun = [Begun(run.claim, run.start.waited) for run in runs if run.start is not None]
+        for run in runs:
+            run.start = None
+        if begun:
+            context = self._context
+            context.emit(Began(begun, context.id, context.clock.now()))
+
+    # ------------------------------------------------------------ ending runs
+
+    async def _run(self, execution: Execution, body: Body) -> None:
+        """One run, in a task and a context of its own. Runs that end in the same round of the event
+        loop free their slots together."""
+        ending = await body(execution)
+        self._running -= 1
         if not execution.settled:
-            self._end(execution, ending)
-        if self._waiting and not self._starting:
-            self._starting = True
-            self._loop.call_soon(self._start_waiting)
+            self._finish(execution, ending)
+        if self.waiting and not self._is_start_scheduled:
+            self._is_start_scheduled = True
+            self._runs.loop.call_soon(self._start_waiting)
 
     def _thread_done(self, execution: Execution, ending: Ending) -> None:
-        """The slot and the resource key are free only now: a handler that outlived its time-out
-        still had them."""
-        self._active -= 1
+        """The handler has left its thread. Only now its slot is free: it was in use beyond a
+        time-out."""
+        self._running -= 1
         if execution.timer is not None:
             execution.timer.cancel()
         if not execution.settled:
-            self._end(execution, ending)
+            self._finish(execution, ending)
         else:
-            self._news()
+            self.changed.set()
         self._start_waiting()
 
     def _expire(self, execution: Execution, timeout: float) -> None:
-        """A thread cannot be stopped. Its job is settled when it ends: another run of the same
-        resource key must not start beside it. Until then its lease is kept."""
+        """A thread cannot be stopped. Its job is settled when it ends, and keeps its lease until
+        then: another run with the same resource key must not start beside it."""
         if execution.settled or execution.stop is not None:
             return
         execution.halt(Stop.TIMED_OUT)
         report_overrun(execution.claim, timeout)
 
-    def _end(self, execution: Execution, ending: Ending) -> None:
+    def _finish(self, execution: Execution, ending: Ending) -> None:
+        """Turn the ending of a run into a settlement. A run that lost its lease has none: another
+        worker owns the job now."""
         execution.settled = True
         self.held.discard(execution)
         self.finished += 1
-        if execution.stop is Stop.LOST:  # somebody else has the job: whatever we say would be stale
-            self._news()
-            return
-        seconds = time.monotonic() - execution.since
-        # of one that was stopped, `began` tells it
-        start = execution.start if execution.stop is None else None
-        self._put_down(
-            execution.claim, ending, seconds, execution.stop is Stop.CANCELLED, start, execution
-        )
+        claim, stop = execution.claim, execution.stop
+        if stop is not Stop.LOST:
+            seconds = time.monotonic() - execution.since
+            verdict = judge(claim, ending, self._retention, random.random())
+            if verdict.state is not State.SUCCEEDED:
+                report(claim, verdict, seconds, execution)
+            elif self._logs_successes:
+                report_success(claim, self._success_level, seconds)
+            # the start of a run that was told to stop is reported by `emit_started`
+            start = execution.start if stop is None else None
+            self.ended.append(Settlement(claim, verdict, seconds, stop is Stop.CANCELLED, start))
+            if len(self.ended) > 1:  # the claim loop knows of the first
+                return
+        self.changed.set()
 
-    def _put_down(
-        self,
-        claim: Claim,
-        ending: Ending,
-        seconds: float = 0.0,
-        told: bool = False,
-        start: Start | None = None,
-        execution: Execution | None = None,
-    ) -> None:
-        verdict = judge(claim, ending, self._keep, random.random())
-        if verdict.state is not State.SUCCEEDED:
-            report(claim, verdict, seconds, execution)
-        elif self._tells_all:
-            report_success(claim, self._success_level, seconds)
-        if not self.done:
-            self._news()
-        self.done.append(Settlement(claim, verdict, seconds, told, start))
+    def _settle_unstarted(self, claim: Claim, ending: Ending) -> None:
+        """Settle a claim that was never given a slot."""
+        verdict = judge(claim, ending, self._retention, random.random())
+        report(claim, verdict, 0.0)
+        self.ended.append(Settlement(claim, verdict))
+        self.changed.set()
 
-    def began(self) -> list[Begun]:
-        """Runs that began since this was asked last and are under way, or were stopped. Most are
-        over by now: whoever watches hears of their start together with their end, which costs half
-        as much."""
-        begun = []
-        for execution in [one for one in self._began if not one.settled or one.stop is not None]:
-            if execution.start is not None:
-                begun.append(Begun(execution.claim, execution.start.waited))
-                execution.start = None
-        self._began.clear()
-        return begun
+    # ------------------------------------------------------------ stopping runs
 
-    # ------------------------------------------------------------ being told
+    def was_completed(self, claim: Claim) -> bool:
+        """Whether the handler settled this claim in its own transaction. Returns True only once."""
+        return self._runs.was_completed(claim)
 
     def lose(self, execution: Execution) -> None:
-        """The lease is gone. A handler on a thread can only be told; its slot is taken until it
-        ends."""
+        """Stop a run whose lease is lost. A handler on a thread sees `job.cancelled`, and keeps its
+        slot until it ends."""
         if execution.settled or execution.stop is Stop.LOST:
             return
         report_lost(execution.claim, time.monotonic() - execution.since)
         execution.halt(Stop.LOST)
-        execution.stop = Stop.LOST  # whatever it was told before, this comes first
+        execution.stop = Stop.LOST  # even if it was told to stop for another reason before
 
-    def put_back(self, waited: float = 0.0) -> None:
-        """What has waited so long without a start goes back to the queue as if it had never been
-        touched."""
-        before = time.monotonic() - waited
-        while self._waiting and self._waiting[0].since <= before:
-            execution = self._waiting.popleft()
-            self._end(execution, Interrupted(started=False))
+    def put_back(self, waited_s: float = 0.0) -> None:
+        """Return jobs to the queue, untouched, that have waited for a slot for this long."""
+        before = time.monotonic() - waited_s
+        while self.waiting and self.waiting[0].since <= before:
+            self._finish(self.waiting.popleft(), Interrupted(started=False))
 
     def leave(self) -> None:
-        """Start nothing more."""
+        """Start nothing more, and return jobs without a slot to the queue."""
         self._leaving = True
         self.put_back()
 
     def interrupt(self) -> None:
-        """The grace time is over: whatever still runs is put back, and counted as interrupted."""
+        """The grace time is over: stop every run and return its job to the queue."""
         for execution in list(self.held):
             execution.halt(Stop.SHUTDOWN)
             if execution.handler is None:
@@ -274,46 +244,47 @@ class Executor:
                         "process ends",
                     )
                 if execution.reports is None:
-                    self._end(execution, left_behind.ending(execution))
+                    self._finish(execution, left_behind.ending(execution))
                 else:
-                    self._make_task(self._end_with_progress(execution), name=execution.claim.id)
+                    self._make_task(self._finish_with_progress(execution), name=execution.claim.id)
 
-    async def _end_with_progress(self, execution: Execution) -> None:
-        """The last report of a handler on a thread is where its next run goes on."""
+    async def _finish_with_progress(self, execution: Execution) -> None:
+        """Write the last progress of a handler on a thread first: its next run continues there."""
         await execution.close_reports()
         if not execution.settled:
-            self._end(execution, left_behind.ending(execution))
+            self._finish(execution, left_behind.ending(execution))
 
     def abandon(self) -> None:
-        """Those that go on although they were cancelled are put back all the same."""
+        """Return the jobs of handlers that go on although they were cancelled to the queue."""
         for execution in list(self.held):
             left_behind.warn(
                 execution,
                 "goes on although it was cancelled: it is put back, and its handler left to itself",
             )
-            self._end(execution, left_behind.ending(execution))
+            self._finish(execution, left_behind.ending(execution))
 
     def running(self) -> list[str]:
-        """What runs now, for people. Called on another thread: it only reads."""
+        """Returns a text for each job that runs now. Any thread may call it."""
         return left_behind.described(self.held)
 
     def on_threads(self) -> list[str]:
-        """What runs on threads, for people."""
+        """Returns a text for each job whose handler is on a thread now."""
         return left_behind.described_on_threads(self._threads.running)
 
     def unsettled(self) -> list[Settlement]:
-        """What a worker puts down that can wait for nothing more. Called on another thread: it only
-        reads."""
-        return [*self.done, *left_behind.settlements(self.held, self._keep)]
+        """Returns a settlement for every job held here, for a worker that can wait no longer. Any
+        thread may call it."""
+        return [*self.ended, *left_behind.settlements(self.held, self._retention)]
 
     def kill_processes(self) -> None:
-        """From any thread: a job that ran in a process may be put back only when that is gone."""
+        """Kill the handler processes, from any thread: only then their jobs may be put back."""
         self._processes.kill()
 
     async def prepare(self) -> None:
-        """What must work before a job is claimed."""
+        """Start the first handler process, if a task needs one. Raises UsageError if it cannot."""
         await self._processes.prepare()
 
     async def close(self) -> None:
+        """End the threads and the handler processes."""
         self._threads.close()
         await self._processes.close()

@@ -3,7 +3,7 @@ for them (I9)."""
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from mita.model.job import Claim
@@ -18,19 +18,15 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.05, 1.0  # after a claim that brought only jo
 class FullPools:
     """Says how much to claim while a pool is full. What needs that pool is put back at once, for
     workers that have room. A claim that brings nothing else makes the next one come later: workers
-    with full threads must not hand the same jobs to each other all the time. `again` is called when
+    with full threads must not hand the same jobs to each other all the time. `changed` is set when
     it is time to claim."""
 
-    def __init__(self, again: Callable[[], None]) -> None:
-        self._again = again
-        self._since: float | None = None
+    def __init__(self, changed: asyncio.Event) -> None:
+        self._changed = changed
+        self.since: float | None = None  # when a pool became full; None: there is a free slot
         self._not_before = 0.0
         self._backoff = Backoff(FIRST_PAUSE_S, LONGEST_PAUSE_S, jitter=False)
         self._timer: asyncio.TimerHandle | None = None
-
-    def free(self) -> None:
-        """There is a free place again."""
-        self._since = None
 
     def room(self, load: Load, executors: Iterable[str]) -> int:
         """How many jobs to claim now. `executors` are those of the tasks that this worker knows."""
@@ -38,9 +34,9 @@ class FullPools:
         if not pools or not room_beside(load) or pools.issuperset(executors):
             return 0
         now = time.monotonic()
-        if self._since is None:
-            self._since = now
-        start = max(self._since + STUCK, self._not_before)
+        if self.since is None:
+            self.since = now
+        start = max(self.since + STUCK, self._not_before)
         if now < start:
             self._call_at(start - now)
             return 0
@@ -56,10 +52,10 @@ class FullPools:
     def _call_at(self, seconds: float) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = asyncio.get_running_loop().call_later(seconds, self._again)
+        self._timer = asyncio.get_running_loop().call_later(seconds, self._changed.set)
 
 
-def with_a_place(
+def with_free_slot(
     claims: list[Claim], tasks: Mapping[str, Task[Any, Any]], load: Load
 ) -> tuple[list[Claim], list[Claim]]:
     """Those that can start now, and those that need a place in a pool which has none left."""

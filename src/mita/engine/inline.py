@@ -54,6 +54,4 @@ class Inline:
         if not task.is_async:
             return await asyncio.to_thread(run_sync, execution)
         # in a task of its own, for the context of its own that it would have in a worker
-        endings: list[Ending] = []
-        await asyncio.create_task(run_async(execution, lambda _, ending: endings.append(ending)))
-        return endings[0]
+        return await asyncio.create_task(run_async(execution))

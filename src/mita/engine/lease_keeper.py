@@ -13,6 +13,7 @@ from mita.model.outcome import Held, Settlement
 from mita.model.time import SECOND, Wait
 from mita.model.view import WorkerView
 from mita.ports.backoff import wait_up_to
+from mita.ports.clock import StoreClock
 from mita.ports.store import Store
 
 from .backoff import within
@@ -37,16 +38,13 @@ class LeaseKeeper:
     def __init__(
         self,
         open_store: Callable[[], Awaitable[Store]],
-        crew: Executor,
+        executor: Executor,
         lease: Wait,
+        clock: StoreClock,
         describe: Callable[[], WorkerView],
     ) -> None:
-        self._open_store, self._crew, self._lease, self._describe = (
-            open_store,
-            crew,
-            lease,
-            describe,
-        )
+        self._open_store, self._executor, self._lease = open_store, executor, lease
+        self._clock, self._describe = clock, describe
         self._loop = asyncio.get_running_loop()
         self._own_loop: asyncio.AbstractEventLoop | None = None
         self._poked: asyncio.Event | None = None
@@ -54,22 +52,21 @@ class LeaseKeeper:
         self._store: Store | None = None
         # done when nobody keeps the leases any more
         self.over: asyncio.Future[None] = self._loop.create_future()
-        self.offset = 0  # of this machine's clock against the store's, in ms
         self._pulse = LoopWatchdog(self._loop)
         self._thread = threading.Thread(target=self._main, name="mita-keeper", daemon=True)
 
     def start(self) -> None:
         self._thread.start()
 
-    def poke(self) -> None:
-        """Beat now: somebody may have asked something of a running job."""
+    def beat_now(self) -> None:
+        """Send a heartbeat now: a running job may have been cancelled."""
         if self._own_loop is not None and self._poked is not None:
             with suppress(RuntimeError):  # its loop is closed: it died, and says so by itself
                 self._own_loop.call_soon_threadsafe(self._poked.set)
 
     async def stop(self) -> None:
         self._leaving = True
-        self.poke()
+        self.beat_now()
         await self._loop.run_in_executor(None, self._thread.join, LONGEST_STOP)
 
     def settle(self, settlements: Sequence[Settlement], seconds: float) -> bool:
@@ -132,7 +129,7 @@ class LeaseKeeper:
             self._pulse.feel()
 
     async def _beat(self, store: Store) -> None:
-        held = list(self._crew.held)
+        held = list(self._executor.held)
         for start in range(0, len(held), BATCH):
             await self._extend(store, held[start : start + BATCH])
         for execution in held:
@@ -141,7 +138,7 @@ class LeaseKeeper:
         view = self._describe()
         before = time.time()
         now = await store.beat(view, self._lease)
-        self.offset = round((before + time.time()) / 2 * SECOND) - now
+        self._clock.offset = round((before + time.time()) / 2 * SECOND) - now
 
     async def _extend(self, store: Store, held: list[Execution]) -> None:
         sent = time.monotonic()
@@ -157,12 +154,12 @@ class LeaseKeeper:
     def _check_deadlines(self) -> None:
         """When the store is away, our own clock says when a lease is gone."""
         now = time.monotonic()
-        for execution in list(self._crew.held):
+        for execution in list(self._executor.held):
             if execution.deadline <= now:
                 self._tell_lost(execution)
 
     def _tell_lost(self, execution: Execution) -> None:
-        self._loop.call_soon_threadsafe(self._crew.lose, execution)
+        self._loop.call_soon_threadsafe(self._executor.lose, execution)
 
     async def _goodbye(self, store: Store) -> None:
         await within(

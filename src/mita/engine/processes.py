@@ -15,7 +15,7 @@ from mita.ports.backoff import Backoff
 from mita.rules.judge import Retention
 from mita.rules.options import options_of
 
-from .execution import Done, Execution, Stop
+from .execution import Execution, Stop
 from .frames import Hello
 from .handler_process import CannotStartError, HandlerProcess
 from .run import broken, run_limited, stopped
@@ -57,13 +57,10 @@ def _hello(plan: ProcessPlan, keep: Retention, room: int | None) -> Hello:
 
 
 class Processes:
-    """At most `plan.size` at once; none without a plan. `done` is called on the loop with the
-    ending of each run."""
+    """At most `plan.size` handler processes; none without a plan."""
 
-    def __init__(
-        self, plan: ProcessPlan | None, keep: Retention, room: int | None, done: Done
-    ) -> None:
-        self.size, self._done = 0 if plan is None else plan.size, done
+    def __init__(self, plan: ProcessPlan | None, keep: Retention, room: int | None) -> None:
+        self.size = 0 if plan is None else plan.size
         self._hello = None if plan is None else _hello(plan, keep, room)
         self._free = asyncio.Semaphore(self.size or 1)
         self._idle: list[HandlerProcess] = []
@@ -84,8 +81,8 @@ class Processes:
                 f"tasks with executor='process' cannot run: a handler process cannot start: {error}"
             ) from error
 
-    async def run(self, execution: Execution) -> None:
-        """One job, in a task of its own, which is cancelled to stop it."""
+    async def run(self, execution: Execution) -> Ending:
+        """Run a job in a process. Returns how it ended. Cancel the task around it to stop it."""
         execution.started = True
         self.busy += 1
         try:
@@ -96,7 +93,7 @@ class Processes:
         self.busy -= 1
         if execution.reports is not None:
             await execution.close_reports()
-        self._done(execution, ending)
+        return ending
 
     async def _run(self, execution: Execution) -> Ending:
         try:

@@ -26,7 +26,7 @@ from mita.model.outcome import (
 from mita.rules.options import options_of
 from mita.tasks import Job, Reschedule
 
-from .execution import Done, Execution, Stop
+from .execution import Execution, Stop
 from .outcomes import late, moved, to_ending, told
 
 log = logging.getLogger("mita.worker")
@@ -61,9 +61,10 @@ def task_maker(loop: asyncio.AbstractEventLoop) -> Callable[..., asyncio.Task[No
     )
 
 
-async def run_async(execution: Execution, done: Done) -> None:
-    """A coroutine handler, in the task and context of its own that the caller made for it. No more
-    coroutines around it than it needs, and no more calls: every job pays for each of them."""
+async def run_async(execution: Execution) -> Ending:
+    """Run an async handler, in the task and context that the caller made for it. Returns how it
+    ended. There are as few coroutines and calls around the handler as possible: every job pays for
+    each of them."""
     execution.started = True
     timeout = options_of(execution.claim.options).timeout
     try:
@@ -75,7 +76,7 @@ async def run_async(execution: Execution, done: Done) -> None:
         ending = broken(execution, error)
     if execution.reports is not None:
         await execution.close_reports()
-    done(execution, ending)
+    return ending
 
 
 def run_sync(execution: Execution) -> Ending:

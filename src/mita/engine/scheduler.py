@@ -140,11 +140,11 @@ def parked(key: str, cursor: Moment, revision: int, reason: str) -> Firing:
 
 
 class Scheduler:
-    """Sleeps to the next fire, or until `poke` says that repeats have changed; looks every `poll`
-    seconds in any case.
+    """Fires repeats when they are due. It sleeps until the next fire, until `look_now` is called,
+    or for `poll` seconds.
 
-    With a `lock` (seconds; 0 is none) one of many does the work for all. `gained` and `lost` count
-    its changes of hand here; a lock that is given back on leaving is not a lost one."""
+    With a `lock` (seconds; 0: none) one scheduler of many, the leader, does the work for all.
+    `gained` and `lost` count how often this one became the leader, and lost that to another."""
 
     def __init__(
         self, store: Store, poll: float, lock: float, id: str, emit: Emit = ignore_signal
@@ -157,8 +157,8 @@ class Scheduler:
         self.gained = 0
         self.lost = 0
 
-    def poke(self) -> None:
-        """Look again now."""
+    def look_now(self) -> None:
+        """Look for due repeats now: they may have changed."""
         self._news.set()
 
     async def run(self) -> None:

@@ -8,8 +8,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack, nullcontext
 
 from mita.errors import StoreError
-from mita.events import Emit
-from mita.events.signals import ignore_signal
+from mita.events import EventBus
 from mita.ports.ids import incarnation
 from mita.ports.store import REPEATS, Store
 from mita.settings import SchedulerSettings
@@ -30,16 +29,11 @@ class StandaloneScheduler:
         open_store: Callable[[], Awaitable[Store]],
         settings: SchedulerSettings,
         repeats: Callable[[], Awaitable[None]] | None = None,
-        emit: Emit = ignore_signal,
+        bus: EventBus | None = None,
         serve: Serve = nullcontext,
     ) -> None:
-        self._open_store, self._settings, self._repeats, self._emit = (
-            open_store,
-            settings,
-            repeats,
-            emit,
-        )
-        self._serve = serve
+        self._open_store, self._settings, self._repeats = open_store, settings, repeats
+        self._bus, self._serve = bus or EventBus(), serve
         self._stopping = asyncio.Event()
         self._scheduler: Scheduler | None = None
         self.name = settings.name or f"{socket.gethostname()}-{os.getpid()}"
@@ -65,7 +59,7 @@ class StandaloneScheduler:
 
     async def run(self) -> None:
         async with AsyncExitStack() as stack:
-            found = await opened(stack, self._serve, self._open_store, self._stopping, self._emit)
+            found = await opened(stack, self._serve, self._open_store, self._stopping, self._bus)
             if found is None:
                 return
             store, emit = found
@@ -102,4 +96,4 @@ class StandaloneScheduler:
                 await patience.after(error)
                 continue
             if REPEATS in heard:
-                scheduler.poke()
+                scheduler.look_now()

@@ -1,18 +1,18 @@
-"""What a worker and a lone scheduler begin with: a store that is there, and somebody to tell."""
+"""How a worker and a standalone scheduler start: with an open store, and a way to report events."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager, AsyncExitStack
 from typing import TypeAlias
 
-from mita.events import Emit, EventPublisher, Signal
+from mita.events import Emit, EventBus, EventPublisher
 from mita.ports.store import Store
 
 from .backoff import reach, within
 
-LONGEST_CLOSE = 2.0  # seconds
+CLOSE_TIMEOUT_S = 2.0
 
-# what is open to others while it runs: its metrics
+# what is served while it runs: its metrics
 Serve: TypeAlias = Callable[[], AbstractContextManager[None]]
 
 
@@ -21,20 +21,16 @@ async def opened(
     serve: Serve,
     open_store: Callable[[], Awaitable[Store]],
     stopping: asyncio.Event,
-    here: Emit,
+    bus: EventBus,
 ) -> tuple[Store, Emit] | None:
-    """The store, and how to tell whoever watches in this process (`here`) and in others. None: told
-    to stop before it came. All is closed with the stack."""
+    """Open the store, and wait for it while it is unreachable. Returns it and a function that
+    reports a signal in this process (to `bus`) and in others; None if `stopping` was set before.
+    The stack closes all of it."""
     stack.enter_context(serve())
     store = await reach(open_store, stopping)
     if store is None:
         return None
-    stack.push_async_callback(within, LONGEST_CLOSE, "close the store", store.close)
-    herald = EventPublisher(store)
-    stack.push_async_callback(within, LONGEST_CLOSE, "send the last events", herald.close)
-
-    def emit(note: Signal) -> None:
-        here(note)
-        herald.put(note)
-
-    return store, emit
+    stack.push_async_callback(within, CLOSE_TIMEOUT_S, "close the store", store.close)
+    publisher = EventPublisher(store, bus)
+    stack.push_async_callback(within, CLOSE_TIMEOUT_S, "send the last events", publisher.close)
+    return store, publisher.emit

@@ -1,76 +1,58 @@
-"""Takes over what dead workers left, and forgets what need not be kept."""
+"""Takes over the jobs of dead workers, and deletes ended jobs whose retention is over."""
 
 import asyncio
 import logging
 import random
 
 from mita.errors import StoreError
-from mita.events import Emit
 from mita.events.signals import Settled
 from mita.model.job import Claim
 from mita.model.outcome import Lost, Settlement
-from mita.model.time import Wait
-from mita.ports.store import Store
-from mita.rules.judge import Retention, judge
+from mita.rules.judge import judge
 
 from .backoff import StoreBackoff
+from .context import WorkerContext
 from .job_log import report
 from .rejections import settle
 
 log = logging.getLogger("mita.worker")
 
-BATCH = 500
-
-
-async def sweep(store: Store, keep: Retention, lease: Wait, worker: str, emit: Emit) -> int:
-    """Inherit expired claims and judge them as any run that was lost. Gives how many there were."""
-    swept = 0
-    while lost := await store.reap(BATCH, lease, worker):
-        batch, took = await settle(store, [_judged(claim, keep) for claim in lost], keep)
-        emit(Settled(batch, took, worker, lost[-1].at))
-        swept += len(lost)
-        if len(lost) < BATCH:
-            break
-    return swept
-
-
-def _judged(claim: Claim, keep: Retention) -> Settlement:
-    verdict = judge(claim, Lost(), keep, random.random())
-    report(claim, verdict, 0.0)
-    return Settlement(claim, verdict)
+BATCH_JOBS = 500
+LONGEST_PAUSE_S = 5.0
 
 
 class Sweeper:
-    """Every `pause` seconds, give or take, so that many workers do not all come at once."""
+    """Sweeps and prunes every few seconds. `keep_most` limits the ended jobs that each queue keeps.
+    The pauses vary, so that many workers do not all sweep at once."""
 
-    def __init__(
-        self,
-        store: Store,
-        keep: Retention,
-        lease: Wait,
-        worker: str,
-        most: int,
-        pause: float,
-        emit: Emit,
-    ) -> None:
-        self._store, self._keep, self._lease, self._worker, self._most, self._pause = (
-            store,
-            keep,
-            lease,
-            worker,
-            most,
-            pause,
-        )
-        self._emit = emit
+    def __init__(self, context: WorkerContext, keep_most: int) -> None:
+        self._context, self._keep_most = context, keep_most
+        self._pause_s = min(LONGEST_PAUSE_S, context.settings.lease / 2)
 
     async def run(self) -> None:
-        patience = StoreBackoff("sweep")
+        """Sweep and prune until cancelled."""
+        backoff = StoreBackoff("sweep")
         while True:
-            await asyncio.sleep(self._pause * (0.75 + random.random() / 2))
+            await asyncio.sleep(self._pause_s * random.uniform(0.75, 1.25))
             try:
-                await sweep(self._store, self._keep, self._lease, self._worker, self._emit)
-                while await self._store.prune(BATCH, self._most) == BATCH:
+                await self._sweep()
+                while await self._context.store.prune(BATCH_JOBS, self._keep_most) == BATCH_JOBS:
                     pass
-                patience.reset()
+                backoff.reset()
             except StoreError as error:
-                await patience.after(error)
+                await backoff.after(error)
+
+    async def _sweep(self) -> None:
+        """Take over expired claims, and settle each as a run that was lost."""
+        context, store = self._context, self._context.store
+        while lost := await store.reap(BATCH_JOBS, context.lease, context.id):
+            settlements = [self._settlement(claim) for claim in lost]
+            batch, took = await settle(store, settlements, context.retention)
+            context.emit(Settled(batch, took, context.id, lost[-1].at))
+            if len(lost) < BATCH_JOBS:
+                break
+
+    def _settlement(self, claim: Claim) -> Settlement:
+        verdict = judge(claim, Lost(), self._context.retention, random.random())
+        report(claim, verdict, 0.0)
+        return Settlement(claim, verdict)

@@ -8,18 +8,19 @@ import contextvars
 import queue
 import threading
 from collections import deque
+from collections.abc import Callable
 
 from mita.model.outcome import Ending
 
-from .execution import Done, Execution
+from .execution import Execution
 from .run import run_sync
 
 
 class ThreadPool:
-    """At most `size` of them, each started when it is first needed. `done` is called on the
-    loop."""
+    """At most `size` threads, each started when it is first needed. `done` is called on the event
+    loop with each run that has ended."""
 
-    def __init__(self, size: int, done: Done) -> None:
+    def __init__(self, size: int, done: Callable[[Execution, Ending], None]) -> None:
         self._size = size
         self._done = done
         self._loop = asyncio.get_running_loop()
@@ -30,7 +31,8 @@ class ThreadPool:
         self.busy = 0  # given out and not come back
         self.running: dict[str, Execution] = {}  # by the name of its thread
 
-    def give(self, execution: Execution) -> None:
+    def run(self, execution: Execution) -> None:
+        """Run this on the next free thread."""
         self.busy += 1
         if self._started < min(self._size, self.busy):
             self._started += 1

@@ -11,12 +11,12 @@ from importlib.metadata import version
 from typing import Any
 
 from mita.errors import StoreError
-from mita.events import Emit
-from mita.model.time import SECOND, Moment
+from mita.events import EventBus
+from mita.model.time import SECOND
 from mita.model.view import WorkerView
-from mita.ports.clock import wall_clock
+from mita.ports.clock import StoreClock
 from mita.ports.ids import incarnation
-from mita.ports.store import Store
+from mita.ports.store import ASKED, REPEATS, Store
 from mita.rules.claim_size import room
 from mita.rules.judge import Retention
 from mita.settings import WorkerSettings
@@ -26,6 +26,7 @@ from mita.tasks import Task
 from .backoff import reach
 from .blocking import run_until_stopped
 from .claim_loop import ClaimLoop
+from .context import WorkerContext
 from .emptiness import is_empty
 from .executor import Executor
 from .lease_keeper import LeaseKeeper
@@ -37,133 +38,117 @@ from .sweeper import Sweeper
 
 log = logging.getLogger("mita.worker")
 
-LONGEST_SWEEP = 5.0
-LAST_SETTLE = 2.0  # seconds for the store to take back what did not end
-COURTESY = 2.0  # seconds that a handler has for tidying up when it is cancelled
+CANCEL_GRACE_S = 2.0  # for a handler to clean up when it is cancelled
+LAST_SETTLE_S = 2.0  # for the store to take back the jobs that did not end
 
 
 class Worker:
-    """`run` until `stop`: the first call drains within the grace time, a second one leaves at
-    once."""
+    """Call `run`, and `stop` to end it: the first `stop` lets running jobs end within the grace
+    time, a second one leaves at once."""
 
     def __init__(
         self,
         open_store: Callable[[], Awaitable[Store]],
         tasks: Mapping[str, Task[Any, Any]],
         settings: WorkerSettings,
-        keep: Retention,
-        most: int,
-        emit: Emit,
-        repeats: Callable[[], Awaitable[None]] | None = None,
+        retention: Retention,
+        keep_most: int,
+        bus: EventBus,
+        declare_repeats: Callable[[], Awaitable[None]] | None = None,
         serve: Serve = nullcontext,
         processes: ProcessPlan | None = None,
     ) -> None:
-        self._open_store, self._tasks, self._settings, self._keep = (
-            open_store,
-            tasks,
-            settings,
-            keep,
-        )
-        self._most, self._emit_here, self._repeats, self._serve = most, emit, repeats, serve
+        self._open_store, self._tasks, self._settings = open_store, tasks, settings
+        self._retention, self._keep_most = retention, keep_most
+        self._bus, self._declare_repeats, self._serve = bus, declare_repeats, serve
         self.processes = processes
-        self._lease = round(settings.lease * SECOND)
-        self.spent = False  # it has run its `max_jobs`; another worker is to take its place
+        self._clock = StoreClock()
+        self.max_jobs_reached = False  # then another worker is to take its place
         self._stopping = asyncio.Event()
         self._hurry = asyncio.Event()
         self._started = 0
-        self._assembled = False
+        self._is_assembled = False
         self._rates = Rates()
         self._version = version("mita")
         self.name = settings.name or f"{socket.gethostname()}-{os.getpid()}"
-        self.id = incarnation(self.name)  # a heartbeat never belongs to a name alone
+        self.id = incarnation(self.name)  # a restarted worker of the same name has another id
 
     def stop(self) -> None:
-        """Safe to call from a signal handler of the loop."""
+        """Stop claiming jobs, and end when the running ones have. The second call puts them back
+        and leaves at once. Safe to call from a signal handler of the event loop."""
         if self._stopping.is_set():
             self._hurry.set()
         self._stopping.set()
 
     def running(self) -> list[str]:
-        """What runs now, in words. From any thread."""
-        return self._crew.running() if self._assembled else []
+        """Returns a text for each job that runs now. Any thread may call it."""
+        return self._executor.running() if self._is_assembled else []
 
     def put_back(self, seconds: float) -> bool:
-        """From any thread but the loop's: put back what runs, without the loop, which may be
-        blocked. Returns whether the store has taken it. The process is to end after this: the
+        """Return the running jobs to the queue, from another thread, when the event loop may be
+        blocked. Returns whether the store answered in time. The process must end after this: the
         handlers still run."""
-        if not self._assembled:
+        if not self._is_assembled:
             return True
-        self._crew.kill_processes()
-        return self._keeper.settle([*self._turns.sending, *self._crew.unsettled()], seconds)
+        self._executor.kill_processes()
+        settlements = [*self._claim_loop.settling, *self._executor.unsettled()]
+        return self._lease_keeper.settle(settlements, seconds)
 
     def run_sync(self) -> None:
-        """`run`, from code that is not async. On the main thread SIGTERM and Ctrl-C stop it."""
+        """`run`, from sync code. On the main thread SIGTERM and Ctrl-C stop it."""
         run_until_stopped(self.run, self.stop)
 
     async def run(self) -> None:
+        """Run jobs until `stop` is called. Waits for a store that is unreachable."""
         async with AsyncExitStack() as stack:
             stack.enter_context(runs_jobs())
-            found = await opened(
-                stack, self._serve, self._open_store, self._stopping, self._emit_here
-            )
+            found = await opened(stack, self._serve, self._open_store, self._stopping, self._bus)
             if found is None:
                 return
-            store, self._emit = found
+            store, emit = found
             if not await reach(partial(self._begin, store), self._stopping, "begin"):
                 return
-            self._assemble(store)
-            stack.push_async_callback(self._crew.close)
+            context = WorkerContext(
+                id=self.id,
+                store=store,
+                tasks=self._tasks,
+                settings=self._settings,
+                lease=round(self._settings.lease * SECOND),
+                retention=self._retention,
+                clock=self._clock,
+                emit=emit,
+            )
+            self._assemble(context)
+            stack.push_async_callback(self._executor.close)
             if not await self._prepared():
                 return
-            self._keeper.start()
-            stack.push_async_callback(self._keeper.stop)
-            await self._work(store)
+            self._lease_keeper.start()
+            stack.push_async_callback(self._lease_keeper.stop)
+            await self._work(context)
 
     async def _begin(self, store: Store) -> bool:
-        """Read the store's clock and put the repeats that the app declares."""
+        """Read the store's clock and store the repeats that the app declares."""
         self._started = await store.now()
-        if self._repeats is not None:
-            await self._repeats()
+        if self._declare_repeats is not None:
+            await self._declare_repeats()
         return True
 
-    def _assemble(self, store: Store) -> None:
-        settings = self._settings
-        self._scheduler = Scheduler(
-            store, settings.poll, settings.schedule_lock, self.id, self._emit
+    def _assemble(self, context: WorkerContext) -> None:
+        store, settings = context.store, context.settings
+        lock = settings.schedule_lock
+        self._scheduler = Scheduler(store, settings.poll, lock, self.id, context.emit)
+        self._executor = Executor(context, self.processes)
+        is_over = partial(self._is_over, context) if settings.until_empty else None
+        self._claim_loop = ClaimLoop(context, self._executor, is_over)
+        self._lease_keeper = LeaseKeeper(
+            self._open_store, self._executor, context.lease, self._clock, self._describe
         )
-        self._turns = ClaimLoop(
-            store,
-            self._keep,
-            settings.queues,
-            self._lease,
-            self.id,
-            settings.poll,
-            self._poke,
-            self._scheduler.poke,
-            self._emit,
-            self._now,
-            frozenset(settings.exclude),
-            settings.max_jobs,
-            partial(self._is_over, store) if settings.until_empty else None,
-        )
-        self._crew = Executor(
-            self._tasks,
-            store,
-            self._keep,
-            settings.concurrency,
-            settings.threads,
-            news=self._turns.news,
-            processes=self.processes,
-            verbose=settings.verbose,
-            lease=self._lease,
-        )
-        self._keeper = LeaseKeeper(self._open_store, self._crew, self._lease, self._describe)
-        self._assembled = True
+        self._is_assembled = True
 
     async def _prepared(self) -> bool:
-        """False: told to stop before it was ready. A handler process may take long to import the
-        app."""
-        preparing: asyncio.Future[Any] = asyncio.ensure_future(self._crew.prepare())
+        """Wait until handler processes have imported the app, which may take long. Returns False
+        if the worker was told to stop before that."""
+        preparing: asyncio.Future[Any] = asyncio.ensure_future(self._executor.prepare())
         stopping: asyncio.Future[Any] = asyncio.ensure_future(self._stopping.wait())
         await asyncio.wait([preparing, stopping], return_when=asyncio.FIRST_COMPLETED)
         stopping.cancel()
@@ -174,41 +159,30 @@ class Worker:
         await asyncio.wait([preparing])
         return False
 
-    async def _is_over(self, store: Store) -> bool:
-        """Repeats that are due are fired first: their jobs are due now. A store that is away is
-        asked again."""
+    async def _is_over(self, context: WorkerContext) -> bool:
+        """Whether a worker with `until_empty` has nothing left to do. Repeats that are due are
+        fired first, because their jobs are due now. Returns False if the store is unreachable."""
+        store, fires = context.store, context.settings.schedule
         try:
-            fired, again = (
-                await fire_due(store, self._emit) if self._settings.schedule else (0, None)
-            )
-            return not fired and again != 0 and await is_empty(store, self._turns.serves)
+            fired, again = await fire_due(store, context.emit) if fires else (0, None)
+            return not fired and again != 0 and await is_empty(store, self._claim_loop.serves)
         except StoreError as error:
             log.warning("cannot tell whether there is anything left to do: %s", error)
             return False
 
-    def _poke(self) -> None:
-        self._keeper.poke()
-
-    def _now(self) -> Moment:
-        """The store's clock, as well as the heartbeats know it."""
-        return wall_clock() - self._keeper.offset
-
-    async def _work(self, store: Store) -> None:
-        log.debug(
-            "worker %s (%s) serves %s",
-            self.name,
-            self.id,
-            ", ".join(self._settings.queues or ()) or "all queues",
-        )
-        turns = asyncio.create_task(self._turns.run(self._crew))
-        helpers: list[asyncio.Future[Any]] = [self._keeper.over]
-        helpers += [asyncio.create_task(part) for part in self._helpers(store)]
+    async def _work(self, context: WorkerContext) -> None:
+        queues = ", ".join(self._settings.queues or ()) or "all queues"
+        log.debug("worker %s (%s) serves %s", self.name, self.id, queues)
+        claiming = asyncio.create_task(self._claim_loop.run())
+        helpers: list[asyncio.Future[Any]] = [self._lease_keeper.over]
+        helpers += [asyncio.create_task(part) for part in self._helpers(context)]
         try:
             stopping = asyncio.create_task(self._stopping.wait())
-            await asyncio.wait({turns, stopping, *helpers}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({claiming, stopping, *helpers}, return_when=asyncio.FIRST_COMPLETED)
             stopping.cancel()
-            await self._drain(turns)
-            self.spent = self._turns.spent(self._crew)
+            await self._drain(claiming)
+            most = self._settings.max_jobs
+            self.max_jobs_reached = most is not None and self._executor.started >= most
         finally:
             for helper in helpers:
                 helper.cancel()
@@ -216,7 +190,7 @@ class Worker:
         for result in results:
             if isinstance(result, Exception):
                 raise result
-        if left := self._crew.on_threads():
+        if left := self._executor.on_threads():
             text = (
                 "worker %s is gone; what still runs was put back, cannot be stopped, and ends "
                 "with this process: %s"
@@ -225,60 +199,58 @@ class Worker:
         else:
             log.info("worker %s is gone", self.name)
 
-    def _helpers(self, store: Store) -> list[Coroutine[Any, Any, None]]:
-        sweep_every = min(LONGEST_SWEEP, self._settings.lease / 2)
-        helpers = [
-            self._turns.listen(self._crew),
-            Sweeper(
-                store, self._keep, self._lease, self.id, self._most, sweep_every, self._emit
-            ).run(),
-        ]
+    def _helpers(self, context: WorkerContext) -> list[Coroutine[Any, Any, None]]:
+        """What runs beside the claim loop until the worker stops."""
+        on_topic = {ASKED: self._lease_keeper.beat_now, REPEATS: self._scheduler.look_now}
+        helpers = [self._claim_loop.listen(on_topic), Sweeper(context, self._keep_most).run()]
         if self._settings.schedule:
             helpers.append(self._scheduler.run())
         return helpers
 
-    async def _drain(self, turns: asyncio.Task[None]) -> None:
-        """Start nothing more, let what runs come to its end within the grace time, and put the rest
-        back."""
-        self._turns.leaving = True
-        self._crew.leave()
-        self._turns.wake()
+    async def _drain(self, claiming: asyncio.Task[None]) -> None:
+        """Start nothing more, let running jobs end within the grace time, and return the rest to
+        the queue."""
+        executor = self._executor
+        self._claim_loop.leaving = True
+        executor.leave()
+        executor.changed.set()
         hurry = asyncio.create_task(self._hurry.wait())
         await asyncio.wait(
-            [turns, hurry], timeout=self._settings.grace, return_when=asyncio.FIRST_COMPLETED
+            [claiming, hurry], timeout=self._settings.grace, return_when=asyncio.FIRST_COMPLETED
         )
         hurry.cancel()
-        if not turns.done():
-            self._crew.interrupt()
-            self._turns.wake()
-            await asyncio.wait([turns], timeout=COURTESY)
-        if not turns.done():
-            self._crew.abandon()
-            self._turns.wake()
-            # a store that is away gets its jobs back by the lease
-            await asyncio.wait([turns], timeout=LAST_SETTLE)
-        if turns.done():
-            turns.result()
+        if not claiming.done():
+            executor.interrupt()
+            executor.changed.set()
+            await asyncio.wait([claiming], timeout=CANCEL_GRACE_S)
+        if not claiming.done():
+            executor.abandon()
+            executor.changed.set()
+            # if the store is unreachable, the jobs come back when their leases end
+            await asyncio.wait([claiming], timeout=LAST_SETTLE_S)
+        if claiming.done():
+            claiming.result()
         else:
-            turns.cancel()
+            claiming.cancel()
 
     def _describe(self) -> WorkerView:
-        """Called on the keeper's thread: it only reads."""
-        rates, window = self._rates.measure(self._turns.ended)
+        """Returns what `mita workers` shows. The lease keeper's thread calls it, so it only
+        reads."""
+        rates, window = self._rates.measure(self._claim_loop.ended)
         return WorkerView(
             id=self.id,
             name=self.name,
             host=socket.gethostname(),
             pid=os.getpid(),
-            queues=tuple(self._turns.names),
+            queues=tuple(self._claim_loop.queues),
             tasks=tuple(sorted(self._tasks)),
             slots=self._settings.concurrency,
-            running=len(self._crew.held),
-            full=room(self._crew.load(0.0)) == 0,
+            running=len(self._executor.held),
+            full=room(self._executor.load(0.0)) == 0,
             rate=round(sum(rates.values()), 2),
             rates=rates,
             window=window,
             started=self._started,
-            offset=self._keeper.offset,
+            offset=self._clock.offset,
             version=self._version,
         )

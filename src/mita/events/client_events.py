@@ -21,8 +21,11 @@ class ClientEvents:
 
     def emit(self, store: Store, note: Signal) -> None:
         """On the store's own loop."""
-        self._watch.emit(note)
-        self._herald(store).put(note)
+        publisher = self._heralds.get(store)
+        if publisher is None:
+            self._drop_closed_loops()
+            publisher = self._heralds[store] = EventPublisher(store, self._watch)
+        publisher.emit(note)
 
     def emit_here(self, note: Signal) -> None:
         """On any thread; what is done in another's transaction may be undone, and nobody elsewhere
@@ -50,10 +53,3 @@ class ClientEvents:
         """A loop that ended without a word has closed its store; nothing of it is to be kept."""
         for store in [store for store, herald in self._heralds.items() if herald.loop.is_closed()]:
             del self._heralds[store]
-
-    def _herald(self, store: Store) -> EventPublisher:
-        herald = self._heralds.get(store)
-        if herald is None:
-            self._drop_closed_loops()
-            herald = self._heralds[store] = EventPublisher(store)
-        return herald

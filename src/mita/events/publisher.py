@@ -15,6 +15,7 @@ from mita.ports.pubsub import EVERY, EventMessage
 from mita.ports.store import Store
 
 from .batches import bunches
+from .bus import EventBus
 from .signals import Amended, Made, Signal, size
 
 log = logging.getLogger("mita.events")
@@ -36,8 +37,8 @@ class EventPublisher:
     question is all that a job costs. Where somebody is, a note is made into bunches as it comes,
     while it is warm."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, store: Store, bus: EventBus) -> None:
+        self._store, self._bus = store, bus
         self.loop = asyncio.get_running_loop()
         self._notes: list[Signal] = []
         self._waiting = 0
@@ -47,7 +48,10 @@ class EventPublisher:
         self._many = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
-    def put(self, note: Signal) -> None:
+    def emit(self, note: Signal) -> None:
+        """Hand a signal to the listeners of this process, and queue it for other processes."""
+        for sink in self._bus.sinks:
+            sink(note)
         count = size(note)
         if not count:
             if self._listened:
@@ -89,21 +93,16 @@ class EventPublisher:
         if not notes:
             return
         try:
-            if listened := await self._who_listens():
+            now = self.loop.time()
+            # a queue that gets a subscriber is reported the next time, however soon
+            if EVERY not in self._listened or now - self._asked > BELIEVED:
+                self._listened, self._asked = await self._store.subscribed_queues(), now
+            if listened := self._listened:
                 await self._store.publish(list(self._told(await self._whole(notes), listened)))
             self._lost = False
         except MitaError as error:
             self._lost = True
             log.debug("what happened could not be told: %s", error)
-
-    async def _who_listens(self) -> frozenset[str]:
-        """Asked each time while nobody does. A queue that somebody begins to listen to is asked for
-        again, however soon."""
-        now = self.loop.time()
-        if EVERY not in self._listened or now - self._asked > BELIEVED:
-            self._listened = await self._store.subscribed_queues()
-            self._asked = now
-        return self._listened
 
     async def _whole(self, notes: list[Signal]) -> list[EventBatch]:
         """A note of an amend may only know the id."""

@@ -3,7 +3,7 @@
 import time
 from typing import Protocol
 
-from mita.model.time import Moment
+from mita.model.time import Moment, Wait
 
 
 class Clock(Protocol):
@@ -25,3 +25,14 @@ class SystemClock:
     def now(self) -> Moment:
         self._latest = max(self._latest, wall_clock())
         return self._latest
+
+
+class StoreClock:
+    """The store's clock as a worker knows it, without a call to the store: for events, never for
+    decisions. Each heartbeat measures `offset`, how many milliseconds this machine is ahead."""
+
+    def __init__(self) -> None:
+        self.offset: Wait = 0
+
+    def now(self) -> Moment:
+        return wall_clock() - self.offset
