@@ -22,7 +22,7 @@ class Rented:
     def __init__(self, made: Handles, stack: AsyncExitStack) -> None:
         self._made, self._stack = made, stack
         self._mine: Store | None = None
-        self.url = Mita("memory://").url
+        self.url = self.source = Mita("memory://").url
 
     async def new(self, silence: float = 0.0) -> Store:
         store = self._made()

@@ -5,32 +5,30 @@ a `conftest.py` that gives four fixtures, and a test module that takes the tests
 
     # conftest.py
     import pytest
-    pytest.register_assert_rewrite("mita.testing.contract")       # before the import: failures then
-    show their values from mita.testing.contract.clocks import RealTicker
+    pytest.register_assert_rewrite("mita.testing.contract")  # before the import below
+    from mita.testing.contract.clocks import RealTicker
 
     @pytest.fixture
-    def clock():                        # FakeTicker(), handed to the store too, if the store can
-    obey one
-        return RealTicker()
+    def clock():
+        return RealTicker()  # or FakeTicker(), if the store takes a clock: pass it to the store
 
     @pytest.fixture
-    async def store(tmp_path):          # an empty store, opened
+    async def store(tmp_path):  # an empty store, opened
         store = YourStore(tmp_path)
         await store.open()
         yield store
         await store.close()
 
     @pytest.fixture
-    async def twin(store, tmp_path):    # a second handle on the same data: to the first as another
-    process is
+    async def twin(store, tmp_path):  # a second handle on the same data, as another process has it
         twin = YourStore(tmp_path)
         await twin.open()
         yield twin
         await twin.close()
 
     @pytest.fixture
-    async def tight(store):             # one whose `room` is as small as its engine can make it;
-        return store                    # the same store, if it has no such limit
+    async def tight(store):  # a store with the smallest size limit its engine can have,
+        return store         # or the same store, if it has no limit
 
     # test_contract.py
     from mita.testing.contract import *
