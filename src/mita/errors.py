@@ -20,15 +20,16 @@ from mita.printable import printable
 
 
 class MitaError(Exception):
-    """Everything Mita raises on purpose."""
+    """The base class of every error that Mita raises on purpose."""
 
 
 class UsageError(MitaError):
-    """The caller wrote something wrong."""
+    """The caller wrote something wrong. The message says what, and how to fix it."""
 
 
 class StoreError(MitaError):
-    """The store could not do it. The driver's own error is kept as `__cause__`."""
+    """A store operation failed. `transient`: it may succeed if it is tried again. The driver's own
+    error is the `__cause__`."""
 
     def __init__(self, message: str, *, transient: bool = False) -> None:
         super().__init__(message)
@@ -36,9 +37,9 @@ class StoreError(MitaError):
 
 
 class Rejected(StoreError):
-    """The store does not take this, however often it is asked. Of a batch of settlements,
-    `rejected` gives the reason for each position that was rejected, and `took` is the answer for
-    all of them: the others were written."""
+    """The store does not accept this, however often it is tried. For a batch of settlements,
+    `rejected` has the reason by position, and `took` is the answer for all of them: the others were
+    written."""
 
     def __init__(
         self, message: str, *, took: Sequence[bool] = (), rejected: Mapping[int, str] | None = None
@@ -49,20 +50,20 @@ class Rejected(StoreError):
 
 
 class StoreMissing(StoreError):
-    """There is no Mita at this place, and nothing was created. It is raised where one only wants to
-    look."""
+    """There is no Mita database at this URL, and none was created."""
 
 
 class StoreAway(StoreError):
-    """The store stayed unreachable for as long as a run's lease lasted. A run that ends with this
-    was interrupted, and has not failed."""
+    """The store was unreachable for as long as a run's lease lasted. The run was interrupted; it
+    has not failed."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, transient=True)
 
 
 class JobFailed(MitaError):
-    """The job ended in the dead letters. `error` is the text of its last error, `id` the job."""
+    """The job that you waited for has failed. `error` is the text of its last error, `id` is the
+    job."""
 
     def __init__(self, id: str, error: str) -> None:
         super().__init__(
@@ -73,7 +74,7 @@ class JobFailed(MitaError):
 
 
 class JobCancelled(MitaError):
-    """The job was cancelled before it could finish."""
+    """The job that you waited for was cancelled."""
 
     def __init__(self, id: str, reason: str = "") -> None:
         super().__init__(f"job {id} was cancelled" + (f": {printable(reason)}" if reason else ""))
@@ -81,11 +82,10 @@ class JobCancelled(MitaError):
 
 
 class LeaseLost(MitaError):
-    """The lease on this job ran out while it was running: another worker may have it now."""
+    """The lease of this run ran out: another worker may have its job now."""
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """For the message about a word that is not known: the one that was probably meant, or
-    nothing."""
+    """Return a hint with the known word that is most like this one; empty if none is."""
     near = get_close_matches(word, list(known), 1)
     return f", did you mean {near[0]!r}?" if near else ""

@@ -27,6 +27,8 @@ FORK_LOCK_TIMEOUT_S = 10.0  # seconds that a fork waits for a lock
 
 
 class Pausable(Protocol):
+    """Something that stops before a fork and continues after it."""
+
     def pause(self) -> None:
         """In the parent: begin to stop."""
 
@@ -50,37 +52,40 @@ _keep: list[object] = []  # what a child inherited and must never use, nor clean
 
 
 def guarded(lock: T) -> T:
-    """A lock that is free in a child if it was to be had before the fork."""
+    """Register a lock: it is taken before a fork and released after it, so the child never finds it
+    taken. Returns the lock."""
     with _changing:
         _locks.add(lock)
     return lock
 
 
 def paused(owner: Pausable) -> None:
+    """Register an owner that must stop before a fork."""
     with _changing:
         _paused.add(owner)
 
 
 def left(owner: T, descriptors: Callable[[T], Iterable[int]]) -> None:
-    """`descriptors` gives the numbers of the owner's open files and sockets; those below 0 are
-    passed over."""
+    """Register the open files and sockets of an owner. `descriptors` returns their numbers; numbers
+    below 0 are ignored."""
     with _changing:
         _left[owner] = descriptors
 
 
 def renewed(owner: T, begin: Callable[[T], None]) -> None:
+    """Register a function that is called with the owner in a forked child."""
     with _changing:
         _renewed[owner] = begin
 
 
 def number_of(transport: Any) -> list[int]:
-    """The descriptor of an asyncio transport, if it has one."""
+    """Return the descriptor of an asyncio transport in a list; an empty list if it has none."""
     socket = None if transport is None else transport.get_extra_info("socket")
     return [] if socket is None else [socket.fileno()]
 
 
 def keep_for_ever(*inherited: object) -> None:
-    """In a child: hold these, so that nobody ever cleans up what belongs to the parent."""
+    """In a child: hold these objects, so that nothing ever cleans up what belongs to the parent."""
     _keep.extend(inherited)
 
 
@@ -132,8 +137,8 @@ def _release() -> None:
 
 
 def _let_go_of(descriptors: Iterable[int]) -> None:
-    """Each becomes the empty file. To close it would free its number for another file, while the
-    parent's objects, of which the child has copies, still know the number."""
+    """Replace each descriptor with the empty file. Closing it would free its number for another
+    file, and the copies of the parent's objects still know the number."""
     if not (numbers := [number for number in descriptors if number >= 0]):
         return
     nothing = os.open(os.devnull, os.O_RDWR)

@@ -1,4 +1,5 @@
-"""One frozen value of settings per part, checked once, with the reason in the message."""
+"""The settings of each part, as frozen values. They are checked once, and an error says what is
+wrong and how to fix it."""
 
 import os
 import re
@@ -55,7 +56,7 @@ class StoreURL(Struct, frozen=True):
 
     @property
     def path(self) -> Path:
-        """The file of a `sqlite` URL: three slashes for a relative one, four for an absolute
+        """The file of a `sqlite` URL: three slashes for a relative path, four for an absolute
         one."""
         rest = self.text.removeprefix("sqlite://")
         if not rest.startswith("/") or len(rest) < 2:
@@ -93,19 +94,20 @@ def _unsplit(url: str, query: dict[str, str]) -> str:
 
 
 def _hide(url: Any) -> Any:
-    """A URL that can be shown: without its password."""
+    """The URL without its password."""
     return re.sub(r"(//[^/@:]*):[^/]*@", r"\1:***@", url) if isinstance(url, str) else url
 
 
 class Address(Struct, frozen=True):
-    """Where something is served. Port 0 lets the system choose one."""
+    """A host and a port to serve at. Port 0 lets the system choose one."""
 
     host: str
     port: int
 
     @classmethod
     def parse(cls, text: str) -> "Address":
-        """`HOST:PORT`, `[::1]:PORT`, or `:PORT` for every address of this machine."""
+        """Parse `HOST:PORT`, `[::1]:PORT`, or `:PORT` for all addresses of this machine. Raises
+        `UsageError` for anything else."""
         host, colon, port = text.rpartition(":") if isinstance(text, str) else ("", "", "")
         named = re.fullmatch(r"\[([^\[\]]+)\]|([^:\[\]]*)", host)
         if (
@@ -125,11 +127,10 @@ class Address(Struct, frozen=True):
 
 
 class AppSettings(Struct, frozen=True, kw_only=True):
-    """What holds for all jobs of an app: how long terminal ones are kept, how big arguments may be,
-    the usual retries.
+    """Settings of all jobs of an app: how long terminal jobs are kept, how large arguments may be,
+    and the default retries.
 
-    `keep_most` bounds the succeeded jobs kept per queue, whatever their age.
-    """
+    `keep_most` is how many succeeded jobs are kept per queue, whatever their age."""
 
     keep: Wait = HOUR
     keep_failed: Wait = 30 * DAY
@@ -156,17 +157,18 @@ class AppSettings(Struct, frozen=True, kw_only=True):
     def of(
         cls, *, keep: float | timedelta, keep_failed: float | timedelta, **rest: Any
     ) -> "AppSettings":
-        """From seconds or timedeltas, as people give them."""
+        """Make settings from seconds or timedeltas."""
         return cls(keep=wait("keep", keep), keep_failed=wait("keep_failed", keep_failed), **rest)
 
 
 def check_poll(poll: float) -> None:
+    """Raise `UsageError` for a poll interval that is no positive duration."""
     if wait("poll", poll) < 1:
         raise UsageError(f"poll={poll!r}: the safety poll needs a pause; give for example 1 second")
 
 
 def check_lock(named: str, length: float) -> None:
-    """How long the schedulers' lock lasts: 0 is none."""
+    """Raise `UsageError` for a scheduler lock that is too short. 0 means no lock."""
     if 0 < wait(named, length) < _SHORTEST_LOCK:
         raise UsageError(
             f"{named}={length!r}: a lock shorter than {_SHORTEST_LOCK / SECOND} s changes hands "
@@ -176,8 +178,8 @@ def check_lock(named: str, length: float) -> None:
 
 
 class SchedulerSettings(Struct, frozen=True, kw_only=True):
-    """How a scheduler that stands alone works; lengths in seconds. `lock`: for how long one of many
-    fires for all, 0 for each on its own."""
+    """How a standalone scheduler works; durations in seconds. `lock`: how long one of several
+    schedulers fires for all of them; 0: each fires on its own."""
 
     lock: float = 3.0
     poll: float = 1.0
@@ -191,15 +193,15 @@ class SchedulerSettings(Struct, frozen=True, kw_only=True):
 
 
 class WorkerSettings(Struct, frozen=True, kw_only=True):
-    """How one worker works; lengths in seconds.
+    """How one worker works; durations in seconds.
 
-    `queues=None` serves every queue there is. An empty `name` is made of host and process.
-    `schedule`: whether it fires repeats; `schedule_lock`: for how long one of many does that for
-    all, 0 for each on its own. `poll` is the safety net under the wake-ups. `handler_processes`
-    bounds the processes for tasks with executor='process' (None: as many as there are processors),
-    which import the app as `target`, MODULE:APP (None: it is looked for). `exclude` lists queues
-    that are not served when `queues` is None. `until_empty`: it ends when there is nothing to do
-    now; `max_jobs`: and after so many. `verbose`: it logs the jobs that succeed, too."""
+    `queues=None` serves all queues except those in `exclude`. An empty `name` is replaced with host
+    and process id. `schedule`: whether it fires repeats. `schedule_lock`: how long one of several
+    workers fires for all of them; 0: each fires on its own. `poll` is how often it looks for jobs
+    if no notification comes. `handler_processes` limits the processes for tasks with
+    executor='process' (None: one for each processor), which import the app as `target`, MODULE:APP
+    (None: find it). `until_empty`: end when no job is ready or running. `max_jobs`: end after this
+    many runs. `verbose`: also log the jobs that succeed."""
 
     queues: tuple[str, ...] | None = None
     concurrency: int = 100

@@ -1,4 +1,4 @@
-"""A way into async code from code that is not: one event loop on a thread of its own."""
+"""Running async code from code that is not async: one event loop on a thread of its own."""
 
 import asyncio
 import os
@@ -21,7 +21,7 @@ _loops_with_jobs: Counter[tuple[int, int]] = Counter()
 
 @contextmanager
 def runs_jobs() -> Iterator[None]:
-    """For as long as the event loop of this thread runs jobs."""
+    """Note, until the end of the block, that the event loop of this thread runs jobs."""
     here = os.getpid(), threading.get_ident()
     _loops_with_jobs[here] += 1
     try:
@@ -31,8 +31,8 @@ def runs_jobs() -> Iterator[None]:
 
 
 def check_may_wait(called: str, instead: str) -> None:
-    """Refuse a call that waits for a job on the thread whose event loop is to run it: it would wait
-    for ever."""
+    """Raise `UsageError` if this thread's event loop runs jobs: a call that waits for a job there
+    would wait for ever."""
     if _loops_with_jobs[os.getpid(), threading.get_ident()]:
         raise UsageError(
             f"{called} blocks the event loop of this worker, which would have to run the job "
@@ -42,11 +42,11 @@ def check_may_wait(called: str, instead: str) -> None:
 
 
 class Portal:
-    """Starts its thread at the first call; after a fork the child starts one of its own. `farewell`
-    is awaited before the loop stops.
+    """Runs coroutines on an event loop in a thread of its own. The thread starts at the first call;
+    after a fork the child starts its own. `farewell` is awaited before the loop stops.
 
-    A program that ends without `close` loses nothing: what a call has returned for is in the store,
-    and the thread is a daemon. (At that point the executors that a farewell may need are gone.)"""
+    A program that ends without `close` loses nothing: the results of all calls are in the store,
+    and the thread is a daemon. (At that point the executors that `farewell` may need are gone.)"""
 
     def __init__(self, farewell: Callable[[], Awaitable[None]]) -> None:
         self._farewell = farewell
@@ -56,7 +56,7 @@ class Portal:
         forks.renewed(self, Portal._renew)
 
     def __call__(self, coro: Coroutine[Any, Any, T], /) -> T:
-        """Run a coroutine to its end and give what it gives."""
+        """Run a coroutine to its end and return its value."""
         if self.open and threading.current_thread() is self._thread:
             coro.close()
             raise UsageError(
@@ -67,16 +67,16 @@ class Portal:
 
     @property
     def open(self) -> bool:
+        """Whether the thread has started."""
         return self._loop is not None
 
     def _renew(self) -> None:
-        """In a forked child: the parent's thread did not come along, and its loop is not to be
-        touched."""
+        """In a forked child: the parent's thread is not there, and its loop must not be used."""
         forks.keep_for_ever(self._loop, self._thread)
         self._loop = self._thread = None
 
     def close(self) -> None:
-        """Say farewell and stop. The next call starts anew."""
+        """Await `farewell` and stop the thread. The next call starts it again."""
         loop, thread = self._loop, self._thread
         if not self.open or loop is None or thread is None:
             return
@@ -127,7 +127,8 @@ def _serve(loop: asyncio.AbstractEventLoop) -> None:
 
 
 async def _cancel_the_rest() -> None:
-    """Nobody may wait for ever for a call that was under way when the loop stopped."""
+    """Cancel the calls that were running when the loop stopped: their callers must not wait for
+    ever."""
     rest = asyncio.all_tasks() - {asyncio.current_task()}
     for task in rest:
         task.cancel()

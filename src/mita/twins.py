@@ -27,8 +27,8 @@ class RunSync(Protocol):
 def sync_twin(
     method: Callable[Concatenate[S, P], Coroutine[Any, Any, R]],
 ) -> Callable[Concatenate[S, P], R]:
-    """The same method, which waits for its coroutine. The object says how, by its
-    `_run_sync(coroutine)`."""
+    """Return a method with the same parameters that waits for the coroutine. It runs it with the
+    object's `_run_sync(coroutine)`."""
     name = method.__name__
 
     @wraps(method)

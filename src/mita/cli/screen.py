@@ -13,18 +13,7 @@ from mita.printable import printable, printable_json, printable_lines
 from mita.tasks.stored import written
 
 from .exits import Exit, as_data, in_words
-from .table import Table, draw
-
-_CODES = {
-    "bold": "1",
-    "dim": "2",
-    "red": "31",
-    "green": "32",
-    "yellow": "33",
-    "blue": "34",
-    "magenta": "35",
-    "cyan": "36",
-}
+from .table import Table, draw, painted
 
 
 class Report:
@@ -85,10 +74,8 @@ class Screen:
         print(printable_lines(text), file=self.err, flush=True)
 
     def paint(self, text: str, style: str) -> str:
-        if not style or not self.colours:
-            return text
-        codes = ";".join(_CODES[part] for part in style.split())
-        return f"\x1b[{codes}m{text}\x1b[0m"
+        """The text in this style, where the terminal has colours."""
+        return painted(text, style) if self.colours else text
 
     def confess(self, error: BaseException) -> None:
         """Say what went wrong, in the way that was asked for."""

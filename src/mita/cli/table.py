@@ -1,5 +1,4 @@
-"""Tables: in colours by rich when it is installed and there is a terminal for it, in plain aligned
-columns otherwise."""
+"""Tables of aligned columns, coloured where there is a terminal for it."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple, TextIO
@@ -7,8 +6,18 @@ from typing import Any, NamedTuple, TextIO
 from mita.printable import printable
 
 GAP_COLUMNS = 2
-_LEAST_COLUMNS = 10  # a column that would be cut shorter than this is of no use
+_LEAST_COLUMNS = 10  # a column that would have fewer is left out
 
+_CODES = {
+    "bold": "1",
+    "dim": "2",
+    "red": "31",
+    "green": "32",
+    "yellow": "33",
+    "blue": "34",
+    "magenta": "35",
+    "cyan": "36",
+}
 STYLES = {
     "scheduled": "blue",
     "ready": "cyan",
@@ -27,10 +36,9 @@ STYLES = {
 
 
 class Column(NamedTuple):
-    """`gives`: on a narrow terminal this one is cut, or left out, the highest number first. 0 is
-    never cut.
-
-    `keeps`: what a row is about is cut to so many characters at most, and never left out."""
+    """A column of a table. On a narrow terminal the columns with `gives` are cut or left out, the
+    highest number first; 0: never. A column with `keeps` is cut to this many characters at least,
+    and never left out. `right`: its cells are aligned to the right."""
 
     name: str
     right: bool = False
@@ -39,7 +47,7 @@ class Column(NamedTuple):
 
 
 class Table:
-    """Rows of cells; each cell is shown on one line. Words of a state are coloured as such."""
+    """Columns and rows. Each cell is shown on one line; the name of a state has its colour."""
 
     def __init__(self, columns: Sequence[Column | str], rows: Sequence[Sequence[Any]]) -> None:
         self.columns = [
@@ -49,22 +57,41 @@ class Table:
 
 
 def draw(table: Table, out: TextIO, width: int | None, *, colours: bool) -> None:
+    """Print a table. `width`: how many characters a line may have; None: any number."""
     widths = fitted(table, width)
     table, widths = _without_empty(table, widths)
-    if colours and _draw_rich(table, out, widths):
-        return
-    for row in ([column.name.upper() for column in table.columns], *table.rows):
-        cells = [
-            _aligned(cell, size, column)
-            for cell, size, column in zip(row, widths, table.columns, strict=True)
-        ]
-        print((" " * GAP_COLUMNS).join(cells).rstrip(), file=out)
+    header = [column.name.upper() for column in table.columns]
+    _print_row(table, header, widths, out, ["bold"] * len(header) if colours else None)
+    for row in table.rows:
+        styles = [STYLES.get(cell, "") for cell in row] if colours else None
+        _print_row(table, row, widths, out, styles)
     out.flush()
 
 
+def painted(text: str, style: str) -> str:
+    """The text with the codes for a terminal. `style` is words of `_CODES`; empty: no style."""
+    if not style:
+        return text
+    codes = ";".join(_CODES[word] for word in style.split())
+    return f"\x1b[{codes}m{text}\x1b[0m"
+
+
+def _print_row(
+    table: Table, row: list[str], widths: list[int], out: TextIO, styles: list[str] | None
+) -> None:
+    cells = [
+        _aligned(cell, size, column)
+        for cell, size, column in zip(row, widths, table.columns, strict=True)
+    ]
+    cells[-1:] = [cell.rstrip() for cell in cells[-1:]]
+    if styles is not None:
+        cells = [painted(cell, style) for cell, style in zip(cells, styles, strict=True)]
+    print((" " * GAP_COLUMNS).join(cells).rstrip(), file=out)
+
+
 def fitted(table: Table, width: int | None) -> list[int]:
-    """The width of each column: what its longest cell needs, less what it must give on a narrow
-    terminal. 0: left out."""
+    """The width of each column: that of its longest cell, or less on a narrow terminal. 0: the
+    column is left out."""
     widths = [
         max(len(column.name), *(len(row[i]) for row in table.rows), 0)
         for i, column in enumerate(table.columns)
@@ -91,35 +118,6 @@ def _without_empty(table: Table, widths: list[int]) -> tuple[Table, list[int]]:
     kept = [i for i, size in enumerate(widths) if size]
     rows = [[row[i] for i in kept] for row in table.rows]
     return Table([table.columns[i] for i in kept], rows), [widths[i] for i in kept]
-
-
-def _draw_rich(table: Table, out: TextIO, widths: list[int]) -> bool:
-    try:
-        from rich.console import Console
-        from rich.table import Table as RichTable
-        from rich.text import Text
-    except ImportError:
-        return False
-    total = sum(widths) + GAP_COLUMNS * (len(widths) - 1)
-    console = Console(file=out, width=total, highlight=False)
-    drawn = RichTable(
-        box=None,
-        pad_edge=False,
-        padding=(0, GAP_COLUMNS, 0, 0),
-        header_style="bold",
-        collapse_padding=True,
-    )
-    for column, size in zip(table.columns, widths, strict=True):
-        drawn.add_column(
-            Text(column.name.upper()),
-            width=size,
-            no_wrap=True,
-            justify="right" if column.right else "left",
-        )
-    for row in table.rows:
-        drawn.add_row(*(Text(cell, STYLES.get(cell, ""), overflow="ellipsis") for cell in row))
-    console.print(drawn)
-    return True
 
 
 def _aligned(cell: str, size: int, column: Column) -> str:

@@ -1,1 +1,1 @@
-"""The frozen nouns. They hold values and do nothing."""
+"""The data types. They are frozen: they hold values and do nothing."""

@@ -1,5 +1,5 @@
-"""What happened to a job, told to whoever listens. (An `TimelineEntry` is a line of a job's own
-timeline, in the store.)"""
+"""What happened to a job, as listeners and subscribers get it. (A `TimelineEntry` is a line of the
+job's own timeline, in the store.)"""
 
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
@@ -12,8 +12,7 @@ from .time import Moment
 
 
 class Kind(StrEnum):
-    """What happened. Those that end in a terminal state are `succeeded`, `failed` and
-    `cancelled`."""
+    """What happened. `succeeded`, `failed` and `cancelled` mean that the job has ended."""
 
     ENQUEUED = "enqueued"
     STARTED = "started"
@@ -30,7 +29,7 @@ class Kind(StrEnum):
 
 
 class MoveReason(StrEnum):
-    """Why a job was moved in time, which is never a failure."""
+    """Why a job was rescheduled. None of these is a failure."""
 
     HANDLER = "handler"
     API = "api"
@@ -40,16 +39,16 @@ class MoveReason(StrEnum):
 
 
 class JobEvent(Struct, frozen=True, array_like=True, gc=False):
-    """One thing that happened to one job. Never arguments, results or the text of an error.
+    """One event of one job. It never has arguments, results or the text of an error.
 
-    `at` is the moment by the store's clock, as well as whoever tells it knows that clock. `attempt`
-    counts from 1. `seconds` is how long the run took, `wait` how long until the start (`started`)
-    or until the next try (`retried`). `reason` says why a job was rescheduled (`handler`, `api`,
-    `resource_busy`, `unavailable`, `shutdown`).
+    `at` is the time of the event on the store's clock, as well as the sender knows that clock.
+    `attempt` counts from 1. `seconds` is how long the run took. `wait` is the time until the start
+    (`started`) or until the next try (`retried`). `reason` says why a job was rescheduled
+    (`handler`, `api`, `resource_busy`, `unavailable`, `shutdown`).
 
-    `dropped` is of a repeat, whose key is the `id`: it passed over `count` windows, by its policy
-    (the `reason`) or its cap. `missed` belongs to no job: here `count` events were lost before the
-    next one, 0 when nobody knows how many."""
+    A `dropped` event belongs to a repeat, whose key is the `id`: it left out `count` windows,
+    because of its policy (the `reason`) or its limit. A `missed` event belongs to no job: `count`
+    events before the next one were lost; 0: an unknown number."""
 
     kind: Kind
     id: str = ""
@@ -65,9 +64,9 @@ class JobEvent(Struct, frozen=True, array_like=True, gc=False):
 
 
 class EventBatch(Struct, frozen=True, array_like=True, gc=False):
-    """Events that have most things in common, as they travel: what they share once, the rest in
-    columns. A column that is empty says 0 of all. `whole`: each of these runs has begun as well, so
-    that there are two events of it, and `waits` belong to the first."""
+    """Events that share most values, as they are sent: each shared value once, the others in
+    columns. An empty column means 0 for all events. `whole`: each of these runs has a start event
+    too, so there are two events of it, and `waits` belong to the first."""
 
     kind: Kind
     task: str = ""
@@ -84,10 +83,11 @@ class EventBatch(Struct, frozen=True, array_like=True, gc=False):
 
     @property
     def size(self) -> int:
-        """How many events these are."""
+        """The number of events."""
         return 2 * len(self.ids) if self.whole else len(self.ids)
 
     def events(self) -> Iterator[JobEvent]:
+        """Yield the events one by one."""
         if self.whole:
             return chain(
                 self._events(Kind.STARTED, [], self.waits),
@@ -96,7 +96,7 @@ class EventBatch(Struct, frozen=True, array_like=True, gc=False):
         return self._events(self.kind, self.seconds, self.waits)
 
     def only(self, kinds: frozenset[Kind]) -> "EventBatch | None":
-        """What of it is of these kinds."""
+        """Return the part of it that is of these kinds; None if there is none."""
         starts, ends = self.whole and Kind.STARTED in kinds, self.kind in kinds
         if starts == self.whole and ends:
             return self
@@ -121,7 +121,7 @@ class EventBatch(Struct, frozen=True, array_like=True, gc=False):
         )
 
     def parts(self, most: int) -> "Iterable[EventBatch]":
-        """The same in bunches of so many events at most, or of one run."""
+        """Split it into batches of at most this many events, or of one run."""
         if self.size <= most:
             return (self,)
         step = max(1, most // 2 if self.whole else most)

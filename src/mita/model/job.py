@@ -1,8 +1,7 @@
-"""A job, from the moment somebody asks for it to the record of what became of it.
+"""A job: as it is enqueued, as a worker claims it, and as the store keeps it.
 
-`gc=False`: many of these are made at a time, they hold nothing that could hold them, and a
-collector that looks at each of them again and again takes a quarter of the time of a bulk enqueue.
-"""
+`gc=False`: a bulk enqueue makes many of these at a time. They cannot be part of a reference cycle,
+and if the garbage collector tracked them it would take a quarter of the time."""
 
 from enum import StrEnum
 from typing import Annotated, Any, TypeAlias
@@ -25,8 +24,8 @@ Lasting: TypeAlias = Annotated[int, Meta(ge=0, le=LATEST)]  # a wait that is not
 
 
 class State(StrEnum):
-    """Where a job stands. `queued` is shown as *scheduled* while its due time is ahead and *ready*
-    after."""
+    """The state of a job. `queued` is shown as *scheduled* before its due time and as *ready* after
+    it."""
 
     QUEUED = "queued"
     BLOCKED = "blocked"
@@ -37,7 +36,7 @@ class State(StrEnum):
 
 
 class WhenBusy(StrEnum):
-    """What a job does that finds its resource key taken."""
+    """What a job does when its resource key is taken."""
 
     WAIT = "wait"
     SKIP = "skip"
@@ -53,11 +52,10 @@ class Asked(StrEnum):
 
 
 class NewJob(Struct, frozen=True, kw_only=True, gc=False):
-    """A job to be. `payload`, `options` and `headers` are packed by the client; a store never looks
-    inside them.
+    """A job that is to be enqueued. The client packs `payload`, `options` and `headers`; a store
+    never reads them.
 
-    `fresh`: its id was made for it just now and it is given to a store once, so that no other queue
-    can know the id."""
+    `fresh`: its id is new and it is given to a store once, so no other queue can know the id."""
 
     id: str
     task: str
@@ -78,7 +76,7 @@ class NewJob(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Receipt(Struct, frozen=True, gc=False):
-    """The answer to a `NewJob`: the job's id, or that of the earlier job that holds its unique
+    """The answer to a `NewJob`: the job's id, or the id of the earlier job that has its unique
     key."""
 
     id: str
@@ -86,11 +84,11 @@ class Receipt(Struct, frozen=True, gc=False):
 
 
 class Claim(Struct, frozen=True, gc=False):
-    """A worker's hold on a job: what a run needs to know, and the token that lets it put the job
-    down again.
+    """A worker's claim on a job: what a run needs to know, and the token with which the run is
+    settled.
 
-    `at` is the store's clock at the claim. `ref` is the store's own handle; nobody else looks
-    inside. `lost` is the worker whose lease ran out, of a claim that was taken over."""
+    `at` is the store's time of the claim. `ref` is private to the store. `lost` is the worker whose
+    lease ran out, if the claim was taken over from one."""
 
     id: str
     token: int
@@ -119,11 +117,10 @@ class Claim(Struct, frozen=True, gc=False):
 
 
 class Job(Struct, frozen=True, kw_only=True):
-    """All a store knows of a job but its timeline.
+    """Everything that a store knows about a job, except its timeline.
 
-    `asked` is what a person asked of it while it ran. `stranded` is the point in time since when no
-    worker that claimed it has known its task. `expires` is when a terminal job will be deleted.
-    """
+    `asked` is what a person asked of it while it ran. `stranded` is the time since when no worker
+    that claimed it has known its task. `expires` is when a terminal job will be deleted."""
 
     id: str
     task: str

@@ -1,4 +1,4 @@
-"""How a run ended, what becomes of its job, and what people may ask of a job from outside."""
+"""How a run ended, what that means for its job, and what people may ask of a job."""
 
 from collections.abc import Sequence
 from enum import StrEnum
@@ -13,14 +13,14 @@ from .time import Moment, Wait, When
 
 
 class Returned(Struct, frozen=True, tag=True, gc=False):
-    """The handler gave back a value (packed)."""
+    """The handler returned a value (packed)."""
 
     result: bytes
 
 
 class Raised(Struct, frozen=True, tag=True):
-    """The handler raised. `final`: trying again is pointless. `wait`: what the task's own backoff
-    function asked for."""
+    """The handler raised an error. `final`: do not retry. `wait`: the delay that the task's own
+    backoff function chose."""
 
     error: str
     final: bool = False
@@ -28,20 +28,20 @@ class Raised(Struct, frozen=True, tag=True):
 
 
 class TimedOut(Struct, frozen=True, tag=True):
-    """The handler ran past its time-out."""
+    """The handler ran longer than its timeout."""
 
     seconds: float
 
 
 class Rescheduled(Struct, frozen=True, tag=True):
-    """The handler asked to be run again at another time."""
+    """The handler asked to run again at another time."""
 
     when: When
     reason: str = ""
 
 
 class Refused(Struct, frozen=True, tag=True):
-    """The handler found its resource unavailable until then, for every job of the key."""
+    """The handler raised `Unavailable`: no job with this resource key can run until then."""
 
     when: When
     reason: str = ""
@@ -53,25 +53,25 @@ STORE_AWAY = "the store was unreachable"
 
 
 class Interrupted(Struct, frozen=True, tag=True):
-    """The worker is going away, or had no store for too long. A job that had not `started` was only
-    held for a moment: nothing is counted."""
+    """The worker is shutting down, or its store was unreachable for too long. If the handler had
+    not `started`, nothing is counted."""
 
     started: bool
     reason: str = SHUT_DOWN
 
 
 class Lost(Struct, frozen=True, tag=True):
-    """The lease ran out: the worker that had the job died, or was cut off."""
+    """The lease ran out: the worker that had the job died or was cut off from the store."""
 
 
 class Died(Struct, frozen=True, tag=True):
-    """The process that the handler ran in died under it; its worker lives."""
+    """The process that the handler ran in died; its worker is alive."""
 
     reason: str
 
 
 class Stopped(Struct, frozen=True, tag=True):
-    """A person cancelled the job while it ran, and the run obeyed."""
+    """A person cancelled the job while it ran, and the handler stopped."""
 
 
 class Unreadable(Struct, frozen=True, tag=True):
@@ -81,7 +81,7 @@ class Unreadable(Struct, frozen=True, tag=True):
 
 
 class Unknown(Struct, frozen=True, tag=True):
-    """No task of this name is registered with this worker."""
+    """This worker has no task of this name."""
 
 
 Ending: TypeAlias = (
@@ -102,7 +102,7 @@ Ending: TypeAlias = (
 
 
 class Counter(StrEnum):
-    """Separate things happened, so they are counted separately."""
+    """What is counted for a job. Each of these has its own counter."""
 
     ATTEMPTS = "attempts"
     RESCHEDULES = "reschedules"
@@ -133,15 +133,14 @@ class TimelineKind(StrEnum):
 
 
 class Verdict(Struct, frozen=True, kw_only=True, gc=False):
-    """What becomes of a job, ready to be applied as it stands: a store adds nothing to it but the
-    moment.
+    """What becomes of a job after a run. A store writes it as it is, and adds only the time.
 
     `when`: the new due time of a job that goes back to the queue; None keeps the old one. `error`:
-    None keeps the last one. `keep`: how long a terminal job stays; 0 forgets it at once. `hold`:
-    until then nobody with this job's resource key runs. `stranded`: the worker did not know the
-    task. `event` and `note` are the line in the job's timeline; no event, no line (the happy path
-    writes none). `failure` is the error as that line keeps it, cut to `rules.failures.LONGEST`
-    bytes; `worker` is whom the line names, None for the one that has the job."""
+    None keeps the last one. `keep`: how long a terminal job is kept; 0 deletes it at once. `hold`:
+    until then no job with this resource key starts. `stranded`: the worker did not know the task.
+    `event` and `note` are the line in the job's timeline; without an event there is no line (a
+    success writes none). `failure` is the error in that line, cut to `rules.failures.LONGEST`
+    bytes. `worker` is the worker that the line names; None: the one that has the job."""
 
     state: State
     when: When | None = None
@@ -172,8 +171,8 @@ class Verdict(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Start(Struct, frozen=True, gc=False):
-    """What runs have in common that began at one moment, of one task in one queue: also how often
-    each had failed before, and how many seconds its claim had `waited` in the worker."""
+    """What runs of one task in one queue share if they started at the same time: how often each had
+    failed before, and how many seconds its claim had `waited` in the worker."""
 
     task: str
     queue: str
@@ -182,9 +181,9 @@ class Start(Struct, frozen=True, gc=False):
 
 
 class Settlement(Struct, frozen=True, gc=False):
-    """One claim put down. Stores look no further than the verdict; the rest is for whoever watches:
-    how many `seconds` the run took, whether it had been `told` to stop (then it ends as cancelled,
-    whatever it came to), and its `start`, if nobody has been told of that yet."""
+    """The result of one claim. A store reads only the verdict. The rest is for events: how many
+    `seconds` the run took, whether it was `told` to stop (then the job ends as cancelled, whatever
+    the verdict is), and its `start`, if no event has reported that yet."""
 
     claim: Claim
     verdict: Verdict
@@ -202,7 +201,7 @@ class Held(StrEnum):
 
 
 class Busy(Struct, frozen=True):
-    """A job that found its resource key taken. `ended`: it did not wish to wait, and is
+    """A job whose resource key was taken. `ended`: it does not wait for the key, and was
     cancelled."""
 
     id: str
@@ -212,9 +211,10 @@ class Busy(Struct, frozen=True):
 
 
 class ClaimResult(Struct, frozen=True):
-    """One turn of a worker: which settlements took (False: the token was stale), what it holds now,
-    and `again`, the wait after which there may be more. None: nothing is scheduled, a wake-up will
-    tell. `busy` are the jobs that were met and sent away from their keys."""
+    """The answer to one call of `settle_and_claim`: which settlements were written (False: the
+    token was stale), the new claims, and `again`, the delay after which a claim may find more.
+    None: nothing is scheduled, and the store will notify. `busy` are the jobs whose resource key
+    was taken."""
 
     took: list[bool]
     claims: list[Claim]
@@ -231,23 +231,22 @@ OUTSIDE = "from outside"
 
 
 class RescheduleJob(Struct, frozen=True, tag=True):
-    """Run at another time. A running job finishes its run first and then goes back to the queue. A
-    failed or cancelled job is revived for that time. `note` says who or what asked, for the
-    timeline."""
+    """Run the job at another time. A running job first ends its run. A failed or cancelled job is
+    retried at that time. `note` says who asked, for the timeline."""
 
     when: When
     note: str = OUTSIDE
 
 
 class CancelJob(Struct, frozen=True, tag=True):
-    """Do not run any more. A running job is told, and ends as cancelled."""
+    """Do not run the job any more. A running job is asked to stop, and ends as cancelled."""
 
     keep: Wait
     reason: str = ""
 
 
 class RetryJob(Struct, frozen=True, tag=True):
-    """A failed or cancelled job runs again, with its counters at zero. `note` says who asked, for
+    """Run a failed or cancelled job again, with its counters at zero. `note` says who asked, for
     the timeline."""
 
     when: When
@@ -255,20 +254,20 @@ class RetryJob(Struct, frozen=True, tag=True):
 
 
 class PrioritiseJob(Struct, frozen=True, tag=True):
-    """Another priority from now on."""
+    """Give the job another priority."""
 
     priority: int
 
 
 class DeleteJob(Struct, frozen=True, tag=True):
-    """Forget a job that has ended, with its timeline, memos and unique key."""
+    """Delete a job that has ended, with its timeline, its values of `once` and its unique key."""
 
 
 Change: TypeAlias = RescheduleJob | CancelJob | RetryJob | PrioritiseJob | DeleteJob
 
 
 class Answer(StrEnum):
-    """What an amend came to."""
+    """What became of a change that a person asked for."""
 
     DONE = "done"
     ASKED = "asked"  # the job is running: it takes effect when the run ends
@@ -292,7 +291,7 @@ class TimelineEntry(Struct, frozen=True):
 
 
 class Progress(Struct, frozen=True):
-    """How far a run has come, in its own words (packed)."""
+    """The progress that a run reported (packed)."""
 
     claim: Claim
     report: bytes

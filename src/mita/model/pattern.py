@@ -1,5 +1,5 @@
-"""When a repeat fires: `Every` so often, or as a `Cron` line says; and what to do about windows
-that were missed."""
+"""When a repeat fires: `Every` interval, or by a `Cron` line; and what happens to windows that were
+missed."""
 
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -17,8 +17,8 @@ CATCH_UP_JOBS = 10_000  # windows that one catch-up makes up for
 
 
 class Every(Struct, frozen=True, tag=True):
-    """The time from one fire to the next, in seconds or as a timedelta. It is counted from fire to
-    fire: a late one does not move those after it."""
+    """The time from one fire to the next, in seconds or as a timedelta. It is measured from fire to
+    fire, so a late fire does not delay the next ones."""
 
     seconds: float
 
@@ -45,12 +45,13 @@ class Every(Struct, frozen=True, tag=True):
 
     @property
     def interval(self) -> Wait:
+        """The time from one fire to the next, in milliseconds."""
         return round(self.seconds * SECOND)
 
 
 class Cron(Struct, frozen=True, tag=True):
     """A cron line of 5 fields, or 6 with seconds first, or `@hourly`, `@daily`, `@weekly`,
-    `@monthly`, `@yearly`; in a time zone (an IANA name, or an offset as `+02:00`)."""
+    `@monthly`, `@yearly`; in a time zone (an IANA name, or an offset like `+02:00`)."""
 
     expression: str
     tz: str = "UTC"
@@ -60,7 +61,7 @@ Pattern: TypeAlias = Every | Cron
 
 
 class All(Struct, frozen=True):
-    """Make up for missed windows one by one, oldest first, at most `max_catchup` of them."""
+    """Fire missed windows one by one, oldest first, at most `max_catchup` of them."""
 
     max_catchup: int = 100
 
@@ -76,7 +77,7 @@ def _is_whole(number: object) -> bool:
 
 
 class JobTemplate(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The job a repeat makes, but for its id and its moment."""
+    """The job that a repeat makes, without its id and its time."""
 
     task: str
     queue: str
@@ -91,7 +92,8 @@ class JobTemplate(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class RepeatSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """All that a person decided about a repeat. Packed, it is the `spec` of a stored `Repeat`."""
+    """Everything that a person decided about a repeat. Packed, it is the `spec` of a stored
+    `Repeat`."""
 
     pattern: Pattern
     job: JobTemplate

@@ -1,4 +1,4 @@
-"""How failures are tried again, and the other settings that travel with a job."""
+"""How failed runs are retried, and the other settings that are stored with a job."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
@@ -18,8 +18,8 @@ Jitter: TypeAlias = Literal["full", "none", "equal", "decorrelated"]
 
 
 class _Named(StructMeta):
-    """A class whose parts are given by name: wrong names, and values without one, are answered with
-    the right names."""
+    """A base class whose fields are given by name. A wrong name, or a value without a name, raises
+    an error that lists the right names."""
 
     if not TYPE_CHECKING:  # a type checker knows the names, and says so by itself
 
@@ -40,12 +40,12 @@ class _Named(StructMeta):
 
 
 class Retry(Struct, metaclass=_Named, frozen=True, kw_only=True, omit_defaults=True):
-    """A retry budget and the waits within it, in seconds.
+    """How often a failed run is retried, and after which delays, in seconds.
 
-    Before retry *n* the wait is drawn from 0 to `min(base · 2^(n-1), cap)` (full jitter). `waits`
-    gives them one by one instead, the last one repeating. `wait` is a function of (attempt, error)
-    in the worker's own code: it is not stored with a job, and wins over the rest. `max_retries=0`
-    fails at once; `max_crashes` is the budget for dying workers."""
+    The delay before retry *n* is random, from 0 to `min(base · 2^(n-1), cap)` (full jitter).
+    `waits` lists the delays instead; the last one repeats. `wait` is a function of (attempt, error)
+    in the worker's own code: it is not stored with a job, and it replaces the other rules.
+    `max_retries=0` fails at once. `max_crashes` is how often a job's worker may die."""
 
     max_retries: int = 3
     base: float = 0.5
@@ -92,9 +92,9 @@ def _is_whole(number: object) -> bool:
 
 
 class JobOptions(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What is stored with each job, so that any worker can judge it, even one that does not know
-    its task, and any tool knows what not to show: `secret` is True, or names the arguments that
-    are."""
+    """What is stored with each job, so that every worker can judge its runs, even one that does not
+    know its task, and every tool knows what not to show: `secret` is True, or names the secret
+    arguments."""
 
     retry: Retry = Retry()
     timeout: float | None = None

@@ -1,4 +1,4 @@
-"""What people are shown of a job or a repeat: decoded, with moments as aware datetimes."""
+"""Jobs and repeats as people see them: decoded, with times as aware datetimes."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -14,7 +14,7 @@ WITHHELD = "(withheld: task is secret)"
 
 
 class DisplayState(StrEnum):
-    """A job's state as people see it: `queued` is split by its due time."""
+    """A job's state as people see it: `queued` is either `scheduled` or `ready`."""
 
     SCHEDULED = "scheduled"
     READY = "ready"
@@ -26,7 +26,7 @@ class DisplayState(StrEnum):
 
 
 class ProgressReport(NamedTuple):
-    """How far a run has come, in its own words."""
+    """The progress that a run reported."""
 
     done: int | float
     total: int | float | None = None
@@ -44,7 +44,7 @@ class TimelineLine(Struct, frozen=True):
 
 class Failure(Struct, frozen=True):
     """An attempt that failed: the error's `type` with its module, the first line of its message,
-    its whole text as far as it is kept, and which worker ran it when. `kind` is what became of the
+    its text as far as it is kept, the worker that ran it, and when. `kind` is what became of the
     job: `retried`, `failed` or `crashed`."""
 
     type: str
@@ -57,14 +57,13 @@ class Failure(Struct, frozen=True):
 
 
 class JobRecord(Struct, frozen=True, kw_only=True):
-    """All that is known of a job at one moment.
+    """Everything about a job at one point in time.
 
-    `arguments` are plain values by parameter name, None when they cannot be read; parameters that
-    the caller did not pass are not among them. `timeline` is whole in the answer to `get`; in a
-    page it has only its first and last lines. `failures` are the attempts that failed, oldest
-    first, as far back as the timeline goes; a page has none of them. Of a `secret` task neither
-    arguments nor result nor the message of its progress are here; `await handle.result()` still
-    gives the result to whoever asks for it in code."""
+    `arguments` are plain values by parameter name; None when they cannot be read. Parameters that
+    the caller did not pass are missing. `timeline` is complete in the answer to `get`; in a page it
+    has only its first and last lines. `failures` are the attempts that failed, oldest first, as far
+    back as the timeline goes; a page has none. For a `secret` task there are no arguments, no
+    result and no progress message here; `await handle.result()` still returns the result."""
 
     id: str
     task: str
@@ -96,28 +95,30 @@ class JobRecord(Struct, frozen=True, kw_only=True):
 
 
 class JobPage(Struct, frozen=True):
-    """Jobs, newest first; `after` is what the next page begins behind, None on the last one."""
+    """Jobs, newest first. `after` is the argument that gets the next page; None on the last
+    page."""
 
     jobs: tuple[JobRecord, ...]
     after: str | None = None
 
 
 class BulkResult(Struct, frozen=True):
-    """What became of a request to many jobs: how many `matched`, and how many gave which answer. No
-    answers: nothing was asked, because none matched, it was a dry run, or it was not confirmed."""
+    """The result of a bulk operation: how many jobs `matched`, and how many gave which answer.
+    Without answers nothing was done: no job matched, it was a dry run, or it was not confirmed."""
 
     matched: int
     answers: dict[Answer, int] = {}
 
     @property
     def done(self) -> int:
-        """How many did what was asked, or do it when their run ends."""
+        """How many jobs were changed, or will be when their run ends."""
         return self.answers.get(Answer.DONE, 0) + self.answers.get(Answer.ASKED, 0)
 
 
 class RepeatRecord(Struct, frozen=True, kw_only=True):
-    """A repeat and how it stands. `dropped` is how many windows it has passed over, by its policy
-    or at its cap. One that cannot be read is `parked`, with nothing but its key and the reason."""
+    """A repeat and its current state. `dropped` is how many windows it has left out, because of
+    its policy or its limit. A repeat that cannot be read is `parked`, with only its key and the
+    reason."""
 
     key: str
     state: RepeatState

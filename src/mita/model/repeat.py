@@ -1,4 +1,4 @@
-"""A stored rule that makes jobs, and one turn of it."""
+"""A repeat as a store keeps it, and one fire of it."""
 
 from enum import StrEnum
 
@@ -9,8 +9,8 @@ from .time import Moment
 
 
 class RepeatState(StrEnum):
-    """`finished`: limit, end or no further match. `parked`: it cannot be read or computed; `reason`
-    says why."""
+    """`finished`: its limit or its end was reached, or its pattern has no further match. `parked`:
+    it cannot be read or computed; `reason` says why."""
 
     ACTIVE = "active"
     PAUSED = "paused"
@@ -19,10 +19,10 @@ class RepeatState(StrEnum):
 
 
 class Repeat(Struct, frozen=True, kw_only=True):
-    """A repeat as stored. `spec` is packed by the rules; a store never looks inside.
+    """A repeat as it is stored. The rules pack `spec`; a store never reads it.
 
-    `cursor` is the next nominal fire time, `revision` grows with every edit: a firing names both,
-    so that nothing of an old definition fires after the edit."""
+    `cursor` is the next nominal fire time, `revision` grows with every edit. A firing names both,
+    so that nothing of an old definition fires after an edit."""
 
     key: str
     spec: bytes
@@ -38,14 +38,14 @@ FIRING_JOBS = 250  # jobs of one firing: a long catch-up takes several
 
 
 class Firing(Struct, frozen=True, kw_only=True):
-    """If the repeat still stands at `cursor` and `revision`: move it to `next`, add to its count,
-    enqueue these jobs. There are at most `FIRING_JOBS` of them, so that every store can write them
-    in one act.
+    """A change that a store applies if the repeat still has this `cursor` and `revision`: set the
+    cursor to `next`, add to the count, enqueue these jobs. There are at most `FIRING_JOBS` of them,
+    so that every store can write them in one transaction.
 
-    `last` is the nominal time of the newest job made, None when missed windows were only passed
-    over. `fired` is how many fires this counts for, `dropped` how many windows it passes over. A
-    `next` of None ends the repeat as `state` with `reason`. `missed` is the policy by which it was
-    planned, for whoever watches."""
+    `last` is the nominal time of the newest job; None when missed windows were only left out.
+    `fired` is how many fires this counts for, `dropped` how many windows it leaves out. If `next`
+    is None, the repeat ends as `state` with `reason`. `missed` is the policy that was applied, for
+    events."""
 
     key: str
     cursor: Moment
@@ -61,7 +61,7 @@ class Firing(Struct, frozen=True, kw_only=True):
 
 
 class DueRepeats(Struct, frozen=True):
-    """What is due at `now`, oldest cursor first, and the next cursor after those."""
+    """The repeats that are due at `now`, oldest cursor first, and the next cursor after those."""
 
     now: Moment
     repeats: list[Repeat]

@@ -1,8 +1,8 @@
-"""Time, as the whole code writes it down: whole milliseconds.
+"""Time, in whole milliseconds everywhere.
 
-A `Moment` is a point on the store's clock, a `Wait` a length. Callers send waits, or moments that a
-person named; only a store turns a wait into a moment, so two clocks never meet in one comparison.
-"""
+A `Moment` is a point in time on the store's clock; a `Wait` is a duration. Callers send durations,
+or points in time that a person named. Only a store turns a duration into a point in time, so two
+clocks are never compared."""
 
 from typing import Annotated, TypeAlias
 
@@ -22,19 +22,19 @@ LONGEST: Wait = 100 * 366 * DAY  # further ahead is a mistake in the unit
 
 
 class When(Struct, frozen=True):
-    """From which moment something holds: `wait` after the store's now, or at the moment `at`. A
-    past moment means now."""
+    """When something starts: `wait` after the store's current time, or at the point in time `at`. A
+    time in the past means now."""
 
     wait: Wait = 0
     at: Moment | None = None
 
     def moment(self, now: Moment) -> Moment:
-        """The moment this means on a store whose clock shows `now`."""
+        """The point in time on a store whose clock shows `now`."""
         return now + self.wait if self.at is None else max(now, self.at)
 
     def is_fixed(self, now: Moment) -> bool:
-        """Whether somebody named the moment and it is still ahead. It stays as it is when the clock
-        is corrected."""
+        """Whether a person named the point in time and it is still in the future. It does not
+        change when the clock is corrected."""
         return self.at is not None and self.at > now
 
 

@@ -1,4 +1,4 @@
-"""What people see: counts, pages, workers, keys, health."""
+"""What stores show of queues, jobs, workers, resource keys and their own health."""
 
 from enum import StrEnum
 
@@ -9,7 +9,7 @@ from .time import Moment, Wait
 
 
 class QueueView(Struct, frozen=True, kw_only=True):
-    """One queue at one moment. `oldest` is how long its oldest ready job has been ready."""
+    """One queue at one point in time. `oldest` is how long its oldest ready job has been ready."""
 
     name: str
     scheduled: int = 0
@@ -24,11 +24,10 @@ class QueueView(Struct, frozen=True, kw_only=True):
 
 
 class JobFilter(Struct, frozen=True, kw_only=True):
-    """Which jobs a page shows; None means any. `scheduled` splits `queued` by its due time: True
-    ahead, False ready.
+    """Which jobs a page shows; None means any. `scheduled` splits `queued` by the due time: True
+    for jobs in the future, False for ready jobs.
 
-    `error` is looked for in the error's type and message, not in its traceback.
-    """
+    `error` is searched for in the error's type and message, not in its traceback."""
 
     queue: str | None = None
     task: str | None = None
@@ -48,11 +47,11 @@ class Page(Struct, frozen=True):
 
 
 class WorkerView(Struct, frozen=True, kw_only=True):
-    """One incarnation of a worker, as it last described itself.
+    """One start of a worker, as the worker last described itself.
 
-    `rate` is how many runs ended per second during the `window` before that, `rates` the same by
-    queue; a window of 0: it is too young to tell. `full`: it has no room for another job, for want
-    of slots or threads. `offset` is its clock less the store's, `version` that of its code."""
+    `rate` is how many runs ended per second in the `window` before that, `rates` the same by queue;
+    a window of 0 means that it started too recently. `full`: it has no free slot or thread.
+    `offset` is its clock minus the store's, `version` that of its code."""
 
     id: str
     name: str
@@ -73,7 +72,7 @@ class WorkerView(Struct, frozen=True, kw_only=True):
 
 
 class Holder(Struct, frozen=True):
-    """Who holds a resource key."""
+    """A job that holds a resource key."""
 
     id: str
     worker: str | None
@@ -91,13 +90,15 @@ class ResourceView(Struct, frozen=True, kw_only=True):
 
 
 class Health(StrEnum):
+    """How bad a finding is."""
+
     GOOD = "good"
     WARN = "warn"
     BAD = "bad"
 
 
 class Finding(Struct, frozen=True):
-    """One line of the doctor: what was looked at, what was found, and what to do about it."""
+    """One line of `mita doctor`: what was checked, what was found, and how to fix it."""
 
     what: str
     found: str
