@@ -21,7 +21,7 @@ _numbers = itertools.count(1)
 def server(name: str) -> Server:
     started = Server(
         name, fsync="off", full_page_writes="off"
-    ).start()  # nobody kills these: what is lost in a crash is elsewhere
+    ).start()  # never killed: tests of crashes have their own servers
     atexit.register(started.stop)
     return started
 

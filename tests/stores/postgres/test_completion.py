@@ -1,5 +1,5 @@
-"""The job's success and the handler's own writes in one transaction: whatever dies, the effect
-happens once."""
+"""The job's success and the handler's own writes in one transaction: the effect happens once,
+whichever process dies."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""Dead rows: claims stay fast beside a session that keeps them from being swept away."""
+"""Dead rows: claims stay fast beside a session that keeps them from being vacuumed."""
 
 import asyncio
 from typing import Any
@@ -33,8 +33,8 @@ async def move(store: PostgresStore, n: int) -> None:
         await settled(store, *(succeed(claim, keep=0) for claim in await claims(store, 1000)))
 
 
-async def walked_on(store: PostgresStore) -> None:
-    """Claim nothing until the marks have passed this moment."""
+async def watermarks_moved(store: PostgresStore) -> None:
+    """Claim nothing until the watermarks have passed this point in time."""
     moment = await store.now()
     async with asyncio.timeout(60):
         while min(store._state.watermarks.of([QUEUE])) < moment:
@@ -81,18 +81,18 @@ async def test_a_pinned_snapshot_makes_claims_read_less_than_three_times_as_much
     async with await psycopg.AsyncConnection.connect(plain_url) as holder:
         await holder.execute("set transaction isolation level repeatable read")
         await holder.execute("select txid_current()")
-        await walked_on(store)
+        await watermarks_moved(store)
         before = await pages_read(store, store._state.watermarks)
         await move(store, 20_000)
-        await walked_on(store)
+        await watermarks_moved(store)
         after = await pages_read(store, store._state.watermarks)
-        without_marks = await pages_read(store, Watermarks())
+        without_watermarks = await pages_read(store, Watermarks())
     assert after < 3 * before
-    assert without_marks > 10 * after, "there was something to be spared"
+    assert without_watermarks > 10 * after, "there was work to save"
 
 
 async def test_nor_does_it_make_looking_at_a_key_dear(store: PostgresStore, plain_url: str) -> None:
-    """I14: whoever held the key before is a dead row that cannot be swept away."""
+    """I14: every earlier holder of the key is a dead row that cannot be vacuumed."""
     keys = [f"account:{n}" for n in range(20)]
     async with await psycopg.AsyncConnection.connect(plain_url) as holder:
         await holder.execute("set transaction isolation level repeatable read")
@@ -103,20 +103,20 @@ async def test_nor_does_it_make_looking_at_a_key_dear(store: PostgresStore, plai
         context = PostgresContext(store._state)
         read = pages(await explained(store, key_states(context, [(QUEUE, key) for key in keys])))
         context.watermarks = Watermarks()
-        without_marks = pages(
+        without_watermarks = pages(
             await explained(store, key_states(context, [(QUEUE, key) for key in keys]))
         )
-    assert without_marks > 5 * read
+    assert without_watermarks > 5 * read
 
 
 async def test_a_job_that_goes_back_is_found_before_all_that_came_after_it(
     store: PostgresStore,
 ) -> None:
-    """I9: its due time lies before what claimers have walked over."""
+    """I9: its due time is before the watermarks."""
     old = await put(store)
     [held] = await claims(store, 1)
     await asyncio.sleep(SLACK_MS / SECOND + 0.3)
-    for _ in range(10):  # the marks are made, and made again
+    for _ in range(10):  # the watermarks move several times
         await put(store)
         assert len(await claims(store, 1)) == 1
         await asyncio.sleep(0.15)
@@ -135,14 +135,14 @@ async def test_another_process_finds_it_too(store: PostgresStore, url: str) -> N
         await put(other)
         assert len((await other.claim([QUEUE], 1, LONG, "w")).claims) == 1
         await asyncio.sleep(0.15)
-    assert any(other._state.watermarks.of([QUEUE])), "it has walked on"
+    assert any(other._state.watermarks.of([QUEUE])), "its watermarks have moved"
     await put(store)
     await settled(store, release(held))
     assert [claim.id for claim in await claims(other, 1)] == [old]
     await other.close()
 
 
-def test_a_mark_stays_behind_the_clock_and_behind_the_first_who_waits() -> None:
+def test_a_watermark_stays_behind_the_clock_and_behind_the_first_waiting_job() -> None:
     marks = Watermarks()
     marks.still_hold(NOW, 7, 0)
     marks.still_hold(NOW + SLACK_MS, 7, 0)
@@ -152,7 +152,7 @@ def test_a_mark_stays_behind_the_clock_and_behind_the_first_who_waits() -> None:
     assert marks.of([QUEUE]) == [NOW] * 9 + [NOW - 5 * SLACK_MS]
 
 
-def test_no_mark_is_trusted_after_something_went_back_or_the_clock_did() -> None:
+def test_no_watermark_is_trusted_after_a_job_returned_or_the_clock_was_set_back() -> None:
     for now, behind in ((NOW + 1, 8), (NOW - 1, 7)):
         marks = Watermarks()
         marks.still_hold(NOW, 7, 0)

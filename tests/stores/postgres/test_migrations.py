@@ -1,4 +1,4 @@
-"""Bringing the schema up to date: once, whoever starts, and without stopping anybody."""
+"""Migrations run once, even if several stores open at a time, and no worker has to stop."""
 
 import asyncio
 
@@ -28,7 +28,7 @@ async def test_many_who_start_at_once_all_find_the_schema(url: str) -> None:
 
 
 async def test_a_second_starter_waits_for_the_first(url: str) -> None:
-    """Somebody is in the middle of it: their lock is held, their tables cannot be seen yet."""
+    """Another process is migrating: it holds the lock, and its tables cannot be seen yet."""
     store = PostgresStore(url)
     async with await psycopg.AsyncConnection.connect(server("pg18").url()) as first:
         await first.execute(
@@ -72,7 +72,7 @@ async def test_old_workers_go_on_beside_what_a_newer_one_added_but_not_removed(
         await PostgresStore(url).open()
 
 
-async def test_what_removes_waits_for_somebody_to_say_so(
+async def test_what_removes_waits_for_mita_migrate(
     store: PostgresStore, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     known = (*statements.migrations(), "0002_tidy.post")
@@ -91,7 +91,7 @@ async def test_what_removes_waits_for_somebody_to_say_so(
     await again.close()
 
 
-async def test_a_column_of_early_days_goes_when_somebody_says_so(
+async def test_a_column_of_an_early_schema_goes_with_mita_migrate(
     store: PostgresStore, url: str
 ) -> None:
     space = url.rpartition("=")[2]

@@ -33,7 +33,7 @@ async def test_a_claim_that_a_crash_has_undone_can_change_nothing_after_the_next
     id = await put(store)
     [lost] = await claims(store)
     await undo_the_claim(plain_url, store._state.statements.namespace, id)
-    assert await store.settle([succeed(lost)]) == [False], "nobody has it"
+    assert await store.settle([succeed(lost)]) == [False], "no run has it"
     [heir] = (await store.claim([QUEUE], 1, LONG, "heir")).claims
     assert heir.token > lost.token
     assert await store.settle([succeed(lost)]) == [False]

@@ -38,7 +38,7 @@ async def test_a_job_exists_when_the_transaction_commits(
     jobs = everything()
     async with ASYNC_KINDS[kind](plain_url) as connection:
         receipts = await store.enqueue_in(connection, jobs)
-        assert await claimed_ids(store) == [], "nobody sees it before the commit"
+        assert await claimed_ids(store) == [], "no worker sees it before the commit"
     assert receipts == [Receipt(new.id) for new in jobs]
     assert await store.queue_names() == [QUEUE]
     assert sorted(await claimed_ids(store)) == sorted(new.id for new in jobs)

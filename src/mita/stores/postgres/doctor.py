@@ -87,10 +87,10 @@ def _snapshots(rows: list[Row]) -> Iterator[Finding]:
 
 
 def _dead(rows: list[Row]) -> Iterator[Finding]:
-    for dead, live, swept in rows:
+    for dead, live, vacuumed in rows:
         found = (
             f"{dead} beside {live} live ones, last vacuumed "
-            f"{'never' if swept is None else f'{swept} s ago'}"
+            f"{'never' if vacuumed is None else f'{vacuumed} s ago'}"
         )
         if dead > max(MANY_DEAD_ROWS, live):
             yield Finding(

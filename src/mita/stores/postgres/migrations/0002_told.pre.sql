@@ -1,4 +1,5 @@
--- Who listens to what happens, and what they were told a moment ago. Nothing depends on either, so neither is in the log.
+-- Subscriptions, and the event messages of the last seconds. Nothing depends on either, so neither
+-- is in the server's log.
 create unlogged table mita._ear (
   id    text collate "C" primary key,
   queue text collate "C" not null,

@@ -1,2 +1,2 @@
--- A count of events that schemas of early days have: the timeline itself counts since 0003.
+-- A count of events in early schemas. Since 0003 the timeline itself counts.
 alter table mita._job drop column if exists happened;

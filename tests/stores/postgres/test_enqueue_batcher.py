@@ -41,7 +41,7 @@ async def test_one_that_cannot_be_taken_in_fails_alone(store: PostgresStore) -> 
     assert await claimed_ids(store) == [new.id for new in good]
 
 
-async def test_a_caller_who_gives_up_takes_nobody_with_it(store: PostgresStore) -> None:
+async def test_a_caller_that_is_cancelled_cancels_no_other(store: PostgresStore) -> None:
     new = job()
     impatient = asyncio.ensure_future(store.enqueue([job()]))
     patient = asyncio.ensure_future(store.enqueue([new]))
