@@ -21,7 +21,7 @@ HEAD = len(HEAD_FIELDS)
 
 def as_version_0_1(parts: list[Any]) -> list[Any]:
     """One array of 15 values: the client's fields were not in an array of their own."""
-    return [*parts[:HEAD], *parts[HEAD]]
+    return [*parts[:HEAD], *parts[HEAD][:11]]
 
 
 def as_newer(parts: list[Any]) -> list[Any]:
