@@ -12,6 +12,7 @@ from mita.errors import StoreError, UsageError
 from mita.model.job import Receipt, State
 from mita.model.outcome import Settlement, Verdict
 from mita.stores.redis import RedisStore
+from mita.stores.shared.words import UNREACHED
 
 from .load import QUEUE, jobs
 from .servers import Server, bundled, free_port
@@ -62,14 +63,14 @@ async def test_a_wrong_password_is_called_one(start: Callable[..., Server]) -> N
 async def test_no_server_may_come_back(start: Callable[..., Server]) -> None:
     error = await opening(f"redis://127.0.0.1:{free_port()}")
     assert "cannot reach the server" in str(error)
-    assert "Start the server, or mend the URL" in str(error)
+    assert UNREACHED in str(error)
     assert error.transient
     assert isinstance(error.__cause__, redis.ConnectionError)
 
 
 async def test_no_node_of_a_cluster_is_an_error_of_ours_too() -> None:
     error = await opening(f"redis+cluster://127.0.0.1:{free_port()}")
-    assert "Start the server, or mend the URL" in str(error)
+    assert UNREACHED in str(error)
     assert error.transient
 
 

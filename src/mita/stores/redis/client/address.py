@@ -1,4 +1,4 @@
-"""What a URL says: where the server is, and how we use it."""
+"""What the URL of a Redis store says: which server, and how to use it."""
 
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
@@ -9,14 +9,19 @@ from redis.asyncio.connection import parse_url
 from mita.errors import UsageError
 from mita.rules.names import check_namespace
 
-CLUSTER = "redis+cluster"
-_SCHEMES = ("redis", "rediss", "unix", CLUSTER)
-_TLS = ("ssl_cert_reqs", "ssl_ca_certs", "ssl_certfile", "ssl_keyfile", "ssl_check_hostname")
-_LOOKS_LIKE = "redis://[user:password@]host[:port][/db][?namespace=…]"
+CLUSTER_SCHEME = "redis+cluster"
+_SCHEMES = ("redis", "rediss", "unix", CLUSTER_SCHEME)
+_TLS_OPTIONS = (
+    *("ssl_cert_reqs", "ssl_ca_certs", "ssl_certfile", "ssl_keyfile", "ssl_check_hostname"),
+)
+_OWN_OPTIONS = ("namespace", "allow_eviction", "timeout")
+_EXAMPLE = "redis://[user:password@]host[:port][/db][?namespace=…]"
+_DEFAULT_TIMEOUT_S = 30.0
 
 
 class RedisAddress(Struct, frozen=True):
-    """`driver` is what redis-py is told; `shown` has no password in it."""
+    """A URL, read. `driver` are the options for redis-py; `shown` is the URL without the
+    password; after `timeout` seconds without an answer a call raises."""
 
     driver: dict[str, Any]
     shown: str
@@ -27,44 +32,45 @@ class RedisAddress(Struct, frozen=True):
 
 
 def read_address(url: str, namespace: str = "mita") -> RedisAddress:
+    """Read a URL. Raises `UsageError` for one that is not valid. `namespace` is used if the URL
+    names none."""
     parts = urlsplit(url)
     if parts.scheme not in _SCHEMES:
         raise UsageError(
-            f"{parts.scheme}:// is not a Redis address: write {_LOOKS_LIKE}, rediss://, unix:// "
-            f"or {CLUSTER}://"
+            f"{parts.scheme}:// is not a Redis URL: use {_EXAMPLE}, rediss://, unix:// "
+            f"or {CLUSTER_SCHEME}://"
         )
     options = dict(parse_qsl(parts.query, keep_blank_values=True))
-    ours = {name: options.pop(name, "") for name in ("namespace", "allow_eviction", "timeout")}
-    unknown = sorted(set(options) - {*_TLS, "db"})
+    own = {name: options.pop(name, "") for name in _OWN_OPTIONS}
+    unknown = sorted(set(options) - {*_TLS_OPTIONS, "db"})
     if unknown:
         raise UsageError(
-            f"?{unknown[0]}= is not an option of a Redis address: use namespace, allow_eviction, "
+            f"?{unknown[0]}= is not an option of a Redis URL: use namespace, allow_eviction, "
             "timeout or ssl_…"
         )
-    cluster = parts.scheme == CLUSTER
-    if parts.scheme != "unix" and not parts.path.strip("/").isdigit() and parts.path.strip("/"):
+    database = parts.path.strip("/")
+    if parts.scheme != "unix" and database and not database.isdigit():
         raise UsageError(
-            f"{_without_password(url)}: {parts.path!r} is no number of a database: write "
-            f"{_LOOKS_LIKE}"
+            f"{_without_password(url)}: {parts.path!r} is not the number of a database: use "
+            f"{_EXAMPLE}"
         )
+    cluster = parts.scheme == CLUSTER_SCHEME
     plain = parts._replace(scheme="redis" if cluster else parts.scheme, query=urlencode(options))
     return RedisAddress(
-        driver=_driver(urlunsplit(plain)),
+        driver=_driver_options(urlunsplit(plain)),
         shown=_without_password(url),
         cluster=cluster,
-        namespace=check_namespace(ours["namespace"] or namespace),
-        allow_eviction=ours["allow_eviction"] in ("1", "true", "yes"),
-        timeout=_seconds(ours["timeout"] or "30"),
+        namespace=check_namespace(own["namespace"] or namespace),
+        allow_eviction=own["allow_eviction"] in ("1", "true", "yes"),
+        timeout=_seconds(own["timeout"]) if own["timeout"] else _DEFAULT_TIMEOUT_S,
     )
 
 
-def _driver(url: str) -> dict[str, Any]:
+def _driver_options(url: str) -> dict[str, Any]:
     try:
         return dict(parse_url(url))
     except ValueError as error:
-        raise UsageError(
-            f"this Redis address cannot be read ({error}): write {_LOOKS_LIKE}"
-        ) from error
+        raise UsageError(f"this Redis URL is not valid ({error}): use {_EXAMPLE}") from error
 
 
 def _seconds(text: str) -> float:

@@ -1,15 +1,13 @@
-"""What the driver's errors mean to us, in one table."""
+"""What the errors of the driver and the server mean, in one table."""
 
 from redis import exceptions as theirs
 
 from mita.errors import Rejected, StoreError
 from mita.stores.shared.words import UNREACHED
 
-# What the driver says of a cluster without nodes is no RedisError.
+# What the driver raises for a cluster without nodes is no RedisError.
 DRIVER_ERRORS = (theirs.RedisError, theirs.RedisClusterException, OSError)
 CUT = (theirs.ConnectionError, theirs.TimeoutError, OSError)
-
-_UNSAID = "the server wants a password, and the URL has none: write redis://:password@host"
 
 # For these codes the driver raises a class of its own and removes the code from the text.
 _REMOVED_CODES: tuple[tuple[type[Exception], str], ...] = (
@@ -22,97 +20,73 @@ _REMOVED_CODES: tuple[tuple[type[Exception], str], ...] = (
     (theirs.NoPermissionError, "NOPERM"),
 )
 
-# What a server's error text says, what it means, and whether trying again may help. Inside a script
-# the code stands in the middle of the text, so it is looked for and not compared.
-_MEANINGS: tuple[tuple[str, str, bool], ...] = (
-    ("WRONGPASS", "the server refused the user name or the password: mend them in the URL", False),
-    (
-        "invalid username-password",
-        "the server refused the user name or the password: mend them in the URL",
-        False,
+_WRONG_LOGIN = "the server refused the user name or the password: correct them in the URL"
+_MISSING_LOGIN = "the server wants a password, and the URL has none: use redis://:password@host"
+
+# A part of the server's error text, and what it means. Inside a script the code is in the middle of
+# the text, so the text is searched and not compared. These do not go away by themselves:
+_PERMANENT = {
+    "WRONGPASS": _WRONG_LOGIN,
+    "invalid username-password": _WRONG_LOGIN,
+    "NOAUTH": _MISSING_LOGIN,
+    "Authentication required": _MISSING_LOGIN,
+    "invalid password": "the server refused the password: correct it in the URL",
+    "AUTH <password> called without any password configured": (
+        "the URL has a password, and the server has none: remove it from the URL"
     ),
-    ("NOAUTH", _UNSAID, False),
-    ("Authentication required", _UNSAID, False),
-    ("invalid password", "the server refused the password: mend it in the URL", False),
-    (
-        "AUTH <password> called without any password configured",
-        "the URL has a password, and the server has none: leave it out",
-        False,
+    "NOPERM": (
+        "this user has no permission for that: it needs the keys of the namespace, its channels, "
+        "and scripts"
     ),
-    (
-        "NOPERM",
-        "this user may not do that: it needs the keys of the namespace, its channel, and scripts",
-        False,
+    "CERTIFICATE_VERIFY_FAILED": (
+        "the server's certificate is not trusted: name its authority with ?ssl_ca_certs=<file>"
     ),
-    (
-        "CERTIFICATE_VERIFY_FAILED",
-        "the server's certificate is none that we trust: say ?ssl_ca_certs=<file>",
-        False,
+    "WRONGTYPE": (
+        "a key of this namespace holds data that is not ours: use another namespace or database"
     ),
-    (
-        "WRONGTYPE",
-        (
-            "a key of this namespace holds something that is not ours: use another namespace or "
-            "database"
-        ),
-        False,
+    "DB index is out of range": "the server has no database of that number: use a lower one",
+    "SELECT is not allowed in cluster mode": (
+        "a cluster has only database 0: remove the number from the URL"
     ),
-    ("READONLY", "the server has become a read-only replica: name the primary", True),
-    ("OOM ", "the server is out of memory: raise its maxmemory, or let workers catch up", True),
-    ("Script killed", "somebody killed the script; it had not written anything", True),
-    ("BUSY ", "the server is busy with a script that does not end: SCRIPT KILL ends it", True),
-    (
-        "MISCONF",
-        (
-            "the server cannot write its snapshot to disk, and takes no more writes: free some "
-            "room there"
-        ),
-        True,
+}
+# After these, a retry may help:
+_TRANSIENT = {
+    "READONLY": "the server has become a read-only replica: use the address of the primary",
+    "OOM ": "the server is out of memory: raise its maxmemory, or start more workers",
+    "Script killed": "a person killed the script; it had not written anything",
+    "BUSY ": "the server is busy with a script that does not end: SCRIPT KILL ends it",
+    "MISCONF": (
+        "the server cannot write its snapshot to disk, and refuses writes: free space on its disk"
     ),
-    ("LOADING", "the server is still reading its data", True),
-    ("MASTERDOWN", "the replica has lost its primary", True),
-    (
-        "NOREPLICAS",
-        "too few replicas are there: start them, or lower its min-replicas-to-write",
-        True,
+    "LOADING": "the server is still loading its data",
+    "MASTERDOWN": "the replica has lost its primary",
+    "NOREPLICAS": (
+        "too few replicas are connected: start them, or lower the server's min-replicas-to-write"
     ),
-    (
-        "Redis Cluster cannot be connected",
-        f"no node of the cluster can be reached. {UNREACHED}",
-        True,
-    ),
-    (
-        "CLUSTERDOWN",
-        "the cluster has no node for some of its slots: start those that are down",
-        True,
-    ),
-    ("TRYAGAIN", "the cluster is moving this slot", True),
-    (
-        "DB index is out of range",
-        "the server has no database of that number: choose a lower one",
-        False,
-    ),
-    (
-        "SELECT is not allowed in cluster mode",
-        "a cluster has only database 0: leave the number out",
-        False,
-    ),
-)
+    "Redis Cluster cannot be connected": f"no node of the cluster is reachable. {UNREACHED}",
+    "CLUSTERDOWN": "the cluster has no node for some of its slots: start the nodes that are down",
+    "TRYAGAIN": "the cluster is moving this slot",
+}
+_MEANINGS = [
+    *((code, meaning, False) for code, meaning in _PERMANENT.items()),
+    *((code, meaning, True) for code, meaning in _TRANSIENT.items()),
+]
 
 
 def explained(error: Exception, where: str) -> StoreError:
-    """The error to raise instead; the caller keeps the driver's as its cause."""
+    """The error to raise in place of the driver's, with `where` in its text. The caller raises it
+    from the driver's."""
     text = _with_code(error)
     for code, meaning, transient in _MEANINGS:
         if code in text:
             return StoreError(f"{where}: {meaning} ({text})", transient=transient)
     if isinstance(error, theirs.AuthenticationError | theirs.AuthorizationError):
-        return StoreError(f"{where}: the server refused us ({text})", transient=False)
+        return StoreError(f"{where}: the server refused the login ({text})", transient=False)
     if isinstance(error, CUT):
         return StoreError(
             f"{where}: cannot reach the server ({text.rstrip('.')}). {UNREACHED}", transient=True
         )
-    if isinstance(error, theirs.ResponseError):  # a script could not do it with what it was given
+    if isinstance(error, theirs.ResponseError):  # a script failed with these arguments
         return Rejected(f"{where}: {text}")
     return StoreError(f"{where}: {text}", transient=False)
 
@@ -127,5 +101,5 @@ def _with_code(error: Exception) -> str:
 
 
 def is_cut(error: Exception) -> bool:
-    """Whether the connection was lost, so that nobody knows if the call was done."""
+    """Whether the connection was lost, so that the call may or may not have been done."""
     return isinstance(error, CUT) and explained(error, "").transient

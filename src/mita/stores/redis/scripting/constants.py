@@ -1,8 +1,9 @@
 """What the scripts take over from the rules and the model.
 
 In the text of a script `State.RUNNING` stands for `'running'`, and so for every enum in `ENUMS`; a
-name of `NUMBERS` or `TEXTS` stands for its value. The tables are rules that Lua looks up: what a
-change may be asked of, what was asked first, and the busy policy."""
+name of `NUMBERS`, `TEXTS` or `RULES` stands for its value. `RULES` are tables that Lua looks up:
+what a change may be asked of, what was asked first, and the busy policy. Lua makes such a table
+where it is used, and only then. `SETS` are needed more often, and made once in a call."""
 
 from typing import Any
 
@@ -28,7 +29,7 @@ from mita.rules.timeline import TIMELINE_LENGTH
 from mita.stores.shared.record import COUNTERS
 
 from .lua_text import as_lua
-from .record_layout import LUA_CONSTANTS
+from .record_layout import LUA_CONSTANTS, live_defaults
 
 CALL_ITEMS = 1000  # the most items in one call, and the most jobs that one claim looks at
 # What tests make smaller, so that few jobs reach every branch.
@@ -69,9 +70,8 @@ def _set(states: Any) -> dict[str, bool]:
     return {state.value: True for state in sorted(states)}
 
 
-TABLES: dict[str, Any] = {
-    "STATES": _set(State),
-    "ENDED": _set(TERMINAL),
+SETS = {"STATES": _set(State), "ENDED": _set(TERMINAL)}
+RULES: dict[str, Any] = {
     "REVIVABLE": _set(DEAD),
     "AMENDABLE": {name: _set(AMENDABLE[change]) for name, change in _CHANGES.items()},
     "STATE_AFTER": {asked.value: state.value for asked, state in STATE_AFTER.items()},
@@ -89,12 +89,13 @@ TABLES: dict[str, Any] = {
         for when, policy in BUSY_POLICIES.items()
     },
     "COUNTERS": list(COUNTERS),
+    "LIVE_DEFAULTS": list(live_defaults().values()),
 }
 
 
-def tables_as_lua() -> str:
-    """One line for each table. A script keeps those that it names."""
-    return "".join(f"local {name} = {as_lua(table)}\n" for name, table in TABLES.items())
+def sets_as_lua() -> str:
+    """One line for each set. A script keeps those that it names."""
+    return "".join(f"local {name} = {as_lua(states)}\n" for name, states in SETS.items())
 
 
 def replacements() -> dict[str, str]:
@@ -103,4 +104,5 @@ def replacements() -> dict[str, str]:
         f"{kind.__name__}.{member.name}": as_lua(member.value) for kind in ENUMS for member in kind
     }
     values = {**LUA_CONSTANTS, **NUMBERS, **SIZES, **TEXTS}
-    return named | {name: as_lua(value) for name, value in values.items()}
+    rules = {name: f"({as_lua(table)})" for name, table in RULES.items()}
+    return named | rules | {name: as_lua(value) for name, value in values.items()}

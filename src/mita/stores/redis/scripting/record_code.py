@@ -103,7 +103,6 @@ def lua_record_code() -> str:
     named = ", ".join(f"['{name}'] = t[{at}]" for at, name in enumerate(LIVE_FIELDS, 1))
     client = ", ".join(member("r", name) for name in LUA_CLIENT_FIELDS)
     return f"""\
-local LIVE_DEFAULTS = {as_lua(list(defaults.values()))}
 local LIVE_NUMBERS = {as_lua(live_numbers(may_be_false=False))}
 local LIVE_NUMBERS_OR_FALSE = {as_lua(live_numbers(may_be_false=True))}
 local function pack_live(r) return cmsgpack.pack({{ {values} }}) end

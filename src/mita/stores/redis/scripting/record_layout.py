@@ -77,6 +77,7 @@ LUA_CONSTANTS: dict[str, int | str] = {
     "AGE_FORMAT": ">I8",
     "NEWEST_FORMAT": ">I8I8",  # what a queue keeps of its newest job: its age, and when it came
     "OLDEST_LIVE_FIELDS": OLDEST_LIVE_FIELDS,
+    "NEWEST_LIVE_FIELDS": len(LIVE_FIELDS),
     "FLAG_AT": 9,
     "ID_AT": 10,
 }

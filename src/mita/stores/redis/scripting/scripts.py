@@ -12,7 +12,7 @@ from importlib.resources import files
 
 from msgspec import Struct
 
-from .constants import replacements, tables_as_lua
+from .constants import replacements, sets_as_lua
 from .key_names import key_functions, key_suffixes
 from .record_code import lua_record_code
 
@@ -28,7 +28,7 @@ _DEFINITION = re.compile(
 )
 _GENERATED = {
     "keys": key_functions,
-    "rules": tables_as_lua,
+    "states": sets_as_lua,
     "record_code": lua_record_code,
 }
 

@@ -8,7 +8,7 @@
 --   unreadable  true if the record cannot be read; then only the id is sure
 
 -- include clock
--- include rules
+-- include states
 -- include record_code
 -- include batches
 
@@ -21,7 +21,10 @@ local function read_live(text)
   local ok, t = pcall(cmsgpack.unpack, text)
   if not ok or type(t) ~= 'table' or not STATES[t[1]] then return nil end
   if #t < OLDEST_LIVE_FIELDS then return nil end
-  for i = #t + 1, #LIVE_DEFAULTS do t[i] = LIVE_DEFAULTS[i] end
+  if #t < NEWEST_LIVE_FIELDS then
+    local defaults = LIVE_DEFAULTS
+    for i = #t + 1, #defaults do t[i] = defaults[i] end
+  end
   for _, i in ipairs(LIVE_NUMBERS) do
     if not is_number(t[i]) then return nil end
   end

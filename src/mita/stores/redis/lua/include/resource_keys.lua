@@ -82,7 +82,8 @@ end
 
 -- A due job found its key busy, and is in no index: what its busy policy says (`rules.busy`).
 local function apply_busy_policy(q, r, now)
-  local policy = BUSY_POLICIES[r.when_busy] or BUSY_POLICIES[WhenBusy.WAIT]
+  local policies = BUSY_POLICIES
+  local policy = policies[r.when_busy] or policies[WhenBusy.WAIT]
   r.busy = r.busy + 1
   r.in_no_index = true
   busy[#busy + 1] = { q.name, r.id, r.task, policy.ends and 1 or 0 }

@@ -15,7 +15,7 @@ end
 -- A job goes back to the queue, or is blocked, as the verdict says or as was asked meanwhile.
 local function put_back(q, r, state, wait, at, now)
   remove_from_indexes(q, r)
-  if STATE_AFTER[r.asked] then
+  if r.asked then
     r.due = r.asked_due
   elseif wait then
     r.due = moment(wait, at, now)
@@ -33,15 +33,16 @@ local function settle_one(q, id, token, verdict, result, now)
   if not has_token(r, token) then return false end
   local state, wait, at, counts, error, keep, hold_wait, hold_at, stranded, kind, text, failure,
     named = unpack(cmsgpack.unpack(verdict), 1, 13)
+  local asked_state = r.asked and STATE_AFTER[r.asked]
+  r.asked = asked_state and r.asked or false -- what cannot be read was not asked
   if kind == TimelineKind.NONE and r.asked then kind = state end
   if kind ~= TimelineKind.NONE then note(q, r, now, kind, text, named or r.worker, failure) end
   r.stranded = stranded and (r.stranded or now) or false
   if counts then r[counts] = r[counts] + 1 end
   if error then keep_text(q, r, 'error', error) end
-  local asked = STATE_AFTER[r.asked]
-  local state_after = asked or state
+  local state_after = asked_state or state
   if ENDED[state_after] then
-    if asked then
+    if r.asked then
       keep = r.asked_keep
     elseif state == State.SUCCEEDED and result ~= '' then
       keep_text(q, r, 'result', result:sub(2))
