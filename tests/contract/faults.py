@@ -23,16 +23,15 @@ from mita.model.time import HOUR, Moment, Wait, When
 from mita.ports.pubsub import Subscription
 from mita.ports.store import ASKED, OnceValue
 from mita.rules.states import allowed
+from mita.stores.memory import MemoryStore, leases, maintenance, once, repeats, resources, unique
 from mita.stores.memory import amend as amending
-from mita.stores.memory import care, repeats
-from mita.stores.memory import claim as claims
-from mita.stores.memory import enqueue as intake
-from mita.stores.memory import once as memos
-from mita.stores.memory import resources as keys
+from mita.stores.memory import claim as claiming
 from mita.stores.memory import settle as settling
-from mita.stores.memory.context import Act, Record
-from mita.stores.memory.index import Index
-from mita.stores.memory.notify import Notifier
+from mita.stores.memory.context import MemoryContext
+from mita.stores.memory.notify import MemoryNotifier
+from mita.stores.memory.state.index import JobIndex
+from mita.stores.memory.state.memory_state import MemoryRecord
+from mita.stores.memory.store import atomic
 from mita.stores.shared.apart import named
 from mita.stores.sqlite.file.statements import Statements
 from mita.testing.contract import notify as waking
@@ -48,10 +47,10 @@ class Fault(NamedTuple):
     noticed_by: tuple[str, ...]
 
 
-def _by_id(act: Act, claim: Claim) -> Claim:
+def _by_id(context: MemoryContext, claim: Claim) -> Claim:
     """The claim as a store sees it that forgets to compare tokens: whoever names the job holds
     it."""
-    record = act.state.records.get(claim.id)
+    record = context.state.records.get(claim.id)
     return claim if record is None else replace(claim, token=record.job.token)
 
 
@@ -59,61 +58,62 @@ def _by_id(act: Act, claim: Claim) -> Claim:
 
 
 def settle_by_id(patch: pytest.MonkeyPatch) -> None:
-    whole = settling.settle
+    whole = settling.settle_one
 
-    def settle(act: Act, settlement: Settlement) -> bool:
-        return whole(act, Settlement(_by_id(act, settlement.claim), settlement.verdict))
+    def settle(context: MemoryContext, settlement: Settlement) -> bool:
+        return whole(context, Settlement(_by_id(context, settlement.claim), settlement.verdict))
 
-    patch.setattr(settling, "settle", settle)
+    patch.setattr(settling, "settle_one", settle)
 
 
 def extend_by_id(patch: pytest.MonkeyPatch) -> None:
-    whole = claims.extend
+    whole = leases._extend
     patch.setattr(
-        "mita.stores.memory.store.extend",
-        lambda act, claim, lease: whole(act, _by_id(act, claim), lease),
+        leases,
+        "_extend",
+        lambda context, claim, lease: whole(context, _by_id(context, claim), lease),
     )
 
 
 def remember_by_id(patch: pytest.MonkeyPatch) -> None:
-    whole = memos.store_once
+    whole = once.store_once
 
-    def store_once(act: Act, memo: OnceValue, room: int | None = None) -> bytes | None:
-        return whole(act, replace(memo, claim=_by_id(act, memo.claim)), room)
+    def store_once(context: MemoryContext, memo: OnceValue) -> bytes | None:
+        return whole(context, replace(memo, claim=_by_id(context, memo.claim)))
 
-    patch.setattr(memos, "store_once", store_once)
+    patch.setattr(MemoryStore, "store_once", atomic(store_once))
 
 
 def reap_with_the_old_token(patch: pytest.MonkeyPatch) -> None:
-    whole = claims.reap
+    whole = leases.reap
 
-    def reap(act: Act, limit: int, lease: Wait, worker: str) -> list[Claim]:
+    def reap(context: MemoryContext, limit: int, lease: Wait, worker: str) -> list[Claim]:
         heirs = [
-            replace(claim, token=claim.token - 1) for claim in whole(act, limit, lease, worker)
+            replace(claim, token=claim.token - 1) for claim in whole(context, limit, lease, worker)
         ]
         for claim in heirs:
-            act.change(act.state.records[claim.id], token=claim.token)
+            context.change(context.state.records[claim.id], token=claim.token)
         return heirs
 
-    patch.setattr(claims, "reap", reap)
+    patch.setattr(MemoryStore, "reap", atomic(reap))
 
 
 def reap_the_living(patch: pytest.MonkeyPatch) -> None:
-    whole = claims.reap
+    whole = leases.reap
 
-    def reap(act: Act, limit: int, lease: Wait, worker: str) -> list[Claim]:
-        for id in list(act.state.index.leases):
-            act.change(act.state.records[id], lease_until=act.now)
-        return whole(act, limit, lease, worker)
+    def reap(context: MemoryContext, limit: int, lease: Wait, worker: str) -> list[Claim]:
+        for id in list(context.state.index.leases):
+            context.change(context.state.records[id], lease_until=context.now)
+        return whole(context, limit, lease, worker)
 
-    patch.setattr(claims, "reap", reap)
+    patch.setattr(MemoryStore, "reap", atomic(reap))
 
 
 def _indexed_as(patch: pytest.MonkeyPatch, seen: Callable[[Job, int], tuple[Job, int]]) -> None:
     """Every line is kept in the order of what `seen` makes of a job and its age."""
-    add, remove = Index.add, Index.remove
-    patch.setattr(Index, "add", lambda self, job, age: add(self, *seen(job, age)))
-    patch.setattr(Index, "remove", lambda self, job, age: remove(self, *seen(job, age)))
+    add, remove = JobIndex.add, JobIndex.remove
+    patch.setattr(JobIndex, "add", lambda self, job, age: add(self, *seen(job, age)))
+    patch.setattr(JobIndex, "remove", lambda self, job, age: remove(self, *seen(job, age)))
 
 
 def ignore_priority(patch: pytest.MonkeyPatch) -> None:
@@ -125,16 +125,16 @@ def ignore_age(patch: pytest.MonkeyPatch) -> None:
 
 
 def ignore_due_in_the_order(patch: pytest.MonkeyPatch) -> None:
-    def due(index: Index, queue: str, now: Moment) -> str | None:
+    def due(index: JobIndex, queue: str, now: Moment) -> str | None:
         ready = index.ready(queue, now)
         return ready[-1] if ready else None
 
-    patch.setattr(Index, "due", due)
+    patch.setattr(JobIndex, "due", due)
 
 
 def start_early(patch: pytest.MonkeyPatch) -> None:
-    whole = Index.due
-    patch.setattr(Index, "due", lambda self, queue, now: whole(self, queue, now + 10_000_000))
+    whole = JobIndex.due
+    patch.setattr(JobIndex, "due", lambda self, queue, now: whole(self, queue, now + 10_000_000))
 
 
 def forget_the_wait(patch: pytest.MonkeyPatch) -> None:
@@ -142,93 +142,98 @@ def forget_the_wait(patch: pytest.MonkeyPatch) -> None:
 
 
 def count_waits_on_the_callers_clock(patch: pytest.MonkeyPatch) -> None:
-    whole = settling.settle
+    whole = settling.settle_one
 
-    def settle(act: Act, settlement: Settlement) -> bool:
+    def settle(context: MemoryContext, settlement: Settlement) -> bool:
         claim, verdict = settlement.claim, settlement.verdict
         if verdict.when is not None and verdict.when.at is None:
             verdict = replace(verdict, when=When(at=claim.at + verdict.when.wait))
-        return whole(act, Settlement(claim, verdict))
+        return whole(context, Settlement(claim, verdict))
 
-    patch.setattr(settling, "settle", settle)
+    patch.setattr(settling, "settle_one", settle)
 
 
 def count_a_reschedule_as_an_attempt(patch: pytest.MonkeyPatch) -> None:
-    whole = settling._written
+    whole = settling.changes_of
 
-    def written(act: Act, job: Job, verdict: Verdict) -> dict[str, Any]:
+    def written(context: MemoryContext, job: Job, verdict: Verdict) -> dict[str, Any]:
         more = {"attempts": job.attempts + 1} if verdict.counts is Counter.RESCHEDULES else {}
-        return whole(act, job, verdict) | more
+        return whole(context, job, verdict) | more
 
-    patch.setattr(settling, "_written", written)
+    patch.setattr(settling, "changes_of", written)
 
 
 def keep_the_key(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Index, "let_go", lambda *_: None)
+    patch.setattr(JobIndex, "remove_holder", lambda *_: None)
 
 
 def ignore_the_key(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(claims, "may_run", lambda act, job: True)
+    patch.setattr(claiming, "may_run", lambda context, job: True)
 
 
 def ignore_the_limit(patch: pytest.MonkeyPatch) -> None:
-    whole = keys.may_run
-    patch.setattr(claims, "may_run", lambda act, job: whole(act, replace(job, limit=2)))
+    whole = resources.may_run
+    patch.setattr(claiming, "may_run", lambda context, job: whole(context, replace(job, limit=2)))
 
 
 def ignore_holds(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(keys, "on_hold", lambda act, where: False)
+    patch.setattr(resources, "on_hold", lambda context, where: False)
 
 
 def wake_nobody(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(settling, "wake", lambda act, where, most: None)
+    patch.setattr(settling, "wake", lambda context, key, at_most: None)
 
 
 def wake_everybody(patch: pytest.MonkeyPatch) -> None:
-    whole = keys.wake
+    whole = resources.wake
 
-    def wake(act: Act, where: tuple[str, str], most: int | None = None) -> None:
-        for _ in act.state.index.blocked(where):
-            whole(act, where)
+    def wake(context: MemoryContext, key: tuple[str, str], at_most: int | None = None) -> None:
+        for _ in context.state.index.blocked(key):
+            whole(context, key)
 
     patch.setattr(settling, "wake", wake)
 
 
 def ignore_pauses(patch: pytest.MonkeyPatch) -> None:
-    whole = claims.claim
+    whole = claiming.claim
 
-    def claim(act: Act, queues: list[str], limit: int, lease: Wait, worker: str) -> ClaimResult:
-        paused = dict(act.state.queues)
-        act.state.queues.update(dict.fromkeys(act.state.queues))
+    def claim(
+        context: MemoryContext, queues: list[str], limit: int, lease: Wait, worker: str
+    ) -> ClaimResult:
+        paused = dict(context.state.queues)
+        context.state.queues.update(dict.fromkeys(context.state.queues))
         try:
-            return whole(act, queues, limit, lease, worker)
+            return whole(context, queues, limit, lease, worker)
         finally:
-            act.state.queues.update(paused)
+            context.state.queues.update(paused)
 
-    patch.setattr(claims, "claim", claim)
+    patch.setattr(claiming, "claim", claim)
+    patch.setattr(MemoryStore, "claim", atomic(claim))
 
 
 def ignore_unique_keys(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(intake, "unique_holder", lambda act, queue, key: None)
+    patch.setattr(unique, "holder", lambda context, queue, key: None)
 
 
 def free_unique_keys_at_once(patch: pytest.MonkeyPatch) -> None:
-    whole = keys.free_unique
-    patch.setattr(settling, "free_unique", lambda act, job: whole(act, replace(job, unique_for=0)))
+    whole = unique.free
+    patch.setattr(unique, "free", lambda context, job: whole(context, replace(job, unique_for=0)))
 
 
 def forget_what_was_asked(patch: pytest.MonkeyPatch) -> None:
-    whole = settling._put_down
+    whole = settling.move
 
-    def put_down(act: Act, record: Record, verdict: Verdict, written: dict[str, Any]) -> None:
-        act.change(record, asked=None)
-        whole(act, record, verdict, written)
+    def put_down(
+        context: MemoryContext, record: MemoryRecord, verdict: Verdict, written: dict[str, Any]
+    ) -> None:
+        context.change(record, asked=None)
+        whole(context, record, verdict, written)
 
-    patch.setattr(settling, "_put_down", put_down)
+    patch.setattr(settling, "move", put_down)
 
 
 def revive_with_the_old_counters(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(amending, "COUNTERS_AT_ZERO", {})
+    patch.setattr(amending, "RESET_ON_RETRY", {})
 
 
 def amend_in_every_state(patch: pytest.MonkeyPatch) -> None:
@@ -236,7 +241,7 @@ def amend_in_every_state(patch: pytest.MonkeyPatch) -> None:
 
 
 def delete_and_keep_the_unique_key(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(amending, "give_up_unique", lambda act, job: None)
+    patch.setattr(unique, "delete", lambda context, job: None)
 
 
 def delete_the_living(patch: pytest.MonkeyPatch) -> None:
@@ -248,19 +253,19 @@ def delete_the_living(patch: pytest.MonkeyPatch) -> None:
 
 
 def prune_before_the_time(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(care, "_over", lambda act, until: until is not None)
+    patch.setattr(maintenance, "is_over", lambda context, until: until is not None)
 
 
 def fire_without_looking(patch: pytest.MonkeyPatch) -> None:
-    whole = repeats.fire
+    whole = repeats.fire_one
 
-    def fire(act: Act, firing: Firing) -> bool:
-        repeat = act.state.repeats.get(firing.key)
+    def fire(context: MemoryContext, firing: Firing) -> bool:
+        repeat = context.state.repeats.get(firing.key)
         if repeat is not None and repeat.cursor is not None:
             firing = replace(firing, cursor=repeat.cursor, revision=repeat.revision)
-        return whole(act, firing)
+        return whole(context, firing)
 
-    patch.setattr(repeats, "fire", fire)
+    patch.setattr(repeats, "fire_one", fire)
 
 
 def hear_every_queue(patch: pytest.MonkeyPatch) -> None:
@@ -279,44 +284,52 @@ def stay_open(patch: pytest.MonkeyPatch) -> None:
 
 
 def ring_for_nobody(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Notifier, "ring", lambda self, topics: None)
+    patch.setattr(MemoryNotifier, "notify", lambda self, topics: None)
     patch.setattr(waking, "ENOUGH", 0.2)
 
 
 def ring_for_every_ask(patch: pytest.MonkeyPatch) -> None:
-    whole = amending._ask_to_move
+    whole = amending._ask_to_reschedule
 
-    def ask_to_move(act: Act, record: Record, change: RescheduleJob) -> Answer:
-        act.rings.add(ASKED)
-        return whole(act, record, change)
+    def ask_to_move(context: MemoryContext, record: MemoryRecord, change: RescheduleJob) -> Answer:
+        context.topics.add(ASKED)
+        return whole(context, record, change)
 
-    patch.setattr(amending, "_ask_to_move", ask_to_move)
+    patch.setattr(amending, "_ask_to_reschedule", ask_to_move)
 
 
 def reject_the_whole_batch(patch: pytest.MonkeyPatch) -> None:
-    whole = settling.settle_all
+    whole = settling.settle
 
-    def settle_all(act: Act, settlements: Sequence[Settlement], room: int | None) -> list[bool]:
+    def settle(context: MemoryContext, settlements: Sequence[Settlement]) -> list[bool]:
+        room = context.room
         if room is not None and (
             large := [at for at, one in enumerate(settlements) if settling.size_of(one) > room]
         ):
             raise named([False] * len(settlements), dict.fromkeys(large, "too large"))
-        return whole(act, settlements, room)
+        return whole(context, settlements)
 
-    patch.setattr(settling, "settle_all", settle_all)
+    _settle_with(patch, settle)
 
 
 def claim_although_some_were_rejected(patch: pytest.MonkeyPatch) -> None:
-    whole = settling.settle_all
+    whole = settling.settle
 
-    def settle_all(act: Act, settlements: Sequence[Settlement], room: int | None) -> list[bool]:
+    def settle(context: MemoryContext, settlements: Sequence[Settlement]) -> list[bool]:
         try:
-            return whole(act, settlements, room)
+            return whole(context, settlements)
         except Rejected:
-            claims.claim(act, ["mail"], 10, HOUR, "w1")
+            claiming.claim(context, ["mail"], 10, HOUR, "w1")
             raise
 
-    patch.setattr(settling, "settle_all", settle_all)
+    _settle_with(patch, settle)
+
+
+def _settle_with(
+    patch: pytest.MonkeyPatch, settle: Callable[[MemoryContext, Sequence[Settlement]], list[bool]]
+) -> None:
+    patch.setattr(claiming, "settle", settle)
+    patch.setattr(MemoryStore, "settle", atomic(settle))
 
 
 def forget_when_it_was_started(patch: pytest.MonkeyPatch) -> None:

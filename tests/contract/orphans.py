@@ -13,7 +13,7 @@ import pytest
 from mita.model.job import State, WhenBusy
 from mita.ports.store import Store
 from mita.stores.memory import MemoryStore
-from mita.stores.memory.context import Reservation as MemoryReservation
+from mita.stores.memory.state.memory_state import UniqueHolder
 from mita.stores.nats import NatsStore
 from mita.stores.nats.codec import ResourceKeyRecord, UniqueKeyRecord, WaiterRecord, pack
 from mita.stores.nats.stream.transaction import StreamTransaction, transact
@@ -40,7 +40,7 @@ async def plant_holder(store: Store, id: str) -> None:
     """The key's own record says that this job holds it."""
     match store:
         case MemoryStore():
-            store._state.index._holders.setdefault((QUEUE, KEY), set()).add(id)
+            store.state.index._holders.setdefault((QUEUE, KEY), set()).add(id)
         case RedisStore():
             root = store.context.keys.queue(QUEUE)
             await store.context.connection.command(
@@ -65,7 +65,7 @@ async def plant_unique(store: Store, id: str) -> None:
     """The unique key's own record says that this job has it for as long as it lives."""
     match store:
         case MemoryStore():
-            store._state.unique[QUEUE, KEY] = MemoryReservation(id)
+            store.state.unique[QUEUE, KEY] = UniqueHolder(id)
         case RedisStore():
             await store.context.connection.command(
                 "HSET", f"{store.context.keys.queue(QUEUE)}:unique", KEY, id

@@ -1,5 +1,5 @@
 """Jobs in the memory of one process: for tests, and as the model that every other store is compared
 with."""
 
-from .context import MemoryState as MemoryState
+from .state.memory_state import MemoryState as MemoryState
 from .store import MemoryStore as MemoryStore

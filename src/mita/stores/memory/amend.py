@@ -1,4 +1,6 @@
-"""What a person asks of a job by its id."""
+"""Changes that a person asks for: reschedule, cancel, retry, prioritise, delete."""
+
+from collections.abc import Sequence
 
 from mita.model.job import Asked, State
 from mita.model.outcome import (
@@ -14,91 +16,90 @@ from mita.model.outcome import (
 from mita.ports.store import ASKED
 from mita.rules.asked import may_ask
 from mita.rules.states import DEAD, allowed
+from mita.stores.shared.record import RESET_ON_RETRY
 
-from .context import Act, Record
-from .resources import give_up_unique, take_unique, unique_holder
+from . import unique
+from .context import MemoryContext
 from .settle import finish
-
-COUNTERS_AT_ZERO = {"attempts": 0, "reschedules": 0, "busy": 0, "interruptions": 0, "crashes": 0}
-AS_IF_NEVER_RUN = dict.fromkeys(
-    ("error", "result", "finished", "expires", "stranded", "worker", "started")
-)
+from .state.memory_state import MemoryRecord
 
 
-def amend(act: Act, id: str, change: Change) -> Answer:
-    record = act.state.records.get(id)
+def amend(context: MemoryContext, ids: Sequence[str], change: Change) -> list[Answer]:
+    """Change jobs by id."""
+    return [_amend(context, id, change) for id in ids]
+
+
+def _amend(context: MemoryContext, id: str, change: Change) -> Answer:
+    record = context.state.records.get(id)
     if record is None:
         return Answer.UNKNOWN
     if record.job.state not in allowed(change):
         return Answer.TOO_LATE
-    answer = _apply(act, record, change)
+    answer = _apply(context, record, change)
     if answer is Answer.DONE:
-        act.rings.add(record.job.queue)
+        context.topics.add(record.job.queue)
     elif answer is Answer.ASKED and isinstance(change, CancelJob):
-        act.rings.add(ASKED)
+        context.topics.add(ASKED)
     return answer
 
 
-def _apply(act: Act, record: Record, change: Change) -> Answer:
+def _apply(context: MemoryContext, record: MemoryRecord, change: Change) -> Answer:
     running = record.job.state is State.RUNNING
     match change:
         case RescheduleJob():
-            return _ask_to_move(act, record, change) if running else _move(act, record, change)
+            return (_ask_to_reschedule if running else _reschedule)(context, record, change)
         case CancelJob():
-            return _ask_to_stop(act, record, change) if running else _cancel(act, record, change)
+            return (_ask_to_cancel if running else _cancel)(context, record, change)
         case RetryJob():
-            return _revive(act, record, change)
+            return _retry(context, record, change)
         case PrioritiseJob(priority):
-            act.change(record, priority=priority)
+            context.change(record, priority=priority)
             return Answer.DONE
         case DeleteJob():
-            return _delete(act, record)
+            unique.delete(context, record.job)
+            context.delete(record)
+            return Answer.DONE
 
 
-def _move(act: Act, record: Record, change: RescheduleJob) -> Answer:
-    if record.job.state in DEAD:
-        return _revive(act, record, RetryJob(change.when, change.note))
-    act.note(record, TimelineKind.RESCHEDULED, change.note)
-    due = change.when.moment(act.now)
-    act.change(record, state=State.QUEUED, due=due, reschedules=record.job.reschedules + 1)
+def _reschedule(context: MemoryContext, record: MemoryRecord, change: RescheduleJob) -> Answer:
+    job = record.job
+    if job.state in DEAD:
+        return _retry(context, record, RetryJob(change.when, change.note))
+    context.note(record, TimelineKind.RESCHEDULED, change.note)
+    due = change.when.moment(context.now)
+    context.change(record, state=State.QUEUED, due=due, reschedules=job.reschedules + 1)
     return Answer.DONE
 
 
-def _ask_to_move(act: Act, record: Record, change: RescheduleJob) -> Answer:
+def _ask_to_reschedule(
+    context: MemoryContext, record: MemoryRecord, change: RescheduleJob
+) -> Answer:
     if not may_ask(record.job.asked, Asked.RESCHEDULE):
         return Answer.TOO_LATE
-    act.note(record, TimelineKind.RESCHEDULED, change.note)
-    record.asked_due = change.when.moment(act.now)
-    act.change(record, asked=Asked.RESCHEDULE, reschedules=record.job.reschedules + 1)
+    context.note(record, TimelineKind.RESCHEDULED, change.note)
+    record.asked_due = change.when.moment(context.now)
+    context.change(record, asked=Asked.RESCHEDULE, reschedules=record.job.reschedules + 1)
     return Answer.ASKED
 
 
-def _cancel(act: Act, record: Record, change: CancelJob) -> Answer:
-    act.note(record, TimelineKind.CANCELLED, change.reason)
-    finish(act, record, State.CANCELLED, change.keep)
+def _cancel(context: MemoryContext, record: MemoryRecord, change: CancelJob) -> Answer:
+    context.note(record, TimelineKind.CANCELLED, change.reason)
+    finish(context, record, State.CANCELLED, change.keep)
     return Answer.DONE
 
 
-def _ask_to_stop(act: Act, record: Record, change: CancelJob) -> Answer:
-    act.note(record, TimelineKind.CANCELLED, change.reason)
+def _ask_to_cancel(context: MemoryContext, record: MemoryRecord, change: CancelJob) -> Answer:
+    context.note(record, TimelineKind.CANCELLED, change.reason)
     record.asked_keep = change.keep
-    act.change(record, asked=Asked.CANCEL)
+    context.change(record, asked=Asked.CANCEL)
     return Answer.ASKED
 
 
-def _revive(act: Act, record: Record, change: RetryJob) -> Answer:
+def _retry(context: MemoryContext, record: MemoryRecord, change: RetryJob) -> Answer:
     job = record.job
-    if unique_holder(act, job.queue, job.unique) not in (None, job.id):
+    if unique.holder(context, job.queue, job.unique) not in (None, job.id):
         return Answer.TAKEN
-    act.note(record, TimelineKind.REVIVED, change.note)
-    due = change.when.moment(act.now)
-    take_unique(
-        act, act.change(record, state=State.QUEUED, due=due, **COUNTERS_AT_ZERO, **AS_IF_NEVER_RUN)
-    )
-    return Answer.DONE
-
-
-def _delete(act: Act, record: Record) -> Answer:
-    give_up_unique(act, record.job)
-    act.forget(record)
+    context.note(record, TimelineKind.REVIVED, change.note)
+    due = change.when.moment(context.now)
+    unique.take(context, context.change(record, state=State.QUEUED, due=due, **RESET_ON_RETRY))
     return Answer.DONE

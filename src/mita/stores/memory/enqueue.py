@@ -1,29 +1,30 @@
 """Enqueuing jobs."""
 
-from operator import attrgetter
+from collections.abc import Sequence
 
-from mita.model.job import Job, NewJob, Receipt, State
-from mita.stores.shared import record as fields
+from mita.model.job import NewJob, Receipt
+from mita.stores.shared import room
 
-from .context import Act
-from .resources import take_unique, unique_holder
+from . import unique
+from .codec import to_job
+from .context import MemoryContext
 
-_new_values = attrgetter(*fields.NEW)
+
+def enqueue(context: MemoryContext, jobs: Sequence[NewJob]) -> list[Receipt]:
+    """Store jobs. A job whose id exists, or whose unique key is taken, is not stored: its receipt
+    names the existing job."""
+    room.check(jobs, context.room)
+    return [_enqueue(context, job) for job in jobs]
 
 
-def enqueue(act: Act, new: NewJob) -> Receipt:
-    if new.id in act.state.records:
+def _enqueue(context: MemoryContext, new: NewJob) -> Receipt:
+    if new.id in context.state.records:
         return Receipt(new.id, created=False)
-    if earlier := unique_holder(act, new.queue, new.unique):
+    if earlier := unique.holder(context, new.queue, new.unique):
         return Receipt(earlier, created=False)
-    job = Job(
-        state=State.QUEUED,
-        due=new.when.moment(act.now),
-        created=act.now,
-        **dict(zip(fields.NEW, _new_values(new), strict=True)),
-    )
-    act.add(job)
-    take_unique(act, job)
-    act.state.queues.setdefault(new.queue, None)
-    act.rings.add(new.queue)
+    job = to_job(new, context.now)
+    context.add(job)
+    unique.take(context, job)
+    context.state.queues.setdefault(new.queue, None)
+    context.topics.add(new.queue)
     return Receipt(new.id)

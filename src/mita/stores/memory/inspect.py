@@ -1,51 +1,67 @@
-"""Reading: what people see. None of this changes anything."""
+"""Reading jobs, queues, resource keys and workers. Nothing here changes anything."""
 
 from collections import Counter as Counters
+from collections.abc import Sequence
 
 from mita.model.job import Job, State
 from mita.model.outcome import TimelineEntry
+from mita.model.time import Moment
 from mita.model.view import Holder, JobFilter, Page, QueueView, ResourceView, WorkerView
 from mita.rules.matching import matches, shown_as
 from mita.rules.timeline import told
 
-from .context import Act
-from .index import Place, place
+from .context import MemoryContext
 from .resources import on_hold
+from .state.index import ResourceKey, resource_key
 
 
-def queues(act: Act) -> list[QueueView]:
-    jobs: dict[str, list[Job]] = {name: [] for name in sorted(act.state.queues)}
-    for record in act.state.records.values():
+def now(context: MemoryContext) -> Moment:
+    """The store's clock."""
+    return context.now
+
+
+def queue_names(context: MemoryContext) -> list[str]:
+    """The names of all queues, sorted."""
+    return sorted(context.state.queues)
+
+
+def queues(context: MemoryContext) -> list[QueueView]:
+    """All queues with their counts."""
+    jobs: dict[str, list[Job]] = {name: [] for name in sorted(context.state.queues)}
+    for record in context.state.records.values():
         jobs[record.job.queue].append(record.job)
-    return [_queue(act, name, all) for name, all in jobs.items()]
+    return [_queue(context, name, all) for name, all in jobs.items()]
 
 
-def _queue(act: Act, name: str, jobs: list[Job]) -> QueueView:
-    counts = Counters(shown_as(job.state, job.due, act.now) for job in jobs)
-    due = min(
-        (job.due for job in jobs if shown_as(job.state, job.due, act.now) == "ready"), default=None
-    )
-    oldest = None if due is None else act.now - due
-    return QueueView(name=name, oldest=oldest, paused=act.state.queues[name], **counts)
+def _queue(context: MemoryContext, name: str, jobs: list[Job]) -> QueueView:
+    states = [shown_as(job.state, job.due, context.now) for job in jobs]
+    ready = [job.due for job, state in zip(jobs, states, strict=True) if state == "ready"]
+    oldest = context.now - min(ready) if ready else None
+    paused = context.state.queues[name]
+    return QueueView(name=name, oldest=oldest, paused=paused, **Counters(states))
 
 
-def page(act: Act, want: JobFilter, after: str | None, limit: int) -> Page:
-    newest_first = sorted(act.state.records, reverse=True)
-    found = [
-        act.state.records[id].job
-        for id in newest_first
-        if (after is None or id < after) and matches(act.state.records[id].job, want, act.now)
-    ]
+def page(context: MemoryContext, want: JobFilter, after: str | None, limit: int) -> Page:
+    """Jobs that match, newest first, with ids below `after`."""
+    records = context.state.records
+    ids = [id for id in sorted(records, reverse=True) if after is None or id < after]
+    found = [records[id].job for id in ids if matches(records[id].job, want, context.now)]
     return Page(found[:limit], found[limit - 1].id if len(found) > limit else None)
 
 
-def find(act: Act, id: str) -> Job | None:
-    record = act.state.records.get(id)
+def find(context: MemoryContext, ids: Sequence[str]) -> list[Job | None]:
+    """The jobs with these ids; None where there is none."""
+    return [_find(context, id) for id in ids]
+
+
+def _find(context: MemoryContext, id: str) -> Job | None:
+    record = context.state.records.get(id)
     return None if record is None else record.job
 
 
-def raw(act: Act, id: str) -> dict[str, bytes] | None:
-    job = find(act, id)
+def raw(context: MemoryContext, id: str) -> dict[str, bytes] | None:
+    """The fields of a job: bytes as they are, other values as text."""
+    job = _find(context, id)
     if job is None:
         return None
     parts = {name: getattr(job, name) for name in job.__struct_fields__}
@@ -55,52 +71,53 @@ def raw(act: Act, id: str) -> dict[str, bytes] | None:
     }
 
 
-def timeline(act: Act, id: str) -> list[TimelineEntry]:
-    record = act.state.records.get(id)
-    return [] if record is None else told(record.events)
+def timeline(context: MemoryContext, id: str) -> list[TimelineEntry]:
+    """The timeline of a job, oldest line first."""
+    record = context.state.records.get(id)
+    return [] if record is None else told(record.timeline)
 
 
-def ahead(act: Act, id: str) -> int | None:
-    job = find(act, id)
+def ahead(context: MemoryContext, id: str) -> int | None:
+    """How many jobs start before this ready or blocked job; None for other jobs."""
+    job, index = _find(context, id), context.state.index
     if job is None:
         return None
-    where = place(job)
-    if job.state is State.BLOCKED and where:
-        return act.state.index.blocked(where).index(id)
-    return (
-        act.state.index.ready(job.queue, act.now).index(id)
-        if shown_as(job.state, job.due, act.now) == "ready"
-        else None
-    )
+    key = resource_key(job)
+    if job.state is State.BLOCKED and key:
+        return index.blocked(key).index(id)
+    if shown_as(job.state, job.due, context.now) == "ready":
+        return index.ready(job.queue, context.now).index(id)
+    return None
 
 
-def workers(act: Act) -> list[WorkerView]:
-    present = [
-        presence.worker for presence in act.state.workers.values() if presence.until > act.now
-    ]
-    return sorted(present, key=lambda worker: worker.id)
+def workers(context: MemoryContext) -> list[WorkerView]:
+    """The workers whose last heartbeat has not expired."""
+    alive = [live.worker for live in context.state.workers.values() if live.until > context.now]
+    return sorted(alive, key=lambda worker: worker.id)
 
 
-def resources(act: Act, queue: str | None, key: str | None) -> list[ResourceView]:
-    index = act.state.index
-    live = [where for where in act.state.holds if on_hold(act, where)]
-    places = sorted({*live, *index.held(), *index.waited_for()})
+def resources(
+    context: MemoryContext, queue: str | None = None, key: str | None = None
+) -> list[ResourceView]:
+    """Resource keys that running jobs have, that jobs wait for, or that are on hold."""
+    index = context.state.index
+    held = [key for key in context.state.holds if on_hold(context, key)]
     return [
-        _resource(act, where)
-        for where in places
-        if queue in (None, where[0]) and key in (None, where[1])
+        _resource(context, found)
+        for found in sorted({*held, *index.held(), *index.waited_for()})
+        if queue in (None, found[0]) and key in (None, found[1])
     ]
 
 
-def _resource(act: Act, where: Place) -> ResourceView:
-    records = [act.state.records[id] for id in act.state.index.holders(where)]
+def _resource(context: MemoryContext, key: ResourceKey) -> ResourceView:
+    state = context.state
+    records = [state.records[id] for id in state.index.holders(key)]
     records.sort(key=lambda record: (record.job.started or 0, record.age))
+    jobs = [record.job for record in records]
     return ResourceView(
-        queue=where[0],
-        key=where[1],
-        holders=tuple(
-            Holder(record.job.id, record.job.worker, record.job.started) for record in records
-        ),
-        waiting=len(act.state.index.blocked(where)),
-        held_until=act.state.holds[where] if on_hold(act, where) else None,
+        queue=key[0],
+        key=key[1],
+        holders=tuple(Holder(job.id, job.worker, job.started) for job in jobs),
+        waiting=len(state.index.blocked(key)),
+        held_until=state.holds[key] if on_hold(context, key) else None,
     )

@@ -1,4 +1,4 @@
-"""Waking whoever sleeps, on whatever event loop."""
+"""Notifying the stores that wait, on any event loop."""
 
 import asyncio
 from collections.abc import Collection
@@ -8,64 +8,68 @@ from threading import Lock
 from mita.ports.store import ASKED, REPEATS
 
 
-class Sleeper:
+class Waiter:
     """One `wait` in progress."""
 
     def __init__(self, queues: Collection[str] | None, loop: asyncio.AbstractEventLoop) -> None:
-        self.heard: set[str] = set()
-        self.awake = asyncio.Event()
+        self.received: set[str] = set()
+        self.is_notified = asyncio.Event()
         self._topics = None if queues is None else {*queues, ASKED, REPEATS}
         self._loop = loop
 
-    def wants(self, topics: set[str]) -> set[str]:
+    def wanted(self, topics: set[str]) -> set[str]:
+        """Those of the topics that it waits for."""
         return set(topics) if self._topics is None else topics & self._topics
 
-    def hear(self, topics: set[str]) -> None:
-        self.heard |= topics
-        with suppress(RuntimeError):  # its loop was closed under it: nobody is left to wake
-            self._loop.call_soon_threadsafe(self.awake.set)
+    def notify(self, topics: set[str]) -> None:
+        """End the wait."""
+        self.received |= topics
+        with suppress(RuntimeError):  # its event loop was closed, so there is nothing to wake
+            self._loop.call_soon_threadsafe(self.is_notified.set)
 
 
-class Notifier:
-    """One for each store handle. What rings while nobody sleeps is kept for the next who does.
+class MemoryNotifier:
+    """One for each store. Topics that no `wait` receives are kept for the next one.
 
-    `ring` is called with the state's lock held, and everything here is guarded by that lock.
-    """
+    `notify` is called with the lock of the state held, which guards everything here."""
 
     def __init__(self, lock: Lock) -> None:
         self._lock = lock
         self._missed: set[str] = set()
-        self._sleepers: set[Sleeper] = set()
+        self._waiters: set[Waiter] = set()
 
-    def ring(self, topics: set[str]) -> None:
-        ignore_signal = set(topics)
-        for sleeper in self._sleepers:
-            if heard := sleeper.wants(topics):
-                sleeper.hear(heard)
-                ignore_signal -= heard
-        self._missed |= ignore_signal
+    def notify(self, topics: set[str]) -> None:
+        """Wake every `wait` that wants one of these topics."""
+        missed = set(topics)
+        for waiter in self._waiters:
+            if wanted := waiter.wanted(topics):
+                waiter.notify(wanted)
+                missed -= wanted
+        self._missed |= missed
 
     async def wait(self, queues: Collection[str] | None, timeout: float) -> frozenset[str]:
-        sleeper = Sleeper(queues, asyncio.get_running_loop())
+        """Wait for a notification of one of these queues (None: of any). Returns the topics; empty
+        after `timeout` seconds."""
+        waiter = Waiter(queues, asyncio.get_running_loop())
         with self._lock:
-            if missed := sleeper.wants(self._missed):
+            if missed := waiter.wanted(self._missed):
                 self._missed -= missed
                 return frozenset(missed)
-            self._sleepers.add(sleeper)
+            self._waiters.add(waiter)
         try:
             async with asyncio.timeout(timeout):
-                await sleeper.awake.wait()
+                await waiter.is_notified.wait()
         except TimeoutError:
             pass
         except asyncio.CancelledError:
-            self._rise(sleeper, told=False)
+            self._end(waiter, cancelled=True)
             raise
-        return self._rise(sleeper, told=True)
+        return self._end(waiter, cancelled=False)
 
-    def _rise(self, sleeper: Sleeper, *, told: bool) -> frozenset[str]:
-        """What it heard, which goes to the next sleeper if this one cannot be told any more."""
+    def _end(self, waiter: Waiter, *, cancelled: bool) -> frozenset[str]:
+        """What the waiter received. If it was cancelled, the next `wait` receives it instead."""
         with self._lock:
-            self._sleepers.discard(sleeper)
-            if not told:
-                self._missed |= sleeper.heard
-        return frozenset(sleeper.heard)
+            self._waiters.discard(waiter)
+            if cancelled:
+                self._missed |= waiter.received
+        return frozenset(waiter.received)

@@ -1,30 +1,38 @@
-"""What a run may write down while it holds its job."""
+"""The progress of runs, and the values of `job.once`."""
+
+from collections.abc import Sequence
 
 from mita.errors import Rejected
 from mita.model.job import Claim
 from mita.model.outcome import Progress
 from mita.ports.store import OnceValue
 
-from .context import Act, SharedOnceValue
+from .context import MemoryContext
+from .state.memory_state import SharedOnceValue
 
 
-def progress(act: Act, report: Progress) -> bool:
-    record = act.held_by(report.claim)
-    if record is not None:
-        act.change(record, progress=report.report)
-    return record is not None
+def progress(context: MemoryContext, reports: Sequence[Progress]) -> list[bool]:
+    """Store the progress of runs. False: the claim is not valid any more."""
+    records = [context.held_by(report.claim) for report in reports]
+    for record, report in zip(records, reports, strict=True):
+        if record is not None:
+            context.change(record, progress=report.report)
+    return [record is not None for record in records]
 
 
-def load_once(act: Act, claim: Claim, name: str, shared: bool) -> bytes | None:
+def load_once(context: MemoryContext, claim: Claim, name: str, shared: bool) -> bytes | None:
+    """The stored value, for this job or (`shared`) for all jobs; None if there is none."""
     if not shared:
-        record = act.state.records.get(claim.id)
-        return None if record is None else record.memos.get(name)
-    memo = act.state.shared.get(name)
-    return memo.value if memo is not None and memo.until > act.now else None
+        record = context.state.records.get(claim.id)
+        return None if record is None else record.once_values.get(name)
+    found = context.state.shared.get(name)
+    return found.value if found is not None and found.until > context.now else None
 
 
-def store_once(act: Act, memo: OnceValue, room: int | None = None) -> bytes | None:
-    record = act.held_by(memo.claim)
+def store_once(context: MemoryContext, memo: OnceValue) -> bytes | None:
+    """Store a value if there is none. Returns the value that is stored now; None if the claim is
+    not valid any more."""
+    record, room = context.held_by(memo.claim), context.room
     if record is None:
         return None
     if room is not None and len(record.job.payload) + len(memo.value) > room:
@@ -32,8 +40,8 @@ def store_once(act: Act, memo: OnceValue, room: int | None = None) -> bytes | No
             f"a value of {len(memo.value):,} bytes is more than this store has room for ({room:,})"
         )
     if memo.keep is None:
-        return record.memos.setdefault(memo.name, memo.value)
-    standing = load_once(act, memo.claim, memo.name, shared=True)
-    if standing is None:
-        act.state.shared[memo.name] = SharedOnceValue(memo.value, act.now + memo.keep)
-    return memo.value if standing is None else standing
+        return record.once_values.setdefault(memo.name, memo.value)
+    existing = load_once(context, memo.claim, memo.name, shared=True)
+    if existing is None:
+        context.state.shared[memo.name] = SharedOnceValue(memo.value, context.now + memo.keep)
+    return memo.value if existing is None else existing

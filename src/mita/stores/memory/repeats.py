@@ -1,4 +1,6 @@
-"""Stored rules that make jobs."""
+"""Repeats, and the locks by which schedulers agree who fires them."""
+
+from collections.abc import Sequence
 
 from msgspec.structs import replace
 
@@ -7,59 +9,75 @@ from mita.model.time import Wait
 from mita.ports.store import REPEATS
 from mita.rules.schedule.spec import edited
 
-from .context import Act, LockHeld
+from .context import MemoryContext
 from .enqueue import enqueue
+from .state.memory_state import LockHolder
 
 OVER = {RepeatState.FINISHED, RepeatState.PARKED}
 
 
-def put(act: Act, given: Repeat) -> Repeat:
-    stored = act.state.repeats.get(given.key)
-    if stored is not None and stored.spec == given.spec and stored.state not in OVER:
+def put_repeat(context: MemoryContext, repeat: Repeat) -> Repeat:
+    """Insert or edit a repeat. Returns it as it is stored now."""
+    repeats = context.state.repeats
+    stored = repeats.get(repeat.key)
+    if stored is not None and stored.spec == repeat.spec and stored.state not in OVER:
         return stored
-    act.rings.add(REPEATS)
-    if stored is None:
-        act.state.repeats[given.key] = given
-        return given
-    act.state.repeats[given.key] = new = edited(stored, given)
+    context.topics.add(REPEATS)
+    repeats[repeat.key] = new = repeat if stored is None else edited(stored, repeat)
     return new
 
 
-def remove(act: Act, key: str) -> bool:
-    act.rings.add(REPEATS)
-    return act.state.repeats.pop(key, None) is not None
+def remove_repeats(context: MemoryContext, keys: Sequence[str]) -> list[bool]:
+    """Delete repeats. False: there is no such repeat."""
+    context.topics.add(REPEATS)
+    return [context.state.repeats.pop(key, None) is not None for key in keys]
 
 
-def switch(act: Act, key: str, source: RepeatState, target: RepeatState) -> bool:
-    """Pause or resume, if it stands where that makes sense."""
-    repeat = act.state.repeats.get(key)
-    if repeat is None or repeat.state is not source:
+def pause_repeats(context: MemoryContext, keys: Sequence[str]) -> list[bool]:
+    """Pause active repeats. False: there is no such repeat, or it is not active."""
+    return [_switch(context, key, RepeatState.ACTIVE, RepeatState.PAUSED) for key in keys]
+
+
+def resume_repeats(context: MemoryContext, keys: Sequence[str]) -> list[bool]:
+    """Resume paused repeats. False: there is no such repeat, or it is not paused."""
+    return [_switch(context, key, RepeatState.PAUSED, RepeatState.ACTIVE) for key in keys]
+
+
+def _switch(context: MemoryContext, key: str, old: RepeatState, new: RepeatState) -> bool:
+    repeat = context.state.repeats.get(key)
+    if repeat is None or repeat.state is not old:
         return False
-    act.state.repeats[key] = replace(repeat, state=target)
-    act.rings.add(REPEATS)
+    context.state.repeats[key] = replace(repeat, state=new)
+    context.topics.add(REPEATS)
     return True
 
 
-def due(act: Act, limit: int) -> DueRepeats:
+def due_repeats(context: MemoryContext, limit: int) -> DueRepeats:
+    """Repeats whose fire time has come, the earliest first, and the next fire time after them."""
+    repeats, now = context.state.repeats, context.now
     cursors = sorted(
         (repeat.cursor, repeat.key)
-        for repeat in act.state.repeats.values()
+        for repeat in repeats.values()
         if repeat.state is RepeatState.ACTIVE and repeat.cursor is not None
     )
-    come = [key for cursor, key in cursors if cursor <= act.now][:limit]
-    rest = cursors[len(come) :]
-    return DueRepeats(
-        act.now, [act.state.repeats[key] for key in come], rest[0][0] if rest else None
-    )
+    due = [key for cursor, key in cursors if cursor <= now][:limit]
+    rest = cursors[len(due) :]
+    return DueRepeats(now, [repeats[key] for key in due], rest[0][0] if rest else None)
 
 
-def fire(act: Act, firing: Firing) -> bool:
-    repeat = act.state.repeats.get(firing.key)
+def fire(context: MemoryContext, firings: Sequence[Firing]) -> list[bool]:
+    """Apply firings whose repeats are unchanged, and enqueue their jobs."""
+    return [fire_one(context, firing) for firing in firings]
+
+
+def fire_one(context: MemoryContext, firing: Firing) -> bool:
+    """Apply one firing, if its repeat is active and unchanged."""
+    repeat = context.state.repeats.get(firing.key)
     if repeat is None or repeat.state is not RepeatState.ACTIVE:
         return False
     if (repeat.cursor, repeat.revision) != (firing.cursor, firing.revision):
         return False
-    act.state.repeats[firing.key] = replace(
+    context.state.repeats[firing.key] = replace(
         repeat,
         cursor=firing.next,
         count=repeat.count + firing.fired,
@@ -67,21 +85,32 @@ def fire(act: Act, firing: Firing) -> bool:
         state=firing.state,
         reason=firing.reason,
     )
-    for job in firing.jobs:
-        enqueue(act, job)
+    enqueue(context, firing.jobs)
     return True
 
 
-def lock(act: Act, name: str, holder: str, keep: Wait) -> bool:
-    held = act.state.locks.get(name)
-    if held is not None and held.holder != holder and held.until > act.now:
+def list_repeats(context: MemoryContext) -> list[Repeat]:
+    """All repeats, by key."""
+    return [context.state.repeats[key] for key in sorted(context.state.repeats)]
+
+
+def find_repeats(context: MemoryContext, keys: Sequence[str]) -> list[Repeat | None]:
+    """The repeats with these keys; None where there is none."""
+    return [context.state.repeats.get(key) for key in keys]
+
+
+def lock(context: MemoryContext, name: str, holder: str, keep: Wait) -> bool:
+    """Take or extend a lock. False: another holder has it."""
+    found = context.state.locks.get(name)
+    if found is not None and found.holder != holder and found.until > context.now:
         return False
-    act.state.locks[name] = LockHeld(holder, act.now + keep)
+    context.state.locks[name] = LockHolder(holder, context.now + keep)
     return True
 
 
-def unlock(act: Act, name: str, holder: str) -> None:
-    held = act.state.locks.get(name)
-    if held is not None and held.holder == holder:
-        del act.state.locks[name]
-        act.rings.add(REPEATS)
+def unlock(context: MemoryContext, name: str, holder: str) -> None:
+    """Release a lock, if this holder has it."""
+    found = context.state.locks.get(name)
+    if found is not None and found.holder == holder:
+        del context.state.locks[name]
+        context.topics.add(REPEATS)

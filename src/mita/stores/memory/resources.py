@@ -1,104 +1,71 @@
-"""Keys: at most so many jobs with one resource key run at once, and one job with one unique key is
-alive."""
+"""Resource keys: at most so many jobs with one key run at once."""
 
 from collections.abc import Collection
 
 from mita.model.job import Job, State
 from mita.model.time import Moment
 
-from .context import Act, Reservation
-from .index import Place, place
+from .context import MemoryContext
+from .state.index import ResourceKey, resource_key
 
 
-def on_hold(act: Act, where: Place) -> bool:
-    return act.state.holds.get(where, act.now) > act.now
+def on_hold(context: MemoryContext, key: ResourceKey) -> bool:
+    """Whether no job with this key may start now."""
+    return context.state.holds.get(key, context.now) > context.now
 
 
-def may_run(act: Act, job: Job) -> bool:
-    where = place(job)
-    return where is None or (
-        not on_hold(act, where) and len(act.state.index.holders(where)) < job.limit
+def may_run(context: MemoryContext, job: Job) -> bool:
+    """Whether the key of this job is free, or it has none."""
+    key = resource_key(job)
+    return key is None or (
+        not on_hold(context, key) and len(context.state.index.holders(key)) < job.limit
     )
 
 
-def wake(act: Act, where: Place, most: int | None = None) -> None:
-    """Put the first who wait for a key back in the queue, as many as may run by what the first of
-    them allows."""
-    waiting = [act.state.records[id] for id in act.state.index.blocked(where)]
-    if not waiting or on_hold(act, where):
+def wake(context: MemoryContext, key: ResourceKey, at_most: int | None = None) -> None:
+    """Return the first jobs that wait for a key to the queue: as many as may run by the limit of
+    the first of them."""
+    waiting = [context.state.records[id] for id in context.state.index.blocked(key)]
+    if not waiting or on_hold(context, key):
         return
-    room = max(0, waiting[0].job.limit - len(act.state.index.holders(where)))
-    for record in waiting[: room if most is None else min(room, most)]:
-        act.change(record, state=State.QUEUED)
-        act.rings.add(where[0])
+    free = max(0, waiting[0].job.limit - len(context.state.index.holders(key)))
+    for record in waiting[: free if at_most is None else min(free, at_most)]:
+        context.change(record, state=State.QUEUED)
+        context.topics.add(key[0])
 
 
-def hold(act: Act, where: Place, until: Moment) -> None:
-    """Nobody with this key starts before `until`; a moment that has come lifts the hold."""
-    act.rings.add(where[0])  # whoever sleeps until the end of an earlier hold must look again
-    act.state.holds[where] = until
-    if until <= act.now:
-        end_hold(act, where)
+def hold_key(context: MemoryContext, key: ResourceKey, until: Moment) -> None:
+    """No job with this key starts before `until`. A point in time that is not in the future lifts
+    the hold."""
+    context.topics.add(key[0])  # workers wait until the end of a hold, which has changed
+    context.state.holds[key] = until
+    if until <= context.now:
+        _end_hold(context, key)
 
 
-def end_hold(act: Act, where: Place) -> None:
-    del act.state.holds[where]
-    wake(act, where)
+def _end_hold(context: MemoryContext, key: ResourceKey) -> None:
+    del context.state.holds[key]
+    wake(context, key)
 
 
-def end_holds(act: Act, queues: Collection[str] | None = None) -> None:
-    """Lift the holds that have run out, in these queues or in all."""
-    over = [where for where, until in act.state.holds.items() if until <= act.now]
-    for where in over:
-        if queues is None or where[0] in queues:
-            end_hold(act, where)
+def end_holds(context: MemoryContext, queues: Collection[str] | None = None) -> None:
+    """Delete the holds that are over, in these queues or in all (None)."""
+    over = [key for key, until in context.state.holds.items() if until <= context.now]
+    for key in over:
+        if queues is None or key[0] in queues:
+            _end_hold(context, key)
 
 
-def free_keys(act: Act) -> None:
-    """Take the keys from jobs that do not run, and wake those that wait for a free one."""
-    for where in act.state.index.held():
-        for id in [id for id in act.state.index.holders(where) if not _runs(act, id)]:
-            act.state.index.let_go(where, id)
-    for where in act.state.index.waited_for():
-        wake(act, where)
+def free_keys(context: MemoryContext) -> None:
+    """Take the keys from jobs that do not run, and wake the jobs that wait for a free key."""
+    index = context.state.index
+    for key in index.held():
+        for id in [id for id in index.holders(key) if not _runs(context, id)]:
+            index.remove_holder(key, id)
+    for key in index.waited_for():
+        wake(context, key)
 
 
-def _runs(act: Act, id: str) -> bool:
-    record = act.state.records.get(id)
+def _runs(context: MemoryContext, id: str) -> bool:
+    record = context.state.records.get(id)
     return record is not None and record.job.state is State.RUNNING
-
-
-def unique_holder(act: Act, queue: str, key: str | None) -> str | None:
-    """The id of the job that has this unique key: a living one, or until its end one that has
-    ended."""
-    if key is None:
-        return None
-    reservation = act.state.unique.get((queue, key))
-    if reservation is None:
-        return None
-    over = (
-        act.has_ended(reservation.id) if reservation.until is None else reservation.until <= act.now
-    )
-    return None if over else reservation.id
-
-
-def take_unique(act: Act, job: Job) -> None:
-    if job.unique is not None:
-        act.state.unique[job.queue, job.unique] = Reservation(job.id)
-
-
-def free_unique(act: Act, job: Job) -> None:
-    """The job has ended: its key is free, or free after a while, whether or not the job is
-    remembered till then."""
-    if job.unique is None:
-        return
-    if job.unique_for > 0:
-        act.state.unique[job.queue, job.unique] = Reservation(job.id, act.now + job.unique_for)
-    else:
-        del act.state.unique[job.queue, job.unique]
-
-
-def give_up_unique(act: Act, job: Job) -> None:
-    """The job is deleted: a key that it still has is free at once."""
-    if unique_holder(act, job.queue, job.unique) == job.id and job.unique is not None:
-        del act.state.unique[job.queue, job.unique]

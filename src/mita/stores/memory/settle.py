@@ -1,105 +1,107 @@
-"""Putting a job down after its run."""
+"""Settling jobs after their runs."""
 
 from collections.abc import Sequence
 from typing import Any
 
 from mita.model.job import Job, State
 from mita.model.outcome import Settlement, Verdict
-from mita.model.time import Moment, Wait
+from mita.model.time import Wait
 from mita.rules.asked import kind_after, state_after
 from mita.rules.states import TERMINAL
 from mita.stores.shared.apart import named
 
-from .context import Act, Record
-from .index import place
-from .resources import free_unique, hold, wake
+from . import unique
+from .context import MemoryContext
+from .resources import hold_key, wake
+from .state.index import resource_key
+from .state.memory_state import MemoryRecord
 
 
-def settle_all(act: Act, settlements: Sequence[Settlement], room: int | None) -> list[bool]:
-    """Those that fit; the others are named."""
+def settle(context: MemoryContext, settlements: Sequence[Settlement]) -> list[bool]:
+    """Apply verdicts. False: the claim is not valid any more, and nothing was changed. Raises
+    `Rejected` with the positions of the jobs that are too large; the others are settled."""
     took: list[bool] = []
     rejected: dict[int, str] = {}
+    room = context.room
     for at, settlement in enumerate(settlements):
         size = size_of(settlement)
-        if room is not None and size > room and act.held_by(settlement.claim) is not None:
+        if room is not None and size > room and context.held_by(settlement.claim) is not None:
             rejected[at] = (
                 f"a job of {size:,} bytes is more than this store has room for ({room:,})"
             )
-        took.append(at not in rejected and settle(act, settlement))
+        took.append(at not in rejected and settle_one(context, settlement))
     if rejected:
         raise named(took, rejected)
     return took
 
 
 def size_of(settlement: Settlement) -> int:
-    """What is bounded of a job: its arguments and its result."""
+    """The bytes of the arguments and the result."""
     return len(settlement.claim.payload) + len(settlement.verdict.result or b"")
 
 
-def settle(act: Act, settlement: Settlement) -> bool:
-    record, verdict = act.held_by(settlement.claim), settlement.verdict
+def settle_one(context: MemoryContext, settlement: Settlement) -> bool:
+    """Apply one verdict, if the claim is still valid."""
+    record, verdict = context.held_by(settlement.claim), settlement.verdict
     if record is None:
         return False
-    where = place(record.job)
-    _note(act, record, verdict)
-    _put_down(act, record, verdict, _written(act, record.job, verdict))
-    if where and verdict.hold is not None:
-        hold(act, where, verdict.hold.moment(act.now))
-    elif where:
-        wake(act, where, most=1)
+    key = resource_key(record.job)
+    if kind := kind_after(record.job.asked, verdict):
+        worker = verdict.worker or record.job.worker
+        context.note(record, kind, verdict.note, worker, verdict.failure)
+    move(context, record, verdict, changes_of(context, record.job, verdict))
+    if key and verdict.hold is not None:
+        hold_key(context, key, verdict.hold.moment(context.now))
+    elif key:
+        wake(context, key, at_most=1)
     return True
 
 
-def finish(act: Act, record: Record, state: State, keep: Wait, **more: Any) -> None:
-    """Bring a job to its end."""
-    job = act.change(
-        record,
-        state=state,
-        finished=act.now,
-        expires=act.now + keep,
-        lease_until=None,
-        asked=None,
-        **more,
-    )
-    free_unique(act, job)
-    if keep == 0:
-        act.forget(record)
-
-
-def _note(act: Act, record: Record, verdict: Verdict) -> None:
-    kind = kind_after(record.job.asked, verdict)
-    if kind:
-        act.note(record, kind, verdict.note, verdict.worker or record.job.worker, verdict.failure)
-
-
-def _written(act: Act, job: Job, verdict: Verdict) -> dict[str, Any]:
-    """What a verdict says of the run, wherever the job goes from here."""
-    written: dict[str, Any] = {"stranded": _stranded(act, job) if verdict.stranded else None}
+def changes_of(context: MemoryContext, job: Job, verdict: Verdict) -> dict[str, Any]:
+    """The fields that a verdict changes, no matter which state follows."""
+    since = context.now if job.stranded is None else job.stranded
+    changes: dict[str, Any] = {"stranded": since if verdict.stranded else None}
     if verdict.counts is not None:
-        written[verdict.counts.value] = getattr(job, verdict.counts.value) + 1
+        changes[verdict.counts.value] = getattr(job, verdict.counts.value) + 1
     if verdict.error is not None:
-        written["error"] = verdict.error
-    return written
+        changes["error"] = verdict.error
+    return changes
 
 
-def _stranded(act: Act, job: Job) -> Moment:
-    return act.now if job.stranded is None else job.stranded
-
-
-def _put_down(act: Act, record: Record, verdict: Verdict, written: dict[str, Any]) -> None:
+def move(
+    context: MemoryContext, record: MemoryRecord, verdict: Verdict, changes: dict[str, Any]
+) -> None:
+    """Bring a job into the state after its run."""
     job = record.job
     state = state_after(job.asked, verdict)
     if state in TERMINAL:
         result = verdict.result if state is State.SUCCEEDED else None
         keep = record.asked_keep if job.asked else verdict.keep
-        finish(act, record, state, keep, result=result, **written)
-    elif job.asked:
-        _back(act, record, state, due=record.asked_due, **written)
+        finish(context, record, state, keep, result=result, **changes)
+        return
+    if job.asked:
+        due = record.asked_due
     else:
-        due = job.due if verdict.when is None else verdict.when.moment(act.now)
-        _back(act, record, state, due=due, **written)
+        due = job.due if verdict.when is None else verdict.when.moment(context.now)
+    context.change(
+        record, state=state, due=due, lease_until=None, worker=None, asked=None, **changes
+    )
+    context.topics.add(job.queue)
 
 
-def _back(act: Act, record: Record, state: State, **written: Any) -> None:
-    act.change(record, state=state, lease_until=None, worker=None, asked=None, **written)
-    act.rings.add(record.job.queue)
+def finish(
+    context: MemoryContext, record: MemoryRecord, state: State, keep: Wait, **changes: Any
+) -> None:
+    """Bring a job into a terminal state."""
+    job = context.change(
+        record,
+        state=state,
+        finished=context.now,
+        expires=context.now + keep,
+        lease_until=None,
+        asked=None,
+        **changes,
+    )
+    unique.free(context, job)
+    if keep == 0:
+        context.delete(record)

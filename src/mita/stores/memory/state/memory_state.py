@@ -1,0 +1,77 @@
+"""Everything that memory stores share."""
+
+import asyncio
+from collections.abc import Callable
+from threading import Lock
+
+from msgspec import Struct, field
+
+from mita import forks
+from mita.model.job import Job
+from mita.model.outcome import TimelineEntry
+from mita.model.repeat import Repeat
+from mita.model.time import Moment, Wait
+from mita.model.view import WorkerView
+from mita.ports.pubsub import Subscription
+
+from .index import JobIndex, ResourceKey
+
+
+class MemoryRecord(Struct):
+    """A job and what only the store knows of it. `age` is its number in the order of arrival."""
+
+    job: Job
+    age: int
+    asked_due: Moment = 0
+    asked_keep: Wait = 0
+    timeline: tuple[TimelineEntry, ...] = ()
+    once_values: dict[str, bytes] = field(default_factory=dict)
+
+
+class UniqueHolder(Struct, frozen=True):
+    """The job that has a unique key. `until`: the job has ended, and the key stays taken till
+    then."""
+
+    id: str
+    until: Moment | None = None
+
+
+class SharedOnceValue(Struct, frozen=True):
+    """A value of `job.once` that all jobs share."""
+
+    value: bytes
+    until: Moment
+
+
+class LiveWorker(Struct, frozen=True):
+    """A worker as it described itself. It counts as alive until then."""
+
+    worker: WorkerView
+    until: Moment
+
+
+class LockHolder(Struct, frozen=True):
+    """The scheduler that has a lock."""
+
+    holder: str
+    until: Moment
+
+
+class MemoryState:
+    """What several `MemoryStore`s, on any threads and event loops, have in common."""
+
+    def __init__(self) -> None:
+        self.lock = forks.guarded(Lock())
+        self.latest: Moment = 0
+        self.arrivals = 0
+        self.records: dict[str, MemoryRecord] = {}
+        self.index = JobIndex()
+        self.queues: dict[str, Moment | None] = {}  # each with the time since when it is paused
+        self.unique: dict[tuple[str, str], UniqueHolder] = {}
+        self.holds: dict[ResourceKey, Moment] = {}
+        self.shared: dict[str, SharedOnceValue] = {}
+        self.repeats: dict[str, Repeat] = {}
+        self.workers: dict[str, LiveWorker] = {}
+        self.locks: dict[str, LockHolder] = {}
+        self.subscriptions: dict[Subscription, asyncio.AbstractEventLoop] = {}
+        self.notifiers: set[Callable[[set[str]], None]] = set()
