@@ -117,7 +117,7 @@ class Jobs(Protocol):
     async def load_once(self, claim: Claim, name: str, shared: bool) -> bytes | None:
         """What was remembered under this name, for this job or (`shared`) for all."""
 
-    async def store_once(self, memo: OnceValue) -> bytes | None:
+    async def store_once(self, value: OnceValue) -> bytes | None:
         """Remember a value unless there is one already; gives the one that stands, None when the
         token is stale."""
 
@@ -248,7 +248,7 @@ class PubSub(Protocol):
     """What happens, told to whoever listens, in whatever process. Nothing depends on it: what is
     told may be lost, and where nobody listens nobody pays for it."""
 
-    async def publish(self, told: Sequence[EventMessage]) -> None:
+    async def publish(self, messages: Sequence[EventMessage]) -> None:
         """Pass these on, in this order, to those who listen now. Nothing is kept for those who come
         later."""
 

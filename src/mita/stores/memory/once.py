@@ -29,19 +29,19 @@ def load_once(context: MemoryContext, claim: Claim, name: str, shared: bool) -> 
     return found.value if found is not None and found.until > context.now else None
 
 
-def store_once(context: MemoryContext, memo: OnceValue) -> bytes | None:
+def store_once(context: MemoryContext, value: OnceValue) -> bytes | None:
     """Store a value if there is none. Returns the value that is stored now; None if the claim is
     not valid any more."""
-    record, room = context.held_by(memo.claim), context.room
+    record, room = context.held_by(value.claim), context.room
     if record is None:
         return None
-    if room is not None and len(record.job.payload) + len(memo.value) > room:
+    if room is not None and len(record.job.payload) + len(value.value) > room:
         raise Rejected(
-            f"a value of {len(memo.value):,} bytes is more than this store has room for ({room:,})"
+            f"a value of {len(value.value):,} bytes is more than this store has room for ({room:,})"
         )
-    if memo.keep is None:
-        return record.once_values.setdefault(memo.name, memo.value)
-    existing = load_once(context, memo.claim, memo.name, shared=True)
+    if value.keep is None:
+        return record.once_values.setdefault(value.name, value.value)
+    existing = load_once(context, value.claim, value.name, shared=True)
     if existing is None:
-        context.state.shared[memo.name] = SharedOnceValue(memo.value, context.now + memo.keep)
-    return memo.value if existing is None else existing
+        context.state.shared[value.name] = SharedOnceValue(value.value, context.now + value.keep)
+    return value.value if existing is None else existing

@@ -9,11 +9,11 @@ from mita.ports.pubsub import EVERY, EventMessage, Subscription
 from .context import MemoryContext
 
 
-def publish(context: MemoryContext, told: Sequence[EventMessage]) -> None:
+def publish(context: MemoryContext, messages: Sequence[EventMessage]) -> None:
     """Pass messages on to every subscriber."""
     for subscription, loop in context.state.subscriptions.items():
         with suppress(RuntimeError):  # its event loop was closed, so no one can read them
-            loop.call_soon_threadsafe(subscription.put, told)
+            loop.call_soon_threadsafe(subscription.put, messages)
 
 
 def subscribed_queues(context: MemoryContext) -> frozenset[str]:

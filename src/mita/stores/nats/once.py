@@ -25,10 +25,10 @@ async def load_once(context: NatsContext, claim: Claim, name: str, shared: bool)
     return value.value if value is not None and value.until > context.clock.now() else None
 
 
-async def store_once(context: NatsContext, memo: OnceValue) -> bytes | None:
+async def store_once(context: NatsContext, value: OnceValue) -> bytes | None:
     """Store a value unless there is one. Returns the value that is stored now, None if the claim's
     token is stale. Raises Rejected if the value is too large."""
-    return await transact(context, lambda tx: _store(tx, memo))
+    return await transact(context, lambda tx: _store(tx, value))
 
 
 async def _store(tx: StreamTransaction, value: OnceValue) -> bytes | None:

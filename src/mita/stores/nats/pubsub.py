@@ -22,11 +22,11 @@ _YES = b"+"
 SUBSCRIBER_TIMEOUT_S = 1.0
 
 
-async def publish(context: NatsContext, told: Sequence[EventMessage]) -> None:
+async def publish(context: NatsContext, messages: Sequence[EventMessage]) -> None:
     """Send these messages to the subscribers, in this order. Raises Rejected for a message that is
     larger than the server takes."""
     await context.wire.ready()
-    for one in told:
+    for one in messages:
         message = OutMessage(context.subjects.events(one.queue), _pack(one))
         if size(message) > context.wire.max_payload:
             # The server would end the connection.

@@ -12,15 +12,15 @@ from .server.arrays import numbers, texts
 from .server.connect import SESSION_MARK_CODE, TRANSACTION_TIMEOUT_S
 
 
-def extend(_: PostgresContext, claimed: Sequence[Claim], lease: Wait) -> RoundTrips[list[Held]]:
+def extend(_: PostgresContext, claims: Sequence[Claim], lease: Wait) -> RoundTrips[list[Held]]:
     """Extend these claims, and return for each whether it is held, to be cancelled, or lost.
 
     The commit is synced, although tokens would keep a late settlement out: if a crash undid an
     extension, the lease would end early and the job would run twice at once. No run waits for
     this commit."""
-    if not claimed:
+    if not claims:
         return []
-    ordered = sorted({(claim.id, claim.token) for claim in claimed})
+    ordered = sorted({(claim.id, claim.token) for claim in claims})
     [rows] = yield RoundTrip(
         query(
             "extend",
@@ -31,7 +31,7 @@ def extend(_: PostgresContext, claimed: Sequence[Claim], lease: Wait) -> RoundTr
         last=True,
     )
     holding = {(id, token): asked for id, token, asked in rows}
-    return [_held(holding, claim) for claim in claimed]
+    return [_held(holding, claim) for claim in claims]
 
 
 def _held(holding: dict[tuple[str, int], str | None], claim: Claim) -> Held:

@@ -43,20 +43,20 @@ def load_once(
     return None if not rows or rows[0][0] is None else as_memo(name, rows[0][0])
 
 
-def store_once(_: PostgresContext, memo: OnceValue) -> RoundTrips[bytes | None]:
+def store_once(_: PostgresContext, value: OnceValue) -> RoundTrips[bytes | None]:
     """Store a value unless there is one. Returns the stored value; None when the claim is lost."""
-    claim = memo.claim
-    check_size(memo.value)
+    claim = value.claim
+    check_size(value.value)
     values = {
         "id": claim.id,
         "token": claim.token,
-        "name": storable(memo.name),
-        "value": memo.value,
+        "name": storable(value.name),
+        "value": value.value,
     }
     one = (
         query("store_once", **values)
-        if memo.keep is None
-        else query("store_once_shared", **values, keep=memo.keep)
+        if value.keep is None
+        else query("store_once_shared", **values, keep=value.keep)
     )
     [rows] = yield RoundTrip(one, last=True)
-    return as_memo(memo.name, rows[0][0]) if rows else None
+    return as_memo(value.name, rows[0][0]) if rows else None

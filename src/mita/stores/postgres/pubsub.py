@@ -30,11 +30,13 @@ from .server.arrays import numbers
 LATE_ROWS = 200  # a transaction that began early may add its row this many rows late
 
 
-def publish(context: PostgresContext, told: Sequence[EventMessage]) -> RoundTrips[None]:
+def publish(context: PostgresContext, messages: Sequence[EventMessage]) -> RoundTrips[None]:
     """Store messages for the subscribers and notify them."""
-    if not told:
+    if not messages:
         return
-    rows = [query("publish", queue=one.queue, count=one.count, events=one.events) for one in told]
+    rows = [
+        query("publish", queue=one.queue, count=one.count, events=one.events) for one in messages
+    ]
     yield RoundTrip(*rows, query("publish_trim", most=MESSAGES_KEPT), last=True, synced=False)
     context.topics.add(TOLD)
 

@@ -27,16 +27,16 @@ def load_once(context: SqliteContext, claim: Claim, name: str, shared: bool) -> 
     return None if found is None else as_memo(name, found[0])
 
 
-def store_once(context: SqliteContext, memo: OnceValue) -> bytes | None:
+def store_once(context: SqliteContext, value: OnceValue) -> bytes | None:
     """Store a value if there is none. Returns the value that is stored now; None if the claim is
     not valid any more."""
-    claim, shared = memo.claim, memo.keep is not None
+    claim, shared = value.claim, value.keep is not None
     if context.row("settle_held", seq=claim.ref, token=claim.token) is None:
         return None
-    existing = load_once(context, claim, memo.name, shared)
+    existing = load_once(context, claim, value.name, shared)
     if existing is not None:
         return existing
-    expires = None if memo.keep is None else context.now + memo.keep
+    expires = None if value.keep is None else context.now + value.keep
     job = SHARED if shared else claim.ref
-    context.run("store_once", job=job, name=memo.name, value=memo.value, expires=expires)
-    return memo.value
+    context.run("store_once", job=job, name=value.name, value=value.value, expires=expires)
+    return value.value

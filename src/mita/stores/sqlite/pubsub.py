@@ -27,11 +27,11 @@ from .notify import SqliteNotifier
 from .thread.connection_thread import ConnectionThread
 
 
-def publish(context: SqliteContext, told: Sequence[EventMessage]) -> None:
+def publish(context: SqliteContext, messages: Sequence[EventMessage]) -> None:
     """Store messages for the subscribers."""
-    if not told:
+    if not messages:
         return
-    for one in told:
+    for one in messages:
         context.run("publish", at=context.now, queue=one.queue, count=one.count, events=one.events)
     context.run("publish_trim", most=MESSAGES_KEPT)
     context.topics.add(TOLD)
