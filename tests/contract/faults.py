@@ -285,7 +285,7 @@ def stay_open(patch: pytest.MonkeyPatch) -> None:
 
 def ring_for_nobody(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(MemoryNotifier, "notify", lambda self, topics: None)
-    patch.setattr(waking, "ENOUGH", 0.2)
+    patch.setattr(waking, "WAKE_UP_TIMEOUT_S", 0.2)
 
 
 def ring_for_every_ask(patch: pytest.MonkeyPatch) -> None:

@@ -33,8 +33,8 @@ async def run(name: str, kind: str, folder: Path, patch: pytest.MonkeyPatch) -> 
 
 async def must_be_noticed(fault: Fault, kind: str, folder: Path, patch: pytest.MonkeyPatch) -> None:
     fault.break_it(patch)
-    for module in (notify, pubsub):
-        patch.setattr(module, "ENOUGH", ENOUGH_S)
+    patch.setattr(notify, "WAKE_UP_TIMEOUT_S", ENOUGH_S)
+    patch.setattr(pubsub, "DELIVERY_TIMEOUT_S", ENOUGH_S)
     for n, name in enumerate(fault.noticed_by):
         place = folder / str(n)
         place.mkdir()
