@@ -33,7 +33,7 @@ OTHERS: dict[str, Any] = {
     "worker": WorkerRecord,
     "unique": UniqueKeyRecord,
     "lock": LockRecord,
-    "shared_once": SharedOnceRecord,
+    "memo": SharedOnceRecord,
 }
 
 
@@ -116,11 +116,11 @@ def spoilt(body: bytes, case: Case, kind: Any) -> bytes:
 
 
 def _subject(subjects: Subjects, record: str, name: str) -> str:
-    return (
-        subjects.unique("other", name)
-        if record == "unique"
-        else str(getattr(subjects, record)(name))
-    )
+    if record == "unique":
+        return subjects.unique("other", name)
+    if record == "memo":
+        return subjects.shared_once(name)
+    return str(getattr(subjects, record)(name))
 
 
 @asynccontextmanager

@@ -1,4 +1,4 @@
-"""A worker in a few lines, and a book of what it saw: every run of every job, when, and under which
+"""A small worker, and a log of what it saw: every run of every job, when, and with which
 counters."""
 
 import asyncio
@@ -16,13 +16,14 @@ from mita.stores.nats import NatsStore
 
 QUEUE = "work"
 LEASE = 3000
-# of each sort of job, when nothing goes wrong
+# runs of each kind of job, without faults
 RUNS = {"plain": 1, "retry": 3, "move": 3, "fail": 2}
 
 
 def plan(n: int, seed: int = 1, keys: int = 0) -> list[NewJob]:
-    """A mixed lot: every fifth retries twice, every fifth moves itself twice, every fifth fails,
-    some are for later. With `keys` every second has one of so many resource keys."""
+    """Returns `n` jobs: every fifth retries twice, every fifth reschedules itself twice, every
+    fifth fails, some are scheduled. With `keys`, every second job has one of so many resource
+    keys."""
     chance = random.Random(seed)
     kinds = ["plain", "retry", "move", "fail", "plain"]
     return [
@@ -40,7 +41,8 @@ def plan(n: int, seed: int = 1, keys: int = 0) -> list[NewJob]:
 
 
 def verdict(claim: Claim) -> Verdict:
-    """What becomes of it follows from its counters alone, so whoever runs it comes to the same."""
+    """The outcome of a run follows from the job's counters alone, so that every worker gets the
+    same."""
     ended = Verdict(state=State.SUCCEEDED, keep=HOUR)
     match claim.task:
         case "retry" if claim.attempts < 2:
@@ -86,9 +88,9 @@ class Book:
                 self.early.append(claim.id)
 
 
-async def insist(act: Callable[[], object], book: Book, patience: float = 60.0) -> object:
-    """Again, while the store says that this may help."""
-    deadline = asyncio.get_running_loop().time() + patience
+async def retry(act: Callable[[], object], book: Book, within: float = 60.0) -> object:
+    """Retry as long as the store reports a transient error."""
+    deadline = asyncio.get_running_loop().time() + within
     while True:
         try:
             return await act()  # type: ignore[misc]
@@ -102,7 +104,7 @@ async def insist(act: Callable[[], object], book: Book, patience: float = 60.0) 
 async def work(
     store: NatsStore, name: str, book: Book, stop: asyncio.Event, limit: int = 200
 ) -> None:
-    """Claim and settle until told to stop."""
+    """Claim and settle until `stop` is set."""
     due: list[Settlement] = []
     while not stop.is_set():
         with suppress(StoreError):
@@ -112,14 +114,14 @@ async def work(
             if not due:
                 await store.wait([QUEUE], min(0.5, (turn.again or 500) / 1000))
         if due:
-            took = await insist(lambda due=due: store.settle(due), book)  # type: ignore[misc]
+            took = await retry(lambda due=due: store.settle(due), book)  # type: ignore[misc]
             assert isinstance(took, list)
             book.stale += took.count(False)
             due = []
 
 
 async def sweep(store: NatsStore, book: Book, stop: asyncio.Event) -> None:
-    """What every worker does besides."""
+    """Take over lost jobs, as every worker does."""
     while not stop.is_set():
         await asyncio.sleep(0.5)
         with suppress(StoreError):
@@ -152,8 +154,8 @@ async def all_ended(store: NatsStore, ids: Sequence[str], within: float) -> dict
 async def check(
     store: NatsStore, jobs: Sequence[NewJob], book: Book, moved: Collection[str] = ()
 ) -> None:
-    """I1 I6 I8: all ended as they should, no move was counted as a failure, nothing was early.
-    `moved` from outside, too."""
+    """I1 I6 I8: all jobs ended as planned, no reschedule was counted as a failure, no job was
+    early. `moved` jobs were also rescheduled by the test."""
     tasks = {job.id: job.task for job in jobs}
     for at in range(0, len(jobs), 500):
         for job in await store.find([job.id for job in jobs[at : at + 500]]):

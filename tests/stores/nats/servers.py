@@ -1,5 +1,4 @@
-"""Real NATS servers on this machine: on free ports, in folders of their own, ended by their process
-id."""
+"""Real NATS servers on this machine: on free ports, in their own folders, stopped by process id."""
 
 import atexit
 import os
@@ -20,7 +19,7 @@ FRESH = count(1)
 
 
 def program() -> str:
-    """The server of the test requirements, or another that MITA_NATS_SERVER names."""
+    """The server of the test requirements, or the one that MITA_NATS_SERVER names."""
     if chosen := os.environ.get("MITA_NATS_SERVER"):
         return chosen
     beside = Path(sys.executable).parent / "nats-server"
@@ -57,7 +56,7 @@ class Server:
         (self.folder / "server.conf").write_text("\n".join([*self._lines, more]))
 
     def set(self, more: str) -> None:
-        """Another configuration, for which it is ended and started again."""
+        """Restart with another configuration."""
         self._write(more)
         self._end(signal.SIGTERM)
         self.start()
@@ -96,7 +95,8 @@ class Server:
             return False
 
     def kill(self) -> None:
-        """As a power switch would, but for what the system still holds for the disk."""
+        """Kill the server. Unlike a power failure, this loses nothing of the system's disk
+        cache."""
         self._end(signal.SIGKILL)
 
     def _end(self, how: signal.Signals) -> None:
@@ -112,13 +112,13 @@ class Server:
 
 @cache
 def shared() -> Server:
-    """One for all tests of a process that do it no harm."""
+    """One server for all tests of a process that do not damage it."""
     return Server().start()
 
 
 @cache
 def tight() -> Server:
-    """The same, for tests of what does not fit into a message."""
+    """The same with a small max_payload."""
     return Server("max_payload: 32768").start()
 
 

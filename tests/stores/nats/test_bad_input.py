@@ -1,5 +1,4 @@
-"""What can be wrong with a server, an address or a name: a clear error, and never an injected
-subject."""
+"""Errors of servers, addresses and names: a clear message, and never an injected subject."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -119,7 +118,7 @@ authorization {{ users: [
 
 
 @pytest.mark.parametrize("denied", ["mita.mita.j.r.>", "$JS.API.STREAM.INFO.>", "$JS.API.>"])
-async def test_no_rights_on_a_subject(serve: Callable[..., Server], denied: str) -> None:
+async def test_no_permission_for_a_subject(serve: Callable[..., Server], denied: str) -> None:
     server = serve(RIGHTS.format(denied=denied))
     boss = NatsStore(server.url, options={"user": "all", "password": "p"})
     await boss.open()
@@ -186,7 +185,7 @@ async def test_a_server_that_would_ignore_schedules(
 
 
 @pytest.mark.parametrize("dropped", schema.NEEDED_SETTINGS)
-def test_a_setting_that_the_server_dropped_without_a_word(dropped: str) -> None:
+def test_a_setting_that_the_server_silently_dropped(dropped: str) -> None:
     subjects = Subjects("x")
     echoed = schema.stream_config(subjects, 1)
     del echoed[dropped]
@@ -214,7 +213,7 @@ def test_different_names_are_different_tokens() -> None:
 
 
 @pytest.mark.parametrize("odd", ODD)
-async def test_odd_names_all_the_way(store: NatsStore, odd: str) -> None:
+async def test_odd_names_in_every_verb(store: NatsStore, odd: str) -> None:
     id = await put(store, queue=odd, id=f"{odd}!", resource=odd, unique=odd)
     bystander = await put(store, queue="plain")
     assert (await look(store, id)).queue == odd
@@ -228,7 +227,7 @@ async def test_odd_names_all_the_way(store: NatsStore, odd: str) -> None:
 
 
 @pytest.mark.parametrize("id", ["*", ">", "a.b", "*.*", "h.>", ""])
-async def test_an_id_with_wildcards_finds_nobody(store: NatsStore, id: str) -> None:
+async def test_an_id_with_wildcards_finds_no_job(store: NatsStore, id: str) -> None:
     real = await put(store)
     assert await store.find([id]) == [None]
     assert await store.amend([id], CancelJob(keep=0)) == [Answer.UNKNOWN]
@@ -282,10 +281,10 @@ async def test_a_store_that_is_not_open() -> None:
         await NatsStore("nats://localhost").now()
 
 
-async def test_arguments_that_leave_no_room_for_the_story_of_their_job_are_refused(
+async def test_arguments_that_leave_no_room_for_the_timeline_are_refused(
     serve: Callable[..., Server],
 ) -> None:
-    """I15: a job that was taken in could not be put down any more."""
+    """I15: otherwise the job could be enqueued but not settled."""
     store = NatsStore(serve("max_payload: 100000").url)
     await store.open()
     assert store.room == 71_928, "three quarters of what headers and keys leave"
@@ -301,7 +300,7 @@ async def test_arguments_that_leave_no_room_for_the_story_of_their_job_are_refus
 async def test_a_max_payload_that_was_made_smaller_stops_only_the_jobs_that_are_too_large_for_it(
     serve: Callable[..., Server],
 ) -> None:
-    """I12 I15: they wait in their queue until it is raised again, and so do those that ran."""
+    """I12 I15: those jobs wait in their queue until it is raised again, also the running ones."""
     server = serve("max_payload: 65536")
     store = NatsStore(server.url)
     await store.open()

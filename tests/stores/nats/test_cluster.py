@@ -1,8 +1,5 @@
-"""Three servers and three copies. In every run leaders step down in the middle of the work; with
-MITA_SOAK they are killed.
-
-`MITA_CLUSTER_JOBS=n` for more or fewer jobs in the long form.
-"""
+"""Three servers and three copies. In every run leaders step down during the work; with MITA_SOAK
+they are killed. `MITA_CLUSTER_JOBS=n` sets the number of jobs of the long form."""
 
 import asyncio
 import os
@@ -19,7 +16,7 @@ from mita.model.time import When
 from mita.stores.nats import NatsStore
 from mita.testing.contract.given import LONG, job, look, succeed
 
-from .mini_worker import QUEUE, RUNS, Book, all_ended, check, insist, plan, sweep, work
+from .mini_worker import QUEUE, RUNS, Book, all_ended, check, plan, retry, sweep, work
 from .servers import Cluster, fresh_namespace
 from .test_pause import check_barrier
 
@@ -34,7 +31,7 @@ soak = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def calm() -> Iterator[Cluster]:
-    """One for all tests that kill none of its servers."""
+    """One cluster for all tests that kill none of its servers."""
     cluster = Cluster().start()
     yield cluster
     cluster.remove()
@@ -48,7 +45,7 @@ def doomed() -> Iterator[Cluster]:
 
 
 async def opened(cluster: Cluster, namespace: str) -> NatsStore:
-    """The cluster needs a moment to choose who leads it, and answers nobody until then."""
+    """The cluster does not answer until it has elected its leader."""
     deadline = time.monotonic() + 120
     while time.monotonic() < deadline:
         store = NatsStore(cluster.urls, namespace=namespace, replicas=3)
@@ -85,17 +82,17 @@ async def leader(store: NatsStore) -> str:
     return str(info["cluster"]["leader"])
 
 
-async def stand_down(store: NatsStore, line: tuple[str, int] | None = None) -> None:
-    """The leader of the stream, or of one of its ready lines, leaves its office to another."""
+async def step_down(store: NatsStore, source: tuple[str, int] | None = None) -> None:
+    """Have the leader of the stream, or of one of its consumers, step down."""
     where = f"STREAM.LEADER.STEPDOWN.{store._subjects.stream}"
-    if line is not None:
+    if source is not None:
         where = (
-            f"CONSUMER.LEADER.STEPDOWN.{store._subjects.stream}.{store._subjects.consumer(*line)}"
+            f"CONSUMER.LEADER.STEPDOWN.{store._subjects.stream}.{store._subjects.consumer(*source)}"
         )
     assert (await store.context.wire.api(where)).get("success")
 
 
-async def test_what_one_has_written_it_reads_whichever_replica_answers(
+async def test_a_store_reads_what_it_wrote_from_every_replica(
     stores: list[NatsStore],
 ) -> None:
     store, twin, _ = stores
@@ -111,20 +108,22 @@ async def test_what_one_has_written_it_reads_whichever_replica_answers(
 
 
 async def claimed(store: NatsStore) -> list[Claim]:
-    """An election may take longer than a claim waits for it; the claim says then that one should
-    come again soon."""
+    """An election may take longer than a claim waits; then `again` says that one should claim again
+    soon."""
     for _ in range(100):
         turn = await store.claim([QUEUE], 1, LONG, "w")
         if turn.claims:
             return list(turn.claims)
-        assert turn.again is not None, "nothing to come, with a job in the line"
+        assert turn.again is not None, "nothing to come, with a job in the source"
         await asyncio.sleep(turn.again / 1000)
     raise AssertionError("it never came")
 
 
-async def test_an_id_that_several_send_at_once_is_one_job(stores: list[NatsStore]) -> None:
+async def test_an_id_that_is_enqueued_by_several_at_once_is_one_job(
+    stores: list[NatsStore],
+) -> None:
     for store in stores:
-        await store.enqueue([job()])  # the line is known to all: the next go out without a look
+        await store.enqueue([job()])  # the source is known to all: the next go out without a look
     for _ in range(20):
         new = job()
         receipts = await asyncio.gather(
@@ -134,14 +133,14 @@ async def test_an_id_that_several_send_at_once_is_one_job(stores: list[NatsStore
     assert (await stores[0].queues())[0].ready == len(stores) + 20
 
 
-async def test_a_line_that_chooses_its_leader_is_not_an_empty_one(stores: list[NatsStore]) -> None:
-    """I9: nobody answers for the line then, and a worker that took this for an empty line would go
-    to sleep."""
+async def test_a_consumer_that_elects_its_leader_is_not_empty(stores: list[NatsStore]) -> None:
+    """I9: a consumer does not answer then, and a worker that took this for an empty one would
+    sleep."""
     store = stores[0]
     for _ in range(8):
         new = job(queue=QUEUE)
         await store.enqueue([new])
-        await stand_down(store, (QUEUE, 5))
+        await step_down(store, (QUEUE, 5))
         [claim] = await claimed(store)
         assert await store.settle([succeed(claim)]) == [True]
 
@@ -157,10 +156,10 @@ async def test_leaders_step_down_in_the_middle_of_the_work(stores: list[NatsStor
     """I1 I6 I8 I12"""
 
     async def trouble() -> None:
-        for line in (None, (QUEUE, 5), None, (QUEUE, 9)):
+        for source in (None, (QUEUE, 5), None, (QUEUE, 9)):
             await asyncio.sleep(0.3)
-            with suppress(StoreError, AssertionError):  # it is just changing
-                await stand_down(stores[2], line)
+            with suppress(StoreError, AssertionError):  # the leader is changing
+                await step_down(stores[2], source)
 
     await through_trouble(stores, SHORT_FORM, trouble)
 
@@ -168,26 +167,26 @@ async def test_leaders_step_down_in_the_middle_of_the_work(stores: list[NatsStor
 async def through_trouble(
     stores: list[NatsStore], n: int, trouble: Callable[[], Awaitable[None]]
 ) -> None:
-    """A mixed lot is enqueued, run, moved by its workers and from outside, while something happens
-    to the servers."""
+    """Jobs are enqueued, run, and rescheduled by workers and by the test, while the servers are
+    disturbed."""
     jobs = plan(n, keys=20)
     book, stop = Book(), asyncio.Event()
     began = time.monotonic()
-    crew = [
+    workers = [
         asyncio.ensure_future(work(store, f"w{at}", book, stop))
         for at, store in enumerate(stores[:2])
     ]
-    crew.append(asyncio.ensure_future(sweep(stores[2], book, stop)))
+    workers.append(asyncio.ensure_future(sweep(stores[2], book, stop)))
     await put_in(stores[2], jobs[: n // 2], book)
     troubled = asyncio.ensure_future(trouble())
     moved = [new.id for new in jobs[: n // 2 : 20]]
-    await insist(lambda: stores[2].amend(moved, RescheduleJob(When(1500))), book)
+    await retry(lambda: stores[2].amend(moved, RescheduleJob(When(1500))), book)
     await put_in(stores[2], jobs[n // 2 :], book)
     await troubled
     await all_ended(stores[2], [new.id for new in jobs], within=600)
     took = time.monotonic() - began
     stop.set()
-    await asyncio.gather(*crew)
+    await asyncio.gather(*workers)
     await check(stores[2], jobs, book, moved=moved)
     extra = sum(book.runs.values()) - sum(RUNS[new.task] for new in jobs)
     print(
@@ -198,7 +197,7 @@ async def through_trouble(
 
 async def put_in(store: NatsStore, jobs: list[NewJob], book: Book) -> None:
     for at in range(0, len(jobs), 1000):
-        await insist(lambda at=at: store.enqueue(jobs[at : at + 1000]), book)  # type: ignore[misc]
+        await retry(lambda at=at: store.enqueue(jobs[at : at + 1000]), book)  # type: ignore[misc]
 
 
 @soak
@@ -210,14 +209,16 @@ async def test_the_leader_is_killed_in_the_middle_of_the_work(
     async def trouble() -> None:
         first = doomed.servers[int((await leader(doomed_stores[2]))[1:])]
         first.kill()
-        await asyncio.sleep(15)  # so long the others have to do without it
+        await asyncio.sleep(15)  # for this time the other servers are alone
         first.start()
 
     await through_trouble(doomed_stores, JOBS, trouble)
 
 
 @soak
-async def test_schedules_are_kept_by_all(doomed: Cluster, doomed_stores: list[NatsStore]) -> None:
+async def test_schedules_are_on_all_servers(
+    doomed: Cluster, doomed_stores: list[NatsStore]
+) -> None:
     """I1 I8"""
     store = doomed_stores[0]
     new = job(queue=QUEUE, when=When(2500))

@@ -1,4 +1,4 @@
-"""The server dies under the work, and comes back."""
+"""The server is killed during the work, and started again."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -9,7 +9,7 @@ from mita.model.job import NewJob
 from mita.ports.ids import new_ids
 from mita.stores.nats import NatsStore
 
-from .mini_worker import QUEUE, RUNS, Book, all_ended, check, insist, plan, sweep, work
+from .mini_worker import QUEUE, RUNS, Book, all_ended, check, plan, retry, sweep, work
 from .servers import Server
 
 
@@ -25,22 +25,22 @@ async def run_through(server: Server, jobs: list[NewJob], kills: int) -> tuple[N
     for store in stores:
         await store.open()
     book, stop = Book(), asyncio.Event()
-    crew = [
+    workers = [
         asyncio.ensure_future(work(store, f"w{at}", book, stop))
         for at, store in enumerate(stores[:2])
     ]
-    crew.append(asyncio.ensure_future(sweep(stores[2], book, stop)))
+    workers.append(asyncio.ensure_future(sweep(stores[2], book, stop)))
     half = len(jobs) // 2
-    await insist(lambda: stores[2].enqueue(jobs[:half]), book)
+    await retry(lambda: stores[2].enqueue(jobs[:half]), book)
     for _ in range(kills):
         await asyncio.sleep(0.7)
         server.kill()
         await asyncio.sleep(0.1)
         server.start()
-    await insist(lambda: stores[2].enqueue(jobs[half:]), book)
+    await retry(lambda: stores[2].enqueue(jobs[half:]), book)
     await all_ended(stores[2], [job.id for job in jobs], within=60)
     stop.set()
-    await asyncio.gather(*crew)
+    await asyncio.gather(*workers)
     for store in stores[:2]:
         await store.close()
     return stores[2], book
@@ -58,27 +58,27 @@ async def test_nothing_is_lost_or_early_or_miscounted_when_the_server_is_killed(
 
 
 async def test_no_key_stays_taken_when_the_server_is_killed(server: Server) -> None:
-    """I1 I5 I12: half of the jobs have one of twenty keys, and when all is over a job for each of
-    them runs at once."""
+    """I1 I5 I12: half of the jobs have one of twenty keys; at the end a job for each key runs at
+    once."""
     jobs = plan(600, seed=3, keys=20)
     store, book = await run_through(server, jobs, kills=4)
     await check(store, jobs, book)
-    await asyncio.sleep(2.5)  # what was removed is gone from the server's memory
+    await asyncio.sleep(2.5)  # removed messages are gone from the server's memory
     server.kill()
     server.start()
     last = [
         NewJob(id=id, task="plain", queue=QUEUE, payload=b"", resource=f"key {n}")
         for n, id in enumerate(new_ids(20))
     ]
-    await insist(lambda: store.enqueue(last), book)
+    await retry(lambda: store.enqueue(last), book)
     book, stop = Book(), asyncio.Event()
-    crew = [
+    workers = [
         asyncio.ensure_future(work(store, "w", book, stop)),
         asyncio.ensure_future(sweep(store, book, stop)),
     ]
     await all_ended(store, [job.id for job in last], within=60)
     stop.set()
-    await asyncio.gather(*crew)
+    await asyncio.gather(*workers)
     assert await store.resources() == []
     await store.close()
 

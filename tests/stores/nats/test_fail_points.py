@@ -1,4 +1,4 @@
-"""A process dies between the two steps of a verb. What it leaves behind must come right without
+"""A process dies between the two steps of a verb. What it leaves behind must be corrected without
 it."""
 
 import asyncio
@@ -48,7 +48,7 @@ def _quicker(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def dies(store: NatsStore, where: str, act: Callable[[], Awaitable[Any]]) -> None:
-    """Let it die there, as a process would: nothing of it is heard again."""
+    """Call `act` and end it at this point, as if its process had died."""
 
     async def point(name: str) -> None:
         if name == where:
@@ -72,20 +72,20 @@ async def comes(store: NatsStore, id: str) -> None:
     assert await claims(store) == [], "and not twice"
 
 
-async def test_settling_back_to_the_line(store: NatsStore, twin: NatsStore) -> None:
+async def test_settling_a_job_that_is_queued_again(store: NatsStore, twin: NatsStore) -> None:
     claim = await running(store)
     await dies(store, "between record and ticket", lambda: store.settle([release(claim)]))
     assert await state_of(twin, claim.id) is State.QUEUED
     await comes(twin, claim.id)
 
 
-async def test_moving_a_scheduled_job_to_now(store: NatsStore, twin: NatsStore) -> None:
+async def test_rescheduling_a_scheduled_job_to_now(store: NatsStore, twin: NatsStore) -> None:
     id = await put(store, when=When(HOUR))
     await dies(store, "between record and ticket", lambda: store.amend([id], RescheduleJob(NOW)))
     await comes(twin, id)
 
 
-async def test_moving_a_ready_job(store: NatsStore, twin: NatsStore) -> None:
+async def test_rescheduling_a_ready_job(store: NatsStore, twin: NatsStore) -> None:
     id = await put(store)
     await dies(store, "between record and ticket", lambda: store.amend([id], RescheduleJob(NOW)))
     await comes(twin, id)
@@ -97,7 +97,7 @@ async def test_another_priority_for_a_ready_job(store: NatsStore, twin: NatsStor
     await comes(twin, id)
 
 
-async def test_waking_the_next_at_a_key(store: NatsStore, twin: NatsStore) -> None:
+async def test_waking_the_next_job_at_a_key(store: NatsStore, twin: NatsStore) -> None:
     holder = await running(store, resource="r")
     id = await put(store, resource="r")
     assert await claims(store) == []
@@ -107,7 +107,8 @@ async def test_waking_the_next_at_a_key(store: NatsStore, twin: NatsStore) -> No
 
 
 async def test_claiming(store: NatsStore, twin: NatsStore) -> None:
-    """I4: the ticket comes again and is dropped; the job is the reaper's, under a new token."""
+    """I4: the ticket is delivered again and ignored; a reap takes the job over, with a new
+    token."""
     id = await put(store)
     await dies(
         store, "between record and acknowledgement", lambda: store.claim([QUEUE], 1, SHORT, "w1")
@@ -120,10 +121,11 @@ async def test_claiming(store: NatsStore, twin: NatsStore) -> None:
     await settled(twin, succeed(heir))
 
 
-async def test_claiming_is_not_done_twice_by_a_ticket_that_comes_again_late(
+async def test_a_ticket_that_is_redelivered_late_is_not_claimed_again(
     store: NatsStore, twin: NatsStore
 ) -> None:
-    """I4: it died after the claim; an heir finished the job; the ticket was never acknowledged."""
+    """I4: the worker died after the claim, another finished the job, and the ticket was never
+    acknowledged."""
     id = await put(store)
     await dies(
         store, "between record and acknowledgement", lambda: store.claim([QUEUE], 1, SHORT, "w1")
@@ -145,11 +147,11 @@ async def left_tickets(store: NatsStore, id: str) -> list[str]:
     ]
 
 
-async def test_an_heir_takes_a_ticket_away_that_was_never_acknowledged(
+async def test_a_reap_removes_a_ticket_that_was_never_acknowledged(
     store: NatsStore, twin: NatsStore
 ) -> None:
-    """I4: it would come again whenever somebody looks, and what turns it away is not kept for
-    ever."""
+    """I4: it would be delivered again at every pull, and the record that overrules it is not kept
+    for ever."""
     id = await put(store)
     await dies(
         store, "between record and acknowledgement", lambda: store.claim([QUEUE], 1, SHORT, "w1")
@@ -161,10 +163,10 @@ async def test_an_heir_takes_a_ticket_away_that_was_never_acknowledged(
     await settled(twin, succeed(heir, keep=0))
 
 
-async def test_a_lost_connection_takes_acknowledgements_with_it(
+async def test_acknowledgements_lost_with_a_connection(
     store: NatsStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """I4: whoever settles on the next connection takes the ticket away."""
+    """I4: a settle on the next connection removes the ticket."""
     monkeypatch.setattr(take, "acknowledge", lambda *_: None)
     claim = await running(store)
     assert len(await left_tickets(store, claim.id)) == 1
@@ -176,7 +178,7 @@ async def test_a_lost_connection_takes_acknowledgements_with_it(
     assert await left_tickets(store, claim.id) == []
 
 
-async def test_a_queue_whose_consumer_nobody_was_told_of(store: NatsStore, twin: NatsStore) -> None:
+async def test_a_consumer_that_no_queue_record_names(store: NatsStore, twin: NatsStore) -> None:
     await consumers.ensure_consumer(store.context.wire, store.context.subjects, QUEUE, 5)
     await store.close()
     id = await put(twin)
@@ -184,7 +186,7 @@ async def test_a_queue_whose_consumer_nobody_was_told_of(store: NatsStore, twin:
 
 
 async def test_a_ticket_that_is_late_is_refused(store: NatsStore, twin: NatsStore) -> None:
-    """The writer stalled between its two steps for so long that the server and another worker were
+    """The writer stopped between its two steps for so long that the server and another worker were
     faster."""
     stalled, go_on = asyncio.Event(), asyncio.Event()
 
@@ -213,7 +215,7 @@ def first_store(
     monkeypatch: pytest.MonkeyPatch,
     act: Callable[[Store, Sequence[OutMessage]], Awaitable[Any]],
 ) -> None:
-    """Do this instead when something is stored next, and the usual thing from then on."""
+    """Replace the next call of `wire.store`; later calls are as usual."""
     usual = store.context.wire.store
 
     async def once(messages: Sequence[OutMessage]) -> list[int]:
@@ -232,10 +234,10 @@ async def not_done(_: Store, __: Sequence[OutMessage]) -> None: ...
 
 
 @pytest.mark.parametrize("what", [done, not_done])
-async def test_an_enqueue_that_nobody_answers(
+async def test_an_enqueue_without_an_answer(
     store: NatsStore, monkeypatch: pytest.MonkeyPatch, what: Any
 ) -> None:
-    """I1 I2: whether it was stored or not, it is one job, and a new one."""
+    """I1 I2: stored or not, it becomes one job, and the receipt says that it is new."""
     await put(store)
     first_store(store, monkeypatch, what)
     assert [receipt.created for receipt in await store.enqueue([job(), job(when=When(HOUR))])] == [
@@ -247,10 +249,10 @@ async def test_an_enqueue_that_nobody_answers(
 
 
 @pytest.mark.parametrize("what", [done, not_done])
-async def test_a_claim_that_nobody_answers(
+async def test_a_claim_without_an_answer(
     store: NatsStore, monkeypatch: pytest.MonkeyPatch, what: Any
 ) -> None:
-    """I4: what was written is known again as our own."""
+    """I4: the claim recognises its own record."""
     id = await put(store)
     first_store(store, monkeypatch, what)
     claim = await claim_one(store)
@@ -259,11 +261,11 @@ async def test_a_claim_that_nobody_answers(
     assert await claims(store) == []
 
 
-async def test_a_claim_that_is_listed_nowhere(
+async def test_a_claim_that_is_on_no_list(
     store: NatsStore, twin: NatsStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """I12: a leader that goes away may keep the home and not the listing that went before it, and
-    then the worker dies."""
+    """I12: a lost leader may have kept the record but not the claim list before it; then the worker
+    dies."""
     id = await put(store)
 
     async def half(usual: Store, messages: Sequence[OutMessage]) -> None:
@@ -275,7 +277,7 @@ async def test_a_claim_that_is_listed_nowhere(
         await store.claim([QUEUE], 1, SHORT, "w1")
     deadline = asyncio.get_running_loop().time() + 60
     while not (heirs := await twin.reap(10, LONG, "heir")):
-        # the ticket comes again, and with it a listing
+        # the ticket is delivered again, and its claim leaves a list
         assert await claims(twin, lease=SHORT) == []
         assert asyncio.get_running_loop().time() < deadline, "nobody finds it"
         await asyncio.sleep(0.1)
@@ -285,7 +287,7 @@ async def test_a_claim_that_is_listed_nowhere(
 async def test_an_enqueue_that_is_sent_again_makes_one_job(
     store: NatsStore, twin: NatsStore
 ) -> None:
-    """I1 I4: the answer was lost, so it was asked again."""
+    """I1 I4: the answer was lost, so the call is repeated."""
     batch: list[NewJob] = [*jobs(50), *jobs(50, when=When(HOUR)), job(unique="u")]
     await store.enqueue(batch)
     assert not any(receipt.created for receipt in await twin.enqueue(batch))
@@ -293,21 +295,21 @@ async def test_an_enqueue_that_is_sent_again_makes_one_job(
     assert (view.ready, view.scheduled) == (51, 50)
 
 
-async def test_an_amend_is_not_undone_by_a_worker_with_the_ticket_in_its_hands(
+async def test_an_amend_is_not_undone_by_a_store_that_pulled_the_ticket_before(
     store: NatsStore, twin: NatsStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """I8: it was moved to later between the pull and the claim."""
+    """I8: the job is rescheduled between the pull and the claim."""
     id = await put(store)
     pull = pulling.pull
 
     async def slow(*arguments: Any) -> Any:
+        monkeypatch.setattr(claiming, "pull", pull)
         pulled = await pull(*arguments)
         assert await twin.amend([id], RescheduleJob(When(SOON))) == [Answer.DONE]
         return pulled
 
     monkeypatch.setattr(claiming, "pull", slow)
     assert await claims(store) == []
-    monkeypatch.setattr(claiming, "pull", pull)
     [claim] = await until(lambda: claims(store), "it is due")
     assert (claim.id, claim.reschedules) == (id, 1)
     assert claim.at >= claim.due
@@ -316,7 +318,7 @@ async def test_an_amend_is_not_undone_by_a_worker_with_the_ticket_in_its_hands(
 async def test_an_amend_is_not_undone_by_the_server_firing_at_that_moment(
     store: NatsStore, twin: NatsStore
 ) -> None:
-    """The server removes the home of a schedule it fires, whatever was written there a moment
+    """The server removes the record of a schedule that it fires, even if it was written a moment
     ago."""
     batch = [job(when=When(320 + at)) for at in range(0, 300, 2)]
     await store.enqueue(batch)

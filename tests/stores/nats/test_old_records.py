@@ -59,7 +59,7 @@ def test_a_job_of_version_0_1_can_be_read() -> None:
     own = (record.age, record.asked_due, record.asked_keep, record.record_seq, record.schedule_at)
     assert own == (123_456_789, 2000, 3600, 17, 700)
     assert record.events == (TimelineEntry(980, "retried", "again"),)
-    assert record.memos == {"charged": b"yes"}
+    assert record.once_values == {"charged": b"yes"}
     assert decode_job_head(msgspec.msgpack.encode(OLD), SUBJECT).due == 1000
 
 

@@ -1,4 +1,4 @@
-"""A pause is a barrier, also for a claim that has already read that the queue is open."""
+"""No job starts after a pause, even if a claim has read before that the queue is not paused."""
 
 import asyncio
 
@@ -12,8 +12,8 @@ from mita.testing.contract.given import LONG, QUEUE, claimed_ids, put
 async def check_barrier(
     store: NatsStore, other: NatsStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Between a claim's look at the queue and its pull, another pauses the queue and enqueues a
-    job."""
+    """Another store pauses the queue and enqueues a job after a claim has read the queue's record,
+    before it pulls."""
     first = await put(store)
     assert await next_ids(store) == [first]
     look = claim._Claiming._unpaused
@@ -33,7 +33,8 @@ async def check_barrier(
 
 
 async def next_ids(store: NatsStore) -> list[str]:
-    """What the next claims give: a consumer hears of a new message a moment after its publisher."""
+    """Claims until there is a job: a consumer knows of a message a moment after its publisher
+    does."""
     for _ in range(400):
         if found := await claimed_ids(store):
             return found
@@ -47,10 +48,10 @@ async def test_a_claim_under_way_gets_nothing_that_came_after_the_pause(
     await check_barrier(store, twin, monkeypatch)
 
 
-async def test_a_line_that_is_new_to_an_enqueuer_does_not_lift_a_pause(
+async def test_an_enqueue_by_a_new_store_does_not_end_a_pause(
     store: NatsStore, twin: NatsStore, namespace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever enqueues for the first time makes sure that there is a consumer."""
+    """The first enqueue of a store makes sure that there is a consumer."""
     await put(twin)
     await claimed_ids(store)
     look = claim._Claiming._unpaused
@@ -68,11 +69,11 @@ async def test_a_line_that_is_new_to_an_enqueuer_does_not_lift_a_pause(
     assert await claimed_ids(store) == []
 
 
-async def test_a_claim_that_stood_still_gives_nothing(
+async def test_a_claim_that_was_stopped_for_long_returns_nothing(
     store: NatsStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The consumers of a paused queue are stopped for a while only: a claim does not believe an old
-    look at the queue."""
+    """The consumers of a paused queue are stopped for a limited time: a claim does not believe an
+    old read of the queue's record."""
     monkeypatch.setattr(claim, "UNPAUSED_BELIEVED_S", -1.0)
     id = await put(store)
     assert (await store.claim([QUEUE], 10, LONG, "w1")).claims == []
@@ -81,10 +82,10 @@ async def test_a_claim_that_stood_still_gives_nothing(
     assert control.CONSUMER_PAUSE_MS > claim.UNPAUSED_BELIEVED_S * 1000
 
 
-async def test_a_pause_that_was_lifted_meanwhile_leaves_nothing_stopped(
+async def test_a_queue_that_was_resumed_during_a_pause_is_not_stopped(
     store: NatsStore, twin: NatsStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """I12: the other resumes between the two steps of the pause."""
+    """I12: another store resumes the queue between the two steps of the pause."""
     id = await put(store)
     stop = control._pause_consumers
 

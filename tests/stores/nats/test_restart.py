@@ -1,8 +1,6 @@
-"""What was removed stays removed when the server is killed and started again on the same directory:
-one server, and three.
-
-A server that is killed reads its messages from disk again. What it forgot without writing that down
-comes back."""
+"""Removed messages stay removed when the server is killed and started again on the same directory:
+one server, and three. A killed server reads its messages from disk again; a removal that it did not
+write to disk is undone."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
@@ -30,7 +28,7 @@ pytestmark = pytest.mark.timeout(300)
 
 
 class Deployment(Struct):
-    """A store, and how to kill and start the servers that it is on."""
+    """A store, and how to kill and start its servers."""
 
     store: NatsStore
     restart: Callable[[], None]
@@ -76,12 +74,12 @@ async def restarted(deployment: Deployment) -> NatsStore:
 async def _holds(condition: Callable[[], Awaitable[bool]]) -> bool:
     try:
         return await condition()
-    except StoreError:  # a cluster that is choosing its leaders
+    except StoreError:  # a cluster that is electing its leaders
         return False
 
 
 async def next_claim(store: NatsStore) -> Claim:
-    """The next job there is. A line that chooses its leader gives nothing for a moment."""
+    """Claims the next job. A consumer that elects its leader delivers nothing for a moment."""
     found: list[Claim] = []
 
     async def comes() -> bool:
@@ -93,7 +91,7 @@ async def next_claim(store: NatsStore) -> Claim:
 
 
 async def enqueued(store: NatsStore, **more: Any) -> str:
-    """A new job; its id. A cluster that was just started may not answer at once."""
+    """Enqueues a job and returns its id. A cluster that was just started may not answer at once."""
     new = job(**more)
 
     async def there() -> bool:
@@ -113,7 +111,7 @@ async def started(store: NatsStore, **more: Any) -> Claim:
 
 
 async def messages(store: NatsStore, *kinds: RecordKind) -> list[str]:
-    """The subjects of these classes that have a message."""
+    """Returns the subjects of these kinds that have a message."""
     return [
         found.subject
         for kind in kinds
@@ -129,8 +127,8 @@ async def none_left(store: NatsStore, *kinds: RecordKind) -> None:
 
 
 @pytest.fixture
-def forgets_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A forgotten job's home is kept for a second."""
+def short_tombstones(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The record of a deleted job stays for one second."""
     gone = TOMBSTONE[0], TTL % 1
     monkeypatch.setattr(job_records, "TOMBSTONE", gone)
     monkeypatch.setattr(settle, "TOMBSTONE", gone)
@@ -140,8 +138,8 @@ def forgets_soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_keys_of_jobs_that_have_ended_are_free(deployment: Deployment) -> None:
-    """I1 I5 I12: jobs with resource keys and unique keys have run, then the server is killed, then
-    one more job for each."""
+    """I1 I5 I12: jobs with resource keys and unique keys run, the server is killed, and one more
+    job for each key runs."""
     keys = [f"account:{n}" for n in range(4)]
     for key in keys:
         await settled(
@@ -154,8 +152,8 @@ async def test_keys_of_jobs_that_have_ended_are_free(deployment: Deployment) -> 
     assert {(await next_claim(store)).id for _ in again} == set(again)
 
 
-async def test_lines_at_keys_stay_as_they_were(deployment: Deployment) -> None:
-    """I9 I12: jobs have waited for a key, each for the one before."""
+async def test_waiters_stay_as_they_were(deployment: Deployment) -> None:
+    """I9 I12: jobs wait for a key, each for the one before."""
     ids = [await enqueued(deployment.store, resource="a") for _ in range(5)]
     for id in ids:
         claim = await next_claim(deployment.store)
@@ -167,9 +165,9 @@ async def test_lines_at_keys_stay_as_they_were(deployment: Deployment) -> None:
     assert await messages(store, RecordKind.RESOURCE_KEY, RecordKind.WAITER) == []
 
 
-@pytest.mark.usefixtures("forgets_soon")
-async def test_forgotten_jobs_do_not_come_back(deployment: Deployment) -> None:
-    """I10 I13: of plain jobs, retried ones, and those whose progress was written."""
+@pytest.mark.usefixtures("short_tombstones")
+async def test_deleted_jobs_do_not_come_back(deployment: Deployment) -> None:
+    """I10 I13: plain jobs, retried jobs, and jobs with a progress report."""
     for n in range(6):
         claim = await started(deployment.store)
         if n % 2:
@@ -199,7 +197,7 @@ async def test_pruned_jobs_do_not_come_back(deployment: Deployment) -> None:
     assert await messages(store, RecordKind.JOB) == []
 
 
-async def test_jobs_that_the_server_moved_to_the_line_leave_nothing_behind(
+async def test_schedules_that_fired_leave_nothing_behind(
     deployment: Deployment,
 ) -> None:
     """I4 I13: a retry at a later time is a schedule, which the server removes when it fires."""
@@ -234,7 +232,9 @@ async def test_removed_repeats_do_not_come_back(deployment: Deployment) -> None:
     assert await store.list_repeats() == []
 
 
-async def test_locks_workers_memos_and_listings_do_not_come_back(deployment: Deployment) -> None:
+async def test_locks_workers_once_values_and_claim_lists_do_not_come_back(
+    deployment: Deployment,
+) -> None:
     store = deployment.store
     for _ in range(2):
         assert await store.lock("fires", "me", MINUTE)
@@ -266,15 +266,15 @@ async def as_the_older_version_made_it(store: NatsStore) -> None:
         assert "error" not in answer, answer
 
 
-@pytest.mark.usefixtures("forgets_soon")
-async def test_a_store_that_the_older_version_broke_heals(monkeypatch: pytest.MonkeyPatch) -> None:
-    """I1 I5 I12: its keys, unique keys and forgotten jobs come back with the crash; a sweep makes
-    that good."""
+@pytest.mark.usefixtures("short_tombstones")
+async def test_what_an_older_version_left_is_repaired(monkeypatch: pytest.MonkeyPatch) -> None:
+    """I1 I5 I12: its keys, unique keys and deleted jobs come back with the crash; a reap corrects
+    that."""
     server = Server().start()
     store = NatsStore(server.url)
     await store.open()
     await as_the_older_version_made_it(store)
-    await enqueued(store, queue="other")  # something stays
+    await enqueued(store, queue="other")  # one job stays
     keys = [f"account:{n}" for n in range(3)]
     for key in keys:
         await settled(store, succeed(await started(store, resource=key, unique=key)))
@@ -287,7 +287,7 @@ async def test_a_store_that_the_older_version_broke_heals(monkeypatch: pytest.Mo
     server.kill()
     server.start()
     store = NatsStore(server.url)
-    await store.open()  # the stream is brought up to date here
+    await store.open()  # this updates the stream
     assert len(await messages(store, RecordKind.RESOURCE_KEY, RecordKind.UNIQUE_KEY)) == 8, (
         "the older version's removals held: this test shows nothing"
     )
@@ -298,7 +298,7 @@ async def test_a_store_that_the_older_version_broke_heals(monkeypatch: pytest.Mo
     assert sorted(await claimed_ids(store)) == sorted(again)
     monkeypatch.setattr(repair, "ABANDONED_AFTER_MS", -2 * LONG)
     await store.prune(10, 10)
-    # what no worker has is shown as failed
+    # running jobs that no worker has are shown as failed
     await until_shown(store, running=3, succeeded=3, failed=1)
     await enqueued(store, resource="forgotten", unique="forgotten")
     assert len(await claimed_ids(store)) == 1
@@ -307,7 +307,7 @@ async def test_a_store_that_the_older_version_broke_heals(monkeypatch: pytest.Mo
 
 
 async def until_shown(store: NatsStore, **counts: int) -> None:
-    """Until the queue shows these counts, and of the other states none."""
+    """Wait until the queue has these counts, and no job in another state."""
 
     async def shown() -> bool:
         [view] = [view for view in await store.queues() if view.name == QUEUE]

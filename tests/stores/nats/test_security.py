@@ -1,5 +1,4 @@
-"""Servers that ask who we are, and that say who they are: certificates, nkeys and credentials, on
-real servers."""
+"""Certificates, nkeys and credentials, on real servers."""
 
 import base64
 import hashlib
@@ -51,11 +50,11 @@ async def refusal(store: NatsStore) -> MitaError:
 
 @pytest.fixture(scope="module")
 def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An authority (`ca`), what it signed for a server and for a client, and another authority
-    (`other`)."""
+    """An authority (`ca`), certificates that it signed for a server and for a client, and another
+    authority (`other`)."""
     folder = tmp_path_factory.mktemp("certificates")
     for authority in ("ca", "other"):
-        # Python 3.13 refuses an authority that does not say it
+        # Python 3.13 refuses an authority without these extensions
         usage = "-addext keyUsage=critical,keyCertSign,cRLSign"
         _openssl(
             folder,
@@ -92,7 +91,7 @@ async def test_a_server_with_a_certificate(
     await works(parse(f"tls://{server.address}?ca={certificates}/ca.pem"))
 
 
-async def test_a_server_that_somebody_else_vouches_for(
+async def test_a_server_whose_certificate_another_authority_signed(
     serve: Callable[[str], Server], certificates: Path
 ) -> None:
     server = serve(tls(certificates))
@@ -106,14 +105,14 @@ async def test_a_server_that_somebody_else_vouches_for(
 async def test_a_server_without_a_certificate(
     serve: Callable[[str], Server], certificates: Path
 ) -> None:
-    """Whoever writes tls:// is not answered in the clear, and never sends a password that way."""
+    """With tls:// in the URL, no password is sent without TLS."""
     error = await refusal(parse(f"tls://u:p@{serve('').address}?ca={certificates}/ca.pem"))
     assert isinstance(error, StoreError)
     assert "does not offer TLS" in str(error)
     assert not error.transient
 
 
-async def test_a_server_that_asks_for_ours(
+async def test_a_server_that_asks_for_a_client_certificate(
     serve: Callable[[str], Server], certificates: Path
 ) -> None:
     server = serve(tls(certificates, f'ca_file: "{certificates}/ca.pem"\nverify: true'))
@@ -202,7 +201,7 @@ NO_LIMITS = dict.fromkeys(
 
 
 async def test_credentials(serve: Callable[[str], Server], tmp_path: Path) -> None:
-    """An operator vouches for an account, and the account for us."""
+    """An operator signs for an account, and the account for the user."""
     operator, user = Key(nkeys.PREFIX_BYTE_OPERATOR), Key(nkeys.PREFIX_BYTE_USER)
     account, system = Key(nkeys.PREFIX_BYTE_ACCOUNT), Key(nkeys.PREFIX_BYTE_ACCOUNT)
     trusted = token(operator, operator.public, {"type": "operator"})

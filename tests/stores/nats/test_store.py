@@ -1,4 +1,4 @@
-"""What the contract leaves open, and this store promises all the same."""
+"""What this store promises beyond the contract."""
 
 import asyncio
 import threading
@@ -40,7 +40,9 @@ from mita.testing.contract.given import (
 from . import servers
 
 
-async def test_priorities_are_exact_and_a_line_is_in_order_of_arrival(store: NatsStore) -> None:
+async def test_priorities_are_exact_and_jobs_of_one_come_in_order_of_arrival(
+    store: NatsStore,
+) -> None:
     assert Can.KEEP_EXACT_ORDER not in store.can
     ids = {priority: await put_many(store, 3, priority=priority) for priority in (5, 0, 9)}
     assert await claimed_ids(store, 4) == [*ids[9], ids[5][0]]
@@ -81,10 +83,8 @@ async def test_jobs_due_in_a_moment_are_neither_early_nor_late(store: NatsStore)
     assert max(late) < 250
 
 
-async def test_a_sleeper_is_woken_when_the_time_of_a_job_has_come(
-    store: NatsStore, twin: NatsStore
-) -> None:
-    """I9: nobody told it of the job, and it polls for nothing."""
+async def test_a_wait_ends_when_a_job_is_due(store: NatsStore, twin: NatsStore) -> None:
+    """I9: the server wakes it; it does not poll."""
     await put(twin, when=When(600))
     await claims(store)
     while await store.wait([QUEUE], 0.05):
@@ -92,21 +92,21 @@ async def test_a_sleeper_is_woken_when_the_time_of_a_job_has_come(
     assert QUEUE in await store.wait([QUEUE], 5)
 
 
-async def test_a_ring_between_two_waits_for_anything_is_not_slept_through(
+async def test_a_wakeup_between_two_waits_for_any_queue_is_not_missed(
     store: NatsStore, twin: NatsStore
 ) -> None:
-    """The first ring ends the listening; what a second queue rings before it begins again must be
-    looked for."""
+    """The first wake-up ends the subscription. A wake-up of another queue before the next
+    subscription must not be lost."""
     while await store.wait(None, 0.05):
         pass
     await put(twin, queue="first")
     await store.wait(None, 5)
     await put(twin, queue="second")
-    await asyncio.sleep(0.1)  # in which the first ring has its echo
+    await asyncio.sleep(0.1)  # until the first wake-up has been repeated
     assert await store.wait(None, 5) - {"first"}
 
 
-async def test_a_keeper_on_its_own_thread_extends_what_another_store_claimed(
+async def test_a_store_on_another_thread_extends_the_claims_of_this_one(
     store: NatsStore, namespace: str
 ) -> None:
     claim = await running(store, lease=500)
@@ -126,15 +126,15 @@ async def test_a_keeper_on_its_own_thread_extends_what_another_store_claimed(
     await settled(store, succeed(claim))
 
 
-async def test_with_many_homes_an_empty_claim_says_soon(store: NatsStore) -> None:
+async def test_with_many_scheduled_jobs_an_empty_claim_says_soon(store: NatsStore) -> None:
     await store.enqueue(jobs(NEXT_DUE_SCAN_RECORDS + 50, when=When(LONG)))
     again = (await store.claim([QUEUE], 1, LONG, "w")).again
     assert again is not None
     assert again <= 1000
 
 
-async def test_a_long_line_at_a_key_is_woken_from_its_head(store: NatsStore) -> None:
-    """I9: more than the server lists in one answer; others are served meanwhile."""
+async def test_of_very_many_waiters_the_first_is_woken(store: NatsStore) -> None:
+    """I9: more waiters than the server lists in one answer; other jobs run meanwhile."""
     holder = await running(store, resource="hot")
     await store.enqueue(jobs(1300, resource="hot"))
     first = await put(store, resource="hot", priority=7)
@@ -149,7 +149,7 @@ async def test_a_long_line_at_a_key_is_woken_from_its_head(store: NatsStore) -> 
     assert view.waiting == 1300
 
 
-async def test_what_is_not_ours_in_our_subjects_harms_no_job_and_is_shown(store: NatsStore) -> None:
+async def test_messages_of_another_program_harm_no_job_and_are_shown(store: NatsStore) -> None:
     """I15"""
     id = await put(store)
     subjects = store.context.subjects
@@ -164,10 +164,10 @@ async def test_what_is_not_ours_in_our_subjects_harms_no_job_and_is_shown(store:
     assert (await store.raw("junk") or {}).popitem()[1] == b"\xc1 not ours"
 
 
-async def test_a_line_that_was_removed_by_hand_comes_back(
+async def test_a_consumer_that_was_deleted_by_hand_comes_back(
     store: NatsStore, twin: NatsStore
 ) -> None:
-    """I12: its jobs are in the stream, and only the way to them is gone."""
+    """I12: its tickets are still in the stream."""
     id = await put(store)
     where = f"CONSUMER.DELETE.{store._subjects.stream}.{store._subjects.consumer(QUEUE, 5)}"
     assert (await store.context.wire.api(where))["success"]
@@ -195,7 +195,7 @@ async def test_ten_thousand_go_in_and_come_out(store: NatsStore) -> None:
     ]
 
 
-async def test_a_forgotten_id_may_be_used_again(store: NatsStore) -> None:
+async def test_the_id_of_a_deleted_job_may_be_used_again(store: NatsStore) -> None:
     claim = await running(store)
     await settled(store, succeed(claim, keep=0))
     assert await store.find([claim.id]) == [None]
@@ -203,10 +203,10 @@ async def test_a_forgotten_id_may_be_used_again(store: NatsStore) -> None:
     assert (await claim_one(store)).id == claim.id
 
 
-async def test_an_id_that_was_cancelled_in_the_line_and_forgotten_may_be_used_again(
+async def test_the_id_of_a_job_that_was_cancelled_before_its_claim_may_be_used_again(
     store: NatsStore,
 ) -> None:
-    """What is left in the line for it stands for nothing."""
+    """Its old ticket is not valid."""
     [new] = jobs(1)
     await store.enqueue([new])
     assert await store.amend([new.id], CancelJob(keep=0)) == [Answer.DONE]
@@ -214,10 +214,10 @@ async def test_an_id_that_was_cancelled_in_the_line_and_forgotten_may_be_used_ag
     assert await claimed_ids(store) == [new.id]
 
 
-async def test_a_plain_job_is_taken_in_without_a_question(
+async def test_a_plain_job_is_enqueued_without_a_read(
     store: NatsStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One round trip, from the second job of a line on."""
+    """One round trip, from the second job of a queue and priority on."""
     await put(store)
 
     async def asked(*_: object, **__: object) -> list[StoredMessage]:
@@ -258,14 +258,13 @@ def test_times_as_the_server_writes_them() -> None:
     assert as_stamp(1_794_723_190_005) == b"2026-11-15T06:13:10.005Z"
 
 
-async def test_what_is_too_large_to_be_told_does_not_cost_the_connection(tight: NatsStore) -> None:
-    """The server ends the connection of whoever sends a message that is larger than its
-    max_payload."""
-    ear = await tight.subscribe(None)
+async def test_an_event_that_is_too_large_does_not_cost_the_connection(tight: NatsStore) -> None:
+    """The server ends a connection that sends a message larger than its max_payload."""
+    subscription = await tight.subscribe(None)
     with pytest.raises(Rejected):
         await tight.publish([EventMessage("q", 1, b"x" * 100_000)])
     await tight.publish([EventMessage("q", 1, b"small")])
-    heard = await ear.hear()
+    heard = await subscription.hear()
     assert heard is not None
     assert [one.events for one in heard.told] == [b"small"]
     assert not heard.cut, "nothing was lost on the way"

@@ -1,8 +1,6 @@
-"""Random walks in real time. Within a priority this store may choose another job than the model
-would, so the model cannot walk beside it: instead each answer says what must be true of a job from
-then on, and the indexes must agree with the jobs.
-
-`MITA_SEED=n` walks another way."""
+"""Random walks in real time. Within a priority this store may choose another job than the model, so
+it is not compared with the model. Instead each answer says what must be true of a job from then on,
+and the records of keys must agree with the jobs. `MITA_SEED=n` chooses another walk."""
 
 import asyncio
 import os
@@ -39,7 +37,7 @@ QUEUES = ["a", "b"]
 
 
 class Walk:
-    """One walk with two handles on the same data. `jobs` is what the last look said."""
+    """One walk with two handles on the same data. `jobs` are as they were last read."""
 
     def __init__(self, stores: list[NatsStore], seed: int) -> None:
         self.chance = random.Random(seed)
@@ -263,9 +261,9 @@ class Walk:
         store, queue = self.store, self.chance.choice(QUEUES)
         await (store.pause([queue]) if self.chance.random() < 0.3 else store.resume(QUEUES))
 
-    # ---------------------------------------------------------- what must be true whatever happened
+    # ---------------------------------------------------------- what must always be true
 
-    async def indexes_agree(self) -> None:
+    async def keys_agree(self) -> None:
         """I5 I13"""
         await self.look()
         running = Counters(
@@ -300,8 +298,8 @@ class Walk:
         assert all(count == 1 for count in living.values())
 
     async def finish(self) -> None:
-        """I1 I9 I12: whatever is left ends when somebody works, and nothing of it stays behind in
-        the indexes."""
+        """I1 I9 I12: every job that is left ends when workers run, and no record of a key stays
+        behind."""
         store = self.stores[0]
         await store.resume(QUEUES)
         for claim in self.claims:
@@ -323,7 +321,7 @@ class Walk:
         assert await store.resources() == []
         await asyncio.sleep(2.2)
         context = store.context
-        # the listings of what was claimed together go with the first reap after their leases
+        # claim lists are removed by the first reap after their leases
         subjects = context.subjects
         for pattern in (
             subjects.all_tickets(),
@@ -344,12 +342,12 @@ async def test_what_the_answers_say_stays_true(
     for at in range(STEPS):
         await walk.step()
         if at % 10 == 9:
-            await walk.indexes_agree()
+            await walk.keys_agree()
     await walk.finish()
 
 
-async def test_many_hands_at_a_few_keys(store: NatsStore, twin: NatsStore) -> None:
-    """I5 I9: never more holders than the limit, and everybody gets a turn."""
+async def test_many_workers_at_a_few_keys(store: NatsStore, twin: NatsStore) -> None:
+    """I5 I9: never more holders than the limit, and every job runs."""
     jobs = [
         NewJob(
             id=new_id(),

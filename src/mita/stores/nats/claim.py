@@ -30,7 +30,7 @@ from .tickets.ticket import Ticket, give_back
 
 PULL_TICKETS = 250
 CLAIM_SCAN_TICKETS = 1000
-# A consumer hears of a new ticket a moment after its publisher does; an idle claim waits for it.
+# A consumer knows of a new ticket a moment after its publisher does; an idle claim waits for it.
 IDLE_PULL_MS: Wait = 10
 EARLY_WAIT_MS: Wait = 20  # a claim waits so long for tickets that are not due yet
 # How long a claim believes that a queue is not paused; `control.pause` relies on it.

@@ -50,16 +50,15 @@ class _OwnFields(Struct, frozen=True):
     """What this store keeps of a job beside the fields of `Job`.
 
     `age` is its position in the order of arrival. `asked_due` and `asked_keep` belong to `asked`.
-    `memos` are its `once` values. `record_seq`, in a ticket, is the sequence of the record for
-    which the ticket was made (0: there was none). `gone` marks a deleted job; its record stays for
-    a short time to overrule late tickets. `schedule_at` is when the server makes a ticket of a
-    record that is a schedule."""
+    `record_seq`, in a ticket, is the sequence of the record for which the ticket was made (0: there
+    was none). `gone` marks a deleted job; its record stays for a short time to overrule late
+    tickets. `schedule_at` is when the server makes a ticket of a record that is a schedule."""
 
     age: Sequence = 0
     asked_due: Moment = 0
     asked_keep: Lasting = 0
     events: tuple[TimelineEntry, ...] = ()
-    memos: dict[str, bytes] = {}
+    once_values: dict[str, bytes] = {}
     record_seq: Sequence = 0
     gone: bool = False
     schedule_at: Moment = 0

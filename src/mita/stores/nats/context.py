@@ -41,7 +41,7 @@ class NatsContext:
         self.claim_memory = ClaimMemory()
         # Called between two steps of a verb; tests let the process die here.
         self.fail_point: Callable[[str], Awaitable[None]] = _no_fail_point
-        self.consumers: set[QueuePriority] = set()  # those that exist
+        self.consumers: set[QueuePriority] = set()  # that are known to exist
         self.leaderless: set[QueuePriority] = set()  # whose consumer did not answer the last pull
         # No record before this sequence is one of an ended job.
         self.nothing_ended_before = 1

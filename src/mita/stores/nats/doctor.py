@@ -102,7 +102,7 @@ def _size(info: dict[str, Any]) -> Finding:
 
 
 async def _lag(context: NatsContext) -> Finding:
-    """Counts ready tickets, and those that were delivered to workers but not claimed yet."""
+    """Counts ready tickets, and tickets that were delivered to workers but not claimed yet."""
     waiting, delivered = 0, 0
     answer = await context.wire.api(f"CONSUMER.LIST.{context.subjects.stream}", {"offset": 0})
     for consumer in answer.get("consumers") or ():

@@ -45,8 +45,8 @@ async def prune(context: NatsContext, limit: int, most: int) -> int:
     beyond the newest `most` of each queue. Returns how many were removed.
 
     Records come in the order in which they were written, so of ended jobs the oldest come first.
-    The records before the first ended job (mostly of scheduled jobs) are not read again: whatever
-    happens to those jobs is written behind them."""
+    The records before the first ended job (mostly of scheduled jobs) are not read again: every
+    change of those jobs is written behind them."""
     ended = await _ended(context, limit, most)
     now = context.clock.now()
     expired = [one for one in ended if one[0].expires is not None and one[0].expires <= now]

@@ -19,7 +19,7 @@ async def load_once(context: NatsContext, claim: Claim, name: str, shared: bool)
     none."""
     if not shared:
         record = (await StreamTransaction(context).job(claim.id)).record
-        return None if record is None else record.memos.get(name)
+        return None if record is None else record.once_values.get(name)
     found = await context.reader.one(context.subjects.shared_once(name))
     value = decode_shared_once(found.body) if found is not None and found.body else None
     return value.value if value is not None and value.until > context.clock.now() else None
@@ -38,10 +38,10 @@ async def _store(tx: StreamTransaction, value: OnceValue) -> bytes | None:
         return None
     if value.keep is not None:
         return await _store_shared(tx, value, value.keep)
-    if value.name not in record.memos:
+    if value.name not in record.once_values:
         _check_room(tx.context, record, value)
-        await change(tx, located, memos={**record.memos, value.name: value.value})
-    return record.memos.get(value.name, value.value)
+        await change(tx, located, once_values={**record.once_values, value.name: value.value})
+    return record.once_values.get(value.name, value.value)
 
 
 def _check_room(context: NatsContext, record: NatsJob, value: OnceValue) -> None:
@@ -49,7 +49,7 @@ def _check_room(context: NatsContext, record: NatsJob, value: OnceValue) -> None
     taken = (
         len(record.payload)
         + len(record.headers)
-        + sum(len(name) + len(stored) for name, stored in record.memos.items())
+        + sum(len(name) + len(stored) for name, stored in record.once_values.items())
     )
     if taken + len(value.name) + len(value.value) > context.room:
         left = max(0, context.room - taken - len(value.name))

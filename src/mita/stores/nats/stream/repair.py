@@ -2,7 +2,7 @@
 wait, and jobs that are stored as running although no worker has them.
 
 Normally nothing of the kind is left behind. But after a crash a server may restore old messages of
-a stream that an older Mita wrote (`job_records.fenced` says why). Whatever the cause, no job may
+a stream that an older Mita wrote (`job_records.fenced` says why). In no case may a job
 wait for ever.
 
 A key and its jobs are written in one batch, but a reader may see a replica, or a moment, in which

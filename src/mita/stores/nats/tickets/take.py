@@ -1,10 +1,10 @@
 """Claiming the jobs of tickets.
 
 A job without a resource key is claimed by one publish: its record, as running, which the server
-refuses if the job's record is not as the ticket says. So whatever is delivered twice, the record is
-written once. Then the ticket is acknowledged, which removes it. After a crash between the two the
-ticket is delivered again and ignored, because the record is newer. Before both, a list of the jobs
-claimed together is stored, for the reap.
+refuses if the job's record is not as the ticket says. So even if a ticket is delivered twice, the
+record is written once. Then the ticket is acknowledged, which removes it. After a crash between the
+two the ticket is delivered again and ignored, because the record is newer. Before both, a list of
+the jobs claimed together is stored, for the reap.
 
 `take_keyed` claims jobs with a resource key."""
 
