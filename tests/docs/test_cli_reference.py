@@ -1,5 +1,5 @@
-"""The page of commands is what `mita --help` says. `python -m tests.docs.test_cli_reference` writes
-it anew."""
+"""The reference of commands equals the output of `--help`. `python -m tests.docs.test_cli_reference`
+writes it again."""
 
 import argparse
 import os
@@ -15,14 +15,13 @@ PAGE = Path(__file__).parents[2] / "docs" / "reference" / "cli.md"
 
 HEAD = """# Commands
 
-The store is `--url`, else that of the app (`--app`, `$MITA_APP`), `$MITA_URL`, or
-`sqlite:///mita.db`. Every command takes `--json`. A job's id may be shortened to any beginning that
-is still unique; on a terminal, lists show ids like that. Waits are written as `90`, `90s`, `5m`,
-`2h` or `1d`.
+The store is `--url`, or else that of the app (`--app`, `$MITA_APP`), or else `$MITA_URL`, or else
+`sqlite:///mita.db`. Every command takes `--json`. A job's id may be shortened to any unique prefix;
+on a terminal, lists show ids like that. Delays are written as `90`, `90s`, `5m`, `2h` or `1d`.
 
-Text that comes from jobs (names, keys, errors, reasons, progress) cannot steer a terminal: control,
-escape and direction characters are shown as their escapes (`\\x1b`), in answers, errors and log
-lines. `--json` keeps the exact text, as JSON escapes.
+Text that comes from jobs (names, keys, errors, reasons, progress) cannot control a terminal:
+control, escape and direction characters are shown as their escapes (`\\x1b`), in answers, errors
+and log lines. `--json` keeps the exact text, as JSON escapes.
 
 """
 
