@@ -1,4 +1,4 @@
-"""The reference of commands equals the output of `--help`. `python -m tests.docs.test_cli_reference`
+"""The page of commands equals the output of `--help`. `python -m tests.docs.test_cli_reference`
 writes it again."""
 
 import argparse
