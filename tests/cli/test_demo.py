@@ -67,7 +67,7 @@ def test_a_promise_that_is_not_kept_fails_the_demo(
 
 def test_what_does_not_come_fails_the_demo(mita: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     async def waits(stage: Stage) -> None:
-        monkeypatch.setattr("mita.cli.demo.stage.PATIENCE", 0.1)
+        monkeypatch.setattr("mita.cli.demo.stage.PROMISE_TIMEOUT_S", 0.1)
         await stage.ended(stage.cast(await stage.tasks.greet.after(60).enqueue("Ada"), "Ada"))
 
     play(monkeypatch, waits)
