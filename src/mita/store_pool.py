@@ -4,7 +4,7 @@ import asyncio
 import threading
 from collections.abc import AsyncGenerator, Callable
 from functools import cache
-from inspect import getmembers, iscoroutinefunction
+from inspect import getattr_static, getmembers, iscoroutinefunction
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -164,6 +164,9 @@ def shown_factory(factory: StoreFactory) -> str:
     return f"store={name}"
 
 
+_MISSING = object()
+
+
 def checked(factory: StoreFactory) -> StoreFactory:
     """Return a factory that raises `UsageError` when the other one returns something that is no
     store."""
@@ -171,7 +174,8 @@ def checked(factory: StoreFactory) -> StoreFactory:
     def make() -> Store:
         made = factory()
         needed = (OPEN, "close", "can", "room", *OPERATIONS)
-        missing = [name for name in needed if not hasattr(made, name)]
+        # without calling properties: `room` of a store that is not open yet may raise
+        missing = [name for name in needed if getattr_static(made, name, _MISSING) is _MISSING]
         if missing:
             raise UsageError(
                 f"{shown_factory(factory)} returned {type(made).__name__}, which is not a store: "

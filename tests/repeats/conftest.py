@@ -3,40 +3,15 @@
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from mita import Mita
 from mita.ports.clock import Clock
-from mita.ports.store import Store
 from mita.testing.contract.clocks import FakeTicker, RealTicker, Ticker
 
 from .given import Scene
-from .stores import KINDS, NO_FAKE_CLOCK, Handles, handles
-
-
-class Rented:
-    """A place whose stores are the test's own."""
-
-    def __init__(self, made: Handles, stack: AsyncExitStack) -> None:
-        self._made, self._stack = made, stack
-        self._mine: Store | None = None
-        self.url = self.source = Mita("memory://").url
-
-    async def new(self, silence: float = 0.0) -> Store:
-        store = self._made()
-        await store.open()
-        return store
-
-    async def store(self) -> Store:
-        if self._mine is None:
-            self._mine = await self.new()
-            self._stack.push_async_callback(self._mine.close)
-        return self._mine
-
-    async def close(self) -> None: ...
-
+from .stores import KINDS, NO_FAKE_CLOCK, handles
 
 Make = Callable[[Clock | None], Awaitable[Scene]]
 
@@ -57,8 +32,8 @@ async def make(kind: str, tmp_path: Path) -> AsyncIterator[Make]:
 
         async def on(clock: Clock | None) -> Scene:
             made = handles(kind, tmp_path, clock)
-            app: Any = Mita("memory://")
-            app._pool = Rented(made, stack)
+            app = Mita(store=made)
+            stack.push_async_callback(app.close)
             return Scene(app, await app._pool.store(), made, stack)
 
         yield on

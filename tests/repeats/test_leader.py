@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from mita import All, Every, Mita
+from mita.ports.store import Store
 from tests.waiting import until
 
-from .conftest import Rented
 from .given import Scene
 from .stores import SHARED, address, handle
 
@@ -63,10 +63,13 @@ async def shared(
 ) -> AsyncIterator[tuple[Scene, list[str]]]:
     url, namespace = address(request.param, tmp_path)
     async with AsyncExitStack() as stack:
-        app = Mita("memory://")
-        rented = Rented(lambda: handle(request.param, url, namespace), stack)
-        app._pool = rented  # type: ignore[assignment]
-        scene = Scene(app, await rented.store(), rented._made, stack)
+
+        def made() -> Store:
+            return handle(request.param, url, namespace)
+
+        app = Mita(store=made)
+        stack.push_async_callback(app.close)
+        scene = Scene(app, await app._pool.store(), made, stack)
         yield scene, [request.param, url, namespace, str(LOCK)]
 
 
