@@ -172,7 +172,7 @@ async def pooled() -> AsyncIterator[str]:
         yield f"postgresql://postgres@127.0.0.1:{pooler.port}/postgres?sslmode=disable&gssencmode=disable&namespace={space}"
 
 
-async def test_behind_a_pooler_jobs_go_their_way_and_the_doctor_says_what_does_not(
+async def test_behind_a_pooler_jobs_run_and_the_doctor_names_the_limits(
     pooled: str,
 ) -> None:
     store = PostgresStore(pooled)
@@ -190,7 +190,7 @@ async def test_behind_a_pooler_jobs_go_their_way_and_the_doctor_says_what_does_n
     await store.close()
 
 
-async def test_the_doctor_names_who_keeps_an_old_snapshot(
+async def test_the_doctor_names_the_session_with_an_old_snapshot(
     store: PostgresStore, plain_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mita.stores.postgres.doctor.LONG_SNAPSHOT_S", 0)

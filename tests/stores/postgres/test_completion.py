@@ -26,12 +26,12 @@ from mita.testing.contract.given import (
 )
 
 from .shared import server
-from .yours import ASYNC_KINDS, SYNC_KINDS
+from .user_connections import ASYNC_KINDS, SYNC_KINDS
 
 # Where the worker dies: before its first write, after its write, after the completion, after the
 # commit, and nowhere.
 POINTS = ("before", "written", "completed", "committed", "nowhere")
-LEASE = 300  # ms: the next worker inherits soon
+LEASE = 300  # ms: the next worker reaps soon
 
 WORKER = """
 import asyncio, os, signal, sys
@@ -97,7 +97,7 @@ async def test_the_effect_happens_once_wherever_the_worker_dies(
     assert await state_of(store, id) is State.SUCCEEDED
 
 
-async def test_the_verdict_that_follows_changes_nothing(store: PostgresStore, effects: str) -> None:
+async def test_the_later_settlement_changes_nothing(store: PostgresStore, effects: str) -> None:
     claim = await running(store)
     async with await psycopg.AsyncConnection.connect(effects) as connection:
         await store.complete_in(connection, claim, b"first", HOUR)
@@ -135,7 +135,7 @@ async def test_a_rolled_back_completion_leaves_the_job_running(
     await settled(store, succeed(claim))
 
 
-async def test_a_key_is_handed_on_with_the_commit(store: PostgresStore, effects: str) -> None:
+async def test_a_key_is_freed_by_the_commit(store: PostgresStore, effects: str) -> None:
     """I5"""
     claim = await running(store, resource="account:1")
     waiting = await put(store, resource="account:1")
@@ -165,9 +165,7 @@ async def test_every_kind_of_connection_can_complete(
 
 
 @pytest.mark.parametrize("kind", SYNC_KINDS)
-async def test_so_can_code_that_is_not_async(
-    store: PostgresStore, plain_url: str, kind: str
-) -> None:
+async def test_so_can_sync_code(store: PostgresStore, plain_url: str, kind: str) -> None:
     claim = await running(store, resource="account:1")
 
     def user_code() -> None:

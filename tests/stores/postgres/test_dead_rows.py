@@ -27,7 +27,7 @@ NOW = 1_700_000_000_000
 
 
 async def move(store: PostgresStore, n: int) -> None:
-    """Through the queue and out again."""
+    """Enqueue, claim and settle this many jobs."""
     for _ in range(0, n, 1000):
         await store.enqueue(jobs(1000))
         await settled(store, *(succeed(claim, keep=0) for claim in await claims(store, 1000)))
@@ -43,7 +43,7 @@ async def watermarks_moved(store: PostgresStore) -> None:
 
 
 async def explained(store: PostgresStore, question: Query) -> dict[str, Any]:
-    """What the server did for this statement of ours. Nothing of it stays."""
+    """The plan of this statement with what it read. It is rolled back."""
     text, values = store._state.bound(question)
     connection = await store._short.connected()
     async with connection.transaction(force_rollback=True):
@@ -91,7 +91,9 @@ async def test_a_pinned_snapshot_makes_claims_read_less_than_three_times_as_much
     assert without_watermarks > 10 * after, "there was work to save"
 
 
-async def test_nor_does_it_make_looking_at_a_key_dear(store: PostgresStore, plain_url: str) -> None:
+async def test_a_pinned_snapshot_does_not_make_a_key_expensive(
+    store: PostgresStore, plain_url: str
+) -> None:
     """I14: every earlier holder of the key is a dead row that cannot be vacuumed."""
     keys = [f"account:{n}" for n in range(20)]
     async with await psycopg.AsyncConnection.connect(plain_url) as holder:
@@ -109,7 +111,7 @@ async def test_nor_does_it_make_looking_at_a_key_dear(store: PostgresStore, plai
     assert without_watermarks > 5 * read
 
 
-async def test_a_job_that_goes_back_is_found_before_all_that_came_after_it(
+async def test_a_job_that_returns_to_the_queue_is_found_before_later_ones(
     store: PostgresStore,
 ) -> None:
     """I9: its due time is before the watermarks."""
@@ -147,7 +149,7 @@ def test_a_watermark_stays_behind_the_clock_and_behind_the_first_waiting_job() -
     marks.still_hold(NOW, 7, 0)
     marks.still_hold(NOW + SLACK_MS, 7, 0)
     looked = marks.read_from([QUEUE])
-    assert looked == [0] * 10, "the first look is at everything"
+    assert looked == [0] * 10, "the first read begins at the beginning"
     marks.move([QUEUE], NOW + SLACK_MS, [None] * 9 + [NOW - 5 * SLACK_MS], looked, 0.001)
     assert marks.of([QUEUE]) == [NOW] * 9 + [NOW - 5 * SLACK_MS]
 

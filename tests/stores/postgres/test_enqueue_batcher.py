@@ -1,4 +1,4 @@
-"""Many who enqueue at once."""
+"""Many callers that enqueue at once."""
 
 import asyncio
 
@@ -28,7 +28,7 @@ async def test_they_share_transactions(store: PostgresStore, url: str) -> None:
     assert inserts < 20
 
 
-async def test_one_that_cannot_be_taken_in_fails_alone(store: PostgresStore) -> None:
+async def test_a_job_that_is_rejected_fails_its_own_caller_only(store: PostgresStore) -> None:
     good = [job(), job()]
     calls = [
         store.enqueue([good[0]]),

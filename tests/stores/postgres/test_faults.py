@@ -36,7 +36,7 @@ async def own() -> AsyncIterator[Server]:
 
 
 class Load:
-    """Producers and workers that go on through every fault, and remember what they were told."""
+    """Producers and workers that go on through every fault, and remember the answers."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -153,7 +153,7 @@ async def test_the_server_is_killed_and_comes_back(own: Server) -> None:
     await run_through(load, kill(), batches=60)
 
 
-async def test_who_sleeps_is_woken_again_after_the_connection_was_cut(own: Server) -> None:
+async def test_a_worker_is_woken_again_after_the_connection_was_cut(own: Server) -> None:
     """I12"""
     store, other = PostgresStore(own.url()), PostgresStore(own.url())
     await store.open()
@@ -175,7 +175,7 @@ async def test_who_sleeps_is_woken_again_after_the_connection_was_cut(own: Serve
     await other.close()
 
 
-async def test_a_settle_whose_answer_was_lost_is_known_to_have_been_done(own: Server) -> None:
+async def test_a_settle_whose_answer_was_lost_returns_that_it_took(own: Server) -> None:
     """I3: the transaction was committed, the connection broke before the answer."""
     store = PostgresStore(own.url())
     await store.open()
@@ -207,8 +207,8 @@ async def test_a_settle_whose_answer_was_lost_is_known_to_have_been_done(own: Se
     await store.close()
 
 
-async def test_something_asked_in_the_very_moment_of_settling_is_not_lost(own: Server) -> None:
-    """I3: the ask is committed while the settlement already waits for the row."""
+async def test_a_cancel_during_the_settle_is_not_lost(own: Server) -> None:
+    """I3: the cancel is committed while the settlement already waits for the row."""
     store = PostgresStore(own.url())
     await store.open()
     for keep in (0, LONG):
@@ -230,7 +230,7 @@ async def test_something_asked_in_the_very_moment_of_settling_is_not_lost(own: S
     await store.close()
 
 
-async def test_a_server_that_hangs_is_not_waited_for_for_ever(
+async def test_a_server_that_hangs_is_given_up(
     own: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """I12: it was stopped, or its disk is full; the connections stay as they are."""
@@ -259,7 +259,7 @@ async def test_a_server_that_hangs_is_not_waited_for_for_ever(
     await again.close()
 
 
-async def test_who_is_stopped_in_the_middle_of_a_transaction_is_ended_by_the_others(
+async def test_a_process_stopped_in_a_transaction_is_ended_by_other_workers(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """I12. Servers before 17 take a transaction that is half sent for one that is at work, and

@@ -1,4 +1,4 @@
-"""Looking: what belongs together is seen at one moment."""
+"""Reads that belong together see one snapshot."""
 
 from typing import Any
 

@@ -15,7 +15,7 @@ from mita.testing.contract.given import job
 from .shared import server
 
 
-async def test_many_who_start_at_once_all_find_the_schema(url: str) -> None:
+async def test_many_stores_that_open_at_once_all_find_the_schema(url: str) -> None:
     stores = [PostgresStore(url) for _ in range(8)]
     await asyncio.gather(*(store.open() for store in stores))
     assert [(await store.enqueue([job()]))[0].created for store in stores] == [True] * 8
@@ -27,7 +27,7 @@ async def test_many_who_start_at_once_all_find_the_schema(url: str) -> None:
     await asyncio.gather(*(store.close() for store in stores))
 
 
-async def test_a_second_starter_waits_for_the_first(url: str) -> None:
+async def test_a_second_store_waits_for_the_migration_of_the_first(url: str) -> None:
     """Another process is migrating: it holds the lock, and its tables cannot be seen yet."""
     store = PostgresStore(url)
     async with await psycopg.AsyncConnection.connect(server("pg18").url()) as first:

@@ -1,4 +1,4 @@
-"""Turns of many jobs, which settle on one connection and claim on another."""
+"""Calls with many settlements: they settle on one connection and claim on another."""
 
 from collections.abc import Callable
 from typing import Any
@@ -15,7 +15,7 @@ from mita.testing.contract.given import LONG, QUEUE, claims, jobs, succeed
 
 
 class Fails:
-    """A connection on which nothing works, or all that is asked gives one answer."""
+    """A connection that always fails, or always returns the same answer."""
 
     def __init__(self, answer: Any = None) -> None:
         self.answer, self.calls = answer, 0
@@ -36,7 +36,7 @@ async def many(store: PostgresStore) -> list[Claim]:
     return await claims(store, PARALLEL_SETTLEMENTS)
 
 
-async def test_many_are_put_down_and_the_next_taken_up(store: PostgresStore) -> None:
+async def test_many_are_settled_and_the_next_are_claimed(store: PostgresStore) -> None:
     held = await many(store)
     waiting = [receipt.id for receipt in await store.enqueue(jobs(3))]
     turn = await store.settle_and_claim([succeed(claim) for claim in held], [QUEUE], 10, LONG, "w")
@@ -50,7 +50,7 @@ async def test_many_are_put_down_and_the_next_taken_up(store: PostgresStore) -> 
     assert (again.took, again.claims) == ([False] * PARALLEL_SETTLEMENTS, []), "I3"
 
 
-async def test_one_that_somebody_wants_again_is_claimed_by_this_turn_or_the_next(
+async def test_a_rescheduled_job_is_claimed_by_this_call_or_the_next(
     store: PostgresStore,
 ) -> None:
     """I9"""
@@ -64,7 +64,7 @@ async def test_one_that_somebody_wants_again_is_claimed_by_this_turn_or_the_next
     )
 
 
-async def test_verdicts_that_are_written_are_told_though_nothing_could_be_claimed(
+async def test_settlements_took_although_the_claim_failed(
     store: PostgresStore,
 ) -> None:
     held = [succeed(claim) for claim in await many(store)]
@@ -74,7 +74,7 @@ async def test_verdicts_that_are_written_are_told_though_nothing_could_be_claime
     assert (turn.took, turn.claims, turn.again) == ([True] * PARALLEL_SETTLEMENTS, [], 0)
 
 
-async def test_after_verdicts_could_not_be_written_nothing_is_claimed_beside_them(
+async def test_after_a_failed_settle_nothing_is_claimed_beside_it(
     store: PostgresStore,
 ) -> None:
     held = [succeed(claim) for claim in await many(store)]

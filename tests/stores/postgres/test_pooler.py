@@ -120,7 +120,7 @@ async def test_jobs_are_right_though_each_transaction_has_another_session(pooled
         await store.close()
 
 
-async def test_nobody_is_woken_and_the_doctor_says_so(pooled: str) -> None:
+async def test_workers_are_not_woken_and_the_doctor_says_so(pooled: str) -> None:
     store, other = PostgresStore(pooled), PostgresStore(pooled)
     await store.open()
     await other.open()
@@ -130,7 +130,7 @@ async def test_nobody_is_woken_and_the_doctor_says_so(pooled: str) -> None:
     assert await store.wait([QUEUE], 0.5) == frozenset(), (
         "if this fails the pooler has learned it: tell the doctor"
     )
-    assert len(await claims(store)) == 1, "who looks finds it"
+    assert len(await claims(store)) == 1, "a worker that polls finds it"
     [warning] = [finding for finding in await store.doctor() if finding.what == "pooler"]
     assert warning.health is Health.WARN
     assert "nobody is woken" in warning.found

@@ -26,7 +26,7 @@ async def undo_the_claim(plain_url: str, space: str, id: str) -> None:
         await person.execute(f'update "{space}"._job set {undone} where id = %s'.encode(), [id])
 
 
-async def test_a_claim_that_a_crash_has_undone_can_change_nothing_after_the_next(
+async def test_a_claim_that_a_crash_undid_cannot_settle_after_the_next_claim(
     store: PostgresStore, plain_url: str
 ) -> None:
     """I3: both were made from the same state of the job, and yet they have two tokens."""
@@ -77,7 +77,9 @@ async def waits(act: Awaitable[T], own: Server) -> T:
     return await answer
 
 
-async def test_a_claim_by_itself_does_not_wait_but_a_verdict_and_a_key_do(own: Server) -> None:
+async def test_a_claim_does_not_wait_for_the_disk_but_a_settlement_and_a_key_do(
+    own: Server,
+) -> None:
     """I5 I11"""
     store = PostgresStore(own.url())
     await store.open()

@@ -8,14 +8,14 @@ import pytest
 from mita.stores.postgres import PostgresStore
 from mita.testing.contract.given import QUEUE, job
 
-from .yours import ASYNC_KINDS, SYNC_KINDS, psycopg_async
+from .user_connections import ASYNC_KINDS, SYNC_KINDS, psycopg_async
 
 
 @pytest.mark.parametrize("kind", ASYNC_KINDS)
 async def test_workers_are_notified_when_the_transaction_commits(
     store: PostgresStore, twin: PostgresStore, plain_url: str, kind: str
 ) -> None:
-    await _deaf_until_now(twin)
+    await _listens_from_now_on(twin)
     async with ASYNC_KINDS[kind](plain_url) as connection:
         await store.enqueue_in(connection, [job()])
         assert await twin.wait([QUEUE], 0.3) == frozenset(), "not before the commit"
@@ -26,7 +26,7 @@ async def test_workers_are_notified_when_the_transaction_commits(
 async def test_workers_are_notified_of_what_sync_code_commits(
     store: PostgresStore, twin: PostgresStore, plain_url: str, kind: str
 ) -> None:
-    await _deaf_until_now(twin)
+    await _listens_from_now_on(twin)
 
     def user_code() -> None:
         with SYNC_KINDS[kind](plain_url) as connection:
@@ -36,10 +36,10 @@ async def test_workers_are_notified_of_what_sync_code_commits(
     assert QUEUE in await twin.wait([QUEUE], 60)
 
 
-async def test_nobody_is_notified_of_what_was_rolled_back(
+async def test_no_worker_is_notified_of_a_rollback(
     store: PostgresStore, twin: PostgresStore, plain_url: str
 ) -> None:
-    await _deaf_until_now(twin)
+    await _listens_from_now_on(twin)
     async with await psycopg.AsyncConnection.connect(plain_url) as connection:
         await store.enqueue_in(connection, [job()])
         await connection.rollback()
@@ -55,7 +55,7 @@ async def test_nobody_is_notified_of_what_was_rolled_back(
 async def test_a_store_that_closes_right_after_the_commit_has_notified(
     url: str, twin: PostgresStore, plain_url: str
 ) -> None:
-    await _deaf_until_now(twin)
+    await _listens_from_now_on(twin)
     short = PostgresStore(url)
     await short.open()
     async with psycopg_async(plain_url) as connection:
@@ -64,7 +64,7 @@ async def test_a_store_that_closes_right_after_the_commit_has_notified(
     assert QUEUE in await twin.wait([QUEUE], 60)
 
 
-async def _deaf_until_now(store: PostgresStore) -> None:
-    """The first wait looks once, whatever has happened."""
+async def _listens_from_now_on(store: PostgresStore) -> None:
+    """The first wait returns at once."""
     while await store.wait([QUEUE], 0.1):
         pass

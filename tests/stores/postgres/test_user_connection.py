@@ -16,7 +16,7 @@ from mita.stores.postgres.transaction.drivers import async_driver, sync_driver
 from mita.testing.contract.given import job
 
 from .shared import server
-from .yours import ASYNC_KINDS, SYNC_KINDS, psycopg_async, sqlalchemy_url
+from .user_connections import ASYNC_KINDS, SYNC_KINDS, psycopg_async, sqlalchemy_url
 
 
 @pytest.mark.parametrize("session", [True, False])
@@ -62,7 +62,7 @@ async def test_a_connection_to_a_database_without_mita_keeps_its_transaction(
 
 
 @pytest.mark.parametrize("kind", SYNC_KINDS)
-async def test_the_same_holds_for_code_that_is_not_async(plain_url: str, kind: str) -> None:
+async def test_the_same_holds_for_sync_code(plain_url: str, kind: str) -> None:
     def user_code() -> None:
         with SYNC_KINDS[kind](plain_url) as connection:
             with pytest.raises(UsageError, match="has no jobs of Mita"):
@@ -72,7 +72,7 @@ async def test_the_same_holds_for_code_that_is_not_async(plain_url: str, kind: s
     await asyncio.to_thread(user_code)
 
 
-async def test_a_user_who_may_not_write_is_told_what_to_grant(
+async def test_the_error_for_a_user_without_rights_says_what_to_grant(
     store: PostgresStore, plain_url: str
 ) -> None:
     async with await psycopg.AsyncConnection.connect(plain_url) as connection:
@@ -84,7 +84,7 @@ async def test_a_user_who_may_not_write_is_told_what_to_grant(
         await connection.rollback()
 
 
-async def test_a_connection_is_examined_once(store: PostgresStore, plain_url: str) -> None:
+async def test_a_connection_is_checked_once(store: PostgresStore, plain_url: str) -> None:
     async with psycopg_async(plain_url) as connection:
         await store.enqueue_in(connection, [job()])
         assert is_checked(store._state, connection)

@@ -13,7 +13,14 @@ from mita.ports.store import Can
 from mita.stores.postgres import PostgresStore
 from mita.testing.contract.given import QUEUE, claimed_ids, gone, job, state_of
 
-from .yours import ASYNC_KINDS, SYNC_KINDS, Undo, django_atomic, django_connection, psycopg_async
+from .user_connections import (
+    ASYNC_KINDS,
+    SYNC_KINDS,
+    Undo,
+    django_atomic,
+    django_connection,
+    psycopg_async,
+)
 
 
 def everything() -> list[NewJob]:
@@ -49,7 +56,7 @@ async def test_a_job_exists_when_the_transaction_commits(
 
 
 @pytest.mark.parametrize("kind", ASYNC_KINDS)
-async def test_a_job_never_was_when_the_transaction_rolls_back(
+async def test_a_job_does_not_exist_after_a_rollback(
     store: PostgresStore, plain_url: str, kind: str
 ) -> None:
     jobs = everything()
@@ -71,7 +78,7 @@ async def test_a_job_never_was_when_the_transaction_rolls_back(
 
 @pytest.mark.parametrize("kind", SYNC_KINDS)
 @pytest.mark.parametrize("commits", [True, False])
-async def test_the_same_from_code_that_is_not_async(
+async def test_the_same_from_sync_code(
     store: PostgresStore, plain_url: str, kind: str, commits: bool
 ) -> None:
     jobs = everything()
@@ -129,10 +136,10 @@ async def test_a_unique_key_in_an_open_transaction_makes_others_wait_for_it(
     assert await other == [Receipt(first.id, created=False)]
 
 
-async def test_a_job_from_a_long_transaction_is_found_though_claimers_have_walked_on(
+async def test_a_job_from_a_long_transaction_is_found_behind_the_watermarks(
     store: PostgresStore, plain_url: str
 ) -> None:
-    """I9: it is due since before anything that claimers have seen."""
+    """I9: its due time is before all that claims have read."""
     async with psycopg_async(plain_url) as connection:
         [receipt] = await store.enqueue_in(connection, [job()])
         for _ in range(25):
