@@ -3,7 +3,7 @@
 from typing import Any
 
 from mita import Abort, Job, Mita, Retry
-from mita.rules.failures import LONGEST
+from mita.rules.failures import MOST_FAILURE_BYTES
 
 from .conftest import until_state, working
 
@@ -70,7 +70,7 @@ async def test_a_long_error_is_cut_and_a_page_leaves_them_out(app: Mita) -> None
     async with working(app):
         record = await until_state(app, (await wordy.enqueue()).id, "failed")
     [failure] = record.failures
-    assert len(failure.text.encode()) <= LONGEST
+    assert len(failure.text.encode()) <= MOST_FAILURE_BYTES
     assert failure.text.startswith("ValueError: éé")
     assert (await app.jobs()).jobs[0].failures == ()
 

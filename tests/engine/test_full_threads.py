@@ -101,7 +101,7 @@ def test_claims_that_bring_nothing_to_start_become_rarer(monkeypatch: pytest.Mon
     pools = FullPools(asyncio.Event())
     monkeypatch.setattr(pools, "_call_at", called.append)
     assert pools.room(FULL, BOTH) == 0, "a thread may be free in a moment"
-    now += full_pools.STUCK
+    now += full_pools.STUCK_AFTER_S
     pauses = []
     for _ in range(8):
         assert pools.room(FULL, BOTH) == 98

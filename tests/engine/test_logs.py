@@ -150,7 +150,7 @@ async def test_a_task_that_is_unknown_here_is_told_once(
 async def test_a_handler_that_holds_up_the_loop_is_named(
     here: Mita, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(loop_watchdog, "HELD_UP", 0.05)
+    monkeypatch.setattr(loop_watchdog, "BLOCKED_AFTER_S", 0.05)
 
     def said(text: str) -> list[str]:
         return [record.getMessage() for record in caplog.records if text in record.getMessage()]

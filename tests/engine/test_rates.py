@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from mita.engine.rates import WINDOW, Rates
+from mita.engine.rates import RATE_WINDOW_S, Rates
 
 
 class Clock:
@@ -27,20 +27,20 @@ def test_two_runs_a_second_are_two_a_second_whenever_it_is_asked() -> None:
         found, window = rates.measure(ended)
         if window >= 5_000:
             assert abs(found["mail"] - 2.0) <= 1 / (window / 1000), (found, window)
-    assert WINDOW * 1000 <= window <= WINDOW * 1000 + 1000
+    assert RATE_WINDOW_S * 1000 <= window <= RATE_WINDOW_S * 1000 + 1000
 
 
 def test_a_rate_covers_the_last_window_and_forgets_what_was_before() -> None:
     clock = Clock()
     rates = Rates(clock)
-    clock.now += WINDOW
+    clock.now += RATE_WINDOW_S
     assert rates.measure(Counter(mail=1000)) == ({"mail": 100.0}, 10_000)
-    clock.now += WINDOW
+    clock.now += RATE_WINDOW_S
     assert rates.measure(Counter(mail=1000, web=5)) == ({"mail": 0.0, "web": 0.5}, 10_000)
 
 
 def test_a_pause_between_two_looks_is_in_the_window() -> None:
     clock = Clock()
     rates = Rates(clock)
-    clock.now += 3 * WINDOW
+    clock.now += 3 * RATE_WINDOW_S
     assert rates.measure(Counter(mail=30)) == ({"mail": 1.0}, 30_000)

@@ -186,8 +186,8 @@ async def test_a_store_that_cannot_be_told_holds_up_nobody(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It hangs at the first question; jobs go on, and what cannot wait any more is dropped."""
-    monkeypatch.setattr(publisher, "MOST", 50)
-    monkeypatch.setattr(publisher, "FAREWELL", 0.01)
+    monkeypatch.setattr(publisher, "MOST_WAITING_EVENTS", 50)
+    monkeypatch.setattr(publisher, "CLOSE_TIMEOUT_S", 0.01)
     app, asked = Mita("memory://"), asyncio.Event()
 
     async def hangs(self: MemoryStore) -> frozenset[str]:

@@ -76,7 +76,7 @@ async def test_every_metric_moves(
     app: Mita, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     caplog.set_level(logging.CRITICAL)
-    monkeypatch.setattr(listener, "MOST", 50)
+    monkeypatch.setattr(listener, "MOST_WAITING_EVENTS", 50)
     registry, hung = CollectorRegistry(), threading.Event()
     app.metrics(registry)
     listening = app.listen(lambda _: hung.wait(60))

@@ -117,8 +117,8 @@ async def test_a_listener_that_raises_is_logged_once_and_goes_on(
 async def test_a_listener_that_hangs_loses_events_and_holds_up_no_job(
     memory: Mita, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(listener, "MOST", 50)
-    monkeypatch.setattr(listener, "FAREWELL", 20.0)
+    monkeypatch.setattr(listener, "MOST_WAITING_EVENTS", 50)
+    monkeypatch.setattr(listener, "STOP_TIMEOUT_S", 20.0)
 
     @memory.task
     async def work() -> None: ...

@@ -154,7 +154,7 @@ async def test_a_store_that_hangs_does_not_hang_a_scrape(
     counted: Counted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await counted.work.enqueue()
-    monkeypatch.setattr(depths, "LONGEST", 0.05)
+    monkeypatch.setattr(depths, "STORE_WAIT_S", 0.05)
 
     async def hangs() -> Any:
         await asyncio.sleep(3600)
@@ -177,7 +177,7 @@ async def test_a_scrape_asks_the_store_at_most_once_a_second(
         return await real()
 
     monkeypatch.setattr(store, "queues", asking)
-    monkeypatch.setattr(depths, "FRESH", 3600.0)
+    monkeypatch.setattr(depths, "FRESH_S", 3600.0)
     for _ in range(3):
         await counted.told()
     assert len(asked) == 1

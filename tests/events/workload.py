@@ -11,6 +11,7 @@ from tests.engine.conftest import working
 from tests.waiting import until
 
 PATIENCE = 110.0
+LEASE_S = 600.0  # a machine that others keep busy must not lose a lease: the job would run again
 STEPS = "mru"  # on the way: it moves itself, it raises, it finds its partner unavailable
 ENDS = "sssssssfa"  # and in the end: it succeeds, it fails for good, it aborts
 RETRIES = 2
@@ -61,7 +62,7 @@ class Workload:
         return "".join(step for step in steps if step != "r" or end != "f") + end
 
     async def run(self) -> None:
-        async with working(self._app, concurrency=200):
+        async with working(self._app, concurrency=200, lease=LEASE_S):
             await self._enqueue()
             await until(self._is_over, "every job has ended", PATIENCE)
 

@@ -10,7 +10,7 @@ from mita import All, Cron, Every
 from mita.client.repeat_spec import repeat_record
 from mita.engine.scheduler import fire_due, firing_of
 from mita.events import Counters, Signal
-from mita.events.batches import bunches
+from mita.events.batches import batches_of
 from mita.model.event import JobEvent, Kind
 from mita.model.job import State
 from mita.model.outcome import Settlement, Verdict
@@ -105,7 +105,7 @@ async def test_windows_that_are_dropped_are_told_and_kept(
         tally(note)
         told.extend(
             event
-            for bunch in bunches(note)
+            for bunch in batches_of(note)
             for event in bunch.events()
             if event.kind is Kind.DROPPED
         )

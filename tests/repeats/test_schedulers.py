@@ -98,8 +98,8 @@ async def test_a_worker_that_leaves_repeats_to_others_does(live: Scene) -> None:
 async def test_more_than_a_batch_is_drained_without_sleeping(
     live: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mita.engine.scheduler.BATCH", 20)
-    monkeypatch.setattr("mita.engine.scheduler.TOGETHER", 15)
+    monkeypatch.setattr("mita.engine.scheduler.BATCH_REPEATS", 20)
+    monkeypatch.setattr("mita.engine.scheduler.FIRE_JOBS", 15)
     now = await live.store.now()
     for n in range(70):
         await live.stands(Every(3600), now - SECOND, f"k{n}")

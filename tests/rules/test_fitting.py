@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from mita.model.job import State
 from mita.model.outcome import Counter, TimelineEntry, TimelineKind, Verdict
 from mita.model.time import NOW
-from mita.rules.failures import LONGEST, failure, type_of
-from mita.rules.fitting import SHORT, shorter, smaller
+from mita.rules.failures import MOST_FAILURE_BYTES, failure, type_of
+from mita.rules.fitting import SHORT_BYTES, shorter, smaller
 from mita.rules.text import shortened
-from mita.rules.timeline import FOLDED, TIMELINE_LENGTH, told
+from mita.rules.timeline import FOLDED, TIMELINE_LINES, told
 
 KEEP = 1000
 RETRY = Verdict(
@@ -47,7 +47,7 @@ def test_texts_are_cut_before_the_job_has_to_fail() -> None:
         Counter.ATTEMPTS,
         "retried",
     )
-    assert len(cut.error or "") <= SHORT
+    assert len(cut.error or "") <= SHORT_BYTES
     last = smaller(cut, "no room", KEEP)
     assert last is not None
     assert (last.state, last.counts) == (State.FAILED, Counter.ATTEMPTS)
@@ -78,7 +78,7 @@ def size(value: object) -> int:
 
 
 def test_a_story_gets_shorter_from_the_least_useful_on() -> None:
-    events, error = story(TIMELINE_LENGTH), "Boom\n" * 2000
+    events, error = story(TIMELINE_LINES), "Boom\n" * 2000
     steps = list(shorter(events, error))
     sizes = [size((events, error)), *[size(step) for step in steps]]
     assert sizes == sorted(sizes, reverse=True)
@@ -89,7 +89,7 @@ def test_a_story_gets_shorter_from_the_least_useful_on() -> None:
 
 
 def test_what_is_folded_can_still_be_read() -> None:
-    *_, last = shorter(story(TIMELINE_LENGTH), None)
+    *_, last = shorter(story(TIMELINE_LINES), None)
     assert last.events[0].kind == FOLDED
     assert told(last.events)[0].note == "50 earlier: 50 retried"
 
@@ -104,7 +104,7 @@ def test_a_shortened_text_fits_and_begins_as_it_did(text: str, most: int) -> Non
 def test_the_first_and_the_last_lines_of_an_error_stay() -> None:
     text = "shop.Boom: no\n" + "\n".join(f"  line {n}" for n in range(500))
     cut = failure(text)
-    assert len(cut.encode()) <= LONGEST
+    assert len(cut.encode()) <= MOST_FAILURE_BYTES
     assert cut.startswith("shop.Boom: no\n")
     assert cut.endswith("  line 499")
 

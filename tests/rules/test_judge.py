@@ -25,7 +25,7 @@ from mita.model.outcome import (
 )
 from mita.model.policy import Retry
 from mita.model.time import DAY, HOUR, SECOND, When
-from mita.rules.judge import STRANDED_WAIT, Retention, judge
+from mita.rules.judge import STRANDED_WAIT_MS, Retention, judge
 from mita.rules.retry import backoff
 from mita.rules.states import TERMINAL
 
@@ -175,7 +175,7 @@ def test_what_cannot_be_read_is_parked_in_sight() -> None:
 
 def test_a_job_of_an_unknown_task_is_left_for_others_until_the_grace_is_over() -> None:
     """I15"""
-    left = Verdict(state=State.QUEUED, when=When(STRANDED_WAIT), stranded=True)
+    left = Verdict(state=State.QUEUED, when=When(STRANDED_WAIT_MS), stranded=True)
     assert after(Unknown()) == left
     assert after(Unknown(), stranded=NOON - HOUR + 1) == left
     dead = after(Unknown(), stranded=NOON - HOUR)

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mita.rules.claim_size import (
-    MOST,
-    MOST_BESIDE,
-    SOON,
+    BESIDE_JOBS,
+    CALL_JOBS,
+    CLAIM_AHEAD_S,
     Load,
     full_pools,
     room,
@@ -32,7 +32,7 @@ LOADS = st.builds(
 @given(load=LOADS)
 def test_room_is_never_negative_and_never_more_than_one_call_takes(load: Load) -> None:
     """I14"""
-    assert 0 <= room(load) <= MOST
+    assert 0 <= room(load) <= CALL_JOBS
 
 
 @given(slots=st.integers(1, 900), running=st.integers(0, 900))
@@ -41,7 +41,7 @@ def test_a_slow_worker_claims_what_it_can_start_at_once(slots: int, running: int
 
 
 def test_a_fast_worker_claims_a_little_ahead_and_no_more() -> None:
-    assert room(Load(100, 100, 0, rate=2000)) == 2000 * SOON
+    assert room(Load(100, 100, 0, rate=2000)) == 2000 * CLAIM_AHEAD_S
     assert room(Load(100, 100, 100, rate=2000)) == 0, "what already waits is counted"
 
 
@@ -69,7 +69,7 @@ def test_a_pool_is_full_when_all_its_places_are_taken() -> None:
 @given(load=LOADS)
 def test_beside_a_full_pool_a_worker_claims_what_it_has_slots_for(load: Load) -> None:
     assert (
-        0 <= room_beside(load) <= max(0, min(load.slots - load.running - load.waiting, MOST_BESIDE))
+        0 <= room_beside(load) <= max(0, min(load.slots - load.running - load.waiting, BESIDE_JOBS))
     )
 
 

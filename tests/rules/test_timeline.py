@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mita.model.outcome import TimelineEntry
-from mita.rules.timeline import FOLDED, TIMELINE_LENGTH, lengthened, told
+from mita.rules.timeline import FOLDED, TIMELINE_LINES, lengthened, told
 
 
 def story(kinds: list[str]) -> list[TimelineEntry]:
@@ -18,11 +18,11 @@ def story(kinds: list[str]) -> list[TimelineEntry]:
 
 
 @given(
-    st.lists(st.sampled_from(["retried", "rescheduled", "blocked"]), max_size=4 * TIMELINE_LENGTH)
+    st.lists(st.sampled_from(["retried", "rescheduled", "blocked"]), max_size=4 * TIMELINE_LINES)
 )
 def test_it_stays_short_and_its_counts_add_up(kinds: list[str]) -> None:
     events = story(kinds)
-    assert len(events) == min(len(kinds), TIMELINE_LENGTH)
+    assert len(events) == min(len(kinds), TIMELINE_LINES)
     assert [event.at for event in events] == sorted(event.at for event in events)
     kept = [event for event in events if event.kind != FOLDED]
     assert [event.kind for event in kept] == kinds[len(kinds) - len(kept) :]
@@ -34,5 +34,5 @@ def test_it_stays_short_and_its_counts_add_up(kinds: list[str]) -> None:
 
 
 def test_what_happened_most_often_comes_first() -> None:
-    kinds = ["retried", "rescheduled", "rescheduled", *["blocked"] * (TIMELINE_LENGTH - 1)]
+    kinds = ["retried", "rescheduled", "rescheduled", *["blocked"] * (TIMELINE_LINES - 1)]
     assert story(kinds)[0] == TimelineEntry(2, FOLDED, "3 earlier: 2 rescheduled, 1 retried")

@@ -2,7 +2,7 @@
 
 from mita.model.repeat import RepeatState
 from mita.model.view import Finding, Health, WorkerView
-from mita.rules.explain.reasons.obstacles import CLOCK_TOLERANCE
+from mita.rules.explain.reasons.obstacles import CLOCK_TOLERANCE_MS
 from mita.rules.explain.reasons.words import span
 
 from .context import Desk, at_desk, location, shown
@@ -52,7 +52,7 @@ def _workers(views: list[WorkerView]) -> list[Finding]:
         ]
     found = [Finding("workers", f"{len(views)} alive: {listed([view.name for view in views])}")]
     for view in views:
-        if abs(view.offset) >= CLOCK_TOLERANCE:
+        if abs(view.offset) >= CLOCK_TOLERANCE_MS:
             way = "ahead of" if view.offset > 0 else "behind"
             text = f"the clock of {view.name} is {span(view.offset)} {way} the store's"
             found.append(

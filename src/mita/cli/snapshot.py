@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from mita.model.record import DisplayState, JobRecord
 from mita.model.view import QueueView, WorkerView
-from mita.rules.explain.reasons.obstacles import CLOCK_TOLERANCE
+from mita.rules.explain.reasons.obstacles import CLOCK_TOLERANCE_MS
 from mita.rules.explain.reasons.words import span
 
 from .context import Desk, shown
@@ -156,7 +156,7 @@ def _workers(frame: Frame) -> Table:
 
 def _clock(worker: WorkerView) -> str:
     """`ok`, or how far it is from the store's."""
-    if abs(worker.offset) < CLOCK_TOLERANCE:
+    if abs(worker.offset) < CLOCK_TOLERANCE_MS:
         return "ok"
     return f"{span(worker.offset)} {'ahead' if worker.offset > 0 else 'behind'}"
 

@@ -20,7 +20,7 @@ from mita.model.outcome import (
 from mita.model.record import BulkResult, DisplayState
 from mita.ports.clock import wall_clock
 from mita.ports.store import Store
-from mita.rules.claim_size import MOST
+from mita.rules.claim_size import CALL_JOBS
 from mita.rules.judge import Retention
 from mita.rules.states import ALIVE, allowed
 from mita.rules.text import note
@@ -144,8 +144,8 @@ class Bulk:
         if dry_run or not jobs or (confirm is not None and not confirm(len(jobs))):
             return BulkResult(matched=len(jobs))
         answers: Counter[Answer] = Counter()
-        for start in range(0, len(jobs), MOST):
-            part = jobs[start : start + MOST]
+        for start in range(0, len(jobs), CALL_JOBS):
+            part = jobs[start : start + CALL_JOBS]
             answers.update(await self._amend_part(store, part, change))
             if progress is not None:
                 progress(start + len(part), len(jobs))
@@ -195,7 +195,7 @@ async def _matching(store: Store, filters: Mapping[str, Any], change: Change) ->
     jobs: list[_Found] = []
     after: str | None = None
     while True:
-        page = await store.page(want, after, MOST)
+        page = await store.page(want, after, CALL_JOBS)
         jobs += [(job.id, job.task, job.queue) for job in page.jobs if job.state in possible]
         if (after := page.after) is None:
             return jobs

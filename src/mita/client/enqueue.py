@@ -12,7 +12,7 @@ from mita.ports.ahead import one_ahead
 from mita.ports.clock import wall_clock
 from mita.ports.ids import new_id, new_ids
 from mita.ports.store import Store, transactional
-from mita.rules.claim_size import MOST
+from mita.rules.claim_size import CALL_JOBS
 from mita.tasks import Call, Handle
 from mita.tasks.handle import Sender, Tracker
 from mita.traces import TRACING, Sending, sending, tracer
@@ -157,7 +157,7 @@ def new_jobs(calls: Sequence[Call[Any]], headers: bytes = b"") -> list[NewJob]:
 
 def fit_together(calls: Sequence[Call[Any]]) -> bool:
     """Whether a store takes these calls in one operation."""
-    return len(calls) <= MOST and sum([len(call.payload) for call in calls]) <= ENQUEUE_BYTES
+    return len(calls) <= CALL_JOBS and sum([len(call.payload) for call in calls]) <= ENQUEUE_BYTES
 
 
 def in_parts(calls: Sequence[Call[Any]], headers: bytes = b"") -> Iterator[list[NewJob]]:
@@ -168,7 +168,7 @@ def in_parts(calls: Sequence[Call[Any]], headers: bytes = b"") -> Iterator[list[
         end, size = start, 0
         while (
             end < len(calls)
-            and end - start < MOST
+            and end - start < CALL_JOBS
             and (end == start or size + len(calls[end].payload) <= ENQUEUE_BYTES)
         ):
             size += len(calls[end].payload)

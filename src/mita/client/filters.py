@@ -7,7 +7,7 @@ from mita.errors import UsageError, did_you_mean
 from mita.model.job import State
 from mita.model.record import DisplayState
 from mita.model.view import JobFilter
-from mita.rules.claim_size import MOST
+from mita.rules.claim_size import CALL_JOBS
 from mita.rules.names import check_key, check_name
 
 FILTERS = ("queue", "task", "state", "resource", "unique", "repeat", "error")
@@ -70,8 +70,8 @@ def cursor(after: str | None) -> str | None:
 
 
 def page_size(limit: int) -> int:
-    if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MOST:
+    if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= CALL_JOBS:
         raise UsageError(
-            f"limit={limit!r}: a page has 1 to {MOST} jobs; go on with after=page.after"
+            f"limit={limit!r}: a page has 1 to {CALL_JOBS} jobs; go on with after=page.after"
         )
     return limit

@@ -12,11 +12,11 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from mita.errors import Rejected, StoreError
-from mita.events.signals import Ahead, SentAway, Settled, Turned
+from mita.events.signals import BusyJobs, RunsSettled, SettlingSoon, StoreCalled
 from mita.model.outcome import Busy, ClaimResult, Settlement
 from mita.model.time import SECOND, Wait
 from mita.ports.store import ASKED, REPEATS, TOLD
-from mita.rules.claim_size import MOST, room, rotate, smooth
+from mita.rules.claim_size import CALL_JOBS, room, rotate, smooth
 from mita.rules.judge import RELEASE
 
 from .backoff import StoreBackoff
@@ -109,11 +109,11 @@ class ClaimLoop:
         """Settle the runs that ended, claim up to `limit` jobs, and start these."""
         context, executor = self._context, self._executor
         executor.emit_started()  # before the call: nobody may see a run end before it starts
-        batch = self.settling = executor.ended[:MOST]
-        executor.ended = executor.ended[MOST:]
-        signal = Settled(batch, (), context.id, self._clock.now())
+        batch = self.settling = executor.ended[:CALL_JOBS]
+        executor.ended = executor.ended[CALL_JOBS:]
+        signal = RunsSettled(batch, (), context.id, self._clock.now())
         if batch:
-            self._emit(Ahead(signal))
+            self._emit(SettlingSoon(signal))
         sent = time.monotonic()
         try:
             if limit:
@@ -153,16 +153,16 @@ class ClaimLoop:
         self._executor.ended = smaller + self._executor.ended
         if self._backoff.failures:
             self._backoff.reset()
-        signal = Settled(settled, (), self._context.id, self._clock.now())
+        signal = RunsSettled(settled, (), self._context.id, self._clock.now())
         self._emit_result(signal, ClaimResult(took, []), sent, claimed=False)
 
     def _emit_result(
-        self, signal: Settled, result: ClaimResult, sent: float, *, claimed: bool
+        self, signal: RunsSettled, result: ClaimResult, sent: float, *, claimed: bool
     ) -> None:
         """Report what a call to the store did. `signal` has the settlements that it was given."""
         batch, took = signal.settlements, result.took
         count = len(result.claims) if claimed else None
-        self._emit(Turned(time.monotonic() - sent, len(batch), count))
+        self._emit(StoreCalled(time.monotonic() - sent, len(batch), count))
         if batch:
             if not all(took):
                 took = [self._took(one, took) for one, took in zip(batch, took, strict=True)]
@@ -170,11 +170,11 @@ class ClaimLoop:
             if all(took):
                 signal.took = took
             else:
-                signal = Settled(batch, took, signal.worker, signal.at)
+                signal = RunsSettled(batch, took, signal.worker, signal.at)
             self._emit(signal)
         if result.busy:
             log_busy(result.busy)
-            self._emit(SentAway(result.busy, self._clock.now()))
+            self._emit(BusyJobs(result.busy, self._clock.now()))
 
     def _took(self, settlement: Settlement, took: bool) -> bool:
         """Whether a settlement took effect, here or in a transaction of the handler's own."""

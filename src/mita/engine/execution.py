@@ -98,6 +98,8 @@ class Execution(Struct, eq=False):
         run that goes on after its time-out can still be cancelled, or told that the worker shuts
         down; it stays timed out in the latter case. A time-out that finds the run waiting for the
         store is not the handler's fault."""
+        if self.settled:
+            return
         if why is Stop.TIMED_OUT and self.asking:
             why = Stop.STORE_AWAY
         if self.stop not in (None, Stop.TIMED_OUT):

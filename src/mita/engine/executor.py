@@ -9,7 +9,7 @@ import random
 import time
 from collections import deque
 
-from mita.events.signals import Began, Begun
+from mita.events.signals import RunsStarted, StartedRun
 from mita.model.job import Claim, State
 from mita.model.outcome import Ending, Interrupted, Settlement, Start, Unknown
 from mita.rules.claim_size import Load
@@ -138,12 +138,12 @@ class Executor:
         as much."""
         runs = [run for run in self._started if not run.settled or run.stop is not None]
         self._started.clear()
-        begun = [Begun(run.claim, run.start.waited) for run in runs if run.start is not None]
+        begun = [StartedRun(run.claim, run.start.waited) for run in runs if run.start is not None]
         for run in runs:
             run.start = None
         if begun:
             context = self._context
-            context.emit(Began(begun, context.id, context.clock.now()))
+            context.emit(RunsStarted(begun, context.id, context.clock.now()))
 
     # ------------------------------------------------------------ ending runs
 

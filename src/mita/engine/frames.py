@@ -32,18 +32,18 @@ class Hello(Struct, frozen=True, tag=True, kw_only=True):
     logs: tuple[str, bool] | None = None
 
 
-class Run(Struct, frozen=True, tag=True):
-    """Run this job. `headers` is the trace that the run belongs to."""
+class RunJob(Struct, frozen=True, tag=True):
+    """RunJob this job. `headers` is the trace that the run belongs to."""
 
     claim: Claim
     headers: bytes = b""
 
 
-class Halt(Struct, frozen=True, tag=True):
+class StopRun(Struct, frozen=True, tag=True):
     """The job was cancelled: `job.cancelled` is true from now on."""
 
 
-class Answer(Struct, frozen=True, tag=True):
+class Reply(Struct, frozen=True, tag=True):
     """The answer to the question of that `number`. `error` is the name of a class in `mita.errors`,
     with `text`."""
 
@@ -53,7 +53,7 @@ class Answer(Struct, frozen=True, tag=True):
     text: str = ""
 
 
-ToChild: TypeAlias = Hello | Run | Halt | Answer
+ToChild: TypeAlias = Hello | RunJob | StopRun | Reply
 
 # ---------------------------------------------------------------- from the handler process
 
@@ -68,11 +68,11 @@ class CannotStart(Struct, frozen=True, tag=True):
     reason: str
 
 
-class Report(Struct, frozen=True, tag=True):
+class ReportProgress(Struct, frozen=True, tag=True):
     packed: bytes
 
 
-class Recall(Struct, frozen=True, tag=True):
+class LoadOnce(Struct, frozen=True, tag=True):
     name: str
     shared: bool
 
@@ -85,7 +85,7 @@ class ReleaseOnce(Struct, frozen=True, tag=True):
     name: str
 
 
-class Remember(Struct, frozen=True, tag=True):
+class StoreOnce(Struct, frozen=True, tag=True):
     name: str
     value: bytes
     keep: Wait | None
@@ -100,25 +100,27 @@ class Completed(Struct, frozen=True, tag=True):
     """The handler settled its claim in a transaction of its own."""
 
 
-class Began(Struct, frozen=True, tag=True):
+class RunBegan(Struct, frozen=True, tag=True):
     """The process has the job and is about to run it. One that dies before has not run it."""
 
 
-class Ended(Struct, frozen=True, tag=True):
+class RunEnded(Struct, frozen=True, tag=True):
     ending: Ending
 
 
-Question: TypeAlias = Report | Recall | TakeOnce | ReleaseOnce | Remember | Completing | Completed
+RequestBody: TypeAlias = (
+    ReportProgress | LoadOnce | TakeOnce | ReleaseOnce | StoreOnce | Completing | Completed
+)
 
 
-class Ask(Struct, frozen=True, tag=True):
+class Request(Struct, frozen=True, tag=True):
     """What the handler's `job` asks of the worker."""
 
     number: int
-    question: Question
+    question: RequestBody
 
 
-FromChild: TypeAlias = Ready | CannotStart | Began | Ask | Ended
+FromChild: TypeAlias = Ready | CannotStart | RunBegan | Request | RunEnded
 
 # ---------------------------------------------------------------- bytes
 

@@ -11,7 +11,7 @@ from mita.ports.backoff import Backoff
 from mita.rules.claim_size import Load, full_pools, room_beside
 from mita.tasks import Task
 
-STUCK = 0.05  # seconds without a free place, after which the others are looked for
+STUCK_AFTER_S = 0.05  # seconds without a free place, after which the others are looked for
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.05, 1.0  # after a claim that brought only jobs for a full pool
 
 
@@ -36,7 +36,7 @@ class FullPools:
         now = time.monotonic()
         if self.since is None:
             self.since = now
-        start = max(self.since + STUCK, self._not_before)
+        start = max(self.since + STUCK_AFTER_S, self._not_before)
         if now < start:
             self._call_at(start - now)
             return 0

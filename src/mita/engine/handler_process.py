@@ -20,23 +20,23 @@ from mita.model.outcome import Died, Ending
 
 from .execution import Execution, Stop
 from .frames import (
-    Answer,
-    Ask,
-    Began,
     CannotStart,
     Completed,
     Completing,
-    Ended,
     FromChild,
-    Halt,
     Hello,
-    Question,
+    LoadOnce,
     Ready,
-    Recall,
     ReleaseOnce,
-    Remember,
-    Report,
-    Run,
+    Reply,
+    ReportProgress,
+    Request,
+    RequestBody,
+    RunBegan,
+    RunEnded,
+    RunJob,
+    StopRun,
+    StoreOnce,
     TakeOnce,
     cut,
     from_child,
@@ -48,8 +48,8 @@ log = logging.getLogger("mita.worker")
 
 MODULE = "mita.handler_main"
 # seconds that a cancelled handler has to end by itself before its process is killed
-CANCEL_GRACE = 2.0
-LAST_BYTES = 1.0  # seconds that what a process has sent may take to come in after its end
+CANCEL_GRACE_S = 2.0
+LAST_READ_S = 1.0  # seconds that what a process has sent may take to come in after its end
 
 
 class CannotStartError(Exception):
@@ -120,7 +120,7 @@ class HandlerProcess(asyncio.Protocol):
         code = await self._process.wait()
         self.kill()  # what it left behind in its group
         self._ended = True
-        await asyncio.wait([self._closed], timeout=LAST_BYTES)
+        await asyncio.wait([self._closed], timeout=LAST_READ_S)
         for task in self._answering:
             task.cancel()
         if not self._ready.done():
@@ -156,7 +156,7 @@ class HandlerProcess(asyncio.Protocol):
         self._execution, self.began = execution, False
         self._ending = asyncio.get_running_loop().create_future()
         headers = b"" if execution.home.tracer is None else traces.carried()
-        self._send(Run(_portable(execution.claim), headers))
+        self._send(RunJob(_portable(execution.claim), headers))
         try:
             return await asyncio.shield(self._ending)
         except asyncio.CancelledError:
@@ -166,9 +166,9 @@ class HandlerProcess(asyncio.Protocol):
 
     async def _stop(self, execution: Execution) -> Ending:
         if execution.stop is Stop.CANCELLED:
-            self._send(Halt())
+            self._send(StopRun())
             with suppress(asyncio.CancelledError):  # the worker shuts down meanwhile: no more time
-                await asyncio.wait([self._ending], timeout=CANCEL_GRACE)
+                await asyncio.wait([self._ending], timeout=CANCEL_GRACE_S)
         if self._ending.done():
             return self._ending.result()
         self.kill()
@@ -198,46 +198,44 @@ class HandlerProcess(asyncio.Protocol):
                 self._ready.set_result(None)
             case CannotStart(reason):
                 self._ready.set_exception(CannotStartError(reason))
-            case Began():
+            case RunBegan():
                 self.began = True
-            case Ended(ending):
+            case RunEnded(ending):
                 if not self._ending.done():
                     self._ending.set_result(ending)
-            case Ask() if self._execution is not None:
+            case Request() if self._execution is not None:
                 task = asyncio.get_running_loop().create_task(self._answer(frame, self._execution))
                 self._answering.add(task)
                 task.add_done_callback(self._answering.discard)
 
-    async def _answer(self, ask: Ask, execution: Execution) -> None:
+    async def _answer(self, ask: Request, execution: Execution) -> None:
         try:
-            self._send(Answer(ask.number, await _answered(ask.question, execution)))
+            self._send(Reply(ask.number, await _answered(ask.question, execution)))
         except MitaError as error:
-            self._send(Answer(ask.number, error=type(error).__name__, text=str(error)))
+            self._send(Reply(ask.number, error=type(error).__name__, text=str(error)))
         except Exception as error:
             # a mistake of ours: a handler that waits for its answer would wait for ever
             log.exception("a question of job %s failed", execution.claim.id)
             self._send(
-                Answer(
-                    ask.number, error=MitaError.__name__, text=f"{type(error).__name__}: {error}"
-                )
+                Reply(ask.number, error=MitaError.__name__, text=f"{type(error).__name__}: {error}")
             )
 
-    def _send(self, frame: Hello | Run | Halt | Answer) -> None:
+    def _send(self, frame: Hello | RunJob | StopRun | Reply) -> None:
         if self._transport is not None and not self._transport.is_closing():
             self._transport.write(pack(frame))
 
 
-async def _answered(question: Question, execution: Execution) -> bytes | None:
+async def _answered(question: RequestBody, execution: Execution) -> bytes | None:
     match question:
-        case Report(packed):
+        case ReportProgress(packed):
             await execution.report(packed)
-        case Recall(name, shared):
+        case LoadOnce(name, shared):
             return await execution.recall(name, shared)
         case TakeOnce(name):
             return await execution.take_once(name)
         case ReleaseOnce(name):
             await execution.release_once(name)
-        case Remember(name, value, keep):
+        case StoreOnce(name, value, keep):
             return await execution.remember(name, value, keep)
         case Completing():
             await execution.flush_reports()

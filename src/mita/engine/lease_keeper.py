@@ -23,12 +23,12 @@ from .loop_watchdog import LoopWatchdog
 
 log = logging.getLogger("mita.worker")
 
-BEATS = 3  # heartbeats per lease
-FIRST_REST = 1.0  # seconds between the first two; twice as long each time after
-CHECKS = 10  # looks at our own clock per lease
-BATCH = 1000
-LONGEST_GOODBYE = 1.0  # seconds, for each of two calls of a store that may be gone
-LONGEST_STOP = 2.5  # seconds that a worker waits for its keeper
+LEASE_BEATS = 3  # heartbeats per lease
+FIRST_PAUSE_S = 1.0  # seconds between the first two; twice as long each time after
+LEASE_CHECKS = 10  # looks at our own clock per lease
+EXTEND_JOBS = 1000
+GOODBYE_TIMEOUT_S = 1.0  # seconds, for each of two calls of a store that may be gone
+STOP_TIMEOUT_S = 2.5  # seconds that a worker waits for its keeper
 
 
 class LeaseKeeper:
@@ -67,7 +67,7 @@ class LeaseKeeper:
     async def stop(self) -> None:
         self._leaving = True
         self.beat_now()
-        await self._loop.run_in_executor(None, self._thread.join, LONGEST_STOP)
+        await self._loop.run_in_executor(None, self._thread.join, STOP_TIMEOUT_S)
 
     def settle(self, settlements: Sequence[Settlement], seconds: float) -> bool:
         """From any thread but the keeper's: settle these with the keeper's own store, for a worker
@@ -85,8 +85,8 @@ class LeaseKeeper:
 
     @staticmethod
     async def _settle(store: Store, settlements: Sequence[Settlement]) -> None:
-        for start in range(0, len(settlements), BATCH):
-            await store.settle(settlements[start : start + BATCH])
+        for start in range(0, len(settlements), EXTEND_JOBS):
+            await store.settle(settlements[start : start + EXTEND_JOBS])
 
     def _main(self) -> None:
         try:
@@ -102,10 +102,10 @@ class LeaseKeeper:
 
     async def _keep(self) -> None:
         self._own_loop, self._poked = asyncio.get_running_loop(), asyncio.Event()
-        watch = asyncio.create_task(self._watch(self._lease / SECOND / CHECKS))
-        pause = self._lease / SECOND / BEATS
+        watch = asyncio.create_task(self._watch(self._lease / SECOND / LEASE_CHECKS))
+        pause = self._lease / SECOND / LEASE_BEATS
         # what people see of a new worker is soon true: its first beats are closer together
-        early = FIRST_REST
+        early = FIRST_PAUSE_S
         while not self._leaving:
             self._poked.clear()
             try:
@@ -130,8 +130,8 @@ class LeaseKeeper:
 
     async def _beat(self, store: Store) -> None:
         held = list(self._executor.held)
-        for start in range(0, len(held), BATCH):
-            await self._extend(store, held[start : start + BATCH])
+        for start in range(0, len(held), EXTEND_JOBS):
+            await self._extend(store, held[start : start + EXTEND_JOBS])
         for execution in held:
             for lock, holder in (execution.locks or {}).items():
                 await store.lock(lock, holder, self._lease)
@@ -163,6 +163,6 @@ class LeaseKeeper:
 
     async def _goodbye(self, store: Store) -> None:
         await within(
-            LONGEST_GOODBYE, "sign this worker off", lambda: store.leave(self._describe().id)
+            GOODBYE_TIMEOUT_S, "sign this worker off", lambda: store.leave(self._describe().id)
         )
-        await within(LONGEST_GOODBYE, "close the store of the heartbeats", store.close)
+        await within(GOODBYE_TIMEOUT_S, "close the store of the heartbeats", store.close)

@@ -13,7 +13,7 @@ from . import run
 
 log = logging.getLogger("mita.worker")
 
-HELD_UP = 5.0  # seconds without an answer that are worth a word
+BLOCKED_AFTER_S = 5.0  # seconds without an answer that are worth a word
 
 
 class LoopWatchdog:
@@ -30,7 +30,7 @@ class LoopWatchdog:
             self._asked = now
             with suppress(RuntimeError):  # it is closed: the worker is gone
                 self._loop.call_soon_threadsafe(self._answer)
-        elif now - self._asked >= HELD_UP and not self._told:
+        elif now - self._asked >= BLOCKED_AFTER_S and not self._told:
             self._told = True
             log.warning(
                 "the event loop has been held up for %.0f s, and nothing else runs meanwhile: "

@@ -29,10 +29,10 @@ from mita.tasks import Abort, Reschedule, Task, Unavailable
 
 log = logging.getLogger("mita.worker")
 
-LONGEST_ERROR = 8000  # characters of an error's text that are kept
-LONGEST_HEAD = 2000  # of which so many at most are type and message
-INNERMOST = 12  # frames that are shown of one error
-CAUSES = 4  # errors in a chain that are told
+MOST_ERROR_CHARACTERS = 8000  # characters of an error's text that are kept
+MOST_HEAD_CHARACTERS = 2000  # of which so many at most are type and message
+INNERMOST_FRAMES = 12  # frames that are shown of one error
+MOST_CAUSES = 4  # errors in a chain that are told
 
 
 def to_ending(error: BaseException, task: Task[Any, Any], claim: Claim) -> Ending:
@@ -100,14 +100,15 @@ def _own_wait(task: Task[Any, Any], claim: Claim, error: BaseException) -> int |
 def describe(error: BaseException) -> str:
     """Type and message on the first line, then where it happened, and what caused it. Never the
     values of variables."""
-    told = [_told(each) for each in islice(_chain(error), CAUSES)]
-    return writable("\ncaused by ".join(told)[:LONGEST_ERROR])
+    told = [_told(each) for each in islice(_chain(error), MOST_CAUSES)]
+    return writable("\ncaused by ".join(told)[:MOST_ERROR_CHARACTERS])
 
 
 def withheld(error: BaseException) -> str:
     """Type and place. Not even the lines of the source: one that raises may have the text in it."""
     head = f"{_named(type(error))} (text withheld: task is secret)"
-    return writable("\n".join([head, *_frames(error.__traceback__, source=False)])[:LONGEST_ERROR])
+    text = "\n".join([head, *_frames(error.__traceback__, source=False)])
+    return writable(text[:MOST_ERROR_CHARACTERS])
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
@@ -120,7 +121,7 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 
 def _told(error: BaseException) -> str:
     head = f"{_named(type(error))}: {_text(error)}".rstrip(": ")
-    return "\n".join([head[:LONGEST_HEAD], *_frames(error.__traceback__)])
+    return "\n".join([head[:MOST_HEAD_CHARACTERS], *_frames(error.__traceback__)])
 
 
 def _named(kind: type[BaseException]) -> str:
@@ -153,7 +154,7 @@ def _frames(trace: TracebackType | None, *, source: bool = True) -> list[str]:
                 f" {line}".rstrip()
             )
         trace = trace.tb_next
-    return frames[-INNERMOST:]
+    return frames[-INNERMOST_FRAMES:]
 
 
 _OURS = {str(Path(__file__).with_name("run.py"))}

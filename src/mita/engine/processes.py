@@ -22,7 +22,7 @@ from .run import broken, run_limited, stopped
 
 log = logging.getLogger("mita.worker")
 
-PATIENCE = 2.0  # seconds that idle processes have to end by themselves
+STOP_TIMEOUT_S = 2.0  # seconds that idle processes have to end by themselves
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 30.0  # after a process that could not start
 
 
@@ -171,4 +171,4 @@ class Processes:
         """No process outlives its worker."""
         async with asyncio.TaskGroup() as group:
             for child in self._all:
-                group.create_task(child.close(PATIENCE))
+                group.create_task(child.close(STOP_TIMEOUT_S))

@@ -14,9 +14,9 @@ from .backoff import run_backoff
 
 log = logging.getLogger("mita.worker")
 
-REPORT_EVERY = 0.25  # seconds between two writes
+WRITE_EVERY_S = 0.25  # seconds between two writes
 # seconds that a handler waits for one: after that it goes on, and the write does too
-LONGEST_WRITE = 1.0
+WRITE_WAIT_S = 1.0
 
 
 class ProgressWriter:
@@ -42,11 +42,11 @@ class ProgressWriter:
         """False: the run no longer owns its job."""
         self._pending = packed
         if self._writer is None and not self._held:
-            at_once = self._written + REPORT_EVERY <= self._loop.time()
+            at_once = self._written + WRITE_EVERY_S <= self._loop.time()
             self._start()
             if at_once:
                 self._tried.clear()
-                await wait_up_to(LONGEST_WRITE, self._tried)
+                await wait_up_to(WRITE_WAIT_S, self._tried)
         if self._failed is not None:
             error, self._failed = self._failed, None
             raise error
@@ -84,7 +84,7 @@ class ProgressWriter:
         backoff = run_backoff()
         try:
             while self._pending is not None and not self._lost and not self._held:
-                await wait_up_to(self._written + REPORT_EVERY - self._loop.time(), self._hurry)
+                await wait_up_to(self._written + WRITE_EVERY_S - self._loop.time(), self._hurry)
                 packed, self._pending = self._pending, None
                 try:
                     await self._write(packed)

@@ -8,8 +8,8 @@ from mita.model.time import SECOND, Wait
 
 # seconds that a rate covers, as near as the heartbeats allow; since the start for a worker that is
 # younger
-WINDOW = 10.0
-APART = 0.5  # seconds between two samples that are worth keeping
+RATE_WINDOW_S = 10.0
+SAMPLES_APART_S = 0.5  # seconds between two samples that are worth keeping
 
 
 class Rates:
@@ -24,13 +24,13 @@ class Rates:
         """The rates by queue, and the length of time that they cover; nothing for a time too short
         to tell."""
         now, counts = self._clock(), dict(ended)
-        while len(self._samples) > 1 and self._samples[1][0] <= now - WINDOW:
+        while len(self._samples) > 1 and self._samples[1][0] <= now - RATE_WINDOW_S:
             self._samples.popleft()
         since, before = self._samples[0]
         seconds = now - since
-        if now - self._samples[-1][0] >= APART:
+        if now - self._samples[-1][0] >= SAMPLES_APART_S:
             self._samples.append((now, counts))
-        if seconds < APART:
+        if seconds < SAMPLES_APART_S:
             return {}, 0
         rates = {
             queue: round((n - before.get(queue, 0)) / seconds, 2) for queue, n in counts.items()

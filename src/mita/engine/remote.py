@@ -21,20 +21,20 @@ from mita.tasks import Task
 from .execution import Execution, RunContext, Stop
 from .frames import (
     HEAD,
-    Answer,
-    Ask,
-    Began,
     Completed,
     Completing,
-    Ended,
     FromChild,
-    Halt,
-    Question,
-    Recall,
+    LoadOnce,
     ReleaseOnce,
-    Remember,
-    Report,
-    Run,
+    Reply,
+    ReportProgress,
+    Request,
+    RequestBody,
+    RunBegan,
+    RunEnded,
+    RunJob,
+    StopRun,
+    StoreOnce,
     TakeOnce,
     ToChild,
     length,
@@ -45,7 +45,7 @@ from .run import run_sync
 
 T = TypeVar("T")
 
-PATIENCE = 2.0  # seconds that an idle process has to end in the usual way when its worker is gone
+EXIT_TIMEOUT_S = 2.0  # for an idle process to end normally when its worker is gone
 
 _inside = False
 
@@ -68,7 +68,7 @@ class Connection:
         self._socket = sock
         self._sending = threading.Lock()
         self._numbers = itertools.count()
-        self._asked: dict[int, queue.SimpleQueue[Answer]] = {}
+        self._asked: dict[int, queue.SimpleQueue[Reply]] = {}
 
     def send(self, frame: FromChild) -> None:
         with self._sending:
@@ -92,20 +92,20 @@ class Connection:
             data += piece
         return bytes(data)
 
-    def ask(self, question: Question) -> bytes | None:
-        number, answers = next(self._numbers), queue.SimpleQueue[Answer]()
+    def ask(self, question: RequestBody) -> bytes | None:
+        number, answers = next(self._numbers), queue.SimpleQueue[Reply]()
         self._asked[number] = answers
-        self.send(Ask(number, question))
+        self.send(Request(number, question))
         answer = answers.get()
         if answer.error:
             raise _error(answer)
         return answer.value
 
-    def answered(self, answer: Answer) -> None:
+    def answered(self, answer: Reply) -> None:
         self._asked.pop(answer.number).put(answer)
 
 
-def _error(answer: Answer) -> MitaError:
+def _error(answer: Reply) -> MitaError:
     """An error of the same class. It is made without its own arguments, which its text already
     has."""
     kind: type[MitaError] = getattr(errors, answer.error, MitaError)
@@ -143,10 +143,10 @@ class RemoteExecution(Execution):
         return self.home.connection
 
     async def report(self, packed: bytes) -> None:
-        self._connection.ask(Report(packed))
+        self._connection.ask(ReportProgress(packed))
 
     async def recall(self, name: str, shared: bool) -> bytes | None:
-        return self._connection.ask(Recall(name, shared))
+        return self._connection.ask(LoadOnce(name, shared))
 
     async def take_once(self, name: str) -> bytes | None:
         return self._connection.ask(TakeOnce(name))
@@ -155,7 +155,7 @@ class RemoteExecution(Execution):
         self._connection.ask(ReleaseOnce(name))
 
     async def remember(self, name: str, value: bytes, keep: Wait | None) -> bytes | None:
-        return self._connection.ask(Remember(name, value, keep))
+        return self._connection.ask(StoreOnce(name, value, keep))
 
     # as a `Run` has it
     async def complete(self, connection: Any, result: bytes) -> None:  # noqa: ARG002
@@ -190,19 +190,19 @@ class Handlers:
         self, connection: Connection, tasks: Mapping[str, Task[Any, Any]], home: RemoteRunContext
     ) -> None:
         self._connection, self._tasks, self._home = connection, tasks, home
-        self._todo: queue.SimpleQueue[Run | None] = queue.SimpleQueue()
+        self._todo: queue.SimpleQueue[RunJob | None] = queue.SimpleQueue()
         self._current: RemoteExecution | None = None
 
     def serve(self) -> None:
         """Until the worker closes the socket."""
         threading.Thread(target=self._read, name="mita-worker", daemon=True).start()
         while (run := self._todo.get()) is not None:
-            self._connection.send(Began())
+            self._connection.send(RunBegan())
             with traces.carrying(run.headers):
                 ending = self._run(run)
-            self._connection.send(Ended(ending))
+            self._connection.send(RunEnded(ending))
 
-    def _run(self, run: Run) -> Ending:
+    def _run(self, run: RunJob) -> Ending:
         task = self._tasks.get(run.claim.task)
         if task is None:  # the code on disk is not the worker's any more
             return Unknown()
@@ -217,13 +217,13 @@ class Handlers:
     def _read(self) -> None:
         while (frame := self._connection.receive()) is not None:
             match frame:
-                case Run():
+                case RunJob():
                     self._todo.put(frame)
-                case Answer():
+                case Reply():
                     self._connection.answered(frame)
-                case Halt() if (execution := self._current) is not None:
+                case StopRun() if (execution := self._current) is not None:
                     execution.stop = Stop.CANCELLED
         if self._current is None:
             self._todo.put(None)
-            time.sleep(PATIENCE)
+            time.sleep(EXIT_TIMEOUT_S)
         os._exit(1)  # a handler without a worker has nobody to report to

@@ -15,25 +15,25 @@ from mita.ports.backoff import wait_up_to
 from mita.ports.store import Store
 from mita.rules.explain.reasons.words import times
 from mita.rules.fitting import check_room
-from mita.rules.schedule.fire import MOST_BYTES, half, plan
+from mita.rules.schedule.fire import MOST_FIRING_BYTES, half, plan
 from mita.rules.schedule.spec import unpack
 
 from .backoff import StoreBackoff
 
 log = logging.getLogger("mita.scheduler")
 
-BATCH = 1000  # repeats in one look: when there are many, one sync to disk is for many
-TOGETHER = 1000  # jobs in one call to the store
+BATCH_REPEATS = 1000  # repeats in one look: when there are many, one sync to disk is for many
+FIRE_JOBS = 1000  # jobs in one call to the store
 LOCK = "scheduler"
 # seconds between two tries while the store is away: a repeat is not late for longer than that
-LONGEST_WAIT = 0.4
-GOODBYE = 2.0  # seconds that giving the lock back may take
+LONGEST_PAUSE_S = 0.4
+RELEASE_TIMEOUT_S = 2.0  # seconds that giving the lock back may take
 
 
 async def fire_due(store: Store, emit: Emit = ignore_signal) -> tuple[int, Wait | None]:
     """Fire what is due, one batch; how many were won, and the wait until the next (0: there is more
     now; None: never)."""
-    due = await store.due_repeats(BATCH)
+    due = await store.due_repeats(BATCH_REPEATS)
     ahead = [] if due.next is None else [due.next]
     won = 0
     for planned in _handfuls(due, store.room):
@@ -42,7 +42,7 @@ async def fire_due(store: Store, emit: Emit = ignore_signal) -> tuple[int, Wait 
         emit(Fired(firings, fired, due.now))
         won += sum(fired)
         ahead += [firing.next for firing in firings if firing.next is not None]
-    if len(due.repeats) == BATCH:
+    if len(due.repeats) == BATCH_REPEATS:
         return won, 0
     return won, max(0, min(ahead) - due.now) if ahead else None
 
@@ -102,7 +102,7 @@ def _handfuls(due: DueRepeats, room: int | None) -> Iterator[list[Firing]]:
         firings.append(firing_of(repeat, due.now, room))
         jobs += len(firings[-1].jobs)
         size += sum(len(job.payload) for job in firings[-1].jobs)
-        if jobs >= TOGETHER or size >= MOST_BYTES:
+        if jobs >= FIRE_JOBS or size >= MOST_FIRING_BYTES:
             yield firings
             firings, jobs, size = [], 0, 0
     if firings:
@@ -162,7 +162,7 @@ class Scheduler:
         self._news.set()
 
     async def run(self) -> None:
-        patience = StoreBackoff("fire repeats", LONGEST_WAIT)
+        patience = StoreBackoff("fire repeats", LONGEST_PAUSE_S)
         try:
             while True:
                 # before the look: who changes something while it is under way makes another
@@ -222,6 +222,6 @@ class Scheduler:
         self.leads = False
         self._emit(Locked("released"))
         with suppress(StoreError, TimeoutError):  # whoever comes next waits until it has run out
-            async with asyncio.timeout(GOODBYE):
+            async with asyncio.timeout(RELEASE_TIMEOUT_S):
                 await self._store.unlock(LOCK, self._id)
                 log.info("%s no longer fires repeats: it stops", self._id)

@@ -5,7 +5,7 @@ import logging
 import random
 
 from mita.errors import StoreError
-from mita.events.signals import Settled
+from mita.events.signals import RunsSettled
 from mita.model.job import Claim
 from mita.model.outcome import Lost, Settlement
 from mita.rules.judge import judge
@@ -48,7 +48,7 @@ class Sweeper:
         while lost := await store.reap(BATCH_JOBS, context.lease, context.id):
             settlements = [self._settlement(claim) for claim in lost]
             batch, took = await settle(store, settlements, context.retention)
-            context.emit(Settled(batch, took, context.id, lost[-1].at))
+            context.emit(RunsSettled(batch, took, context.id, lost[-1].at))
             if len(lost) < BATCH_JOBS:
                 break
 

@@ -1,31 +1,36 @@
-"""From a note to what is told of it: bunches of events that have most things in common."""
+"""From a signal to its event batches: each has the ids and times of events that are otherwise
+alike."""
 
 from collections.abc import Iterable
 from typing import TypeAlias
 
 from mita.model.event import EventBatch, Kind, MoveReason
 from mita.model.job import Claim, NewJob, State
-from mita.model.outcome import Settlement
+from mita.model.outcome import (
+    Answer,
+    CancelJob,
+    Counter,
+    RescheduleJob,
+    RetryJob,
+    Settlement,
+)
 from mita.model.repeat import Firing
 from mita.model.time import SECOND, Moment
 
 from .signals import (
-    Ahead,
     Amended,
-    Began,
-    Begun,
+    Batched,
+    BusyJobs,
     Enqueued,
     Fired,
     Locked,
-    Made,
-    SentAway,
-    Settled,
+    RunsSettled,
+    RunsStarted,
+    SettlingSoon,
     Signal,
+    StartedRun,
+    StoreCalled,
     StoreFailed,
-    Turned,
-    asked,
-    meaning,
-    waited,
 )
 
 SUCCEEDED = State.SUCCEEDED
@@ -34,16 +39,62 @@ _Alike: TypeAlias = tuple[Kind, str, str, int, str]
 _Columns: TypeAlias = tuple[list[str], list[float], list[float]]  # ids, seconds, waits
 
 
-def bunches(note: Signal) -> list[EventBatch]:
-    """In the order in which things happened. Within one note a job has one event, or its start and
-    its end: so a bunch may gather them."""
-    match note:
-        case Began() | Settled():
-            if note.bunched is None:
-                note.bunched = _began(note) if isinstance(note, Began) else _settled(note)
-            return note.bunched
-        case Made(made):
-            return made
+_BACK = {
+    Counter.ATTEMPTS: (Kind.RETRIED, ""),
+    Counter.RESCHEDULES: (Kind.RESCHEDULED, MoveReason.HANDLER),
+    Counter.BUSY: (Kind.RESCHEDULED, MoveReason.UNAVAILABLE),
+    Counter.INTERRUPTIONS: (Kind.RESCHEDULED, MoveReason.SHUTDOWN),
+    Counter.CRASHES: (Kind.CRASHED, ""),
+}
+_ENDS = {
+    State.SUCCEEDED: Kind.SUCCEEDED,
+    State.FAILED: Kind.FAILED,
+    State.CANCELLED: Kind.CANCELLED,
+}
+
+
+def run_event(settlement: Settlement) -> tuple[Kind, str] | None:
+    """Returns the kind of event that a settled run makes, and why its job was moved; None for a
+    claim that was put back untouched."""
+    verdict = settlement.verdict
+    if settlement.told:
+        return Kind.CANCELLED, ""
+    if (kind := _ENDS.get(verdict.state)) is not None:
+        return kind, ""
+    return None if verdict.counts is None else _BACK[verdict.counts]
+
+
+def amend_event(signal: Amended) -> tuple[Kind, str] | None:
+    """Returns the kind of event that an amend makes, and the reason; None if it makes none. A
+    running job that is cancelled makes its event when it ends."""
+    match signal.change, signal.answer:
+        case RescheduleJob(), Answer.DONE | Answer.ASKED:
+            return Kind.RESCHEDULED, MoveReason.API
+        case CancelJob(), Answer.DONE:
+            return Kind.CANCELLED, ""
+        case RetryJob(), Answer.DONE:
+            return Kind.REVIVED, ""
+    return None
+
+
+def seconds_waited(claim: Claim, in_worker: float) -> float:
+    """Returns the seconds from a job's due time to its start; `in_worker` of them it waited for a
+    slot."""
+    return max(0, claim.at - claim.due) / SECOND + in_worker
+
+
+def batches_of(signal: Signal) -> list[EventBatch]:
+    """Returns the batches of a signal, in the order in which things happened. The batches of a run
+    signal are made once and kept there."""
+    match signal:
+        case RunsStarted() | RunsSettled():
+            if signal.batched is None:
+                signal.batched = (
+                    _started(signal) if isinstance(signal, RunsStarted) else _settled(signal)
+                )
+            return signal.batched
+        case Batched(batches):
+            return batches
         case Enqueued(jobs, receipts, at):
             return _enqueued(
                 (job for job, receipt in zip(jobs, receipts, strict=True) if receipt.created), at
@@ -54,47 +105,52 @@ def bunches(note: Signal) -> list[EventBatch]:
                 *_enqueued((job for firing in mine for job in firing.jobs), at),
                 *_dropped(mine, at),
             ]
-        case SentAway():
-            return _sent_away(note)
+        case BusyJobs():
+            return _busy(signal)
         case Amended():
-            means = asked(note)
+            means = amend_event(signal)
             return (
                 []
                 if means is None
                 else [
                     EventBatch(
-                        means[0], note.task, note.queue, note.at, reason=means[1], ids=[note.id]
+                        means[0],
+                        signal.task,
+                        signal.queue,
+                        signal.at,
+                        reason=means[1],
+                        ids=[signal.id],
                     )
                 ]
             )
-        case Ahead(ahead):
-            bunches(ahead)
+        case SettlingSoon(soon):
+            batches_of(soon)
             return []
-        case Turned() | Locked() | StoreFailed():
+        case StoreCalled() | Locked() | StoreFailed():
             return []
 
 
-def _began(note: Began) -> list[EventBatch]:
+def _started(signal: RunsStarted) -> list[EventBatch]:
     groups: dict[_Alike, _Columns] = {}
-    for run in note.runs:
-        _put_start(groups, run.claim, run.waited)
-    note.timed = [run for run in note.runs if _timed(run.claim)]
-    return _made(groups, note.at, note.worker)
+    for run in signal.runs:
+        _add_start(groups, run.claim, run.waited)
+    signal.timed = [run for run in signal.runs if _has_time(run.claim)]
+    return _as_batches(groups, signal.at, signal.worker)
 
 
-def _settled(note: Settled) -> list[EventBatch]:
-    """Nearly all events come from here, and nearly all are of runs that began and ended well since
-    the last note: so this is written for speed. Those that began together share their start, and
-    those that ended alike their verdict; neighbours are mostly due at the same time. What was
-    looked up for one serves the next."""
-    if not all(note.took):
-        return _others(note, [*zip(note.settlements, note.took, strict=True)])
+def _settled(signal: RunsSettled) -> list[EventBatch]:
+    """Nearly all events come from here, and nearly all are of runs that started and succeeded since
+    the last signal, so this is written for speed. Runs that started together share their `start`,
+    and runs with the same result their `verdict`; neighbours are mostly due at the same time. So
+    each value is looked up once for many runs."""
+    if not all(signal.took):
+        return _others(signal, [*zip(signal.settlements, signal.took, strict=True)])
     wholes: dict[_Alike, _Columns] = {}
     others: list[tuple[Settlement, bool]] = []
-    timed: list[Begun] = []
+    timed: list[StartedRun] = []
     same_start = same_verdict = same_due = same_at = None
     here = wait = 0.0
-    for settlement in note.settlements:
+    for settlement in signal.settlements:
         start = settlement.start
         if start is not same_start or settlement.verdict is not same_verdict:
             if start is None or settlement.verdict.state is not SUCCEEDED:
@@ -111,40 +167,42 @@ def _settled(note: Settled) -> list[EventBatch]:
         due = claim.due
         if due != same_due or claim.at is not same_at:
             same_due, same_at = due, claim.at
-            wait = waited(claim, here)
+            wait = seconds_waited(claim, here)
         waits.append(wait)
         if due > claim.created or claim.fire_time is not None:
-            timed.append(Begun(claim, here))
-    note.timed = timed
-    return _made(wholes, note.at, note.worker, whole=True) + (
-        _others(note, others) if others else []
+            timed.append(StartedRun(claim, here))
+    signal.timed = timed
+    return _as_batches(wholes, signal.at, signal.worker, whole=True) + (
+        _others(signal, others) if others else []
     )
 
 
-def _others(note: Settled, others: list[tuple[Settlement, bool]]) -> list[EventBatch]:
-    """Of runs that ended in any way but well, or whose start was told before. All starts come
+def _others(signal: RunsSettled, others: list[tuple[Settlement, bool]]) -> list[EventBatch]:
+    """The batches of runs that did not succeed, or whose start was reported before. All starts come
     before all ends."""
     starts: dict[_Alike, _Columns] = {}
     ends: dict[_Alike, _Columns] = {}
-    begun = [Begun(one.claim, one.start.waited) for one, _ in others if one.start is not None]
+    begun = [StartedRun(one.claim, one.start.waited) for one, _ in others if one.start is not None]
     for run in begun:
-        _put_start(starts, run.claim, run.waited)
+        _add_start(starts, run.claim, run.waited)
     for settlement, took in others:
-        _put_end(ends, settlement, took)
-    note.timed = [*note.timed, *(run for run in begun if _timed(run.claim))]
-    return _made(starts, note.at, note.worker) + _made(ends, note.at, note.worker)
+        _add_end(ends, settlement, took)
+    signal.timed = [*signal.timed, *(run for run in begun if _has_time(run.claim))]
+    return _as_batches(starts, signal.at, signal.worker) + _as_batches(
+        ends, signal.at, signal.worker
+    )
 
 
-def _put_start(groups: dict[_Alike, _Columns], claim: Claim, here: float) -> None:
+def _add_start(groups: dict[_Alike, _Columns], claim: Claim, here: float) -> None:
     ids, _, waits = groups.setdefault(
         (Kind.STARTED, claim.task, claim.queue, claim.attempts, ""), ([], [], [])
     )
     ids.append(claim.id)
-    waits.append(waited(claim, here))
+    waits.append(seconds_waited(claim, here))
 
 
-def _put_end(groups: dict[_Alike, _Columns], settlement: Settlement, took: bool) -> None:
-    means = meaning(settlement) if took else (Kind.STALE, "")
+def _add_end(groups: dict[_Alike, _Columns], settlement: Settlement, took: bool) -> None:
+    means = run_event(settlement) if took else (Kind.STALE, "")
     if means is None:
         return
     claim, when = settlement.claim, settlement.verdict.when
@@ -158,12 +216,12 @@ def _put_end(groups: dict[_Alike, _Columns], settlement: Settlement, took: bool)
         waits.append(0.0 if when is None else when.wait / SECOND)
 
 
-def _timed(claim: Claim) -> bool:
-    """Was it given a time, or made by a repeat?"""
+def _has_time(claim: Claim) -> bool:
+    """Whether the job was given a time, or was made by a repeat."""
     return claim.due > claim.created or claim.fire_time is not None
 
 
-def _made(
+def _as_batches(
     groups: dict[_Alike, _Columns], at: Moment, worker: str, *, whole: bool = False
 ) -> list[EventBatch]:
     return [
@@ -182,7 +240,8 @@ def _enqueued(jobs: Iterable[NewJob], at: Moment) -> list[EventBatch]:
 
 
 def _dropped(firings: Iterable[Firing], at: Moment) -> list[EventBatch]:
-    """One that makes no job at all (its limit was reached) tells nothing of its task and queue."""
+    """One batch for each firing that dropped windows. A firing without jobs, because its limit was
+    reached, has no task and no queue."""
     return [
         EventBatch(
             Kind.DROPPED,
@@ -201,15 +260,15 @@ def _dropped(firings: Iterable[Firing], at: Moment) -> list[EventBatch]:
     ]
 
 
-def _sent_away(note: SentAway) -> list[EventBatch]:
+def _busy(signal: BusyJobs) -> list[EventBatch]:
     groups: dict[tuple[str, str, bool], list[str]] = {}
-    for job in note.jobs:
+    for job in signal.jobs:
         groups.setdefault((job.task, job.queue, job.ended), []).append(job.id)
     return [
-        EventBatch(Kind.CANCELLED, task, queue, note.at, ids=ids)
+        EventBatch(Kind.CANCELLED, task, queue, signal.at, ids=ids)
         if ended
         else EventBatch(
-            Kind.RESCHEDULED, task, queue, note.at, reason=MoveReason.RESOURCE_BUSY, ids=ids
+            Kind.RESCHEDULED, task, queue, signal.at, reason=MoveReason.RESOURCE_BUSY, ids=ids
         )
         for (task, queue, ended), ids in groups.items()
     ]

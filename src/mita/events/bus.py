@@ -10,7 +10,7 @@ from .signals import Emit, Signal
 
 
 class EventBus:
-    """One for each app. With nobody watching, a note is dropped as it comes."""
+    """One for each app. With nobody watching, a signal is dropped as it comes."""
 
     def __init__(self) -> None:
         self._changing = forks.guarded(threading.Lock())
@@ -45,7 +45,7 @@ class EventBus:
         with self._changing:
             self.sinks = tuple(one for one in self.sinks if one != sink)
 
-    def emit(self, note: Signal) -> None:
+    def emit(self, signal: Signal) -> None:
         """Called on the engine's own loop: a sink must be quick, and must not raise."""
         for sink in self.sinks:
-            sink(note)
+            sink(signal)

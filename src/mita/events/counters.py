@@ -15,26 +15,23 @@ from mita.model.outcome import Counter as Counted
 from mita.model.time import SECOND
 from mita.rules.options import options_of
 
-from .batches import bunches
+from .batches import amend_event, batches_of, run_event, seconds_waited
 from .signals import (
-    Ahead,
     Amended,
-    Began,
+    BusyJobs,
     Enqueued,
     Fired,
     Locked,
-    SentAway,
-    Settled,
+    RunsSettled,
+    RunsStarted,
+    SettlingSoon,
     Signal,
+    StoreCalled,
     StoreFailed,
-    Turned,
-    asked,
-    meaning,
-    waited,
 )
 
 Labels: TypeAlias = tuple[str, str]  # queue and task
-SECONDS = (
+SECONDS_BOUNDS = (
     0.001,
     0.0025,
     0.005,
@@ -53,10 +50,10 @@ SECONDS = (
     300.0,
     1800.0,
 )
-SIZES = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
+SIZE_BOUNDS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 MOST_LABELS = 1000  # pairs of queue and task; whatever comes beyond is counted together
 SUCCEEDED = State.SUCCEEDED
-FEW = 10  # values that are not worth sorting
+FEW_VALUES = 10  # values that are not worth sorting
 OTHERS: Labels = ("(others)", "(others)")
 
 
@@ -66,7 +63,7 @@ class Histogram:
 
     __slots__ = ("bounds", "buckets", "total")
 
-    def __init__(self, bounds: Sequence[float] = SECONDS) -> None:
+    def __init__(self, bounds: Sequence[float] = SECONDS_BOUNDS) -> None:
         self.bounds = bounds
         self.buckets = [0] * (len(bounds) + 1)
         self.total = 0.0
@@ -78,7 +75,7 @@ class Histogram:
     def add_all(self, values: list[float]) -> None:
         """Many at once: sorted, they need one search for each bound among them instead of one for
         each value."""
-        if len(values) < FEW:
+        if len(values) < FEW_VALUES:
             for value in values:
                 self.add(value)
             return
@@ -146,11 +143,11 @@ class Counts:
         if claim.fire_time is not None:
             self.lateness.add(max(0, claim.at - claim.fire_time) / SECOND + here)
         elif not claim.busy:
-            self.lateness.add(waited(claim, here))
+            self.lateness.add(seconds_waited(claim, here))
 
     def ended(self, settlement: Settlement) -> None:
         """A run that ended in any way but well."""
-        means = meaning(settlement)
+        means = run_event(settlement)
         if means is None:
             return
         kind, reason = means
@@ -183,32 +180,32 @@ class Counters:
         self.dropped: Counter[tuple[str, str, str]] = Counter()  # windows; the same
         self.locks: Counter[str] = Counter()
         self.store_errors: Counter[str] = Counter()  # by operation
-        self.claim_sizes, self.settle_sizes = Histogram(SIZES), Histogram(SIZES)
+        self.claim_sizes, self.settle_sizes = Histogram(SIZE_BOUNDS), Histogram(SIZE_BOUNDS)
         self.claim_seconds, self.settle_seconds = Histogram(), Histogram()
 
-    def __call__(self, note: Signal) -> None:
+    def __call__(self, signal: Signal) -> None:
         with self._lock:
-            match note:
-                case Settled() | Began():
-                    self._ran(note)
-                case Ahead():
-                    bunches(note)
-                case Turned():
-                    self._turned(note)
+            match signal:
+                case RunsSettled() | RunsStarted():
+                    self._ran(signal)
+                case SettlingSoon():
+                    batches_of(signal)
+                case StoreCalled():
+                    self._called(signal)
                 case Enqueued():
-                    for job, receipt in zip(note.jobs, note.receipts, strict=True):
+                    for job, receipt in zip(signal.jobs, signal.receipts, strict=True):
                         self.of(job.queue, job.task).enqueued += receipt.created
-                case SentAway():
-                    for busy in note.jobs:
-                        self._sent_away(busy)
+                case BusyJobs():
+                    for busy in signal.jobs:
+                        self._busy(busy)
                 case Amended():
-                    self._amended(note)
+                    self._amended(signal)
                 case Fired():
-                    self._fired(note)
+                    self._fired(signal)
                 case Locked():
-                    self.locks[note.outcome] += 1
+                    self.locks[signal.outcome] += 1
                 case StoreFailed():
-                    self.store_errors[note.operation] += 1
+                    self.store_errors[signal.operation] += 1
 
     def add_to(self, total: "Counters") -> None:
         """All numbers, as they stand at one moment."""
@@ -229,55 +226,55 @@ class Counters:
             found = self.jobs.setdefault(labels, Counts())
         return found
 
-    def _ran(self, note: Began | Settled) -> None:
+    def _ran(self, signal: RunsStarted | RunsSettled) -> None:
         """A start is nothing but its wait, and a run that ended well nothing but its seconds; only
         where some did not is each of them looked at."""
         odd = False
-        for bunch in bunches(note):
-            counts = self.of(bunch.queue, bunch.task)
-            if bunch.whole or bunch.kind is Kind.STARTED:
-                counts.started += len(bunch.ids)
-                counts.wait.add_all(bunch.waits)
-            if bunch.kind is Kind.SUCCEEDED:
-                counts.finished[Kind.SUCCEEDED] += len(bunch.ids)
-                counts.run.add_all(bunch.seconds)
-            odd |= bunch.kind is not Kind.SUCCEEDED
-        for run in note.timed:
+        for batch in batches_of(signal):
+            counts = self.of(batch.queue, batch.task)
+            if batch.whole or batch.kind is Kind.STARTED:
+                counts.started += len(batch.ids)
+                counts.wait.add_all(batch.waits)
+            if batch.kind is Kind.SUCCEEDED:
+                counts.finished[Kind.SUCCEEDED] += len(batch.ids)
+                counts.run.add_all(batch.seconds)
+            odd |= batch.kind is not Kind.SUCCEEDED
+        for run in signal.timed:
             self.of(run.claim.queue, run.claim.task).timed(run.claim, run.waited)
-        if odd and isinstance(note, Settled):
-            self._odd(note)
+        if odd and isinstance(signal, RunsSettled):
+            self._odd(signal)
 
-    def _odd(self, note: Settled) -> None:
-        for settlement, took in zip(note.settlements, note.took, strict=True):
+    def _odd(self, signal: RunsSettled) -> None:
+        for settlement, took in zip(signal.settlements, signal.took, strict=True):
             counts = self.of(settlement.claim.queue, settlement.claim.task)
             if not took:
                 counts.stale += 1
             elif settlement.verdict.state is not SUCCEEDED or settlement.told:
                 counts.ended(settlement)
 
-    def _turned(self, note: Turned) -> None:
-        if note.claimed is not None:
-            self.claim_sizes.add(note.claimed)
-            self.claim_seconds.add(note.seconds)
-        if note.settled:
-            self.settle_sizes.add(note.settled)
-            self.settle_seconds.add(note.seconds)
+    def _called(self, signal: StoreCalled) -> None:
+        if signal.claimed is not None:
+            self.claim_sizes.add(signal.claimed)
+            self.claim_seconds.add(signal.seconds)
+        if signal.settled:
+            self.settle_sizes.add(signal.settled)
+            self.settle_seconds.add(signal.seconds)
 
-    def _sent_away(self, busy: Busy) -> None:
+    def _busy(self, busy: Busy) -> None:
         """One that does not wait has met a busy key as well, and ends."""
         counts = self.of(busy.queue, busy.task)
         counts.moved[MoveReason.RESOURCE_BUSY] += 1
         counts.finished[Kind.CANCELLED] += busy.ended
 
-    def _amended(self, note: Amended) -> None:
-        match asked(note):
+    def _amended(self, signal: Amended) -> None:
+        match amend_event(signal):
             case Kind.RESCHEDULED, _:
-                self.of(note.queue, note.task).moved[MoveReason.API] += 1
+                self.of(signal.queue, signal.task).moved[MoveReason.API] += 1
             case Kind.CANCELLED, _:
-                self.of(note.queue, note.task).finished[Kind.CANCELLED] += 1
+                self.of(signal.queue, signal.task).finished[Kind.CANCELLED] += 1
 
-    def _fired(self, note: Fired) -> None:
-        for firing, won in zip(note.firings, note.won, strict=True):
+    def _fired(self, signal: Fired) -> None:
+        for firing, won in zip(signal.firings, signal.won, strict=True):
             if won:
                 for job in firing.jobs:
                     self.of(job.queue, job.task).enqueued += 1

@@ -12,21 +12,21 @@ from typing import TypeAlias
 from mita import forks
 from mita.model.event import EventBatch, JobEvent, Kind
 
-from .batches import bunches
+from .batches import batches_of
 from .signals import Signal
 
 log = logging.getLogger("mita.events")
 
 Listener: TypeAlias = Callable[[list[JobEvent]], object]
-MOST = 10_000  # events that wait for a listener
-MANY = 2_000  # events for which it is woken from its rest
+MOST_WAITING_EVENTS = 10_000  # events that wait for a listener
+WAKE_EVENTS = 2_000  # events for which it is woken from its rest
 # events in one call, about: few enough that making the next ones reuses memory that is still warm
-BATCH = 500
+BATCH_EVENTS = 500
 # seconds in which things gather after something was delivered: a thread that is woken costs the
 # jobs
-QUIET = 0.02
-COMPLAIN_EVERY = 60.0  # seconds
-FAREWELL = 2.0  # seconds that `stop` gives a listener for what it was not told yet
+GATHER_S = 0.02
+COMPLAIN_EVERY_S = 60.0  # seconds
+STOP_TIMEOUT_S = 2.0  # seconds that `stop` gives a listener for what it was not told yet
 
 
 class ListenerThread:
@@ -47,7 +47,7 @@ class ListenerThread:
 
     def _begin(self) -> None:
         self._pid = os.getpid()
-        self._bunches: deque[EventBatch] = deque()
+        self._waiting_batches: deque[EventBatch] = deque()
         self._waiting = 0
         self._lost = 0
         self._over = self._idle = False
@@ -55,26 +55,28 @@ class ListenerThread:
         self._thread = threading.Thread(target=self._serve, name="mita-listener", daemon=True)
         self._thread.start()
 
-    def put(self, note: Signal) -> None:
+    def put(self, signal: Signal) -> None:
         """On the engine's loop. The newest are dropped: what waits is the oldest, and in its
         order."""
         if not (
             made := [
-                only for bunch in bunches(note) if (only := bunch.only(self._kinds)) is not None
+                only
+                for batch in batches_of(signal)
+                if (only := batch.only(self._kinds)) is not None
             ]
         ):
             return
-        count = sum(bunch.size for bunch in made)
+        count = sum(batch.size for batch in made)
         if self._pid != os.getpid():  # threads do not come along when a process forks
             self._begin()
         with self._news:
-            if self._waiting + count > MOST and self._waiting:
+            if self._waiting + count > MOST_WAITING_EVENTS and self._waiting:
                 self.dropped += count
                 self._lost += count
                 return
-            self._bunches += made
+            self._waiting_batches += made
             self._waiting += count
-            if self._idle or self._waiting >= MANY:
+            if self._idle or self._waiting >= WAKE_EVENTS:
                 self._news.notify()
 
     def stop(self) -> None:
@@ -84,14 +86,14 @@ class ListenerThread:
             self._over = True
             self._news.notify()
         if threading.current_thread() is not self._thread:
-            self._thread.join(FAREWELL)
+            self._thread.join(STOP_TIMEOUT_S)
 
     def _serve(self) -> None:
         while (told := self._next()) is not None:
             for batch in _batches(told):
                 self._deliver(batch)
             with self._news:
-                self._news.wait_for(lambda: self._over or self._waiting >= MANY, QUIET)
+                self._news.wait_for(lambda: self._over or self._waiting >= WAKE_EVENTS, GATHER_S)
 
     def _deliver(self, batch: list[JobEvent]) -> None:
         try:
@@ -103,11 +105,11 @@ class ListenerThread:
     def _next(self) -> Iterable[EventBatch] | None:
         with self._news:
             self._idle = True
-            self._news.wait_for(lambda: self._over or self._bunches)
+            self._news.wait_for(lambda: self._over or self._waiting_batches)
             self._idle = False
-            if not self._bunches:
+            if not self._waiting_batches:
                 return None
-            told, self._bunches, self._waiting = self._bunches, deque(), 0
+            told, self._waiting_batches, self._waiting = self._waiting_batches, deque(), 0
             lost, self._lost = self._lost, 0
         if lost:
             told.append(EventBatch(Kind.MISSED, ids=[""], count=lost))
@@ -115,7 +117,7 @@ class ListenerThread:
 
     def _complain(self) -> None:
         now = time.monotonic()
-        if not self._complained or now - self._complained > COMPLAIN_EVERY:
+        if not self._complained or now - self._complained > COMPLAIN_EVERY_S:
             self._complained = now
             log.exception(
                 "the listener %r raised; it goes on, and jobs are not touched by it", self._listener
@@ -124,9 +126,9 @@ class ListenerThread:
 
 def _batches(told: Iterable[EventBatch]) -> Iterator[list[JobEvent]]:
     batch: list[JobEvent] = []
-    for bunch in (small for big in told for small in big.parts(BATCH)):
-        batch += bunch.events()
-        if len(batch) >= BATCH:
+    for part in (small for big in told for small in big.parts(BATCH_EVENTS)):
+        batch += part.events()
+        if len(batch) >= BATCH_EVENTS:
             yield batch
             batch = []
     if batch:

@@ -1,5 +1,5 @@
-"""Telling what happened to whoever listens in other processes: only if somebody does, and a
-moment's worth at a time."""
+"""Sends events to subscribers in other processes: only while there are any, and gathered for a
+moment."""
 
 import asyncio
 import logging
@@ -11,133 +11,210 @@ from msgspec.structs import replace
 
 from mita.errors import MitaError
 from mita.model.event import EventBatch, Kind
+from mita.ports.backoff import wait_up_to
 from mita.ports.pubsub import EVERY, EventMessage
 from mita.ports.store import Store
 
-from .batches import bunches
+from .batches import amend_event, batches_of
 from .bus import EventBus
-from .signals import Amended, Made, Signal, size
+from .signals import (
+    Amended,
+    Batched,
+    BusyJobs,
+    Enqueued,
+    Fired,
+    RunsSettled,
+    RunsStarted,
+    Signal,
+)
 
 log = logging.getLogger("mita.events")
 
-MOST = 10_000  # events that wait to be told
-RAW = 2_000  # events that may wait as notes, with arguments and results hanging on them
-TOGETHER = 5_000  # events in one message, and for which it is sent at once
-QUIET = 0.05  # seconds in which things gather after something was told
-BELIEVED = 1.0  # seconds for which whoever listened is believed to listen on
-FAREWELL = 2.0  # seconds that leaving may take
+MOST_WAITING_EVENTS = 10_000
+# that may wait as signals, which keep the arguments and results of their jobs alive
+MOST_RAW_EVENTS = 2_000
+MESSAGE_EVENTS = 5_000  # in one message; so many are sent at once
+GATHER_S = 0.05  # after each message
+SUBSCRIBERS_KNOWN_S = 1.0  # after that the store is asked again who subscribes
+CLOSE_TIMEOUT_S = 2.0
 
 _pack = msgspec.msgpack.Encoder().encode
 
 
 class EventPublisher:
-    """One for each store that things happen through, on that store's loop. The first note is passed
-    on at once, and what comes in the moment after goes together. Where nobody is known to listen
-    the store is asked twenty times a second, and once more for every two thousand events, and that
-    question is all that a job costs. Where somebody is, a note is made into bunches as it comes,
-    while it is warm."""
+    """Emits the signals of one store, on that store's event loop: to the app's bus at once, and to
+    subscribers in other processes through the store. The first signal is published at once, and
+    what follows within `GATHER_S` goes together.
+
+    Without subscribers the store is asked for them twenty times a second at most, and once more for
+    every `MOST_RAW_EVENTS`; jobs pay nothing else. With subscribers a signal becomes batches at
+    once, while its jobs are in the processor's cache."""
 
     def __init__(self, store: Store, bus: EventBus) -> None:
         self._store, self._bus = store, bus
         self.loop = asyncio.get_running_loop()
-        self._notes: list[Signal] = []
-        self._waiting = 0
-        self._lost = False
-        self._listened: frozenset[str] = frozenset()
-        self._asked = 0.0
+        self._signals: list[Signal] = []
+        self._waiting = 0  # events in them
+        self._has_dropped = False
+        self._subscribed: frozenset[str] = frozenset()  # queues with subscribers
+        self._subscribed_at = 0.0  # when the store was asked
         self._many = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
-    def emit(self, note: Signal) -> None:
-        """Hand a signal to the listeners of this process, and queue it for other processes."""
+    def emit(self, signal: Signal) -> None:
+        """Hand a signal to the sinks of this process, and queue it for other processes."""
         for sink in self._bus.sinks:
-            sink(note)
-        count = size(note)
+            sink(signal)
+        count = event_count(signal)
         if not count:
-            if self._listened:
-                bunches(note)
+            if self._subscribed:
+                batches_of(signal)
             return
-        if self._waiting and self._waiting + count > MOST:
-            self._lost = True
+        if self._waiting and self._waiting + count > MOST_WAITING_EVENTS:
+            self._has_dropped = True
             return
-        raw = not (self._listened or self._waiting > RAW) or isinstance(note, Amended)
-        self._notes.append(note if raw else Made(bunches(note)))
+        raw = not (self._subscribed or self._waiting > MOST_RAW_EVENTS)
+        raw = raw or isinstance(signal, Amended)
+        self._signals.append(signal if raw else Batched(batches_of(signal)))
         self._waiting += count
-        if self._waiting >= (TOGETHER if self._listened else RAW):
+        if self._waiting >= (MESSAGE_EVENTS if self._subscribed else MOST_RAW_EVENTS):
             self._many.set()
         if self._task is None:
             self._task = self.loop.create_task(self._run())
 
     async def _run(self) -> None:
         try:
-            while self._notes:
-                await self._pass_on()
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(QUIET):
-                        await self._many.wait()
+            while self._signals:
+                await self._publish()
+                await wait_up_to(GATHER_S, self._many)
         finally:
             self._task = None
 
     async def close(self) -> None:
-        """Pass on what is left, unless the store hangs."""
+        """Publish what is left, unless the store does not answer."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
         with suppress(TimeoutError):
-            async with asyncio.timeout(FAREWELL):
-                await self._pass_on()
+            async with asyncio.timeout(CLOSE_TIMEOUT_S):
+                await self._publish()
 
-    async def _pass_on(self) -> None:
-        notes, self._notes, self._waiting = self._notes, [], 0
+    async def _publish(self) -> None:
+        signals, self._signals, self._waiting = self._signals, [], 0
         self._many.clear()
-        if not notes:
+        if not signals:
             return
         try:
             now = self.loop.time()
-            # a queue that gets a subscriber is reported the next time, however soon
-            if EVERY not in self._listened or now - self._asked > BELIEVED:
-                self._listened, self._asked = await self._store.subscribed_queues(), now
-            if listened := self._listened:
-                await self._store.publish(list(self._told(await self._whole(notes), listened)))
-            self._lost = False
+            # a queue that gets its first subscriber is reported by the next question
+            if EVERY not in self._subscribed or now - self._subscribed_at > SUBSCRIBERS_KNOWN_S:
+                self._subscribed = await self._store.subscribed_queues()
+                self._subscribed_at = now
+            if subscribed := self._subscribed:
+                batches = await self._batches(signals)
+                await self._store.publish(list(self._messages(batches, subscribed)))
+            self._has_dropped = False
         except MitaError as error:
-            self._lost = True
-            log.debug("what happened could not be told: %s", error)
+            self._has_dropped = True
+            log.debug("events could not be published: %s", error)
 
-    async def _whole(self, notes: list[Signal]) -> list[EventBatch]:
-        """A note of an amend may only know the id."""
-        made: list[EventBatch] = []
-        for note in notes:
-            if isinstance(note, Amended) and not note.queue:
-                [job] = await self._store.find([note.id])
-                made += (
-                    [] if job is None else bunches(replace(note, task=job.task, queue=job.queue))
-                )
+    async def _batches(self, signals: list[Signal]) -> list[EventBatch]:
+        """Returns the batches of all signals. An amend that has only the id of its job is completed
+        from the store."""
+        batches: list[EventBatch] = []
+        for signal in signals:
+            if isinstance(signal, Amended) and not signal.queue:
+                [job] = await self._store.find([signal.id])
+                if job is not None:
+                    batches += batches_of(replace(signal, task=job.task, queue=job.queue))
             else:
-                made += bunches(note)
-        return made
+                batches += batches_of(signal)
+        return batches
 
-    def _told(self, made: Sequence[EventBatch], listened: frozenset[str]) -> Iterator[EventMessage]:
+    def _messages(
+        self, batches: Sequence[EventBatch], subscribed: frozenset[str]
+    ) -> Iterator[EventMessage]:
+        """Yields the messages of the queues that have subscribers."""
         queues: dict[str, list[EventBatch]] = {}
-        for bunch in made:
-            queues.setdefault(bunch.queue, []).append(bunch)
+        for batch in batches:
+            queues.setdefault(batch.queue, []).append(batch)
         for queue, mine in queues.items():
-            if listened & {queue, EVERY}:
-                yield from _messages(
-                    queue,
-                    [EventBatch(Kind.MISSED, queue=queue, ids=[""]), *mine] if self._lost else mine,
-                )
+            if subscribed & {queue, EVERY}:
+                missed = [EventBatch(Kind.MISSED, queue=queue, ids=[""])]
+                yield from _messages(queue, [*missed, *mine] if self._has_dropped else mine)
 
 
-def _messages(queue: str, made: Sequence[EventBatch]) -> Iterator[EventMessage]:
-    """As few as may be, each of a size that every store carries."""
+def _messages(queue: str, batches: Sequence[EventBatch]) -> Iterator[EventMessage]:
+    """Yields as few messages as possible, each of a size that every store carries."""
     part: list[EventBatch] = []
     count = 0
-    for bunch in (small for big in made for small in big.parts(TOGETHER)):
-        if part and count + bunch.size > TOGETHER:
+    for batch in (small for big in batches for small in big.parts(MESSAGE_EVENTS)):
+        if part and count + batch.size > MESSAGE_EVENTS:
             yield EventMessage(queue, count, _pack(part))
             part, count = [], 0
-        part.append(bunch)
-        count += bunch.size
+        part.append(batch)
+        count += batch.size
     if part:
         yield EventMessage(queue, count, _pack(part))
+
+
+def event_count(signal: Signal) -> int:
+    """Returns how many events a signal makes at most."""
+    match signal:
+        case RunsSettled(settlements):
+            return 2 * len(settlements)
+        case RunsStarted(runs):
+            return len(runs)
+        case Enqueued() | BusyJobs():
+            return len(signal.jobs)
+        case Batched(batches):
+            return sum(batch.size for batch in batches)
+        case Fired(firings):
+            return sum(len(firing.jobs) + bool(firing.dropped) for firing in firings)
+        case Amended():
+            return 1
+    return 0
+
+
+class ClientEvents:
+    """Emits what callers of an app do: one publisher for each store, on that store's event loop."""
+
+    def __init__(self, bus: EventBus) -> None:
+        self._bus = bus
+        self._publishers: dict[Store, EventPublisher] = {}
+
+    def emit(self, store: Store, signal: Signal) -> None:
+        """Emit a signal, on the store's own event loop."""
+        publisher = self._publishers.get(store)
+        if publisher is None:
+            self._drop_closed_loops()
+            publisher = self._publishers[store] = EventPublisher(store, self._bus)
+        publisher.emit(signal)
+
+    def emit_here(self, signal: Signal) -> None:
+        """Emit a signal in this process only, from any thread: for enqueues in the user's own
+        transaction, which may still be rolled back."""
+        self._bus.emit(signal)
+
+    async def amended(self, store: Store, signal: Amended) -> None:
+        """Emit an amend. If this process listens, the task and the queue of the job are read from
+        the store."""
+        if amend_event(signal) is None:
+            return
+        if self._bus.sinks and not signal.queue:
+            [job] = await store.find([signal.id])
+            signal = signal if job is None else replace(signal, task=job.task, queue=job.queue)
+        self.emit(store, signal)
+
+    async def close(self) -> None:
+        """Publish what is left, for the stores of the running event loop."""
+        for store, publisher in list(self._publishers.items()):
+            if publisher.loop is asyncio.get_running_loop():
+                del self._publishers[store]
+                await publisher.close()
+
+    def _drop_closed_loops(self) -> None:
+        """Forget the stores of event loops that were closed: their stores were closed with them."""
+        for store, publisher in list(self._publishers.items()):
+            if publisher.loop.is_closed():
+                del self._publishers[store]

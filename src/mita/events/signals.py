@@ -1,84 +1,76 @@
-"""What engine and client note down, as they have it at hand: one note for a whole batch, so that a
-job costs next to nothing. Whoever wants events makes bunches of a note (`bunches`), and single ones
-of those when somebody reads them."""
+"""What the engine and the client report, as they have it at hand: one signal for a whole batch of
+jobs, so that a job costs next to nothing. `events.batches` makes event batches of a signal, and
+single events are made only where they are read."""
 
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from msgspec import Struct
 
-from mita.model.event import EventBatch, Kind, MoveReason
-from mita.model.job import Claim, NewJob, Receipt, State
-from mita.model.outcome import (
-    Answer,
-    Busy,
-    CancelJob,
-    Change,
-    Counter,
-    RescheduleJob,
-    RetryJob,
-    Settlement,
-)
+from mita.model.event import EventBatch
+from mita.model.job import Claim, NewJob, Receipt
+from mita.model.outcome import Answer, Busy, Change, Settlement
 from mita.model.repeat import Firing
-from mita.model.time import SECOND, Moment
+from mita.model.time import Moment
 
 
 class Enqueued(Struct, frozen=True):
-    """Jobs that were taken in, or not, because an earlier one has their unique key."""
+    """Jobs that were enqueued. A receipt says whether its job was created, or whether an earlier
+    job has the same unique key."""
 
     jobs: Sequence[NewJob]
     receipts: Sequence[Receipt]
     at: Moment
 
 
-class Begun(Struct, frozen=True, gc=False):
-    """A run that began, and how many seconds its claim waited for a slot."""
+class StartedRun(Struct, frozen=True, gc=False):
+    """A run that started, and how many seconds its claim waited for a slot."""
 
     claim: Claim
     waited: float
 
 
-class Began(Struct):
-    """Runs that began. Not frozen: whoever first makes bunches of it leaves them here for the
-    others, and beside them the runs of jobs that were given a time."""
+class RunsStarted(Struct):
+    """Runs that started. `batches_of` keeps its batches in `batched`, and in `timed` the runs of
+    jobs that were given a time."""
 
-    runs: Sequence[Begun]
+    runs: Sequence[StartedRun]
     worker: str
     at: Moment
-    bunched: list[EventBatch] | None = None
-    timed: Sequence[Begun] = ()
+    batched: list[EventBatch] | None = None
+    timed: Sequence[StartedRun] = ()
 
 
-class Settled(Struct):
-    """Claims that were put down; False: too late. Those that have their `start` with them began
-    since the last note. As above."""
+class RunsSettled(Struct):
+    """Runs that were settled; `took[i]` is False if the token of settlement `i` was stale. A
+    settlement with a `start` is of a run that no `RunsStarted` reported. `batched` and `timed` are
+    as above."""
 
     settlements: Sequence[Settlement]
     took: Sequence[bool]
     worker: str
     at: Moment
-    bunched: list[EventBatch] | None = None
-    timed: Sequence[Begun] = ()
+    batched: list[EventBatch] | None = None
+    timed: Sequence[StartedRun] = ()
 
 
-class Ahead(Struct, frozen=True):
-    """What will be noted if the store takes all of it. Whoever will want the bunches makes them
-    now: what they are made of is still in the processor's cache, and has long left it when the
-    store has answered."""
+class SettlingSoon(Struct, frozen=True):
+    """What will be reported if the store settles all of it. Sinks that need its batches make them
+    now: its jobs are still in the processor's cache, and are not when the store has answered."""
 
-    note: Settled
+    signal: RunsSettled
 
 
-class SentAway(Struct, frozen=True):
-    """Jobs that a claim met and that found their resource key taken."""
+class BusyJobs(Struct, frozen=True):
+    """Jobs that could not start because their resource key was busy."""
 
     jobs: Sequence[Busy]
     at: Moment
 
 
-class Turned(Struct, frozen=True):
-    """One round trip of a worker: how long it took, what it put down, and what it was given, if it
-    asked for any."""
+class StoreCalled(Struct, frozen=True):
+    """One call of a claim loop to the store: how long it took, how many runs it settled, and how
+    many jobs it claimed; None if it claimed none on purpose."""
 
     seconds: float
     settled: int
@@ -86,7 +78,7 @@ class Turned(Struct, frozen=True):
 
 
 class Amended(Struct, frozen=True):
-    """What a person asked of a job. Only its id may be known."""
+    """What a person did to a job. `task` and `queue` are empty if only its id is known."""
 
     id: str
     change: Change
@@ -97,7 +89,7 @@ class Amended(Struct, frozen=True):
 
 
 class Fired(Struct, frozen=True):
-    """Repeats that fired; False: another scheduler did."""
+    """Repeats that fired; `won[i]` is False if another scheduler fired it first."""
 
     firings: Sequence[Firing]
     won: Sequence[bool]
@@ -105,32 +97,33 @@ class Fired(Struct, frozen=True):
 
 
 class Locked(Struct, frozen=True):
-    """The schedulers' lock was asked for or given back: `acquired`, `held` (by another), `lost`,
+    """What happened to the lock of the schedulers: `acquired`, `held` (by another one), `lost`,
     `released`."""
 
     outcome: str
 
 
 class StoreFailed(Struct, frozen=True):
-    """The store could not do this."""
+    """A call to the store failed."""
 
     operation: str
 
 
-class Made(Struct, frozen=True):
-    """What a note came to, with no arguments and results hanging on it any more: so it may wait."""
+class Batched(Struct, frozen=True):
+    """The batches of a signal, without the arguments and results of its jobs: it may wait for
+    long."""
 
-    bunches: list[EventBatch]
+    batches: list[EventBatch]
 
 
 Signal: TypeAlias = (
-    Made
-    | Ahead
+    Batched
+    | SettlingSoon
     | Enqueued
-    | Began
-    | Settled
-    | SentAway
-    | Turned
+    | RunsStarted
+    | RunsSettled
+    | BusyJobs
+    | StoreCalled
     | Amended
     | Fired
     | Locked
@@ -140,75 +133,4 @@ Emit: TypeAlias = Callable[[Signal], None]
 
 
 def ignore_signal(_: Signal) -> None:
-    """A `Emit` for where nobody watches."""
-
-
-def size(note: Signal) -> int:
-    """How many events it makes at most."""
-    match note:
-        case Enqueued() | SentAway():
-            return len(note.jobs)
-        case Made(made):
-            return sum(bunch.size for bunch in made)
-        case Began(runs):
-            return len(runs)
-        case Settled(settlements):
-            return 2 * len(settlements)
-        case Fired(firings):
-            return sum(len(firing.jobs) + bool(firing.dropped) for firing in firings)
-        case Amended():
-            return 1
-        case Ahead() | Turned() | Locked() | StoreFailed():
-            return 0
-
-
-def settled(ahead: Settled, took: Sequence[bool]) -> Settled:
-    """The note that was seen ahead, or a new one where some came too late."""
-    if not all(took):
-        return Settled(ahead.settlements, took, ahead.worker, ahead.at)
-    ahead.took = took
-    return ahead
-
-
-# ---------------------------------------------------------------- what a note means
-
-_BACK = {
-    Counter.ATTEMPTS: (Kind.RETRIED, ""),
-    Counter.RESCHEDULES: (Kind.RESCHEDULED, MoveReason.HANDLER),
-    Counter.BUSY: (Kind.RESCHEDULED, MoveReason.UNAVAILABLE),
-    Counter.INTERRUPTIONS: (Kind.RESCHEDULED, MoveReason.SHUTDOWN),
-    Counter.CRASHES: (Kind.CRASHED, ""),
-}
-_ENDS = {
-    State.SUCCEEDED: Kind.SUCCEEDED,
-    State.FAILED: Kind.FAILED,
-    State.CANCELLED: Kind.CANCELLED,
-}
-
-
-def meaning(settlement: Settlement) -> tuple[Kind, str] | None:
-    """What became of a run, and why it was moved; None for a claim that was given back
-    untouched."""
-    verdict = settlement.verdict
-    if settlement.told:
-        return Kind.CANCELLED, ""
-    if (kind := _ENDS.get(verdict.state)) is not None:
-        return kind, ""
-    return None if verdict.counts is None else _BACK[verdict.counts]
-
-
-def asked(note: Amended) -> tuple[Kind, str] | None:
-    """What an amend came to. A running job that is cancelled ends later, and tells so itself."""
-    match note.change, note.answer:
-        case RescheduleJob(), Answer.DONE | Answer.ASKED:
-            return Kind.RESCHEDULED, MoveReason.API
-        case CancelJob(), Answer.DONE:
-            return Kind.CANCELLED, ""
-        case RetryJob(), Answer.DONE:
-            return Kind.REVIVED, ""
-    return None
-
-
-def waited(claim: Claim, here: float) -> float:
-    """Seconds from its due time to its start, `here` of them in the worker."""
-    return max(0, claim.at - claim.due) / SECOND + here
+    """An `Emit` that does nothing."""

@@ -17,8 +17,8 @@ from mita.twins import RunSync
 
 log = logging.getLogger("mita.metrics")
 
-FRESH = 1.0  # seconds for which an answer is good
-LONGEST = 2.0  # seconds that a scrape waits for the store
+FRESH_S = 1.0  # seconds for which an answer is good
+STORE_WAIT_S = 2.0  # seconds that a scrape waits for the store
 
 
 class Depth(Struct, frozen=True):
@@ -42,7 +42,7 @@ class Depths:
     def look(self) -> Depth | None:
         """None: the store does not answer. Then there are no such figures, rather than old ones."""
         with self._one_at_a_time:
-            if time.monotonic() - self._asked >= FRESH:
+            if time.monotonic() - self._asked >= FRESH_S:
                 self._known = self._ask()
                 self._asked = time.monotonic()
             return self._known
@@ -58,6 +58,6 @@ class Depths:
             return None
 
     async def _within_limits(self) -> Depth:
-        async with asyncio.timeout(LONGEST):
+        async with asyncio.timeout(STORE_WAIT_S):
             store = await self._open_store()
             return Depth(await store.queues(), len(await store.workers()))

@@ -139,8 +139,8 @@ class Verdict(Struct, frozen=True, kw_only=True, gc=False):
     None keeps the last one. `keep`: how long a terminal job is kept; 0 deletes it at once. `hold`:
     until then no job with this resource key starts. `stranded`: the worker did not know the task.
     `event` and `note` are the line in the job's timeline; without an event there is no line (a
-    success writes none). `failure` is the error in that line, cut to `rules.failures.LONGEST`
-    bytes. `worker` is the worker that the line names; None: the one that has the job."""
+    success writes none). `failure` is the error in that line, cut by `rules.failures`.
+    `worker` is the worker that the line names; None: the one that has the job."""
 
     state: State
     when: When | None = None

@@ -182,7 +182,7 @@ class Inspector(Protocol):
         there is no such job. What the parts are is the store's own affair."""
 
     async def timeline(self, id: str) -> list[TimelineEntry]:
-        """What happened to a job beyond the happy path, oldest first; at most `TIMELINE_LENGTH`
+        """What happened to a job beyond the happy path, oldest first; at most `TIMELINE_LINES`
         events, the first of them a `folded` one that counts what came before by kind
         (`rules.timeline`)."""
 

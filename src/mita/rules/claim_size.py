@@ -2,10 +2,10 @@
 
 from msgspec import Struct
 
-SOON = 0.05  # seconds of work a worker may hold beyond what it runs
-MOST = 1000  # items in one call to a store
-MOST_BESIDE = 100  # jobs in one claim while the threads or the processes are full
-MEMORY = 0.2  # seconds over which the rate of finished runs is smoothed
+CLAIM_AHEAD_S = 0.05  # seconds of work a worker may hold beyond what it runs
+CALL_JOBS = 1000  # items in one call to a store
+BESIDE_JOBS = 100  # jobs in one claim while the threads or the processes are full
+RATE_MEMORY_S = 0.2  # seconds over which the rate of finished runs is smoothed
 
 
 class Load(Struct, frozen=True):
@@ -24,13 +24,13 @@ class Load(Struct, frozen=True):
 
 def room(load: Load) -> int:
     """How many more jobs to claim now."""
-    ahead = int(load.rate * SOON)
+    ahead = int(load.rate * CLAIM_AHEAD_S)
     free = load.slots - load.running
     if load.threads:  # what waits for a thread cannot start before one is free
         free = min(free, load.threads - load.on_threads)
     if load.processes:
         free = min(free, load.processes - load.in_processes)
-    return max(0, min(free + ahead - load.waiting, MOST))
+    return max(0, min(free + ahead - load.waiting, CALL_JOBS))
 
 
 def full_pools(load: Load) -> frozenset[str]:
@@ -43,14 +43,14 @@ def full_pools(load: Load) -> frozenset[str]:
 def room_beside(load: Load) -> int:
     """How many jobs to claim while a pool is full. Some of them may need that pool and be put back,
     so it is not many."""
-    return max(0, min(load.slots - load.running - load.waiting, MOST_BESIDE))
+    return max(0, min(load.slots - load.running - load.waiting, BESIDE_JOBS))
 
 
 def smooth(rate: float, finished: int, seconds: float) -> float:
     """A moving rate that forgets in about a fifth of a second."""
     if seconds <= 0:
         return rate
-    weight = min(1.0, seconds / MEMORY)
+    weight = min(1.0, seconds / RATE_MEMORY_S)
     return rate + (finished / seconds - rate) * weight
 
 

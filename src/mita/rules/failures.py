@@ -1,14 +1,14 @@
 """What is kept of each attempt that failed: the error, cut, in the line that the timeline has of
 it.
 
-The timeline keeps `TIMELINE_LENGTH` lines of a job, so `LONGEST` bytes for each error bound what
-all of them take."""
+The timeline keeps `TIMELINE_LINES` lines of a job, so `MOST_FAILURE_BYTES` for each error limits
+what all of them take."""
 
 import re
 
 from .text import shortened
 
-LONGEST = 1500  # bytes of one error: the 50 lines of a timeline keep 75 KB of them at most
+MOST_FAILURE_BYTES = 1500  # of one error; the 50 lines of a timeline keep 75 KB at most
 
 TRACE = '\n  File "'  # what the first line of a traceback begins with
 
@@ -17,7 +17,7 @@ _TYPE = re.compile(r"[\w.<>]+")
 
 def failure(error: str) -> str:
     """An error as its line in the timeline keeps it."""
-    return shortened(error, LONGEST)
+    return shortened(error, MOST_FAILURE_BYTES)
 
 
 def head(error: str) -> str:

@@ -24,8 +24,8 @@ from mita.model.time import Wait
 from .text import shortened, writable
 from .timeline import FOLDED, folded
 
-SHORT = 500  # bytes of a text that was cut
-SHORTEST = 200  # bytes of a text that was cut as far as it can be
+SHORT_BYTES = 500  # bytes of a text that was cut
+SHORTEST_BYTES = 200  # bytes of a text that was cut as far as it can be
 MARK = "Rejected: "
 
 
@@ -49,9 +49,10 @@ def smaller(verdict: Verdict, reason: str, keep: Wait) -> Verdict | None:
         )
         return _failed(f"{text}; store it elsewhere and return its name", keep, Counter.ATTEMPTS)
     texts = (verdict.error or "", verdict.note, verdict.failure)
-    if any(_size(text) > SHORT for text in texts):
-        error = None if verdict.error is None else shortened(verdict.error, SHORT)
-        return replace(verdict, error=error, note=shortened(verdict.note, SHORTEST), failure="")
+    if any(_size(text) > SHORT_BYTES for text in texts):
+        error = None if verdict.error is None else shortened(verdict.error, SHORT_BYTES)
+        note = shortened(verdict.note, SHORTEST_BYTES)
+        return replace(verdict, error=error, note=note, failure="")
     if verdict.state is State.FAILED and (verdict.error or "").startswith(MARK):
         return None
     return _failed(
@@ -60,14 +61,14 @@ def smaller(verdict: Verdict, reason: str, keep: Wait) -> Verdict | None:
 
 
 def _failed(error: str, keep: Wait, counts: Counter | None) -> Verdict:
-    cut = shortened(writable(error), SHORT)
+    cut = shortened(writable(error), SHORT_BYTES)
     return Verdict(
         state=State.FAILED,
         counts=counts,
         error=cut,
         keep=keep,
         event=TimelineKind.FAILED,
-        note=shortened(cut, SHORTEST),
+        note=shortened(cut, SHORTEST_BYTES),
     )
 
 
@@ -82,7 +83,7 @@ def shorter(events: Sequence[TimelineEntry], error: str | None) -> Iterator[Stor
     """Ever shorter stories of a job, for a store to take the longest that fits."""
     yield Story(_without_errors(events, but=3), error)
     yield Story(_without_errors(events, but=0), error)
-    for lines, size in ((20, SHORT), (5, SHORTEST), (1, SHORTEST)):
+    for lines, size in ((20, SHORT_BYTES), (5, SHORTEST_BYTES), (1, SHORTEST_BYTES)):
         cut = tuple(
             event if event.kind == FOLDED else replace(event, note=shortened(event.note, size))
             for event in _last(events, lines)

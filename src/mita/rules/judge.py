@@ -40,7 +40,7 @@ class Retention(Struct, frozen=True, kw_only=True):
 
 
 # how long a job of an unknown task is left for others before it is looked at again
-STRANDED_WAIT = 2 * SECOND
+STRANDED_WAIT_MS = 2 * SECOND
 STRANDED_GRACE = HOUR  # and for how long in all: a rolling deploy is over by then
 
 
@@ -177,7 +177,7 @@ def _unknown(claim: Claim, keep: Retention, grace: Wait) -> Verdict:
         return _dead(
             f"UnknownTask: no worker has known {claim.task!r} for {minutes} min", keep, None
         )
-    return Verdict(state=State.QUEUED, when=When(STRANDED_WAIT), stranded=True)
+    return Verdict(state=State.QUEUED, when=When(STRANDED_WAIT_MS), stranded=True)
 
 
 def _named(error: str) -> str:

@@ -10,7 +10,7 @@ from mita.model.event import Kind
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}")
 _SPACE = re.compile(r"[a-z][a-z0-9_]{0,39}")
-LONGEST_KEY = 250
+MOST_KEY_CHARACTERS = 250
 
 
 def check_name(what: str, name: str) -> str:
@@ -49,9 +49,10 @@ def check_kinds(kinds: Iterable[str] | None) -> frozenset[Kind]:
 
 def check_key(what: str, key: str) -> str:
     """A resource or unique key: any printable text that is not too long."""
-    if not isinstance(key, str) or not key or len(key) > LONGEST_KEY or not key.isprintable():
+    most = MOST_KEY_CHARACTERS
+    if not isinstance(key, str) or not 0 < len(key) <= most or not key.isprintable():
         raise UsageError(
-            f"{what} key {key!r} is not usable: it must be 1 to {LONGEST_KEY} printable characters"
+            f"{what} key {key!r} is not usable: it must be 1 to {most} printable characters"
         )
     return key
 

@@ -1,6 +1,6 @@
 """Text that somebody wrote, as every store can keep it."""
 
-LONGEST_NOTE = 1000
+MOST_NOTE_CHARACTERS = 1000
 
 
 def writable(text: str) -> str:
@@ -11,7 +11,7 @@ def writable(text: str) -> str:
 
 def note(text: object) -> str:
     """A reason or a remark: as much of it as a timeline has room for."""
-    return writable(str(text)[:LONGEST_NOTE])
+    return writable(str(text)[:MOST_NOTE_CHARACTERS])
 
 
 CUT = "\n  …\n"

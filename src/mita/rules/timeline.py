@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from mita.model.outcome import TimelineEntry, TimelineKind
 
-TIMELINE_LENGTH = 50  # lines that a store keeps of one job
+TIMELINE_LINES = 50  # lines that a store keeps of one job
 FOLDED = TimelineKind.FOLDED
 
 _decode = msgspec.json.Decoder(dict[str, int]).decode
@@ -30,7 +30,7 @@ def _counts(note: str) -> dict[str, int]:
 def lengthened(events: Sequence[TimelineEntry], event: TimelineEntry) -> tuple[TimelineEntry, ...]:
     """The story with one more line."""
     longer = (*events, event)
-    if len(longer) <= TIMELINE_LENGTH:
+    if len(longer) <= TIMELINE_LINES:
         return longer
     first, second, *rest = longer
     return folded(first, second), *rest

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from mita.errors import UsageError
 from mita.model.time import LONGEST, NOW, SECOND, Moment, Wait, When
 
-LONGEST_WAIT = LONGEST // SECOND  # in seconds, as people give waits
+LONGEST_WAIT_S = LONGEST // SECOND  # in seconds, as people give waits
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 
@@ -44,7 +44,7 @@ def wait(what: str, length: float | timedelta | None) -> Wait:
         raise UsageError(f"{what}={length!r} is not a wait: give seconds or a timedelta")
     if seconds < 0:
         raise UsageError(f"{what}={length!r} is negative: a wait is 0 (now) or more")
-    if seconds > LONGEST_WAIT:
+    if seconds > LONGEST_WAIT_S:
         raise UsageError(
             f"{what}={length!r} is more than a hundred years ahead: waits are given in seconds"
         )

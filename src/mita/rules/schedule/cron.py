@@ -22,8 +22,8 @@ from mita.errors import UsageError
 from mita.model.pattern import Cron
 from mita.model.time import SECOND, Moment
 
-LONGEST_LINE = 500
-YEARS_AHEAD = 50  # a line without a match for so long has none
+MOST_LINE_CHARACTERS = 500
+SEARCHED_YEARS = 50  # a line without a match for so long has none
 _OFFSET = re.compile(r"([+-])(\d{2}):?(\d{2})", re.ASCII)
 _DAY = timedelta(days=1)
 NICKNAMES = {
@@ -126,14 +126,14 @@ class _Line:
 
 def _days(line: _Line, day: date) -> Iterator[date]:
     """The days of a line, from this one on."""
-    empty_after = day.year + YEARS_AHEAD
+    empty_after = day.year + SEARCHED_YEARS
     while day.year <= min(empty_after, date.max.year - 1):
         if day.month not in line.months:
             day = (day.replace(day=1) + timedelta(days=32)).replace(day=1)
             continue
         if line.on_day(day):
             yield day
-            empty_after = day.year + YEARS_AHEAD
+            empty_after = day.year + SEARCHED_YEARS
         day += _DAY
 
 
@@ -189,9 +189,9 @@ def _seconds(moment: datetime) -> int:
 
 @lru_cache(maxsize=4096)
 def _read(expression: str) -> _Line:
-    if len(expression) > LONGEST_LINE:
+    if len(expression) > MOST_LINE_CHARACTERS:
         raise UsageError(
-            f"cron line of {len(expression)} characters: it takes at most {LONGEST_LINE}"
+            f"cron line of {len(expression)} characters: it takes at most {MOST_LINE_CHARACTERS}"
         )
     try:
         line = NICKNAMES.get(expression.strip().lower(), expression)

@@ -12,7 +12,7 @@ from mita.rules.explain.reasons.words import as_datetime
 
 Walk: TypeAlias = Callable[[RepeatSpec, Moment, Moment], Iterator[Moment]]
 
-MOST_COUNTED = 1000  # of one cron line and one gap: its windows have to be walked through
+MOST_COUNTED_WINDOWS = 1000  # of one cron line and one gap: its windows have to be walked through
 
 _NOTE = re.compile(
     r"(?:^|; )(\d+) windows? dropped so far, most recently at (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC)$"
@@ -27,7 +27,7 @@ def count(spec: RepeatSpec, after: Moment, upto: Moment, walk: Walk) -> int:
     return sum(
         1
         for _ in islice(
-            takewhile(lambda time: time <= upto, walk(spec, after, after)), MOST_COUNTED
+            takewhile(lambda time: time <= upto, walk(spec, after, after)), MOST_COUNTED_WINDOWS
         )
     )
 

@@ -14,7 +14,7 @@ from mita.model.time import MINUTE, SECOND, Moment, When
 from . import cron
 from .dropped import count, with_note, without_note
 
-MOST_BYTES = 8_000_000  # of the jobs of one firing
+MOST_FIRING_BYTES = 8_000_000  # of the jobs of one firing
 JOB_BYTES = 1000  # of a job beside its arguments
 # The reason of a repeat that has missed windows to go. Its number is read again when the next of
 # them are planned, so that a catch-up that takes several acts, of several schedulers, makes no more
@@ -158,7 +158,7 @@ def half(firing: Firing) -> Firing:
 def _together(spec: RepeatSpec) -> int:
     """How many jobs of this repeat are made in one act: no more than every store can write at
     once."""
-    return max(1, min(FIRING_JOBS, MOST_BYTES // (len(spec.job.payload) + JOB_BYTES)))
+    return max(1, min(FIRING_JOBS, MOST_FIRING_BYTES // (len(spec.job.payload) + JOB_BYTES)))
 
 
 def _left(reason: str) -> int:

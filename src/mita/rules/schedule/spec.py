@@ -10,7 +10,7 @@ from mita.model.time import Moment
 
 from .fire import check, first, following
 
-_REVISIONS = 2**30  # leaves as many again for edits in a store that counts in 32 bits
+_FIRST_REVISIONS = 2**30  # leaves as many again for edits in a store that counts in 32 bits
 
 _decoder = msgspec.msgpack.Decoder(RepeatSpec)
 _encoder = msgspec.msgpack.Encoder()
@@ -54,7 +54,7 @@ def put(key: str, spec: RepeatSpec, stored: Repeat | None, now: Moment) -> Repea
         return Repeat(
             key=key, spec=pack(spec), cursor=None, state=RepeatState.FINISHED, reason=reason
         )
-    return Repeat(key=key, spec=pack(spec), cursor=cursor, revision=now % _REVISIONS)
+    return Repeat(key=key, spec=pack(spec), cursor=cursor, revision=now % _FIRST_REVISIONS)
 
 
 def _cursor(spec: RepeatSpec, stored: Repeat | None, now: Moment) -> Moment | None:

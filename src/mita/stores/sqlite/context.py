@@ -10,7 +10,7 @@ from msgspec import Struct, field
 
 from mita.model.outcome import TimelineKind
 from mita.model.time import Moment
-from mita.rules.timeline import TIMELINE_LENGTH
+from mita.rules.timeline import TIMELINE_LINES
 
 from .codec import as_json
 from .file.statements import Statements
@@ -82,8 +82,8 @@ class SqliteContext(Struct):
     def fold(self, seqs: Iterable[int]) -> None:
         """Shorten the timelines of these jobs, to which one line was added (`rules.timeline`)."""
         which = as_json(seqs)
-        self.run("note_fold", seqs=which, keep=TIMELINE_LENGTH)
-        self.run("note_fold_delete", seqs=which, keep=TIMELINE_LENGTH)
+        self.run("note_fold", seqs=which, keep=TIMELINE_LINES)
+        self.run("note_fold_delete", seqs=which, keep=TIMELINE_LINES)
 
 
 def _parts(rows: Sequence[Sequence[Any]]) -> Iterable[Sequence[Sequence[Any]]]:

@@ -16,7 +16,7 @@ from mita.model.outcome import (
 )
 from mita.model.time import HOUR, NOW, When
 from mita.ports.store import Store
-from mita.rules.timeline import TIMELINE_LENGTH
+from mita.rules.timeline import TIMELINE_LINES
 
 from .clocks import Ticker
 from .given import (
@@ -126,15 +126,15 @@ async def test_a_long_story_is_folded_into_counts(store: Store) -> None:
     await settled(store, retry(claim, 0))
     await store.amend([claim.id], RetryJob(When(LONG)))
     id = claim.id
-    for _ in range(TIMELINE_LENGTH - 3):
+    for _ in range(TIMELINE_LINES - 3):
         await store.amend([id], RescheduleJob(When(LONG)))
-    whole = ["cancelled", "retried", "revived", *["rescheduled"] * (TIMELINE_LENGTH - 3)]
+    whole = ["cancelled", "retried", "revived", *["rescheduled"] * (TIMELINE_LINES - 3)]
     assert await kinds(store, id) == whole, "so much is told in full"
     for _ in range(3):
         await store.amend([id], RescheduleJob(When(LONG)))
     await store.amend([id], CancelJob(keep=HOUR, reason="the newest"))
     events = await store.timeline(id)
-    assert len(events) == TIMELINE_LENGTH
+    assert len(events) == TIMELINE_LINES
     told = "5 earlier: 2 rescheduled, 1 cancelled, 1 retried, 1 revived"
     assert (events[0].kind, events[0].note, events[0].worker) == ("folded", told, None)
     assert events[0].at <= events[1].at
@@ -144,14 +144,14 @@ async def test_a_long_story_is_folded_into_counts(store: Store) -> None:
 async def test_a_story_of_many_runs_is_folded_too(store: Store) -> None:
     """Several jobs of one settle, of which one has a long story."""
     old = await put(store)
-    for n in range(TIMELINE_LENGTH + 2):
+    for n in range(TIMELINE_LINES + 2):
         young = await put(store)
         held = {claim.id: claim for claim in await claims(store)}
         await settled(store, retry(held[old], 0), fail(held[young]))
         if n == 0:
             assert await kinds(store, young) == ["failed"]
     events = await store.timeline(old)
-    assert len(events) == TIMELINE_LENGTH
+    assert len(events) == TIMELINE_LINES
     assert events[0].note == "3 earlier: 3 retried"
 
 
@@ -196,12 +196,12 @@ async def test_a_line_of_anything_else_has_no_error(store: Store) -> None:
 async def test_errors_are_kept_as_long_as_their_lines(store: Store) -> None:
     """I14"""
     await put(store)
-    for n in range(TIMELINE_LENGTH + 2):
+    for n in range(TIMELINE_LINES + 2):
         claim = await claim_one(store)
         await settled(store, _failed(claim, State.QUEUED, f"Boom: {n}"))
     folded, *kept = await store.timeline(claim.id)
     assert (folded.kind, folded.error, folded.started) == ("folded", "", None)
-    assert [line.error for line in kept] == [f"Boom: {n}" for n in range(3, TIMELINE_LENGTH + 2)]
+    assert [line.error for line in kept] == [f"Boom: {n}" for n in range(3, TIMELINE_LINES + 2)]
 
 
 async def test_a_lost_run_names_the_worker_that_lost_it(store: Store, clock: Ticker) -> None:

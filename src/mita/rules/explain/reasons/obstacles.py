@@ -11,7 +11,7 @@ from .evidence import APP, Code, Evidence, Reason, advise
 from .words import as_datetime, clock, span, times
 
 _MORE_THREADS = "32"  # twice the default; a worker does not say how many it has
-CLOCK_TOLERANCE = 5 * SECOND  # a worker's clock this far from the store's deserves a word
+CLOCK_TOLERANCE_MS = 5 * SECOND  # a worker's clock this far from the store's deserves a word
 
 # ---------------------------------------------------------------- its resource key
 
@@ -178,7 +178,7 @@ def _estimate(evidence: Evidence) -> str:
 
 def clocks(evidence: Evidence) -> Iterator[Reason]:
     for worker in evidence.serving:
-        if abs(worker.offset) >= CLOCK_TOLERANCE:
+        if abs(worker.offset) >= CLOCK_TOLERANCE_MS:
             way = "ahead of" if worker.offset > 0 else "behind"
             text = (
                 f"the clock of worker {worker.name} is {span(worker.offset)} {way} the "

@@ -25,7 +25,7 @@ from mita.rules.asked import STATE_AFTER, may_ask
 from mita.rules.busy import BUSY_NOTE, BUSY_POLICIES, BUSY_RETENTION, REPLACED_NOTE
 from mita.rules.readable import SET_ASIDE_KEEP, unreadable
 from mita.rules.states import AMENDABLE, DEAD, TERMINAL
-from mita.rules.timeline import TIMELINE_LENGTH
+from mita.rules.timeline import TIMELINE_LINES
 from mita.stores.shared.record import COUNTERS
 
 from .lua_text import as_lua
@@ -40,7 +40,7 @@ SIZES = {
 ENUMS = (State, Asked, WhenBusy, TimelineKind, Answer, Held, RepeatState)
 NUMBERS = {
     "CALL_ITEMS": CALL_ITEMS,
-    "TIMELINE_LENGTH": TIMELINE_LENGTH,
+    "TIMELINE_LINES": TIMELINE_LINES,
     "DEFAULT_PRIORITY": DEFAULT_PRIORITY,
     "LOWEST_PRIORITY": PRIORITIES[0],
     "HIGHEST_PRIORITY": PRIORITIES[-1],

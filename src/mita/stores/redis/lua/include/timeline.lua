@@ -1,5 +1,5 @@
 -- The timeline of a job: a list of lines {time, kind, note, worker}, and for a failed run also its
--- error and the time of its start. It keeps TIMELINE_LENGTH lines.
+-- error and the time of its start. It keeps TIMELINE_LINES lines.
 
 -- The two oldest lines become one that counts them by kind, as `rules.timeline` does.
 local function fold(events)
@@ -21,6 +21,6 @@ end
 local function note(q, r, now, kind, text, worker, failure)
   local events, line = q.events .. r.id, { now, kind, text, worker or false }
   if failure and failure ~= '' then line[5], line[6] = failure, r.started or false end
-  if call('RPUSH', events, cmsgpack.pack(line)) > TIMELINE_LENGTH then fold(events) end
+  if call('RPUSH', events, cmsgpack.pack(line)) > TIMELINE_LINES then fold(events) end
   r.extras = true
 end

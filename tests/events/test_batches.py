@@ -1,4 +1,4 @@
-"""What a note comes to: bunches of events that have most in common, and the single ones again at
+"""What a note comes to: batches_of of events that have most in common, and the single ones again at
 the other end."""
 
 import asyncio
@@ -8,8 +8,14 @@ import pytest
 
 from mita import JobEvent, Mita
 from mita.events import publisher
-from mita.events.batches import bunches
-from mita.events.signals import Ahead, Began, Begun, Made, Settled, settled, size
+from mita.events.batches import batches_of
+from mita.events.signals import (
+    Batched,
+    RunsSettled,
+    RunsStarted,
+    SettlingSoon,
+    StartedRun,
+)
 from mita.model.event import EventBatch, Kind
 from mita.model.job import Claim, State
 from mita.model.outcome import Counter, Settlement, Start, Verdict
@@ -26,16 +32,18 @@ def claim(id: str, task: str = "t", queue: str = "q", attempts: int = 0) -> Clai
 
 
 def events(made: list[EventBatch]) -> list[JobEvent]:
-    return [event for bunch in made for event in bunch.events()]
+    return [event for batch in made for event in batch.events()]
 
 
 def test_runs_of_several_tasks_that_alternate_make_one_bunch_for_each() -> None:
-    note = Began([Begun(claim(str(n), f"t{n % 2}"), n / 10) for n in range(6)], "w", 7)
-    assert [(bunch.task, bunch.ids) for bunch in bunches(note)] == [
+    note = RunsStarted([StartedRun(claim(str(n), f"t{n % 2}"), n / 10) for n in range(6)], "w", 7)
+    assert [(batch.task, batch.ids) for batch in batches_of(note)] == [
         ("t0", ["0", "2", "4"]),
         ("t1", ["1", "3", "5"]),
     ]
-    assert events(bunches(note))[1] == JobEvent(Kind.STARTED, "2", "t0", "q", 7, "w", 1, 0.0, 1.2)
+    assert events(batches_of(note))[1] == JobEvent(
+        Kind.STARTED, "2", "t0", "q", 7, "w", 1, 0.0, 1.2
+    )
 
 
 def test_each_ending_keeps_what_is_its_own() -> None:
@@ -46,21 +54,21 @@ def test_each_ending_keeps_what_is_its_own() -> None:
         Settlement(claim("d"), SUCCESS, 0.2),
         Settlement(claim("e"), Verdict(state=State.QUEUED)),
     ]
-    note = Settled(endings, [True, True, True, False, True], "w", 7)
-    told = {event.id: event for event in events(bunches(note))}
+    note = RunsSettled(endings, [True, True, True, False, True], "w", 7)
+    told = {event.id: event for event in events(batches_of(note))}
     assert told == {
         "a": JobEvent(Kind.SUCCEEDED, "a", "t", "q", 7, "w", 1, 0.5),
         "b": JobEvent(Kind.RETRIED, "b", "t", "q", 7, "w", 2, 0.25, 2.0),
         "c": JobEvent(Kind.CANCELLED, "c", "t", "q", 7, "w", 1, 0.1),
         "d": JobEvent(Kind.STALE, "d", "t", "q", 7, "w", 1, 0.2),
     }, "one that was given back untouched is not worth a word"
-    assert bunches(note) is bunches(note), "made once, for all who want them"
+    assert batches_of(note) is batches_of(note), "made once, for all who want them"
 
 
 def test_a_run_that_is_over_before_anybody_heard_of_it_is_told_whole() -> None:
     endings = [Settlement(claim(id), SUCCESS, 0.5, start=Start("t", "q", 0, 0.25)) for id in "ab"]
-    note = Settled(endings, [True, True], "w", 7)
-    [whole] = bunches(note)
+    note = RunsSettled(endings, [True, True], "w", 7)
+    [whole] = batches_of(note)
     assert (whole.ids, whole.whole, whole.size) == (["a", "b"], True, 4)
     assert events([whole]) == [
         JobEvent(Kind.STARTED, "a", "t", "q", 7, "w", 1, wait=1.25),
@@ -75,7 +83,9 @@ def test_a_run_that_is_over_before_anybody_heard_of_it_is_told_whole() -> None:
 
 
 def test_of_a_whole_run_either_half_can_be_had_alone() -> None:
-    [whole] = bunches(Settled([Settlement(claim("a"), SUCCESS, 0.5, start=BEGUN)], [True], "w", 7))
+    [whole] = batches_of(
+        RunsSettled([Settlement(claim("a"), SUCCESS, 0.5, start=BEGUN)], [True], "w", 7)
+    )
     started, succeeded = whole.events()
     assert whole.only(frozenset(Kind)) is whole
     assert [
@@ -84,7 +94,7 @@ def test_of_a_whole_run_either_half_can_be_had_alone() -> None:
         [started],
         [succeeded],
     ]
-    [plain] = bunches(Settled([Settlement(claim("a"), SUCCESS, 0.5)], [True], "w", 7))
+    [plain] = batches_of(RunsSettled([Settlement(claim("a"), SUCCESS, 0.5)], [True], "w", 7))
     assert plain.only(frozenset({Kind.STARTED})) is None
     assert plain.only(frozenset({Kind.SUCCEEDED})) is plain
 
@@ -98,7 +108,7 @@ def test_starts_come_before_ends_whatever_else_is_in_the_note(took: bool) -> Non
         Settlement(claim("d"), SUCCESS, 0.5, start=BEGUN),
         Settlement(claim("e"), SUCCESS, 0.5),
     ]
-    told = events(bunches(Settled(endings, [True, True, True, took, True], "w", 7)))
+    told = events(batches_of(RunsSettled(endings, [True, True, True, took, True], "w", 7)))
     kinds = {id: [event.kind for event in told if event.id == id] for id in "abcde"}
     assert kinds == {
         "a": [Kind.RETRIED],
@@ -121,39 +131,39 @@ def test_each_whole_run_has_a_wait_of_its_own() -> None:
         Settlement(msgspec.structs.replace(claim("f"), due=9000), SUCCESS, start=late),
         Settlement(claim("g", "u"), SUCCESS, start=Start("u", "q", 0, 0.5)),
     ]
-    note = Settled(endings, [True] * 7, "w", 7)
-    waits = {event.id: event.wait for event in events(bunches(note)) if event.kind is Kind.STARTED}
+    note = RunsSettled(endings, [True] * 7, "w", 7)
+    waits = {
+        event.id: event.wait for event in events(batches_of(note)) if event.kind is Kind.STARTED
+    }
     assert waits == {"a": 1.25, "b": 1.25, "c": 0.75, "d": 1.0, "e": 3.0, "f": 0.5, "g": 1.5}
     assert [run.claim.id for run in note.timed] == ["c", "d", "e", "f"]
 
 
 def test_what_was_made_ahead_is_told_only_if_all_of_it_took() -> None:
-    ahead = Settled([Settlement(claim(id), SUCCESS, 0.5) for id in "ab"], (), "w", 7)
-    assert bunches(Ahead(ahead)) == [], "nothing has happened yet"
-    made = ahead.bunched
-    assert [event.kind for event in events(bunches(settled(ahead, [True, False])))] == [
-        Kind.SUCCEEDED,
-        Kind.STALE,
-    ]
-    assert settled(ahead, [True, True]) is ahead
-    assert bunches(ahead) is made
+    ahead = RunsSettled([Settlement(claim(id), SUCCESS, 0.5) for id in "ab"], (), "w", 7)
+    assert batches_of(SettlingSoon(ahead)) == [], "nothing has happened yet"
+    made = ahead.batched
+    partly = RunsSettled(ahead.settlements, [True, False], "w", 7)
+    assert [event.kind for event in events(batches_of(partly))] == [Kind.SUCCEEDED, Kind.STALE]
+    ahead.took = [True, True]
+    assert batches_of(ahead) is made
     assert [event.kind for event in events(made or [])] == [Kind.SUCCEEDED, Kind.SUCCEEDED]
 
 
-def test_a_bunch_travels_and_can_be_cut_in_parts() -> None:
-    bunch = EventBatch(
+def test_a_batch_travels_and_can_be_cut_in_parts() -> None:
+    batch = EventBatch(
         Kind.SUCCEEDED, "t", "q", 7, "w", 1, ids=list("abcde"), seconds=[1.0, 2.0, 3.0, 4.0, 5.0]
     )
-    parts = [*bunch.parts(2)]
+    parts = [*batch.parts(2)]
     assert [len(part.ids) for part in parts] == [2, 2, 1]
-    assert events(parts) == [*bunch.events()]
-    assert [*bunch.parts(5)] == [bunch]
-    assert size(Made(parts)) == 5
+    assert events(parts) == [*batch.events()]
+    assert [*batch.parts(5)] == [batch]
+    assert publisher.event_count(Batched(parts)) == 5
     assert msgspec.msgpack.decode(msgspec.msgpack.encode(parts), type=list[EventBatch]) == parts
 
 
 async def test_a_great_enqueue_is_told_in_several_messages(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(publisher, "TOGETHER", 7)
+    monkeypatch.setattr(publisher, "MESSAGE_EVENTS", 7)
     app = Mita("memory://")
 
     @app.task
