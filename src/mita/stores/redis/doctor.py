@@ -5,7 +5,7 @@ from typing import Any
 from mita.errors import StoreError
 from mita.model.view import Finding, Health
 from mita.ports.clock import SystemClock
-from mita.rules.readable import UNREADABLE
+from mita.rules.readable import is_lost, is_unreadable
 from mita.stores.shared.aside import finding
 from mita.stores.shared.views import as_name, as_worker
 
@@ -146,17 +146,13 @@ async def _records(context: RedisContext) -> Finding:
         for part in parts([id for id in found if id]):
             rows = await context.in_queue("find", queue, *part)
             for id, row in zip(part, rows, strict=True):
-                if row is not None and _is_unreadable(as_job(row, queue, as_name(id)).error):
+                if row is not None and is_unreadable(as_job(row, queue, as_name(id))):
                     ids.append(as_name(id))
     return finding(sorted(ids), [*await _bad_repeats(context), *await _bad_workers(context)])
 
 
-def _is_unreadable(error: str | None) -> bool:
-    return error is not None and error.startswith(UNREADABLE)
-
-
 async def _hash(context: RedisContext, name: str) -> list[tuple[bytes, bytes]]:
-    found = await context.connection.command("HGETALL", f"{context.keys.shared}:{name}")
+    found = await context.connection.command("HGETALL", context.keys.in_namespace(name))
     if isinstance(found, dict):
         return list(found.items())
     return list(zip(found[::2], found[1::2], strict=True))
@@ -164,7 +160,7 @@ async def _hash(context: RedisContext, name: str) -> list[tuple[bytes, bytes]]:
 
 async def _bad_repeats(context: RedisContext) -> list[str]:
     repeats = [as_repeat([key, b"", packed]) for key, packed in await _hash(context, "repeats")]
-    return [f"repeat {repeat.key}" for repeat in repeats if _is_unreadable(repeat.reason)]
+    return [f"repeat {repeat.key}" for repeat in repeats if is_lost(repeat)]
 
 
 async def _bad_workers(context: RedisContext) -> list[str]:

@@ -138,7 +138,9 @@ async def deliver(context: RedisContext) -> None:
             jobs = _unpack(packed)
         except BAD as error:  # the record is kept, but not read again
             log.error("the jobs of firing %s cannot be read and are not enqueued: %s", name, error)
-            await context.connection.command("ZREM", f"{context.keys.shared}:promised", name)
+            await context.connection.command(
+                "ZREM", context.keys.in_namespace("undelivered_since"), name
+            )
             continue
         await insert(context, jobs)
         await context.in_namespace("fire_delivered", name)

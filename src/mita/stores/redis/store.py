@@ -102,7 +102,7 @@ class RedisStore:
     async def _check_used(self) -> None:
         """A namespace is used if it has a queue, a repeat or a worker."""
         keys = self.context.keys
-        signs = (keys.queues, f"{keys.shared}:repeats", f"{keys.shared}:workers")
+        signs = [keys.in_namespace(name) for name in ("queues", "repeats", "workers")]
         if not await self.context.connection.command("EXISTS", *signs):
             raise StoreMissing(f"{self._address.shown} has no Mita in namespace {keys.namespace!r}")
 

@@ -6,6 +6,6 @@
 -- include clock
 local now, s = clock(ARGV[1]), namespace_of(KEYS[1])
 call('HSET', s.workers, ARGV[2], ARGV[3])
-call('ZADD', s.beats, now + tonumber(ARGV[4]), ARGV[2])
+call('ZADD', s.heartbeat_ends, now + tonumber(ARGV[4]), ARGV[2])
 call('HSET', s.seen, ARGV[2], now)
 return now

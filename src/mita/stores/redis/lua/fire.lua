@@ -38,8 +38,8 @@ local queues = {}
 for i = 2, #KEYS do queues[i - 1] = queue_of(KEYS[i]) end
 if #items > 0 then insert_jobs(queues, s, kinds, items, now) end
 for name, jobs in pairs(undelivered) do
-  call('HSET', s.parcels, name, jobs)
-  call('ZADD', s.promised, now, name)
+  call('HSET', s.undelivered, name, jobs)
+  call('ZADD', s.undelivered_since, now, name)
 end
 for key, r in pairs(moved) do write_repeat(s, key, r) end
 notify(ARGV[2])

@@ -3,6 +3,6 @@
 -- ARGV  1 name of the firing
 -- include keys
 local s = namespace_of(KEYS[1])
-redis.call('HDEL', s.parcels, ARGV[1])
-redis.call('ZREM', s.promised, ARGV[1])
+redis.call('HDEL', s.undelivered, ARGV[1])
+redis.call('ZREM', s.undelivered_since, ARGV[1])
 return 0

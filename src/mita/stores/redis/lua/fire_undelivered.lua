@@ -7,8 +7,9 @@
 local FIRINGS = 10
 local now, s, found = clock(ARGV[1]), namespace_of(KEYS[1]), {}
 local before = now - tonumber(ARGV[2])
-for _, name in ipairs(call('ZRANGEBYSCORE', s.promised, '-inf', before, 'LIMIT', 0, FIRINGS)) do
+local names = call('ZRANGEBYSCORE', s.undelivered_since, '-inf', before, 'LIMIT', 0, FIRINGS)
+for _, name in ipairs(names) do
   found[#found + 1] = name
-  found[#found + 1] = call('HGET', s.parcels, name)
+  found[#found + 1] = call('HGET', s.undelivered, name)
 end
 return found

@@ -3,4 +3,4 @@
 -- ARGV  1 id  2 name
 -- Returns the value, false if there is none
 -- include keys
-return redis.call('HGET', queue_of(KEYS[1]).memos .. ARGV[1], ARGV[2])
+return redis.call('HGET', queue_of(KEYS[1]).once_values .. ARGV[1], ARGV[2])

@@ -5,5 +5,5 @@
 -- include keys
 -- include clock
 local now, s = clock(ARGV[1]), namespace_of(KEYS[1])
-local ends = call('ZSCORE', s.shared_ends, ARGV[2])
-return ends and tonumber(ends) > now and call('HGET', s.shared, ARGV[2])
+local ends = call('ZSCORE', s.shared_once_ends, ARGV[2])
+return ends and tonumber(ends) > now and call('HGET', s.shared_once, ARGV[2])

@@ -5,7 +5,7 @@
 -- include clock
 local now, s = clock(ARGV[1]), namespace_of(KEYS[1])
 local values_of = {
-  [s.shared_ends] = s.shared, [s.beats] = s.workers, [s.lock_ends] = s.locks,
+  [s.shared_once_ends] = s.shared_once, [s.heartbeat_ends] = s.workers, [s.lock_ends] = s.locks,
 }
 for ends, values in pairs(values_of) do
   for _, name in ipairs(call('ZRANGEBYSCORE', ends, '-inf', now, 'LIMIT', 0, CALL_ITEMS)) do

@@ -8,7 +8,7 @@ local q = check_types(queue_of(KEYS[1]))
 local r = load(q, ARGV[1])
 if not has_token(r, ARGV[2]) then return false end
 if ARGV[3] == '' then return '' end
-local values, name = q.memos .. r.id, ARGV[3]:sub(2)
+local values, name = q.once_values .. r.id, ARGV[3]:sub(2)
 if call('HSETNX', values, name, ARGV[4]) == 1 and not r.extras then
   r.extras = true
   save(q, r)

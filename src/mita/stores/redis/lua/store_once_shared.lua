@@ -6,8 +6,8 @@
 -- include record
 local now, s = clock(ARGV[1]), namespace_of(KEYS[1])
 if KEYS[2] and not has_token(load(queue_of(KEYS[2]), ARGV[5]), ARGV[6]) then return false end
-local ends = call('ZSCORE', s.shared_ends, ARGV[2])
-if ends and tonumber(ends) > now then return call('HGET', s.shared, ARGV[2]) end
-call('HSET', s.shared, ARGV[2], ARGV[3])
-call('ZADD', s.shared_ends, now + tonumber(ARGV[4]), ARGV[2])
+local ends = call('ZSCORE', s.shared_once_ends, ARGV[2])
+if ends and tonumber(ends) > now then return call('HGET', s.shared_once, ARGV[2]) end
+call('HSET', s.shared_once, ARGV[2], ARGV[3])
+call('ZADD', s.shared_once_ends, now + tonumber(ARGV[4]), ARGV[2])
 return ARGV[3]

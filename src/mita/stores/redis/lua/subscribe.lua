@@ -4,6 +4,6 @@
 -- include keys
 -- include clock
 local now, s = clock(ARGV[1]), namespace_of(KEYS[1])
-call('ZREMRANGEBYSCORE', s.ears, '-inf', now)
-call('ZADD', s.ears, now + tonumber(ARGV[3]), ARGV[2])
+call('ZREMRANGEBYSCORE', s.subscriptions, '-inf', now)
+call('ZADD', s.subscriptions, now + tonumber(ARGV[3]), ARGV[2])
 return 1

@@ -3,5 +3,5 @@
 -- ARGV  1 now, '' to read the server's clock
 -- Returns queue and id of each
 -- include clock
--- key suffixes: ears
-return call('ZRANGEBYSCORE', KEYS[1] .. EARS, '(' .. clock(ARGV[1]), '+inf')
+-- key suffixes: subscriptions
+return call('ZRANGEBYSCORE', KEYS[1] .. SUBSCRIPTIONS, '(' .. clock(ARGV[1]), '+inf')

@@ -49,25 +49,40 @@ QUEUE_KEYS_BY_NAME = {
     "holders": "by resource key: set of the running jobs that have it",
     "calls": "by store: hash of its latest calls -> their answers, for some minutes",
     "events": "by job id: list of the lines of its timeline",
-    "memos": "by job id: hash of its once values",
+    "once_values": "by job id: hash of its once values",
 }
 NAMESPACE_KEYS = {
     "queues": "set of the names of all queues that ever had a job or were paused",
-    "places": "set of the names of queues that ever had a hold",
+    "queues_with_holds": "set of the names of queues that ever had a hold",
     "repeats": "hash: key -> what changes of a repeat",
     "specs": "hash: key -> the spec of a repeat",
     "fires": "sorted set of active repeats, by their cursor",
     "locks": "hash: name -> holder",
     "lock_ends": "sorted set of locks, by their end",
-    "parcels": "hash: firing -> its jobs, until they are enqueued (on a cluster only)",
-    "promised": "sorted set of these firings, by their time",
+    "undelivered": "hash: firing -> its jobs, until they are enqueued (on a cluster only)",
+    "undelivered_since": "sorted set of these firings, by their time",
     "workers": "hash: id -> the description of a worker",
-    "beats": "sorted set of workers, by the time until which their last heartbeat counts",
+    "heartbeat_ends": "sorted set of workers, by the time until which their last heartbeat counts",
     "seen": "hash: id -> time of a worker's last heartbeat",
-    "ears": "sorted set of event subscriptions (queue and id), by the time they end",
-    "shared": "hash: name -> a once value for all jobs",
-    "shared_ends": "sorted set of these names, by the end of their retention",
+    "subscriptions": "sorted set of event subscriptions (queue and id), by the time they end",
+    "shared_once": "hash: name -> a once value for all jobs",
+    "shared_once_ends": "sorted set of these names, by the end of their retention",
 }
+# Version 0.1 had other names for these keys. They stay in Redis, because there is data under them.
+_STORED_AS = {
+    "once_values": "memos",
+    "queues_with_holds": "places",
+    "undelivered": "parcels",
+    "undelivered_since": "promised",
+    "heartbeat_ends": "beats",
+    "subscriptions": "ears",
+    "shared_once": "shared",
+    "shared_once_ends": "shared_ends",
+}
+
+
+def _stored(name: str) -> str:
+    return _STORED_AS.get(name, name)
 
 
 class KeyNames:
@@ -76,21 +91,25 @@ class KeyNames:
     def __init__(self, namespace: str) -> None:
         self.namespace = namespace
         self.shared = f"{namespace}:{{@}}"
-        self.queues = f"{self.shared}:queues"
-        self.queues_with_holds = f"{self.shared}:places"
+        self.queues = self.in_namespace("queues")
+        self.queues_with_holds = self.in_namespace("queues_with_holds")
         self.notify_channel = f"{namespace}:bell"
 
     def queue(self, name: str) -> str:
         """The root of a queue's keys."""
         return f"{self.namespace}:{{{name}}}"
 
+    def in_namespace(self, name: str) -> str:
+        """A key of `NAMESPACE_KEYS`."""
+        return f"{self.shared}:{_stored(name)}"
+
     def event_channel(self, queue: str) -> str:
         """The channel for the events of a queue."""
         return f"{self.namespace}:told:{queue}"
 
 
-_SUFFIXES = {name: f":{name}" for name in (*QUEUE_KEYS, *NAMESPACE_KEYS)} | {
-    name: f":{name}:" for name in (*QUEUE_KEYS_BY_NAME, "ready", "due")
+_SUFFIXES = {name: f":{_stored(name)}" for name in (*QUEUE_KEYS, *NAMESPACE_KEYS)} | {
+    name: f":{_stored(name)}:" for name in (*QUEUE_KEYS_BY_NAME, "ready", "due")
 }
 
 

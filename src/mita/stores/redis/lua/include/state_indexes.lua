@@ -111,7 +111,7 @@ local function delete_job(q, r)
     call('HDEL', q.error, r.id)
     call('HDEL', q.result, r.id)
     call('HDEL', q.progress, r.id)
-    call('DEL', q.events .. r.id, q.memos .. r.id)
+    call('DEL', q.events .. r.id, q.once_values .. r.id)
   end
 end
 
