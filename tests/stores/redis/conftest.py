@@ -1,4 +1,4 @@
-"""The contract's four fixtures over every kind of Redis there is here."""
+"""The four fixtures of the contract, for every kind of Redis that is installed."""
 
 import os
 from collections.abc import AsyncIterator, Callable, Iterator

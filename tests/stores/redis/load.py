@@ -1,5 +1,5 @@
-"""A small load to let faults loose on: somebody enqueues, somebody runs, and both write down what
-was acknowledged."""
+"""A small load for the tests of faults: one store enqueues, one runs the jobs, and both note what
+the server acknowledged."""
 
 import asyncio
 from collections import Counter
@@ -33,7 +33,7 @@ class Load:
         self.troubles = 0
 
     async def run(self) -> None:
-        """Until everything that was enqueued has been put down."""
+        """Enqueue and run until every job is settled."""
         await asyncio.gather(self._produce(), self._work(), self._sweep())
 
     async def _produce(self) -> None:
@@ -44,7 +44,7 @@ class Load:
                     receipts = await self._producer.enqueue(batch)
                     break
                 except StoreError as error:
-                    await self._bear(error)
+                    await self._wait_after(error)
             assert {receipt.id for receipt in receipts} == {job.id for job in batch}
             self.acknowledged.update(job.id for job in batch)
             await asyncio.sleep(0.002)
@@ -55,27 +55,27 @@ class Load:
             try:
                 turn = await self._worker.settle_and_claim(settlements, [QUEUE], 50, LEASE, "w1")
             except StoreError as error:
-                await self._bear(error)
+                await self._wait_after(error)
                 continue
-            self._write_down(settlements, turn.took)
+            self._note_settled(settlements, turn.took)
             settlements = [Settlement(claim, DONE) for claim in turn.claims]
             if not settlements:
                 await asyncio.sleep(0.01)
         self._over = True
 
     async def _sweep(self) -> None:
-        """Claims whose answer was lost on its way come back when their lease is over."""
+        """Reap: a claim whose answer was lost is taken over when its lease is over."""
         while not self._over:
             await asyncio.sleep(LEASE / 2000)
             try:
                 lost = [
                     Settlement(claim, DONE) for claim in await self._worker.reap(100, LEASE, "heir")
                 ]
-                self._write_down(lost, await self._worker.settle(lost))
+                self._note_settled(lost, await self._worker.settle(lost))
             except StoreError as error:
-                await self._bear(error)
+                await self._wait_after(error)
 
-    def _write_down(self, settlements: list[Settlement], took: list[bool]) -> None:
+    def _note_settled(self, settlements: list[Settlement], took: list[bool]) -> None:
         self.settled.update(
             one.claim.id for one, held in zip(settlements, took, strict=True) if held
         )
@@ -86,7 +86,7 @@ class Load:
             and self.acknowledged <= self.settled.keys()
         )
 
-    async def _bear(self, error: StoreError) -> None:
+    async def _wait_after(self, error: StoreError) -> None:
         assert error.transient, error
         self.troubles += 1
         await asyncio.sleep(0.02)

@@ -81,23 +81,23 @@ async def test_an_encrypted_connection(guarded: Guarded) -> None:
     await a_job_goes_through(f"{guarded.url}?ssl_cert_reqs=none")
 
 
-async def test_a_server_that_cannot_prove_who_it_is_is_not_spoken_to(guarded: Guarded) -> None:
+async def test_a_server_without_a_trusted_certificate_is_refused(guarded: Guarded) -> None:
     with pytest.raises(StoreError, match=r"certificate.*ssl_ca_certs") as caught:
         await RedisStore(guarded.url).open()
     assert not caught.value.transient
 
 
-async def test_a_server_without_encryption_is_not_taken_for_one_with_it(server: Server) -> None:
+async def test_a_server_without_tls_is_refused_for_a_tls_url(server: Server) -> None:
     with pytest.raises(StoreError, match="cannot reach the server"):
         await RedisStore(f"rediss://127.0.0.1:{server.port}/0").open()
 
 
-async def test_a_socket_in_the_file_system(socket: Path) -> None:
+async def test_a_unix_socket(socket: Path) -> None:
     await a_job_goes_through(f"unix://{socket}")
     await a_job_goes_through(f"unix://{socket}?db=1")
 
 
-async def test_a_socket_that_is_not_there(tmp_path: Path) -> None:
+async def test_a_missing_unix_socket_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="cannot reach the server") as caught:
         await RedisStore(f"unix://{tmp_path / 'none.sock'}").open()
     assert caught.value.transient

@@ -1,4 +1,4 @@
-"""What cannot be done is said in our words, and enqueue is never half-done."""
+"""Errors of the server are explained, and an enqueue is never done in part."""
 
 import asyncio
 import socket
@@ -45,7 +45,7 @@ async def opening(url: str) -> StoreError:
     return caught.value
 
 
-async def test_a_wrong_password_is_called_one(start: Callable[..., Server]) -> None:
+async def test_a_wrong_password_is_explained(start: Callable[..., Server]) -> None:
     server = start("--requirepass", "right")
     error = await opening(f"redis://:wrong@127.0.0.1:{server.port}")
     assert "password" in str(error)
@@ -60,7 +60,7 @@ async def test_a_wrong_password_is_called_one(start: Callable[..., Server]) -> N
     await store.close()
 
 
-async def test_no_server_may_come_back(start: Callable[..., Server]) -> None:
+async def test_an_unreachable_server_is_a_transient_error(start: Callable[..., Server]) -> None:
     error = await opening(f"redis://127.0.0.1:{free_port()}")
     assert "cannot reach the server" in str(error)
     assert UNREACHED in str(error)
@@ -68,13 +68,13 @@ async def test_no_server_may_come_back(start: Callable[..., Server]) -> None:
     assert isinstance(error.__cause__, redis.ConnectionError)
 
 
-async def test_no_node_of_a_cluster_is_an_error_of_ours_too() -> None:
+async def test_an_unreachable_cluster_is_a_store_error() -> None:
     error = await opening(f"redis+cluster://127.0.0.1:{free_port()}")
     assert UNREACHED in str(error)
     assert error.transient
 
 
-async def test_a_server_that_stays_away_is_an_error_after_a_while(
+async def test_a_server_that_stays_unreachable_is_an_error_after_a_while(
     start: Callable[..., Server],
 ) -> None:
     server = start()
@@ -104,7 +104,7 @@ async def test_a_key_of_another_type_is_found_before_anything_is_written(
 
 
 @pytest.mark.parametrize("key", ["jobs", "meta", "ready:5"])
-async def test_so_it_is_in_a_queue_that_has_had_jobs(
+async def test_a_key_of_another_type_is_found_in_a_used_queue_too(
     server: Server, store: RedisStore, key: str
 ) -> None:
     await store.enqueue(jobs(1))
@@ -118,7 +118,7 @@ async def test_so_it_is_in_a_queue_that_has_had_jobs(
 
 
 @pytest.mark.parametrize("key", ["lease", "succeeded", "expiry", "result", "runs", "left"])
-async def test_a_settlement_is_not_half_done_either(
+async def test_a_settlement_with_a_key_of_another_type_writes_nothing(
     server: Server, store: RedisStore, key: str
 ) -> None:
     await store.enqueue(jobs(2))
@@ -139,7 +139,9 @@ async def test_a_settlement_is_not_half_done_either(
 
 
 @pytest.mark.parametrize("key", ["live", "lease", "runs", "left"])
-async def test_a_claim_is_not_half_done_either(server: Server, store: RedisStore, key: str) -> None:
+async def test_a_claim_with_a_key_of_another_type_writes_nothing(
+    server: Server, store: RedisStore, key: str
+) -> None:
     await store.enqueue(jobs(10))  # enough for a lease together
     with server.client() as client:
         client.delete(f"mita:{{{QUEUE}}}:{key}")
@@ -167,7 +169,7 @@ async def test_a_server_that_becomes_a_replica_may_change_again(
     assert caught.value.transient
 
 
-async def test_a_full_server_takes_all_of_a_batch_or_nothing(
+async def test_a_full_server_stores_a_whole_batch_or_nothing(
     server: Server, store: RedisStore
 ) -> None:
     """I13"""
@@ -187,7 +189,7 @@ async def fill(store: RedisStore, taken: list[Receipt]) -> None:
 
 
 async def test_a_script_that_was_killed_wrote_nothing(server: Server, store: RedisStore) -> None:
-    """The server is held busy by somebody else's script; ours waits, and is told so."""
+    """Another client's script keeps the server busy; our call waits, and its error says so."""
     with server.client() as client:
         client.config_set("lua-time-limit", 10)
 
@@ -223,7 +225,7 @@ def _kill(server: Server) -> None:
         client.script_kill()
 
 
-async def test_a_server_that_throws_keys_away_is_refused(server: Server) -> None:
+async def test_a_server_that_evicts_keys_is_refused(server: Server) -> None:
     """I11"""
     with server.client() as client:
         client.config_set("maxmemory-policy", "allkeys-lru")
@@ -253,7 +255,7 @@ def test_an_address_that_cannot_be_used_says_why(url: str) -> None:
         RedisStore(url)
 
 
-async def test_a_database_that_is_not_there(server: Server) -> None:
+async def test_a_database_number_that_does_not_exist(server: Server) -> None:
     error = await opening(f"redis://127.0.0.1:{server.port}/99")
     assert not error.transient
 

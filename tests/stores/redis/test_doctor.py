@@ -16,7 +16,7 @@ async def examined(url: str) -> dict[str, Finding]:
     return {finding.what: finding for finding in findings}
 
 
-async def test_a_server_without_a_log_can_lose_what_it_acknowledged(server: Server) -> None:
+async def test_a_server_without_an_append_only_file_is_a_warning(server: Server) -> None:
     """I11"""
     said = await examined(server.url)
     assert "an acknowledged job can be lost when the server dies" in said["durability"].found
@@ -27,7 +27,7 @@ async def test_a_server_without_a_log_can_lose_what_it_acknowledged(server: Serv
 @pytest.mark.parametrize(
     ("how", "promise"), [("everysec", "the last second"), ("always", "acknowledged means on disk")]
 )
-async def test_the_log_in_force_is_named(how: str, promise: str) -> None:
+async def test_the_appendfsync_setting_is_shown(how: str, promise: str) -> None:
     """I11"""
     server = Server(bundled(), "--appendonly", "yes", "--appendfsync", how).start()
     said = await examined(server.url)
@@ -45,6 +45,6 @@ async def test_version_policy_and_clock_are_shown(server: Server) -> None:
     assert "ms off" in said["clock"].found
 
 
-async def test_a_valkey_is_called_by_its_own_name_and_version() -> None:
+async def test_a_valkey_is_shown_with_its_own_name_and_version() -> None:
     said = await examined(shared(valkey()).url)
     assert said["engine"].found.startswith("valkey 9.")

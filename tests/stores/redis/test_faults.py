@@ -51,7 +51,7 @@ async def test_nothing_acknowledged_is_lost_when_the_server_is_killed(durable: S
     await worker.close()
 
 
-async def test_a_server_that_forgets_its_scripts_is_told_them_again(
+async def test_a_server_that_forgets_its_scripts_gets_them_again(
     server: Server, pair: tuple[RedisStore, RedisStore]
 ) -> None:
     """I3 I4: and what ran is not run again."""
@@ -84,7 +84,7 @@ async def test_cut_connections_are_made_again(
 
 @pytest.mark.parametrize("fresh", [True, False])
 @pytest.mark.parametrize("before", [0, 1])
-async def test_a_call_whose_answer_was_lost_says_what_it_did(
+async def test_a_call_whose_answer_was_lost_returns_the_same_answer(
     pair: tuple[RedisStore, RedisStore], before: int, fresh: bool
 ) -> None:
     """I3: the second try finds its own traces, and knows them."""
@@ -168,7 +168,7 @@ async def test_a_claim_that_a_dead_server_forgot_is_not_given_out_again(
     assert await next_one.settle([Settlement(claim, DONE) for claim in claims]) == [True] * many
 
 
-async def test_whoever_sleeps_is_woken_after_the_server_came_back(durable: Server) -> None:
+async def test_a_waiting_worker_is_woken_after_the_server_restarted(durable: Server) -> None:
     """I9"""
     store = RedisStore(durable.url)
     await store.open()

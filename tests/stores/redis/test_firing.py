@@ -23,7 +23,7 @@ async def planned(store: RedisStore, many: int) -> Firing:
     )
 
 
-async def test_whoever_dies_after_winning_leaves_a_parcel_for_the_next(
+async def test_jobs_of_a_firing_whose_process_died_are_enqueued_by_a_reap(
     store: RedisStore, twin: RedisStore, clock: FakeTicker
 ) -> None:
     """I1 I7"""

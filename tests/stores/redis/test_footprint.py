@@ -27,7 +27,7 @@ async def run_all(store: RedisStore, keep: int) -> int:
             return ran
 
 
-async def test_a_hundred_thousand_jobs_come_and_go(server: Server) -> None:
+async def test_a_hundred_thousand_jobs_leave_nothing_behind(server: Server) -> None:
     """I14"""
     clock = FakeTicker()
     store = RedisStore(server.url, clock=clock)
@@ -55,7 +55,7 @@ async def test_a_hundred_thousand_jobs_come_and_go(server: Server) -> None:
     await store.close()
 
 
-async def test_a_job_with_a_story_leaves_nothing_either(server: Server) -> None:
+async def test_a_job_with_a_timeline_leaves_nothing_behind(server: Server) -> None:
     """I14"""
     store = RedisStore(server.url)
     await store.open()

@@ -1,5 +1,5 @@
-"""What is done to many jobs at a time: batches with one lease, long lists, ids in order only while
-somebody looks."""
+"""Many jobs at a time: batches with one lease, long lists, ids that are sorted while pages are
+read."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -63,7 +63,7 @@ async def test_a_batch_has_one_lease_and_leaves_nothing(server: Server, store: R
     client.close()
 
 
-async def test_who_goes_on_for_longer_than_its_batch_has_a_lease_of_its_own(
+async def test_a_job_that_outlasts_its_batch_has_a_lease_of_its_own(
     store: RedisStore, clock: FakeTicker
 ) -> None:
     """I3 I4"""
@@ -95,7 +95,7 @@ async def test_a_whole_batch_is_extended_as_one(
     assert found[0].lease_until == await store.now() + 4000
 
 
-async def test_what_is_asked_of_one_of_a_batch_is_its_own_matter(store: RedisStore) -> None:
+async def test_a_change_to_one_job_of_a_batch_leaves_the_others_alone(store: RedisStore) -> None:
     await filled(store, 20)
     claims = await claimed(store, 20)
     assert await store.amend([claims[0].id], CancelJob(HOUR)) == [Answer.ASKED]
@@ -108,7 +108,7 @@ async def test_what_is_asked_of_one_of_a_batch_is_its_own_matter(store: RedisSto
     assert states == [State.CANCELLED, State.QUEUED, *[State.SUCCEEDED] * 18]
 
 
-async def test_jobs_leave_a_long_list_from_its_middle(store: RedisStore) -> None:
+async def test_jobs_are_removed_from_the_middle_of_a_long_list(store: RedisStore) -> None:
     """I2 I13"""
     made = [job.id for job in await filled(store, LONG)]
     assert await store.amend(made[:3], CancelJob(0)) == [Answer.DONE] * 3
@@ -123,7 +123,7 @@ async def test_jobs_leave_a_long_list_from_its_middle(store: RedisStore) -> None
     assert await claimed(store, 1) == []
 
 
-async def test_who_is_turned_away_takes_nobody_else_out_of_a_long_list(
+async def test_a_job_that_finds_its_key_busy_removes_no_other_from_a_long_list(
     server: Server, store: RedisStore
 ) -> None:
     """I1"""
@@ -140,7 +140,7 @@ async def test_who_is_turned_away_takes_nobody_else_out_of_a_long_list(
     assert (view.ready, view.running, view.cancelled) == (0, LONG + 1, 2)
 
 
-async def test_an_id_that_comes_again_is_not_taken_for_the_one_that_is_gone(
+async def test_a_new_job_with_the_id_of_a_removed_one_is_claimed(
     store: RedisStore,
 ) -> None:
     """I2 I4"""
@@ -151,7 +151,7 @@ async def test_an_id_that_comes_again_is_not_taken_for_the_one_that_is_gone(
     assert order == [job.id for job in made[1:]] + [made[0].id]
 
 
-async def test_a_list_of_which_everybody_is_gone_is_empty(
+async def test_a_list_whose_jobs_are_all_removed_is_empty(
     server: Server, store: RedisStore
 ) -> None:
     made = [job.id for job in await filled(store, LONG)]
@@ -162,7 +162,9 @@ async def test_a_list_of_which_everybody_is_gone_is_empty(
         assert not client.exists(f"mita:{{{QUEUE}}}:ready:5")
 
 
-async def test_those_who_were_due_before_go_before(store: RedisStore, clock: FakeTicker) -> None:
+async def test_jobs_that_were_due_earlier_are_claimed_first(
+    store: RedisStore, clock: FakeTicker
+) -> None:
     """The two halves of a line are one line."""
     early = jobs(3, when=When(500))
     await store.enqueue(early)
@@ -175,7 +177,7 @@ async def test_those_who_were_due_before_go_before(store: RedisStore, clock: Fak
     assert [claim.id for claim in await claimed(store, 10)] == expected[4:]
 
 
-async def test_ids_are_in_order_only_while_somebody_looks(
+async def test_ids_are_sorted_only_while_pages_are_read(
     server: Server, store: RedisStore, clock: FakeTicker
 ) -> None:
     """I14"""
@@ -197,7 +199,7 @@ async def test_ids_are_in_order_only_while_somebody_looks(
     client.close()
 
 
-async def test_a_clock_that_goes_back_does_not_bring_the_line_out_of_order(server: Server) -> None:
+async def test_a_clock_that_goes_back_does_not_change_the_order(server: Server) -> None:
     ahead, behind = FakeTicker(), FakeTicker()
     await ahead.tick(1000)
     first, second = (RedisStore(server.url, clock=each) for each in (ahead, behind))
@@ -211,7 +213,7 @@ async def test_a_clock_that_goes_back_does_not_bring_the_line_out_of_order(serve
     await second.close()
 
 
-async def test_moving_to_now_goes_behind_those_who_came_before(
+async def test_a_job_rescheduled_to_now_comes_after_the_jobs_before_it(
     store: RedisStore, clock: FakeTicker
 ) -> None:
     made = [job.id for job in await filled(store, 3)]

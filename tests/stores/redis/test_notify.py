@@ -1,4 +1,4 @@
-"""What may come on the connection on which Redis notifies."""
+"""What may arrive on the connection for wake-ups."""
 
 import asyncio
 
@@ -7,7 +7,7 @@ from redis.exceptions import BusyLoadingError
 from mita.stores.redis import RedisStore
 
 
-async def test_an_error_in_the_place_of_a_pong_is_no_wake_up(store: RedisStore) -> None:
+async def test_an_error_in_place_of_a_pong_is_no_wake_up(store: RedisStore) -> None:
     """A server that is still loading its data answers a PING with an error."""
     notifier = store._notifier
     await store.wait(None, 0.01)
