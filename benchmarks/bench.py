@@ -78,8 +78,8 @@ class Bench:
         return self._filled(figure, want, list(self._drains(want, figure.processes)))
 
     def drain_by_turns(self, figure: Figure, want: Drain, raw_jobs: int) -> Figure:
-        """The same, with the raw loop once more after each drain. The share is the median of those
-        of the pairs: within one a machine changes its speed less than within a run."""
+        """Like `drain`, with the raw loop again after each drain. The share is the median over
+        these pairs, because a machine changes its speed less within a pair than within a run."""
         drains, raws = [], []
         for drained in self._drains(want, figure.processes):
             drains.append(drained)
@@ -95,8 +95,8 @@ class Bench:
         return figure
 
     def drain_beside(self, figure: Figure, want: Drain) -> Figure:
-        """The same, with a drain beside nothing after each; it is set against those, by the median
-        of the pairs."""
+        """Like `drain`, followed each time by a drain without scheduled jobs. The figure has the
+        median ratio of these pairs."""
         drains, against = [], []
         for drained in self._drains(want, figure.processes):
             drains.append(drained)
@@ -107,9 +107,8 @@ class Bench:
         return figure
 
     def side_by_side(self, wants: Sequence[tuple[Figure, Drain]], rounds: int) -> Iterator[Figure]:
-        """One after the other, and all of them again, each round beginning with another one: what
-        slows the machine down for a while slows all of them. Each is set against the first, round
-        by round."""
+        """Run all of them in turn, `rounds` times, each round beginning with another one, so that a
+        slow minute affects all of them. Each is compared with the first, round by round."""
         drains: list[list[Drained]] = [[] for _ in wants]
         for turn in range(rounds):
             for at in range(turn, turn + len(wants)):
@@ -296,9 +295,9 @@ _WIDE = 0.1  # of the jobs that wait, those over which a slice is taken
 
 
 def slices(ends: Sequence[int]) -> list[Slice]:
-    """What a job cost while so many were waiting, from the moments at which jobs of one drain
-    ended. The very first and last ones are left out: the worker is getting into its stride, or
-    running dry."""
+    """The cost of a job by the number of waiting jobs, from the end times of the jobs of one drain.
+    The first and the last jobs are left out, because the worker then starts up or runs out of
+    jobs."""
     found = []
     for depth in _DEPTHS:
         width = int(depth * _WIDE)

@@ -31,7 +31,7 @@ from .worker_app import QUEUE, TEXT, build, maker
 BULK = 1000
 IN_FLIGHT = 4  # portions on their way into the store while it is loaded
 _FAR = 3600.0  # seconds ahead of jobs that must not run
-_ORPHAN = 1.0  # seconds between two looks whether whoever started us is still there
+_ORPHAN = 1.0  # seconds between two checks whether the parent process is alive
 
 
 class Load(Struct, frozen=True, kw_only=True):

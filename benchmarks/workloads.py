@@ -10,7 +10,7 @@ from .figures import Figure
 BULK_MOST = 400_000
 HOUR = 3600.0
 _FIRING = 10.0  # seconds
-# these look through all of them for those that are due
+# these stores read all repeats to find the due ones
 _FEWER_REPEATS = {"memory": 1000, "nats": 500}
 _RAW_MOST = 400_000
 _RAW = 3  # times the jobs of a plain drain, or the raw loop would be over before it can be timed
@@ -169,7 +169,7 @@ WORKLOADS: dict[str, Workload] = {
     "sync": Workload("drain, plain functions on threads", sync),
     "wait": Workload("drain, async handlers that wait 5 ms", wait),
     "pickup": Workload("idle worker, single jobs from another process: enqueue to start", pickup),
-    "timer": Workload("jobs for a moment 1 to 3 s ahead: due time to start", timer),
+    "timer": Workload("jobs that are due in 1 to 3 s: from the due time to the start", timer),
     "repeats": Workload(
         "10,000 repeats of one second on one scheduler: fire time to job in the store", repeats
     ),
