@@ -9,6 +9,7 @@ stored behind the others, without a change here."""
 
 from collections.abc import Callable, Iterator
 from itertools import takewhile
+from sys import intern
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_type_hints
 
 import msgspec
@@ -22,7 +23,7 @@ from mita.rules.fitting import shorter
 from mita.rules.timeline import lengthened, told
 from mita.stores.shared import record as fields
 
-Sequence: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+StreamSequence: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
 # The fields of `Job` at the beginning of a stored job. This is the format of records that exist:
 # names are neither moved nor removed, and a new field of `Job` is not added here.
@@ -32,7 +33,8 @@ _FIRST_FIELDS = """
     resource limit when_busy unique unique_for repeat fire_time progress stranded
     token worker started lease_until asked finished expires
 """
-FIRST_FIELDS = _FIRST_FIELDS.split()
+# Interned, because msgspec compares the names of arguments by identity first.
+FIRST_FIELDS = [intern(name) for name in _FIRST_FIELDS.split()]
 
 
 class NatsJobHead(Struct, array_like=True, gc=False):
@@ -54,12 +56,12 @@ class _OwnFields(Struct, frozen=True):
     was none). `gone` marks a deleted job; its record stays for a short time to overrule late
     tickets. `schedule_at` is when the server makes a ticket of a record that is a schedule."""
 
-    age: Sequence = 0
+    age: StreamSequence = 0
     asked_due: Moment = 0
     asked_keep: Lasting = 0
     events: tuple[TimelineEntry, ...] = ()
     once_values: dict[str, bytes] = {}
-    record_seq: Sequence = 0
+    record_seq: StreamSequence = 0
     gone: bool = False
     schedule_at: Moment = 0
 
@@ -192,11 +194,12 @@ def _call(struct: type[Struct], values: dict[str, str], *, by_position: bool = T
 def _compiled(text: str) -> Any:
     """Generated, because a conversion that loops over the fields takes several times as long, and
     these run once for every job. The text consists of field names of our own structs."""
-    return eval(text, {"NatsJob": NatsJob, "Job": Job, "Claim": Claim, "State": State})  # noqa: S307
+    names = {"NatsJob": NatsJob, "Job": Job, "Claim": Claim, "QUEUED": State.QUEUED}
+    return eval(text, names)  # noqa: S307
 
 
 _NEW = {name: f"new.{name}" for name in fields.NEW}
-_NEW |= {"state": "State.QUEUED", "due": "new.when.moment(now)", "created": "now", "age": "age"}
+_NEW |= {"state": "QUEUED", "due": "new.when.moment(now)", "created": "now", "age": "age"}
 _CLAIM = {name: f"record.{name}" for name in fields.CLAIM} | {"at": "at", "ref": "ref"}
 _JOB = {name: f"record.{name}" for name in fields.JOB}
 
