@@ -48,7 +48,6 @@ EXCUSED_CONSTANTS = {
 NOT_YET = (
     "ports",
     "stores/memory",
-    "stores/nats",
     "stores/shared",
     "stores/sqlite",
 )

@@ -9,7 +9,7 @@ from .client.wire import NatsWire
 from .notify import NatsNotifier
 from .stream.claim_lists import ClaimLists
 from .stream.clock import ServerClock
-from .stream.reader import MessageReader
+from .stream.reader import StoredMessageReader
 from .stream.subjects import Subjects
 from .tickets.claim_memory import ClaimMemory, QueuePriority
 
@@ -33,7 +33,7 @@ class NatsContext:
         self.subjects = subjects
         self.clock = clock
         self.replicas = replicas
-        self.reader = MessageReader(
+        self.reader = StoredMessageReader(
             wire, subjects.stream, subjects.anchor if replicas > 1 else None
         )
         self.notifier = NatsNotifier(wire, subjects)

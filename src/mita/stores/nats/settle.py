@@ -223,8 +223,10 @@ def is_held(located: LocatedJob, token: int) -> bool:
 def _changes(record: NatsJob, verdict: Verdict, now: Moment) -> dict[str, Any]:
     """Returns the fields that a verdict changes. `rules.asked` says what a request changes that was
     made while the job ran."""
-    changes: dict[str, Any] = {"lease_until": None, "asked": None, "stranded": None}
-    if kind := kind_after(record.asked, verdict):
+    asked = record.asked
+    state = state_after(asked, verdict)
+    changes: dict[str, Any] = {"state": state, "lease_until": None, "asked": None, "stranded": None}
+    if kind := kind_after(asked, verdict):
         worker = verdict.worker or record.worker
         changes |= timeline_with(record, now, kind, verdict.note, worker, verdict.failure)
     if verdict.stranded:
@@ -233,19 +235,14 @@ def _changes(record: NatsJob, verdict: Verdict, now: Moment) -> dict[str, Any]:
         changes[verdict.counts.value] = getattr(record, verdict.counts.value) + 1
     if verdict.error is not None:
         changes["error"] = verdict.error
-    return changes | _new_state(record, verdict, now)
-
-
-def _new_state(record: NatsJob, verdict: Verdict, now: Moment) -> dict[str, Any]:
-    state = state_after(record.asked, verdict)
     if state in TERMINAL:
-        keep = verdict.keep if record.asked is None else record.asked_keep
-        ended = {"state": state, "finished": now, "expires": now + keep, "gone": keep == 0}
-        if record.asked is not None:
-            return ended
-        return ended | {"result": verdict.result if state is State.SUCCEEDED else None}
-    if record.asked is not None:
+        keep = verdict.keep if asked is None else record.asked_keep
+        changes |= {"finished": now, "expires": now + keep, "gone": keep == 0}
+        if asked is None:
+            changes["result"] = verdict.result if state is State.SUCCEEDED else None
+        return changes
+    if asked is not None:
         due = record.asked_due
     else:
         due = record.due if verdict.when is None else verdict.when.moment(now)
-    return {"state": state, "due": due, "worker": None}
+    return changes | {"due": due, "worker": None}

@@ -36,7 +36,7 @@ class StoredMessage(Struct, gc=False):
     body: bytes
 
 
-class MessageReader:
+class StoredMessageReader:
     """Reads one stream. `anchor` is the subject of the message that is always there; None if the
     stream has no replicas."""
 
