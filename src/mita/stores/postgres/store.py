@@ -45,7 +45,7 @@ from . import (
 from .connection import SerialConnection
 from .context import PostgresContext, RoundTrips, StoreState
 from .notify import PostgresNotifier
-from .server.arrays import LARGEST_ARRAY_CHARS
+from .server import arrays
 from .server.connect import READ_SETTINGS, SCAN_TIMEOUT_S, WORK_SETTINGS, parse
 from .server.migrate import Schema
 from .server.statements import PostgresStatements
@@ -146,7 +146,7 @@ class PostgresStore(UserTransactionVerbs):
     @property
     def room(self) -> int:
         """The largest arguments or result of a job, in bytes."""
-        return LARGEST_ARRAY_CHARS // 2 - RESERVED_BYTES
+        return arrays.LARGEST_ARRAY_CHARS // 2 - RESERVED_BYTES
 
     def __init__(self, url: str, *, namespace: str = "mita", clock: Clock | None = None) -> None:
         params, named = parse(url)
