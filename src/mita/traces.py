@@ -1,9 +1,9 @@
 """Traces, by OpenTelemetry's conventions for messaging: a span for each enqueue, and one for each
-run that is linked to it.
+run, which is linked to it.
 
-Nothing of OpenTelemetry is imported here unless the program itself has done so, and nothing is done
-per job unless it has set a tracer provider: who does not trace pays for a look into `sys.modules`
-per enqueue and per batch of claimed jobs."""
+OpenTelemetry is not imported here unless the program has imported it, and nothing is done per job
+unless the program has set a tracer provider. Without tracing the cost is one look into
+`sys.modules` per enqueue and per batch of claimed jobs."""
 
 import sys
 from collections.abc import Iterator, Sequence
@@ -29,7 +29,7 @@ _headers = msgspec.msgpack.Decoder(dict[str, str])
 
 
 def tracer() -> "Tracer | None":
-    """None unless the program has set a tracer provider."""
+    """Returns the tracer; None unless the program has set a tracer provider."""
     api = sys.modules.get(TRACING)
     if api is None:
         return None
@@ -49,15 +49,18 @@ def _tracer_of(provider: Any) -> "Tracer":
 
 
 class Sending:
-    """One enqueue of one or many jobs. `headers` is the context that travels with each of them."""
+    """One enqueue of one or many jobs. `headers` is the trace context that is stored with each of
+    them."""
 
     headers = b""
 
     def sent(self, handles: Sequence[Handle[Any]]) -> None:
-        """Under which ids they are in the store."""
+        """Note the ids under which the jobs are stored."""
 
 
 class _Traced(Sending):
+    """A `Sending` with a span."""
+
     def __init__(self, span: "Span") -> None:
         from opentelemetry.propagate import inject
 
@@ -67,6 +70,7 @@ class _Traced(Sending):
         self.headers = _encode(carrier) if carrier else b""
 
     def sent(self, handles: Sequence[Handle[Any]]) -> None:
+        """Note the ids under which the jobs are stored."""
         if len(handles) == 1:
             self._span.set_attribute("messaging.message.id", handles[0].id)
 
@@ -75,7 +79,7 @@ _UNTRACED = nullcontext(Sending())
 
 
 def sending(calls: Sequence[Call[Any]]) -> AbstractContextManager[Sending]:
-    """One span for the whole call, however many jobs it makes."""
+    """One span for the whole call, for any number of jobs."""
     used = tracer()
     return _UNTRACED if used is None or not calls else _sending(used, calls)
 
@@ -106,8 +110,8 @@ def _sending(used: "Tracer", calls: Sequence[Call[Any]]) -> Iterator[Sending]:
 
 @contextmanager
 def running(used: "Tracer", claim: Claim) -> Iterator["Span"]:
-    """The span of one run, in a trace of its own: a job may run days after its enqueue, or many
-    times, and a bulk call has thousands. The link leads to the enqueue."""
+    """The span of one run, in its own trace: a job may run days after its enqueue, or many times,
+    and a bulk call has thousands of jobs. The span has a link to the enqueue."""
     from opentelemetry.context import attach, detach
     from opentelemetry.trace import INVALID_SPAN, SpanKind, set_span_in_context
 
@@ -148,7 +152,7 @@ def _enqueued_by(claim: Claim) -> "tuple[Context | None, list[Link]]":
 
 
 def carried() -> bytes:
-    """The trace that is current here, for a handler in another process."""
+    """Returns the current trace context, for a handler in another process."""
     from opentelemetry.propagate import inject
 
     carrier: dict[str, str] = {}
@@ -158,7 +162,7 @@ def carried() -> bytes:
 
 @contextmanager
 def carrying(headers: bytes) -> Iterator[None]:
-    """Spans that are made here belong to the trace that `carried` gave."""
+    """Spans that are made in this block belong to the trace that `carried` returned."""
     if not headers or tracer() is None:
         yield
         return
@@ -173,8 +177,7 @@ def carrying(headers: bytes) -> Iterator[None]:
 
 
 def ended(span: "Span", ending: Ending) -> None:
-    """How the run ended. What an ending tells of an error is fit to be shown: of a secret task it
-    has only the kind."""
+    """Note on the span how the run ended. The error of a secret task has only its type."""
     span.set_attribute("mita.ending", type(ending).__name__.lower())
     match ending:
         case Raised(error) | Unreadable(error):
@@ -188,8 +191,8 @@ def ended(span: "Span", ending: Ending) -> None:
 
 
 def too_late(span: "Span") -> None:
-    """The run outlived its time-out, its lease or its worker's patience: the job was put down
-    without it."""
+    """Note on the span that the job was settled without this run: it outlived its time-out, its
+    lease or its worker."""
     span.set_attribute("mita.ending", "too late")
     _failed(span, "TooLate: the job was put down before its handler ended")
 

@@ -167,8 +167,8 @@ def test_a_scheduler_fires_and_leaves(mita: Run, project: Path) -> None:
     finally:
         process.kill()
     assert process.returncode == 0
-    assert "is now the one that fires repeats" in said
-    assert "no longer fires repeats: it stops" in said
+    assert "is now the repeat leader" in said
+    assert "is no longer the repeat leader: it stops" in said
     assert [job["state"] for job in mita("jobs", "--repeat", "tick", "--json").data["jobs"]] == [
         "ready"
     ] * 3

@@ -50,7 +50,7 @@ def test_each_ending_keeps_what_is_its_own() -> None:
     endings = [
         Settlement(claim("a"), SUCCESS, 0.5),
         Settlement(claim("b", attempts=1), RETRY, 0.25),
-        Settlement(claim("c"), SUCCESS, 0.1, told=True),
+        Settlement(claim("c"), SUCCESS, 0.1, was_cancelled=True),
         Settlement(claim("d"), SUCCESS, 0.2),
         Settlement(claim("e"), Verdict(state=State.QUEUED)),
     ]

@@ -41,9 +41,7 @@ class Process:
     def leads(self) -> bool:
         """By what it said last. On a busy machine a lock of half a second changes hands by itself
         too."""
-        return self.said.rfind("is now the one that fires repeats") > self.said.rfind(
-            "was away too long"
-        )
+        return self.said.rfind("is now the repeat leader") > self.said.rfind("was away too long")
 
     def signal(self, number: int) -> None:
         self._process.send_signal(number)

@@ -137,7 +137,7 @@ async def test_with_a_lock_one_does_the_work_and_hands_it_over(
 
         await until(second_leads, "the second takes over as soon as the first has left", LONG / 2)
     assert (first.changes, second.changes) == ((1, 0), (1, 0))
-    assert sum("is now the one that fires repeats" in line for line in caplog.messages) == 2
+    assert sum("is now the repeat leader" in line for line in caplog.messages) == 2
     times = await live.fired()
     assert {later - earlier for earlier, later in pairwise(times)} == {20}
 

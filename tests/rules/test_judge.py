@@ -14,8 +14,8 @@ from mita.model.outcome import (
     Interrupted,
     Lost,
     Raised,
-    Refused,
     Rescheduled,
+    ResourceUnavailable,
     Returned,
     Stopped,
     TimedOut,
@@ -114,13 +114,13 @@ def test_a_reason_to_move_is_told() -> None:
 
 
 def test_a_resource_that_is_away_stops_everybody_of_the_key() -> None:
-    verdict = after(Refused(When(500), "429"), resource="partner")
+    verdict = after(ResourceUnavailable(When(500), "429"), resource="partner")
     assert (verdict.state, verdict.hold, verdict.counts) == (State.BLOCKED, When(500), Counter.BUSY)
     assert (verdict.event, verdict.note) == ("unavailable", "429")
 
 
 def test_without_a_key_only_the_job_itself_waits() -> None:
-    verdict = after(Refused(When(500)))
+    verdict = after(ResourceUnavailable(When(500)))
     assert (verdict.state, verdict.when, verdict.hold, verdict.counts) == (
         State.QUEUED,
         When(500),

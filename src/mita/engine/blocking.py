@@ -1,4 +1,4 @@
-"""Running a worker or a scheduler from code that is not async."""
+"""Runs a worker or a scheduler from sync code."""
 
 import asyncio
 import signal

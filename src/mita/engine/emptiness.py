@@ -1,4 +1,4 @@
-"""Whether there is nothing left to do, for a worker that ends then."""
+"""Whether a worker with `until_empty` has nothing left to do."""
 
 from collections.abc import Callable
 
@@ -6,9 +6,8 @@ from mita.ports.store import Store
 
 
 async def is_empty(store: Store, serves: Callable[[str], bool]) -> bool:
-    """Nothing in these queues is ready or running, on any worker. What is left: scheduled jobs
-    (also retries that wait for their time), jobs whose key is held until a later time, and what
-    waits in a paused queue."""
+    """Whether nothing in these queues is ready or running, on any worker. Scheduled jobs, retries
+    that wait for their time, jobs whose key is held and jobs in paused queues do not count."""
     for queue in await store.queues():
         if not serves(queue.name):
             continue
@@ -22,7 +21,7 @@ async def is_empty(store: Store, serves: Callable[[str], bool]) -> bool:
 
 
 async def _wakes_now(store: Store, queue: str) -> bool:
-    """Whether a blocked job waits for a key that is free by now: it is about to be woken."""
+    """Whether a blocked job waits for a key that is free: it is ready in a moment."""
     now = await store.now()
     keys = await store.resources(queue)
     return any(key.waiting and (key.held_until is None or key.held_until <= now) for key in keys)

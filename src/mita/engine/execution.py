@@ -1,4 +1,4 @@
-"""One run of one job: what it may do while it runs, and what may be done to it."""
+"""One run of one job: what its handler may do, and how it is stopped from outside."""
 
 import asyncio
 import logging
@@ -40,8 +40,8 @@ class Stop(Enum):
 
 
 class RunContext:
-    """What all runs of one worker share. `completed` holds those that were settled in a transaction
-    of the handler's own."""
+    """What all runs of one worker share. `completed` has the claims that a handler settled in its
+    own transaction."""
 
     __slots__ = ("completed", "keep", "lease", "loop", "room", "store", "thread", "tracer")
 
@@ -56,8 +56,8 @@ class RunContext:
         self.tracer = tracer()  # set again for each batch of claims
 
     def was_completed(self, claim: Claim) -> bool:
-        """Did the handler settle this claim in a transaction of its own? Asked once, when its
-        verdict came too late."""
+        """Whether the handler settled this claim in its own transaction. Returns True once, and
+        then forgets it."""
         key = claim.id, claim.token
         if key in self.completed:
             self.completed.remove(key)
@@ -66,38 +66,39 @@ class RunContext:
 
 
 class Execution(Struct, eq=False):
-    """Lent to the handler as its `Run`. `deadline` is when its lease ends on this machine's
-    monotonic clock, counted from the moment the request was sent, so it is never too late. A
-    Struct, though it changes: there is one for every job, and it is made in less than half the
-    time."""
+    """One run; the handler's `Job` uses it as its `Run`. `deadline` is when the lease ends on this
+    machine's monotonic clock, counted from when the request was sent, so it is never too late. It
+    is a Struct although it changes: there is one for every job, and a Struct is made in less than
+    half the time."""
 
     claim: Claim
     task: Task[Any, Any]
     home: RunContext
     deadline: float
-    since: float  # of the claim; of the start, once it has started
+    since: float  # time of the claim, and of the start once it has started
     handler: asyncio.Task[None] | None = None
     stop: Stop | None = None
     started: bool = False
-    settled: bool = False  # its ending is known; what the handler may still do does not count
-    reports: ProgressWriter | None = None  # few runs tell how far they have come
-    start: Start | None = None  # until somebody was told of it
-    timer: asyncio.TimerHandle | None = None  # its time-out, if it runs on a thread
-    # of shared values that it computes: name and holder, read by the lease keeper
+    settled: bool = False  # its ending is known; what the handler still does is ignored
+    reports: ProgressWriter | None = None  # few runs report progress
+    start: Start | None = None  # until it is reported
+    timer: asyncio.TimerHandle | None = None  # of its time-out, on a thread
+    # of once-values that it computes: name and holder; the lease keeper reads it
     locks: dict[str, str] | None = None
     error: BaseException | None = None  # what the handler raised, until it is logged
-    asking: int = 0  # calls of the handler that wait for the store's answer
+    asking: int = 0  # store calls that the handler waits for
 
     @property
     def cancelled(self) -> bool:
+        """Whether the handler should stop: `job.cancelled`."""
         return self.stop is not None or self.settled
 
     def halt(self, why: Stop) -> None:
-        """Tell the run to stop. A handler on a thread can only be told; it sees `job.cancelled`. A
-        task that has not taken its first step must not be cancelled: it would end without a word. A
-        run that goes on after its time-out can still be cancelled, or told that the worker shuts
-        down; it stays timed out in the latter case. A time-out that finds the run waiting for the
-        store is not the handler's fault."""
+        """Stop the run. A handler on a thread cannot be stopped; it sees `job.cancelled`. A task
+        that has not taken its first step must not be cancelled: it would end without an ending.
+
+        A run that goes on after its time-out can still be cancelled. If the worker shuts down, it
+        stays timed out. A time-out while the run waits for the store is not the handler's fault."""
         if self.settled:
             return
         if why is Stop.TIMED_OUT and self.asking:
@@ -112,7 +113,7 @@ class Execution(Struct, eq=False):
     # ------------------------------------------------------------ what the handler's Job uses
 
     async def report(self, packed: bytes) -> None:
-        """Write progress down, but not more often than is of use to a reader."""
+        """Store a progress report, at most a few times a second."""
         self._owned()
         if self.reports is None:
             self.reports = ProgressWriter(self.claim, self.home.store)
@@ -122,14 +123,15 @@ class Execution(Struct, eq=False):
             self._lose()
 
     async def flush_reports(self) -> None:
-        """Before the handler's own transaction settles the job: after that they would be stale."""
+        """Write the last report before the handler's own transaction settles the job: later it
+        would be stale."""
         if self.reports is not None:
             await self._within_lease(self.reports.flush())
 
     async def close_reports(self) -> None:
-        """Before the run is put down: after that they would be stale. Its ending is known by now,
-        so neither a store that is unreachable for longer than the lease nor a cancel, of ours or of
-        the handler itself, may keep it from being put down."""
+        """Write the last report before the run is settled: later it would be stale. The ending of
+        the run is known by now, so neither a store that is unreachable for longer than the lease
+        nor a cancelled task may keep it from being settled."""
         if self.reports is None or self.settled or self.stop is Stop.LOST:
             return
         try:
@@ -138,11 +140,14 @@ class Execution(Struct, eq=False):
             return
 
     async def recall(self, name: str, shared: bool) -> bytes | None:
+        """Returns the stored once-value of this name; None if there is none."""
         return await self._ask(lambda: self.home.store.load_once(self.claim, name, shared))
 
     async def take_once(self, name: str) -> bytes | None:
-        """The lock lasts for one lease. The lease keeper extends it while this run computes the
-        value, so a run that dies is replaced when its lease is over."""
+        """Returns the stored value, or None when this run has the lock and must compute it. The
+        lock lasts for one lease and the lease keeper extends it: if the run dies, another one can
+        compute the value when the lease is over. Raises JobCancelled if the run is told to stop
+        meanwhile."""
         lock, holder = _once_lock(name), f"{self.claim.id}:{self.claim.token}:{new_id()}"
         backoff = run_backoff()
         while True:
@@ -151,7 +156,7 @@ class Execution(Struct, eq=False):
                 return known
             if await self._ask(lambda: self.home.store.lock(lock, holder, self.home.lease)):
                 self.locks = {**(self.locks or {}), lock: holder}
-                # another run may have stored it before we had the lock
+                # another run may have stored the value before this one got the lock
                 known = await self.recall(name, True)
                 if known is not None:
                     await self.release_once(name)
@@ -163,7 +168,7 @@ class Execution(Struct, eq=False):
             await backoff.sleep()
 
     async def release_once(self, name: str) -> None:
-        """A lock that cannot be released, because the store is unreachable, ends with its time."""
+        """Release the lock. If the store is unreachable, the lock ends with its lease."""
         lock = _once_lock(name)
         locks = dict(self.locks or {})
         holder = locks.pop(lock, None)
@@ -175,10 +180,12 @@ class Execution(Struct, eq=False):
                 log.warning("job %s could not release once(%r): %s", self.claim.id, name, error)
 
     async def remember(self, name: str, value: bytes, keep: Wait | None) -> bytes | None:
+        """Store a once-value. Returns the stored one, which may be that of another run."""
         memo = OnceValue(claim=self.claim, name=name, value=value, keep=keep)
         return await self._ask(lambda: self.home.store.store_once(memo))
 
     async def complete(self, connection: Any, result: bytes) -> None:
+        """Settle the job as succeeded in the handler's own transaction."""
         self._owned()
         store = transactional(self.home.store)
         await self.flush_reports()
@@ -186,6 +193,7 @@ class Execution(Struct, eq=False):
         self.completed()
 
     def complete_sync(self, connection: Any, result: bytes) -> None:
+        """`complete`, for a sync handler."""
         self._owned()
         store = transactional(self.home.store)
         if self.reports is not None:
@@ -194,14 +202,14 @@ class Execution(Struct, eq=False):
         self.completed()
 
     def completed(self) -> None:
-        """The handler settled its claim in a transaction of its own."""
+        """Note that the handler settled its claim in its own transaction."""
         self.home.completed.add((self.claim.id, self.claim.token))
         if self.reports is not None:
             self.reports.hold()
 
     async def _ask(self, ask: Callable[[], Awaitable[T]]) -> T:
-        """Call the store, and call it again while it is unreachable, for as long as the lease lasts
-        that we have now."""
+        """Call the store, and retry while it is unreachable, until the current lease is nearly
+        over. Raises StoreAway then."""
         end = self.deadline
         backoff = run_backoff()
         self.asking += 1
@@ -226,8 +234,7 @@ class Execution(Struct, eq=False):
             self.asking -= 1
 
     async def _within_lease(self, writing: Coroutine[Any, Any, None]) -> None:
-        """Until it is done or the lease is over that we have now. A report that could not be
-        written is said."""
+        """Wait for `writing` until the current lease is over, and log it if that was too short."""
         left = self.deadline - time.monotonic()
         try:
             async with asyncio.timeout(left if left < math.inf else None):
@@ -239,7 +246,7 @@ class Execution(Struct, eq=False):
             )
 
     def call(self, coro: Coroutine[Any, Any, T]) -> T:
-        """From a handler's thread: run this on the worker's loop and wait for it."""
+        """From a handler's thread: run `coro` on the worker's event loop and return its result."""
         if threading.get_ident() == self.home.thread:
             coro.close()
             raise RuntimeError(
@@ -256,5 +263,5 @@ class Execution(Struct, eq=False):
 
 
 def _once_lock(name: str) -> str:
-    """The lock of a shared value, apart from the names of other locks."""
+    """The name of the lock of a shared once-value."""
     return f"once:{name}"

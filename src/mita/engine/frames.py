@@ -1,5 +1,5 @@
-"""What a worker and its handler processes send to each other: MessagePack, each frame after its
-length. Never pickle."""
+"""The frames that a worker and its handler processes exchange: MessagePack, each after its length.
+Never pickle."""
 
 import struct
 from typing import TypeAlias
@@ -33,7 +33,7 @@ class Hello(Struct, frozen=True, tag=True, kw_only=True):
 
 
 class RunJob(Struct, frozen=True, tag=True):
-    """RunJob this job. `headers` is the trace that the run belongs to."""
+    """Run this job. `headers` is the trace that the run belongs to."""
 
     claim: Claim
     headers: bytes = b""
@@ -44,7 +44,7 @@ class StopRun(Struct, frozen=True, tag=True):
 
 
 class Reply(Struct, frozen=True, tag=True):
-    """The answer to the question of that `number`. `error` is the name of a class in `mita.errors`,
+    """The reply to the request of that `number`. `error` is the name of a class in `mita.errors`,
     with `text`."""
 
     number: int
@@ -69,42 +69,53 @@ class CannotStart(Struct, frozen=True, tag=True):
 
 
 class ReportProgress(Struct, frozen=True, tag=True):
+    """`job.progress`, packed."""
+
     packed: bytes
 
 
 class LoadOnce(Struct, frozen=True, tag=True):
+    """The stored value of `job.once`."""
+
     name: str
     shared: bool
 
 
 class TakeOnce(Struct, frozen=True, tag=True):
+    """The stored value of a shared `job.once`, or the lock to compute it."""
+
     name: str
 
 
 class ReleaseOnce(Struct, frozen=True, tag=True):
+    """Release that lock."""
+
     name: str
 
 
 class StoreOnce(Struct, frozen=True, tag=True):
+    """Store the value of `job.once`."""
+
     name: str
     value: bytes
     keep: Wait | None
 
 
 class Completing(Struct, frozen=True, tag=True):
-    """The handler is about to settle its job in a transaction of its own: write its progress
-    first."""
+    """The handler is about to settle its job in its own transaction: write its progress first."""
 
 
 class Completed(Struct, frozen=True, tag=True):
-    """The handler settled its claim in a transaction of its own."""
+    """The handler settled its claim in its own transaction."""
 
 
 class RunBegan(Struct, frozen=True, tag=True):
-    """The process has the job and is about to run it. One that dies before has not run it."""
+    """The process is about to run the job. A process that dies before this frame has not run it."""
 
 
 class RunEnded(Struct, frozen=True, tag=True):
+    """How the run ended."""
+
     ending: Ending
 
 
@@ -114,7 +125,7 @@ RequestBody: TypeAlias = (
 
 
 class Request(Struct, frozen=True, tag=True):
-    """What the handler's `job` asks of the worker."""
+    """What the handler's `job` needs from the worker."""
 
     number: int
     question: RequestBody
@@ -132,18 +143,19 @@ from_child = msgspec.msgpack.Decoder(FromChild)
 
 
 def pack(frame: ToChild | FromChild) -> bytes:
+    """Returns the bytes of a frame, with its length."""
     body = _encode(frame)
     return _LENGTH.pack(len(body)) + body
 
 
 def length(head: bytes | bytearray) -> int:
-    """How long the frame behind this head is."""
+    """Returns the length of the frame after this head."""
     [size] = _LENGTH.unpack(head)
     return int(size)
 
 
 def cut(buffer: bytearray) -> list[bytes]:
-    """Take the whole frames off the front of what has come in."""
+    """Remove the complete frames from the front of a buffer. Returns them."""
     frames = []
     while len(buffer) >= HEAD and len(buffer) >= (end := HEAD + length(buffer[:HEAD])):
         frames.append(bytes(buffer[HEAD:end]))

@@ -11,15 +11,15 @@ from mita.ports.backoff import Backoff
 from mita.rules.claim_size import Load, full_pools, room_beside
 from mita.tasks import Task
 
-STUCK_AFTER_S = 0.05  # seconds without a free place, after which the others are looked for
+STUCK_AFTER_S = 0.05  # without a free slot; then other jobs are claimed
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.05, 1.0  # after a claim that brought only jobs for a full pool
 
 
 class FullPools:
-    """Says how much to claim while a pool is full. What needs that pool is put back at once, for
-    workers that have room. A claim that brings nothing else makes the next one come later: workers
-    with full threads must not hand the same jobs to each other all the time. `changed` is set when
-    it is time to claim."""
+    """Decides how much to claim while a pool is full. Jobs that need that pool go back to the queue
+    at once, for other workers. A claim that brought nothing else delays the next one: workers with
+    full threads must not pass the same jobs around all the time. `changed` is set when it is time
+    to claim."""
 
     def __init__(self, changed: asyncio.Event) -> None:
         self._changed = changed
@@ -29,7 +29,8 @@ class FullPools:
         self._timer: asyncio.TimerHandle | None = None
 
     def room(self, load: Load, executors: Iterable[str]) -> int:
-        """How many jobs to claim now. `executors` are those of the tasks that this worker knows."""
+        """Returns how many jobs to claim now. `executors` are those of the tasks that this worker
+        knows."""
         pools = full_pools(load)
         if not pools or not room_beside(load) or pools.issuperset(executors):
             return 0
@@ -43,7 +44,7 @@ class FullPools:
         return room_beside(load)
 
     def claimed(self, started: int, put_back: int) -> None:
-        """What a claim of that many jobs came to."""
+        """Note how many jobs of a claim started, and how many went back to the queue."""
         if started or not put_back:
             self._backoff.reset()
         if put_back:
@@ -58,7 +59,8 @@ class FullPools:
 def with_free_slot(
     claims: list[Claim], tasks: Mapping[str, Task[Any, Any]], load: Load
 ) -> tuple[list[Claim], list[Claim]]:
-    """Those that can start now, and those that need a place in a pool which has none left."""
+    """Returns the claims that can start now, and those that need a pool which has no free slot
+    left."""
     places = {
         "thread": load.threads - load.on_threads,
         "process": load.processes - load.in_processes,

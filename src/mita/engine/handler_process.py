@@ -47,9 +47,9 @@ from .run import stopped
 log = logging.getLogger("mita.worker")
 
 MODULE = "mita.handler_main"
-# seconds that a cancelled handler has to end by itself before its process is killed
+# for a cancelled handler to end by itself before its process is killed
 CANCEL_GRACE_S = 2.0
-LAST_READ_S = 1.0  # seconds that what a process has sent may take to come in after its end
+LAST_READ_S = 1.0  # for reading what a process sent before its end
 
 
 class CannotStartError(Exception):
@@ -57,8 +57,8 @@ class CannotStartError(Exception):
 
 
 class HandlerProcess(asyncio.Protocol):
-    """Started with `launch`. Its process leads a group of its own, so that a kill takes along what
-    the handler started, and a Ctrl-C at the terminal reaches only the worker."""
+    """Made by `launch`. Its process leads its own process group, so that a kill also ends what the
+    handler started, and Ctrl-C at the terminal reaches only the worker."""
 
     def __init__(self, process: Process) -> None:
         loop = asyncio.get_running_loop()
@@ -67,7 +67,7 @@ class HandlerProcess(asyncio.Protocol):
         self._buffer = bytearray()
         self._transport: asyncio.WriteTransport | None = None
         self._execution: Execution | None = None
-        self.began = False  # the process has begun the job that it was sent last
+        self.began = False  # the process has begun the last job
         self._ending: asyncio.Future[Ending] = loop.create_future()
         self._ready: asyncio.Future[None] = loop.create_future()
         self._closed: asyncio.Future[None] = loop.create_future()
@@ -76,18 +76,21 @@ class HandlerProcess(asyncio.Protocol):
 
     @property
     def pid(self) -> int:
+        """The process id."""
         return self._process.pid
 
     @property
     def alive(self) -> bool:
+        """Whether the process has not ended."""
         return not self._gone.done()
 
     # ------------------------------------------------------------ its life
 
     @classmethod
     async def launch(cls, hello: Hello) -> "HandlerProcess":
-        """Start one and wait until it has imported the app. A new interpreter and not a fork: the
-        worker has threads, and a fork would copy the locks that they hold."""
+        """Start a process and wait until it has imported the app. It is a new interpreter and not a
+        fork: the worker has threads, and a fork would copy the locks that they hold. Raises
+        CannotStartError."""
         ours, theirs = socket.socketpair()
         try:
             process = await asyncio.create_subprocess_exec(
@@ -115,10 +118,10 @@ class HandlerProcess(asyncio.Protocol):
         return child
 
     async def _watch(self) -> None:
-        """Its end, however it comes. What it sent before is read first; a grandchild may hold the
-        socket open, so that is not waited for without a limit."""
+        """Wait for the end of the process. What it sent before is read first, for a limited time,
+        because a grandchild may keep the socket open."""
         code = await self._process.wait()
-        self.kill()  # what it left behind in its group
+        self.kill()  # also what it left in its group
         self._ended = True
         await asyncio.wait([self._closed], timeout=LAST_READ_S)
         for task in self._answering:
@@ -133,15 +136,16 @@ class HandlerProcess(asyncio.Protocol):
             self._transport.abort()
 
     def kill(self) -> None:
-        """At once, with everything in its process group. After its end the system may give its
-        number to another process."""
+        """Kill the process and its whole group. Does nothing after its end: the system may have
+        given its number to another process."""
         if self._ended:
             return
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)
 
     async def close(self, patience: float) -> None:
-        """Let an idle process end by itself: it sees that its socket is closed."""
+        """Let an idle process end by itself, by closing its socket, and kill it if it takes too
+        long."""
         if self._transport is not None:
             self._transport.close()
         await asyncio.wait([self._gone], timeout=patience)
@@ -151,8 +155,8 @@ class HandlerProcess(asyncio.Protocol):
     # ------------------------------------------------------------ one run
 
     async def run(self, execution: Execution) -> Ending:
-        """Send the job and wait for its end. A cancelled task is how the worker stops a run: it
-        says why in `stop`."""
+        """Send the job and wait for its ending. To stop the run, the worker cancels the task around
+        this and says why in `stop`."""
         self._execution, self.began = execution, False
         self._ending = asyncio.get_running_loop().create_future()
         headers = b"" if execution.home.tracer is None else traces.carried()
@@ -167,12 +171,12 @@ class HandlerProcess(asyncio.Protocol):
     async def _stop(self, execution: Execution) -> Ending:
         if execution.stop is Stop.CANCELLED:
             self._send(StopRun())
-            with suppress(asyncio.CancelledError):  # the worker shuts down meanwhile: no more time
+            with suppress(asyncio.CancelledError):  # the worker shuts down: no more time
                 await asyncio.wait([self._ending], timeout=CANCEL_GRACE_S)
         if self._ending.done():
             return self._ending.result()
         self.kill()
-        while not self._gone.done():  # the key must not be free before the handler is gone
+        while not self._gone.done():  # the resource key must not be free before the handler is gone
             with suppress(asyncio.CancelledError):
                 await asyncio.wait([self._gone])
         return stopped(execution)
@@ -180,15 +184,18 @@ class HandlerProcess(asyncio.Protocol):
     # ------------------------------------------------------------ the socket
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # uvloop's is one without saying so
+        """Called by asyncio."""
+        # uvloop's transport does not declare it
         self._transport = cast(asyncio.WriteTransport, transport)
 
     def data_received(self, data: bytes) -> None:
+        """Called by asyncio."""
         self._buffer += data
         for packed in cut(self._buffer):
             self._receive(from_child.decode(packed))
 
     def connection_lost(self, _: Exception | None) -> None:
+        """Called by asyncio."""
         if not self._closed.done():
             self._closed.set_result(None)
 
@@ -214,7 +221,7 @@ class HandlerProcess(asyncio.Protocol):
         except MitaError as error:
             self._send(Reply(ask.number, error=type(error).__name__, text=str(error)))
         except Exception as error:
-            # a mistake of ours: a handler that waits for its answer would wait for ever
+            # a bug in Mita: without a reply the handler would wait for ever
             log.exception("a question of job %s failed", execution.claim.id)
             self._send(
                 Reply(ask.number, error=MitaError.__name__, text=f"{type(error).__name__}: {error}")
@@ -245,12 +252,13 @@ async def _answered(question: RequestBody, execution: Execution) -> bytes | None
 
 
 def _portable(claim: Claim) -> Claim:
-    """A store's own handle may be anything; a plain one is what `complete_in_sync` needs."""
+    """Returns the claim without the store's own reference, unless that is a plain value, which
+    `complete_in_sync` needs."""
     return claim if isinstance(claim.ref, int | str | bytes | None) else replace(claim, ref=None)
 
 
 def fate(code: int) -> str:
-    """How a process ended, by its exit code."""
+    """Returns a text that says how a process ended, by its exit code."""
     if code >= 0:
         return f"ended with exit code {code}"
     name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"

@@ -1,4 +1,4 @@
-"""By which names a new process can import an app and the modules of its tasks."""
+"""The names under which a new process can import an app and the modules of its tasks."""
 
 import sys
 from collections.abc import Mapping
@@ -22,9 +22,9 @@ REMEDY = (
 def plan_processes(
     app: object, tasks: Mapping[str, Task[Any, Any]], settings: WorkerSettings, source: object
 ) -> ProcessPlan | None:
-    """The handler processes of a worker. None: no task needs them. Refuses what no handler process
-    could import. They open the store by its URL, if `source` is one; another source is of no use in
-    another process."""
+    """Returns the plan of a worker's handler processes; None if no task needs them. Raises
+    UsageError if a handler process could not import the app. The processes open the store by its
+    URL, if `source` is one; another source is of no use in another process."""
     if is_inside():
         raise UsageError(
             "a worker was started while a handler process imported this module: start it under "
@@ -47,8 +47,7 @@ def plan_processes(
 
 
 def _target(app: object) -> str:
-    """A module before the script that was started: only the former can be imported without a
-    doubt."""
+    """Prefers a module to the script that was started: only a module can always be imported."""
     modules = sorted(sys.modules.items(), key=lambda named: named[0] == "__main__")
     for name, module in modules:
         if isinstance(module, ModuleType) and name != "__mp_main__":
@@ -63,7 +62,7 @@ def _target(app: object) -> str:
 
 
 def _importable_name(name: str) -> str:
-    """The module's own name; that of a script is the name under which it can be imported."""
+    """The name of the module, or the name under which a script can be imported."""
     return name if name != "__main__" else _script_name(sys.modules["__main__"])
 
 

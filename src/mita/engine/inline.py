@@ -1,4 +1,4 @@
-"""Running jobs one after the other, in place: for tests of the code that uses Mita."""
+"""Runs jobs one after the other without a worker: for tests of code that uses Mita."""
 
 import asyncio
 import math
@@ -23,8 +23,8 @@ WORKER = "inline"
 
 
 class Inline:
-    """Takes the place of a worker. `roll` stands for chance in the backoff: 1 gives the longest
-    waits."""
+    """Takes the place of a worker. `roll` replaces the random number in the backoff: 1 makes the
+    longest delays."""
 
     def __init__(
         self, store: Store, tasks: Mapping[str, Task[Any, Any]], keep: Retention, roll: float
@@ -32,8 +32,8 @@ class Inline:
         self._store, self._tasks, self._keep, self._roll = store, tasks, keep, roll
 
     async def step(self) -> tuple[int, Wait | None]:
-        """Fire and run what is due now, each job once; how many ran, and the wait until there is
-        more (None: never)."""
+        """Fire and run what is due now, each job once. Returns how many jobs ran, and the wait
+        until there is more (None: never)."""
         _, fires = await fire_due(self._store)
         turn = await self._store.claim(await self._store.queue_names(), 1, HOUR, WORKER)
         for claim in turn.claims:
@@ -53,5 +53,5 @@ class Inline:
         )
         if not task.is_async:
             return await asyncio.to_thread(run_sync, execution)
-        # in a task of its own, for the context of its own that it would have in a worker
+        # in its own task and context, as in a worker
         return await asyncio.create_task(run_async(execution))

@@ -14,7 +14,7 @@ log = logging.getLogger("mita.worker")
 
 
 def extras(claim: Claim, event: str, seconds: float = 0.0) -> dict[str, object]:
-    """What a log line says beside its text: never arguments or results."""
+    """Returns the fields of a log line beside its text: never arguments or results."""
     where = {
         "job": claim.id,
         "task": claim.task,
@@ -25,6 +25,7 @@ def extras(claim: Claim, event: str, seconds: float = 0.0) -> dict[str, object]:
 
 
 def report_success(claim: Claim, level: int, seconds: float) -> None:
+    """Log a run that succeeded."""
     log.log(
         level,
         "job %s of %s succeeded in %.3g s",
@@ -36,6 +37,7 @@ def report_success(claim: Claim, level: int, seconds: float) -> None:
 
 
 def report_lost(claim: Claim, seconds: float) -> None:
+    """Log a run that lost its lease."""
     log.warning(
         "job %s of %s lost its lease",
         claim.id,
@@ -45,7 +47,7 @@ def report_lost(claim: Claim, seconds: float) -> None:
 
 
 def report_overrun(claim: Claim, timeout: float) -> None:
-    """A handler on a thread goes on after its time-out."""
+    """Log a handler that goes on after its time-out, on a thread."""
     text = (
         "job %s of %s ran past its time-out of %g s; its thread cannot be stopped, so the job "
         "keeps its slot and its "
@@ -57,11 +59,11 @@ def report_overrun(claim: Claim, timeout: float) -> None:
 def report(
     claim: Claim, verdict: Verdict, seconds: float, execution: Execution | None = None
 ) -> None:
-    """One line for each ending that is worth one. A failure comes with its traceback, unless its
-    task is secret; that of a handler process is only there as text."""
+    """Log a verdict that has a timeline entry. A failure is logged with its traceback, unless its
+    task is secret; the traceback of a handler process is only known as text."""
     error: BaseException | None = None
     if execution is not None:
-        # its traceback has frames that have the execution
+        # its traceback refers to the execution: a cycle
         error, execution.error = execution.error, None
     level = logging.ERROR if verdict.state is State.FAILED else logging.INFO
     if not verdict.event or not log.isEnabledFor(level):
@@ -74,6 +76,6 @@ def report(
         log.name, level, __file__, 0, "job %s of %s %s", args, exc_info, "report", extra
     )
     if shows and verdict.error is not None and "\n" in verdict.error:
-        # bounded: what formatters make of `exc_info` need not be
+        # limited in length, unlike what formatters make of `exc_info`
         record.exc_text = printable_lines(verdict.error)
     log.handle(record)

@@ -1,5 +1,5 @@
-"""Keeps the leases: on a thread of its own, with a store of its own, so that no handler can hold it
-up."""
+"""Extends the leases and sends heartbeats: on its own thread and with its own store, so that no
+handler can hold it up."""
 
 import asyncio
 import logging
@@ -23,17 +23,17 @@ from .loop_watchdog import LoopWatchdog
 
 log = logging.getLogger("mita.worker")
 
-LEASE_BEATS = 3  # heartbeats per lease
-FIRST_PAUSE_S = 1.0  # seconds between the first two; twice as long each time after
-LEASE_CHECKS = 10  # looks at our own clock per lease
+LEASE_BEATS = 3  # in one lease
+FIRST_PAUSE_S = 1.0  # between the first two heartbeats; then twice as long each time
+LEASE_CHECKS = 10  # of the deadlines, in one lease
 EXTEND_JOBS = 1000
-GOODBYE_TIMEOUT_S = 1.0  # seconds, for each of two calls of a store that may be gone
-STOP_TIMEOUT_S = 2.5  # seconds that a worker waits for its keeper
+GOODBYE_TIMEOUT_S = 1.0  # for each of two calls to a store that may be unreachable
+STOP_TIMEOUT_S = 2.5  # that a worker waits for the thread
 
 
 class LeaseKeeper:
-    """`describe` gives the worker's view of itself, for the registry. It is called on the keeper's
-    thread."""
+    """Keeps the leases of what `executor` holds, and sets the offset of `clock`. `describe` returns
+    the worker's view of itself for the registry; it is called on the keeper's thread."""
 
     def __init__(
         self,
@@ -50,28 +50,30 @@ class LeaseKeeper:
         self._poked: asyncio.Event | None = None
         self._leaving = False
         self._store: Store | None = None
-        # done when nobody keeps the leases any more
+        # done when the leases are no longer kept
         self.over: asyncio.Future[None] = self._loop.create_future()
         self._pulse = LoopWatchdog(self._loop)
         self._thread = threading.Thread(target=self._main, name="mita-keeper", daemon=True)
 
     def start(self) -> None:
+        """Start the thread."""
         self._thread.start()
 
     def beat_now(self) -> None:
         """Send a heartbeat now: a running job may have been cancelled."""
         if self._own_loop is not None and self._poked is not None:
-            with suppress(RuntimeError):  # its loop is closed: it died, and says so by itself
+            with suppress(RuntimeError):  # its loop is closed; `over` reports why
                 self._own_loop.call_soon_threadsafe(self._poked.set)
 
     async def stop(self) -> None:
+        """Send a last heartbeat, sign the worker off and wait for the thread, but not for long."""
         self._leaving = True
         self.beat_now()
         await self._loop.run_in_executor(None, self._thread.join, STOP_TIMEOUT_S)
 
     def settle(self, settlements: Sequence[Settlement], seconds: float) -> bool:
-        """From any thread but the keeper's: settle these with the keeper's own store, for a worker
-        whose loop is blocked. Returns whether the store has answered."""
+        """From any other thread: settle these with the keeper's own store, for a worker whose event
+        loop is blocked. Returns whether the store answered in time."""
         if self._own_loop is None or self._store is None:
             return False
         settling = self._settle(self._store, settlements)
@@ -92,11 +94,11 @@ class LeaseKeeper:
         try:
             asyncio.run(self._keep())
         except Exception as error:  # noqa: BLE001
-            # whatever it was, the worker must hear of it, or its leases run out unseen
+            # the worker must know, or its leases end unnoticed
             self._loop.call_soon_threadsafe(self._died, error)
 
     def _died(self, error: Exception) -> None:
-        log.critical("the keeper of the leases died, so this worker leaves", exc_info=error)
+        log.critical("the lease keeper died, so this worker stops", exc_info=error)
         if not self.over.done():
             self.over.set_exception(error)
 
@@ -104,7 +106,7 @@ class LeaseKeeper:
         self._own_loop, self._poked = asyncio.get_running_loop(), asyncio.Event()
         watch = asyncio.create_task(self._watch(self._lease / SECOND / LEASE_CHECKS))
         pause = self._lease / SECOND / LEASE_BEATS
-        # what people see of a new worker is soon true: its first beats are closer together
+        # the first beats are close together, so that `mita workers` soon shows a new worker's state
         early = FIRST_PAUSE_S
         while not self._leaving:
             self._poked.clear()
@@ -122,7 +124,7 @@ class LeaseKeeper:
             await self._goodbye(self._store)
 
     async def _watch(self, pause: float) -> None:
-        """Beside the heartbeats: a store that hangs does not even fail."""
+        """Check the deadlines beside the heartbeats: a store that hangs does not raise an error."""
         while True:
             await asyncio.sleep(pause)
             self._check_deadlines()
@@ -152,7 +154,7 @@ class LeaseKeeper:
                 self._loop.call_soon_threadsafe(execution.halt, Stop.CANCELLED)
 
     def _check_deadlines(self) -> None:
-        """When the store is away, our own clock says when a lease is gone."""
+        """While the store is unreachable, the clock of this machine says which leases are lost."""
         now = time.monotonic()
         for execution in list(self._executor.held):
             if execution.deadline <= now:

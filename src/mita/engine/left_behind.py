@@ -1,5 +1,4 @@
-"""Runs that a worker leaves behind when its time is over: what becomes of their jobs, and what
-people are told."""
+"""Runs that go on when their worker stops: what becomes of their jobs, and what the log says."""
 
 import logging
 import time
@@ -16,12 +15,12 @@ log = logging.getLogger("mita.worker")
 
 
 def ending(execution: Execution) -> Ending:
-    """How such a run ended."""
+    """Returns the ending of a run that its worker left behind."""
     return stopped(execution) if execution.stop is Stop.TIMED_OUT else Interrupted(started=True)
 
 
 def settlements(held: Collection[Execution], keep: Retention) -> list[Settlement]:
-    """What is put down of them, by a thread that only reads."""
+    """Returns the settlements of these runs. Any thread may call it: it only reads."""
     return [
         Settlement(one.claim, judge(one.claim, ending(one), keep, 0.5))
         for one in list(held)
@@ -30,12 +29,14 @@ def settlements(held: Collection[Execution], keep: Retention) -> list[Settlement
 
 
 def warn(execution: Execution, what: str) -> None:
+    """Log a warning about a run that goes on."""
     claim = execution.claim
     extra = extras(claim, "abandoned", time.monotonic() - execution.since)
     log.warning("job %s of %s %s", claim.id, claim.task, what, extra=extra)
 
 
 def described(held: Collection[Execution]) -> list[str]:
+    """Returns a text for each run whose handler has started."""
     now = time.monotonic()
     return [
         f"job {one.claim.id} of {one.claim.task} ({now - one.since:.0f} s)"
@@ -45,5 +46,6 @@ def described(held: Collection[Execution]) -> list[str]:
 
 
 def described_on_threads(running: Mapping[str, Execution]) -> list[str]:
+    """Returns a text for each run that is on a thread."""
     runs = sorted(running.items())
     return [f"job {one.claim.id} of {one.claim.task} on thread {name}" for name, one in runs]

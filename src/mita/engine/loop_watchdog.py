@@ -1,4 +1,4 @@
-"""Whether the event loop still turns. An async handler that does not await stops everything else in
+"""Warns if the event loop is blocked: an async handler that does not await stops everything else in
 its worker."""
 
 import asyncio
@@ -13,11 +13,11 @@ from . import run
 
 log = logging.getLogger("mita.worker")
 
-BLOCKED_AFTER_S = 5.0  # seconds without an answer that are worth a word
+BLOCKED_AFTER_S = 5.0  # without an answer; then there is a warning
 
 
 class LoopWatchdog:
-    """Made on the loop's own thread, felt from another one."""
+    """Made on the event loop's thread; `feel` is called on another one."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop, self._thread = loop, threading.get_ident()
@@ -25,10 +25,11 @@ class LoopWatchdog:
         self._told = False
 
     def feel(self) -> None:
+        """Check whether the event loop answers, and log a warning with the line that blocks it."""
         now = time.monotonic()
         if self._asked is None:
             self._asked = now
-            with suppress(RuntimeError):  # it is closed: the worker is gone
+            with suppress(RuntimeError):  # the loop is closed: the worker is gone
                 self._loop.call_soon_threadsafe(self._answer)
         elif now - self._asked >= BLOCKED_AFTER_S and not self._told:
             self._told = True
@@ -37,7 +38,7 @@ class LoopWatchdog:
                 "%s. Await there, or make the "
                 "handler a plain function, which runs on a thread",
                 now - self._asked,
-                # the only way to see another thread
+                # the only way to see the stack of another thread
                 _place(sys._current_frames().get(self._thread)),  # noqa: SLF001
             )
 
@@ -48,8 +49,7 @@ class LoopWatchdog:
 
 
 def _place(frame: FrameType | None) -> str:
-    """The line of the handler at which it stands, or the innermost line of all if that is not in a
-    handler."""
+    """The line of the handler that is running, or the innermost line if no handler is."""
     if frame is None:
         return "nobody knows where"
     within = frame

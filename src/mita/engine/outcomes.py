@@ -1,4 +1,4 @@
-"""From what user code raised to how the run ended."""
+"""From an error that a handler raised to the ending of its run."""
 
 import linecache
 import logging
@@ -18,8 +18,8 @@ from mita.model.outcome import (
     Ending,
     Interrupted,
     Raised,
-    Refused,
     Rescheduled,
+    ResourceUnavailable,
     TimedOut,
 )
 from mita.model.time import LONGEST, SECOND
@@ -29,21 +29,21 @@ from mita.tasks import Abort, Reschedule, Task, Unavailable
 
 log = logging.getLogger("mita.worker")
 
-MOST_ERROR_CHARACTERS = 8000  # characters of an error's text that are kept
-MOST_HEAD_CHARACTERS = 2000  # of which so many at most are type and message
-INNERMOST_FRAMES = 12  # frames that are shown of one error
-MOST_CAUSES = 4  # errors in a chain that are told
+MOST_ERROR_CHARACTERS = 8000  # of an error's text
+MOST_HEAD_CHARACTERS = 2000  # of its type and message
+INNERMOST_FRAMES = 12  # of one error
+MOST_CAUSES = 4  # errors in a chain of causes
 
 
 def to_ending(error: BaseException, task: Task[Any, Any], claim: Claim) -> Ending:
-    """How a run ended that raised this."""
+    """Returns the ending of a run whose handler raised `error`."""
     match error:
         case Reschedule():
             return moved(error, task, claim)
         case Unavailable():
-            return Refused(error.when, "" if is_secret(task, claim) else error.reason)
+            return ResourceUnavailable(error.when, "" if is_secret(task, claim) else error.reason)
         case Abort() | Rejected():
-            # what the store does not take it does not take from another run either
+            # the store would reject the same from another run
             return Raised(told(error, task, claim), final=True)
         case LeaseLost():
             return Interrupted(True, "its lease ran out")
@@ -55,14 +55,15 @@ def to_ending(error: BaseException, task: Task[Any, Any], claim: Claim) -> Endin
 
 
 def moved(asked: Reschedule, task: Task[Any, Any], claim: Claim) -> Ending:
+    """Returns the ending of a run whose handler returned or raised a Reschedule."""
     return Rescheduled(asked.when, "" if is_secret(task, claim) else asked.reason)
 
 
 def late(ending: Ending, timeout: float) -> Ending:
-    """How a run ended that went on past its time-out. What the handler asked for stands
-    (Reschedule, Unavailable, Abort); a result or an error comes too late."""
+    """Returns the ending of a run that went on past its time-out. A Reschedule, Unavailable or
+    Abort of the handler stands; a result or another error comes too late."""
     match ending:
-        case Rescheduled() | Refused() | Raised(final=True):
+        case Rescheduled() | ResourceUnavailable() | Raised(final=True):
             return ending
     return TimedOut(timeout)
 
@@ -73,13 +74,13 @@ def told(error: BaseException, task: Task[Any, Any], claim: Claim) -> str:
 
 
 def is_secret(task: Task[Any, Any], claim: Claim) -> bool:
-    """By the code of today, or by that of the day when the job was enqueued."""
+    """Whether the task is secret in the code of today, or was when the job was enqueued."""
     return bool(task.secret or options_of(claim.options).secret)
 
 
 def _own_wait(task: Task[Any, Any], claim: Claim, error: BaseException) -> int | None:
-    """What the task's own backoff function says, unless the job has a retry of its own. Its
-    mistakes must not cost the job more than the usual wait."""
+    """Returns what the task's own backoff function says; None if the job has its own retry, or if
+    the function fails: then the usual delay applies."""
     retry = task.retry
     if isinstance(retry.wait, msgspec.UnsetType) or options_of(claim.options).retry != replace(
         retry, wait=msgspec.UNSET
@@ -87,8 +88,8 @@ def _own_wait(task: Task[Any, Any], claim: Claim, error: BaseException) -> int |
         return None
     try:
         return min(max(0, round(retry.wait(claim.attempts + 1, error) * SECOND)), LONGEST)
-    except BaseException:  # it is the user's code, and may raise anything
-        trace = not is_secret(task, claim)  # it would tell of the handler's error too
+    except BaseException:  # user code may raise anything
+        trace = not is_secret(task, claim)  # its chain would include the handler's error
         log.error(
             "the backoff function of task %s failed; the usual wait is taken",
             claim.task,
@@ -98,14 +99,15 @@ def _own_wait(task: Task[Any, Any], claim: Claim, error: BaseException) -> int |
 
 
 def describe(error: BaseException) -> str:
-    """Type and message on the first line, then where it happened, and what caused it. Never the
-    values of variables."""
+    """Returns the type and message of an error on the first line, then where it happened and what
+    caused it. Never the values of variables."""
     told = [_told(each) for each in islice(_chain(error), MOST_CAUSES)]
     return writable("\ncaused by ".join(told)[:MOST_ERROR_CHARACTERS])
 
 
 def withheld(error: BaseException) -> str:
-    """Type and place. Not even the lines of the source: one that raises may have the text in it."""
+    """Returns the type of an error and where it happened, without lines of source code: a line that
+    raises may contain the message."""
     head = f"{_named(type(error))} (text withheld: task is secret)"
     text = "\n".join([head, *_frames(error.__traceback__, source=False)])
     return writable(text[:MOST_ERROR_CHARACTERS])
@@ -125,8 +127,8 @@ def _told(error: BaseException) -> str:
 
 
 def _named(kind: type[BaseException]) -> str:
-    """With its module: two libraries may have a `TimeoutError`. Built-in types go without, ours are
-    imported from `mita`."""
+    """The type with its module, because two libraries may have a `TimeoutError`. Built-in types
+    have no module, and ours are named after `mita`."""
     module = kind.__module__
     if module == "builtins":
         return kind.__qualname__
@@ -137,13 +139,13 @@ def _text(error: BaseException) -> str:
     try:
         return str(error)
     except BaseException as reason:  # noqa: BLE001
-        # an error that cannot even be told is the handler's code too
+        # the text of an error is user code, and may raise too
         return f"(its text cannot be had: {_named(type(reason))})"
 
 
 def _frames(trace: TracebackType | None, *, source: bool = True) -> list[str]:
-    """The innermost frames, without our own. The traceback module would look at every source file's
-    age again, and cost ten times the job."""
+    """The innermost frames, without those of Mita. The traceback module would check the age of
+    every source file, and take ten times as long as the job."""
     frames = []
     while trace is not None:
         code = trace.tb_frame.f_code

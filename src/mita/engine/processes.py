@@ -1,5 +1,5 @@
-"""Processes for handlers that are plain functions and compute: started when they are first needed,
-used again and again."""
+"""Processes for sync handlers that need the processor: started when they are first needed, and
+reused."""
 
 import asyncio
 import logging
@@ -22,7 +22,7 @@ from .run import broken, run_limited, stopped
 
 log = logging.getLogger("mita.worker")
 
-STOP_TIMEOUT_S = 2.0  # seconds that idle processes have to end by themselves
+STOP_TIMEOUT_S = 2.0  # for idle processes to end by themselves
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 30.0  # after a process that could not start
 
 
@@ -38,7 +38,8 @@ class ProcessPlan(Struct, frozen=True, kw_only=True):
 
 
 def usable_processors() -> int:
-    """Those that this process may use, which a container's or a user's affinity may limit."""
+    """Returns how many processors this process may use; a container or an affinity may limit
+    them."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -70,8 +71,8 @@ class Processes:
         self.busy = 0  # runs that have a process, or wait for one
 
     async def prepare(self) -> None:
-        """Start the first: what keeps the app from being imported there is known before a job is
-        claimed."""
+        """Start the first process, so that an app which cannot be imported there is known before a
+        job is claimed. Raises UsageError then."""
         if self._hello is None:
             return
         try:
@@ -100,10 +101,10 @@ class Processes:
             async with self._free:
                 ending, began = await self._try(execution)
                 if isinstance(ending, Died) and not began:
-                    # it died while it was idle, and that was not known yet: no crash of this job
+                    # the process died while it was idle: that is no crash of this job
                     ending, _ = await self._try(execution)
                 return ending
-        except asyncio.CancelledError:  # before it had a process
+        except asyncio.CancelledError:  # the run was stopped before it had a process
             if execution.stop is None:
                 raise
             return (
@@ -113,7 +114,7 @@ class Processes:
             )
 
     async def _try(self, execution: Execution) -> tuple[Ending, bool]:
-        """The ending, and whether a process began the job at all."""
+        """Returns the ending, and whether a process began the job at all."""
         child = await self._take()
         if child is None:
             return Unknown(), False
@@ -124,13 +125,13 @@ class Processes:
             self._give_back(child)
 
     async def _take(self) -> HandlerProcess | None:
-        """None: no process can be started now. The job is left for other workers, as one of an
-        unknown task is."""
+        """Returns a process. None if none can be started now: the job is left for other workers,
+        like a job of an unknown task."""
         while self._idle:
             if (child := self._idle.pop()).alive:
                 return child
             self._all.discard(child)
-        # no plan: the task was declared too late
+        # no plan: the task was declared after the worker started
         if self._hello is None or time.monotonic() < self._no_start_before:
             return None
         try:
@@ -163,12 +164,12 @@ class Processes:
             self._all.discard(child)
 
     def kill(self) -> None:
-        """At once, from any thread: the worker's process is about to end."""
+        """Kill all processes, from any thread: the worker's process is about to end."""
         for child in list(self._all):
             child.kill()
 
     async def close(self) -> None:
-        """No process outlives its worker."""
+        """End all processes: none outlives its worker."""
         async with asyncio.TaskGroup() as group:
             for child in self._all:
                 group.create_task(child.close(STOP_TIMEOUT_S))

@@ -1,4 +1,4 @@
-"""The progress of one run, written down often enough for a reader and never more often."""
+"""Writes the progress of one run, often enough for a reader and not more often."""
 
 import asyncio
 import logging
@@ -14,22 +14,22 @@ from .backoff import run_backoff
 
 log = logging.getLogger("mita.worker")
 
-WRITE_EVERY_S = 0.25  # seconds between two writes
-# seconds that a handler waits for one: after that it goes on, and the write does too
+WRITE_EVERY_S = 0.25
+# that a handler waits for a write; both go on after that
 WRITE_WAIT_S = 1.0
 
 
 class ProgressWriter:
-    """The first report is written at once. One that comes soon after waits a little, and a newer
-    one takes its place; the last is written before the run is put down, for it is the checkpoint
-    that the next run goes on from. While the store is unreachable the newest report is kept and
-    tried again: a report never fails its run."""
+    """Writes the first report at once. A report that comes soon after waits a little and may be
+    replaced by a newer one. The last one is written before the run is settled: it is where the next
+    run continues. While the store is unreachable the newest report is kept and retried, so a report
+    never fails its run."""
 
     def __init__(self, claim: Claim, store: Store) -> None:
         self._claim, self._store = claim, store
         self._loop = asyncio.get_running_loop()
         self._pending: bytes | None = None
-        # there is one while something is pending; so writes cannot overtake
+        # exists while a report is pending, so that writes stay in order
         self._writer: asyncio.Task[None] | None = None
         self._written = -math.inf
         self._tried = asyncio.Event()
@@ -39,7 +39,8 @@ class ProgressWriter:
         self._failed: StoreError | None = None
 
     async def add(self, packed: bytes) -> bool:
-        """False: the run no longer owns its job."""
+        """Report progress. Returns False if the run no longer owns its job. Raises an error of the
+        store that is not transient."""
         self._pending = packed
         if self._writer is None and not self._held:
             at_once = self._written + WRITE_EVERY_S <= self._loop.time()
@@ -53,7 +54,7 @@ class ProgressWriter:
         return not self._lost
 
     async def flush(self) -> None:
-        """Write down what is left, however long the store is unreachable: the caller limits the
+        """Write the last report, and retry while the store is unreachable: the caller limits the
         time."""
         self._held = False
         self._hurry.set()
@@ -64,13 +65,12 @@ class ProgressWriter:
         self._hurry.clear()
 
     def hold(self) -> None:
-        """Keep what is reported from now on for the next `flush`. The job may be settled in a
-        transaction of the handler's: while that is open it has the job locked, and after it a
-        report would be too late."""
+        """Keep later reports until the next `flush`. The handler may settle the job in its own
+        transaction: while that is open it has the job locked, and after it a report is too late."""
         self._held = True
 
     async def close(self) -> None:
-        """`flush`, and write nothing after that."""
+        """Write the last report, and none after that."""
         try:
             await self.flush()
         finally:

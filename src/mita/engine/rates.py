@@ -1,4 +1,4 @@
-"""How many runs ended per second of late, as people are shown it."""
+"""How many runs ended per second, as `mita workers` shows it."""
 
 import time
 from collections import deque
@@ -6,23 +6,22 @@ from collections.abc import Callable, Mapping
 
 from mita.model.time import SECOND, Wait
 
-# seconds that a rate covers, as near as the heartbeats allow; since the start for a worker that is
-# younger
+# that a rate covers, as near as the heartbeats allow; a younger worker's rate covers its life
 RATE_WINDOW_S = 10.0
-SAMPLES_APART_S = 0.5  # seconds between two samples that are worth keeping
+SAMPLES_APART_S = 0.5  # at least, of two samples
 
 
 class Rates:
-    """Samples of the counts of ended runs by queue. A rate is what was counted between two of them,
-    and nothing else."""
+    """Keeps samples of the counts of ended runs by queue. A rate is the difference of two samples
+    per second."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._samples: deque[tuple[float, dict[str, int]]] = deque([(clock(), {})])
 
     def measure(self, ended: Mapping[str, int]) -> tuple[dict[str, float], Wait]:
-        """The rates by queue, and the length of time that they cover; nothing for a time too short
-        to tell."""
+        """Returns the rates by queue and the time that they cover; nothing if that time is too
+        short."""
         now, counts = self._clock(), dict(ended)
         while len(self._samples) > 1 and self._samples[1][0] <= now - RATE_WINDOW_S:
             self._samples.popleft()

@@ -1,4 +1,4 @@
-"""Settlements that the store rejected are made smaller and written again: one way for all
+"""Settlements that the store rejected are made smaller and written again, in the same way for all
 stores."""
 
 import logging
@@ -20,7 +20,8 @@ log = logging.getLogger("mita.worker")
 async def settle(
     store: Store, batch: Sequence[Settlement], keep: Retention
 ) -> tuple[list[Settlement], list[bool]]:
-    """Settle all of them, smaller where they have to be; what was written, and the answers."""
+    """Settle all of them, made smaller where the store rejects them. Returns what was written, and
+    for each whether it took effect."""
     written: list[Settlement] = []
     took: list[bool] = []
     while batch:
@@ -39,8 +40,8 @@ async def settle(
 def split(
     batch: Sequence[Settlement], error: Rejected, keep: Retention
 ) -> tuple[list[Settlement], list[bool], list[Settlement]]:
-    """What was written, the answers to it, and what is to be written instead of what was
-    rejected."""
+    """Returns the settlements that were written, whether each took effect, and what to write
+    instead of the rejected ones."""
     written = [at for at in range(len(batch)) if at not in error.rejected]
     again = [_smaller(batch[at], reason, keep) for at, reason in error.rejected.items()]
     return (
@@ -51,8 +52,8 @@ def split(
 
 
 def _smaller(settlement: Settlement, reason: str, keep: Retention) -> Settlement | None:
-    """None: the store takes nothing at all of how this run ended. Its job is left until its lease
-    ends."""
+    """Returns a smaller settlement; None if the store rejects even the smallest one. That job is
+    left until its lease ends."""
     claim = settlement.claim
     verdict = smaller(settlement.verdict, reason, keep.failed)
     if verdict is None:

@@ -1,5 +1,5 @@
-"""Inside a handler process: runs one job after the other, and asks the worker for what a job may do
-while it runs."""
+"""Inside a handler process: runs one job after the other, and asks the worker for everything that
+needs the store."""
 
 import itertools
 import os
@@ -62,7 +62,7 @@ def enter() -> None:
 
 
 class Connection:
-    """The socket to the worker. Any thread may ask."""
+    """The socket to the worker. Any thread may use it."""
 
     def __init__(self, sock: socket.socket) -> None:
         self._socket = sock
@@ -71,11 +71,12 @@ class Connection:
         self._asked: dict[int, queue.SimpleQueue[Reply]] = {}
 
     def send(self, frame: FromChild) -> None:
+        """Send one frame."""
         with self._sending:
             self._socket.sendall(pack(frame))
 
     def receive(self) -> ToChild | None:
-        """None: the worker is gone."""
+        """Returns the next frame; None if the worker is gone."""
         head = self._read(HEAD)
         body = None if head is None else self._read(length(head))
         return None if body is None else to_child.decode(body)
@@ -93,6 +94,7 @@ class Connection:
         return bytes(data)
 
     def ask(self, question: RequestBody) -> bytes | None:
+        """Send a request and wait for the reply. Returns its value; raises its error."""
         number, answers = next(self._numbers), queue.SimpleQueue[Reply]()
         self._asked[number] = answers
         self.send(Request(number, question))
@@ -102,12 +104,13 @@ class Connection:
         return answer.value
 
     def answered(self, answer: Reply) -> None:
+        """Hand a reply to the thread that waits for it."""
         self._asked.pop(answer.number).put(answer)
 
 
 def _error(answer: Reply) -> MitaError:
-    """An error of the same class. It is made without its own arguments, which its text already
-    has."""
+    """Returns an error of the same class. It is made without its arguments: the text already has
+    them."""
     kind: type[MitaError] = getattr(errors, answer.error, MitaError)
     error = kind.__new__(kind)
     error.args = (answer.text,)
@@ -117,8 +120,8 @@ def _error(answer: Reply) -> MitaError:
 
 
 class RemoteRunContext(RunContext):
-    """What all runs of a handler process share. It has no loop; a store is opened when a handler
-    completes its job in a transaction of its own."""
+    """What all runs of a handler process share. It has no event loop. It opens a store only when a
+    handler completes its job in its own transaction."""
 
     __slots__ = ("connection", "open_store")
 
@@ -135,7 +138,7 @@ class RemoteRunContext(RunContext):
 
 
 class RemoteExecution(Execution):
-    """Lent to a handler in a handler process as its `Run`."""
+    """One run in a handler process; the handler's `Job` uses it as its `Run`."""
 
     @property
     def _connection(self) -> Connection:
@@ -143,25 +146,32 @@ class RemoteExecution(Execution):
         return self.home.connection
 
     async def report(self, packed: bytes) -> None:
+        """See `Execution`."""
         self._connection.ask(ReportProgress(packed))
 
     async def recall(self, name: str, shared: bool) -> bytes | None:
+        """See `Execution`."""
         return self._connection.ask(LoadOnce(name, shared))
 
     async def take_once(self, name: str) -> bytes | None:
+        """See `Execution`."""
         return self._connection.ask(TakeOnce(name))
 
     async def release_once(self, name: str) -> None:
+        """See `Execution`."""
         self._connection.ask(ReleaseOnce(name))
 
     async def remember(self, name: str, value: bytes, keep: Wait | None) -> bytes | None:
+        """See `Execution`."""
         return self._connection.ask(StoreOnce(name, value, keep))
 
-    # as a `Run` has it
+    # the signature of `Run`
     async def complete(self, connection: Any, result: bytes) -> None:  # noqa: ARG002
+        """Raises UsageError: a handler in a process is sync."""
         raise UsageError("a handler in a process is a plain function: use complete_in_sync")
 
     def complete_sync(self, connection: Any, result: bytes) -> None:
+        """See `Execution`."""
         assert isinstance(self.home, RemoteRunContext)  # noqa: S101
         store = transactional(self.home.open_store())
         self._connection.ask(Completing())
@@ -169,8 +179,8 @@ class RemoteExecution(Execution):
         self._connection.ask(Completed())
 
     def call(self, coro: Coroutine[Any, Any, T]) -> T:
-        """There is no loop here, and none is needed: the methods above wait on the socket and never
-        on a loop."""
+        """Run `coro` without an event loop: the methods above wait for the socket and never for a
+        loop."""
         try:
             coro.send(None)
         except StopIteration as end:
@@ -183,8 +193,8 @@ class RemoteExecution(Execution):
 
 
 class Handlers:
-    """Jobs run on the main thread, where a handler may do what only that may. Frames are read on
-    another one, which also ends the process when the worker is gone."""
+    """Runs the jobs on the main thread, because some libraries work only there. Another thread
+    reads frames, and ends the process when the worker is gone."""
 
     def __init__(
         self, connection: Connection, tasks: Mapping[str, Task[Any, Any]], home: RemoteRunContext
@@ -194,7 +204,7 @@ class Handlers:
         self._current: RemoteExecution | None = None
 
     def serve(self) -> None:
-        """Until the worker closes the socket."""
+        """Run jobs until the worker closes the socket."""
         threading.Thread(target=self._read, name="mita-worker", daemon=True).start()
         while (run := self._todo.get()) is not None:
             self._connection.send(RunBegan())
@@ -204,7 +214,7 @@ class Handlers:
 
     def _run(self, run: RunJob) -> Ending:
         task = self._tasks.get(run.claim.task)
-        if task is None:  # the code on disk is not the worker's any more
+        if task is None:  # the code on disk has changed since the worker started
             return Unknown()
         self._current = execution = RemoteExecution(
             run.claim, task, self._home, 0.0, time.monotonic(), started=True
@@ -226,4 +236,4 @@ class Handlers:
         if self._current is None:
             self._todo.put(None)
             time.sleep(EXIT_TIMEOUT_S)
-        os._exit(1)  # a handler without a worker has nobody to report to
+        os._exit(1)  # a handler without a worker cannot report anything

@@ -1,4 +1,4 @@
-"""The only place that calls user code, and therefore the only one that catches everything."""
+"""The only module that calls user code, and therefore the only one that catches everything."""
 
 import asyncio
 import logging
@@ -37,23 +37,23 @@ _STOPPED: dict[Stop, Ending] = {
     Stop.SHUTDOWN: Interrupted(started=True),
     Stop.STORE_AWAY: Interrupted(True, STORE_AWAY),
 }
-_NOTHING = Returned(msgspec.msgpack.encode(None))  # what most handlers give back
+_NOTHING = Returned(msgspec.msgpack.encode(None))  # what most handlers return
 
 
-# what a run comes to, wherever it runs
+# runs a handler anywhere, and returns how it ended
 Body: TypeAlias = Callable[[Execution], Coroutine[Any, Any, Ending]]
 
 
 class _NotRunError(Exception):
-    """The handler was not called, and its run ended like this."""
+    """The handler was not called; `ending` says how its run ended."""
 
     def __init__(self, ending: Ending) -> None:
         self.ending = ending
 
 
 def task_maker(loop: asyncio.AbstractEventLoop) -> Callable[..., asyncio.Task[None]]:
-    """What `loop.create_task` comes to where nobody has set a factory, without what it does around
-    that: a third of the price of a task."""
+    """Returns what makes a task of a coroutine. Without a task factory it is the class itself,
+    which takes a third of the time of `loop.create_task`."""
     return (
         loop.create_task
         if loop.get_task_factory() is not None
@@ -69,7 +69,9 @@ async def run_async(execution: Execution) -> Ending:
     timeout = options_of(execution.claim.options).timeout
     try:
         if timeout is None and execution.home.tracer is None:
-            ending = _returned(execution, await _call(execution))  # as `_run_async` does it
+            ending = _returned(
+                execution, await _call(execution)
+            )  # the same as `_run_async`, without a call
         else:
             ending = await run_limited(execution, timeout, _run_async)
     except BaseException as error:  # noqa: BLE001 - chaos becomes a value here, and only here
@@ -80,7 +82,7 @@ async def run_async(execution: Execution) -> Ending:
 
 
 def run_sync(execution: Execution) -> Ending:
-    """A plain function, on a thread that is not the main one."""
+    """Run a sync handler on a thread that is not the main one. Returns how it ended."""
     try:
         if execution.home.tracer is None:
             ending = _run_sync(execution)
@@ -88,13 +90,13 @@ def run_sync(execution: Execution) -> Ending:
             with traces.running(execution.home.tracer, execution.claim) as span:
                 ending = _traced(span, execution, _run_sync(execution))
     except BaseException as error:  # noqa: BLE001
-        # the tracer's own error: without an ending the job would run for ever
+        # an error of the tracer: without an ending the job would run for ever
         ending = Raised(told(error, execution.task, execution.claim))
     if execution.reports is not None:
         try:
             execution.call(execution.close_reports())
         except Exception as error:  # noqa: BLE001
-            # the worker's loop has ended; the ending of the run is known
+            # the worker's event loop has ended; the ending of the run is known
             log.debug("the last progress of job %s was not written: %r", execution.claim.id, error)
     return ending
 
@@ -105,7 +107,8 @@ def _traced(span: Any, execution: Execution, ending: Ending) -> Ending:
 
 
 async def run_limited(execution: Execution, timeout: float | None, body: Body) -> Ending:
-    """One run within its time-out, if it has one, and in a span of its own, if runs are traced."""
+    """Run `body` within its time-out, if it has one, and in a span of its own, if runs are
+    traced."""
     run = body(execution) if timeout is None else _within(timeout, execution, body)
     if execution.home.tracer is None:
         return await run
@@ -140,7 +143,7 @@ def _run_sync(execution: Execution) -> Ending:
 
 
 def _call(execution: Execution) -> Any:
-    """What a plain function gives back, and what is to be awaited of another."""
+    """Call the handler. Returns its value, or the coroutine of an async handler."""
     task, claim = execution.task, execution.claim
     if execution.stop is not None:
         raise _NotRunError(stopped(execution))
@@ -154,8 +157,8 @@ def _call(execution: Execution) -> Any:
 
 
 def broken(execution: Execution, error: BaseException) -> Ending:
-    """The ending of a run whose coroutine raised this. Every error becomes one, or its job would
-    run for ever; an error that was not the handler's own is raised again."""
+    """Returns the ending of a run whose coroutine raised `error`. Every error becomes an ending, or
+    its job would run for ever. An error that did not come from the handler is raised again."""
     match error:
         case asyncio.CancelledError():
             return _cancelled(execution, error)
@@ -171,7 +174,7 @@ def broken(execution: Execution, error: BaseException) -> Ending:
 def _failed(execution: Execution, error: BaseException) -> Ending:
     ending = to_ending(error, execution.task, execution.claim)
     if execution.stop is not None and isinstance(ending, Raised) and not ending.final:
-        # it was told to stop, and an error on the way out is one way to obey
+        # it was told to stop, and an error is one way to stop
         return stopped(execution)
     if isinstance(ending, Raised):
         execution.error = error
@@ -179,9 +182,9 @@ def _failed(execution: Execution, error: BaseException) -> Ending:
 
 
 def _may_be_ctrl_c() -> bool:
-    """Whether Python itself may have raised a KeyboardInterrupt in the main thread: by its own
-    handler of the signal or by that of `asyncio.run`. `mita worker` has a handler that raises
-    nothing, so there it is the handler's own error."""
+    """Whether Python itself may have raised a KeyboardInterrupt in the main thread, by its own
+    signal handler or by that of `asyncio.run`. The signal handler of `mita worker` raises nothing,
+    so there a KeyboardInterrupt comes from the job's handler."""
     if threading.current_thread() is not threading.main_thread():
         return False
     on_signal = signal.getsignal(signal.SIGINT)
@@ -189,8 +192,8 @@ def _may_be_ctrl_c() -> bool:
 
 
 def _is_running(loop: asyncio.AbstractEventLoop) -> bool:
-    """Whether this code is called by that loop. If not, a GeneratorExit means that a loop which has
-    ended is forgotten, with the coroutines that it left behind."""
+    """Whether this code is called by that loop. If not, a GeneratorExit means that a closed loop
+    and its unfinished coroutines are being deleted."""
     try:
         return asyncio.get_running_loop() is loop
     except RuntimeError:
@@ -198,8 +201,8 @@ def _is_running(loop: asyncio.AbstractEventLoop) -> bool:
 
 
 def _cancelled(execution: Execution, error: asyncio.CancelledError) -> Ending:
-    """We told it to stop; or else somebody cancelled what it waited for, or the handler's own task:
-    that is its error."""
+    """The ending of a run that was cancelled. If the worker did not stop it, something in the
+    handler cancelled it, which is an error of the handler."""
     if execution.stop is not None:
         return stopped(execution)
     execution.error = error
@@ -207,14 +210,14 @@ def _cancelled(execution: Execution, error: asyncio.CancelledError) -> Ending:
 
 
 def stopped(execution: Execution) -> Ending:
-    """How a run ended that was told to stop, and did."""
+    """Returns the ending of a run that was told to stop and did."""
     if execution.stop is None or execution.stop is Stop.TIMED_OUT:
         return TimedOut(_timeout(execution))
     return _STOPPED[execution.stop]
 
 
 def _timeout(execution: Execution) -> float:
-    """In seconds; only asked of runs that have one."""
+    """The time-out in seconds, of a run that has one."""
     return options_of(execution.claim.options).timeout or 0.0
 
 
@@ -230,13 +233,14 @@ def _returned(execution: Execution, value: Any) -> Ending:
         if room is not None and len(packed) + len(claim.payload) > room:
             raise _too_big(execution, len(packed), room)
     except UsageError as error:
-        # another run would give the same, and do its work again
+        # another run would return the same
         return Raised(told(error, task, claim), final=True)
     return Returned(packed)
 
 
 def _too_big(execution: Execution, size: int, room: int) -> UsageError:
-    """A result that the store cannot take is known before it is put down."""
+    """The error for a result that does not fit into the store; it is found before the run is
+    settled."""
     left = max(room - len(execution.claim.payload), 0)
     return UsageError(
         f"task {execution.task.name!r} returned a result of {size:,} bytes, and beside its "

@@ -1,5 +1,5 @@
-"""Fires repeats. Any number may run: each fire is one compare-and-set in the store, so none is made
-twice."""
+"""Fires repeats. Any number of schedulers may run: each fire is one compare-and-set in the store,
+so no job is made twice."""
 
 import asyncio
 import logging
@@ -22,17 +22,17 @@ from .backoff import StoreBackoff
 
 log = logging.getLogger("mita.scheduler")
 
-BATCH_REPEATS = 1000  # repeats in one look: when there are many, one sync to disk is for many
-FIRE_JOBS = 1000  # jobs in one call to the store
+BATCH_REPEATS = 1000  # in one look; many share one sync to disk
+FIRE_JOBS = 1000  # in one call to the store
 LOCK = "scheduler"
-# seconds between two tries while the store is away: a repeat is not late for longer than that
+# between two attempts while the store is unreachable: limits how late a repeat can be
 LONGEST_PAUSE_S = 0.4
-RELEASE_TIMEOUT_S = 2.0  # seconds that giving the lock back may take
+RELEASE_TIMEOUT_S = 2.0  # for releasing the lock
 
 
 async def fire_due(store: Store, emit: Emit = ignore_signal) -> tuple[int, Wait | None]:
-    """Fire what is due, one batch; how many were won, and the wait until the next (0: there is more
-    now; None: never)."""
+    """Fire one batch of due repeats. Returns how many this scheduler fired, and the wait until the
+    next (0: there is more now; None: never)."""
     due = await store.due_repeats(BATCH_REPEATS)
     ahead = [] if due.next is None else [due.next]
     won = 0
@@ -48,8 +48,8 @@ async def fire_due(store: Store, emit: Emit = ignore_signal) -> tuple[int, Wait 
 
 
 def report_dropped(firings: list[Firing], won: list[bool]) -> None:
-    """One line for each repeat that passed over windows: a cap that cuts a catch-up off is worth a
-    warning."""
+    """Log a line for each repeat that dropped windows, as a warning if its cap cut a catch-up
+    short."""
     for firing, mine in zip(firings, won, strict=True):
         if mine and firing.dropped:
             level = logging.WARNING if firing.missed == "all" else logging.INFO
@@ -62,8 +62,8 @@ def report_dropped(firings: list[Firing], won: list[bool]) -> None:
 
 
 async def _fire(store: Store, firings: list[Firing]) -> tuple[list[Firing], list[bool]]:
-    """What was fired, and which of them won. One that the store rejects alone is parked with the
-    reason, and shown."""
+    """Returns the firings, and for each whether this scheduler fired it. A firing that the store
+    rejects by itself is parked with the reason."""
     try:
         return firings, await store.fire(firings)
     except Rejected as error:
@@ -94,8 +94,8 @@ async def _fire(store: Store, firings: list[Firing]) -> tuple[list[Firing], list
 
 
 def _handfuls(due: DueRepeats, room: int | None) -> Iterator[list[Firing]]:
-    """What the due repeats do, planned as it is asked for: many that catch up at once are never in
-    memory together."""
+    """Yields what the due repeats do, in batches that are planned one at a time: repeats that all
+    catch up at once are never in memory together."""
     firings: list[Firing] = []
     jobs = size = 0
     for repeat in due.repeats:
@@ -110,15 +110,15 @@ def _handfuls(due: DueRepeats, room: int | None) -> Iterator[list[Firing]]:
 
 
 def firing_of(repeat: Repeat, now: Moment, room: int | None = None) -> Firing:
-    """What this repeat does now. One that cannot be read or computed, or whose job has no room in
-    the store, is parked with its reason, and shown."""
+    """Returns what this repeat does now. A repeat that cannot be read or computed, or whose job is
+    too large for the store, is parked with the reason."""
     assert repeat.cursor is not None  # noqa: S101
     try:
         wanted = unpack(repeat.spec)
         check_room(wanted.job.task, len(wanted.job.payload), room)
         return plan(repeat, wanted, now)
     except Exception as error:  # noqa: BLE001
-        # whatever is wrong with one of them, the others go on
+        # one bad repeat must not stop the others
         log.error("repeat %s cannot be fired and is parked: %s", repeat.key, error)
         return parked(
             repeat.key, repeat.cursor, repeat.revision, str(error) or type(error).__name__
@@ -126,6 +126,7 @@ def firing_of(repeat: Repeat, now: Moment, room: int | None = None) -> Firing:
 
 
 def parked(key: str, cursor: Moment, revision: int, reason: str) -> Firing:
+    """Returns a firing that parks the repeat: it fires no more until it is edited."""
     return Firing(
         key=key,
         cursor=cursor,
@@ -151,7 +152,7 @@ class Scheduler:
     ) -> None:
         self._store, self._poll, self._id, self._emit = store, poll, id, emit
         self._lock = lock
-        self._news = asyncio.Event()
+        self._changed = asyncio.Event()
         self._asked = 0.0
         self.leads = False
         self.gained = 0
@@ -159,29 +160,30 @@ class Scheduler:
 
     def look_now(self) -> None:
         """Look for due repeats now: they may have changed."""
-        self._news.set()
+        self._changed.set()
 
     async def run(self) -> None:
-        patience = StoreBackoff("fire repeats", LONGEST_PAUSE_S)
+        """Fire repeats until cancelled."""
+        backoff = StoreBackoff("fire repeats", LONGEST_PAUSE_S)
         try:
             while True:
-                # before the look: who changes something while it is under way makes another
-                self._news.clear()
+                # before the look: a change during it leads to another look
+                self._changed.clear()
                 try:
                     pause = await self._turn()
-                    patience.reset()
+                    backoff.reset()
                 except StoreError as error:
-                    await patience.after(error)
+                    await backoff.after(error)
                     continue
-                await wait_up_to(pause, self._news)
+                await wait_up_to(pause, self._changed)
         finally:
             await self._release()
 
     async def _turn(self) -> float:
-        """Fire a batch; how many seconds there are until the next."""
+        """Fire one batch. Returns the seconds until the next look."""
         if self._lock and not await self._lead():
             return self._poll
-        # the store's now was a little later: rather wake early than late
+        # the store's clock was read a little later: wake early rather than late
         began = asyncio.get_running_loop().time()
         _, wait = await fire_due(self._store, self._emit)
         most = min(self._poll, self._lock / 3) if self._lock else self._poll
@@ -192,7 +194,7 @@ class Scheduler:
     # ------------------------------------------------------------ the lock, which only spares work
 
     async def _lead(self) -> bool:
-        """Whether the work is ours: the lock is asked for again when a third of its time has
+        """Whether this scheduler is the leader. It renews the lock when a third of its time has
         passed."""
         now = asyncio.get_running_loop().time()
         if self.leads and now - self._asked < self._lock / 3:
@@ -205,12 +207,13 @@ class Scheduler:
         if leads and not self.leads:
             self.gained += 1
             self._emit(Locked("acquired"))
-            log.info("%s is now the one that fires repeats", self._id)
+            log.info("%s is now the repeat leader", self._id)
         if self.leads and not leads:
             self.lost += 1
             self._emit(Locked("lost"))
             log.info(
-                "%s no longer fires repeats: it was away too long, and another took over", self._id
+                "%s is no longer the repeat leader: it was away too long, and another took over",
+                self._id,
             )
         elif not leads:
             self._emit(Locked("held"))
@@ -221,7 +224,7 @@ class Scheduler:
             return
         self.leads = False
         self._emit(Locked("released"))
-        with suppress(StoreError, TimeoutError):  # whoever comes next waits until it has run out
+        with suppress(StoreError, TimeoutError):  # if this fails, the lock ends by itself
             async with asyncio.timeout(RELEASE_TIMEOUT_S):
                 await self._store.unlock(LOCK, self._id)
-                log.info("%s no longer fires repeats: it stops", self._id)
+                log.info("%s is no longer the repeat leader: it stops", self._id)

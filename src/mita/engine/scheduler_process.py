@@ -1,4 +1,4 @@
-"""A scheduler that stands alone: it fires repeats and runs no jobs."""
+"""A standalone scheduler: it fires repeats and runs no jobs."""
 
 import asyncio
 import logging
@@ -22,7 +22,8 @@ log = logging.getLogger("mita.scheduler")
 
 
 class StandaloneScheduler:
-    """`run` until `stop`. Any number may run beside each other and beside workers."""
+    """Call `run`, and `stop` to end it. Any number may run, beside each other and beside
+    workers."""
 
     def __init__(
         self,
@@ -40,24 +41,25 @@ class StandaloneScheduler:
         self.id = incarnation(self.name)
 
     def stop(self) -> None:
-        """Safe to call from a signal handler of the loop."""
+        """End `run`. Safe to call from a signal handler of the event loop."""
         self._stopping.set()
 
     @property
     def leads(self) -> bool:
-        """Whether it is the one that fires now."""
+        """Whether it is the leader, which fires the repeats."""
         return self._scheduler is not None and self._scheduler.leads
 
     @property
     def changes(self) -> tuple[int, int]:
-        """How often it was given the lock, and how often it lost it."""
+        """How often it became the leader, and how often it lost that."""
         return (0, 0) if self._scheduler is None else (self._scheduler.gained, self._scheduler.lost)
 
     def run_sync(self) -> None:
-        """`run`, from code that is not async. On the main thread SIGTERM and Ctrl-C stop it."""
+        """`run`, from sync code. On the main thread SIGTERM and Ctrl-C stop it."""
         run_until_stopped(self.run, self.stop)
 
     async def run(self) -> None:
+        """Fire repeats until `stop` is called. Waits for a store that is unreachable."""
         async with AsyncExitStack() as stack:
             found = await opened(stack, self._serve, self._open_store, self._stopping, self._bus)
             if found is None:
@@ -87,13 +89,13 @@ class StandaloneScheduler:
                 raise end
 
     async def _listen(self, store: Store, scheduler: Scheduler) -> None:
-        patience = StoreBackoff("listen")
+        backoff = StoreBackoff("wait for wake-ups")
         while True:
             try:
-                heard = await store.wait((), self._settings.poll)
-                patience.reset()
+                topics = await store.wait((), self._settings.poll)
+                backoff.reset()
             except StoreError as error:
-                await patience.after(error)
+                await backoff.after(error)
                 continue
-            if REPEATS in heard:
+            if REPEATS in topics:
                 scheduler.look_now()

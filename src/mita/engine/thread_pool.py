@@ -1,7 +1,5 @@
-"""Threads for handlers that are plain functions: fed one by one, collected in groups.
-
-They are daemons: a worker that leaves does not wait for a handler that will not end.
-"""
+"""Threads for sync handlers. They are daemons: a worker that stops does not wait for a handler that
+does not end."""
 
 import asyncio
 import contextvars
@@ -24,12 +22,12 @@ class ThreadPool:
         self._size = size
         self._done = done
         self._loop = asyncio.get_running_loop()
-        self._todo: queue.SimpleQueue[Execution | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[Execution | None] = queue.SimpleQueue()
         self._endings: deque[tuple[Execution, Ending]] = deque()
-        self._knocked = False
+        self._is_collecting = False
         self._started = 0
-        self.busy = 0  # given out and not come back
-        self.running: dict[str, Execution] = {}  # by the name of its thread
+        self.busy = 0  # runs that are queued or running
+        self.running: dict[str, Execution] = {}  # by thread name
 
     def run(self, execution: Execution) -> None:
         """Run this on the next free thread."""
@@ -39,28 +37,29 @@ class ThreadPool:
             threading.Thread(
                 target=self._work, name=f"mita-handler-{self._started}", daemon=True
             ).start()
-        self._todo.put(execution)
+        self._queue.put(execution)
 
     def close(self) -> None:
+        """End the threads when they are idle."""
         for _ in range(self._started):
-            self._todo.put(None)
+            self._queue.put(None)
 
     def _work(self) -> None:
         context, name = contextvars.copy_context(), threading.current_thread().name
-        while (execution := self._todo.get()) is not None:
+        while (execution := self._queue.get()) is not None:
             self.running[name] = execution
             ending = context.copy().run(run_sync, execution)
             del self.running[name]
             self._endings.append((execution, ending))
-            if not self._knocked:  # one knock at the loop for all that end before it answers
-                self._knocked = True
+            if not self._is_collecting:  # one call on the loop collects all endings until then
+                self._is_collecting = True
                 try:
                     self._loop.call_soon_threadsafe(self._collect)
-                except RuntimeError:  # the loop is closed: nobody waits for this any more
+                except RuntimeError:  # the loop is closed: the worker is gone
                     return
 
     def _collect(self) -> None:
-        self._knocked = False
+        self._is_collecting = False
         while self._endings:
             execution, ending = self._endings.popleft()
             self.busy -= 1

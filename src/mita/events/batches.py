@@ -57,7 +57,7 @@ def run_event(settlement: Settlement) -> tuple[Kind, str] | None:
     """Returns the kind of event that a settled run makes, and why its job was moved; None for a
     claim that was put back untouched."""
     verdict = settlement.verdict
-    if settlement.told:
+    if settlement.was_cancelled:
         return Kind.CANCELLED, ""
     if (kind := _ENDS.get(verdict.state)) is not None:
         return kind, ""

@@ -1,4 +1,4 @@
-"""Where notes arrive, and who gets them."""
+"""Where signals arrive, and which sinks get them."""
 
 import threading
 
@@ -10,7 +10,7 @@ from .signals import Emit, Signal
 
 
 class EventBus:
-    """One for each app. With nobody watching, a signal is dropped as it comes."""
+    """One for each app. Without sinks a signal is dropped at once."""
 
     def __init__(self) -> None:
         self._changing = forks.guarded(threading.Lock())
@@ -20,6 +20,7 @@ class EventBus:
         self.sinks: tuple[Emit, ...] = ()
 
     def listen(self, listener: Listener, kinds: frozenset[Kind]) -> ListenerThread:
+        """Start a thread that hands events of these kinds to `listener`."""
         listening = ListenerThread(listener, kinds, self._leave)
         self._listening.append(listening)
         self.add(listening.put)
@@ -33,19 +34,23 @@ class EventBus:
                 self._lost += listening.dropped
 
     def dropped(self) -> int:
-        """Events that listeners were too slow for, those that have stopped included."""
+        """Returns how many events listeners were too slow for, including listeners that have
+        stopped."""
         with self._changing:
             return self._lost + sum(listening.dropped for listening in self._listening)
 
     def add(self, sink: Emit) -> None:
+        """Add a sink: a function that is called with every signal."""
         with self._changing:
             self.sinks = (*self.sinks, sink)
 
     def remove(self, sink: Emit) -> None:
+        """Remove a sink."""
         with self._changing:
             self.sinks = tuple(one for one in self.sinks if one != sink)
 
     def emit(self, signal: Signal) -> None:
-        """Called on the engine's own loop: a sink must be quick, and must not raise."""
+        """Hand a signal to every sink, on the engine's own event loop: a sink must be quick and
+        must not raise."""
         for sink in self.sinks:
             sink(signal)

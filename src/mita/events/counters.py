@@ -1,5 +1,4 @@
-"""Counting what happens: plain numbers and lists, changed once per batch, read whenever somebody
-looks."""
+"""Counters of what happens: plain numbers, changed once per signal, and read by `mita.metrics`."""
 
 import threading
 from bisect import bisect_left, bisect_right
@@ -51,15 +50,15 @@ SECONDS_BOUNDS = (
     1800.0,
 )
 SIZE_BOUNDS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
-MOST_LABELS = 1000  # pairs of queue and task; whatever comes beyond is counted together
+MOST_LABELS = 1000  # pairs of queue and task; others are counted together
 SUCCEEDED = State.SUCCEEDED
-FEW_VALUES = 10  # values that are not worth sorting
+FEW_VALUES = 10  # that are not worth sorting
 OTHERS: Labels = ("(others)", "(others)")
 
 
 class Histogram:
-    """How many were no greater than each bound, and their sum. The last bucket is for those beyond
-    every bound."""
+    """Counts values up to each bound, and their sum. The last bucket is for values beyond every
+    bound."""
 
     __slots__ = ("bounds", "buckets", "total")
 
@@ -69,12 +68,13 @@ class Histogram:
         self.total = 0.0
 
     def add(self, value: float) -> None:
+        """Count one value."""
         self.buckets[bisect_left(self.bounds, value)] += 1
         self.total += value
 
     def add_all(self, values: list[float]) -> None:
-        """Many at once: sorted, they need one search for each bound among them instead of one for
-        each value."""
+        """Count many values. They are sorted first, which needs one search per bound instead of one
+        per value."""
         if len(values) < FEW_VALUES:
             for value in values:
                 self.add(value)
@@ -89,6 +89,7 @@ class Histogram:
         self.total += sum(values)
 
     def merge(self, other: "Histogram") -> None:
+        """Add the counts of another histogram."""
         self.buckets = [
             mine + theirs for mine, theirs in zip(self.buckets, other.buckets, strict=True)
         ]
@@ -128,6 +129,7 @@ class Counts:
         )
 
     def merge(self, other: "Counts") -> None:
+        """Add the counts of another."""
         for name in ("enqueued", "started", "retries", "retried", "exhausted", "crashes", "stale"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         for kind, count in other.finished.items():
@@ -138,15 +140,15 @@ class Counts:
             getattr(self, name).merge(getattr(other, name))
 
     def timed(self, claim: Claim, here: float) -> None:
-        """A run of a job that was given a time, or of a repeat. One sent away from a busy key is
-        not counted."""
+        """Count the lateness of a run whose job was given a time or made by a repeat. A job that
+        waited for a busy key is not counted."""
         if claim.fire_time is not None:
             self.lateness.add(max(0, claim.at - claim.fire_time) / SECOND + here)
         elif not claim.busy:
             self.lateness.add(seconds_waited(claim, here))
 
     def ended(self, settlement: Settlement) -> None:
-        """A run that ended in any way but well."""
+        """Count a run that did not succeed."""
         means = run_event(settlement)
         if means is None:
             return
@@ -171,7 +173,7 @@ class Counts:
 
 
 class Counters:
-    """A sink of notes. Every number only grows."""
+    """A sink of signals. Every number only grows."""
 
     def __init__(self) -> None:
         self._lock = forks.guarded(threading.Lock())
@@ -208,7 +210,7 @@ class Counters:
                     self.store_errors[signal.operation] += 1
 
     def add_to(self, total: "Counters") -> None:
-        """All numbers, as they stand at one moment."""
+        """Add all numbers, as they are at one point in time, to `total`."""
         with self._lock:
             for (queue, task), counts in self.jobs.items():
                 total.of(queue, task).merge(counts)
@@ -220,6 +222,8 @@ class Counters:
                 getattr(total, name).merge(getattr(self, name))
 
     def of(self, queue: str, task: str) -> Counts:
+        """Returns the counts of a queue and task. Beyond `MOST_LABELS` pairs, all others share
+        one."""
         found = self.jobs.get((queue, task))
         if found is None:
             labels = (queue, task) if len(self.jobs) < MOST_LABELS else OTHERS
@@ -227,8 +231,8 @@ class Counters:
         return found
 
     def _ran(self, signal: RunsStarted | RunsSettled) -> None:
-        """A start is nothing but its wait, and a run that ended well nothing but its seconds; only
-        where some did not is each of them looked at."""
+        """Count starts and successes by batch. Only if some runs did not succeed, each of them is
+        looked at."""
         odd = False
         for batch in batches_of(signal):
             counts = self.of(batch.queue, batch.task)
@@ -249,7 +253,7 @@ class Counters:
             counts = self.of(settlement.claim.queue, settlement.claim.task)
             if not took:
                 counts.stale += 1
-            elif settlement.verdict.state is not SUCCEEDED or settlement.told:
+            elif settlement.verdict.state is not SUCCEEDED or settlement.was_cancelled:
                 counts.ended(settlement)
 
     def _called(self, signal: StoreCalled) -> None:
@@ -261,7 +265,7 @@ class Counters:
             self.settle_seconds.add(signal.seconds)
 
     def _busy(self, busy: Busy) -> None:
-        """One that does not wait has met a busy key as well, and ends."""
+        """Count a job whose key was busy. A job that does not wait for its key also ends."""
         counts = self.of(busy.queue, busy.task)
         counts.moved[MoveReason.RESOURCE_BUSY] += 1
         counts.finished[Kind.CANCELLED] += busy.ended

@@ -1,5 +1,5 @@
-"""Handing events to a listener: on a thread of its own, through a queue that is never long, so that
-it cannot hurt a job."""
+"""Hands events to a listener: on its own thread and through a bounded queue, so that a listener
+cannot slow down jobs."""
 
 import logging
 import os
@@ -18,23 +18,20 @@ from .signals import Signal
 log = logging.getLogger("mita.events")
 
 Listener: TypeAlias = Callable[[list[JobEvent]], object]
-MOST_WAITING_EVENTS = 10_000  # events that wait for a listener
-WAKE_EVENTS = 2_000  # events for which it is woken from its rest
-# events in one call, about: few enough that making the next ones reuses memory that is still warm
+MOST_WAITING_EVENTS = 10_000  # for one listener
+WAKE_EVENTS = 2_000  # so many wake its thread from its pause
+# in one call, about: few enough to stay in the processor's cache
 BATCH_EVENTS = 500
-# seconds in which things gather after something was delivered: a thread that is woken costs the
-# jobs
+# after each delivery: waking the thread costs the jobs time
 GATHER_S = 0.02
-COMPLAIN_EVERY_S = 60.0  # seconds
-STOP_TIMEOUT_S = 2.0  # seconds that `stop` gives a listener for what it was not told yet
+COMPLAIN_EVERY_S = 60.0
+STOP_TIMEOUT_S = 2.0  # for the last events when a listener stops
 
 
 class ListenerThread:
-    """One listener at work. `dropped` counts the events that it was too slow for, `failed` the
-    batches it raised over.
-
-    Before the first event after such a loss it is told a `missed` one, with their number.
-    """
+    """Calls one listener. `dropped` counts the events that it was too slow for, and `failed` the
+    calls that raised. After a loss the listener gets a `missed` event with the number of lost
+    events."""
 
     def __init__(
         self, listener: Listener, kinds: frozenset[Kind], end: Callable[["ListenerThread"], None]
@@ -51,13 +48,13 @@ class ListenerThread:
         self._waiting = 0
         self._lost = 0
         self._over = self._idle = False
-        self._news = threading.Condition(forks.guarded(threading.Lock()))
+        self._changed = threading.Condition(forks.guarded(threading.Lock()))
         self._thread = threading.Thread(target=self._serve, name="mita-listener", daemon=True)
         self._thread.start()
 
     def put(self, signal: Signal) -> None:
-        """On the engine's loop. The newest are dropped: what waits is the oldest, and in its
-        order."""
+        """Queue the events of a signal, on the engine's event loop. If the queue is full they are
+        dropped, so that the older ones stay in order."""
         if not (
             made := [
                 only
@@ -67,9 +64,9 @@ class ListenerThread:
         ):
             return
         count = sum(batch.size for batch in made)
-        if self._pid != os.getpid():  # threads do not come along when a process forks
+        if self._pid != os.getpid():  # threads do not survive a fork
             self._begin()
-        with self._news:
+        with self._changed:
             if self._waiting + count > MOST_WAITING_EVENTS and self._waiting:
                 self.dropped += count
                 self._lost += count
@@ -77,23 +74,24 @@ class ListenerThread:
             self._waiting_batches += made
             self._waiting += count
             if self._idle or self._waiting >= WAKE_EVENTS:
-                self._news.notify()
+                self._changed.notify()
 
     def stop(self) -> None:
-        """Tell it no more. What is on its way is still delivered, unless it hangs."""
+        """Stop calling the listener. Events that are queued are still delivered, unless the
+        listener hangs."""
         self._end(self)
-        with self._news:
+        with self._changed:
             self._over = True
-            self._news.notify()
+            self._changed.notify()
         if threading.current_thread() is not self._thread:
             self._thread.join(STOP_TIMEOUT_S)
 
     def _serve(self) -> None:
-        while (told := self._next()) is not None:
-            for batch in _batches(told):
+        while (batches := self._next()) is not None:
+            for batch in _batches(batches):
                 self._deliver(batch)
-            with self._news:
-                self._news.wait_for(lambda: self._over or self._waiting >= WAKE_EVENTS, GATHER_S)
+            with self._changed:
+                self._changed.wait_for(lambda: self._over or self._waiting >= WAKE_EVENTS, GATHER_S)
 
     def _deliver(self, batch: list[JobEvent]) -> None:
         try:
@@ -103,30 +101,31 @@ class ListenerThread:
             self._complain()
 
     def _next(self) -> Iterable[EventBatch] | None:
-        with self._news:
+        with self._changed:
             self._idle = True
-            self._news.wait_for(lambda: self._over or self._waiting_batches)
+            self._changed.wait_for(lambda: self._over or self._waiting_batches)
             self._idle = False
             if not self._waiting_batches:
                 return None
-            told, self._waiting_batches, self._waiting = self._waiting_batches, deque(), 0
+            batches, self._waiting_batches, self._waiting = self._waiting_batches, deque(), 0
             lost, self._lost = self._lost, 0
         if lost:
-            told.append(EventBatch(Kind.MISSED, ids=[""], count=lost))
-        return told
+            batches.append(EventBatch(Kind.MISSED, ids=[""], count=lost))
+        return batches
 
     def _complain(self) -> None:
         now = time.monotonic()
         if not self._complained or now - self._complained > COMPLAIN_EVERY_S:
             self._complained = now
             log.exception(
-                "the listener %r raised; it goes on, and jobs are not touched by it", self._listener
+                "the listener %r raised an error; it stays subscribed, and jobs are not affected",
+                self._listener,
             )
 
 
-def _batches(told: Iterable[EventBatch]) -> Iterator[list[JobEvent]]:
+def _batches(batches: Iterable[EventBatch]) -> Iterator[list[JobEvent]]:
     batch: list[JobEvent] = []
-    for part in (small for big in told for small in big.parts(BATCH_EVENTS)):
+    for part in (small for big in batches for small in big.parts(BATCH_EVENTS)):
         batch += part.events()
         if len(batch) >= BATCH_EVENTS:
             yield batch

@@ -1,4 +1,4 @@
-"""Metrics for Prometheus (extra `metrics`): a collector over the tally, and the address where a
+"""Metrics for Prometheus (extra `metrics`): a collector over the counters, and the address where a
 worker serves it."""
 
 from .collector import Collector as Collector

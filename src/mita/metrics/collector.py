@@ -1,4 +1,4 @@
-"""From the tally's numbers to what Prometheus reads."""
+"""From the counters to what Prometheus reads."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -42,8 +42,8 @@ _FAMILIES: dict[str, type[Any]] = {
 
 
 class Collector(Base):
-    """For `registry.register(…)`. What it is given is asked at each scrape: for the counters, for
-    the depths of the queues, and for how many events listeners have lost."""
+    """For `registry.register(…)`. At each scrape it calls its arguments: for the counters, for the
+    depths of the queues, and for the number of events that listeners lost."""
 
     def __init__(
         self,
@@ -54,11 +54,11 @@ class Collector(Base):
         self._tally, self._depth, self._dropped = tally, depth, dropped
 
     def describe(self) -> Iterable[Metric]:
-        """Nothing: a registry that wants to know the names would otherwise ask the store for
-        them."""
+        """Returns nothing: otherwise a registry that asks for the names would call the store."""
         return []
 
     def collect(self) -> Iterator[Metric]:
+        """Returns all metric families with their current values."""
         tally = self._tally()
         yield from _of_jobs(tally)
         yield _made("mita_repeat_fires_total", tally.fires.items())
@@ -130,7 +130,7 @@ def _spread(name: str, values: Iterable[tuple[tuple[str, ...], Histogram]]) -> M
 
 
 def _cumulative(histogram: Histogram) -> list[tuple[str, float]]:
-    """Prometheus wants of each bound how many were no greater, and of infinity all."""
+    """Returns the cumulative bucket counts (`le`), ending with +Inf."""
     so_far = 0
     buckets: list[tuple[str, float]] = []
     for bound, count in zip(

@@ -1,5 +1,5 @@
-"""How deep the queues are: asked of the store when somebody looks, never more than once a second,
-never for long."""
+"""How many jobs each queue has: read from the store at a scrape, at most once a second, and with a
+time limit."""
 
 import asyncio
 import logging
@@ -17,18 +17,20 @@ from mita.twins import RunSync
 
 log = logging.getLogger("mita.metrics")
 
-FRESH_S = 1.0  # seconds for which an answer is good
-STORE_WAIT_S = 2.0  # seconds that a scrape waits for the store
+FRESH_S = 1.0  # an answer of the store
+STORE_WAIT_S = 2.0  # of a scrape
 
 
 class Depth(Struct, frozen=True):
+    """The job counts and the oldest ready job of each queue."""
+
     queues: list[QueueView]
     workers: int
 
 
 class Depths:
-    """`run_sync` runs on a loop of its own; `open_store` gives that loop's store. `place` tells
-    stores apart."""
+    """Reads the depths of one store. `run_sync` runs a coroutine on a loop of its own, and
+    `open_store` returns that loop's store. `place` identifies the store."""
 
     def __init__(
         self, place: Hashable, open_store: Callable[[], Awaitable[Store]], run_sync: RunSync
@@ -40,7 +42,8 @@ class Depths:
         self._asked = float("-inf")
 
     def look(self) -> Depth | None:
-        """None: the store does not answer. Then there are no such figures, rather than old ones."""
+        """Returns the depths; None if the store does not answer. Then there are no such figures,
+        instead of old ones."""
         with self._one_at_a_time:
             if time.monotonic() - self._asked >= FRESH_S:
                 self._known = self._ask()

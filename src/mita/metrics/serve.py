@@ -1,4 +1,4 @@
-"""The page that Prometheus reads, at an address of the worker's."""
+"""Serves the page that Prometheus reads, at an address of the worker."""
 
 import errno
 import logging
@@ -18,8 +18,8 @@ log = logging.getLogger("mita.metrics")
 
 @contextmanager
 def serving(address: Address, source: Source) -> Iterator[None]:
-    """Until the end of the block, on a thread of its own: all that is in the usual registry, and
-    our own metrics."""
+    """Serve the default registry and Mita's own metrics until the end of the block, on a thread of
+    its own."""
     try:
         server, thread = start_http_server(address.port, address.host, REGISTRY)
     except OSError as error:

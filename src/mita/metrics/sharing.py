@@ -1,5 +1,5 @@
-"""One registry, however many apps and workers of one process are in it: every name is there once,
-and their numbers are added up. Prometheus refuses a page that has the same line twice."""
+"""One registry for all apps and workers of a process: each metric is there once, with the sum of
+their numbers, because Prometheus rejects a page with the same line twice."""
 
 import threading
 from collections.abc import Callable, Iterable
@@ -20,8 +20,8 @@ from .depths import Depth, Depths
 
 
 class Source(Struct, frozen=True, eq=False):
-    """What one app gives: its counters, how deep the queues of its store are, and how many events
-    its listeners lost."""
+    """What one app provides: its counters, the depths of its queues, and how many events its
+    listeners lost."""
 
     tally: Counters
     depths: Depths
@@ -29,23 +29,26 @@ class Source(Struct, frozen=True, eq=False):
 
 
 class _Shared:
-    """The sources of one registry. One that joined twice is read once, and stays until it has left
-    twice."""
+    """The sources of one registry. A source that joined twice is read once, and stays until it has
+    left twice."""
 
     def __init__(self) -> None:
         self.sources: tuple[Source, ...] = ()
 
     def tally(self) -> Counters:
+        """Returns the sum of all counters."""
         total = Counters()
         for source in set(self.sources):
             source.tally.add_to(total)
         return total
 
     def dropped(self) -> int:
+        """Returns how many events all listeners lost."""
         return sum(source.dropped() for source in set(self.sources))
 
     def depth(self) -> Depth | None:
-        """Apps of one store see the same queues: one of them is asked."""
+        """Returns the depths of all stores. Apps of one store see the same queues, so only one of
+        them is asked."""
         stores = {source.depths.place: source.depths for source in self.sources}
         return together(
             [known for depths in stores.values() if (known := depths.look()) is not None]
@@ -53,7 +56,8 @@ class _Shared:
 
 
 def together(depths: list[Depth]) -> Depth | None:
-    """Queues of one name in several stores count as one. None: no store answers."""
+    """Returns the sum of several stores: queues of the same name count as one. None if no store
+    answers."""
     queues: dict[str, QueueView] = {}
     for view in (view for depth in depths for view in depth.queues):
         queues[view.name] = _added(queues[view.name], view) if view.name in queues else view

@@ -1,4 +1,4 @@
-"""Every metric there is, in one table: the collector, the guide and its test are made from it."""
+"""Every metric in one table: the collector, the guide and its test are made from it."""
 
 from msgspec import Struct
 

@@ -40,7 +40,7 @@ class Rescheduled(Struct, frozen=True, tag=True):
     reason: str = ""
 
 
-class Refused(Struct, frozen=True, tag=True):
+class ResourceUnavailable(Struct, frozen=True, tag=True):
     """The handler raised `Unavailable`: no job with this resource key can run until then."""
 
     when: When
@@ -89,7 +89,7 @@ Ending: TypeAlias = (
     | Raised
     | TimedOut
     | Rescheduled
-    | Refused
+    | ResourceUnavailable
     | Interrupted
     | Lost
     | Died
@@ -182,13 +182,13 @@ class Start(Struct, frozen=True, gc=False):
 
 class Settlement(Struct, frozen=True, gc=False):
     """The result of one claim. A store reads only the verdict. The rest is for events: how many
-    `seconds` the run took, whether it was `told` to stop (then the job ends as cancelled, whatever
-    the verdict is), and its `start`, if no event has reported that yet."""
+    `seconds` the run took, `was_cancelled` (then the job ends as cancelled, whatever the verdict
+    is), and its `start`, if no event has reported that yet."""
 
     claim: Claim
     verdict: Verdict
     seconds: float = 0.0
-    told: bool = False
+    was_cancelled: bool = False
     start: Start | None = None
 
 

@@ -1,16 +1,16 @@
-"""How much to claim: what can start soon, and no more, so that other workers do not starve."""
+"""How many jobs to claim: what can start soon and no more, so that other workers get jobs too."""
 
 from msgspec import Struct
 
-CLAIM_AHEAD_S = 0.05  # seconds of work a worker may hold beyond what it runs
-CALL_JOBS = 1000  # items in one call to a store
-BESIDE_JOBS = 100  # jobs in one claim while the threads or the processes are full
-RATE_MEMORY_S = 0.2  # seconds over which the rate of finished runs is smoothed
+CLAIM_AHEAD_S = 0.05  # of work that a worker may claim beyond what it runs
+CALL_JOBS = 1000  # in one call to a store
+BESIDE_JOBS = 100  # in one claim while the threads or the processes are full
+RATE_MEMORY_S = 0.2  # that the rate of finished runs is averaged over
 
 
 class Load(Struct, frozen=True):
-    """What a worker is doing. `rate` is finished runs per second of late; `threads` and `processes`
-    are 0 when no task needs them."""
+    """How busy a worker is. `rate` is finished runs per second; `threads` and `processes` are 0 if
+    no task needs them."""
 
     slots: int
     running: int
@@ -23,10 +23,10 @@ class Load(Struct, frozen=True):
 
 
 def room(load: Load) -> int:
-    """How many more jobs to claim now."""
+    """Returns how many more jobs to claim now."""
     ahead = int(load.rate * CLAIM_AHEAD_S)
     free = load.slots - load.running
-    if load.threads:  # what waits for a thread cannot start before one is free
+    if load.threads:  # jobs for threads cannot start before one is free
         free = min(free, load.threads - load.on_threads)
     if load.processes:
         free = min(free, load.processes - load.in_processes)
@@ -34,20 +34,20 @@ def room(load: Load) -> int:
 
 
 def full_pools(load: Load) -> frozenset[str]:
-    """The executors that have no free place: `thread`, `process`."""
+    """Returns the executors without a free slot: `thread`, `process`."""
     threads = {"thread"} if load.threads and load.on_threads >= load.threads else set()
     processes = {"process"} if load.processes and load.in_processes >= load.processes else set()
     return frozenset(threads | processes)
 
 
 def room_beside(load: Load) -> int:
-    """How many jobs to claim while a pool is full. Some of them may need that pool and be put back,
-    so it is not many."""
+    """Returns how many jobs to claim while a pool is full. Not many: some may need that pool and go
+    back."""
     return max(0, min(load.slots - load.running - load.waiting, BESIDE_JOBS))
 
 
 def smooth(rate: float, finished: int, seconds: float) -> float:
-    """A moving rate that forgets in about a fifth of a second."""
+    """Returns a moving average of the rate, over about a fifth of a second."""
     if seconds <= 0:
         return rate
     weight = min(1.0, seconds / RATE_MEMORY_S)
@@ -55,7 +55,8 @@ def smooth(rate: float, finished: int, seconds: float) -> float:
 
 
 def rotate(queues: list[str], turn: int) -> list[str]:
-    """Each turn begins with another queue, so that a busy one cannot hold up the others."""
+    """Returns the queues, beginning with another one at each call, so that a busy queue does not
+    hold up the others."""
     if not queues:
         return queues
     shift = turn % len(queues)

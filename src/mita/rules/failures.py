@@ -16,18 +16,18 @@ _TYPE = re.compile(r"[\w.<>]+")
 
 
 def failure(error: str) -> str:
-    """An error as its line in the timeline keeps it."""
+    """Returns an error as its timeline line keeps it."""
     return shortened(error, MOST_FAILURE_BYTES)
 
 
 def head(error: str) -> str:
-    """Type and message, which may have several lines: all that comes before the traceback, whose
-    lines of source code hold the names of other errors."""
+    """Returns the type and message, which may have several lines: everything before the traceback,
+    whose source lines may contain the names of other errors."""
     return error.partition(TRACE)[0]
 
 
 def type_of(error: str) -> str:
-    """The error's type with its module, as the first line of its text names it; a built-in type has
-    no module."""
+    """Returns the error's type with its module, as the first line of its text has it; a built-in
+    type has no module."""
     found = _TYPE.match(error)
     return found[0] if found else ""

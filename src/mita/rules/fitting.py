@@ -24,14 +24,14 @@ from mita.model.time import Wait
 from .text import shortened, writable
 from .timeline import FOLDED, folded
 
-SHORT_BYTES = 500  # bytes of a text that was cut
-SHORTEST_BYTES = 200  # bytes of a text that was cut as far as it can be
+SHORT_BYTES = 500  # of a text that is cut
+SHORTEST_BYTES = 200  # of a text that is cut as far as possible
 MARK = "Rejected: "
 
 
 def check_room(task: str, size: int, room: int | None, remedy: str = "") -> None:
-    """That a job whose arguments take `size` bytes fits into a store with so much room. `remedy` is
-    what can be done at the server."""
+    """Raise a `UsageError` if a job whose arguments take `size` bytes does not fit into a store
+    with so much room. `remedy` says what can be changed at the server."""
     if room is not None and size > room:
         raise UsageError(
             f"task {task!r}: the arguments take {size:,} bytes, and this store has room for "
@@ -41,8 +41,8 @@ def check_room(task: str, size: int, room: int | None, remedy: str = "") -> None
 
 
 def smaller(verdict: Verdict, reason: str, keep: Wait) -> Verdict | None:
-    """What to write instead of a verdict that the store rejected for this reason; None when there
-    is nothing left to give up. `keep` is how long failed jobs are kept."""
+    """Returns what to write instead of a verdict that the store rejected for this reason; None when
+    there is nothing left to give up. `keep` is how long failed jobs are kept."""
     if verdict.result is not None and verdict.state is State.SUCCEEDED:
         text = (
             f"{MARK}the store did not take the result of {len(verdict.result):,} bytes ({reason})"
@@ -73,14 +73,14 @@ def _failed(error: str, keep: Wait, counts: Counter | None) -> Verdict:
 
 
 class Story(NamedTuple):
-    """What a record tells of a job beside what another run needs."""
+    """What a record tells about a job, beside what another run needs."""
 
     events: tuple[TimelineEntry, ...]
     error: str | None
 
 
 def shorter(events: Sequence[TimelineEntry], error: str | None) -> Iterator[Story]:
-    """Ever shorter stories of a job, for a store to take the longest that fits."""
+    """Yields ever shorter stories of a job; a store takes the first that fits."""
     yield Story(_without_errors(events, but=3), error)
     yield Story(_without_errors(events, but=0), error)
     for lines, size in ((20, SHORT_BYTES), (5, SHORTEST_BYTES), (1, SHORTEST_BYTES)):
@@ -95,7 +95,7 @@ def shorter(events: Sequence[TimelineEntry], error: str | None) -> Iterator[Stor
 
 
 def _without_errors(events: Sequence[TimelineEntry], but: int) -> tuple[TimelineEntry, ...]:
-    """Without the errors of earlier attempts, but for the last few."""
+    """The timeline without the errors of earlier attempts, except for the last few."""
     told = [at for at, event in enumerate(events) if event.error]
     kept = set(told[-but:]) if but else set()
     return tuple(
@@ -105,7 +105,7 @@ def _without_errors(events: Sequence[TimelineEntry], but: int) -> tuple[Timeline
 
 
 def _last(events: Sequence[TimelineEntry], lines: int) -> tuple[TimelineEntry, ...]:
-    """The last lines; those before are counted by kind."""
+    """The last lines; earlier ones are counted by kind."""
     left = tuple(events)
     while len(left) > lines > 0 and len(left) > 1:
         first, second, *rest = left

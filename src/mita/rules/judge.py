@@ -1,4 +1,4 @@
-"""From how a run ended to what becomes of its job."""
+"""From the ending of a run to the verdict on its job."""
 
 from functools import lru_cache
 
@@ -14,8 +14,8 @@ from mita.model.outcome import (
     Interrupted,
     Lost,
     Raised,
-    Refused,
     Rescheduled,
+    ResourceUnavailable,
     Returned,
     Stopped,
     TimedOut,
@@ -39,9 +39,9 @@ class Retention(Struct, frozen=True, kw_only=True):
     failed: Wait = 30 * DAY
 
 
-# how long a job of an unknown task is left for others before it is looked at again
+# until a job of an unknown task is claimed again
 STRANDED_WAIT_MS = 2 * SECOND
-STRANDED_GRACE = HOUR  # and for how long in all: a rolling deploy is over by then
+STRANDED_GRACE = HOUR  # until it fails: a rolling deploy is over by then
 
 
 def judge(
@@ -64,8 +64,8 @@ def judge(
             return _failure(claim, error, keep, roll)
         case Rescheduled(when, reason):
             return _back(when, Counter.RESCHEDULES, TimelineKind.RESCHEDULED, reason or BY_HANDLER)
-        case Refused(when, reason):
-            return _refused(claim, when, reason or "its resource is not available")
+        case ResourceUnavailable(when, reason):
+            return _unavailable(claim, when, reason or "its resource is not available")
         case Interrupted(started, reason):
             return _interrupted(reason) if started else RELEASE
         case Lost():
@@ -158,8 +158,8 @@ def _crash(claim: Claim, keep: Retention, roll: float, error: str) -> Verdict:
     return _back(When(backoff(retry, n, roll)), Counter.CRASHES, TimelineKind.CRASHED, error, error)
 
 
-def _refused(claim: Claim, when: When, line: str) -> Verdict:
-    """Everybody with the key waits for it; a job without a key can only move itself."""
+def _unavailable(claim: Claim, when: When, line: str) -> Verdict:
+    """All jobs with the key wait until then; a job without a key can only move itself."""
     if claim.resource is None:
         return _back(when, Counter.BUSY, TimelineKind.UNAVAILABLE, line)
     return Verdict(
@@ -181,9 +181,10 @@ def _unknown(claim: Claim, keep: Retention, grace: Wait) -> Verdict:
 
 
 def _named(error: str) -> str:
-    """An error as a note says it."""
+    """The first line of an error, as a timeline note."""
     return note(first_line(error))
 
 
 def first_line(text: str) -> str:
+    """Returns the first line of a text."""
     return text.split("\n", 1)[0]

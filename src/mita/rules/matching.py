@@ -1,4 +1,4 @@
-"""Which jobs people mean."""
+"""Which jobs a filter matches."""
 
 from mita.model.job import Job, State
 from mita.model.time import Moment
@@ -8,14 +8,15 @@ from .failures import head
 
 
 def shown_as(state: State, due: Moment, now: Moment) -> str:
-    """The name of a job's state for people: `queued` is `scheduled` until its time has come, and
-    `ready` from then on."""
+    """Returns the name of a job's state for people: a `queued` job is `scheduled` before its due
+    time, and `ready` after it."""
     if state is not State.QUEUED:
         return state.value
     return "scheduled" if due > now else "ready"
 
 
 def matches(job: Job, want: JobFilter, now: Moment) -> bool:
+    """Whether a job matches a filter."""
     wishes = (
         (want.queue, job.queue),
         (want.task, job.task),

@@ -1,4 +1,4 @@
-"""Names that travel as data into keys, subjects and URLs: checked once, at the door."""
+"""Names that become part of keys, subjects and URLs: checked once, when they come in."""
 
 import re
 from collections.abc import Iterable
@@ -14,7 +14,8 @@ MOST_KEY_CHARACTERS = 250
 
 
 def check_name(what: str, name: str) -> str:
-    """A queue, task or repeat: letters, digits and `_ . : -`."""
+    """Returns the name of a queue, task or repeat. Raises UsageError unless it has only letters,
+    digits and `_ . : -`."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise UsageError(
             f"{what} {name!r} is not a usable name: use 1 to 128 of A-Z a-z 0-9 _ . : - and "
@@ -24,6 +25,7 @@ def check_name(what: str, name: str) -> str:
 
 
 def check_namespace(name: str) -> str:
+    """Returns the namespace. Raises UsageError if it is not usable."""
     if not _SPACE.fullmatch(name):
         raise UsageError(
             f"namespace {name!r} is not usable: use up to 40 of a-z 0-9 _ and begin with a letter, "
@@ -33,7 +35,7 @@ def check_namespace(name: str) -> str:
 
 
 def check_kinds(kinds: Iterable[str] | None) -> frozenset[Kind]:
-    """Kinds of events that somebody wants to hear of; None: all. What was missed is always told."""
+    """Returns the kinds of events to listen to; None means all. `missed` is always among them."""
     known = {kind.value: kind for kind in Kind}
     if kinds is None:
         return frozenset(known.values())
@@ -48,7 +50,8 @@ def check_kinds(kinds: Iterable[str] | None) -> frozenset[Kind]:
 
 
 def check_key(what: str, key: str) -> str:
-    """A resource or unique key: any printable text that is not too long."""
+    """Returns a resource or unique key. Raises UsageError unless it is printable text that is not
+    too long."""
     most = MOST_KEY_CHARACTERS
     if not isinstance(key, str) or not 0 < len(key) <= most or not key.isprintable():
         raise UsageError(
@@ -60,8 +63,8 @@ def check_key(what: str, key: str) -> str:
 def check_template(
     what: str, template: str, parameters: tuple[str, ...], secret: tuple[str, ...] = ()
 ) -> None:
-    """That `account:{account_id}` names only parameters of the task, and none that is secret: keys
-    are shown."""
+    """Raise a `UsageError` unless a template like `account:{account_id}` names only parameters of
+    the task, and none that is secret: keys are shown."""
     try:
         fields = [field for _, field, _, _ in Formatter().parse(template) if field is not None]
     except ValueError as error:
@@ -83,7 +86,7 @@ def check_template(
 
 
 def fill(what: str, template: str, arguments: dict[str, Any]) -> str:
-    """The key of one job."""
+    """Returns the key of one job."""
     if "{" not in template and "}" not in template:
         return check_key(what, template)
     try:

@@ -1,4 +1,4 @@
-"""The settings that travel with a job."""
+"""The options that are stored with a job."""
 
 from functools import lru_cache
 
@@ -13,15 +13,15 @@ _decode_options = msgspec.msgpack.Decoder(JobOptions).decode
 
 @lru_cache(maxsize=4096)
 def options_of(packed: bytes) -> JobOptions:
-    """The settings stored with a job. Nearly all jobs share a few, so nearly none is decoded. What
-    cannot be read is taken as the defaults, and as secret, which it may be: a job is never lost
-    over its settings."""
+    """Returns the options stored with a job. Nearly all jobs share a few, so few are decoded.
+    Options that cannot be read become the defaults, and secret, which they may have been: a job is
+    never lost because of them."""
     try:
         options = _decode_options(packed) if packed else JobOptions()
-        # not a number is not within bounds either
+        # NaN is not within bounds either
         if options.timeout is None or 0 < options.timeout * SECOND <= LONGEST:
             return options
     except (msgspec.MsgspecError, ValueError, RecursionError, UsageError):
-        # the last: what a newer version allows
+        # UsageError: options of a newer version
         pass
     return JobOptions(secret=True)

@@ -1,8 +1,8 @@
-"""Records as a store found them: checked, and of one that cannot be read, whatever of it can be.
+"""Reads the fields of records, and shows what can be read of a record that is damaged.
 
 A record that cannot be read is shown as a failed job whose error begins with `UnreadableRecord` (a
-repeat is shown as parked). A claim or a reap that meets one sets it aside. Nothing of it is thrown
-away: `Store.raw` gives its bytes."""
+repeat is shown as parked). A claim or a reap that meets one sets it aside. Nothing of it is
+deleted: `Store.raw` returns its bytes."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -47,20 +47,20 @@ def is_unreadable(job: Job) -> bool:
 
 
 def read_job(found: Mapping[str, Any], kind: type[Job] = Job) -> Job:
-    """The job with these fields. One that cannot be read is a failed job with the fields that can.
-    `kind` may have fields beyond those of a job, which must be readable too."""
+    """Returns the job with these fields. If they cannot be read, it is a failed job with the fields
+    that can. `kind` may have more fields than a job, which must be readable too."""
     read = _read(found, kind)
     return read if isinstance(read, Job) else salvaged(found, read, kind)
 
 
 def problem(found: Mapping[str, Any], kind: type[Job] = Job) -> str | None:
-    """Why a job with these fields cannot be read; None when it can."""
+    """Returns why a job with these fields cannot be read; None if it can."""
     read = _read(found, kind)
     return None if isinstance(read, Job) else salvaged(found, read, kind).error
 
 
 def _read(found: Mapping[str, Any], kind: type[Job]) -> Job | str:
-    """The job, or what is wrong with it that no single field shows."""
+    """Returns the job, or what is wrong with it that no single field shows."""
     try:
         job = msgspec.convert(found, kind)
     except BAD:
@@ -69,7 +69,7 @@ def _read(found: Mapping[str, Any], kind: type[Job]) -> Job | str:
 
 
 def salvaged(found: Mapping[str, Any], reason: str = "", kind: type[Job] = Job) -> Job:
-    """A failed job with whatever can be read of these fields. An ended job keeps its state."""
+    """Returns a failed job with the readable fields. An ended job keeps its state."""
     kept, wrong = dict(_STAND_INS), [reason] if reason else []
     for name, wanted in _types(kind).items():
         if name not in found:
@@ -84,7 +84,7 @@ def salvaged(found: Mapping[str, Any], reason: str = "", kind: type[Job] = Job) 
 
 
 def _contradiction(job: Job) -> str:
-    """What no store would ever write: nothing would meet such a job again."""
+    """Finds a combination of fields that no store writes: no verb would find such a job again."""
     if job.state is State.RUNNING and job.lease_until is None:
         return "it is running without a lease"
     if job.state is State.BLOCKED and job.resource is None:
@@ -93,6 +93,7 @@ def _contradiction(job: Job) -> str:
 
 
 def unreadable(reason: str) -> str:
+    """Returns the error text of a record that cannot be read."""
     return f"{UNREADABLE}: {reason}"
 
 
@@ -126,7 +127,8 @@ def _can_be_written(text: str) -> bool:
 
 
 def read_repeat(found: Mapping[str, Any]) -> Repeat:
-    """The repeat with these fields. One that cannot be read is parked, and its reason says why."""
+    """Returns the repeat with these fields. If they cannot be read, it is parked, and its reason
+    says why."""
     try:
         repeat: Repeat = msgspec.convert(found, Repeat)
         repeat.key.encode(), repeat.reason.encode()
@@ -136,6 +138,7 @@ def read_repeat(found: Mapping[str, Any]) -> Repeat:
 
 
 def unreadable_repeat(key: object, reason: str) -> Repeat:
+    """Returns a parked repeat for a record that cannot be read."""
     name = key if isinstance(key, str) and _can_be_written(key) else UNKNOWN
     return Repeat(
         key=name, spec=b"", cursor=None, state=RepeatState.PARKED, reason=unreadable(reason)
@@ -148,7 +151,7 @@ def is_lost(repeat: Repeat) -> bool:
 
 
 def read_event(found: Mapping[str, Any]) -> TimelineEntry:
-    """One line of a timeline; one that cannot be read says so."""
+    """Returns one line of a timeline. A line that cannot be read says so."""
     try:
         event: TimelineEntry = msgspec.convert(found, TimelineEntry)
         event.kind.encode(), event.note.encode(), (event.worker or "").encode()

@@ -1,16 +1,16 @@
-"""Text that somebody wrote, as every store can keep it."""
+"""Makes text safe and short enough for every store."""
 
 MOST_NOTE_CHARACTERS = 1000
 
 
 def writable(text: str) -> str:
-    """Half characters (a file name that is not UTF-8 has them) are spelled out: no store could
-    write them down."""
+    """Returns the text with lone surrogates spelled out (a file name that is not UTF-8 has them):
+    no store could write them."""
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
 
 
 def note(text: object) -> str:
-    """A reason or a remark: as much of it as a timeline has room for."""
+    """Returns a reason or a remark, cut to what a timeline line keeps."""
     return writable(str(text)[:MOST_NOTE_CHARACTERS])
 
 
@@ -18,8 +18,8 @@ CUT = "\n  …\n"
 
 
 def shortened(text: str, size: int) -> str:
-    """As much of a text as UTF-8 writes in `size` bytes. Of an error that is its first line, which
-    names it, and the last lines, which say where it happened."""
+    """Returns as much of a text as fits into `size` bytes of UTF-8. Of an error these are its first
+    line, which names it, and its last lines, which say where it happened."""
     whole = text.encode()
     if len(whole) <= size:
         return text

@@ -1,8 +1,6 @@
-"""The story of a job is told line by line until it gets too long; from then on its oldest lines are
-counted by kind.
-
-The two oldest lines become one, whose note holds the counts as JSON. Stores that note lines in a
-language of their own do the same there."""
+"""A timeline keeps a limited number of lines. When it is full, its two oldest lines become one
+`folded` line, whose note has the counts by kind as JSON. Stores that write lines in SQL or Lua do
+the same there."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -12,7 +10,7 @@ from msgspec.structs import replace
 
 from mita.model.outcome import TimelineEntry, TimelineKind
 
-TIMELINE_LINES = 50  # lines that a store keeps of one job
+TIMELINE_LINES = 50  # that a store keeps of one job
 FOLDED = TimelineKind.FOLDED
 
 _decode = msgspec.json.Decoder(dict[str, int]).decode
@@ -28,7 +26,7 @@ def _counts(note: str) -> dict[str, int]:
 
 
 def lengthened(events: Sequence[TimelineEntry], event: TimelineEntry) -> tuple[TimelineEntry, ...]:
-    """The story with one more line."""
+    """Returns the timeline with one more line."""
     longer = (*events, event)
     if len(longer) <= TIMELINE_LINES:
         return longer
@@ -37,14 +35,15 @@ def lengthened(events: Sequence[TimelineEntry], event: TimelineEntry) -> tuple[T
 
 
 def folded(first: TimelineEntry, second: TimelineEntry) -> TimelineEntry:
-    """The two oldest lines as one."""
+    """Returns the two oldest lines as one."""
     counts = Counter(_counts(first.note) if first.kind == FOLDED else {first.kind: 1})
     counts[second.kind] += 1
     return TimelineEntry(second.at, FOLDED, msgspec.json.encode(counts).decode())
 
 
 def told(events: Sequence[TimelineEntry]) -> list[TimelineEntry]:
-    """The story for people: what happened most often of the earlier things comes first."""
+    """Returns the timeline for people: the counts of a folded line come first, the most frequent
+    kind first."""
     if not events or events[0].kind != FOLDED:
         return list(events)
     first, *kept = events

@@ -23,7 +23,7 @@ from mita.model.pattern import Cron
 from mita.model.time import SECOND, Moment
 
 MOST_LINE_CHARACTERS = 500
-SEARCHED_YEARS = 50  # a line without a match for so long has none
+SEARCHED_YEARS = 50  # without a match for so long, a line has none
 _OFFSET = re.compile(r"([+-])(\d{2}):?(\d{2})", re.ASCII)
 _DAY = timedelta(days=1)
 NICKNAMES = {
@@ -50,7 +50,7 @@ _FIELDS = {
 
 @lru_cache(maxsize=1024)
 def zone(name: str) -> tzinfo:
-    """The zone of that name, or of that fixed offset."""
+    """Returns the time zone of that name or fixed offset."""
     if offset := _OFFSET.fullmatch(name):
         sign, hours, minutes = offset.groups()
         away = timedelta(hours=int(hours), minutes=int(minutes))
@@ -77,7 +77,7 @@ def check(cron: Cron) -> None:
 
 
 def after(cron: Cron, moment: Moment) -> Iterator[Moment]:
-    """The fires later than `moment`, in order; ends when the line has no further match."""
+    """Yields the fires later than `moment`, in order; ends when the line has no further match."""
     line, tz, last = _read(cron.expression), zone(cron.tz), moment // SECOND
     start = datetime.fromtimestamp(last, tz).replace(tzinfo=None)
     for day in _days(line, start.date()):
@@ -90,11 +90,12 @@ def after(cron: Cron, moment: Moment) -> Iterator[Moment]:
 
 
 def in_words(cron: Cron) -> str:
+    """Returns the line in words."""
     return f"{_read(cron.expression).words} ({cron.tz})"
 
 
 class _Line:
-    """What a line says, in order."""
+    """The fields of a line, in order."""
 
     def __init__(self, simulated: CronSim) -> None:
         self.seconds = sorted(simulated.seconds)
@@ -106,7 +107,7 @@ class _Line:
         self.words = simulated.explain()
 
     def times(self, start: time) -> Iterator[time]:
-        """The times of a day from `start` on; none of those before it is looked at."""
+        """Yields the times of a day, from `start` on."""
         first = (start.hour, start.minute, start.second)
         for hour in self.hours[bisect_left(self.hours, first[0]) :]:
             minute_from = first[1] if hour == first[0] else 0
@@ -116,6 +117,7 @@ class _Line:
                     yield time(hour, minute, second)
 
     def shows(self, local: datetime) -> bool:
+        """Whether the line has this time of day."""
         return (
             local.minute in self.minutes
             and local.hour in self.hours
@@ -138,7 +140,7 @@ def _days(line: _Line, day: date) -> Iterator[date]:
 
 
 def _fires_of(line: _Line, day: date, start: time, tz: tzinfo) -> Iterator[int]:
-    """In seconds since 1970, in order; two of them may be the same."""
+    """The fires of a day in seconds since 1970, in order; two of them may be the same."""
     begins, ends = (datetime.combine(each, time(), tz) for each in (day, day + _DAY))
     away = begins.utcoffset()
     # the clock is not moved on that day
@@ -155,15 +157,15 @@ def _fires_of(line: _Line, day: date, start: time, tz: tzinfo) -> Iterator[int]:
 
 
 def _shown(line: _Line, begins: int, ends: int, tz: tzinfo) -> Iterator[int]:
-    """Every moment of one day at which the clock on the wall shows a time of the line."""
+    """Every point in time of one day at which the wall clock shows a time of the line."""
     for minute in range(begins, ends, 60):
         if line.shows(datetime.fromtimestamp(minute, tz)):
             yield from (minute + second for second in line.seconds)
 
 
 def _first(local: datetime) -> int:
-    """The first moment at which the clock on the wall shows this time, or would have shown it: then
-    the end of the gap."""
+    """The first point in time at which the wall clock shows this time; the end of the gap if it is
+    skipped."""
     before, behind = _seconds(local), _seconds(local.replace(fold=1))
     if before <= behind:
         return before

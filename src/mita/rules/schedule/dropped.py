@@ -1,4 +1,4 @@
-"""Windows that a repeat passes over, by its policy or at its cap. Their number is kept in the
+"""Windows that a repeat drops, because of its policy or its cap. Their number is kept in the
 repeat's reason, so that every store shows it."""
 
 import re
@@ -20,7 +20,7 @@ _NOTE = re.compile(
 
 
 def count(spec: RepeatSpec, after: Moment, upto: Moment, walk: Walk) -> int:
-    """How many windows there are later than the window `after` and no later than `upto`."""
+    """Returns how many windows are later than the window `after` and not later than `upto`."""
     if isinstance(spec.pattern, Every):
         end = upto if spec.end_before is None else min(upto, spec.end_before - 1)
         return max(0, (end - after) // spec.pattern.interval)
@@ -33,17 +33,19 @@ def count(spec: RepeatSpec, after: Moment, upto: Moment, walk: Walk) -> int:
 
 
 def dropped(reason: str) -> int:
-    """How many windows the repeat with this reason has dropped so far."""
+    """Returns how many windows the repeat with this reason has dropped so far."""
     found = _NOTE.search(reason)
     return int(found[1]) if found else 0
 
 
 def without_note(reason: str) -> str:
+    """Returns the reason without the number of dropped windows."""
     return _NOTE.sub("", reason)
 
 
 def with_note(reason: str, before: str, more: int, now: Moment) -> str:
-    """The reason, with what the one before says of dropped windows, and `more` of them now."""
+    """Returns the reason with the number of dropped windows: those of the earlier reason, and
+    `more`."""
     total, found = dropped(before) + more, _NOTE.search(before)
     if not total:
         return reason

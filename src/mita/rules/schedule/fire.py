@@ -1,4 +1,4 @@
-"""When a repeat fires, and what one turn of it makes."""
+"""When a repeat fires, and which jobs one firing makes."""
 
 from collections.abc import Iterator
 from hashlib import sha256
@@ -29,8 +29,8 @@ def check(spec: RepeatSpec) -> None:
 
 
 def fires(spec: RepeatSpec, after: Moment, origin: Moment) -> Iterator[Moment]:
-    """The nominal fire times later than `after`. Intervals are counted from `origin`, which is one
-    of them."""
+    """Yields the nominal fire times later than `after`. Intervals are counted from `origin`, which
+    is one of them."""
     times = _times(spec, max(after, (spec.start_after or 0) - 1), origin)
     return (
         times
@@ -40,8 +40,8 @@ def fires(spec: RepeatSpec, after: Moment, origin: Moment) -> Iterator[Moment]:
 
 
 def following(spec: RepeatSpec, after: Moment, origin: Moment) -> Moment | None:
-    """The first of them. Thousands of repeats a second are planned: an interval's is a sum, and
-    needs no generator."""
+    """Returns the first fire later than `after`. Thousands of repeats are planned in a second: for
+    an interval it is a sum, without a generator."""
     if not isinstance(spec.pattern, Every):
         return next(fires(spec, after, origin), None)
     interval = spec.pattern.interval
@@ -63,8 +63,8 @@ def _times(spec: RepeatSpec, after: Moment, origin: Moment) -> Iterator[Moment]:
 
 
 def first(spec: RepeatSpec, now: Moment) -> Moment | None:
-    """The first fire of a repeat that is made now: an interval begins at its start, or one interval
-    from now."""
+    """Returns the first fire of a new repeat: an interval begins at its start, or one interval from
+    now."""
     origin = now
     if isinstance(spec.pattern, Every):
         origin = spec.start_after if spec.start_after is not None else now + spec.pattern.interval
@@ -72,12 +72,12 @@ def first(spec: RepeatSpec, now: Moment) -> Moment | None:
 
 
 def preview(spec: RepeatSpec, cursor: Moment | None, n: int) -> list[Moment]:
-    """The next `n` fires from the cursor on."""
+    """Returns the next `n` fires from the cursor on."""
     return [] if cursor is None or n < 1 else [cursor, *islice(fires(spec, cursor, cursor), n - 1)]
 
 
 def plan(repeat: Repeat, spec: RepeatSpec, now: Moment) -> Firing:
-    """What a repeat whose cursor has come does now."""
+    """Returns what a repeat whose cursor is due does now."""
     assert repeat.cursor is not None, "a repeat without a cursor is never due"  # noqa: S101
     future = following(spec, repeat.cursor, repeat.cursor)
     due, left, dropped = [repeat.cursor], 0, 0
@@ -109,17 +109,16 @@ def plan(repeat: Repeat, spec: RepeatSpec, now: Moment) -> Firing:
 
 
 def _dropped(spec: RepeatSpec, cursor: Moment, due: list[Moment], now: Moment) -> int:
-    """How many of the windows that have come make no job: with `skip` those before the one that
-    does, else those after."""
+    """Returns how many due windows make no job: with `skip` those before the one that does, else
+    those after."""
     if spec.missed == "skip":
         return count(spec, cursor, due[0] - 1, fires) + 1 if due[0] > cursor else 0
     return count(spec, due[-1], now, fires)
 
 
 def _missed(spec: RepeatSpec, repeat: Repeat, now: Moment) -> tuple[list[Moment], int]:
-    """The windows to make jobs for, of those that have come, and how many more the same catch-up
-    may make when there are more. The last window that has come is merely late: it is not
-    dropped."""
+    """Returns the due windows to make jobs for, and how many more the same catch-up may make. The
+    last due window is only late: it is not dropped."""
     cursor = repeat.cursor or 0
     match spec.missed:
         case "skip":
@@ -135,8 +134,8 @@ def _missed(spec: RepeatSpec, repeat: Repeat, now: Moment) -> tuple[list[Moment]
 
 
 def half(firing: Firing) -> Firing:
-    """The first half of a firing whose jobs are too much for its store; the others are due at once,
-    and planned again."""
+    """Returns the first half of a firing whose jobs are too many for its store; the others are due
+    at once and planned again."""
     jobs, rest = firing.jobs[: len(firing.jobs) // 2], firing.jobs[len(firing.jobs) // 2 :]
     return replace(
         firing,
@@ -156,21 +155,22 @@ def half(firing: Firing) -> Firing:
 
 
 def _together(spec: RepeatSpec) -> int:
-    """How many jobs of this repeat are made in one act: no more than every store can write at
-    once."""
+    """Returns how many jobs of this repeat are made in one call: no more than every store can write
+    at once."""
     return max(1, min(FIRING_JOBS, MOST_FIRING_BYTES // (len(spec.job.payload) + JOB_BYTES)))
 
 
 def _left(reason: str) -> int:
-    """How many windows a catch-up that was begun may still make up for; 0 when none was begun."""
+    """Returns how many windows a catch-up that has begun may still make up for; 0 if none has
+    begun."""
     head, tail = CATCHING_UP.split("%d")
     number = reason.removeprefix(head).removesuffix(tail)
     return int(number) if number != reason and number.isdigit() else 0
 
 
 def _latest(spec: RepeatSpec, cursor: Moment, now: Moment) -> Moment:
-    """The last window that has come. It is looked for near now first, so that a long outage is not
-    walked through."""
+    """Returns the last due window. The search begins near now, so that a long outage is not walked
+    through."""
     if isinstance(spec.pattern, Every) and spec.end_before is None:
         return now - (now - cursor) % spec.pattern.interval
     span = MINUTE
@@ -196,8 +196,8 @@ def _ending(spec: RepeatSpec, count: int, future: Moment | None) -> str:
 
 
 def job(key: str, spec: RepeatSpec, time: Moment, id: str | None = None) -> NewJob:
-    """The job of one fire. Its id follows from repeat and fire time, so making it twice makes
-    one."""
+    """Returns the job of one fire. Its id follows from repeat and fire time, so making it twice
+    makes one job."""
     made = spec.job
     return NewJob(
         id=id or fire_id(key, time),
@@ -218,18 +218,18 @@ def job(key: str, spec: RepeatSpec, time: Moment, id: str | None = None) -> NewJ
 
 
 def fire_id(key: str, time: Moment) -> str:
-    """Shaped like every job id: the time first, so that ids sort by it, then what tells them
-    apart."""
+    """Returns an id of the same form as every job id: the time first, so that ids sort by it."""
     digest = sha256(f"{key}\0{time}".encode()).hexdigest()
     return f"{time:012x}7{digest[:3]}8{digest[3:18]}"
 
 
 def in_words(spec: RepeatSpec) -> str:
-    """The pattern as people say it."""
+    """Returns the pattern in words."""
     return pattern_in_words(spec.pattern)
 
 
 def pattern_in_words(pattern: Pattern) -> str:
+    """Returns a pattern in words."""
     match pattern:
         case Cron() as line:
             return cron.in_words(line)

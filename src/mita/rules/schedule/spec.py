@@ -1,4 +1,4 @@
-"""A repeat's spec, as bytes and back again, and what an edit does to its cursor."""
+"""A repeat's spec as bytes and back, and what an edit does to its cursor."""
 
 import msgspec
 from msgspec.structs import replace
@@ -17,11 +17,12 @@ _encoder = msgspec.msgpack.Encoder()
 
 
 def pack(spec: RepeatSpec) -> bytes:
+    """Returns the spec as bytes."""
     return _encoder.encode(spec)
 
 
 def unpack(packed: bytes) -> RepeatSpec:
-    """Raises a `UsageError` for what cannot be read or computed (any more)."""
+    """Returns the spec. Raises a `UsageError` if it cannot be read or computed (any more)."""
     try:
         spec = _decoder.decode(packed)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
@@ -31,10 +32,10 @@ def unpack(packed: bytes) -> RepeatSpec:
 
 
 def put(key: str, spec: RepeatSpec, stored: Repeat | None, now: Moment) -> Repeat:
-    """The repeat to store for this spec. A new pattern begins now; the same one goes on where it
-    stands, which only the store knows at that moment: hence no cursor. A new repeat begins with a
-    revision of its own: what a scheduler had planned for a removed one of the same key must not
-    fit."""
+    """Returns the repeat to store for this spec. A new pattern begins now. The same pattern keeps
+    its cursor, which only the store knows at that moment, so none is given. A new repeat gets a
+    revision of its own, so that a firing that was planned for a removed repeat of the same key does
+    not match."""
     check(spec)
     if stored is not None and spec.limit is not None and stored.count >= spec.limit:
         reason = f"it has fired {stored.count} times, its limit"
@@ -76,8 +77,8 @@ def _same_times(spec: RepeatSpec, packed: bytes) -> bool:
 
 
 def edited(stored: Repeat, given: Repeat) -> Repeat:
-    """What stands in the store after an edit. One without a cursor changes the spec alone: a fire
-    that came in between has moved the cursor on, and it must not be set back."""
+    """Returns what the store has after an edit. An edit without a cursor changes the spec alone: a
+    fire in between may have moved the cursor, which must not be set back."""
     if given.state is RepeatState.ACTIVE and given.cursor is None:
         return replace(stored, spec=given.spec, revision=stored.revision + 1)
     state = RepeatState.PAUSED if stored.state is RepeatState.PAUSED else given.state
