@@ -10,7 +10,8 @@
 -- include record
 -- include insert_jobs
 -- include repeats
-local FIRING_ARGS, JOB_ARGS = 10, 3
+local FIRING_ARGS = 10
+local JOB_ARGS = 3
 local now, s, n = clock(ARGV[1]), namespace_of(KEYS[1]), tonumber(ARGV[3])
 local applied, moved, undelivered, kinds, items = {}, {}, {}, {}, { first = 1 }
 local from = 4 + n * FIRING_ARGS
