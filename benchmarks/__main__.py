@@ -12,7 +12,7 @@ from .servers import STORES
 from .table import show
 from .workloads import WORKLOADS
 
-_WRONG = 2
+_EXIT_USAGE = 2
 _JSON = Path("build/bench.json")
 
 
@@ -63,9 +63,11 @@ def _chosen(
     names = [name.strip() for name in given.split(",") if name.strip()]
     for name in names:
         if name not in known:
-            parser.exit(_WRONG, f"benchmarks: no {what} {name!r}: choose from {', '.join(known)}\n")
+            parser.exit(
+                _EXIT_USAGE, f"benchmarks: no {what} {name!r}: choose from {', '.join(known)}\n"
+            )
     if not names:
-        parser.exit(_WRONG, f"benchmarks: name at least one {what}: {', '.join(known)}\n")
+        parser.exit(_EXIT_USAGE, f"benchmarks: name at least one {what}: {', '.join(known)}\n")
     return [name for name in known if name in names]
 
 

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from .figures import Cost, Figure, Noise, Report, Slice, Spread
 from .plan import Sizes
 from .processes import Window
-from .raw import BATCH, RAW, Ask, Phase
+from .raw import BATCH_JOBS, RAW, Ask, Phase
 from .scene import Drained, Failed, Lab, Scene, noise
 from .servers import Engine
 
@@ -232,7 +232,7 @@ class Bench:
     def _raw_once(self, jobs: int) -> tuple[dict[str, Phase], Noise]:
         """Run each phase under the same conditions as the workload it is compared with."""
         with self.lab.kept_awake():
-            single, _ = self._raw_phases(BATCH, self.sizes.seconds)
+            single, _ = self._raw_phases(BATCH_JOBS, self.sizes.seconds)
         many, heard = self._raw_phases(jobs, 0.1)
         return many | {"one": single["one"]}, heard
 
@@ -290,8 +290,8 @@ def spread(ordered: Sequence[float]) -> Spread:
     )
 
 
-_DEPTHS = (1_000_000, 500_000, 200_000, 100_000, 50_000, 20_000, 10_000)
-_WIDE = 0.1  # of the jobs that wait, those over which a slice is taken
+_DEPTHS_JOBS = (1_000_000, 500_000, 200_000, 100_000, 50_000, 20_000, 10_000)
+_SLICE_SHARE = 0.1  # of the waiting jobs: how many one measured slice covers
 
 
 def slices(ends: Sequence[int]) -> list[Slice]:
@@ -299,10 +299,10 @@ def slices(ends: Sequence[int]) -> list[Slice]:
     The first and the last jobs are left out, because the worker then starts up or runs out of
     jobs."""
     found = []
-    for depth in _DEPTHS:
-        width = int(depth * _WIDE)
+    for depth in _DEPTHS_JOBS:
+        width = int(depth * _SLICE_SHARE)
         first = len(ends) - depth
-        if first < 0 or len(ends) < 2 * min(_DEPTHS):
+        if first < 0 or len(ends) < 2 * min(_DEPTHS_JOBS):
             continue
         first = max(first, len(ends) // 100)
         found.append(

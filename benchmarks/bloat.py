@@ -18,10 +18,10 @@ from mita.stores.postgres.server.connect import parse
 from .record import LOADED, Record
 from .worker_app import QUEUE, Make
 
-LIVE = 10_000
-BATCH = 500
-POINTS = 20  # of the curve
-_LEASE = 600_000  # ms
+LIVE_JOBS = 10_000
+BATCH_JOBS = 500
+CURVE_POINTS = 20  # of the curve
+_LEASE_MS = 600_000
 _DONE = Verdict(state=State.SUCCEEDED, keep=0)
 
 
@@ -30,11 +30,11 @@ async def move_through(
 ) -> dict[str, Any]:
     """The curve: how many were moved, and the median of what a claimed job cost since the last
     point, in microseconds."""
-    live = min(LIVE, jobs // 10)
+    live = min(LIVE_JOBS, jobs // 10)
     store = await app.open_store()
     try:
-        for start in range(0, live, BATCH):
-            await app.enqueue_many([make(i) for i in range(start, start + BATCH)])
+        for start in range(0, live, BATCH_JOBS):
+            await app.enqueue_many([make(i) for i in range(start, start + BATCH_JOBS)])
         async with _pinned(pin):
             return {"curve": [point async for point in _points(app, store, make, record, jobs)]}
     finally:
@@ -45,10 +45,10 @@ async def _points(
     app: Mita, store: Store, make: Make, record: Record, jobs: int
 ) -> AsyncIterator[tuple[int, float]]:
     costs: list[float] = []
-    moved, due = 0, jobs // POINTS
+    moved, due = 0, jobs // CURVE_POINTS
     while moved < jobs:
         began = time.perf_counter()
-        claims = (await store.claim([QUEUE], BATCH, _LEASE, "bench")).claims
+        claims = (await store.claim([QUEUE], BATCH_JOBS, _LEASE_MS, "bench")).claims
         costs.append((time.perf_counter() - began) * 1e6 / max(1, len(claims)))
         await store.settle([Settlement(claim, _DONE) for claim in claims])
         await app.enqueue_many([make(moved + n) for n in range(len(claims))])
@@ -56,7 +56,7 @@ async def _points(
         record.head[LOADED] = moved
         if moved >= due:
             yield moved, round(statistics.median(costs), 2)
-            costs, due = [], due + jobs // POINTS
+            costs, due = [], due + jobs // CURVE_POINTS
 
 
 @asynccontextmanager

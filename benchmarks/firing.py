@@ -14,8 +14,8 @@ from mita.ports.store import Store
 from mita.rules.schedule import spec
 from mita.tasks import Call
 
-_AT_ONCE = 100  # calls under way while they are put
-_EACH = 1  # ms that putting one may take
+_CALLS_AT_ONCE = 100  # while the repeats are put
+_PUT_ONE_MS = 1  # how long putting one repeat may take
 
 
 class Watched:
@@ -62,9 +62,9 @@ async def fire_many(
 
 async def _put(store: Store, packed: bytes, repeats: int, chance: random.Random) -> Moment:
     """Returns the time of the first fire; all repeats are stored by then."""
-    first = await store.now() + 2 * SECOND + repeats * _EACH
-    for start in range(0, repeats, _AT_ONCE):
-        some = range(start, min(start + _AT_ONCE, repeats))
+    first = await store.now() + 2 * SECOND + repeats * _PUT_ONE_MS
+    for start in range(0, repeats, _CALLS_AT_ONCE):
+        some = range(start, min(start + _CALLS_AT_ONCE, repeats))
         put = [
             Repeat(key=f"bench-{n}", spec=packed, cursor=first + chance.randrange(SECOND))
             for n in some

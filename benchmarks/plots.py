@@ -22,10 +22,10 @@ NAMES = {
     "postgres": "PostgreSQL",
     "nats": "NATS",
 }
-_CREWS = {1: "sky", 2: "blue", 4: "navy"}
+_COLOURS_BY_PROCESSES = {1: "sky", 2: "blue", 4: "navy"}
 _RATE = "jobs per second"
 _COST = "microseconds per job"
-_LEAST = 10_000  # jobs waiting, from where on growth is drawn
+_LEAST_WAITING_JOBS = 10_000  # jobs waiting, from where on growth is drawn
 
 
 def draw_all(report: Report, folder: Path) -> Iterator[Path]:
@@ -80,7 +80,7 @@ def crews(report: Report) -> Board | None:
         return [
             Bar(
                 f"{figure.processes} process{'es' if figure.processes > 1 else ''}",
-                _CREWS.get(figure.processes, "grey"),
+                _COLOURS_BY_PROCESSES.get(figure.processes, "grey"),
                 figure.value,
             )
             for figure in report.find(store, "processes")
@@ -124,7 +124,11 @@ def growth_scheduled(report: Report) -> Board | None:
     )
 
     def points(store: str) -> list[tuple[float, float]]:
-        figures = [figure for figure in report.find(store, "scheduled") if figure.waiting >= _LEAST]
+        figures = [
+            figure
+            for figure in report.find(store, "scheduled")
+            if figure.waiting >= _LEAST_WAITING_JOBS
+        ]
         return sorted((figure.waiting, 1e6 / figure.value) for figure in figures if figure.value)
 
     return _lines(report, words, points)

@@ -9,8 +9,8 @@ from typing import TextIO
 from .figures import Figure
 from .table import reading
 
-_EVERY = 0.1  # seconds between two looks of the line on a terminal
-_PATIENCE = 15.0  # seconds without a word elsewhere
+_REDRAW_S = 0.1  # between two drawings of the line on a terminal
+_NEXT_LINE_S = 15.0  # between two lines elsewhere
 
 
 class Progress:
@@ -31,7 +31,7 @@ class Progress:
 
     def __call__(self, what: str, done: int = 0, total: int = 0) -> None:
         now = time.monotonic()
-        if now - self._drawn < (_EVERY if self._terminal else _PATIENCE):
+        if now - self._drawn < (_REDRAW_S if self._terminal else _NEXT_LINE_S):
             return
         self._drawn = now
         how_far = f" {done:,} of {total:,}" if total > 1 else ""

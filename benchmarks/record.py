@@ -11,7 +11,7 @@ GATE, LOADED, MISSED = 0, 1, 2
 # from here on, one place for each process that is ready: the workers, then who hears them
 _READY = 8
 _HEAD = 64
-SPARE = 16  # places past the jobs: the first must stay untouched, the others are for warming up
+SPARE_ROWS = 16  # after the jobs: the first must stay untouched, the others are for the warm-up
 _WIDTH = 8
 
 
@@ -21,7 +21,7 @@ class Record:
 
     def __init__(self, path: Path, jobs: int, *, create: bool = False) -> None:
         self.path, self.jobs = path, jobs
-        rows = (jobs + SPARE + 7) & ~7
+        rows = (jobs + SPARE_ROWS + 7) & ~7
         size = _HEAD * _WIDTH + rows * (1 + 3 * _WIDTH)
         if create:
             with path.open("wb") as file:

@@ -20,9 +20,9 @@ from .roles import Brief, Load
 from .servers import Engine, NoServer
 
 _HOME = Path(__file__).parent.parent
-_STALL = 60.0  # seconds without progress after which a measurement is given up
-_LOOK_EVERY = 0.02
-_CALM = 0.1  # cores that others may use on a quiet machine
+_STALL_S = 60.0  # without progress: then a measurement is given up
+_LOOK_EVERY_S = 0.02
+_QUIET_CORES = 0.1  # cores that others may use on a quiet machine
 _UNDONE = ("ready", "blocked", "running")
 _UNTIMED = {"PGOPTIONS": "-c synchronous_commit=off"}  # while loading only
 
@@ -132,14 +132,14 @@ class Scene:
         last, deadline = -1, 0.0
         while (now := done()) < total:
             if now > last:
-                last, deadline = now, time.monotonic() + _STALL
+                last, deadline = now, time.monotonic() + _STALL_S
             dead = next((process for process in processes if process.code is not None), None)
             if dead is not None:
                 raise Failed(f"{what}: {dead.name} died after {now:,} of {total:,}: {dead.trouble}")
             if time.monotonic() > deadline:
-                raise Failed(f"{what}: no progress for {_STALL:g} s at {now:,} of {total:,}")
+                raise Failed(f"{what}: no progress for {_STALL_S:g} s at {now:,} of {total:,}")
             self._lab.watch(what, now, total)
-            time.sleep(_LOOK_EVERY)
+            time.sleep(_LOOK_EVERY_S)
 
     def ask(self, role: str, *, total: int = 0, **brief: Any) -> Any:
         """Run a role to its end, and give its answer. One that takes long notes how many of a
@@ -173,7 +173,7 @@ class Scene:
             self._lab.watch("waiting for the machine to be quiet")
             with Window() as window:
                 time.sleep(0.5)
-            if window.foreign + window.steal < _CALM:
+            if window.foreign + window.steal < _QUIET_CORES:
                 return
 
     # ------------------------------------------------------------ loading

@@ -10,7 +10,7 @@ from .figures import Figure, Report
 from .machine import in_words
 
 _MB = 2**20
-_LOUD = 0.25  # cores that others may use before a figure is marked as noisy
+_NOISY_CORES = 0.25  # cores that others may use before a figure is marked as noisy
 
 COLUMNS = (
     Column("store"),
@@ -42,7 +42,7 @@ def show(report: Report, out: TextIO) -> None:
 def footer(report: Report) -> list[str]:
     lines = [
         "cpu: seconds per 1,000 jobs. share: of the raw loop in the same run.",
-        f"(!): a check failed. (~): other programs used over {_LOUD:g} cores at that time.",
+        f"(!): a check failed. (~): other programs used over {_NOISY_CORES:g} cores at that time.",
     ]
     for name, about in report.stores.items():
         parts = (about.server, about.settings, _fewer_waiting(report, name), about.skipped)
@@ -84,7 +84,7 @@ def _row(figure: Figure) -> list[str]:
 
 
 def marked(figure: Figure) -> str:
-    loud = figure.noise is not None and figure.noise.foreign + figure.noise.steal > _LOUD
+    loud = figure.noise is not None and figure.noise.foreign + figure.noise.steal > _NOISY_CORES
     return f"{value(figure)}{'' if figure.ok else ' (!)'}{' (~)' if loud else ''}"
 
 

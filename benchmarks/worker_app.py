@@ -15,9 +15,9 @@ from .record import Record
 QUEUE = "bench"
 # a payload like that of many small jobs
 TEXT = "abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGHIJKLMNOPQRSTUVWX"
-KEYS = 1000
-SLEEP = 0.005
-_AT_ONCE = Retry(max_retries=3, base=0.001, cap=0.001)
+RESOURCE_KEYS = 1000
+SLEEP_S = 0.005
+_RETRY_AT_ONCE = Retry(max_retries=3, base=0.001, cap=0.001)
 
 Make = Callable[[int], Call[Any]]
 
@@ -38,10 +38,10 @@ def build(url: str, keep: float, record: Record) -> tuple[Mita, dict[str, Any]]:
     @app.task(name="wait", queue=QUEUE)
     async def wait(i: int, text: str) -> None:
         begin(i)
-        await asyncio.sleep(SLEEP)
+        await asyncio.sleep(SLEEP_S)
         finish(i)
 
-    @app.task(name="fail_once", queue=QUEUE, retry=_AT_ONCE)
+    @app.task(name="fail_once", queue=QUEUE, retry=_RETRY_AT_ONCE)
     async def fail_once(i: int, text: str) -> None:
         if begin(i) == 1:
             raise RuntimeError("the first attempt")
@@ -67,5 +67,5 @@ def maker(tasks: dict[str, Any], name: str, after: float = 0.0) -> Make:
     """Makes the call of job `i`. The keys are spread as by chance, the same in every run."""
     task = tasks[name].after(after) if after else tasks[name]
     if name == "keyed":
-        return lambda i: task.call(i, TEXT, i * 2_654_435_761 % 2**32 % KEYS)
+        return lambda i: task.call(i, TEXT, i * 2_654_435_761 % 2**32 % RESOURCE_KEYS)
     return lambda i: task.call(i, TEXT)

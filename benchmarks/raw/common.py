@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from benchmarks.processes import cpu
 
-BATCH = 500
+BATCH_JOBS = 500
 PAYLOAD = msgspec.msgpack.encode(
     [123456, "abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGHIJKLMNOPQRSTUVWX"]
 )

@@ -8,11 +8,11 @@ from typing import Any
 import msgspec
 import nats
 
-from .common import BATCH, PAYLOAD, Ask, Phase, Timer
+from .common import BATCH_JOBS, PAYLOAD, Ask, Phase, Timer
 
 _STREAM, _SUBJECT, _CONSUMER = "RAW", "raw.bench", "raw"
 _NEXT = f"$JS.API.CONSUMER.MSG.NEXT.{_STREAM}.{_CONSUMER}"
-_PATIENCE = 10.0
+_ANSWER_S = 10.0
 
 
 def run(ask: Ask) -> dict[str, Phase]:
@@ -48,7 +48,7 @@ async def _run(ask: Ask) -> dict[str, Phase]:
 
 async def _call(client: Any, verb: str, **body: Any) -> Any:
     answer = await client.request(
-        f"$JS.API.{verb}", msgspec.json.encode(body) if body else b"", timeout=_PATIENCE
+        f"$JS.API.{verb}", msgspec.json.encode(body) if body else b"", timeout=_ANSWER_S
     )
     said = msgspec.json.decode(answer.data)
     if "error" in said:
@@ -60,7 +60,7 @@ async def _singles(client: Any, timer: Timer, seconds: float) -> None:
     timer.begin()
     until, jobs = time.perf_counter() + seconds, 0
     while time.perf_counter() < until:
-        await client.request(_SUBJECT, PAYLOAD, timeout=_PATIENCE)
+        await client.request(_SUBJECT, PAYLOAD, timeout=_ANSWER_S)
         jobs += 1
     timer.end("one", jobs)
 
@@ -78,7 +78,7 @@ async def _publish(client: Any, jobs: int) -> None:
     for _ in range(jobs):
         await client.publish(_SUBJECT, PAYLOAD, reply=inbox)
         out += 1
-        if out > BATCH:
+        if out > BATCH_JOBS:
             await answered.acquire()
             out -= 1
     for _ in range(out):
@@ -89,7 +89,7 @@ async def _publish(client: Any, jobs: int) -> None:
 async def _drain(client: Any, jobs: int) -> None:
     inbox, done, asked = client.new_inbox(), 0, 0
     finished = asyncio.Event()
-    request = msgspec.json.encode({"batch": BATCH, "expires": int(_PATIENCE * 1e9)})
+    request = msgspec.json.encode({"batch": BATCH_JOBS, "expires": int(_ANSWER_S * 1e9)})
 
     async def heard(message: Any) -> None:
         nonlocal done, asked
@@ -99,12 +99,12 @@ async def _drain(client: Any, jobs: int) -> None:
         done += 1
         if done >= jobs:
             finished.set()
-        elif asked - done < BATCH // 2:  # the next batch is on its way before this one is done
-            asked += BATCH
+        elif asked - done < BATCH_JOBS // 2:  # the next batch is on its way before this one is done
+            asked += BATCH_JOBS
             await client.publish(_NEXT, request, reply=inbox)
 
     await client.subscribe(inbox, cb=heard)
-    asked = BATCH
+    asked = BATCH_JOBS
     await client.publish(_NEXT, request, reply=inbox)
     await finished.wait()
     await client.flush()

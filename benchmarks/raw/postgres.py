@@ -5,7 +5,7 @@ from typing import Any
 
 import psycopg
 
-from .common import BATCH, PAYLOAD, Ask, Phase, Timer
+from .common import BATCH_JOBS, PAYLOAD, Ask, Phase, Timer
 
 _SCHEMA = """
 create table raw_job (
@@ -35,8 +35,10 @@ def run(ask: Ask) -> dict[str, Phase]:
         timer.singles(ask.seconds, lambda: connection.execute(_INSERT, [[PAYLOAD]], prepare=True))
         connection.execute("truncate raw_job")
         timer.begin()
-        for start in range(0, ask.jobs, BATCH):
-            connection.execute(_INSERT, [[PAYLOAD] * min(BATCH, ask.jobs - start)], prepare=True)
+        for start in range(0, ask.jobs, BATCH_JOBS):
+            connection.execute(
+                _INSERT, [[PAYLOAD] * min(BATCH_JOBS, ask.jobs - start)], prepare=True
+            )
         timer.end("bulk", ask.jobs)
         connection.execute("vacuum analyze raw_job")
         connection.execute("checkpoint")
@@ -50,7 +52,7 @@ def _drain(connection: psycopg.Connection[Any]) -> int:
     while ids:
         with connection.pipeline(), connection.transaction():
             connection.execute(_DELETE, [ids], prepare=True)
-            taken = connection.execute(_TAKE, [BATCH], prepare=True, binary=True)
+            taken = connection.execute(_TAKE, [BATCH_JOBS], prepare=True, binary=True)
         ids = [id for id, _ in taken.fetchall()]
         done += len(ids)
     return done

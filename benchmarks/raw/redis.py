@@ -7,7 +7,7 @@ from typing import Any
 
 from redis import Redis
 
-from .common import BATCH, PAYLOAD, Ask, Phase, Timer
+from .common import BATCH_JOBS, PAYLOAD, Ask, Phase, Timer
 
 _TURN = """
 if #ARGV > 1 then redis.call('HDEL', KEYS[2], unpack(ARGV, 2)) end
@@ -25,14 +25,14 @@ def run(ask: Ask) -> dict[str, Phase]:
     timer.singles(ask.seconds, lambda: _put(client, [next(numbers)]))
     client.delete(*_KEYS)
     timer.begin()
-    for start in range(0, ask.jobs, BATCH):
-        _put(client, range(start, min(start + BATCH, ask.jobs)))
+    for start in range(0, ask.jobs, BATCH_JOBS):
+        _put(client, range(start, min(start + BATCH_JOBS, ask.jobs)))
     timer.end("bulk", ask.jobs)
     timer.begin()
-    done, taken = 0, turn(_KEYS, [BATCH])[0]
+    done, taken = 0, turn(_KEYS, [BATCH_JOBS])[0]
     while taken:
         done += len(taken)
-        taken = turn(_KEYS, [BATCH, *taken])[0]
+        taken = turn(_KEYS, [BATCH_JOBS, *taken])[0]
     timer.end("drain", done)
     client.close()
     return timer.phases

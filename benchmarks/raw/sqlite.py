@@ -4,7 +4,7 @@ to disk."""
 import sqlite3
 import time
 
-from .common import BATCH, PAYLOAD, Ask, Phase, Timer
+from .common import BATCH_JOBS, PAYLOAD, Ask, Phase, Timer
 
 _SCHEMA = """
 pragma journal_mode = wal;
@@ -35,9 +35,9 @@ def run(ask: Ask) -> dict[str, Phase]:
     timer.singles(ask.seconds, lambda: database.execute(_INSERT, (due, PAYLOAD)))
     database.execute("delete from job")
     timer.begin()
-    for start in range(0, ask.jobs, BATCH):
+    for start in range(0, ask.jobs, BATCH_JOBS):
         database.execute("begin immediate")
-        database.executemany(_INSERT, [(due, PAYLOAD)] * min(BATCH, ask.jobs - start))
+        database.executemany(_INSERT, [(due, PAYLOAD)] * min(BATCH_JOBS, ask.jobs - start))
         database.execute("commit")
     timer.end("bulk", ask.jobs)
     timer.begin()
@@ -51,7 +51,7 @@ def _drain(database: sqlite3.Connection) -> int:
     while taken:
         database.execute("begin immediate")
         database.executemany("delete from job where id = ?", [(id,) for id, _ in taken])
-        taken = database.execute(_TAKE, (int(time.time() * 1000), BATCH)).fetchall()
+        taken = database.execute(_TAKE, (int(time.time() * 1000), BATCH_JOBS)).fetchall()
         database.execute("commit")
         done += len(taken)
     return done

@@ -340,8 +340,8 @@ def forget_when_it_was_started(patch: pytest.MonkeyPatch) -> None:
 
 A_STALE_SETTLE = (
     "test_a_late_worker_cannot_settle_a_job_it_lost",
-    "test_a_claim_of_a_forgotten_job_cannot_touch_those_that_came_after",
-    "test_an_old_claim_cannot_touch_a_revived_job",
+    "test_a_claim_of_a_deleted_job_cannot_change_later_jobs",
+    "test_an_old_claim_cannot_change_a_retried_job",
 )
 IN_MEMORY = [
     Fault("no token check at settle", settle_by_id, (A_STALE_SETTLE[0], A_STALE_SETTLE[2])),
@@ -355,11 +355,11 @@ IN_MEMORY = [
         "a reap without a new token",
         reap_with_the_old_token,
         (
-            "test_a_lost_job_goes_to_an_heir_with_a_newer_token",
+            "test_a_reaped_job_has_a_larger_token",
             "test_a_late_worker_cannot_settle_a_job_it_lost",
         ),
     ),
-    Fault("a reap of living leases", reap_the_living, ("test_a_living_lease_is_left_alone",)),
+    Fault("a reap of living leases", reap_the_living, ("test_a_job_with_a_lease_is_not_reaped",)),
     Fault("an order without priority", ignore_priority, ("test_the_higher_priority_goes_first",)),
     Fault(
         "an order without age", ignore_age, ("test_among_jobs_due_together_the_older_goes_first",)
@@ -368,7 +368,7 @@ IN_MEMORY = [
         "an order without due time",
         ignore_due_in_the_order,
         (
-            "test_among_equals_the_one_that_was_due_first_goes_first",
+            "test_of_equal_priority_the_job_due_first_goes_first",
             "test_among_jobs_due_together_the_older_goes_first",
         ),
     ),
@@ -377,73 +377,71 @@ IN_MEMORY = [
         "a wait that is forgotten",
         forget_the_wait,
         (
-            "test_a_wait_counts_from_the_stores_own_clock",
+            "test_a_delay_counts_from_the_clock_of_the_store",
             "test_a_retry_waits_and_counts_an_attempt",
         ),
     ),
     Fault(
         "a wait on the caller's clock",
         count_waits_on_the_callers_clock,
-        ("test_a_wait_is_counted_by_the_store_and_not_by_the_caller",),
+        ("test_the_delay_of_a_retry_counts_from_its_settlement",),
     ),
     Fault(
         "an attempt counted on reschedule",
         count_a_reschedule_as_an_attempt,
         (
-            "test_a_job_can_put_itself_off_to_a_named_moment",
+            "test_a_handler_can_reschedule_its_job_to_a_point_in_time",
             "test_each_thing_that_happens_has_its_own_counter",
         ),
     ),
-    Fault("a key that is not freed", keep_the_key, ("test_whatever_ends_the_run_frees_the_key",)),
+    Fault("a key that is not freed", keep_the_key, ("test_every_end_of_a_run_frees_the_key",)),
     Fault(
         "a key that is not looked at",
         ignore_the_key,
-        ("test_two_of_one_key_never_leave_in_one_claim",),
+        ("test_one_claim_never_returns_two_jobs_of_one_key",),
     ),
     Fault(
         "a limit that is not looked at",
         ignore_the_limit,
         ("test_each_job_is_held_to_its_own_limit",),
     ),
-    Fault("a hold that is not looked at", ignore_holds, ("test_nobody_with_a_key_on_hold_starts",)),
-    Fault(
-        "a freed key that wakes nobody", wake_nobody, ("test_whatever_ends_the_run_frees_the_key",)
-    ),
+    Fault("a hold that is not looked at", ignore_holds, ("test_no_job_of_a_held_key_starts",)),
+    Fault("a freed key that wakes nobody", wake_nobody, ("test_every_end_of_a_run_frees_the_key",)),
     Fault(
         "a freed key that wakes everybody",
         wake_everybody,
-        ("test_a_freed_key_wakes_one_and_not_the_whole_line",),
+        ("test_a_free_key_wakes_one_job_and_not_all",),
     ),
     Fault(
         "a pause that is not looked at",
         ignore_pauses,
-        ("test_a_paused_queue_gives_nothing_and_the_others_do",),
+        ("test_a_paused_queue_gives_no_jobs_and_the_others_do",),
     ),
     Fault(
         "a unique key that is not looked at",
         ignore_unique_keys,
         (
-            "test_a_second_job_with_the_key_gets_the_first_ones_id",
-            "test_many_who_ask_at_once_get_one_job",
+            "test_a_second_job_with_the_key_gets_the_id_of_the_first",
+            "test_concurrent_enqueues_with_one_key_create_one_job",
         ),
     ),
     Fault(
         "a unique key that is free too soon",
         free_unique_keys_at_once,
-        ("test_a_key_can_outlive_its_job_for_a_while",),
+        ("test_unique_for_keeps_the_key_after_the_end",),
     ),
     Fault(
         "an ask that is forgotten",
         forget_what_was_asked,
         (
-            "test_a_running_job_moves_when_its_run_has_ended",
-            "test_a_running_job_ends_as_cancelled_whatever_its_run_says",
+            "test_a_running_job_is_rescheduled_when_its_run_ends",
+            "test_a_running_job_that_was_cancelled_ends_as_cancelled",
         ),
     ),
     Fault(
         "a revived job with its old counters",
         revive_with_the_old_counters,
-        ("test_a_dead_job_comes_back_with_its_counters_at_zero",),
+        ("test_a_retried_job_has_its_counters_at_zero",),
     ),
     Fault(
         "an ended job that can be changed",
@@ -463,14 +461,14 @@ IN_MEMORY = [
     Fault(
         "a prune before the time",
         prune_before_the_time,
-        ("test_a_job_is_forgotten_when_its_time_is_over",),
+        ("test_a_job_is_pruned_when_its_retention_is_over",),
     ),
     Fault(
         "a firing that does not compare",
         fire_without_looking,
         (
             "test_of_many_schedulers_one_fires",
-            "test_nothing_of_an_old_definition_fires_after_the_edit",
+            "test_a_firing_of_an_old_definition_is_refused",
         ),
     ),
     Fault(
@@ -478,28 +476,30 @@ IN_MEMORY = [
         reject_the_whole_batch,
         (
             "test_a_result_that_is_too_large_is_rejected_and_the_others_are_settled",
-            "test_so_it_is_among_jobs_with_keys",
+            "test_a_result_that_is_too_large_is_rejected_among_jobs_with_keys",
         ),
     ),
     Fault(
         "a claim that nobody hears of",
         claim_although_some_were_rejected,
-        ("test_a_turn_with_a_rejected_settlement_claims_nothing",),
+        ("test_settle_and_claim_with_a_rejected_result_claims_nothing",),
     ),
     Fault(
         "a failure without its start",
         forget_when_it_was_started,
         (
-            "test_a_failed_run_leaves_its_error_and_when_it_was_started",
-            "test_so_do_many_that_are_put_down_together",
+            "test_a_failed_run_leaves_its_error_and_its_start_time",
+            "test_failed_runs_of_one_batch_leave_their_errors",
         ),
     ),
     Fault(
         "an ear for every queue",
         hear_every_queue,
-        ("test_who_listens_to_one_queue_hears_of_no_other",),
+        ("test_a_subscription_to_one_queue_gets_no_other_events",),
     ),
-    Fault("an ear that stays open", stay_open, ("test_it_is_known_to_what_somebody_listens",)),
+    Fault(
+        "an ear that stays open", stay_open, ("test_subscribed_queues_lists_what_is_subscribed_to",)
+    ),
     Fault(
         "a reschedule that wakes every heartbeat",
         ring_for_every_ask,
@@ -508,7 +508,7 @@ IN_MEMORY = [
     Fault(
         "a bell that does not ring",
         ring_for_nobody,
-        ("test_what_rang_before_the_wait_is_not_lost",),
+        ("test_a_notification_before_the_wait_is_not_lost",),
     ),
 ]
 
@@ -560,7 +560,7 @@ IN_SQLITE = [
     Fault(
         "a reap without a new token",
         said_as(reap_take=("token = token + 1, ", ""), reap_expired=("token + 1", "token")),
-        ("test_a_lost_job_goes_to_an_heir_with_a_newer_token",),
+        ("test_a_reaped_job_has_a_larger_token",),
     ),
     Fault(
         "an order without priority",
@@ -570,7 +570,7 @@ IN_SQLITE = [
     Fault(
         "an order without due time",
         said_as(claim_candidates=("limit :limit", "order by j.priority desc, j.seq limit :limit")),
-        ("test_among_equals_the_one_that_was_due_first_goes_first",),
+        ("test_of_equal_priority_the_job_due_first_goes_first",),
     ),
     Fault(
         "a start before the due time",
@@ -587,8 +587,8 @@ IN_SQLITE = [
             note=("then (select j.started", "then (select null"),
         ),
         (
-            "test_a_failed_run_leaves_its_error_and_when_it_was_started",
-            "test_so_do_many_that_are_put_down_together",
+            "test_a_failed_run_leaves_its_error_and_its_start_time",
+            "test_failed_runs_of_one_batch_leave_their_errors",
         ),
     ),
     Fault(
@@ -596,7 +596,7 @@ IN_SQLITE = [
         said_as(
             settle_many=("(v.column6 = 'attempts')", "(v.column6 in ('attempts', 'reschedules'))")
         ),
-        ("test_a_job_can_put_itself_off_to_a_named_moment",),
+        ("test_a_handler_can_reschedule_its_job_to_a_point_in_time",),
     ),
     Fault(
         "a key that is not looked at",
@@ -606,17 +606,17 @@ IN_SQLITE = [
     Fault(
         "a blocked job that is not woken",
         said_as(key_wake=("'blocked'", "'nobody'")),
-        ("test_whatever_ends_the_run_frees_the_key",),
+        ("test_every_end_of_a_run_frees_the_key",),
     ),
     Fault(
         "a pause that is not looked at",
         said_as(claim_paused=("is not null", "< 0")),
-        ("test_a_resumed_queue_gives_again",),
+        ("test_a_resumed_queue_gives_jobs_again",),
     ),
     Fault(
         "a unique key that is not looked at",
         said_as(unique_holder=("until is null or ", "")),
-        ("test_a_second_job_with_the_key_gets_the_first_ones_id",),
+        ("test_a_second_job_with_the_key_gets_the_id_of_the_first",),
     ),
     Fault(
         "a deleted job that takes another's unique key",
@@ -631,6 +631,6 @@ IN_SQLITE = [
     Fault(
         "a firing that does not compare the revision",
         said_as(fire=("revision = :revision", ":revision >= 0")),
-        ("test_nothing_of_an_old_definition_fires_after_the_edit",),
+        ("test_a_firing_of_an_old_definition_is_refused",),
     ),
 ]

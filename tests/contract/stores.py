@@ -110,13 +110,13 @@ def postgres(name: str) -> StoreEntry:
         patch.setattr(arrays, "LARGEST_ARRAY_CHARS", 200_000)
         return handles(folder, clock)()
 
-    return StoreEntry(handles, tight, walks=60 if name == "pg18" else 20)
+    return StoreEntry(handles, tight, walks=40 if name == "pg18" else 15)
 
 
 STORES: dict[str, StoreEntry] = {
     "memory": StoreEntry(memory, tight_memory, faults=IN_MEMORY),
-    "sqlite": StoreEntry(sqlite, tight_sqlite, faults=IN_SQLITE),
-    "redis": StoreEntry(redis, tight_redis, walks=120),
+    "sqlite": StoreEntry(sqlite, tight_sqlite, walks=200, faults=IN_SQLITE),
+    "redis": StoreEntry(redis, tight_redis, walks=80),
     "nats": StoreEntry(nats, tight_nats, fake_clock=False),
     **{name: postgres(name) for name in postgres_servers.FACTORIES},
 }

@@ -18,7 +18,7 @@ from mita.model.job import Job
 from mita.model.view import JobFilter
 from mita.ports.store import Store
 from mita.tasks import Call
-from tests.waiting import until
+from tests.waiting import LIMIT_S, until
 
 from . import program
 from .checker import Acked, Expect, Fault, History, Report, check
@@ -29,6 +29,7 @@ from .record import Line, Record
 SOAK = os.environ.get("MITA_SOAK", "") not in ("", "0")
 SEED = int(os.environ.get("MITA_SEED", "0")) or random.SystemRandom().randrange(1, 1_000_000)
 SLACK = 15.0  # seconds that two cores may add to anything when others use them too
+NO_LOSS_LEASE_S = 15.0  # for a test without faults: no busy machine loses it
 
 # A server that has everything imported and forks: a process costs 10 ms and not 300.
 FORKS = multiprocessing.get_context("forkserver")
@@ -75,7 +76,7 @@ class Process:
         threads = Path(f"/proc/{self.pid}/task").glob("*/stat")
         return all(thread.read_text().rpartition(") ")[2][0] in "Tt" for thread in threads)
 
-    async def gone(self, within: float = 20.0) -> int:
+    async def gone(self, within: float = LIMIT_S) -> int:
         await until(lambda: self.code is not None, f"process {self.who} ends", within)
         assert self.code is not None
         return self.code
@@ -168,7 +169,9 @@ class Scene:
             if all(getattr(line, name) == value for name, value in wanted.items())
         ]
 
-    async def started(self, *numbers: int, by: Process | None = None, within: float = 20.0) -> None:
+    async def started(
+        self, *numbers: int, by: Process | None = None, within: float = LIMIT_S
+    ) -> None:
         """These jobs have started (in this process)."""
 
         def missing() -> set[int]:
@@ -190,7 +193,7 @@ class Scene:
         await process.gone()
         self.fault(process, "kill")
 
-    async def died(self, process: Process, within: float = 20.0) -> None:
+    async def died(self, process: Process, within: float = LIMIT_S) -> None:
         """It killed itself."""
         assert await process.gone(within) == -signal.SIGKILL, self.troubles()
         self.fault(process, "kill")
@@ -215,7 +218,7 @@ class Scene:
     def thaw(self, process: Process) -> None:
         process.signal(signal.SIGCONT)
 
-    async def stop(self, *processes: Process, within: float = 20.0) -> None:
+    async def stop(self, *processes: Process, within: float = LIMIT_S) -> None:
         """Ask them to leave, as a deploy does, and see that they leave well."""
         await self.ready(*processes)
         for process in processes:

@@ -88,7 +88,7 @@ async def _work(settings: Settings) -> None:
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop)
     Here.record.write("ready", text=worker.id)
     await worker.run()
-    Here.record.write("gone", text=str(worker._claim_loop.stale))
+    Here.record.write("gone")
 
 
 async def _produce(settings: Settings) -> None:

@@ -22,7 +22,8 @@ async def test_five_schedulers_make_one_job_for_each_fire_whatever_happens_to_th
     killed."""
     fires = scaled(100, 3000)
     workers = [
-        scene.start(leads=all_lead, worker={"poll": 0.05, "concurrency": 20}) for _ in range(5)
+        scene.start(leads=all_lead, worker={"poll": 0.05, "concurrency": 20, "lease": 3})
+        for _ in range(5)
     ]
     await scene.ready(*workers)
     for n in range(KEYS):

@@ -54,7 +54,7 @@ async def test_queues_are_served_in_the_order_asked(store: NatsStore) -> None:
     assert await claimed_ids(store, 2, queues=["billing", QUEUE]) == [billing, mail]
 
 
-async def test_another_priority_counts_at_once(store: NatsStore, twin: NatsStore) -> None:
+async def test_a_new_priority_counts_at_once(store: NatsStore, twin: NatsStore) -> None:
     one, two = await put_many(store, 2)
     await twin.amend([two], PrioritiseJob(6))
     assert await claimed_ids(store) == [two, one]

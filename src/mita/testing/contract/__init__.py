@@ -1,16 +1,19 @@
-"""The store contract as a test-suite: each module is one promise, each test a sentence.
+"""The store contract as a test suite: each module is one promise, each test one sentence of it.
 
-To run it over a store of your own, with pytest and pytest-asyncio (`asyncio_mode = "auto"`), write
-a `conftest.py` that gives four fixtures, and a test module that takes the tests in:
+To run it over a store of your own you need pytest and pytest-asyncio (`asyncio_mode = "auto"`), a
+`conftest.py` with four fixtures, and a test module that imports the tests:
 
     # conftest.py
     import pytest
-    pytest.register_assert_rewrite("mita.testing.contract")  # before the import below
+
+    # before the import, so that failed assertions show their values
+    pytest.register_assert_rewrite("mita.testing.contract")
+
     from mita.testing.contract.clocks import RealTicker
 
     @pytest.fixture
-    def clock():
-        return RealTicker()  # or FakeTicker(), if the store takes a clock: pass it to the store
+    def clock():  # FakeTicker() if the store takes a clock; then give it to the store, too
+        return RealTicker()
 
     @pytest.fixture
     async def store(tmp_path):  # an empty store, opened
@@ -20,21 +23,22 @@ a `conftest.py` that gives four fixtures, and a test module that takes the tests
         await store.close()
 
     @pytest.fixture
-    async def twin(store, tmp_path):  # a second handle on the same data, as another process has it
+    async def twin(store, tmp_path):  # a second handle on the same data, as another process has
         twin = YourStore(tmp_path)
         await twin.open()
         yield twin
         await twin.close()
 
     @pytest.fixture
-    async def tight(store):  # a store with the smallest size limit its engine can have,
-        return store         # or the same store, if it has no limit
+    async def tight(store):  # a store with as little `room` for a job as its engine allows,
+        return store  # or the same store if it has no such limit
 
     # test_contract.py
     from mita.testing.contract import *
 
-A promise that not every engine can keep names the `Can` flag it needs, and is skipped for a store
-without it. The letter and number in a docstring (I3) is the invariant that the test guards."""
+A test that needs an ability which not every engine has names its `Can` flag, and is skipped for a
+store without it. A docstring that begins with a letter and a number (I3) names the invariant that
+the test guards."""
 
 from collections.abc import Awaitable, Callable
 from types import ModuleType
@@ -44,6 +48,7 @@ from . import (
     claim,
     delete,
     enqueue,
+    fire,
     holds,
     inspect,
     leases,
@@ -57,11 +62,14 @@ from . import (
     pubsub,
     reap,
     repeats,
+    requeue,
+    reschedule,
     resources,
     retention,
     settle,
     timeline,
     unique,
+    workers,
 )
 
 PROMISES: tuple[ModuleType, ...] = (
@@ -72,7 +80,9 @@ PROMISES: tuple[ModuleType, ...] = (
     leases,
     reap,
     settle,
+    requeue,
     amend,
+    reschedule,
     delete,
     many,
     resources,
@@ -80,8 +90,10 @@ PROMISES: tuple[ModuleType, ...] = (
     pause,
     timeline,
     inspect,
+    workers,
     retention,
     repeats,
+    fire,
     locks,
     once,
     limits,

@@ -1,4 +1,4 @@
-"""What people ask of a job, in whatever state it is."""
+"""What people can ask of a job in each of its states."""
 
 from collections.abc import Callable
 
@@ -15,12 +15,8 @@ from mita.model.outcome import (
 from mita.model.time import HOUR, NOW, When
 from mita.ports.store import Store
 
-from .clocks import Ticker
 from .given import (
     LONG,
-    PAST,
-    PAST_SOON,
-    SOON,
     claim_one,
     claimed_ids,
     dead,
@@ -29,7 +25,6 @@ from .given import (
     gone,
     look,
     put,
-    release,
     retry,
     running,
     settled,
@@ -40,7 +35,7 @@ from .given import (
 
 
 async def blocked(store: Store) -> str:
-    """A job that waits for a key which somebody holds for long."""
+    """A job that waits for a key which a running job holds."""
     await running(store, resource="r")
     id = await put(store, resource="r")
     assert await claimed_ids(store) == []
@@ -49,145 +44,14 @@ async def blocked(store: Store) -> str:
 
 
 async def test_each_id_gets_its_own_answer(store: Store) -> None:
+    """`amend` returns one answer for each id, in the order of the ids."""
     ids = [await done(store), "f" * 32, (await running(store)).id, await put(store)]
     answers = await store.amend(ids, CancelJob(keep=HOUR))
     assert answers == [Answer.TOO_LATE, Answer.UNKNOWN, Answer.ASKED, Answer.DONE]
 
 
-async def test_a_queued_job_moves_both_ways(store: Store) -> None:
-    id = await put(store, priority=7)
-    assert await store.amend([id], RescheduleJob(When(LONG))) == [Answer.DONE]
-    assert await claimed_ids(store) == []
-    assert await store.amend([id], RescheduleJob(NOW)) == [Answer.DONE]
-    claim = await claim_one(store)
-    assert (claim.id, claim.priority, claim.reschedules, claim.attempts) == (id, 7, 2, 0)
-
-
-async def test_a_moved_job_waits_by_the_stores_clock(store: Store, clock: Ticker) -> None:
-    """I8"""
-    id = await put(store)
-    await clock.tick(PAST)
-    now = await store.now()
-    await store.amend([id], RescheduleJob(When(SOON)))
-    assert (await look(store, id)).due >= now + SOON
-    assert await claimed_ids(store) == []
-    await clock.tick(PAST_SOON)
-    assert await claimed_ids(store) == [id]
-
-
-async def test_a_blocked_job_moves_out_of_its_line(store: Store) -> None:
-    id = await blocked(store)
-    assert await store.amend([id], RescheduleJob(When(LONG))) == [Answer.DONE]
-    after = await look(store, id)
-    assert (after.state, after.reschedules, after.busy) == (State.QUEUED, 1, 1)
-    assert [view.waiting for view in await store.resources(key="r")] == [0]
-
-
-async def test_a_running_job_moves_when_its_run_has_ended(store: Store) -> None:
-    """I6: the ending is recorded as it is, but the job goes back at the asked time."""
-    claim = await running(store)
-    at = claim.at + LONG
-    assert await store.amend([claim.id], RescheduleJob(When(at=at))) == [Answer.ASKED]
-    assert (await look(store, claim.id)).asked == "reschedule"
-    await settled(store, succeed(claim))
-    after = await look(store, claim.id)
-    assert (after.state, after.due, after.asked) == (State.QUEUED, at, None)
-    assert (after.reschedules, after.attempts) == (1, 0)
-    assert (after.result, after.finished, after.expires) == (None, None, None)
-
-
-async def test_the_asked_wait_counts_from_the_asking(store: Store, clock: Ticker) -> None:
-    claim = await running(store)
-    asked_at = await store.now()
-    await store.amend([claim.id], RescheduleJob(When(LONG)))
-    await clock.tick(PAST)
-    settled_at = await store.now()
-    await settled(store, succeed(claim))
-    assert asked_at + LONG <= (await look(store, claim.id)).due < settled_at + LONG
-
-
-async def test_a_failed_run_of_a_moved_job_counts_and_still_moves(store: Store) -> None:
-    """I6"""
-    claim = await running(store)
-    await store.amend([claim.id], RescheduleJob(When(LONG)))
-    await settled(store, fail(claim, "Boom"))
-    after = await look(store, claim.id)
-    assert (after.state, after.attempts, after.reschedules, after.error) == (
-        State.QUEUED,
-        1,
-        1,
-        "Boom",
-    )
-    assert await claimed_ids(store) == []
-
-
-async def test_what_was_asked_holds_for_one_run(store: Store) -> None:
-    claim = await running(store)
-    await store.amend([claim.id], RescheduleJob(NOW))
-    await settled(store, succeed(claim))
-    await settled(store, succeed(await claim_one(store)))
-    assert await state_of(store, claim.id) is State.SUCCEEDED
-
-
-async def test_the_latest_asked_time_counts(store: Store) -> None:
-    claim = await running(store)
-    await store.amend([claim.id], RescheduleJob(When(at=claim.at + LONG)))
-    assert await store.amend([claim.id], RescheduleJob(When(at=claim.at + HOUR))) == [Answer.ASKED]
-    await settled(store, release(claim))
-    after = await look(store, claim.id)
-    assert (after.due, after.reschedules) == (claim.at + HOUR, 2)
-
-
-async def test_a_job_that_succeeded_cannot_be_moved(store: Store) -> None:
-    """I10"""
-    id = await done(store)
-    before = await look(store, id)
-    assert await store.amend([id], RescheduleJob(NOW)) == [Answer.TOO_LATE]
-    assert await look(store, id) == before
-
-
-async def test_a_dead_job_that_is_moved_comes_back_at_that_time(store: Store) -> None:
-    """As if it had been revived for then: with its counters at zero, and its error gone."""
-    claim = await running(store)
-    await settled(store, stop(claim))
-    waiting = await put(store, when=When(LONG))
-    ids = [claim.id, await dead(store), waiting, "f" * 32, await done(store)]
-    now = await store.now()
-    moved, late = [Answer.DONE] * 3, Answer.TOO_LATE
-    assert await store.amend(ids, RescheduleJob(When(LONG), "by Ada")) == [
-        *moved,
-        Answer.UNKNOWN,
-        late,
-    ]
-    for id in ids[:2]:
-        after = await look(store, id)
-        assert (after.state, after.error, after.finished, after.expires) == (
-            State.QUEUED,
-            None,
-            None,
-            None,
-        )
-        assert [getattr(after, name) for name in Counter] == [0] * 5
-        assert after.due >= now + LONG
-        last = (await store.timeline(id))[-1]
-        assert (last.kind, last.note, last.worker) == ("revived", "by Ada", None)
-    assert (await look(store, waiting)).reschedules == 1
-    assert await claimed_ids(store) == []
-    assert await store.amend(ids[:2], RescheduleJob(NOW)) == [Answer.DONE] * 2
-    assert sorted(await claimed_ids(store)) == sorted(ids[:2])
-
-
-async def test_a_dead_job_is_not_moved_while_another_has_its_unique_key(store: Store) -> None:
-    id = await dead(store, unique="u")
-    other = await put(store, unique="u", when=When(LONG))
-    before = await look(store, id)
-    assert await store.amend([id], RescheduleJob(NOW)) == [Answer.TAKEN]
-    assert await look(store, id) == before
-    await store.amend([other], CancelJob(keep=HOUR))
-    assert await store.amend([id, other], RescheduleJob(NOW)) == [Answer.DONE, Answer.TAKEN]
-
-
 async def test_a_waiting_job_is_cancelled_at_once(store: Store) -> None:
+    """A queued, scheduled or blocked job is cancelled by the call itself."""
     for id in (await blocked(store), await put(store), await put(store, when=When(LONG))):
         assert await store.amend([id], CancelJob(keep=LONG, reason="not wanted")) == [Answer.DONE]
         after = await look(store, id)
@@ -201,13 +65,15 @@ async def test_a_waiting_job_is_cancelled_at_once(store: Store) -> None:
 
 
 async def test_a_cancelled_job_that_is_not_kept_is_gone(store: Store) -> None:
+    """With retention 0 a cancelled job is deleted at once."""
     id = await put(store)
     assert await store.amend([id], CancelJob(keep=0)) == [Answer.DONE]
     assert await gone(store, id)
     assert await store.amend([id], CancelJob(keep=0)) == [Answer.UNKNOWN]
 
 
-async def test_a_running_job_ends_as_cancelled_whatever_its_run_says(store: Store) -> None:
+async def test_a_running_job_that_was_cancelled_ends_as_cancelled(store: Store) -> None:
+    """However its run ends, the job is cancelled."""
     endings: list[Callable[[Claim], Settlement]] = [succeed, retry, fail, stop]
     for n, end in enumerate(endings):
         claim = await running(store)
@@ -222,14 +88,16 @@ async def test_a_running_job_ends_as_cancelled_whatever_its_run_says(store: Stor
         )
 
 
-async def test_a_running_job_that_is_not_to_be_kept_is_gone_after_its_run(store: Store) -> None:
+async def test_a_running_job_cancelled_with_retention_0_is_gone_after_its_run(store: Store) -> None:
+    """The retention of the cancel counts, not that of the verdict."""
     claim = await running(store)
     await store.amend([claim.id], CancelJob(keep=0))
     await settled(store, succeed(claim, keep=HOUR))
     assert await gone(store, claim.id)
 
 
-async def test_a_job_that_shall_stop_cannot_be_moved(store: Store) -> None:
+async def test_a_job_that_was_cancelled_while_running_cannot_be_rescheduled(store: Store) -> None:
+    """A cancel comes before a reschedule: the answer is `TOO_LATE`."""
     claim = await running(store)
     await store.amend([claim.id], CancelJob(keep=HOUR))
     before = await look(store, claim.id)
@@ -239,7 +107,8 @@ async def test_a_job_that_shall_stop_cannot_be_moved(store: Store) -> None:
     assert await state_of(store, claim.id) is State.CANCELLED
 
 
-async def test_a_job_that_shall_move_can_still_be_stopped(store: Store) -> None:
+async def test_a_running_job_that_was_rescheduled_can_still_be_cancelled(store: Store) -> None:
+    """A cancel replaces a reschedule that was requested before it."""
     claim = await running(store)
     await store.amend([claim.id], RescheduleJob(When(LONG)))
     assert await store.amend([claim.id], CancelJob(keep=HOUR)) == [Answer.ASKED]
@@ -247,7 +116,8 @@ async def test_a_job_that_shall_move_can_still_be_stopped(store: Store) -> None:
     assert await state_of(store, claim.id) is State.CANCELLED
 
 
-async def test_a_dead_job_comes_back_with_its_counters_at_zero(store: Store) -> None:
+async def test_a_retried_job_has_its_counters_at_zero(store: Store) -> None:
+    """Retrying a failed job makes it queued, with all counters at zero."""
     claim = await running(store)
     await settled(store, retry(claim))
     await settled(store, fail(await claim_one(store)))
@@ -267,7 +137,9 @@ async def test_a_dead_job_comes_back_with_its_counters_at_zero(store: Store) -> 
     assert await claimed_ids(store) == [claim.id]
 
 
-async def test_a_cancelled_job_comes_back_when_asked(store: Store) -> None:
+async def test_a_cancelled_job_can_be_retried(store: Store) -> None:
+    """Retrying a cancelled job makes it queued for the given time and writes a line in its
+    timeline."""
     id = await put(store)
     await store.amend([id], CancelJob(keep=HOUR))
     assert await store.amend([id], RetryJob(When(LONG), "by Ada")) == [Answer.DONE]
@@ -279,8 +151,8 @@ async def test_a_cancelled_job_comes_back_when_asked(store: Store) -> None:
     )
 
 
-async def test_an_old_claim_cannot_touch_a_revived_job(store: Store) -> None:
-    """I3"""
+async def test_an_old_claim_cannot_change_a_retried_job(store: Store) -> None:
+    """I3 one outcome: a claim from before the retry can settle nothing."""
     old = await running(store)
     await settled(store, fail(old))
     await store.amend([old.id], RetryJob(NOW))
@@ -289,15 +161,16 @@ async def test_an_old_claim_cannot_touch_a_revived_job(store: Store) -> None:
     assert await store.settle([succeed(old), succeed(new)]) == [False, True]
 
 
-async def test_only_failed_and_cancelled_jobs_can_be_revived(store: Store) -> None:
-    """I10"""
+async def test_only_failed_and_cancelled_jobs_can_be_retried(store: Store) -> None:
+    """I10 terminal is terminal: retrying any other job returns `TOO_LATE` and changes nothing."""
     ids = [await blocked(store), await done(store), (await running(store)).id, await put(store)]
     before = await store.find(ids)
     assert await store.amend(ids, RetryJob(NOW)) == [Answer.TOO_LATE] * 4
     assert await store.find(ids) == before
 
 
-async def test_a_living_job_can_change_its_priority(store: Store) -> None:
+async def test_a_job_that_has_not_ended_can_change_its_priority(store: Store) -> None:
+    """Queued, blocked and running jobs take a new priority; ended ones do not."""
     ended = await dead(store, priority=9)
     claim, stuck = await running(store), await blocked(store)
     waiting = await put(store)
@@ -308,7 +181,8 @@ async def test_a_living_job_can_change_its_priority(store: Store) -> None:
     assert await store.amend([ended], PrioritiseJob(2)) == [Answer.TOO_LATE]
 
 
-async def test_the_other_process_may_ask_too(store: Store, twin: Store) -> None:
+async def test_another_process_can_amend_a_running_job(store: Store, twin: Store) -> None:
+    """A cancel from another process reaches the running job."""
     claim = await running(store)
     assert await twin.amend([claim.id], CancelJob(keep=HOUR)) == [Answer.ASKED]
     await settled(store, succeed(claim))

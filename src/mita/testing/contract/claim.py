@@ -1,4 +1,4 @@
-"""Handing jobs over: when they are due, to one worker each."""
+"""Claiming jobs: when they are due, and each by one worker."""
 
 import asyncio
 import time
@@ -33,7 +33,8 @@ from .given import (
 CLAIM_S = 1.0  # far longer than a claim takes that does not look at every waiting job
 
 
-async def test_a_claim_carries_all_that_a_run_needs(store: Store) -> None:
+async def test_a_claim_has_every_field_that_a_run_needs(store: Store) -> None:
+    """A claim has the task, the arguments, the counters and the times of its job."""
     fields: dict[str, Any] = {
         "task": "charge",
         "payload": bytes(range(256)),
@@ -62,6 +63,8 @@ async def test_a_claim_carries_all_that_a_run_needs(store: Store) -> None:
 
 
 async def test_a_claimed_job_runs_under_a_lease(store: Store) -> None:
+    """A claim makes the job running, with the name of the worker, a token and the end of the
+    lease."""
     claim = await running(store, worker="w7", lease=LONG)
     held = await look(store, claim.id)
     assert (held.state, held.worker, held.token) == (State.RUNNING, "w7", claim.token)
@@ -69,7 +72,7 @@ async def test_a_claimed_job_runs_under_a_lease(store: Store) -> None:
 
 
 async def test_tokens_only_grow(store: Store) -> None:
-    """I3"""
+    """I3 one outcome: each claim of a job has a larger token than the one before."""
     await put(store)
     tokens = []
     for _ in range(4):
@@ -80,7 +83,7 @@ async def test_tokens_only_grow(store: Store) -> None:
 
 
 async def test_nothing_starts_before_its_due_time(store: Store, clock: Ticker) -> None:
-    """I8"""
+    """I8 not early: a job cannot be claimed before it is due on the clock of the store."""
     waits = await put(store, when=When(SOON))
     named = await put(store, when=When(at=await store.now() + SOON))
     far = await put(store, when=When(LONG))
@@ -90,8 +93,9 @@ async def test_nothing_starts_before_its_due_time(store: Store, clock: Ticker) -
     assert await state_of(store, far) is State.QUEUED
 
 
-async def test_a_job_is_due_at_its_moment_and_not_one_later(store: Store, clock: Ticker) -> None:
-    """I8"""
+async def test_a_job_can_be_claimed_from_its_due_time_on(store: Store, clock: Ticker) -> None:
+    """I8 not early: a job can be claimed in the very millisecond in which it is due, and not one
+    earlier."""
     id = await put(store, when=When(SHORT))
     if exact(store, clock):
         await clock.tick(SHORT - 1)
@@ -102,8 +106,8 @@ async def test_a_job_is_due_at_its_moment_and_not_one_later(store: Store, clock:
     assert await claimed_ids(store) == [id]
 
 
-async def test_no_job_is_handed_over_twice(store: Store, twin: Store) -> None:
-    """I4"""
+async def test_concurrent_claims_never_share_a_job(store: Store, twin: Store) -> None:
+    """I4 bounded duplicates: many concurrent claims of two processes get every job exactly once."""
     batch = jobs(120)
     await store.enqueue(batch)
     turns = await asyncio.gather(
@@ -114,7 +118,8 @@ async def test_no_job_is_handed_over_twice(store: Store, twin: Store) -> None:
     assert sorted(ids) == sorted(new.id for new in batch)
 
 
-async def test_a_claim_gives_no_more_than_its_limit(store: Store) -> None:
+async def test_a_claim_returns_at_most_its_limit(store: Store) -> None:
+    """A claim returns at most `limit` jobs and says that there may be more at once."""
     await put_many(store, 5)
     turn = await store.claim([QUEUE], 3, LONG, "w1")
     assert len(turn.claims) == 3
@@ -123,13 +128,15 @@ async def test_a_claim_gives_no_more_than_its_limit(store: Store) -> None:
 
 
 async def test_only_the_named_queues_are_served(store: Store) -> None:
+    """A claim returns jobs of the queues it names, and of no other."""
     mail, billing = await put(store), await put(store, queue="billing")
     assert await claimed_ids(store, queues=["billing", "nobody"]) == [billing]
     assert await claimed_ids(store, queues=[]) == []
     assert await claimed_ids(store) == [mail]
 
 
-async def test_a_limit_of_none_claims_nothing(store: Store) -> None:
+async def test_a_limit_of_zero_claims_nothing(store: Store) -> None:
+    """A claim with limit 0 only says whether there is something to claim."""
     id = await put(store)
     turn = await store.claim([QUEUE], 0, LONG, "w1")
     assert (turn.claims, turn.again) == ([], 0)
@@ -139,6 +146,7 @@ async def test_a_limit_of_none_claims_nothing(store: Store) -> None:
 
 
 async def test_an_empty_claim_says_when_the_next_job_is_due(store: Store, clock: Ticker) -> None:
+    """A claim that finds nothing returns the time until the next job of its queues is due."""
     assert (await store.claim([QUEUE], 10, LONG, "w1")).again is None
     await put(store, when=When(LONG))
     await put(store, when=When(LONG // 2), queue="billing")
@@ -150,9 +158,10 @@ async def test_an_empty_claim_says_when_the_next_job_is_due(store: Store, clock:
     assert again == LONG if exact(store, clock) else again <= LONG
 
 
-async def test_a_claim_that_leaves_room_says_when_the_next_job_is_due(
+async def test_a_claim_below_its_limit_says_when_the_next_job_is_due(
     store: Store, clock: Ticker
 ) -> None:
+    """So does a claim that found fewer jobs than its limit."""
     due = await put(store)
     await put(store, when=When(LONG))
     turn = await store.claim([QUEUE], 2, LONG, "w1")
@@ -161,10 +170,8 @@ async def test_a_claim_that_leaves_room_says_when_the_next_job_is_due(
     assert turn.again == LONG if exact(store, clock) else turn.again <= LONG
 
 
-async def test_whoever_follows_the_answers_meets_every_job_in_time(
-    store: Store, clock: Ticker
-) -> None:
-    """I9: sleeping exactly as long as the claims say is enough."""
+async def test_sleeping_as_long_as_claims_say_finds_every_job(store: Store, clock: Ticker) -> None:
+    """I9 no starvation: a worker that sleeps exactly as long as the claims say gets every job."""
     ids = [await put(store, when=When(wait)) for wait in (0, SHORT // 2, SHORT)]
     met: list[str] = []
     for _ in range(20):
@@ -176,8 +183,9 @@ async def test_whoever_follows_the_answers_meets_every_job_in_time(
     assert met == ids if exact(store, clock) else sorted(met) == sorted(ids)
 
 
-async def test_several_thousand_waiting_jobs_do_not_slow_a_claim_to_a_crawl(store: Store) -> None:
-    """I14"""
+async def test_thousands_of_waiting_jobs_do_not_make_a_claim_slow(store: Store) -> None:
+    """I14 bounded: with 6,000 jobs in the queue the quickest of five claims takes less than a
+    second."""
     await store.enqueue(jobs(3000, when=When(LONG)))
     await store.enqueue(jobs(3000))
     urgent = await put_many(store, 5, priority=9)

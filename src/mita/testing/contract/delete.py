@@ -1,4 +1,4 @@
-"""A job that has ended can be deleted: nothing of it is left. No other job can."""
+"""A job that has ended can be deleted, and nothing of it is left. No other job can be deleted."""
 
 from mita.model.job import State
 from mita.model.outcome import Answer, CancelJob, DeleteJob, RetryJob
@@ -28,13 +28,14 @@ KEY = "order:7"
 
 
 async def cancelled(store: Store) -> str:
-    """A job that was cancelled while it waited; its id."""
+    """A job that was cancelled while it waited. Returns its id."""
     id = await put(store)
     assert await store.amend([id], CancelJob(keep=HOUR)) == [Answer.DONE]
     return id
 
 
 async def test_a_job_that_has_ended_is_deleted(store: Store, twin: Store) -> None:
+    """A succeeded, failed or cancelled job is gone from every view after its deletion."""
     ids = [await done(store), await dead(store), await cancelled(store)]
     kept = await done(store)
     assert await store.amend(ids, DeleteJob()) == [Answer.DONE] * 3
@@ -47,7 +48,8 @@ async def test_a_job_that_has_ended_is_deleted(store: Store, twin: Store) -> Non
 
 
 async def test_a_job_that_waits_or_runs_is_not_deleted(store: Store) -> None:
-    """I1, I10"""
+    """I1 no loss, I10 terminal is terminal: deleting a job that has not ended returns `TOO_LATE`
+    and changes nothing."""
     claim = await running(store, resource="r")
     blocked, queued = await put(store, resource="r"), await put(store, priority=0)
     assert await claimed_ids(store, 1) == [queued]
@@ -69,6 +71,7 @@ async def test_a_job_that_waits_or_runs_is_not_deleted(store: Store) -> None:
 
 
 async def test_each_id_is_deleted_once(store: Store) -> None:
+    """An id that was deleted, or never existed, is `UNKNOWN`."""
     id, other = await done(store), await dead(store)
     ids = [id, "f" * 32, id, other]
     assert await store.amend(ids, DeleteJob()) == [
@@ -79,7 +82,8 @@ async def test_each_id_is_deleted_once(store: Store) -> None:
     ]
 
 
-async def test_timeline_and_memos_go_with_a_deleted_job(store: Store) -> None:
+async def test_the_timeline_and_once_values_go_with_a_deleted_job(store: Store) -> None:
+    """A new job with the id of a deleted one has neither its timeline nor its once values."""
     claim = await running(store)
     await store.store_once(OnceValue(claim=claim, name="charged", value=b"yes"))
     await settled(store, fail(claim))
@@ -95,6 +99,7 @@ async def test_timeline_and_memos_go_with_a_deleted_job(store: Store) -> None:
 async def test_a_deleted_job_frees_the_unique_key_that_it_would_have_kept(
     store: Store, twin: Store
 ) -> None:
+    """Deleting a job ends its `unique_for`."""
     id = await done(store, unique=KEY, unique_for=LONG)
     [receipt] = await twin.enqueue([job(unique=KEY)])
     assert (receipt.id, receipt.created) == (id, False), "the key outlives the run"
@@ -106,6 +111,7 @@ async def test_a_deleted_job_frees_the_unique_key_that_it_would_have_kept(
 async def test_a_deleted_job_leaves_the_unique_key_of_another_alone(
     store: Store, twin: Store
 ) -> None:
+    """Deleting an old job does not free the key that another job has now."""
     old = await dead(store, unique=KEY)
     new = await put(store, unique=KEY)
     assert await store.amend([old], DeleteJob()) == [Answer.DONE]
@@ -114,7 +120,7 @@ async def test_a_deleted_job_leaves_the_unique_key_of_another_alone(
 
 
 async def test_an_old_claim_cannot_bring_a_deleted_job_back(store: Store) -> None:
-    """I3"""
+    """I3 one outcome: a claim of a deleted job can settle nothing."""
     claim = await running(store)
     await settled(store, succeed(claim))
     assert await store.amend([claim.id], DeleteJob()) == [Answer.DONE]
@@ -123,7 +129,8 @@ async def test_an_old_claim_cannot_bring_a_deleted_job_back(store: Store) -> Non
     assert await claimed_ids(store) == []
 
 
-async def test_the_lines_of_a_queue_stay_whole_around_deleted_jobs(store: Store) -> None:
+async def test_deleting_jobs_leaves_the_others_of_the_queue_alone(store: Store) -> None:
+    """The queue and its waiting jobs stay when ended jobs are deleted."""
     ended = [await done(store) for _ in range(3)]
     waits = await put(store)
     assert await store.amend(ended, DeleteJob()) == [Answer.DONE] * 3

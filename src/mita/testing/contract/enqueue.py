@@ -1,4 +1,4 @@
-"""Taking jobs in."""
+"""Enqueuing jobs."""
 
 from msgspec.structs import asdict
 
@@ -23,8 +23,8 @@ from .given import (
 )
 
 
-async def test_a_job_is_there_with_all_that_was_said_of_it(store: Store) -> None:
-    """I1"""
+async def test_an_enqueued_job_has_every_field_it_was_given(store: Store) -> None:
+    """I1 no loss: every field of an enqueued job can be read back, byte for byte."""
     new = NewJob(
         id=new_id(),
         task="charge",
@@ -53,13 +53,15 @@ async def test_a_job_is_there_with_all_that_was_said_of_it(store: Store) -> None
 
 
 async def test_receipts_come_in_the_order_of_the_jobs(store: Store) -> None:
+    """`enqueue` returns one receipt for each job, in the order of the jobs."""
     batch = jobs(5)
     await store.enqueue([batch[3]])
     expected = [Receipt(new.id, created=new is not batch[3]) for new in batch]
     assert await store.enqueue(batch) == expected
 
 
-async def test_an_id_that_is_already_there_changes_nothing(store: Store, twin: Store) -> None:
+async def test_an_id_that_exists_changes_nothing(store: Store, twin: Store) -> None:
+    """A job whose id exists is not created, whatever its other fields say."""
     id = await put(store, priority=3)
     before = await look(store, id)
     again = job(
@@ -77,6 +79,7 @@ async def test_an_id_that_is_already_there_changes_nothing(store: Store, twin: S
 
 
 async def test_an_id_twice_in_one_batch_makes_one_job(store: Store) -> None:
+    """The second job of a batch with the same id is not created."""
     new = job()
     assert await store.enqueue([new, new]) == [
         Receipt(new.id, created=True),
@@ -85,8 +88,8 @@ async def test_an_id_twice_in_one_batch_makes_one_job(store: Store) -> None:
     assert (await store.queues())[0].ready == 1
 
 
-async def test_a_job_that_runs_is_not_started_again_by_its_own_id(store: Store) -> None:
-    """I4"""
+async def test_enqueuing_a_running_job_again_does_not_start_it_again(store: Store) -> None:
+    """I4 bounded duplicates: enqueuing the id of a running job neither changes nor starts it."""
     new = job()
     await store.enqueue([new])
     claim = await claim_one(store)
@@ -95,20 +98,23 @@ async def test_a_job_that_runs_is_not_started_again_by_its_own_id(store: Store) 
     assert (await store.claim([QUEUE], 10, LONG, "w2")).claims == []
 
 
-async def test_the_other_process_sees_a_job_at_once(store: Store, twin: Store) -> None:
+async def test_another_process_sees_a_job_at_once(store: Store, twin: Store) -> None:
+    """As soon as `enqueue` returns, another process can read and claim the job."""
     id = await put(store)
     assert (await look(twin, id)).state is State.QUEUED
     assert (await claim_one(twin)).id == id
 
 
-async def test_a_past_moment_means_now(store: Store) -> None:
+async def test_a_time_in_the_past_means_now(store: Store) -> None:
+    """A due time in the past becomes the time of the enqueue."""
     now = await store.now()
     found = await look(store, await put(store, when=When(at=now - LONG)))
     assert found.due >= now
     assert found.due == found.created
 
 
-async def test_a_wait_counts_from_the_stores_own_clock(store: Store, clock: Ticker) -> None:
+async def test_a_delay_counts_from_the_clock_of_the_store(store: Store, clock: Ticker) -> None:
+    """A delay is added to the time of the store, not to that of the caller."""
     found = await look(store, await put(store, when=When(LONG)))
     assert found.due == found.created + LONG
     await clock.tick(PAST)
@@ -116,13 +122,14 @@ async def test_a_wait_counts_from_the_stores_own_clock(store: Store, clock: Tick
     assert later.due - found.due == PAST if exact(store, clock) else later.due > found.due
 
 
-async def test_a_named_moment_is_kept_to_the_millisecond(store: Store) -> None:
+async def test_a_point_in_time_is_kept_to_the_millisecond(store: Store) -> None:
+    """A due time that the caller names is stored exactly."""
     at = await store.now() + LONG + 123
     assert (await look(store, await put(store, when=When(at=at)))).due == at
 
 
-async def test_more_jobs_than_a_statement_can_bind_go_in_at_once(store: Store) -> None:
-    """I1"""
+async def test_one_call_enqueues_more_jobs_than_one_statement_can_bind(store: Store) -> None:
+    """I1 no loss: one `enqueue` of 1,500 jobs stores all of them."""
     batch = jobs(1500)
     assert all(receipt.created for receipt in await store.enqueue(batch))
     found = await store.find([new.id for new in batch])
@@ -130,6 +137,8 @@ async def test_more_jobs_than_a_statement_can_bind_go_in_at_once(store: Store) -
 
 
 async def test_keys_may_hold_any_printable_text(store: Store) -> None:
+    """Quotes, wildcards, separators and letters of any script are fine in unique and resource
+    keys."""
     odd = "Zoë's {account}: 100% * > . ; drop table -- \\ \" 東京"
     id = await put(store, unique=odd, resource=odd)
     claim = await claim_one(store)
@@ -138,7 +147,8 @@ async def test_keys_may_hold_any_printable_text(store: Store) -> None:
     assert [view.key for view in await store.resources(key=odd)] == [odd]
 
 
-async def test_nothing_to_do_is_done(store: Store) -> None:
+async def test_empty_lists_are_accepted(store: Store) -> None:
+    """Every verb takes an empty list and returns an empty one."""
     assert await store.enqueue([]) == []
     assert await store.settle([]) == []
     assert await store.extend([], LONG) == []

@@ -1,4 +1,4 @@
-"""What the tests begin with, in few words."""
+"""Short helpers by which the tests create jobs, claim them and settle them."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -23,7 +23,7 @@ PAST_SOON: Wait = 2_100
 
 
 def needs(store: Store, can: Can) -> None:
-    """A promise that not every engine can keep; the skip says which."""
+    """Skip the test for a store that does not promise this; the reason of the skip names it."""
     if can not in store.can:
         pytest.skip(
             f"{type(store).__name__} does not promise to {str(can.name).lower().replace('_', ' ')}"
@@ -31,7 +31,7 @@ def needs(store: Store, can: Can) -> None:
 
 
 def exact(store: Store, clock: Ticker) -> bool:
-    """Whether moments can be checked to the millisecond."""
+    """Whether times can be checked to the millisecond."""
     return clock.fake and Can.KEEP_EXACT_ORDER in store.can
 
 
@@ -47,14 +47,14 @@ def jobs(n: int, **more: Any) -> list[NewJob]:
 
 
 async def put(store: Store, **more: Any) -> str:
-    """Enqueue one job; its id."""
+    """Enqueue one job and return its id."""
     [receipt] = await store.enqueue([job(**{"fresh": "id" not in more, **more})])
-    assert receipt.created, "the job this test begins with was not taken in"
+    assert receipt.created, "the job that this test begins with was not created"
     return receipt.id
 
 
 async def put_many(store: Store, n: int, **more: Any) -> list[str]:
-    """Enqueue jobs one after the other, so that their age is certain; their ids."""
+    """Enqueue jobs one after the other, so that their order is certain; return their ids."""
     return [await put(store, **more) for _ in range(n)]
 
 
@@ -96,20 +96,20 @@ async def claim_one(
     store: Store, *, queue: str = QUEUE, lease: Wait = LONG, worker: str = "w1"
 ) -> Claim:
     found = await claims(store, 1, queues=[queue], lease=lease, worker=worker)
-    assert len(found) == 1, "the claim this test begins with found nothing"
+    assert len(found) == 1, "the claim that this test begins with found nothing"
     return found[0]
 
 
 async def running(store: Store, *, lease: Wait = LONG, worker: str = "w1", **more: Any) -> Claim:
-    """A job that is being run."""
+    """Enqueue a job and claim it."""
     id = await put(store, **more)
     claim = await claim_one(store, queue=more.get("queue", QUEUE), lease=lease, worker=worker)
-    assert claim.id == id, "another job was in the way of this test's beginning"
+    assert claim.id == id, "this test began with another job in the queue"
     return claim
 
 
 async def lost(store: Store, clock: Ticker, **more: Any) -> tuple[Claim, Claim]:
-    """A job whose worker was lost: the claim that is stale now, and the heir's."""
+    """A job whose lease has expired: its stale claim, and the claim of the reaping worker."""
     stale = await running(store, lease=SHORT, **more)
     await clock.tick(PAST)
     [heir] = await store.reap(10, LONG, "heir")
@@ -117,7 +117,7 @@ async def lost(store: Store, clock: Ticker, **more: Any) -> tuple[Claim, Claim]:
     return stale, heir
 
 
-# ---------------------------------------------------------------- putting down
+# ---------------------------------------------------------------- settlements
 
 
 def succeed(claim: Claim, result: bytes = b"done", keep: Wait = HOUR) -> Settlement:
@@ -175,7 +175,7 @@ def release(claim: Claim) -> Settlement:
 
 
 def refuse(claim: Claim, wait: Wait) -> Settlement:
-    """The resource is not there for anybody until then."""
+    """A run that found its resource unavailable for this long."""
     verdict = Verdict(
         state=State.BLOCKED,
         hold=When(wait),
@@ -196,19 +196,19 @@ def stop(claim: Claim, keep: Wait = HOUR) -> Settlement:
 
 
 async def settled(store: Store, *settlements: Settlement) -> None:
-    """Put claims down that are known to hold."""
+    """Settle claims, each of which must be accepted."""
     assert await store.settle(settlements) == [True] * len(settlements)
 
 
 async def done(store: Store, **more: Any) -> str:
-    """A job that has succeeded; its id."""
+    """A job that has succeeded. Returns its id."""
     claim = await running(store, **more)
     await settled(store, succeed(claim))
     return claim.id
 
 
 async def dead(store: Store, **more: Any) -> str:
-    """A job among the dead letters; its id."""
+    """A job that has failed. Returns its id."""
     claim = await running(store, **more)
     await settled(store, fail(claim))
     return claim.id

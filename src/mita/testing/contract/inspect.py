@@ -1,18 +1,15 @@
-"""Reading: what people see is what there is, and looking changes nothing."""
-
-from typing import Any
+"""Reading: it shows what is stored, and changes nothing."""
 
 from mita.model.job import State
 from mita.model.outcome import CancelJob
 from mita.model.time import HOUR, When
-from mita.model.view import JobFilter, Page, QueueView, WorkerView
+from mita.model.view import JobFilter, Page, QueueView
 from mita.ports.ids import new_id
 from mita.ports.store import Store
 
 from .clocks import Ticker
 from .given import (
     LONG,
-    PAST,
     PAST_SOON,
     QUEUE,
     SHORT,
@@ -39,7 +36,7 @@ async def ids(store: Store, want: JobFilter) -> list[str]:
 
 
 async def one_of_each(store: Store) -> dict[str, str]:
-    """A job in every state people see, in one queue."""
+    """One job in every state that people see, all in one queue."""
     found = {"succeeded": await done(store), "failed": await dead(store)}
     found["running"] = (await running(store, resource="r")).id
     found["blocked"] = await put(store, resource="r")
@@ -54,6 +51,7 @@ async def one_of_each(store: Store) -> dict[str, str]:
 async def test_the_clock_of_a_store_never_runs_backwards(
     store: Store, twin: Store, clock: Ticker
 ) -> None:
+    """`now` of any process is never earlier than an answer before it."""
     first = await store.now()
     await clock.tick(SHORT)
     second = await twin.now()
@@ -62,7 +60,7 @@ async def test_the_clock_of_a_store_never_runs_backwards(
 
 
 async def test_every_state_is_counted_where_it_belongs(store: Store) -> None:
-    """I13"""
+    """I13 conservation: `queues` counts each job in the state that people see."""
     await one_of_each(store)
     [view] = await store.queues()
     counts = (
@@ -77,8 +75,8 @@ async def test_every_state_is_counted_where_it_belongs(store: Store) -> None:
     assert counts == (1, 1, 1, 1, 1, 1, 1)
 
 
-async def test_states_add_up_to_what_was_enqueued_less_what_was_forgotten(store: Store) -> None:
-    """I13"""
+async def test_states_add_up_to_what_was_enqueued_less_what_was_deleted(store: Store) -> None:
+    """I13 conservation: the counts of all states add up to the jobs that exist."""
     await one_of_each(store)
     await store.enqueue([job() for _ in range(20)])
     forgotten = await put(store)
@@ -98,6 +96,7 @@ async def test_states_add_up_to_what_was_enqueued_less_what_was_forgotten(store:
 
 
 async def test_queues_come_by_name_and_stay_when_they_are_empty(store: Store) -> None:
+    """`queues` is sorted by name, and a queue stays when its last job is gone."""
     for queue in ("mail", "a", "billing"):
         await store.amend([await put(store, queue=queue)], CancelJob(keep=0))
     assert await store.queues() == [QueueView(name=name) for name in ("a", "billing", "mail")]
@@ -105,9 +104,8 @@ async def test_queues_come_by_name_and_stay_when_they_are_empty(store: Store) ->
     assert await store.queue_names() == ["a", "billing", "mail", "new"]
 
 
-async def test_the_oldest_ready_job_is_told_by_how_long_it_is_ready(
-    store: Store, clock: Ticker
-) -> None:
+async def test_queues_shows_how_long_the_oldest_job_is_ready(store: Store, clock: Ticker) -> None:
+    """`oldest` counts from the due time of the first ready job; scheduled jobs do not count."""
     await put(store, when=When(LONG))
     assert (await store.queues())[0].oldest is None
     await put(store)
@@ -120,20 +118,23 @@ async def test_the_oldest_ready_job_is_told_by_how_long_it_is_ready(
     assert (await store.queues())[0].oldest is None
 
 
-async def test_a_scheduled_job_is_ready_when_its_time_has_come(store: Store, clock: Ticker) -> None:
+async def test_a_scheduled_job_is_ready_when_it_is_due(store: Store, clock: Ticker) -> None:
+    """A scheduled job counts as ready as soon as it is due, without any call in between."""
     await put(store, when=When(SOON))
     assert [(view.scheduled, view.ready) for view in await store.queues()] == [(1, 0)]
     await clock.tick(PAST_SOON)
     assert [(view.scheduled, view.ready) for view in await store.queues()] == [(0, 1)]
 
 
-async def test_find_answers_in_the_order_of_the_question(store: Store, twin: Store) -> None:
+async def test_find_returns_jobs_in_the_order_of_the_ids(store: Store, twin: Store) -> None:
+    """`find` returns a job or None for each id, in the order of the ids."""
     one, two = await put_many(store, 2)
     found = await twin.find([two, "f" * 32, one, two])
     assert [None if job is None else job.id for job in found] == [two, None, one, two]
 
 
 async def test_pages_go_from_the_newest_id_to_the_oldest(store: Store) -> None:
+    """Pages follow each other from the newest id to the oldest, without gaps."""
     made = [f"{n:032x}" for n in (5, 1, 4, 2, 3)]
     for id in made:
         await put(store, id=id)
@@ -148,16 +149,19 @@ async def test_pages_go_from_the_newest_id_to_the_oldest(store: Store) -> None:
 
 
 async def test_a_full_last_page_says_that_it_is_the_last(store: Store) -> None:
+    """A page that is full and the last has no cursor."""
     await put_many(store, 2)
     assert (await store.page(ANY, None, 2)).after is None
 
 
 async def test_a_page_shows_whole_jobs(store: Store) -> None:
+    """The jobs of a page have the same fields as those of `find`."""
     id = await dead(store, resource="r", unique="u")
     assert (await store.page(ANY, None, 1)).jobs == [await look(store, id)]
 
 
-async def test_a_page_can_be_of_one_state(store: Store) -> None:
+async def test_a_page_can_be_filtered_by_state(store: Store) -> None:
+    """A filter by state returns the jobs of that state."""
     by_state = await one_of_each(store)
     for state in (State.SUCCEEDED, State.FAILED, State.CANCELLED, State.RUNNING, State.BLOCKED):
         assert await ids(store, JobFilter(state=state)) == [by_state[state]]
@@ -171,7 +175,8 @@ async def test_a_page_can_be_of_one_state(store: Store) -> None:
     assert await ids(store, JobFilter(state=State.RUNNING, scheduled=True)) == []
 
 
-async def test_a_page_can_be_of_one_queue_task_key_or_repeat(store: Store) -> None:
+async def test_a_page_can_be_filtered_by_queue_task_key_and_repeat(store: Store) -> None:
+    """Each of these filters returns the jobs that match, and they can be combined."""
     plain = await put(store)
     special = await put(
         store, queue="billing", task="charge", resource="r", unique="u", repeat="nightly"
@@ -189,7 +194,8 @@ async def test_a_page_can_be_of_one_queue_task_key_or_repeat(store: Store) -> No
     assert await ids(store, JobFilter(queue=QUEUE, task="charge")) == []
 
 
-async def test_a_page_can_be_of_errors_that_hold_a_text(store: Store) -> None:
+async def test_a_page_can_be_filtered_by_the_text_of_the_error(store: Store) -> None:
+    """The text is searched as it is: `%` and `_` are ordinary characters."""
     first, second = await running(store), await running(store)
     await settled(
         store, fail(first, "TimeoutError: 100% of it"), fail(second, "ValueError: _ is no number")
@@ -202,10 +208,10 @@ async def test_a_page_can_be_of_errors_that_hold_a_text(store: Store) -> None:
     assert await ids(store, JobFilter(error="nowhere")) == []
 
 
-async def test_a_page_of_errors_is_chosen_by_type_and_message_and_not_by_the_traceback(
+async def test_the_error_filter_looks_at_type_and_message_only(
     store: Store,
 ) -> None:
-    """A line of source code often names an error that was not raised."""
+    """A line of source code in a traceback often names an error that was not raised."""
     trace = (
         '\n  File "shop.py", line 3, in send\n    raise KeyError(name) from '
         "IndexError()\ncaused by IndexError: 7"
@@ -225,7 +231,8 @@ async def test_a_page_of_errors_is_chosen_by_type_and_message_and_not_by_the_tra
     assert await ids(store, JobFilter(error="line\nsecond")) == [long.id]
 
 
-async def test_looking_changes_nothing(store: Store, twin: Store) -> None:
+async def test_reading_changes_nothing(store: Store, twin: Store) -> None:
+    """No reading verb changes a job."""
     by_state = await one_of_each(store)
     before = await store.find(list(by_state.values()))
     for _ in range(2):
@@ -242,68 +249,20 @@ async def test_looking_changes_nothing(store: Store, twin: Store) -> None:
     assert await state_of(twin, by_state["running"]) is State.RUNNING
 
 
-def worker(id: str, **more: Any) -> WorkerView:
-    fields: dict[str, Any] = {
-        "name": "shop",
-        "host": "box",
-        "pid": 4711,
-        "queues": (QUEUE, "billing"),
-        "tasks": ("charge", "send"),
-        "slots": 100,
-        "running": 3,
-        "rate": 12.5,
-        "started": 1_699_999_000_000,
-        "offset": -7,
-    }
-    return WorkerView(id=id, **{**fields, **more})
-
-
-async def test_a_worker_is_shown_as_it_described_itself(store: Store, twin: Store) -> None:
-    before = await store.now()
-    seen = await store.beat(worker("b", name="one"), LONG)
-    await store.beat(worker("a", name="two", running=9), LONG)
-    assert before <= seen <= await store.now()
-    first, second = await twin.workers()
-    assert second == worker("b", name="one", seen=seen)
-    assert (first.id, first.running) == ("a", 9)
-
-
-async def test_the_newest_beat_is_what_counts(store: Store) -> None:
-    await store.beat(worker("a", running=1), LONG)
-    await store.beat(worker("a", running=2), LONG)
-    assert [view.running for view in await store.workers()] == [2]
-
-
-async def test_a_worker_that_falls_silent_is_gone_after_a_while(
-    store: Store, clock: Ticker
-) -> None:
-    """I12: a beat belongs to one life of a worker and not to its name."""
-    await store.beat(worker("first life"), SHORT)
-    await store.beat(worker("second life"), LONG)
-    await clock.tick(PAST)
-    assert [view.id for view in await store.workers()] == ["second life"]
-
-
-async def test_a_worker_that_leaves_is_gone_at_once(store: Store, twin: Store) -> None:
-    await store.beat(worker("a"), LONG)
-    await twin.leave("a")
-    await twin.leave("nobody")
-    assert await store.workers() == []
-
-
-async def test_the_doctor_has_something_to_say(store: Store) -> None:
-    """I11"""
+async def test_the_doctor_returns_findings(store: Store) -> None:
+    """I11 durable ack: `doctor` returns at least one finding, each with a subject and a text."""
     findings = await store.doctor()
     assert findings
     assert all(finding.what and finding.found for finding in findings)
 
 
-async def test_a_store_that_is_up_to_date_has_no_steps_to_run(store: Store) -> None:
+async def test_a_store_that_is_up_to_date_has_nothing_to_migrate(store: Store) -> None:
+    """`migrate` of a store that was just opened returns no steps."""
     assert await store.migrate() == []
 
 
 async def test_a_record_can_be_exported_as_it_is_stored(store: Store) -> None:
-    """I15"""
+    """I15 never drop: `raw` returns the stored bytes of a job, and None for an unknown one."""
     id = await put(store, payload=b"\xa6marker")
     parts = await store.raw(id)
     assert parts is not None

@@ -1,4 +1,4 @@
-"""What is too large for the store: rejected by itself, in sight, and nothing else waits for it."""
+"""Arguments, results and values that are too large for the store: each is rejected by itself."""
 
 import pytest
 
@@ -26,12 +26,12 @@ from .given import (
     succeed,
 )
 
-FILLED_BYTES = 2_000_000  # bytes: a store with more room than this is not filled by a test
+LARGEST_ROOM_BYTES = 2_000_000  # no test fills a store with a higher limit than this
 
 
 def room_of(store: Store) -> int:
-    """How much a job may take. A store that takes anything has nothing to promise here."""
-    if store.room is None or store.room > FILLED_BYTES:
+    """How many bytes a job may have. A store without such a limit skips the test."""
+    if store.room is None or store.room > LARGEST_ROOM_BYTES:
         pytest.skip(f"{type(store).__name__} takes jobs of any size")
     return store.room
 
@@ -50,7 +50,8 @@ async def rejected(store: Store, *settlements: Settlement) -> Rejected:
 async def test_a_result_that_is_too_large_is_rejected_and_the_others_are_settled(
     tight: Store,
 ) -> None:
-    """I12 I15"""
+    """I12 self-heal, I15 never drop: one result that does not fit is rejected by itself, and its
+    claim still holds."""
     one, two, three, four = [await running(tight) for _ in range(4)]
     error = await rejected(
         tight, succeed(one), succeed(two, too_large(tight)), fail(three), retry(four)
@@ -62,8 +63,8 @@ async def test_a_result_that_is_too_large_is_rejected_and_the_others_are_settled
     assert await tight.settle([fail(two, "TooLarge: no")]) == [True], "its claim still holds"
 
 
-async def test_so_it_is_among_jobs_with_keys(tight: Store) -> None:
-    """I5 I12"""
+async def test_a_result_that_is_too_large_is_rejected_among_jobs_with_keys(tight: Store) -> None:
+    """I5 key mutex, I12 self-heal: the keys of the other jobs are freed as usual."""
     given = [await running(tight, resource=f"r{n}", unique=f"u{n}") for n in range(3)]
     waiting = await put(tight, resource="r0")
     assert await claimed_ids(tight) == []
@@ -76,8 +77,8 @@ async def test_so_it_is_among_jobs_with_keys(tight: Store) -> None:
     await settled(tight, fail(given[1]))
 
 
-async def test_a_turn_with_a_rejected_settlement_claims_nothing(tight: Store) -> None:
-    """I1: nobody would hear of what it claimed."""
+async def test_settle_and_claim_with_a_rejected_result_claims_nothing(tight: Store) -> None:
+    """I1 no loss: the caller gets an error and would not learn what was claimed."""
     one, two = await running(tight), await running(tight)
     id = await put(tight)
     with pytest.raises(Rejected) as caught:
@@ -94,14 +95,16 @@ async def test_a_turn_with_a_rejected_settlement_claims_nothing(tight: Store) ->
     assert (turn.took, [claim.id for claim in turn.claims]) == ([True], [id])
 
 
-async def test_results_that_are_too_much_together_are_all_settled(tight: Store) -> None:
+async def test_results_that_fit_one_by_one_are_all_settled(tight: Store) -> None:
+    """Results that are too large together for one message are settled in several."""
     given = [await running(tight) for _ in range(5)]
     part = b"x" * (room_of(tight) // 2)
     assert await tight.settle([succeed(claim, part) for claim in given]) == [True] * 5
     assert {(await look(tight, claim.id)).result for claim in given} == {part}
 
 
-async def test_a_turn_with_results_that_are_too_much_together_claims_as_well(tight: Store) -> None:
+async def test_settle_and_claim_with_large_results_claims_as_well(tight: Store) -> None:
+    """The same call claims the next job."""
     given = [await running(tight) for _ in range(5)]
     id = await put(tight)
     part = b"x" * (room_of(tight) // 2)
@@ -114,15 +117,15 @@ async def test_a_turn_with_results_that_are_too_much_together_claims_as_well(tig
 async def test_arguments_that_are_too_large_are_refused_before_anything_is_stored(
     tight: Store,
 ) -> None:
-    """I15"""
+    """I15 never drop: the error names the task, the size and what to do."""
     large = job(task="heavy", payload=b"x" * (room_of(tight) + 1))
     with pytest.raises(UsageError, match=r"heavy.*bytes.*store the data elsewhere"):
         await tight.enqueue([job(), large])
     assert sum(queue.ready for queue in await tight.queues()) == 0
 
 
-async def test_the_largest_arguments_that_are_taken_in_can_be_run(tight: Store) -> None:
-    """I1 I15"""
+async def test_the_largest_arguments_that_are_accepted_can_be_run(tight: Store) -> None:
+    """I1 no loss, I15 never drop: what `enqueue` accepts can be claimed, retried and ended."""
     claim = await running(tight, payload=b"x" * room_of(tight))
     await settled(tight, retry(claim))
     claim = await claim_one(tight)
@@ -130,10 +133,11 @@ async def test_the_largest_arguments_that_are_taken_in_can_be_run(tight: Store) 
     await settled(tight, fail(claim))
 
 
-async def test_jobs_that_are_too_much_together_are_all_taken_in_and_handed_out(
+async def test_large_jobs_that_fit_one_by_one_are_all_enqueued_and_claimed(
     tight: Store,
 ) -> None:
-    """I1"""
+    """I1 no loss: jobs that are too large together for one message are enqueued and claimed in
+    several."""
     given = jobs(6, payload=b"x" * (room_of(tight) // 2))
     assert [receipt.created for receipt in await tight.enqueue(given)] == [True] * 6
     found: list[str] = []
@@ -142,8 +146,8 @@ async def test_jobs_that_are_too_much_together_are_all_taken_in_and_handed_out(
     assert sorted(found) == sorted(one.id for one in given)
 
 
-async def test_a_value_that_is_too_large_to_be_remembered_is_rejected(tight: Store) -> None:
-    """I15: and nothing else of its job is touched."""
+async def test_a_once_value_that_is_too_large_is_rejected(tight: Store) -> None:
+    """I15 never drop: nothing else of its job is touched."""
     claim = await running(tight)
     with pytest.raises(Rejected):
         await tight.store_once(OnceValue(claim=claim, name="large", value=too_large(tight)))
@@ -152,8 +156,8 @@ async def test_a_value_that_is_too_large_to_be_remembered_is_rejected(tight: Sto
     await settled(tight, succeed(claim))
 
 
-async def test_however_much_happens_to_a_job_it_can_be_put_down(tight: Store) -> None:
-    """I12: its story is cut to what fits, and never what another run needs."""
+async def test_a_job_with_a_long_timeline_can_always_be_settled(tight: Store) -> None:
+    """I12 self-heal: the timeline is cut to what fits; what another run needs is never cut."""
     payload, memo = b"x" * (room_of(tight) // 3), b"y" * (room_of(tight) // 3)
     id = await put(tight, payload=payload, resource="r")
     for n in range(12):

@@ -1,4 +1,4 @@
-"""Many jobs are amended in one call, whatever they have in common."""
+"""Many jobs are amended in one call, whatever keys they have."""
 
 import asyncio
 
@@ -26,6 +26,7 @@ async def states(store: Store, ids: list[str]) -> set[State]:
 
 
 async def test_many_jobs_that_wait_for_one_key_are_amended_in_one_call(store: Store) -> None:
+    """One call cancels hundreds of jobs that wait for the same resource key."""
     ids = await put_waiting(store, MANY_JOBS + 1, resource="r")
     [claim] = await claims(store, 10)
     rest = [id for id in ids if id != claim.id]
@@ -40,6 +41,7 @@ async def test_many_jobs_that_wait_for_one_key_are_amended_in_one_call(store: St
 
 
 async def test_many_jobs_with_keys_of_their_own_are_amended_in_one_call(store: Store) -> None:
+    """One call cancels, retries and deletes many jobs, each with keys of its own."""
     new = [job for n in range(MANY_JOBS // 4) for job in jobs(1, resource=f"r{n}", unique=f"u{n}")]
     ids = [receipt.id for receipt in await store.enqueue(new)]
     assert await store.amend(ids, CancelJob(keep=HOUR)) == [Answer.DONE] * len(ids)
@@ -49,9 +51,9 @@ async def test_many_jobs_with_keys_of_their_own_are_amended_in_one_call(store: S
     assert all(receipt.created for receipt in await store.enqueue(new)), "ids and keys are free"
 
 
-async def test_of_two_who_cancel_the_same_jobs_each_job_obeys_one(
-    store: Store, twin: Store
-) -> None:
+async def test_of_two_cancels_of_one_job_one_succeeds(store: Store, twin: Store) -> None:
+    """If two processes cancel the same jobs at once, each job answers `DONE` once and `TOO_LATE`
+    once."""
     ids = await put_waiting(store, MANY_JOBS // 2)
     ours, theirs = await asyncio.gather(
         store.amend(ids, CancelJob(keep=HOUR)), twin.amend(ids[::-1], CancelJob(keep=HOUR))

@@ -1,4 +1,4 @@
-"""What a run writes down: how far it has come, and what it must not do twice."""
+"""What a run stores: its progress, and values that must not be computed twice."""
 
 from mita.model.outcome import Progress, RetryJob
 from mita.model.time import NOW
@@ -21,7 +21,8 @@ from .given import (
 )
 
 
-async def test_progress_is_seen_by_all_and_told_to_the_next_run(store: Store, twin: Store) -> None:
+async def test_progress_is_shown_and_given_to_the_next_run(store: Store, twin: Store) -> None:
+    """The last progress of a run can be read by every process and is part of the next claim."""
     claim = await running(store)
     assert claim.progress is None
     assert await store.progress([Progress(claim, b"\x00half")]) == [True]
@@ -35,8 +36,8 @@ async def test_progress_is_seen_by_all_and_told_to_the_next_run(store: Store, tw
     assert (await look(store, claim.id)).progress == b"most"
 
 
-async def test_only_the_holder_reports_progress(store: Store) -> None:
-    """I3"""
+async def test_only_the_current_claim_can_report_progress(store: Store) -> None:
+    """I3 one outcome: progress of an old claim is refused."""
     old, other = await running(store), await running(store)
     await settled(store, release(old))
     await claim_one(store)
@@ -46,7 +47,8 @@ async def test_only_the_holder_reports_progress(store: Store) -> None:
     assert (await look(store, other.id)).progress == b"mine"
 
 
-async def test_what_is_remembered_first_stands(store: Store, twin: Store) -> None:
+async def test_the_first_once_value_stays(store: Store, twin: Store) -> None:
+    """A second value under the same name is not stored; the first one is returned."""
     claim = await running(store)
     assert await store.load_once(claim, "charged", shared=False) is None
     assert (
@@ -58,13 +60,15 @@ async def test_what_is_remembered_first_stands(store: Store, twin: Store) -> Non
     assert await twin.load_once(claim, "charged", shared=False) == b"first"
 
 
-async def test_a_memo_may_be_empty(store: Store) -> None:
+async def test_a_once_value_can_be_empty(store: Store) -> None:
+    """An empty value is a value."""
     claim = await running(store)
     assert await store.store_once(OnceValue(claim=claim, name="seen", value=b"")) == b""
     assert await store.store_once(OnceValue(claim=claim, name="seen", value=b"more")) == b""
 
 
-async def test_a_memo_belongs_to_one_job_and_one_name(store: Store) -> None:
+async def test_a_once_value_belongs_to_one_job_and_one_name(store: Store) -> None:
+    """Another job, or another name, does not see it."""
     claim, other = await running(store), await running(store)
     await store.store_once(OnceValue(claim=claim, name="charged", value=b"yes"))
     assert await store.load_once(other, "charged", shared=False) is None
@@ -72,7 +76,8 @@ async def test_a_memo_belongs_to_one_job_and_one_name(store: Store) -> None:
     assert await store.load_once(claim, "charged", shared=True) is None
 
 
-async def test_a_memo_lasts_through_retries(store: Store) -> None:
+async def test_a_once_value_lasts_through_retries(store: Store) -> None:
+    """The next run of the job finds the value of the last one."""
     claim = await running(store)
     await store.store_once(OnceValue(claim=claim, name="charged", value=b"yes"))
     await settled(store, retry(claim))
@@ -81,7 +86,8 @@ async def test_a_memo_lasts_through_retries(store: Store) -> None:
     assert await store.store_once(OnceValue(claim=again, name="charged", value=b"twice")) == b"yes"
 
 
-async def test_a_memo_goes_with_its_job(store: Store) -> None:
+async def test_a_once_value_is_deleted_with_its_job(store: Store) -> None:
+    """A new job with the id of a deleted one does not find its values."""
     claim = await running(store)
     await store.store_once(OnceValue(claim=claim, name="charged", value=b"yes"))
     await settled(store, succeed(claim, keep=0))
@@ -90,8 +96,8 @@ async def test_a_memo_goes_with_its_job(store: Store) -> None:
     assert await store.load_once(again, "charged", shared=False) is None
 
 
-async def test_only_the_holder_may_remember(store: Store) -> None:
-    """I3"""
+async def test_only_the_current_claim_can_store_a_once_value(store: Store) -> None:
+    """I3 one outcome: a value of an old claim is refused."""
     old = await running(store)
     await settled(store, release(old))
     assert await store.store_once(OnceValue(claim=old, name="charged", value=b"late")) is None
@@ -104,7 +110,8 @@ async def test_only_the_holder_may_remember(store: Store) -> None:
     assert await store.load_once(new, "charged", shared=True) is None
 
 
-async def test_a_shared_memo_holds_for_every_job(store: Store, twin: Store) -> None:
+async def test_a_shared_once_value_is_seen_by_every_job(store: Store, twin: Store) -> None:
+    """A shared value is found by other jobs, and stays when its job is deleted."""
     claim, other = await running(store), await running(store, queue="billing")
     assert (
         await store.store_once(OnceValue(claim=claim, name="order:7", value=b"paid", keep=LONG))
@@ -120,7 +127,8 @@ async def test_a_shared_memo_holds_for_every_job(store: Store, twin: Store) -> N
     assert await twin.load_once(other, "order:7", shared=True) == b"paid", "it outlives its job"
 
 
-async def test_a_shared_memo_has_its_time(store: Store, clock: Ticker) -> None:
+async def test_a_shared_once_value_expires(store: Store, clock: Ticker) -> None:
+    """After its time a shared value is gone and can be stored anew."""
     claim = await running(store)
     await store.store_once(OnceValue(claim=claim, name="order:7", value=b"paid", keep=SHORT))
     await clock.tick(PAST)

@@ -1,4 +1,4 @@
-"""A paused queue hands out nothing and takes everything in."""
+"""A paused queue accepts jobs and gives none to workers."""
 
 import asyncio
 
@@ -24,18 +24,19 @@ from .given import (
 )
 
 
-async def test_a_paused_queue_gives_nothing_and_the_others_do(store: Store, twin: Store) -> None:
+async def test_a_paused_queue_gives_no_jobs_and_the_others_do(store: Store, twin: Store) -> None:
+    """Jobs of a paused queue stay queued while other queues are served."""
     id, other = await put(store), await put(store, queue="billing")
     await twin.pause([QUEUE])
     assert await claimed_ids(store, queues=[QUEUE, "billing"]) == [other]
     assert await state_of(store, id) is State.QUEUED
 
 
-async def test_what_comes_after_a_pause_is_not_handed_out_by_claims_under_way(
+async def test_a_claim_under_way_gets_nothing_that_came_after_the_pause(
     store: Store, twin: Store
 ) -> None:
-    """A pause is a barrier: a claim that began before it may give what was there before, and
-    nothing that came after."""
+    """A pause is a barrier: a claim that began before it may return what was enqueued before, and
+    nothing that was enqueued after."""
     for n in range(20):
         resource = f"key {n}" if n % 2 else None
         await put_many(store, 3, resource=resource)
@@ -59,13 +60,14 @@ async def test_what_comes_after_a_pause_is_not_handed_out_by_claims_under_way(
 
 
 async def drain(store: Store) -> int:
-    """Claim and end what there is; how many that was."""
+    """Claim every job and settle it. Returns how many there were."""
     taken = await claims(store, 50)
     await settled(store, *(succeed(claim) for claim in taken))
     return len(taken)
 
 
-async def test_a_resumed_queue_gives_again(store: Store, twin: Store) -> None:
+async def test_a_resumed_queue_gives_jobs_again(store: Store, twin: Store) -> None:
+    """After a resume the jobs of the queue can be claimed."""
     await store.pause([QUEUE, "billing"])
     mail, billing = await put(store), await put(store, queue="billing")
     assert await claimed_ids(store, queues=[QUEUE, "billing"]) == []
@@ -75,7 +77,8 @@ async def test_a_resumed_queue_gives_again(store: Store, twin: Store) -> None:
     assert await claimed_ids(store, queues=[QUEUE, "billing"]) == [billing]
 
 
-async def test_what_runs_in_a_paused_queue_runs_on(store: Store) -> None:
+async def test_running_jobs_of_a_paused_queue_go_on(store: Store) -> None:
+    """A pause does not stop running jobs, and they can be settled."""
     ends, moves = await running(store), await running(store)
     await store.pause([QUEUE])
     await settled(store, succeed(ends), move(moves))
@@ -83,8 +86,8 @@ async def test_what_runs_in_a_paused_queue_runs_on(store: Store) -> None:
     assert await claimed_ids(store) == []
 
 
-async def test_nobody_is_told_to_come_back_for_a_paused_queue(store: Store) -> None:
-    """I14"""
+async def test_a_claim_from_a_paused_queue_names_no_next_due_time(store: Store) -> None:
+    """I14 bounded: workers do not claim again and again from a queue that is paused."""
     await put(store)
     await put(store, when=When(LONG))
     await store.pause([QUEUE])
@@ -93,6 +96,7 @@ async def test_nobody_is_told_to_come_back_for_a_paused_queue(store: Store) -> N
 
 
 async def test_a_pause_is_shown_with_its_beginning(store: Store, clock: Ticker) -> None:
+    """`queues` shows since when a queue is paused; pausing it again does not change that."""
     before = await store.now()
     await store.pause([QUEUE])
     [view] = await store.queues()
@@ -106,7 +110,8 @@ async def test_a_pause_is_shown_with_its_beginning(store: Store, clock: Ticker) 
     assert (await store.queues())[0].paused is None
 
 
-async def test_pausing_and_resuming_what_is_not_there_is_fine(store: Store) -> None:
+async def test_pausing_and_resuming_an_unknown_queue_is_allowed(store: Store) -> None:
+    """An empty list, or a queue that does not exist, is no error."""
     await store.resume(["nobody"])
     await store.pause([])
     await store.resume([])
@@ -114,7 +119,7 @@ async def test_pausing_and_resuming_what_is_not_there_is_fine(store: Store) -> N
 
 
 async def test_a_pause_keeps_every_job_as_it_is(store: Store) -> None:
-    """I13"""
+    """I13 conservation: pausing and resuming a queue changes none of its jobs."""
     ids = [await put(store), await put(store, when=When(LONG))]
     before = [await look(store, id) for id in ids]
     await store.pause([QUEUE])

@@ -1,10 +1,9 @@
-"""Telling what happens to those who listen, in whatever process; and to nobody else, at nobody's
-expense."""
+"""Events for subscribers in every process; without subscribers they cost nothing."""
 
 import asyncio
 import time
 
-from mita.ports import pubsub as ears
+from mita.ports import pubsub as pubsub_port
 from mita.ports.pubsub import EVERY, EventMessage, Subscription
 from mita.ports.store import Store
 
@@ -12,59 +11,63 @@ from .given import (
     QUEUE,
 )
 
-DELIVERY_TIMEOUT_S = 30.0  # seconds: what has not come by then does not come
+DELIVERY_TIMEOUT_S = 30.0
 OTHER = "billing"
 
 
-def told(text: str, queue: str = QUEUE, count: int = 1) -> EventMessage:
+def event(text: str, queue: str = QUEUE, count: int = 1) -> EventMessage:
     return EventMessage(queue, count, text.encode())
 
 
-async def heard(ear: Subscription, until: str) -> list[str]:
-    """What was heard up to that, it included."""
+async def received(subscription: Subscription, until: str) -> list[str]:
+    """The events that arrive, up to and including `until`."""
     found: list[str] = []
     async with asyncio.timeout(DELIVERY_TIMEOUT_S):
         while until not in found:
-            news = await ear.hear()
+            news = await subscription.hear()
             assert news is not None
             found += [one.events.decode() for one in news.told]
     return found
 
 
-async def nobody_listens(*stores: Store) -> None:
+async def no_subscribers(*stores: Store) -> None:
     """Wait until these stores know of no subscription: a server may notice a little later that a
     connection was closed."""
     end = time.monotonic() + DELIVERY_TIMEOUT_S
     for store in stores:
         while listening := await store.subscribed_queues():
-            assert time.monotonic() < end, f"somebody still listens to {listening}"
+            assert time.monotonic() < end, f"there are still subscribers of {listening}"
             await asyncio.sleep(0.01)
 
 
-async def test_what_is_told_is_heard_in_every_process(store: Store, twin: Store) -> None:
+async def test_an_event_reaches_every_process(store: Store, twin: Store) -> None:
+    """Subscribers of every process get each event, in order."""
     here, there = await store.subscribe(None), await twin.subscribe(None)
-    await store.publish([told("one"), told("two", OTHER)])
-    assert await heard(here, "two") == ["one", "two"]
-    assert await heard(there, "two") == ["one", "two"]
+    await store.publish([event("one"), event("two", OTHER)])
+    assert await received(here, "two") == ["one", "two"]
+    assert await received(there, "two") == ["one", "two"]
 
 
-async def test_what_one_tells_is_heard_in_its_order(store: Store, twin: Store) -> None:
-    ear = await twin.subscribe(None)
+async def test_events_of_one_publisher_arrive_in_order(store: Store, twin: Store) -> None:
+    """A hundred events of one store arrive in the order in which they were published."""
+    subscription = await twin.subscribe(None)
     for n in range(50):
-        await store.publish([told(str(n)), told(f"{n} again")])
-    assert await heard(ear, "49 again") == [
+        await store.publish([event(str(n)), event(f"{n} again")])
+    assert await received(subscription, "49 again") == [
         text for n in range(50) for text in (str(n), f"{n} again")
     ]
 
 
-async def test_who_listens_to_one_queue_hears_of_no_other(store: Store, twin: Store) -> None:
-    ear = await twin.subscribe(OTHER)
-    await store.publish([told("not for us"), told("for us", OTHER), told("nor this")])
-    await store.publish([told("the end", OTHER)])
-    assert await heard(ear, "the end") == ["for us", "the end"]
+async def test_a_subscription_to_one_queue_gets_no_other_events(store: Store, twin: Store) -> None:
+    """Events of other queues are left out."""
+    subscription = await twin.subscribe(OTHER)
+    await store.publish([event("not for us"), event("for us", OTHER), event("nor this")])
+    await store.publish([event("the end", OTHER)])
+    assert await received(subscription, "the end") == ["for us", "the end"]
 
 
-async def test_it_is_known_to_what_somebody_listens(store: Store, twin: Store) -> None:
+async def test_subscribed_queues_lists_what_is_subscribed_to(store: Store, twin: Store) -> None:
+    """Every process knows which queues have subscribers, until these close."""
     assert await store.subscribed_queues() == frozenset()
     one = await twin.subscribe(OTHER)
     assert await store.subscribed_queues() & {OTHER, EVERY}
@@ -72,36 +75,39 @@ async def test_it_is_known_to_what_somebody_listens(store: Store, twin: Store) -
     assert EVERY in await twin.subscribed_queues()
     await every.close()
     await one.close()
-    await nobody_listens(store, twin)
+    await no_subscribers(store, twin)
 
 
-async def test_a_store_that_closes_listens_no_more(store: Store, twin: Store) -> None:
-    ear = await twin.subscribe(None)
-    waiting = asyncio.ensure_future(ear.hear())
+async def test_a_closed_store_has_no_subscriptions(store: Store, twin: Store) -> None:
+    """Closing a store ends its subscriptions."""
+    subscription = await twin.subscribe(None)
+    waiting = asyncio.ensure_future(subscription.hear())
     await asyncio.sleep(0)
     await twin.close()
     assert await waiting is None
-    await nobody_listens(store)
+    await no_subscribers(store)
     await twin.open()
 
 
-async def test_what_was_told_before_is_not_heard(store: Store, twin: Store) -> None:
-    await store.publish([told("too early")])
+async def test_events_before_the_subscription_are_not_received(store: Store, twin: Store) -> None:
+    """A subscription begins with the events after it."""
+    await store.publish([event("too early")])
     await store.subscribed_queues()  # a question that comes behind it: by the answer it has arrived
-    ear = await twin.subscribe(None)
-    await store.publish([told("in time")])
-    assert await heard(ear, "in time") == ["in time"]
+    subscription = await twin.subscribe(None)
+    await store.publish([event("in time")])
+    assert await received(subscription, "in time") == ["in time"]
 
 
-async def test_who_reads_too_slowly_loses_the_oldest_and_is_told(store: Store) -> None:
-    ear = await store.subscribe(None)
+async def test_a_slow_reader_loses_the_oldest_events_and_learns_how_many(store: Store) -> None:
+    """The oldest events beyond the limit are dropped and counted."""
+    subscription = await store.subscribe(None)
     for n in range(5):
-        await store.publish([told(str(n), count=ears.MOST // 3)])
+        await store.publish([event(str(n), count=pubsub_port.MOST // 3)])
     missed, found = 0, list[str]()
     async with asyncio.timeout(DELIVERY_TIMEOUT_S):
-        while len(found) + missed // (ears.MOST // 3) < 5:
+        while len(found) + missed // (pubsub_port.MOST // 3) < 5:
             await asyncio.sleep(0.01)
-            news = await ear.hear()
+            news = await subscription.hear()
             assert news is not None
             missed += news.missed
             found += [one.events.decode() for one in news.told]
@@ -109,8 +115,9 @@ async def test_who_reads_too_slowly_loses_the_oldest_and_is_told(store: Store) -
     assert found[-1] == "4", "and the newest is there"
 
 
-async def test_no_events_are_no_news(store: Store) -> None:
-    ear = await store.subscribe(None)
+async def test_publishing_nothing_wakes_no_subscriber(store: Store) -> None:
+    """An empty list is not delivered."""
+    subscription = await store.subscribe(None)
     await store.publish([])
-    await store.publish([told("something")])
-    assert await heard(ear, "something") == ["something"]
+    await store.publish([event("something")])
+    assert await received(subscription, "something") == ["something"]

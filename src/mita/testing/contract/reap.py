@@ -1,4 +1,4 @@
-"""Recovery: whoever sweeps inherits the jobs of lost workers."""
+"""Recovery: a worker that reaps takes over the jobs whose leases have expired."""
 
 import asyncio
 
@@ -30,8 +30,9 @@ from .given import (
 )
 
 
-async def test_a_lost_job_goes_to_an_heir_with_a_newer_token(store: Store, clock: Ticker) -> None:
-    """I12"""
+async def test_a_reaped_job_has_a_larger_token(store: Store, clock: Ticker) -> None:
+    """I12 self-heal: a job whose lease has expired is claimed again by the worker that reaps it,
+    under a larger token."""
     stale, heir = await lost(store, clock, resource="r")
     assert heir.token > stale.token
     assert heir.at >= stale.at + SHORT
@@ -42,15 +43,16 @@ async def test_a_lost_job_goes_to_an_heir_with_a_newer_token(store: Store, clock
     assert [getattr(heir, name) for name in same] == [getattr(stale, name) for name in same]
 
 
-async def test_a_living_lease_is_left_alone(store: Store) -> None:
-    """I4"""
+async def test_a_job_with_a_lease_is_not_reaped(store: Store) -> None:
+    """I4 bounded duplicates: a reap does not touch jobs whose lease has not expired."""
     claim = await running(store)
     assert await store.reap(10, LONG, "w2") == []
     await settled(store, succeed(claim))
 
 
 async def test_a_late_worker_cannot_settle_a_job_it_lost(store: Store, clock: Ticker) -> None:
-    """I3"""
+    """I3 one outcome: the verdict of a worker that lost its lease is refused and changes
+    nothing."""
     stale, heir = await lost(store, clock)
     before = await look(store, heir.id)
     assert await store.settle([succeed(stale)]) == [False]
@@ -62,7 +64,8 @@ async def test_a_late_worker_cannot_settle_a_job_it_lost(store: Store, clock: Ti
 
 
 async def test_a_late_worker_can_write_nothing_at_all(store: Store, clock: Ticker) -> None:
-    """I3"""
+    """I3 one outcome: progress, heartbeat and once values of a worker that lost its lease are
+    refused."""
     stale, heir = await lost(store, clock)
     before = await look(store, heir.id)
     assert await store.progress([Progress(stale, b"half")]) == [False]
@@ -78,15 +81,15 @@ async def test_a_late_worker_can_write_nothing_at_all(store: Store, clock: Ticke
 
 
 async def test_a_crash_is_not_an_attempt(store: Store, clock: Ticker) -> None:
-    """I6"""
+    """I6 attempts: a lost worker counts as a crash and not as an attempt."""
     _, heir = await lost(store, clock)
     await settled(store, crash(heir))
     after = await look(store, heir.id)
     assert (after.state, after.crashes, after.attempts) == (State.QUEUED, 1, 0)
 
 
-async def test_an_heir_can_be_lost_too(store: Store, clock: Ticker) -> None:
-    """I12"""
+async def test_a_reaped_job_can_be_reaped_again(store: Store, clock: Ticker) -> None:
+    """I12 self-heal: if the worker that reaped a job dies as well, the next reap finds the job."""
     claim = await running(store, lease=SHORT)
     await clock.tick(PAST)
     [first] = await store.reap(10, SHORT, "w2")
@@ -97,9 +100,10 @@ async def test_an_heir_can_be_lost_too(store: Store, clock: Ticker) -> None:
     assert await store.settle([succeed(first), succeed(second)]) == [False, True]
 
 
-async def test_the_longest_lost_go_first_and_no_more_than_asked(
+async def test_reap_returns_the_longest_expired_first_and_at_most_its_limit(
     store: Store, clock: Ticker
 ) -> None:
+    """Leases that expired first are reaped first, at most `limit` in one call."""
     needs(store, Can.KEEP_EXACT_ORDER)
     await put_many(store, 3)
     last = await claim_one(store, lease=SHORT)
@@ -110,20 +114,16 @@ async def test_the_longest_lost_go_first_and_no_more_than_asked(
     assert await store.reap(2, LONG, "w2") == []
 
 
-async def test_lost_jobs_are_found_in_every_queue_and_in_paused_ones(
-    store: Store, clock: Ticker
-) -> None:
-    """I12"""
+async def test_expired_leases_are_reaped_in_every_queue(store: Store, clock: Ticker) -> None:
+    """I12 self-heal: a reap looks at all queues, paused ones included."""
     ids = [(await running(store, lease=SHORT, queue=queue)).id for queue in ("a", "b")]
     await store.pause(["b"])
     await clock.tick(PAST)
     assert sorted(claim.id for claim in await store.reap(10, LONG, "w2")) == sorted(ids)
 
 
-async def test_two_who_sweep_at_once_never_share_a_job(
-    store: Store, twin: Store, clock: Ticker
-) -> None:
-    """I4"""
+async def test_concurrent_reaps_never_share_a_job(store: Store, twin: Store, clock: Ticker) -> None:
+    """I4 bounded duplicates: of several reaps at once each job goes to one."""
     ids = await put_many(store, 30)
     await claims(store, 30, lease=SHORT)
     await clock.tick(PAST)
@@ -131,8 +131,10 @@ async def test_two_who_sweep_at_once_never_share_a_job(
     assert sorted(claim.id for sweep in sweeps for claim in sweep) == sorted(ids)
 
 
-async def test_a_lost_job_keeps_its_key_until_it_is_put_down(store: Store, clock: Ticker) -> None:
-    """I5"""
+async def test_a_reaped_job_keeps_its_resource_key_until_it_is_settled(
+    store: Store, clock: Ticker
+) -> None:
+    """I5 key mutex: the key of a lost job is free only after the new claim is settled."""
     stale, heir = await lost(store, clock, resource="r")
     waiting = await put(store, resource="r")
     assert await claimed_ids(store) == []
@@ -142,7 +144,8 @@ async def test_a_lost_job_keeps_its_key_until_it_is_put_down(store: Store, clock
     assert await claimed_ids(store) == [waiting]
 
 
-async def test_what_was_asked_of_a_lost_job_still_counts(store: Store, clock: Ticker) -> None:
+async def test_a_cancel_of_a_lost_job_still_counts(store: Store, clock: Ticker) -> None:
+    """A cancel that was requested before the worker died takes effect after the reap."""
     claim = await running(store, lease=SHORT)
     await store.amend([claim.id], CancelJob(keep=HOUR))
     await clock.tick(PAST)
@@ -153,8 +156,9 @@ async def test_what_was_asked_of_a_lost_job_still_counts(store: Store, clock: Ti
     assert (after.state, after.crashes) == (State.CANCELLED, 1)
 
 
-async def test_a_sweep_finds_those_who_wait_for_a_key_that_is_free(store: Store) -> None:
-    """I12: the one that was woken went away, and nobody told the next."""
+async def test_reap_wakes_jobs_that_wait_for_a_free_key(store: Store) -> None:
+    """I12 self-heal: if the job that was woken for a key is cancelled, a reap wakes the next
+    one."""
     holder = await running(store, resource="r")
     first, second = await put_many(store, 2, resource="r")
     assert await claimed_ids(store) == []

@@ -1,6 +1,5 @@
-"""Stored rules that make jobs: fired once for each moment, however many schedulers run."""
+"""Repeats: each point in time fires once, however many schedulers run."""
 
-import asyncio
 from typing import Any
 
 from msgspec.structs import replace
@@ -14,16 +13,13 @@ from .given import (
     LONG,
     PAST_SOON,
     SOON,
-    claimed_ids,
     claims,
     job,
-    look,
-    put,
 )
 
 
 async def given(store: Store, key: str = "digest", wait: int = 0, **more: Any) -> Repeat:
-    """A stored repeat whose next fire is `wait` from now."""
+    """A stored repeat that is due after `wait`."""
     fields: dict[str, Any] = {
         "spec": b"spec of " + key.encode(),
         "cursor": await store.now() + wait,
@@ -33,7 +29,7 @@ async def given(store: Store, key: str = "digest", wait: int = 0, **more: Any) -
 
 
 def firing(repeat: Repeat, next: Moment | None = None, **more: Any) -> Firing:
-    """One turn of a repeat, which makes one job."""
+    """One firing of a repeat, which enqueues one job."""
     assert repeat.cursor is not None
     made = job(repeat=repeat.key, fire_time=repeat.cursor, when=When(at=repeat.cursor))
     fields: dict[str, Any] = {
@@ -52,6 +48,7 @@ async def stored(store: Store, key: str = "digest") -> Repeat:
 
 
 async def test_a_new_repeat_is_stored_as_given(store: Store, twin: Store) -> None:
+    """`put_repeat` stores every field, and `list_repeats` is sorted by key."""
     for key in ("b", "a"):
         repeat = Repeat(key=key, spec=bytes(range(256)), cursor=1_700_000_000_123)
         assert await store.put_repeat(repeat) == repeat
@@ -61,14 +58,15 @@ async def test_a_new_repeat_is_stored_as_given(store: Store, twin: Store) -> Non
     )
 
 
-async def test_the_same_again_changes_nothing(store: Store) -> None:
-    """I7: every start of an app puts its repeats, and none of them may be set back."""
+async def test_putting_the_same_repeat_again_changes_nothing(store: Store) -> None:
+    """I7 repeats: every start of an app puts its repeats, and none of them may be set back."""
     repeat = await given(store, wait=LONG)
     assert await store.put_repeat(replace(repeat, cursor=0)) == repeat
     assert await store.list_repeats() == [repeat]
 
 
 async def test_an_edit_keeps_the_count_and_grows_the_revision(store: Store) -> None:
+    """A repeat with a new spec keeps its count and gets a larger revision."""
     repeat = await given(store)
     assert await store.fire([firing(repeat)]) == [True]
     cursor = await store.now() + LONG
@@ -82,9 +80,9 @@ async def test_an_edit_keeps_the_count_and_grows_the_revision(store: Store) -> N
     assert await stored(store) == edited
 
 
-async def test_an_edit_without_a_cursor_goes_on_where_the_repeat_stands(store: Store) -> None:
-    """I7: a fire that came between the look and the edit has moved the cursor, and it must not be
-    set back."""
+async def test_an_edit_without_a_cursor_keeps_the_cursor(store: Store) -> None:
+    """I7 repeats: a fire between the read and the edit has moved the cursor, and the edit must not
+    set it back."""
     repeat = await given(store)
     turn = firing(repeat)
     assert await store.fire([turn]) == [True]
@@ -99,6 +97,7 @@ async def test_an_edit_without_a_cursor_goes_on_where_the_repeat_stands(store: S
 
 
 async def test_an_edit_does_not_end_a_pause(store: Store) -> None:
+    """A paused repeat that is edited stays paused."""
     await given(store)
     assert await store.pause_repeats(["digest"]) == [True]
     edited = await store.put_repeat(Repeat(key="digest", spec=b"another", cursor=1))
@@ -108,7 +107,8 @@ async def test_an_edit_does_not_end_a_pause(store: Store) -> None:
     ).state is RepeatState.PAUSED
 
 
-async def test_a_repeat_that_is_over_can_be_put_again(store: Store) -> None:
+async def test_a_finished_repeat_can_be_put_again(store: Store) -> None:
+    """Putting a finished repeat with a new spec makes it active."""
     repeat = await given(store)
     over = firing(repeat, state=RepeatState.FINISHED, reason="its limit")
     assert await store.fire([replace(over, next=None)]) == [True]
@@ -124,8 +124,9 @@ async def test_a_repeat_that_is_over_can_be_put_again(store: Store) -> None:
     assert (again.revision, again.count) == (repeat.revision + 1, 1)
 
 
-async def test_a_repeat_that_cannot_be_computed_is_parked_in_sight(store: Store) -> None:
-    """I15"""
+async def test_a_repeat_that_cannot_be_computed_is_parked_and_shown(store: Store) -> None:
+    """I15 never drop: a parked repeat is listed with its reason, never fires, and can be fixed by
+    putting it again."""
     repeat = await given(store, state=RepeatState.PARKED, cursor=None, reason="no such zone")
     assert await stored(store) == repeat
     assert (await store.due_repeats(10)).repeats == []
@@ -137,24 +138,17 @@ async def test_a_repeat_that_cannot_be_computed_is_parked_in_sight(store: Store)
     )
 
 
-async def test_repeats_are_found_in_the_order_of_the_question(store: Store, twin: Store) -> None:
+async def test_find_repeats_returns_them_in_the_order_of_the_keys(
+    store: Store, twin: Store
+) -> None:
+    """`find_repeats` returns a repeat or None for each key, in the order of the keys."""
     one, two = await given(store, "one"), await given(store, "two")
     assert await twin.find_repeats(["two", "nobody", "one", "two"]) == [two, None, one, two]
     assert await twin.find_repeats([]) == []
 
 
-async def test_what_was_planned_for_a_removed_repeat_does_not_fire_on_its_successor(
-    store: Store,
-) -> None:
-    """I7: the successor stands at the same cursor, but under a revision of its own."""
-    old = await given(store, revision=7)
-    await store.remove_repeats(["digest"])
-    new = await store.put_repeat(replace(old, revision=8))
-    assert new.revision == 8
-    assert await store.fire([firing(old), firing(new)]) == [False, True]
-
-
 async def test_a_removed_repeat_is_gone(store: Store) -> None:
+    """A removed repeat is not listed and does not fire."""
     repeat = await given(store)
     assert await store.remove_repeats(["nobody", "digest", "digest"]) == [False, True, False]
     assert await store.list_repeats() == []
@@ -163,6 +157,7 @@ async def test_a_removed_repeat_is_gone(store: Store) -> None:
 
 
 async def test_pause_and_resume_say_whether_they_changed_anything(store: Store) -> None:
+    """Each key gets an answer: whether its repeat was paused or resumed by this call."""
     await given(store)
     assert await store.resume_repeats(["digest", "nobody"]) == [False, False]
     assert await store.pause_repeats(["digest", "nobody"]) == [True, False]
@@ -171,7 +166,8 @@ async def test_pause_and_resume_say_whether_they_changed_anything(store: Store) 
     assert (await stored(store)).state is RepeatState.ACTIVE
 
 
-async def test_a_pause_keeps_the_cursor(store: Store) -> None:
+async def test_a_paused_repeat_keeps_its_cursor(store: Store) -> None:
+    """A paused repeat is not due and cannot fire; after a resume it goes on where it was."""
     repeat = await given(store)
     await store.pause_repeats(["digest"])
     assert (await store.due_repeats(10)).repeats == []
@@ -181,14 +177,14 @@ async def test_a_pause_keeps_the_cursor(store: Store) -> None:
 
 
 async def test_a_finished_repeat_can_be_neither_paused_nor_resumed(store: Store) -> None:
+    """Both answers are False."""
     await given(store, state=RepeatState.FINISHED, cursor=None)
     assert await store.pause_repeats(["digest"]) == [False]
     assert await store.resume_repeats(["digest"]) == [False]
 
 
-async def test_due_repeats_come_by_their_moment_and_then_by_key(
-    store: Store, clock: Ticker
-) -> None:
+async def test_due_repeats_are_sorted_by_time_and_key(store: Store, clock: Ticker) -> None:
+    """`due_repeats` returns what is due and the time of the next repeat that is not."""
     now = await store.now()
     for key, cursor in (
         ("c", now),
@@ -211,7 +207,8 @@ async def test_due_repeats_come_by_their_moment_and_then_by_key(
     ]
 
 
-async def test_those_who_were_left_out_are_the_next(store: Store) -> None:
+async def test_due_repeats_beyond_the_limit_are_the_next(store: Store) -> None:
+    """If more are due than the limit, the next time is that of the first left out."""
     now = await store.now()
     for n, key in enumerate("abc"):
         await store.put_repeat(Repeat(key=key, spec=b"", cursor=now - 10 + n))
@@ -221,89 +218,6 @@ async def test_those_who_were_left_out_are_the_next(store: Store) -> None:
 
 
 async def test_without_repeats_nothing_is_due(store: Store) -> None:
+    """An empty store has no due repeat and no next time."""
     due = await store.due_repeats(10)
     assert due == DueRepeats(due.now, [], None)
-
-
-async def test_a_firing_moves_the_cursor_counts_and_makes_its_job(store: Store) -> None:
-    """I7"""
-    repeat = await given(store)
-    turn = firing(repeat)
-    assert await store.fire([turn]) == [True]
-    assert await stored(store) == replace(repeat, cursor=turn.next, count=1, last=repeat.cursor)
-    made = await look(store, turn.jobs[0].id)
-    assert (made.repeat, made.fire_time) == ("digest", repeat.cursor)
-    assert await claimed_ids(store) == [made.id]
-
-
-async def test_of_many_schedulers_one_fires(store: Store, twin: Store) -> None:
-    """I7"""
-    repeat = await given(store)
-    turns = [firing(repeat) for _ in range(10)]
-    handles = [store, twin] * 5
-    answers = await asyncio.gather(
-        *(handle.fire([turn]) for handle, turn in zip(handles, turns, strict=True))
-    )
-    assert sum(won for [won] in answers) == 1
-    assert len(await claims(store, 20)) == 1
-    assert (await stored(store)).count == 1
-
-
-async def test_a_scheduler_that_wakes_up_late_fires_nothing(store: Store) -> None:
-    """I7"""
-    repeat = await given(store)
-    late = firing(repeat)
-    assert await store.fire([firing(repeat)]) == [True]
-    before = await stored(store)
-    assert await store.fire([late]) == [False]
-    assert await stored(store) == before
-    assert await store.find([late.jobs[0].id]) == [None]
-
-
-async def test_nothing_of_an_old_definition_fires_after_the_edit(store: Store) -> None:
-    """I7"""
-    repeat = await given(store)
-    edited = await store.put_repeat(replace(repeat, spec=b"another"))
-    assert edited.cursor == repeat.cursor
-    assert await store.fire([firing(repeat)]) == [False]
-    assert await store.fire([firing(edited)]) == [True]
-
-
-async def test_each_firing_stands_by_itself(store: Store) -> None:
-    """I7"""
-    one, two = await given(store, "one"), await given(store, "two")
-    stale = replace(firing(one), cursor=1)
-    assert await store.fire([stale, firing(two), firing(one), firing(one)]) == [
-        False,
-        True,
-        True,
-        False,
-    ]
-    assert len(await claims(store)) == 2
-
-
-async def test_windows_that_were_passed_over_are_not_counted(store: Store) -> None:
-    repeat = await given(store)
-    [_] = await store.fire([firing(repeat)])
-    fired = await stored(store)
-    passed = firing(fired, fired=0, last=None, jobs=())
-    assert await store.fire([passed]) == [True]
-    after = await stored(store)
-    assert (after.cursor, after.count, after.last) == (passed.next, 1, repeat.cursor)
-
-
-async def test_one_firing_may_make_many_jobs(store: Store) -> None:
-    """I7"""
-    repeat = await given(store)
-    made = tuple(job(repeat="digest", fire_time=n) for n in range(30))
-    assert await store.fire([firing(repeat, fired=30, jobs=made, last=29)]) == [True]
-    assert sorted(await claimed_ids(store, 50)) == sorted(new.id for new in made)
-    assert (await stored(store)).count == 30
-
-
-async def test_a_fired_job_gives_way_to_its_living_predecessor(store: Store) -> None:
-    repeat = await given(store)
-    await put(store, unique="repeat:digest", when=When(LONG))
-    assert await store.fire([firing(repeat, jobs=(job(unique="repeat:digest"),))]) == [True]
-    assert await claims(store) == []
-    assert (await stored(store)).count == 1

@@ -38,14 +38,15 @@ KEY = "account:42"
 
 
 async def blocked(store: Store, **more: object) -> str:
-    """A job that has met its key taken."""
+    """A job that found its key taken and is blocked."""
     id = await put(store, **{"resource": KEY, **more})
     assert await claimed_ids(store) == []
     assert await state_of(store, id) is State.BLOCKED
     return id
 
 
-async def test_a_claim_tells_whom_it_sent_away_from_a_busy_key(store: Store) -> None:
+async def test_a_claim_returns_the_jobs_that_met_a_busy_key(store: Store) -> None:
+    """A claim lists the jobs whose key was taken, and whether the busy policy ended them."""
     await running(store, resource=KEY)
     waits = await put(store, resource=KEY)
     skips = await put(store, resource=KEY, when_busy=WhenBusy.SKIP)
@@ -58,7 +59,8 @@ async def test_a_claim_tells_whom_it_sent_away_from_a_busy_key(store: Store) -> 
 
 
 async def test_a_job_whose_key_is_taken_waits_and_counts_no_attempt(store: Store) -> None:
-    """I5 I6"""
+    """I5 key mutex, I6 attempts: a job whose key is taken becomes blocked; that counts as busy and
+    not as an attempt."""
     await running(store, resource=KEY)
     id = await put(store, resource=KEY)
     before = await look(store, id)
@@ -71,26 +73,27 @@ async def test_a_job_whose_key_is_taken_waits_and_counts_no_attempt(store: Store
     assert KEY in line.note
 
 
-async def test_two_of_one_key_never_leave_in_one_claim(store: Store) -> None:
-    """I5"""
+async def test_one_claim_never_returns_two_jobs_of_one_key(store: Store) -> None:
+    """I5 key mutex: of several jobs with one key a claim returns one."""
     await put_many(store, 3, resource=KEY)
     assert len(await claims(store)) == 1
     assert await claims(store) == []
 
 
-async def test_other_keys_and_no_key_go_on(store: Store) -> None:
-    """I9"""
+async def test_a_busy_key_does_not_hold_up_other_jobs(store: Store) -> None:
+    """I9 no starvation: jobs of other keys, and jobs without one, are claimed past those that
+    wait."""
     await running(store, resource=KEY)
     await store.enqueue(jobs(60, resource=KEY))
     other, free = await put(store, resource="account:43"), await put(store)
     assert sorted(await claimed_ids(store, 2)) == sorted([other, free])
 
 
-async def test_a_hot_key_with_thousands_waiting_holds_up_nobody(store: Store) -> None:
-    """I9: a store may look at a part of the line in one claim, if it then says to come again at
-    once."""
+async def test_a_key_with_many_waiting_jobs_does_not_hold_up_others(store: Store) -> None:
+    """I9 no starvation: a store may look at a part of the waiting jobs in one claim, if it then
+    says to come again at once."""
     await running(store, resource=KEY)
-    await store.enqueue(jobs(2500, resource=KEY, priority=9))
+    await store.enqueue(jobs(1500, resource=KEY, priority=9))
     other = await put(store, priority=0)
     for _ in range(10):
         turn = await store.claim([QUEUE], 1, LONG, "w1")
@@ -101,13 +104,15 @@ async def test_a_hot_key_with_thousands_waiting_holds_up_nobody(store: Store) ->
 
 
 async def test_one_key_in_two_queues_is_two_keys(store: Store) -> None:
+    """Each queue has its own resource keys."""
     await running(store, resource=KEY)
     billing = await put(store, resource=KEY, queue="billing")
     assert await claimed_ids(store, queues=["billing"]) == [billing]
 
 
-async def test_whatever_ends_the_run_frees_the_key(store: Store) -> None:
-    """I5 I12"""
+async def test_every_end_of_a_run_frees_the_key(store: Store) -> None:
+    """I5 key mutex, I12 self-heal: success, failure, cancel, release, reschedule and retry all free
+    the key and wake the next job."""
     endings: list[Callable[[Claim], Settlement]] = [succeed, fail, stop, release, move]
     endings += [lambda claim: retry(claim, wait=LONG), lambda claim: succeed(claim, keep=0)]
     for end in endings:
@@ -121,7 +126,8 @@ async def test_whatever_ends_the_run_frees_the_key(store: Store) -> None:
         await store.amend([claim.id], CancelJob(keep=HOUR))
 
 
-async def test_the_key_goes_to_the_first_in_line(store: Store) -> None:
+async def test_a_free_key_goes_to_the_first_waiting_job(store: Store) -> None:
+    """Priority and then age decide which waiting job gets the key."""
     needs(store, Can.KEEP_EXACT_ORDER)
     holder = await running(store, resource=KEY)
     low, first, second, high = [await put(store, resource=KEY, priority=p) for p in (1, 5, 5, 9)]
@@ -135,7 +141,8 @@ async def test_the_key_goes_to_the_first_in_line(store: Store) -> None:
     assert order == [high, first, second, low]
 
 
-async def test_priority_decides_among_those_who_wait(store: Store) -> None:
+async def test_a_new_priority_counts_among_jobs_that_wait_for_a_key(store: Store) -> None:
+    """A blocked job that gets a higher priority is woken first."""
     needs(store, Can.KEEP_EXACT_ORDER)
     holder = await running(store, resource=KEY)
     await blocked(store)
@@ -145,8 +152,8 @@ async def test_priority_decides_among_those_who_wait(store: Store) -> None:
     assert (await claim_one(store)).id == second
 
 
-async def test_a_freed_key_wakes_one_and_not_the_whole_line(store: Store) -> None:
-    """I14"""
+async def test_a_free_key_wakes_one_job_and_not_all(store: Store) -> None:
+    """I14 bounded: a freed key makes one waiting job ready and leaves the others blocked."""
     holder = await running(store, resource=KEY)
     ids = await put_many(store, 4, resource=KEY)
     assert await claimed_ids(store) == []
@@ -156,6 +163,7 @@ async def test_a_freed_key_wakes_one_and_not_the_whole_line(store: Store) -> Non
 
 
 async def test_a_woken_job_is_as_it_was_before_it_waited(store: Store, clock: Ticker) -> None:
+    """A job that waited for a key keeps its due time and counts one busy key."""
     holder = await running(store, resource=KEY)
     id = await put(store, resource=KEY)
     due = (await look(store, id)).due
@@ -168,7 +176,7 @@ async def test_a_woken_job_is_as_it_was_before_it_waited(store: Store, clock: Ti
 
 
 async def test_a_limit_of_two_lets_two_run(store: Store) -> None:
-    """I5"""
+    """I5 key mutex: with limit 2 two jobs of one key run at once."""
     await put_many(store, 5, resource=KEY, limit=2)
     first, _ = await claims(store)
     assert await claims(store) == []
@@ -178,7 +186,7 @@ async def test_a_limit_of_two_lets_two_run(store: Store) -> None:
 
 
 async def test_each_job_is_held_to_its_own_limit(store: Store) -> None:
-    """I5"""
+    """I5 key mutex: if jobs of one key have different limits, each obeys its own."""
     await running(store, resource=KEY, limit=2)
     strict = await put(store, resource=KEY, limit=1, priority=9)
     lenient = await put(store, resource=KEY, limit=2)
@@ -187,7 +195,8 @@ async def test_each_job_is_held_to_its_own_limit(store: Store) -> None:
 
 
 async def test_a_key_is_never_held_by_more_than_its_limit(store: Store, twin: Store) -> None:
-    """I5: two processes at once, and every job gets its turn."""
+    """I5 key mutex: two processes that claim at once never exceed the limit, and every job gets its
+    turn."""
     ids = await put_many(store, 12, resource=KEY, limit=2)
     ended: list[str] = []
     for _ in range(12):
@@ -201,7 +210,8 @@ async def test_a_key_is_never_held_by_more_than_its_limit(store: Store, twin: St
     assert sorted(ended) == sorted(ids)
 
 
-async def test_a_job_may_skip_when_its_key_is_taken(store: Store) -> None:
+async def test_a_job_with_the_policy_skip_is_cancelled_if_its_key_is_taken(store: Store) -> None:
+    """The busy policy `skip` cancels the job and gives the reason."""
     await running(store, resource=KEY)
     id = await put(store, resource=KEY, when_busy=WhenBusy.SKIP)
     assert await claimed_ids(store) == []
@@ -215,12 +225,14 @@ async def test_a_job_may_skip_when_its_key_is_taken(store: Store) -> None:
     assert KEY in line.note
 
 
-async def test_a_job_that_would_skip_runs_when_its_key_is_free(store: Store) -> None:
+async def test_a_job_with_the_policy_skip_runs_if_its_key_is_free(store: Store) -> None:
+    """The busy policy matters only while the key is taken."""
     id = await put(store, resource=KEY, when_busy=WhenBusy.SKIP)
     assert await claimed_ids(store) == [id]
 
 
-async def test_a_job_may_take_the_place_of_those_who_wait(store: Store) -> None:
+async def test_a_job_with_the_policy_replace_cancels_those_that_wait(store: Store) -> None:
+    """The busy policy `replace` cancels the jobs that wait for the key, and no running one."""
     holder = await running(store, resource=KEY)
     old, older = await blocked(store), await blocked(store)
     elsewhere = await running(store, resource="other")
@@ -239,6 +251,7 @@ async def test_a_job_may_take_the_place_of_those_who_wait(store: Store) -> None:
 
 
 async def test_the_newest_of_several_replacing_jobs_remains(store: Store) -> None:
+    """Of several jobs with the policy `replace` the last one waits."""
     await running(store, resource=KEY)
     ids = await put_many(store, 3, resource=KEY, when_busy=WhenBusy.REPLACE)
     assert await claimed_ids(store) == []
@@ -246,7 +259,9 @@ async def test_the_newest_of_several_replacing_jobs_remains(store: Store) -> Non
     assert states == [State.CANCELLED, State.CANCELLED, State.BLOCKED]
 
 
-async def test_a_key_shows_who_holds_it_and_how_many_wait(store: Store) -> None:
+async def test_a_resource_shows_its_holders_and_how_many_jobs_wait(store: Store) -> None:
+    """`resources` lists each key with the jobs and workers that hold it and the number that
+    wait."""
     first = await running(store, resource=KEY, limit=2, worker="w1")
     second = await running(store, resource=KEY, limit=2, worker="w2")
     await blocked(store, limit=2)
@@ -259,7 +274,8 @@ async def test_a_key_shows_who_holds_it_and_how_many_wait(store: Store) -> None:
     assert places == [("billing", "account:1"), (QUEUE, KEY)]
 
 
-async def test_a_key_that_nobody_has_or_wants_is_not_shown(store: Store) -> None:
+async def test_a_key_without_holders_and_waiting_jobs_is_not_shown(store: Store) -> None:
+    """`resources` leaves out keys that are free and that no job waits for."""
     claim = await running(store, resource=KEY)
     assert [view.key for view in await store.resources()] == [KEY]
     await settled(store, succeed(claim))
@@ -269,7 +285,8 @@ async def test_a_key_that_nobody_has_or_wants_is_not_shown(store: Store) -> None
     assert await store.resources("nobody", "nothing") == []
 
 
-async def test_a_key_that_is_only_waited_for_is_shown(store: Store) -> None:
+async def test_a_key_that_jobs_only_wait_for_is_shown(store: Store) -> None:
+    """`resources` lists a key as long as a job waits for it."""
     await running(store, resource=KEY)
     id = await blocked(store)
     [view] = await store.resources(key=KEY)

@@ -1,4 +1,4 @@
-"""Forgetting ended jobs, and only those."""
+"""Pruning ended jobs, and only those."""
 
 from mita.model.job import State
 from mita.model.outcome import CancelJob
@@ -33,8 +33,8 @@ from .given import (
 MANY_JOBS = 1_000_000
 
 
-async def test_a_job_is_forgotten_when_its_time_is_over(store: Store, clock: Ticker) -> None:
-    """I14"""
+async def test_a_job_is_pruned_when_its_retention_is_over(store: Store, clock: Ticker) -> None:
+    """I14 bounded: `prune` deletes ended jobs whose retention is over, and none before."""
     await put_many(store, 3)
     good, bad, stopped = await claims(store)
     await settled(store, succeed(good, keep=SOON), fail(bad, keep=SOON), stop(stopped, keep=SOON))
@@ -50,8 +50,8 @@ async def test_a_job_is_forgotten_when_its_time_is_over(store: Store, clock: Tic
     assert await state_of(store, kept) is State.FAILED
 
 
-async def test_nothing_that_lives_is_ever_forgotten(store: Store, clock: Ticker) -> None:
-    """I1"""
+async def test_a_job_that_has_not_ended_is_never_pruned(store: Store, clock: Ticker) -> None:
+    """I1 no loss: `prune` leaves running, blocked and queued jobs alone."""
     held = await running(store, resource="r", lease=SHORT)
     stuck = await put(store, resource="r")
     assert await claims(store) == []
@@ -62,7 +62,8 @@ async def test_nothing_that_lives_is_ever_forgotten(store: Store, clock: Ticker)
     assert states == [State.RUNNING, State.BLOCKED, State.QUEUED]
 
 
-async def test_a_forgotten_job_leaves_no_story(store: Store, clock: Ticker) -> None:
+async def test_a_pruned_job_leaves_no_timeline(store: Store, clock: Ticker) -> None:
+    """`prune` deletes the timeline with the job."""
     claim = await running(store)
     await settled(store, retry(claim))
     await settled(store, fail(await claim_one(store), keep=SHORT))
@@ -72,15 +73,18 @@ async def test_a_forgotten_job_leaves_no_story(store: Store, clock: Ticker) -> N
     assert await store.timeline(claim.id) == []
 
 
-async def test_no_more_are_forgotten_at_once_than_allowed(store: Store, clock: Ticker) -> None:
-    """I14"""
+async def test_prune_deletes_at_most_its_limit(store: Store, clock: Ticker) -> None:
+    """I14 bounded: one call deletes at most `limit` jobs."""
     await put_many(store, 5)
     await settled(store, *(succeed(claim, keep=SHORT) for claim in await claims(store)))
     await clock.tick(PAST)
     assert [await store.prune(2, MANY_JOBS) for _ in range(4)] == [2, 2, 1, 0]
 
 
-async def test_those_whose_time_was_over_first_go_first(store: Store, clock: Ticker) -> None:
+async def test_jobs_whose_retention_ended_first_are_pruned_first(
+    store: Store, clock: Ticker
+) -> None:
+    """`prune` begins with the jobs whose retention ended first."""
     needs(store, Can.KEEP_EXACT_ORDER)
     await put_many(store, 2)
     first, second = await claims(store)
@@ -92,7 +96,7 @@ async def test_those_whose_time_was_over_first_go_first(store: Store, clock: Tic
 
 
 async def test_of_succeeded_jobs_the_newest_stay(store: Store, clock: Ticker) -> None:
-    """I14"""
+    """I14 bounded: beyond the number to keep, the oldest succeeded jobs are pruned."""
     ids = []
     for _ in range(4):
         ids.append(await done(store))
@@ -104,6 +108,7 @@ async def test_of_succeeded_jobs_the_newest_stay(store: Store, clock: Ticker) ->
 
 
 async def test_each_queue_keeps_its_own_newest(store: Store) -> None:
+    """The number of succeeded jobs to keep counts for each queue."""
     for queue in ("a", "b"):
         for _ in range(3):
             await done(store, queue=queue)
@@ -111,17 +116,18 @@ async def test_each_queue_keeps_its_own_newest(store: Store) -> None:
     assert [view.succeeded for view in await store.queues()] == [2, 2]
 
 
-async def test_dead_letters_do_not_give_way_to_the_many(store: Store) -> None:
-    """I15"""
+async def test_failed_jobs_are_not_pruned_by_number(store: Store) -> None:
+    """I15 never drop: the number to keep concerns succeeded jobs only."""
     kept = await dead(store)
     await done(store)
     assert await store.prune(100, 0) == 1
     assert await state_of(store, kept) is State.FAILED
 
 
-async def test_shared_memos_are_forgotten_when_their_time_is_over(
+async def test_shared_once_values_are_deleted_when_their_time_is_over(
     store: Store, clock: Ticker
 ) -> None:
+    """`prune` deletes shared once values whose time is over and does not count them as jobs."""
     claim = await running(store)
     await store.store_once(OnceValue(claim=claim, name="short", value=b"1", keep=SHORT))
     await store.store_once(OnceValue(claim=claim, name="long", value=b"2", keep=HOUR))
@@ -131,7 +137,8 @@ async def test_shared_memos_are_forgotten_when_their_time_is_over(
     assert await store.load_once(claim, "long", shared=True) == b"2"
 
 
-async def test_a_job_and_its_key_outlive_the_pruning_of_others(store: Store, clock: Ticker) -> None:
+async def test_pruning_leaves_other_jobs_and_their_keys_alone(store: Store, clock: Ticker) -> None:
+    """A running job and its unique key stay while others are pruned."""
     claim = await running(store, unique="u", lease=LONG)
     await settled(store, succeed(await running(store), keep=SHORT))
     await clock.tick(PAST)

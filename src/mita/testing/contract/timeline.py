@@ -1,4 +1,4 @@
-"""What happened to a job beyond the happy path."""
+"""What happened to a job, unless it simply succeeded."""
 
 from typing import Any
 
@@ -42,13 +42,15 @@ async def kinds(store: Store, id: str) -> list[str]:
     return [event.kind for event in await store.timeline(id)]
 
 
-async def test_a_job_that_only_succeeded_has_no_story(store: Store) -> None:
-    """I14"""
+async def test_a_job_that_simply_succeeded_has_no_timeline(store: Store) -> None:
+    """I14 bounded: a job that succeeded at once writes no line, and an unknown job has none."""
     assert await store.timeline(await done(store)) == []
     assert await store.timeline("f" * 32) == []
 
 
-async def test_events_come_in_their_order_with_their_moments(store: Store, clock: Ticker) -> None:
+async def test_timeline_lines_come_in_order_with_their_times(store: Store, clock: Ticker) -> None:
+    """The lines of a timeline are in the order in which they happened, on the clock of the
+    store."""
     id = await put(store)
     await settled(store, retry(await claim_one(store), error="Boom"))
     await clock.tick(SHORT)
@@ -79,9 +81,10 @@ async def test_events_come_in_their_order_with_their_moments(store: Store, clock
     assert moments[1] >= moments[0] + SHORT
 
 
-async def test_a_line_says_which_worker_wrote_it_or_that_none_did(
+async def test_a_timeline_line_names_its_worker_if_there_is_one(
     store: Store, clock: Ticker
 ) -> None:
+    """A line of a run has the name of its worker, a line of an amendment has none."""
     _, heir = await lost(store, clock, worker="w1", resource="r")
     await store.amend([heir.id], RescheduleJob(When(LONG)))
     await settled(store, crash(heir))
@@ -90,7 +93,8 @@ async def test_a_line_says_which_worker_wrote_it_or_that_none_did(
     assert lines == [("rescheduled", None), ("crashed", "heir"), ("rescheduled", None)]
 
 
-async def test_who_moved_a_job_is_told_whether_it_waited_or_ran(store: Store) -> None:
+async def test_the_note_of_a_reschedule_is_kept(store: Store) -> None:
+    """The note of a reschedule is in the timeline, whether the job waited or ran."""
     waits, runs = await put(store, when=When(LONG)), await running(store)
     await store.amend([waits], RescheduleJob(When(LONG), "by Ada: not yet"))
     await store.amend([runs.id], RescheduleJob(When(LONG), "by Bo"))
@@ -99,7 +103,8 @@ async def test_who_moved_a_job_is_told_whether_it_waited_or_ran(store: Store) ->
         assert (event.kind, event.note, event.worker) == ("rescheduled", note, None)
 
 
-async def test_waiting_for_a_key_is_told(store: Store) -> None:
+async def test_waiting_for_a_key_is_in_the_timeline(store: Store) -> None:
+    """A job that met a busy key has a line for it."""
     holder = await running(store, resource="r")
     id = await put(store, resource="r")
     assert await claims(store) == []
@@ -108,9 +113,10 @@ async def test_waiting_for_a_key_is_told(store: Store) -> None:
     assert await kinds(store, holder.id) == ["unavailable"]
 
 
-async def test_when_something_was_asked_the_ending_is_told_even_if_it_was_a_happy_one(
+async def test_an_amended_run_writes_its_end_even_if_it_succeeded(
     store: Store,
 ) -> None:
+    """The end of a run that was cancelled or rescheduled meanwhile is in the timeline."""
     moved, stopped = await running(store), await running(store)
     await store.amend([moved.id], RescheduleJob(NOW))
     await store.amend([stopped.id], CancelJob(keep=HOUR, reason="not wanted"))
@@ -119,8 +125,8 @@ async def test_when_something_was_asked_the_ending_is_told_even_if_it_was_a_happ
     assert await kinds(store, stopped.id) == ["cancelled", "succeeded"]
 
 
-async def test_a_long_story_is_folded_into_counts(store: Store) -> None:
-    """I14. What came before is counted by kind, most often first."""
+async def test_a_long_timeline_is_folded_into_counts(store: Store) -> None:
+    """I14 bounded: lines beyond the limit are counted by kind, the most frequent first."""
     claim = await running(store)
     await store.amend([claim.id], CancelJob(keep=HOUR, reason="at first"))
     await settled(store, retry(claim, 0))
@@ -141,8 +147,8 @@ async def test_a_long_story_is_folded_into_counts(store: Store) -> None:
     assert events[-1].note == "the newest"
 
 
-async def test_a_story_of_many_runs_is_folded_too(store: Store) -> None:
-    """Several jobs of one settle, of which one has a long story."""
+async def test_a_long_timeline_is_folded_in_a_batch_too(store: Store) -> None:
+    """One settle of several jobs folds the long timeline of one of them."""
     old = await put(store)
     for n in range(TIMELINE_LINES + 2):
         young = await put(store)
@@ -155,9 +161,10 @@ async def test_a_story_of_many_runs_is_folded_too(store: Store) -> None:
     assert events[0].note == "3 earlier: 3 retried"
 
 
-async def test_a_failed_run_leaves_its_error_and_when_it_was_started(
+async def test_a_failed_run_leaves_its_error_and_its_start_time(
     store: Store, clock: Ticker
 ) -> None:
+    """The line of a failed run has the error and the time of its start."""
     given: list[dict[str, Any]] = [{}, {"resource": "r"}, {"unique": "u"}]
     for more in given:
         claim = await running(store, worker="w9", **more)
@@ -176,7 +183,8 @@ async def test_a_failed_run_leaves_its_error_and_when_it_was_started(
         assert (last.error, last.worker, last.started) == ("shop.Boom: once more", "w7", claim.at)
 
 
-async def test_so_do_many_that_are_put_down_together(store: Store) -> None:
+async def test_failed_runs_of_one_batch_leave_their_errors(store: Store) -> None:
+    """So have the lines of runs that are settled in one call."""
     given = [await running(store) for _ in range(3)]
     await settled(
         store, *[_failed(claim, State.QUEUED, f"Boom: {n}") for n, claim in enumerate(given)]
@@ -186,7 +194,8 @@ async def test_so_do_many_that_are_put_down_together(store: Store) -> None:
         assert (line.error, line.started) == (f"Boom: {n}", claim.at)
 
 
-async def test_a_line_of_anything_else_has_no_error(store: Store) -> None:
+async def test_other_lines_have_no_error(store: Store) -> None:
+    """The line of a reschedule has neither an error nor a start time."""
     claim = await running(store)
     await settled(store, move(claim))
     [line] = await store.timeline(claim.id)
@@ -194,7 +203,7 @@ async def test_a_line_of_anything_else_has_no_error(store: Store) -> None:
 
 
 async def test_errors_are_kept_as_long_as_their_lines(store: Store) -> None:
-    """I14"""
+    """I14 bounded: when old lines are folded into counts their errors go too."""
     await put(store)
     for n in range(TIMELINE_LINES + 2):
         claim = await claim_one(store)
@@ -205,6 +214,7 @@ async def test_errors_are_kept_as_long_as_their_lines(store: Store) -> None:
 
 
 async def test_a_lost_run_names_the_worker_that_lost_it(store: Store, clock: Ticker) -> None:
+    """A reaped claim and its line in the timeline name the worker that was lost."""
     stale, heir = await lost(store, clock, worker="w1")
     assert (stale.lost, heir.lost) == (None, "w1")
     keyed, other = await lost(store, clock, worker="w2", resource="r")

@@ -27,8 +27,8 @@ for i, live in ipairs(lives) do
     else
       alone[#alone + 1] = id
     end
+    seen[id] = true
   end
-  seen[id] = true
 end
 
 -- A batch of which all jobs are named keeps its common lease. Of another batch, the named jobs get

@@ -23,7 +23,7 @@ def test_a_hundred_loops_leave_no_socket_no_thread_and_no_store_behind(
     """I14"""
     with STORES[name](tmp_path) as url:
         program = subprocess.run(
-            [sys.executable, "-m", "tests.e2e.running", url],
+            [sys.executable, "-m", "tests.e2e.short_loops", url],
             capture_output=True,
             text=True,
             check=False,

@@ -10,7 +10,7 @@ from tests.waiting import until
 
 from . import menu
 from .checker import Expect
-from .harness import Asked, Process, Scene, scaled
+from .harness import NO_LOSS_LEASE_S, Asked, Process, Scene, scaled
 
 LONG = 60_000  # ms: longer than any test
 
@@ -95,13 +95,13 @@ async def test_jobs_that_do_not_fit_are_interrupted_which_costs_no_attempt(
 async def test_a_rolling_restart_of_all_workers_under_load_runs_nothing_twice(scene: Scene) -> None:
     """I1 I2 I4 I5 I6 I8 I13"""
     size, rounds = 4, scaled(4, 120)
-    pool = [scene.worker(concurrency=8, grace=20) for _ in range(size)]
+    pool = [scene.worker(concurrency=8, grace=20, lease=NO_LOSS_LEASE_S) for _ in range(size)]
     for _ in range(rounds):
         for slot in range(size):
             await scene.enqueue(menu.mixed(scene, 40))
             await scene.ready(pool[slot])
             await until(partial(scene.lines, "start", who=pool[slot].who), "it has something to do")
-            replacement = scene.worker(concurrency=8, grace=20)
+            replacement = scene.worker(concurrency=8, grace=20, lease=NO_LOSS_LEASE_S)
             await scene.stop(pool[slot])
             pool[slot] = replacement
     await scene.finished()

@@ -1,5 +1,5 @@
 """A program that enqueues from many short event loops and never closes its app. Started by
-`test_runs`.
+`test_short_loops`.
 
 It prints one line of JSON: how many descriptors, threads and stores there are after a few loops,
 and after many more."""

@@ -12,7 +12,7 @@ KINDS = ("nap", "thread_nap", "blocking", "spinning")
 async def test_a_handler_that_outlasts_its_lease_keeps_its_job(scene: Scene, kind: str) -> None:
     """I4: the leases are kept by a thread of their own, even while a handler blocks the event
     loop."""
-    leases = scaled(3, 120)
+    scene.lease, leases = 2 * scene.lease, scaled(2, 60)
     task = getattr(scene.works, kind)
     await scene.enqueue(
         [

@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from .harness import Scene, scaled
+from .harness import NO_LOSS_LEASE_S, Scene, scaled
 from .program import open_gate
 
 
@@ -12,7 +12,7 @@ async def test_six_processes_share_one_store_and_nothing_is_lost_or_run_twice(sc
     producers = [
         scene.start("producer", gate="all", numbers=scene.numbers(share), ms=5) for _ in range(2)
     ]
-    workers = [scene.worker(concurrency=4) for _ in range(4)]
+    workers = [scene.worker(concurrency=4, lease=NO_LOSS_LEASE_S) for _ in range(4)]
     await scene.ready(*workers)
     open_gate(scene.gate("all"))
     for producer in producers:
@@ -48,7 +48,7 @@ async def test_many_who_ask_for_the_same_unique_job_at_once_get_one(scene: Scene
     scene.tell(f"{keys} keys, made by {dict(makers)}")
     assert len(makers) > 1, "they did not compete: the test shows nothing"
     scene.heard_of(made)
-    worker = scene.worker()
+    worker = scene.worker(lease=NO_LOSS_LEASE_S)
     await scene.finished()
     await scene.stop(worker)
     report = await scene.check()
