@@ -47,9 +47,6 @@ EXCUSED_CONSTANTS = {
 # Folders whose names are being changed: the owner of one removes it here when it is done.
 NOT_YET = (
     "ports",
-    "stores/memory",
-    "stores/shared",
-    "stores/sqlite",
 )
 
 

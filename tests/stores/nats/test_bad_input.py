@@ -70,7 +70,7 @@ async def test_no_server() -> None:
     assert error.transient
     assert error.__cause__ is not None
     assert "cannot reach NATS at" in str(error)
-    assert "Start the server, or mend the URL" in str(error)
+    assert "Start the server, or fix the URL" in str(error)
     assert "word" not in str(error), "a password is not for the log"
 
 

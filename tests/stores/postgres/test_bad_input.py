@@ -29,7 +29,7 @@ async def test_no_server() -> None:
     assert isinstance(error, StoreError)
     assert error.transient
     assert "cannot reach PostgreSQL at 127.0.0.1:1/jobs" in str(error)
-    assert "Start the server, or mend the URL" in str(error)
+    assert "Start the server, or fix the URL" in str(error)
     assert "\n" not in str(error)
     assert isinstance(error.__cause__, psycopg.Error)
 

@@ -9,12 +9,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from msgspec.structs import replace
+
 from mita.model.job import Claim, NewJob
 from mita.model.outcome import Held, RescheduleJob
 from mita.model.time import When
-from mita.ports import clock
 from mita.ports.ids import new_id
 from mita.stores.sqlite import SqliteStore
+from mita.stores.sqlite.file import file_clock
 
 QUEUE = "q"
 
@@ -92,8 +94,13 @@ class Desk:
 
 
 async def serve(path: Path, wrong: Path) -> None:
-    right = clock.wall_clock
-    clock.wall_clock = lambda: right() + (int(wrong.read_text() or 0) if wrong.exists() else 0)
+    right = file_clock.read_machine
+
+    def read_machine(*, promptly: bool = False) -> file_clock.Reading:
+        reading, off = right(promptly=promptly), wrong.read_text() if wrong.exists() else ""
+        return replace(reading, wall=reading.wall + int(off or 0))
+
+    file_clock.read_machine = read_machine
     store = SqliteStore(path)
     await store.open()
     desk = Desk(store)

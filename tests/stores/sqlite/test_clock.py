@@ -19,7 +19,7 @@ from mita.stores.sqlite.file.file_clock import (
     CORRECTION_TOLERANCE,
     ClockRecord,
     Reading,
-    correction,
+    shown,
 )
 from mita.stores.sqlite.file.statements import Statements
 from mita.testing.contract.given import LONG, QUEUE
@@ -287,9 +287,9 @@ async def test_every_moment_in_the_file_is_corrected_or_known_to_be_none_of_thos
 
 def test_what_counts_as_a_correction() -> None:
     agreed = ClockRecord("here", HOUR, 2 * HOUR)
-    assert correction(agreed, Reading("here", HOUR, 2 * HOUR)) == 0
-    assert correction(agreed, Reading("here", HOUR, 2 * HOUR + CORRECTION_TOLERANCE)) == 0
-    assert correction(agreed, Reading("here", HOUR, HOUR)) == -HOUR
-    assert correction(agreed, Reading("here", HOUR, 5 * HOUR)) == 3 * HOUR
-    assert correction(agreed, Reading("elsewhere", 0, 5 * HOUR)) == 0
-    assert correction(agreed, Reading("elsewhere", 0, HOUR)) == -HOUR
+    assert shown(agreed, Reading("here", HOUR, 2 * HOUR))[1] == 0
+    assert shown(agreed, Reading("here", HOUR, 2 * HOUR + CORRECTION_TOLERANCE))[1] == 0
+    assert shown(agreed, Reading("here", HOUR, HOUR))[1] == -HOUR
+    assert shown(agreed, Reading("here", HOUR, 5 * HOUR))[1] == 3 * HOUR
+    assert shown(agreed, Reading("elsewhere", 0, 5 * HOUR))[1] == 0
+    assert shown(agreed, Reading("elsewhere", 0, HOUR))[1] == -HOUR

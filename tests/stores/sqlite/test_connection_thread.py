@@ -8,9 +8,8 @@ import pytest
 
 from mita.errors import StoreError
 from mita.stores.sqlite import SqliteStore
-from mita.stores.sqlite.context import SqliteContext
+from mita.stores.sqlite.context import SqliteContext, VerbCall
 from mita.stores.sqlite.thread import connection_thread
-from mita.stores.sqlite.thread.call import Call
 from mita.stores.sqlite.thread.file_lock import FileLock
 from mita.testing.contract.given import LONG, QUEUE, claims, jobs, put, settled, succeed
 
@@ -34,7 +33,7 @@ async def test_what_was_acknowledged_waits_for_the_disk_and_a_claim_does_not(
     seen = list[str]()
     write = store.writer._write
 
-    def watched(calls: list[Call]) -> None:
+    def watched(calls: list[VerbCall]) -> None:
         write(calls)
         seen.append("sync" if store.writer._durable else "-")
 
@@ -68,11 +67,12 @@ async def test_a_process_that_stops_with_the_lock_is_named_and_calls_that_gave_u
     store = SqliteStore(path)
     await store.open()
     stranger = FileLock(Path(f"{path}-lock"))  # as another process would open it
-    with stranger:
-        with pytest.raises(StoreError, match="another process has kept the lock") as caught:
-            await store.enqueue(jobs(1))
-        assert caught.value.transient
-        assert f"{path}-lock" in str(caught.value)
+    stranger.acquire()
+    with pytest.raises(StoreError, match="another process has kept the lock") as caught:
+        await store.enqueue(jobs(1))
+    assert caught.value.transient
+    assert f"{path}-lock" in str(caught.value)
+    stranger.release()
     stranger.close()
     kept = await put(store)
     assert [claim.id for claim in await claims(store, 9)] == [kept]

@@ -31,12 +31,14 @@ def in_child(store):
 async def main():
     store = SqliteStore(path)
     await store.open()
-    with FileLock(Path(f"{path}-lock")):  # as a process that was stopped inside a transaction
-        waiting = asyncio.create_task(store.enqueue([job]))
-        while not store.writer._lock.waiting:
-            await asyncio.sleep(0.01)
-        child = os.fork() or in_child(store)
-        os.waitpid(child, 0)
+    lock = FileLock(Path(f"{path}-lock"))
+    lock.acquire()  # as a process that was stopped inside a transaction
+    waiting = asyncio.create_task(store.enqueue([job]))
+    while not store.writer._waits_for_lock:
+        await asyncio.sleep(0.01)
+    child = os.fork() or in_child(store)
+    os.waitpid(child, 0)
+    lock.release()
     await waiting
     print(len(await store.queues()), "queue")
     await store.close()

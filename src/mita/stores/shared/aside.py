@@ -1,18 +1,18 @@
-"""What the doctor says of records that cannot be read, the same in every store."""
+"""What the doctor says of records that cannot be read."""
 
 from collections.abc import Sequence
 
 from mita.model.view import Finding, Health
 from mita.rules.explain.reasons.words import times
 
-NAMED = 5
+NAMED_RECORDS = 5
 
 
 def finding(ids: Sequence[str], others: Sequence[str] = ()) -> Finding:
     """`ids` are of jobs; `others` name records that are not jobs."""
     if not ids and not others:
         return Finding("records", "all can be read")
-    named = [f"job {id}" for id in ids[:NAMED]] + list(others[:NAMED])
+    named = [f"job {id}" for id in ids[:NAMED_RECORDS]] + list(others[:NAMED_RECORDS])
     more = (
         f" and {len(ids) + len(others) - len(named)} more"
         if len(ids) + len(others) > len(named)

@@ -1,12 +1,12 @@
-"""What every store with a server says alike."""
+"""Texts of errors that several stores share."""
 
 from collections.abc import Sequence
 
-_MOST = 20  # namespaces that are named
-UNREACHED = "Start the server, or mend the URL"
+_NAMED_NAMESPACES = 20  # more are only counted
+UNREACHED = "Start the server, or fix the URL"
 
 
 def namespaces(there: Sequence[str]) -> str:
-    """The rest of a message that a namespace is missing: which ones there are."""
-    more = f" and {len(there) - _MOST} more" if len(there) > _MOST else ""
-    return f" (there are: {', '.join(there[:_MOST])}{more})" if there else ""
+    """The end of the message that a namespace is missing: the namespaces that exist."""
+    more = f" and {len(there) - _NAMED_NAMESPACES} more" if len(there) > _NAMED_NAMESPACES else ""
+    return f" (there are: {', '.join(there[:_NAMED_NAMESPACES])}{more})" if there else ""

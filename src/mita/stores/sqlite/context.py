@@ -1,10 +1,12 @@
-"""What a verb works with."""
+"""What a verb works with, and how it becomes a method of the store."""
 
+import asyncio
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from functools import update_wrapper
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from msgspec import Struct, field
 
@@ -14,6 +16,9 @@ from mita.rules.timeline import TIMELINE_LINES
 
 from .codec import as_json
 from .file.statements import Statements
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 STATEMENT_ROWS = 256  # rows in one statement at most
 
@@ -94,3 +99,80 @@ def _parts(rows: Sequence[Sequence[Any]]) -> Iterable[Sequence[Sequence[Any]]]:
         size = STATEMENT_ROWS if left >= STATEMENT_ROWS else 1 << (left.bit_length() - 1)
         yield rows[start : start + size]
         start += size
+
+
+# ------------------------------------------------------------ methods of the store
+
+
+class VerbThread(Protocol):
+    """A thread that runs verbs."""
+
+    async def call(
+        self,
+        verb: Callable[..., T],
+        args: tuple[Any, ...] = (),
+        named: Mapping[str, Any] | None = None,
+        *,
+        durable: bool = True,
+    ) -> T:
+        """Run `verb(context, *args, **named)`."""
+
+
+class HasThreads(Protocol):
+    """A store with a thread that writes and a thread that reads."""
+
+    @property
+    def writer(self) -> VerbThread: ...
+
+    @property
+    def reader(self) -> VerbThread: ...
+
+
+def written(
+    verb: Callable[Concatenate[SqliteContext, P], T], *, durable: bool = True
+) -> Callable[Concatenate[HasThreads, P], Coroutine[Any, Any, T]]:
+    """A method that calls `verb` inside a transaction of the writing thread. `durable`: what it
+    wrote is on disk when the method returns."""
+
+    async def method(self: HasThreads, /, *args: P.args, **named: P.kwargs) -> T:
+        return await self.writer.call(verb, args, named, durable=durable)
+
+    update_wrapper(method, verb)
+    return method
+
+
+def read(
+    verb: Callable[Concatenate[SqliteContext, P], T],
+) -> Callable[Concatenate[HasThreads, P], Coroutine[Any, Any, T]]:
+    """A method that calls `verb` on the reading thread."""
+
+    async def method(self: HasThreads, /, *args: P.args, **named: P.kwargs) -> T:
+        return await self.reader.call(verb, args, named)
+
+    update_wrapper(method, verb)
+    return method
+
+
+class VerbCall(Struct, eq=False):
+    """A verb with its arguments on the way to the thread, and its result on the way back."""
+
+    verb: Callable[..., Any]
+    args: tuple[Any, ...]
+    named: Mapping[str, Any]
+    durable: bool
+    loop: asyncio.AbstractEventLoop
+    future: asyncio.Future[Any]
+    result: Any = None
+    error: Exception | None = None
+    given_up: bool = False
+
+
+def set_results(calls: list[VerbCall]) -> None:
+    """On the event loop: hand the results to the callers."""
+    for call in calls:
+        if call.future.done():  # the caller was cancelled; the call was made all the same
+            continue
+        if call.error is not None:
+            call.future.set_exception(call.error)
+        else:
+            call.future.set_result(call.result)

@@ -16,7 +16,7 @@ _pack = msgspec.msgpack.Encoder().encode
 
 def pause(context: SqliteContext, queues: Sequence[str]) -> None:
     """Claim no more jobs of these queues."""
-    context.run("queues_add", names=as_json(queues))
+    context.run_many("queues_add", [(queue,) for queue in queues])
     context.run("pause", names=as_json(queues), now=context.now)
 
 

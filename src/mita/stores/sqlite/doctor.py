@@ -14,7 +14,7 @@ from . import maintenance
 from .context import SqliteContext
 
 DISK_FREE_BYTES = 100_000_000  # less is a warning
-LOG_SIZE_MB = 200  # more is a warning
+LOG_SIZE_BYTES = 200_000_000  # more is a warning
 LEASE_OVERDUE: Wait = 60 * SECOND
 # Older versions can lose data when two checkpoints race. The lock around every writer prevents it.
 CHECKPOINT_RACE_FIXED = (3, 51, 3)
@@ -81,9 +81,9 @@ def _file_mode(path: Path) -> Finding:
 
 def _log_size(path: Path) -> Finding:
     log = Path(f"{path}-wal")
-    megabytes = log.stat().st_size / 1e6 if log.exists() else 0.0
-    found = f"{megabytes:.1f} MB beside {path.stat().st_size / 1e6:.1f} MB"
-    if megabytes > LOG_SIZE_MB:
+    size = log.stat().st_size if log.exists() else 0
+    found = f"{size / 1e6:.1f} MB beside {path.stat().st_size / 1e6:.1f} MB"
+    if size > LOG_SIZE_BYTES:
         return Finding(
             "log size",
             found,

@@ -25,7 +25,10 @@ def enqueue(context: SqliteContext, jobs: Sequence[NewJob]) -> list[Receipt]:
     if not jobs:
         return []
     room.check(jobs, context.room)
-    known = _known_ids(context, [job.id for job in jobs])
+    ids, known = [job.id for job in jobs], set[str]()
+    # Ids sort by time, so mostly no id exists from the first of these on.
+    if context.value("enqueue_any_since", id=min(ids)):
+        known.update(_read_ids(context.value("enqueue_known_ids", ids=as_json(ids))))
     receipts, new = [], []
     for job in jobs:
         if job.id in known:
@@ -37,18 +40,10 @@ def enqueue(context: SqliteContext, jobs: Sequence[NewJob]) -> list[Receipt]:
             known.add(job.id)
             new.append(job)
     queues = {job.queue for job in new}
-    context.run("queues_add", names=as_json(queues))
+    context.run_many("queues_add", [(queue,) for queue in queues])
     _insert(context, new)
     context.topics |= queues
     return receipts
-
-
-def _known_ids(context: SqliteContext, ids: list[str]) -> set[str]:
-    """Which of these ids exist already. Ids sort by time, so mostly there is no id from the first
-    of these on, and one look at the index is enough."""
-    if not context.value("enqueue_any_since", id=min(ids)):
-        return set()
-    return set(_read_ids(context.value("enqueue_known_ids", ids=as_json(ids))))
 
 
 def _insert(context: SqliteContext, jobs: list[NewJob]) -> None:

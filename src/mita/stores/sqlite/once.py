@@ -9,7 +9,7 @@ from mita.stores.shared.views import as_memo
 
 from .context import SqliteContext
 
-SHARED = 0  # in the column `job`: the value belongs to all jobs
+SHARED_CODE = 0  # in the column `job`: the value belongs to all jobs
 
 
 def progress(context: SqliteContext, reports: Sequence[Progress]) -> list[bool]:
@@ -22,7 +22,7 @@ def progress(context: SqliteContext, reports: Sequence[Progress]) -> list[bool]:
 
 def load_once(context: SqliteContext, claim: Claim, name: str, shared: bool) -> bytes | None:
     """The stored value, for this job or (`shared`) for all jobs; None if there is none."""
-    job = SHARED if shared else claim.ref
+    job = SHARED_CODE if shared else claim.ref
     found = context.row("load_once", job=job, name=name, now=context.now)
     return None if found is None else as_memo(name, found[0])
 
@@ -37,6 +37,6 @@ def store_once(context: SqliteContext, value: OnceValue) -> bytes | None:
     if existing is not None:
         return existing
     expires = None if value.keep is None else context.now + value.keep
-    job = SHARED if shared else claim.ref
+    job = SHARED_CODE if shared else claim.ref
     context.run("store_once", job=job, name=value.name, value=value.value, expires=expires)
     return value.value

@@ -11,7 +11,7 @@ from . import unique
 from .codec import ID, LIMIT, RESOURCE, TASK, WHEN_BUSY, as_json, is_text
 from .context import SqliteContext
 
-ALL_WAITING = 1_000_000  # jobs: more than ever wait for one key
+ALL_JOBS = 1_000_000  # more than ever wait for one key
 
 
 def admit(context: SqliteContext, queue: str, rows: list[Any], busy: list[Busy]) -> list[Any]:
@@ -45,7 +45,7 @@ def _send_away(
 ) -> None:
     """Apply the policy of a job whose key is busy."""
     if policy.replaces:
-        waiting = context.rows("key_waiters", queue=queue, key=key, limit=ALL_WAITING)
+        waiting = context.rows("key_waiters", queue=queue, key=key, limit=ALL_JOBS)
         replaced = [other for other, _, _ in waiting]
         _end(context, replaced, busy=0)
         for other in replaced:
@@ -88,7 +88,7 @@ def wake_all(context: SqliteContext) -> None:
             # the record is set aside: see `maintenance.set_aside`
             raise ValueError("a blocked job has a queue or a key that cannot be read")
         queue, key = row
-        wake(context, queue, key, ALL_WAITING)
+        wake(context, queue, key, ALL_JOBS)
 
 
 def hold(context: SqliteContext, queue: str, key: str, when: When) -> None:
@@ -99,7 +99,7 @@ def hold(context: SqliteContext, queue: str, key: str, when: When) -> None:
         context.run("hold", queue=queue, key=key, until=until, fixed=fixed)
     else:
         context.run("hold_lift", queue=queue, key=key)
-        wake(context, queue, key, ALL_WAITING)
+        wake(context, queue, key, ALL_JOBS)
     context.topics.add(queue)  # workers wait until the end of a hold, which has changed
 
 
@@ -109,4 +109,4 @@ def end_holds(context: SqliteContext, queues: list[str] | None) -> None:
     names = None if queues is None else as_json(queues)
     for queue, key in filter(is_text, context.rows("hold_ended", queues=names, now=context.now)):
         context.run("hold_lift", queue=queue, key=key)
-        wake(context, queue, key, ALL_WAITING)
+        wake(context, queue, key, ALL_JOBS)

@@ -37,12 +37,12 @@ from . import (
     repeats,
     settle,
 )
+from .context import read, written
 from .file.existing import check_existing
 from .file.file_clock import FileClock
 from .file.statements import Statements
 from .notify import SqliteNotifier
 from .thread.connection_thread import ConnectionThread
-from .thread.methods import read, written
 
 
 class SqliteStore:

@@ -26,7 +26,6 @@ import msgspec
 from msgspec import Struct
 
 from mita.model.time import SECOND, Moment, Wait
-from mita.ports import clock
 from mita.ports.clock import Clock
 from mita.rules.readable import BAD
 
@@ -47,12 +46,6 @@ class ClockRecord(Struct, frozen=True, array_like=True):
     boot: str
     ahead: Wait
     seen: Moment
-
-    def shows(self, reading: "Reading") -> Moment:
-        """The time of the file's clock when the machine's clocks show this."""
-        if reading.boot and self.boot == reading.boot:
-            return reading.elapsed + self.ahead
-        return max(reading.wall, self.seen)
 
 
 class Reading(Struct, frozen=True):
@@ -76,7 +69,7 @@ class FileClock:
         if self._given is not None:
             return self._given.now()
         record, reading = self._stored(database), read_machine()
-        return reading.wall if record is None else record.shows(reading)
+        return reading.wall if record is None else shown(record, reading)[0]
 
     def now_for_writing(self, database: sqlite3.Connection) -> Moment:
         """The time, inside a transaction that writes. If the machine's clock was set, the file's
@@ -87,13 +80,13 @@ class FileClock:
         if record is None:
             self._store(database, reading, reading.wall)
             return reading.wall
-        by = correction(record, reading)
+        now, by = shown(record, reading)
         if by:
             reading = read_machine(promptly=True)
-            by = correction(record, reading)
-        now = record.shows(reading) + by
+            now, by = shown(record, reading)
         if by:
             self._correct(database, by)
+            now += by
         if by or record.boot != reading.boot or now - record.seen >= CLOCK_STORED_EVERY:
             self._store(database, reading, now)
         return now
@@ -132,13 +125,14 @@ class FileClock:
         )
 
 
-def correction(record: ClockRecord, reading: Reading) -> Wait:
-    """By how much the file's clock must be moved to show the machine's time. 0: it is right, or
-    time has simply passed."""
+def shown(record: ClockRecord, reading: Reading) -> tuple[Moment, Wait]:
+    """The time of the file's clock, and the correction: by how much it must be moved to show the
+    machine's time. 0: it is right, or time has simply passed."""
     if reading.boot and record.boot == reading.boot:
-        off = reading.wall - (reading.elapsed + record.ahead)
-        return off if abs(off) > CORRECTION_TOLERANCE else 0
-    return min(0, reading.wall - record.seen)
+        now = reading.elapsed + record.ahead
+        off = reading.wall - now
+        return now, off if abs(off) > CORRECTION_TOLERANCE else 0
+    return max(reading.wall, record.seen), min(0, reading.wall - record.seen)
 
 
 def _parsed(text: str) -> ClockRecord | None:
@@ -153,10 +147,10 @@ def read_machine(*, promptly: bool = False) -> Reading:
     between them is not caused by an interruption in between."""
     boot = boot_name()
     if not boot:
-        return Reading("", 0, clock.wall_clock())
+        return Reading("", 0, time.time_ns() // 1_000_000)
     for _ in range(_READING_TRIES if promptly else 1):
         elapsed = time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000_000
-        wall = clock.wall_clock()
+        wall = time.time_ns() // 1_000_000
         after = time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000_000 if promptly else elapsed
         if after - elapsed <= _SLOWEST_READING:
             break

@@ -29,17 +29,16 @@ from typing import Any, TypeVar
 from mita import forks
 from mita.errors import StoreError
 from mita.stores.sqlite import connection, maintenance
-from mita.stores.sqlite.context import SqliteContext
+from mita.stores.sqlite.context import SqliteContext, VerbCall, set_results
 from mita.stores.sqlite.file.file_clock import FileClock
 from mita.stores.sqlite.file.statements import Statements
 
-from .call import Call, answer
 from .file_lock import FileLock
 from .fork_pause import ForkPause
 
 T = TypeVar("T")
 
-CALLS_PER_TRANSACTION = 64
+TRANSACTION_CALLS = 64
 LOCK_TIMEOUT_S = 30.0  # a call that waits longer than this for the lock fails
 
 
@@ -58,9 +57,10 @@ class ConnectionThread:
     ) -> None:
         self._path, self._sql, self._clock = path, sql, clock
         self._notify, self._writes = notify, writes
-        self._calls: queue.SimpleQueue[Call | ForkPause] = queue.SimpleQueue()
+        self._calls: queue.SimpleQueue[VerbCall | ForkPause] = queue.SimpleQueue()
         self._closed = False
         self._lock: FileLock | None = None
+        self._waits_for_lock = False  # read on the event loop
         self._connection: sqlite3.Connection | None = None
         self._inode = 0
         self._room = 0
@@ -87,7 +87,7 @@ class ConnectionThread:
         if self._closed or self._fork_pause.in_child:
             raise self._unusable()
         loop = asyncio.get_running_loop()
-        call = Call(verb, args, named or {}, durable, loop, loop.create_future())
+        call = VerbCall(verb, args, named or {}, durable, loop, loop.create_future())
         self._calls.put(call)
         timer = loop.call_later(LOCK_TIMEOUT_S, self._check_lock, call)
         try:
@@ -104,12 +104,12 @@ class ConnectionThread:
         )
         return StoreError(f"{self._path} {what}", transient=False)
 
-    def _check_lock(self, call: Call) -> None:
+    def _check_lock(self, call: VerbCall) -> None:
         """A process that is stopped inside a transaction keeps the lock for as long as it is
         stopped; the kernel has no limit. So a call that waits for the lock is given up."""
         if call.future.done():
             return
-        if self._lock is None or not self._lock.waiting:
+        if not self._waits_for_lock:
             call.loop.call_later(LOCK_TIMEOUT_S, self._check_lock, call)
             return
         call.given_up = True  # the caller gets an error, so the call must not be made later
@@ -136,7 +136,8 @@ class ConnectionThread:
     # ------------------------------------------------------------ on the thread
 
     def _serve(self) -> None:
-        while True:
+        is_open = True
+        while is_open:
             calls = self._next_calls()
             if self._fork_pause.wanted:
                 self._disconnect()
@@ -144,32 +145,53 @@ class ConnectionThread:
             if not calls:
                 continue
             if calls[0].verb is _end_thread:
-                break
-            try:
-                if self._connection is None:
-                    self._connect()
-                self._check_file()
-                if self._writes:
-                    self._write(calls)
-                else:
-                    self._read(calls[0])
-            except Exception as error:  # noqa: BLE001 - the caller gets it
-                for call in calls:
-                    call.error = connection.translated(error, self._path)
-            answer(calls)
-        self._disconnect()
-        answer(calls)
+                self._disconnect()
+                is_open = False
+            else:
+                self._run_calls(calls)
+            for loop in {call.loop for call in calls}:  # each event loop is woken once
+                mine = [call for call in calls if call.loop is loop]
+                with suppress(RuntimeError):  # the loop is closed, and the caller is gone with it
+                    loop.call_soon_threadsafe(set_results, mine)
 
-    def _next_calls(self) -> list[Call]:
+    def _run_calls(self, calls: list[VerbCall]) -> None:
+        """Run the calls, on a connection to the same file as ever: jobs that are written to a file
+        that was deleted or replaced would be lost."""
+        try:
+            if self._connection is None:
+                self._connect()
+            if self._path.stat().st_ino != self._inode:
+                raise self._replaced()
+            if self._writes:
+                self._write(calls)
+            elif self._connection is not None:
+                now = self._clock.now_for_reading(self._connection)
+                parts = (self._connection, self._sql, self._path, self._room, now)
+                self._run(SqliteContext(*parts), calls[0])
+        except FileNotFoundError:
+            for call in calls:
+                call.error = self._replaced()
+        except Exception as error:  # noqa: BLE001 - the callers get it
+            for call in calls:
+                call.error = connection.translated(error, self._path)
+
+    def _replaced(self) -> StoreError:
+        return StoreError(
+            f"deleted or replaced while it was open: {self._path}. Put the file back, or restart "
+            "to use the new one",
+            transient=False,
+        )
+
+    def _next_calls(self) -> list[VerbCall]:
         """Wait for a call, and take those that wait behind it. Empty: the process is about to
         fork."""
         first = self._calls.get()
         if isinstance(first, ForkPause):
             return []
         calls = [first]
-        while self._writes and len(calls) < CALLS_PER_TRANSACTION and not self._calls.empty():
+        while self._writes and len(calls) < TRANSACTION_CALLS and not self._calls.empty():
             another = self._calls.get()
-            if isinstance(another, Call):
+            if isinstance(another, VerbCall):
                 if another.verb is _end_thread:
                     self._calls.put(another)  # these calls first
                     break
@@ -181,8 +203,13 @@ class ConnectionThread:
         file at the same time find it locked."""
         connection.prepare(self._path)
         self._lock = self._lock or FileLock(Path(f"{self._path}-lock"))
-        with self._lock:
+        self._waits_for_lock = True
+        self._lock.acquire()
+        self._waits_for_lock = False
+        try:
             self._connection = connection.connect(self._path)
+        finally:
+            self._lock.release()
         self._durable = True
         self._room = connection.room(self._connection)
         self._inode = self._inode or self._path.stat().st_ino
@@ -192,33 +219,25 @@ class ConnectionThread:
         if self._lock is None:
             return
         if self._connection is not None:
-            with self._lock:
+            self._waits_for_lock = True
+            self._lock.acquire()
+            self._waits_for_lock = False
+            try:
                 self._connection.close()
+            finally:
+                self._lock.release()
             self._connection = None
         self._lock.close()
         self._lock = None
 
-    def _check_file(self) -> None:
-        """Jobs that are written to a file that was deleted or replaced would be lost."""
-        with suppress(FileNotFoundError):
-            if self._path.stat().st_ino == self._inode:
-                return
-        raise StoreError(
-            f"deleted or replaced while it was open: {self._path}. Put the file back, or restart "
-            "to use the new one",
-            transient=False,
-        )
-
-    def _read(self, call: Call) -> None:
-        assert self._connection is not None  # noqa: S101
-        now = self._clock.now_for_reading(self._connection)
-        self._run(SqliteContext(self._connection, self._sql, self._path, self._room, now), call)
-
-    def _write(self, calls: list[Call]) -> None:
+    def _write(self, calls: list[VerbCall]) -> None:
         """Run the calls in one transaction."""
         database, lock = self._connection, self._lock
         assert database is not None and lock is not None  # noqa: S101, PT018
-        with lock:
+        self._waits_for_lock = True
+        lock.acquire()
+        self._waits_for_lock = False
+        try:
             wanted = [call for call in calls if not call.given_up]
             durable = any(call.durable for call in wanted)
             if durable is not self._durable:
@@ -227,14 +246,22 @@ class ConnectionThread:
             try:
                 now = self._clock.now_for_writing(database)
                 context = SqliteContext(database, self._sql, self._path, self._room, now)
+                alone = len(wanted) == 1  # then the transaction is its savepoint
                 for call in wanted:
-                    self._run_apart(context, call, alone=len(wanted) == 1)
+                    if not alone:
+                        database.execute("savepoint one")
+                    self._run(context, call)
+                    if call.error is not None:
+                        self._recover(context, call, alone=alone)
+                    if not alone:
+                        database.execute("release one")
                 if database.in_transaction:
                     database.execute("commit")
-            except BaseException:
+            finally:
                 if database.in_transaction:
                     database.execute("rollback")
-                raise
+        finally:
+            lock.release()
         if context.topics:
             self._notify(context.topics)
 
@@ -243,27 +270,15 @@ class ConnectionThread:
         database.execute(f"pragma synchronous = {'full' if durable else 'normal'}")
         self._durable = durable
 
-    def _run_apart(self, context: SqliteContext, call: Call, *, alone: bool) -> None:
-        """Run a call so that an error undoes this call only."""
-        if alone:
-            self._run(context, call)
-            if call.error is not None:
-                self._recover(context, call, "rollback", "begin immediate")
-            return
-        context.connection.execute("savepoint one")
-        self._run(context, call)
-        if call.error is not None:
-            self._recover(context, call, "rollback to one")
-        context.connection.execute("release one")
-
-    def _recover(self, context: SqliteContext, call: Call, undo: str, *again: str) -> None:
-        """Undo a call that failed. If it failed because of records that cannot be read, set them
-        aside and run it once more."""
+    def _recover(self, context: SqliteContext, call: VerbCall, *, alone: bool) -> None:
+        """Undo a call that failed, and no other call. If it failed because of records that cannot
+        be read, set them aside and run it once more."""
         database = context.connection
+        undo = "rollback" if alone else "rollback to one"
         if call.error is not None and maintenance.may_be_a_record(call.error):
             database.execute(undo)
-            for statement in again:
-                database.execute(statement)
+            if alone:
+                database.execute("begin immediate")
                 context.now = self._clock.now_for_writing(database)
             if maintenance.set_aside(context):
                 call.error = None
@@ -271,7 +286,7 @@ class ConnectionThread:
         if call.error is not None and database.in_transaction:  # a full disk ends it by itself
             database.execute(undo)
 
-    def _run(self, context: SqliteContext, call: Call) -> None:
+    def _run(self, context: SqliteContext, call: VerbCall) -> None:
         try:
             call.result = call.verb(context, *call.args, **call.named)
         except Exception as error:  # noqa: BLE001 - the caller gets it
