@@ -52,7 +52,7 @@ class PostgresNotifier:
     def notify(self, topics: set[str]) -> None:
         """Wake the sleepers of these topics: at once in this process, by NOTIFY in all others."""
         if self._listener is not None:
-            self._wakeups.hear(topics)
+            self._wakeups.add(topics)
         self._unsent |= topics
         loop = asyncio.get_running_loop()
         if self._sender is not None and self._sender.is_free and loop.time() >= self._send_after_s:
@@ -114,7 +114,7 @@ class PostgresNotifier:
         ) as connection:
             await connection.execute(f'listen "{self._channel}"'.encode(), prepare=False)
             if self._listening.is_set():
-                self._wakeups.hear({ANY})  # wake-ups were missed while the connection was lost
+                self._wakeups.add({ANY})  # wake-ups were missed while the connection was lost
             self._listening.set()
             with SocketReader(connection, lambda: self._received(connection.pgconn)) as reader:
                 await self._until_silent(connection.pgconn, reader)
@@ -140,7 +140,7 @@ class PostgresNotifier:
         while (message := pgconn.notifies()) is not None:
             # our own are in the buffer already
             if self._sender is None or message.be_pid != self._sender.pid:
-                self._wakeups.hear(message.extra.decode().split("\n"))
+                self._wakeups.add(message.extra.decode().split("\n"))
 
     # ------------------------------------------------------------------------------------- closing
 

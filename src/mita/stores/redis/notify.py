@@ -65,7 +65,7 @@ class RedisNotifier:
             async with asyncio.timeout(DEAD_AFTER_SILENCES * self.silence):
                 await socket.call(("SUBSCRIBE", self._channel))
             self._subscribed.set()
-            self._buffer.hear({ANY})  # any wake-up may have been missed before
+            self._buffer.add({ANY})  # any wake-up may have been missed before
             await self._until_silent(socket, cut)
         finally:
             with suppress(*DRIVER_ERRORS):
@@ -89,7 +89,7 @@ class RedisNotifier:
         server that is loading its data answers a PING with an error, which shows that it lives."""
         self._last_message_at = asyncio.get_running_loop().time()
         if isinstance(message, list) and message[0] != b"pong":
-            self._buffer.hear(message[2].decode().split("\n"))
+            self._buffer.add(message[2].decode().split("\n"))
 
     async def close(self) -> None:
         """Stop and disconnect."""

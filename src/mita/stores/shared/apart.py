@@ -1,5 +1,5 @@
-"""Settlements that a store rejects together are written in halves: together they may be too much
-for one call, and one that cannot be written must not hold up the others."""
+"""Settlements that a store rejects together are written in halves: together they may be too large
+for one call, and one that cannot be written must not keep the others from being written."""
 
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from functools import partial, update_wrapper
@@ -29,9 +29,9 @@ def in_halves(settle: SettleMethod[S]) -> SettleMethod[S]:
 
 
 async def settle_apart(settle: Settle, settlements: Sequence[Settlement]) -> list[bool]:
-    """All together; what is rejected together is written in two halves, one after the other.
-    `settle` writes all or nothing. Raises `Rejected` with the answers when some are rejected alone
-    as well."""
+    """Settle all together. If that is rejected, settle two halves, one after the other, and so on.
+    `settle` writes all or nothing. Raises `Rejected` with the answers if some are rejected alone as
+    well."""
     try:
         return await settle(settlements)
     except Rejected as error:
@@ -64,8 +64,8 @@ async def turn_apart(
     claim: Callable[[], Awaitable[ClaimResult]],
     settlements: Sequence[Settlement],
 ) -> ClaimResult:
-    """A turn; if it is rejected, the settlements are written apart and the claim comes after them.
-    When one of them is rejected alone, nothing is claimed: the caller must hear of it."""
+    """Settle and claim in one call (`turn`). If that is rejected, settle in halves and then claim.
+    If one settlement is rejected alone, this raises and nothing is claimed."""
     try:
         return await turn()
     except Rejected:

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 
 def without_repeats(ids: Sequence[str]) -> list[list[str]]:
-    """Pieces in which no id occurs twice: the second request for a job must see what the first has
-    done."""
+    """The ids in pieces in which no id occurs twice: the second change of a job must see what the
+    first has changed."""
     pieces: list[list[str]] = []
     met: set[str] = set()
     for id in ids:

@@ -27,6 +27,12 @@ class Field(Struct, frozen=True):
         """Whether the field holds bytes, which JSON cannot carry."""
         return isinstance(self.type, inspect.BytesType)
 
+    @property
+    def is_json(self) -> bool:
+        """Whether a column holds the field as JSON text: it is no number, text, bytes or enum."""
+        plain = inspect.IntType | inspect.StrType | inspect.BytesType | inspect.EnumType
+        return not isinstance(self.type, plain)
+
 
 def _fields(struct: type[Struct]) -> dict[str, Field]:
     shape = inspect.type_info(struct)

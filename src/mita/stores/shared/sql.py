@@ -1,14 +1,15 @@
-"""Looking for jobs in SQL: the same questions in the words of each database."""
+"""Searching for jobs in SQL, for each dialect."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
-from msgspec import Struct, inspect
+from msgspec import Struct, inspect, json
 
 from mita.model.job import Job, Lasting, State
 from mita.model.time import Moment
 from mita.model.view import JobFilter, Page
-from mita.rules.readable import problem, read_job
+from mita.rules.readable import BAD, problem, read_job
 from mita.rules.states import TERMINAL
 
 from .record import JOB, RESET_ON_RETRY
@@ -18,7 +19,7 @@ _CONTRADICTIONS = (
     f"state = '{State.RUNNING}' and lease_until is null",
     f"state = '{State.BLOCKED}' and resource is null",
 )
-HIGHEST = chr(0x10FFFF)  # comes after every id that is a text
+HIGHEST = chr(0x10FFFF)  # sorts after every id that is a text
 _COLUMNS = {
     "queue": "queue",
     "task": "task",
@@ -27,6 +28,7 @@ _COLUMNS = {
     "repeat": "repeat",
 }
 _FIELDS = Job.__struct_fields__
+_JSON = [name for name, field in JOB.items() if field.is_json]
 
 
 # what a retry writes
@@ -95,7 +97,18 @@ def _cursor(id: Any) -> str:
 
 
 def as_job(row: Sequence[Any]) -> Job:
-    return read_job(dict(zip(_FIELDS, row, strict=True)))
+    """The job in a row of `JOB_COLUMNS`. One that cannot be read is a failed job that says why."""
+    return read_job(_found(_FIELDS, row))
+
+
+def _found(names: Sequence[str], row: Sequence[Any]) -> dict[str, Any]:
+    """The fields of a row. A text that is no JSON stays as it is, and is then found unreadable."""
+    found = dict(zip(names, row, strict=True))
+    for name in _JSON:
+        if isinstance(found[name], str):
+            with suppress(*BAD):
+                found[name] = json.decode(found[name])
+    return found
 
 
 # ---------------------------------------------------------- looking for records that cannot be read
@@ -108,6 +121,7 @@ class Kinds(Struct, frozen=True):
     number: str
     text: str
     bytes: str
+    json: str = "false"
 
 
 def suspicious(kinds: Kinds) -> str:
@@ -120,13 +134,13 @@ def suspicious(kinds: Kinds) -> str:
 def reasons(rows: Sequence[Sequence[Any]]) -> list[str | None]:
     """Why each of these rows cannot be read; None for one that can. The columns are `columns()` in
     their order."""
-    return [problem(dict(zip(Row.__struct_fields__, row, strict=True)), Row) for row in rows]
+    return [problem(_found(Row.__struct_fields__, row), Row) for row in rows]
 
 
 def stays_unreadable(row: Sequence[Any]) -> bool:
     """Whether a row could not be read either if its job were brought back, which writes some of its
     columns anew."""
-    return problem(dict(zip(Row.__struct_fields__, row, strict=True)) | _REVIVED, Row) is not None
+    return problem(_found(Row.__struct_fields__, row) | _REVIVED, Row) is not None
 
 
 def column(field: str) -> str:
@@ -154,11 +168,14 @@ def _suspicion(column: str, kind: Any, kinds: Kinds) -> str:
         [kind] = [one for one in kind.types if not isinstance(one, inspect.NoneType)]
     match kind:
         case inspect.IntType(ge=low, le=high):
+            low, high = -(2**63) if low is None else low, 2**63 - 1 if high is None else high
             return kinds.number.format(column, low=low, high=high)
         case inspect.EnumType(cls=names):
             known = ", ".join(f"'{name.value}'" for name in names)
             return f"{column} not in ({known})"
         case inspect.StrType():
             return kinds.text.format(column)
-        case _:
+        case inspect.BytesType():
             return kinds.bytes.format(column)
+        case _:
+            return kinds.json.format(column)

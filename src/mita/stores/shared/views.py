@@ -1,4 +1,4 @@
-"""What people see of queues, keys and workers, from what a store has of them, readable or not."""
+"""Views of resource keys and workers, made from what a store has, readable or not."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
@@ -10,13 +10,13 @@ from mita.model.time import LATEST, Moment
 from mita.model.view import Holder, ResourceView, WorkerView
 from mita.rules.readable import BAD, UNKNOWN
 
-Place: TypeAlias = tuple[str, str]  # a queue, and a key in it
+QueueKey: TypeAlias = tuple[str, str]  # the name of a queue, and a resource key in it
 
 _read_worker = msgspec.msgpack.Decoder(WorkerView).decode
 
 
 def as_name(found: Any) -> str:
-    """A name to show, whatever stands there."""
+    """A name to show, also for a value that is no readable text."""
     if isinstance(found, bytes):
         return found.decode("utf-8", "backslashreplace")
     if not isinstance(found, str):
@@ -29,12 +29,12 @@ def as_name(found: Any) -> str:
 
 
 def as_moment(found: Any) -> Moment:
-    """A moment to show: 0 for what is none, the last one for what lies beyond it."""
+    """A point in time to show: 0 for a value that is none, the latest for one beyond it."""
     return max(0, min(found, LATEST)) if isinstance(found, int) else 0
 
 
 def as_worker(packed: Any) -> WorkerView | None:
-    """How a worker described itself; None when that cannot be read."""
+    """The worker as it described itself; None if that cannot be read."""
     try:
         return _read_worker(packed)
     except BAD:
@@ -42,26 +42,26 @@ def as_worker(packed: Any) -> WorkerView | None:
 
 
 def as_memo(name: str, found: Any) -> bytes:
-    """What was remembered. One that cannot be read is not taken for one that is not there: its
-    effect would happen twice."""
+    """A stored value of `job.once`. Raises `StoreError` if it cannot be read: otherwise
+    its side effect would happen twice."""
     if not isinstance(found, bytes):
-        raise StoreError(f"what was remembered under {name!r} cannot be read", transient=False)
+        raise StoreError(f"the stored value of job.once {name!r} cannot be read", transient=False)
     return found
 
 
 def resource_views(
-    holders: Mapping[Place, Sequence[Holder]],
-    waiting: Mapping[Place, int],
-    held: Mapping[Place, Moment],
+    holders: Mapping[QueueKey, Sequence[Holder]],
+    waiting: Mapping[QueueKey, int],
+    held: Mapping[QueueKey, Moment],
 ) -> list[ResourceView]:
-    """One for each key that somebody has or waits for, or that is on hold."""
+    """A view of each key that a running job has, that a job waits for, or that is on hold."""
     return [
         ResourceView(
-            queue=place[0],
-            key=place[1],
-            holders=tuple(holders.get(place, ())),
-            waiting=waiting.get(place, 0),
-            held_until=held.get(place),
+            queue=found[0],
+            key=found[1],
+            holders=tuple(holders.get(found, ())),
+            waiting=waiting.get(found, 0),
+            held_until=held.get(found),
         )
-        for place in sorted({*holders, *waiting, *held})
+        for found in sorted({*holders, *waiting, *held})
     ]

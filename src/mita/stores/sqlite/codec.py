@@ -61,8 +61,19 @@ def _value(name: str) -> str:
     return f"{name}.value" if isinstance(NEW[name].type, msgspec.inspect.EnumType) else name
 
 
+_values = attrgetter(*map(_value, _SHARED))
+_JSON_AT = [at for at, name in enumerate(_SHARED) if NEW[name].is_json]
+
+
+def _values_with_json(job: Any) -> tuple[Any, ...]:
+    values = list(_values(job))
+    for at in _JSON_AT:
+        values[at] = _to_json(values[at]).decode()
+    return tuple(values)
+
+
 # The values of a `NewJob` that its neighbours mostly share.
-shared_values: Callable[[Any], tuple[Any, ...]] = attrgetter(*map(_value, _SHARED))
+shared_values: Callable[[Any], tuple[Any, ...]] = _values_with_json if _JSON_AT else _values
 
 # ------------------------------------------------------------ claim: the JSON of a `Claim`
 
@@ -81,6 +92,8 @@ RESOURCE, LIMIT, WHEN_BUSY = _RARE.index("resource"), len(_RARE), len(_RARE) + 1
 def _selected(name: str) -> str:
     if name == "token":
         return "token + 1"  # the claim that is about to be made
+    if JOB[name].is_json:
+        return f"json({column(name)})"
     return f"hex({column(name)})" if JOB[name].is_bytes else column(name)
 
 
@@ -97,6 +110,8 @@ def _is_set(names: Sequence[str]) -> str:
 def _literal(field: Field) -> str:
     if field.is_bytes:
         return f"x'{field.default.hex()}'"
+    if field.is_json:
+        return f"'{_to_json(field.default).decode()}'"
     return str(field.default) if isinstance(field.default, int) else f"'{field.default}'"
 
 

@@ -82,7 +82,7 @@ class SqliteNotifier:
     def _receive(self) -> None:
         with suppress(BlockingIOError):
             while self._socket is not None:
-                self._wakeups.hear(self._socket.recv(_MESSAGE_BYTES).decode().split("\n"))
+                self._wakeups.add(self._socket.recv(_MESSAGE_BYTES).decode().split("\n"))
 
     def close(self) -> None:
         """Close the socket and delete its file."""
