@@ -1,4 +1,5 @@
--- The first schema. Tables are private (their names begin with an underscore); the view mita_jobs is for people.
+-- The first schema. Tables are private: their names begin with an underscore. The view mita_jobs is
+-- for people. A number of a job (seq) is never used twice, or an old claim could touch a new job.
 create table _mita_meta (
   name  text primary key,
   value text not null
@@ -10,11 +11,12 @@ create table _mita_queue (
 ) without rowid;
 
 create table _mita_job (
-  seq           integer primary key autoincrement,  -- age; never used twice, or an old claim could touch a new job
+  seq           integer primary key autoincrement,  -- age; never used twice
   id            text    not null unique,      -- ids sort by time, so this index grows at its end
   task          text    not null,
   queue         text    not null,
-  state         text    not null check (state in ('queued', 'blocked', 'running', 'succeeded', 'failed', 'cancelled')),
+  state         text    not null check (
+    state in ('queued', 'blocked', 'running', 'succeeded', 'failed', 'cancelled')),
   priority      integer not null,
   due           integer not null,
   created       integer not null,
@@ -48,12 +50,14 @@ create table _mita_job (
   expires       integer
 );
 
--- One index per question, each only over the rows that the question is about. `state` at the end of _mita_ready lets the
--- counts be read from the index alone.
+-- One index per question, each only over the rows that the question is about. With `state` at its
+-- end, the counts are read from _mita_ready alone.
 create index _mita_ready   on _mita_job (queue, priority, due, seq, state) where state = 'queued';
 create index _mita_leased  on _mita_job (lease_until, queue) where state = 'running';
-create index _mita_waiters on _mita_job (queue, resource, priority desc, due, seq) where state = 'blocked';
-create index _mita_holders on _mita_job (queue, resource) where state = 'running' and resource is not null;
+create index _mita_waiters on _mita_job (queue, resource, priority desc, due, seq)
+  where state = 'blocked';
+create index _mita_holders on _mita_job (queue, resource)
+  where state = 'running' and resource is not null;
 create index _mita_done    on _mita_job (queue, state, finished, seq) where finished is not null;
 create index _mita_expires on _mita_job (expires) where expires is not null;
 
@@ -111,8 +115,8 @@ create table _mita_worker (
 ) without rowid;
 
 create view mita_jobs as
-select id, task, queue, state, priority, attempts, reschedules, busy, interruptions, crashes, error, resource, uniq as "unique",
-       worker, repeat,
+select id, task, queue, state, priority, attempts, reschedules, busy, interruptions, crashes, error,
+       resource, uniq as "unique", worker, repeat,
        datetime(due / 1000, 'unixepoch') as due,
        datetime(created / 1000, 'unixepoch') as created,
        datetime(started / 1000, 'unixepoch') as started,

@@ -1,4 +1,4 @@
--- Locks that run out by themselves. They only spare work.
+-- Locks that expire by themselves. They only save work.
 create table _mita_lock (
   name   text primary key,
   holder text    not null,

@@ -1,4 +1,4 @@
--- Who listens to what happens, and what they were told a moment ago. Nothing depends on either.
+-- Subscriptions to events (ear) and the newest messages for them (told). Nothing depends on either.
 create table _mita_ear (
   id    text primary key,
   queue text    not null,
