@@ -45,9 +45,7 @@ EXCUSED_CONSTANTS = {
 }
 
 # Folders whose names are being changed: the owner of one removes it here when it is done.
-NOT_YET = (
-    "ports",
-)
+NOT_YET = ("ports",)
 
 
 def is_checked(path: str) -> bool:
