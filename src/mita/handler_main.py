@@ -57,8 +57,8 @@ def main() -> None:
         connection.send(CannotStart(str(error)))
         return
     connection.send(Ready())
-    home = RemoteRunContext(connection, hello.keep, hello.room, lambda: _store(app))
-    Handlers(connection, app.tasks, home).serve()
+    context = RemoteRunContext(connection, hello.keep, hello.room, lambda: _store(app))
+    Handlers(connection, app.tasks, context).serve()
 
 
 def _leave_signals_to_the_worker() -> None:

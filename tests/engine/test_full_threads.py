@@ -100,30 +100,30 @@ def test_claims_that_bring_nothing_to_start_become_rarer(monkeypatch: pytest.Mon
     monkeypatch.setattr(full_pools, "time", SimpleNamespace(monotonic=lambda: now))
     pools = FullPools(asyncio.Event())
     monkeypatch.setattr(pools, "_call_at", called.append)
-    assert pools.room(FULL, BOTH) == 0, "a thread may be free in a moment"
+    assert pools.jobs_to_claim(FULL, BOTH) == 0, "a thread may be free in a moment"
     now += full_pools.STUCK_AFTER_S
     pauses = []
     for _ in range(8):
-        assert pools.room(FULL, BOTH) == 98
+        assert pools.jobs_to_claim(FULL, BOTH) == 98
         pools.claimed(started=0, put_back=5)
-        assert pools.room(FULL, BOTH) == 0
+        assert pools.jobs_to_claim(FULL, BOTH) == 0
         pauses.append(called[-1])
         now += called[-1]
     assert pauses == pytest.approx([FIRST_PAUSE_S * 2**n for n in range(5)] + [LONGEST_PAUSE_S] * 3)
-    assert pools.room(FULL, BOTH) == 98
+    assert pools.jobs_to_claim(FULL, BOTH) == 98
     pools.claimed(started=3, put_back=5)
-    pools.room(FULL, BOTH)
+    pools.jobs_to_claim(FULL, BOTH)
     assert called[-1] == pytest.approx(FIRST_PAUSE_S), (
         "there was something to start: there may be more"
     )
     now += FIRST_PAUSE_S
     pools.claimed(started=0, put_back=0)
-    assert pools.room(FULL, BOTH) == 98, "nothing was put back, so nobody is disturbed"
+    assert pools.jobs_to_claim(FULL, BOTH) == 98, "nothing was put back, so nobody is disturbed"
 
 
 def test_a_worker_without_tasks_for_the_loop_waits_for_a_thread() -> None:
     pools = FullPools(asyncio.Event())
-    assert pools.room(FULL, ["thread"]) == 0
+    assert pools.jobs_to_claim(FULL, ["thread"]) == 0
     assert pools.since is None
     full_slots = Load(2, 2, 0, rate=0.0, threads=2, on_threads=2)
-    assert pools.room(full_slots, BOTH) == 0
+    assert pools.jobs_to_claim(full_slots, BOTH) == 0

@@ -82,12 +82,12 @@ async def room(app: Mita) -> int:
 def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
     """The worker does not look at the size of a result, so that it is the store that rejects it."""
 
-    def home(*args: Any) -> RunContext:
+    def unchecked_context(*args: Any) -> RunContext:
         made = RunContext(*args)
         made.room = None
         return made
 
-    monkeypatch.setattr("mita.engine.executor.RunContext", home)
+    monkeypatch.setattr("mita.engine.executor.RunContext", unchecked_context)
 
 
 async def succeeded(app: Mita, ids: list[str]) -> None:

@@ -11,8 +11,8 @@ from mita.rules.claim_size import (
     CLAIM_AHEAD_S,
     Load,
     full_pools,
-    room,
-    room_beside,
+    jobs_beside_full_pool,
+    jobs_to_claim,
     rotate,
     smooth,
 )
@@ -32,17 +32,17 @@ LOADS = st.builds(
 @given(load=LOADS)
 def test_room_is_never_negative_and_never_more_than_one_call_takes(load: Load) -> None:
     """I14"""
-    assert 0 <= room(load) <= CALL_JOBS
+    assert 0 <= jobs_to_claim(load) <= CALL_JOBS
 
 
 @given(slots=st.integers(1, 900), running=st.integers(0, 900))
 def test_a_slow_worker_claims_what_it_can_start_at_once(slots: int, running: int) -> None:
-    assert room(Load(slots, running, 0, rate=0.0)) == max(0, slots - running)
+    assert jobs_to_claim(Load(slots, running, 0, rate=0.0)) == max(0, slots - running)
 
 
 def test_a_fast_worker_claims_a_little_ahead_and_no_more() -> None:
-    assert room(Load(100, 100, 0, rate=2000)) == 2000 * CLAIM_AHEAD_S
-    assert room(Load(100, 100, 100, rate=2000)) == 0, "what already waits is counted"
+    assert jobs_to_claim(Load(100, 100, 0, rate=2000)) == 2000 * CLAIM_AHEAD_S
+    assert jobs_to_claim(Load(100, 100, 100, rate=2000)) == 0, "what already waits is counted"
 
 
 @given(load=LOADS)
@@ -50,13 +50,13 @@ def test_a_worker_that_holds_more_claims_no_more(load: Load) -> None:
     fuller = Load(
         load.slots, load.running, load.waiting + 1, load.rate, load.threads, load.on_threads
     )
-    assert room(fuller) <= room(load)
+    assert jobs_to_claim(fuller) <= jobs_to_claim(load)
 
 
 def test_what_needs_a_thread_waits_for_one() -> None:
-    assert room(Load(100, 10, 0, rate=0, threads=8, on_threads=6)) == 2
-    assert room(Load(100, 10, 0, rate=0, threads=8, on_threads=8)) == 0
-    assert room(Load(100, 10, 0, rate=0, threads=0)) == 90, "no task needs one"
+    assert jobs_to_claim(Load(100, 10, 0, rate=0, threads=8, on_threads=6)) == 2
+    assert jobs_to_claim(Load(100, 10, 0, rate=0, threads=8, on_threads=8)) == 0
+    assert jobs_to_claim(Load(100, 10, 0, rate=0, threads=0)) == 90, "no task needs one"
 
 
 def test_a_pool_is_full_when_all_its_places_are_taken() -> None:
@@ -68,9 +68,8 @@ def test_a_pool_is_full_when_all_its_places_are_taken() -> None:
 
 @given(load=LOADS)
 def test_beside_a_full_pool_a_worker_claims_what_it_has_slots_for(load: Load) -> None:
-    assert (
-        0 <= room_beside(load) <= max(0, min(load.slots - load.running - load.waiting, BESIDE_JOBS))
-    )
+    free = load.slots - load.running - load.waiting
+    assert 0 <= jobs_beside_full_pool(load) <= max(0, min(free, BESIDE_JOBS))
 
 
 @given(rate=st.floats(0, 1e6), finished=st.integers(0, 10_000), seconds=st.floats(0.0001, 100))

@@ -16,7 +16,7 @@ from mita.events.signals import BusyJobs, RunsSettled, SettlingSoon, StoreCalled
 from mita.model.outcome import Busy, ClaimResult, Settlement
 from mita.model.time import SECOND, Wait
 from mita.ports.store import ASKED, REPEATS, TOLD
-from mita.rules.claim_size import CALL_JOBS, room, rotate, smooth
+from mita.rules.claim_size import CALL_JOBS, jobs_to_claim, rotate, smooth
 from mita.rules.judge import RELEASE
 
 from .backoff import StoreBackoff
@@ -96,11 +96,11 @@ class ClaimLoop:
         if self.leaving or not self._may_have_jobs:
             return 0, False
         load = executor.load(self.rate)
-        limit, beside = room(load), False
+        limit, beside = jobs_to_claim(load), False
         if limit:
             self._full_pools.since = None
         elif load.threads or load.processes:
-            limit = self._full_pools.room(load, executor.executors())
+            limit = self._full_pools.jobs_to_claim(load, executor.executors())
             beside = limit > 0
         left = self._max_jobs - executor.started - len(executor.waiting)
         return max(0, min(limit, left)), beside

@@ -73,7 +73,7 @@ class Execution(Struct, eq=False):
 
     claim: Claim
     task: Task[Any, Any]
-    home: RunContext
+    context: RunContext
     deadline: float
     since: float  # time of the claim, and of the start once it has started
     handler: asyncio.Task[None] | None = None
@@ -86,7 +86,7 @@ class Execution(Struct, eq=False):
     # of once-values that it computes: name and holder; the lease keeper reads it
     locks: dict[str, str] | None = None
     error: BaseException | None = None  # what the handler raised, until it is logged
-    asking: int = 0  # store calls that the handler waits for
+    store_calls: int = 0  # store calls that the handler waits for
 
     @property
     def cancelled(self) -> bool:
@@ -101,7 +101,7 @@ class Execution(Struct, eq=False):
         stays timed out. A time-out while the run waits for the store is not the handler's fault."""
         if self.settled:
             return
-        if why is Stop.TIMED_OUT and self.asking:
+        if why is Stop.TIMED_OUT and self.store_calls:
             why = Stop.STORE_AWAY
         if self.stop not in (None, Stop.TIMED_OUT):
             return
@@ -116,8 +116,8 @@ class Execution(Struct, eq=False):
         """Store a progress report, at most a few times a second."""
         self._owned()
         if self.reports is None:
-            self.reports = ProgressWriter(self.claim, self.home.store)
-            if (self.claim.id, self.claim.token) in self.home.completed:
+            self.reports = ProgressWriter(self.claim, self.context.store)
+            if (self.claim.id, self.claim.token) in self.context.completed:
                 self.reports.hold()
         if not await self.reports.add(packed):
             self._lose()
@@ -141,7 +141,7 @@ class Execution(Struct, eq=False):
 
     async def recall(self, name: str, shared: bool) -> bytes | None:
         """Returns the stored once-value of this name; None if there is none."""
-        return await self._ask(lambda: self.home.store.load_once(self.claim, name, shared))
+        return await self._ask(lambda: self.context.store.load_once(self.claim, name, shared))
 
     async def take_once(self, name: str) -> bytes | None:
         """Returns the stored value, or None when this run has the lock and must compute it. The
@@ -154,7 +154,7 @@ class Execution(Struct, eq=False):
             known = await self.recall(name, True)
             if known is not None:
                 return known
-            if await self._ask(lambda: self.home.store.lock(lock, holder, self.home.lease)):
+            if await self._ask(lambda: self.context.store.lock(lock, holder, self.context.lease)):
                 self.locks = {**(self.locks or {}), lock: holder}
                 # another run may have stored the value before this one got the lock
                 known = await self.recall(name, True)
@@ -175,35 +175,35 @@ class Execution(Struct, eq=False):
         self.locks = locks or None
         if holder is not None:
             try:
-                await self.home.store.unlock(lock, holder)
+                await self.context.store.unlock(lock, holder)
             except StoreError as error:
                 log.warning("job %s could not release once(%r): %s", self.claim.id, name, error)
 
     async def remember(self, name: str, value: bytes, keep: Wait | None) -> bytes | None:
         """Store a once-value. Returns the stored one, which may be that of another run."""
         memo = OnceValue(claim=self.claim, name=name, value=value, keep=keep)
-        return await self._ask(lambda: self.home.store.store_once(memo))
+        return await self._ask(lambda: self.context.store.store_once(memo))
 
     async def complete(self, connection: Any, result: bytes) -> None:
         """Settle the job as succeeded in the handler's own transaction."""
         self._owned()
-        store = transactional(self.home.store)
+        store = transactional(self.context.store)
         await self.flush_reports()
-        await store.complete_in(connection, self.claim, result, self.home.keep.succeeded)
+        await store.complete_in(connection, self.claim, result, self.context.keep.succeeded)
         self.completed()
 
     def complete_sync(self, connection: Any, result: bytes) -> None:
         """`complete`, for a sync handler."""
         self._owned()
-        store = transactional(self.home.store)
+        store = transactional(self.context.store)
         if self.reports is not None:
             self.call(self.flush_reports())
-        store.complete_in_sync(connection, self.claim, result, self.home.keep.succeeded)
+        store.complete_in_sync(connection, self.claim, result, self.context.keep.succeeded)
         self.completed()
 
     def completed(self) -> None:
         """Note that the handler settled its claim in its own transaction."""
-        self.home.completed.add((self.claim.id, self.claim.token))
+        self.context.completed.add((self.claim.id, self.claim.token))
         if self.reports is not None:
             self.reports.hold()
 
@@ -212,7 +212,7 @@ class Execution(Struct, eq=False):
         over. Raises StoreAway then."""
         end = self.deadline
         backoff = run_backoff()
-        self.asking += 1
+        self.store_calls += 1
         try:
             while True:
                 self._owned()
@@ -231,7 +231,7 @@ class Execution(Struct, eq=False):
                     log.debug("job %s waits for its store: %s", self.claim.id, error)
                 await asyncio.sleep(pause)
         finally:
-            self.asking -= 1
+            self.store_calls -= 1
 
     async def _within_lease(self, writing: Coroutine[Any, Any, None]) -> None:
         """Wait for `writing` until the current lease is over, and log it if that was too short."""
@@ -247,12 +247,12 @@ class Execution(Struct, eq=False):
 
     def call(self, coro: Coroutine[Any, Any, T]) -> T:
         """From a handler's thread: run `coro` on the worker's event loop and return its result."""
-        if threading.get_ident() == self.home.thread:
+        if threading.get_ident() == self.context.thread:
             coro.close()
             raise RuntimeError(
                 "the _sync methods are for handlers that are plain functions; here use await"
             )
-        return asyncio.run_coroutine_threadsafe(coro, self.home.loop).result()
+        return asyncio.run_coroutine_threadsafe(coro, self.context.loop).result()
 
     def _owned(self) -> None:
         if self.stop is Stop.LOST:

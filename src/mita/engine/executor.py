@@ -21,7 +21,7 @@ from . import left_behind
 from .context import WorkerContext
 from .execution import Execution, RunContext, Stop
 from .full_pools import with_free_slot
-from .job_log import extras, report, report_lost, report_overrun, report_success
+from .job_log import extras, log_lost_lease, log_overrun, log_success, log_verdict
 from .processes import Processes, ProcessPlan
 from .run import Body, run_async, task_maker
 from .thread_pool import ThreadPool
@@ -176,7 +176,7 @@ class Executor:
         if execution.settled or execution.stop is not None:
             return
         execution.halt(Stop.TIMED_OUT)
-        report_overrun(execution.claim, timeout)
+        log_overrun(execution.claim, timeout)
 
     def _finish(self, execution: Execution, ending: Ending) -> None:
         """Turn the ending of a run into a settlement. A run that lost its lease has none: another
@@ -189,9 +189,9 @@ class Executor:
             seconds = time.monotonic() - execution.since
             verdict = judge(claim, ending, self._retention, random.random())
             if verdict.state is not State.SUCCEEDED:
-                report(claim, verdict, seconds, execution)
+                log_verdict(claim, verdict, seconds, execution)
             elif self._logs_successes:
-                report_success(claim, self._success_level, seconds)
+                log_success(claim, self._success_level, seconds)
             # the start of a run that was told to stop is reported by `emit_started`
             start = execution.start if stop is None else None
             self.ended.append(Settlement(claim, verdict, seconds, stop is Stop.CANCELLED, start))
@@ -202,7 +202,7 @@ class Executor:
     def _settle_unstarted(self, claim: Claim, ending: Ending) -> None:
         """Settle a claim that was never given a slot."""
         verdict = judge(claim, ending, self._retention, random.random())
-        report(claim, verdict, 0.0)
+        log_verdict(claim, verdict, 0.0)
         self.ended.append(Settlement(claim, verdict))
         self.changed.set()
 
@@ -217,7 +217,7 @@ class Executor:
         slot until it ends."""
         if execution.settled or execution.stop is Stop.LOST:
             return
-        report_lost(execution.claim, time.monotonic() - execution.since)
+        log_lost_lease(execution.claim, time.monotonic() - execution.since)
         execution.halt(Stop.LOST)
         execution.stop = Stop.LOST  # even if it was told to stop for another reason before
 

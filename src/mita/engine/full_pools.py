@@ -8,7 +8,7 @@ from typing import Any
 
 from mita.model.job import Claim
 from mita.ports.backoff import Backoff
-from mita.rules.claim_size import Load, full_pools, room_beside
+from mita.rules.claim_size import Load, full_pools, jobs_beside_full_pool
 from mita.tasks import Task
 
 STUCK_AFTER_S = 0.05  # without a free slot; then other jobs are claimed
@@ -28,11 +28,11 @@ class FullPools:
         self._backoff = Backoff(FIRST_PAUSE_S, LONGEST_PAUSE_S, jitter=False)
         self._timer: asyncio.TimerHandle | None = None
 
-    def room(self, load: Load, executors: Iterable[str]) -> int:
+    def jobs_to_claim(self, load: Load, executors: Iterable[str]) -> int:
         """Returns how many jobs to claim now. `executors` are those of the tasks that this worker
         knows."""
         pools = full_pools(load)
-        if not pools or not room_beside(load) or pools.issuperset(executors):
+        if not pools or not jobs_beside_full_pool(load) or pools.issuperset(executors):
             return 0
         now = time.monotonic()
         if self.since is None:
@@ -41,7 +41,7 @@ class FullPools:
         if now < start:
             self._call_at(start - now)
             return 0
-        return room_beside(load)
+        return jobs_beside_full_pool(load)
 
     def claimed(self, started: int, put_back: int) -> None:
         """Note how many jobs of a claim started, and how many went back to the queue."""

@@ -159,7 +159,7 @@ class HandlerProcess(asyncio.Protocol):
         this and says why in `stop`."""
         self._execution, self.began = execution, False
         self._ending = asyncio.get_running_loop().create_future()
-        headers = b"" if execution.home.tracer is None else traces.carried()
+        headers = b"" if execution.context.tracer is None else traces.carried()
         self._send(RunJob(_portable(execution.claim), headers))
         try:
             return await asyncio.shield(self._ending)

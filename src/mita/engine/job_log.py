@@ -24,7 +24,7 @@ def extras(claim: Claim, event: str, seconds: float = 0.0) -> dict[str, object]:
     return {**where, "event": event, "seconds": round(seconds, 6)}
 
 
-def report_success(claim: Claim, level: int, seconds: float) -> None:
+def log_success(claim: Claim, level: int, seconds: float) -> None:
     """Log a run that succeeded."""
     log.log(
         level,
@@ -36,7 +36,7 @@ def report_success(claim: Claim, level: int, seconds: float) -> None:
     )
 
 
-def report_lost(claim: Claim, seconds: float) -> None:
+def log_lost_lease(claim: Claim, seconds: float) -> None:
     """Log a run that lost its lease."""
     log.warning(
         "job %s of %s lost its lease",
@@ -46,7 +46,7 @@ def report_lost(claim: Claim, seconds: float) -> None:
     )
 
 
-def report_overrun(claim: Claim, timeout: float) -> None:
+def log_overrun(claim: Claim, timeout: float) -> None:
     """Log a handler that goes on after its time-out, on a thread."""
     text = (
         "job %s of %s ran past its time-out of %g s; its thread cannot be stopped, so the job "
@@ -56,7 +56,7 @@ def report_overrun(claim: Claim, timeout: float) -> None:
     log.warning(text, claim.id, claim.task, timeout, extra=extras(claim, "timed out", timeout))
 
 
-def report(
+def log_verdict(
     claim: Claim, verdict: Verdict, seconds: float, execution: Execution | None = None
 ) -> None:
     """Log a verdict that has a timeline entry. A failure is logged with its traceback, unless its
@@ -73,7 +73,7 @@ def report(
     shows = execution is not None and not is_secret(execution.task, claim)
     exc_info = None if error is None or not shows else (type(error), error, error.__traceback__)
     record = log.makeRecord(
-        log.name, level, __file__, 0, "job %s of %s %s", args, exc_info, "report", extra
+        log.name, level, __file__, 0, "job %s of %s %s", args, exc_info, "log_verdict", extra
     )
     if shows and verdict.error is not None and "\n" in verdict.error:
         # limited in length, unlike what formatters make of `exc_info`

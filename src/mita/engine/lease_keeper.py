@@ -47,12 +47,12 @@ class LeaseKeeper:
         self._clock, self._describe = clock, describe
         self._loop = asyncio.get_running_loop()
         self._own_loop: asyncio.AbstractEventLoop | None = None
-        self._poked: asyncio.Event | None = None
+        self._beat_due: asyncio.Event | None = None
         self._leaving = False
         self._store: Store | None = None
         # done when the leases are no longer kept
         self.over: asyncio.Future[None] = self._loop.create_future()
-        self._pulse = LoopWatchdog(self._loop)
+        self._watchdog = LoopWatchdog(self._loop)
         self._thread = threading.Thread(target=self._main, name="mita-keeper", daemon=True)
 
     def start(self) -> None:
@@ -61,9 +61,9 @@ class LeaseKeeper:
 
     def beat_now(self) -> None:
         """Send a heartbeat now: a running job may have been cancelled."""
-        if self._own_loop is not None and self._poked is not None:
+        if self._own_loop is not None and self._beat_due is not None:
             with suppress(RuntimeError):  # its loop is closed; `over` reports why
-                self._own_loop.call_soon_threadsafe(self._poked.set)
+                self._own_loop.call_soon_threadsafe(self._beat_due.set)
 
     async def stop(self) -> None:
         """Send a last heartbeat, sign the worker off and wait for the thread, but not for long."""
@@ -103,32 +103,32 @@ class LeaseKeeper:
             self.over.set_exception(error)
 
     async def _keep(self) -> None:
-        self._own_loop, self._poked = asyncio.get_running_loop(), asyncio.Event()
+        self._own_loop, self._beat_due = asyncio.get_running_loop(), asyncio.Event()
         watch = asyncio.create_task(self._watch(self._lease / SECOND / LEASE_CHECKS))
         pause = self._lease / SECOND / LEASE_BEATS
         # the first beats are close together, so that `mita workers` soon shows a new worker's state
         early = FIRST_PAUSE_S
         while not self._leaving:
-            self._poked.clear()
+            self._beat_due.clear()
             try:
                 self._store = self._store or await self._open_store()
                 await self._beat(self._store)
             except MitaError as error:
                 log.warning("a heartbeat failed: %s", error)
-                await wait_up_to(pause / 4, self._poked)
+                await wait_up_to(pause / 4, self._beat_due)
                 continue
-            await wait_up_to(min(pause, early), self._poked)
+            await wait_up_to(min(pause, early), self._beat_due)
             early *= 2
         watch.cancel()
         if self._store is not None:
-            await self._goodbye(self._store)
+            await self._sign_off(self._store)
 
     async def _watch(self, pause: float) -> None:
         """Check the deadlines beside the heartbeats: a store that hangs does not raise an error."""
         while True:
             await asyncio.sleep(pause)
             self._check_deadlines()
-            self._pulse.feel()
+            self._watchdog.check()
 
     async def _beat(self, store: Store) -> None:
         held = list(self._executor.held)
@@ -147,7 +147,7 @@ class LeaseKeeper:
         answers = await store.extend([execution.claim for execution in held], self._lease)
         for execution, answer in zip(held, answers, strict=True):
             if answer is Held.LOST:
-                self._tell_lost(execution)
+                self._report_lost(execution)
                 continue
             execution.deadline = sent + self._lease / SECOND
             if answer is Held.CANCEL:
@@ -158,12 +158,12 @@ class LeaseKeeper:
         now = time.monotonic()
         for execution in list(self._executor.held):
             if execution.deadline <= now:
-                self._tell_lost(execution)
+                self._report_lost(execution)
 
-    def _tell_lost(self, execution: Execution) -> None:
+    def _report_lost(self, execution: Execution) -> None:
         self._loop.call_soon_threadsafe(self._executor.lose, execution)
 
-    async def _goodbye(self, store: Store) -> None:
+    async def _sign_off(self, store: Store) -> None:
         await within(
             GOODBYE_TIMEOUT_S, "sign this worker off", lambda: store.leave(self._describe().id)
         )

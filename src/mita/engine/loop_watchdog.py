@@ -17,14 +17,14 @@ BLOCKED_AFTER_S = 5.0  # without an answer; then there is a warning
 
 
 class LoopWatchdog:
-    """Made on the event loop's thread; `feel` is called on another one."""
+    """Made on the event loop's thread; `check` is called on another one."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop, self._thread = loop, threading.get_ident()
         self._asked: float | None = None
         self._told = False
 
-    def feel(self) -> None:
+    def check(self) -> None:
         """Check whether the event loop answers, and log a warning with the line that blocks it."""
         now = time.monotonic()
         if self._asked is None:

@@ -44,14 +44,14 @@ def to_ending(error: BaseException, task: Task[Any, Any], claim: Claim) -> Endin
             return ResourceUnavailable(error.when, "" if is_secret(task, claim) else error.reason)
         case Abort() | Rejected():
             # the store would reject the same from another run
-            return Raised(told(error, task, claim), final=True)
+            return Raised(error_text(error, task, claim), final=True)
         case LeaseLost():
             return Interrupted(True, "its lease ran out")
         case StoreAway():
             return Interrupted(True, STORE_AWAY)
     if isinstance(error, task.final):
-        return Raised(told(error, task, claim), final=True)
-    return Raised(told(error, task, claim), wait=_own_wait(task, claim, error))
+        return Raised(error_text(error, task, claim), final=True)
+    return Raised(error_text(error, task, claim), wait=_own_wait(task, claim, error))
 
 
 def moved(asked: Reschedule, task: Task[Any, Any], claim: Claim) -> Ending:
@@ -68,7 +68,7 @@ def late(ending: Ending, timeout: float) -> Ending:
     return TimedOut(timeout)
 
 
-def told(error: BaseException, task: Task[Any, Any], claim: Claim) -> str:
+def error_text(error: BaseException, task: Task[Any, Any], claim: Claim) -> str:
     """The error's text; of a secret task, only what kind of error it was and where."""
     return withheld(error) if is_secret(task, claim) else describe(error)
 
@@ -101,8 +101,8 @@ def _own_wait(task: Task[Any, Any], claim: Claim, error: BaseException) -> int |
 def describe(error: BaseException) -> str:
     """Returns the type and message of an error on the first line, then where it happened and what
     caused it. Never the values of variables."""
-    told = [_told(each) for each in islice(_chain(error), MOST_CAUSES)]
-    return writable("\ncaused by ".join(told)[:MOST_ERROR_CHARACTERS])
+    texts = [_described(each) for each in islice(_chain(error), MOST_CAUSES)]
+    return writable("\ncaused by ".join(texts)[:MOST_ERROR_CHARACTERS])
 
 
 def withheld(error: BaseException) -> str:
@@ -121,7 +121,7 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
 
 
-def _told(error: BaseException) -> str:
+def _described(error: BaseException) -> str:
     head = f"{_named(type(error))}: {_text(error)}".rstrip(": ")
     return "\n".join([head[:MOST_HEAD_CHARACTERS], *_frames(error.__traceback__)])
 

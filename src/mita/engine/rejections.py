@@ -12,7 +12,7 @@ from mita.ports.store import Store
 from mita.rules.fitting import smaller
 from mita.rules.judge import Retention
 
-from .job_log import extras, report
+from .job_log import extras, log_verdict
 
 log = logging.getLogger("mita.worker")
 
@@ -62,5 +62,5 @@ def _smaller(settlement: Settlement, reason: str, keep: Retention) -> Settlement
             text, claim.id, claim.task, reason, extra=extras(claim, "rejected", settlement.seconds)
         )
         return None
-    report(claim, verdict, settlement.seconds)
+    log_verdict(claim, verdict, settlement.seconds)
     return replace(settlement, verdict=verdict)

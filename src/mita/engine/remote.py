@@ -142,8 +142,8 @@ class RemoteExecution(Execution):
 
     @property
     def _connection(self) -> Connection:
-        assert isinstance(self.home, RemoteRunContext)  # noqa: S101
-        return self.home.connection
+        assert isinstance(self.context, RemoteRunContext)  # noqa: S101
+        return self.context.connection
 
     async def report(self, packed: bytes) -> None:
         """See `Execution`."""
@@ -172,10 +172,10 @@ class RemoteExecution(Execution):
 
     def complete_sync(self, connection: Any, result: bytes) -> None:
         """See `Execution`."""
-        assert isinstance(self.home, RemoteRunContext)  # noqa: S101
-        store = transactional(self.home.open_store())
+        assert isinstance(self.context, RemoteRunContext)  # noqa: S101
+        store = transactional(self.context.open_store())
         self._connection.ask(Completing())
-        store.complete_in_sync(connection, self.claim, result, self.home.keep.succeeded)
+        store.complete_in_sync(connection, self.claim, result, self.context.keep.succeeded)
         self._connection.ask(Completed())
 
     def call(self, coro: Coroutine[Any, Any, T]) -> T:
@@ -197,9 +197,9 @@ class Handlers:
     reads frames, and ends the process when the worker is gone."""
 
     def __init__(
-        self, connection: Connection, tasks: Mapping[str, Task[Any, Any]], home: RemoteRunContext
+        self, connection: Connection, tasks: Mapping[str, Task[Any, Any]], context: RemoteRunContext
     ) -> None:
-        self._connection, self._tasks, self._home = connection, tasks, home
+        self._connection, self._tasks, self._context = connection, tasks, context
         self._todo: queue.SimpleQueue[RunJob | None] = queue.SimpleQueue()
         self._current: RemoteExecution | None = None
 
@@ -217,7 +217,7 @@ class Handlers:
         if task is None:  # the code on disk has changed since the worker started
             return Unknown()
         self._current = execution = RemoteExecution(
-            run.claim, task, self._home, 0.0, time.monotonic(), started=True
+            run.claim, task, self._context, 0.0, time.monotonic(), started=True
         )
         try:
             return run_sync(execution)

@@ -27,7 +27,7 @@ from mita.rules.options import options_of
 from mita.tasks import Job, Reschedule
 
 from .execution import Execution, Stop
-from .outcomes import late, moved, to_ending, told
+from .outcomes import error_text, late, moved, to_ending
 
 log = logging.getLogger("mita.worker")
 
@@ -68,7 +68,7 @@ async def run_async(execution: Execution) -> Ending:
     execution.started = True
     timeout = options_of(execution.claim.options).timeout
     try:
-        if timeout is None and execution.home.tracer is None:
+        if timeout is None and execution.context.tracer is None:
             ending = _returned(
                 execution, await _call(execution)
             )  # the same as `_run_async`, without a call
@@ -84,14 +84,14 @@ async def run_async(execution: Execution) -> Ending:
 def run_sync(execution: Execution) -> Ending:
     """Run a sync handler on a thread that is not the main one. Returns how it ended."""
     try:
-        if execution.home.tracer is None:
+        if execution.context.tracer is None:
             ending = _run_sync(execution)
         else:
-            with traces.running(execution.home.tracer, execution.claim) as span:
+            with traces.running(execution.context.tracer, execution.claim) as span:
                 ending = _traced(span, execution, _run_sync(execution))
     except BaseException as error:  # noqa: BLE001
         # an error of the tracer: without an ending the job would run for ever
-        ending = Raised(told(error, execution.task, execution.claim))
+        ending = Raised(error_text(error, execution.task, execution.claim))
     if execution.reports is not None:
         try:
             execution.call(execution.close_reports())
@@ -110,14 +110,14 @@ async def run_limited(execution: Execution, timeout: float | None, body: Body) -
     """Run `body` within its time-out, if it has one, and in a span of its own, if runs are
     traced."""
     run = body(execution) if timeout is None else _within(timeout, execution, body)
-    if execution.home.tracer is None:
+    if execution.context.tracer is None:
         return await run
-    with traces.running(execution.home.tracer, execution.claim) as span:
+    with traces.running(execution.context.tracer, execution.claim) as span:
         return _traced(span, execution, await run)
 
 
 async def _within(timeout: float, execution: Execution, body: Body) -> Ending:
-    timer = execution.home.loop.call_later(timeout, execution.halt, Stop.TIMED_OUT)
+    timer = execution.context.loop.call_later(timeout, execution.halt, Stop.TIMED_OUT)
     try:
         ending = await body(execution)
     finally:
@@ -150,7 +150,7 @@ def _call(execution: Execution) -> Any:
     try:
         args, kwargs = task.arguments.unpack(claim.payload)
     except UsageError as error:
-        raise _NotRunError(Unreadable(told(error, task, claim))) from error
+        raise _NotRunError(Unreadable(error_text(error, task, claim))) from error
     if task.wants_job:
         args = (Job(claim, execution), *args)
     return task.fn(*args, **kwargs) if kwargs else task.fn(*args)
@@ -166,7 +166,7 @@ def broken(execution: Execution, error: BaseException) -> Ending:
             return error.ending
         case KeyboardInterrupt() if _may_be_ctrl_c():
             raise error
-        case GeneratorExit() if not _is_running(execution.home.loop):
+        case GeneratorExit() if not _is_running(execution.context.loop):
             raise error
     return _failed(execution, error)
 
@@ -206,7 +206,7 @@ def _cancelled(execution: Execution, error: asyncio.CancelledError) -> Ending:
     if execution.stop is not None:
         return stopped(execution)
     execution.error = error
-    return Raised(told(error, execution.task, execution.claim))
+    return Raised(error_text(error, execution.task, execution.claim))
 
 
 def stopped(execution: Execution) -> Ending:
@@ -229,12 +229,12 @@ def _returned(execution: Execution, value: Any) -> Ending:
         return moved(value, task, claim)
     try:
         packed = task.arguments.pack_result(value)
-        room = execution.home.room
+        room = execution.context.room
         if room is not None and len(packed) + len(claim.payload) > room:
             raise _too_big(execution, len(packed), room)
     except UsageError as error:
         # another run would return the same
-        return Raised(told(error, task, claim), final=True)
+        return Raised(error_text(error, task, claim), final=True)
     return Returned(packed)
 
 

@@ -36,9 +36,9 @@ async def fire_due(store: Store, emit: Emit = ignore_signal) -> tuple[int, Wait 
     due = await store.due_repeats(BATCH_REPEATS)
     ahead = [] if due.next is None else [due.next]
     won = 0
-    for planned in _handfuls(due, store.room):
+    for planned in _batches(due, store.room):
         firings, fired = await _fire(store, planned)
-        report_dropped(firings, fired)
+        log_dropped(firings, fired)
         emit(Fired(firings, fired, due.now))
         won += sum(fired)
         ahead += [firing.next for firing in firings if firing.next is not None]
@@ -47,7 +47,7 @@ async def fire_due(store: Store, emit: Emit = ignore_signal) -> tuple[int, Wait 
     return won, max(0, min(ahead) - due.now) if ahead else None
 
 
-def report_dropped(firings: list[Firing], won: list[bool]) -> None:
+def log_dropped(firings: list[Firing], won: list[bool]) -> None:
     """Log a line for each repeat that dropped windows, as a warning if its cap cut a catch-up
     short."""
     for firing, mine in zip(firings, won, strict=True):
@@ -93,7 +93,7 @@ async def _fire(store: Store, firings: list[Firing]) -> tuple[list[Firing], list
     return made, won
 
 
-def _handfuls(due: DueRepeats, room: int | None) -> Iterator[list[Firing]]:
+def _batches(due: DueRepeats, room: int | None) -> Iterator[list[Firing]]:
     """Yields what the due repeats do, in batches that are planned one at a time: repeats that all
     catch up at once are never in memory together."""
     firings: list[Firing] = []
@@ -170,7 +170,7 @@ class Scheduler:
                 # before the look: a change during it leads to another look
                 self._changed.clear()
                 try:
-                    pause = await self._turn()
+                    pause = await self._fire_batch()
                     backoff.reset()
                 except StoreError as error:
                     await backoff.after(error)
@@ -179,7 +179,7 @@ class Scheduler:
         finally:
             await self._release()
 
-    async def _turn(self) -> float:
+    async def _fire_batch(self) -> float:
         """Fire one batch. Returns the seconds until the next look."""
         if self._lock and not await self._lead():
             return self._poll
@@ -200,10 +200,10 @@ class Scheduler:
         if self.leads and now - self._asked < self._lock / 3:
             return True
         self._asked = now
-        self._note(await self._store.lock(LOCK, self._id, round(self._lock * SECOND)))
+        self._set_leader(await self._store.lock(LOCK, self._id, round(self._lock * SECOND)))
         return self.leads
 
-    def _note(self, leads: bool) -> None:
+    def _set_leader(self, leads: bool) -> None:
         if leads and not self.leads:
             self.gained += 1
             self._emit(Locked("acquired"))

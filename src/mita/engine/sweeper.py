@@ -12,7 +12,7 @@ from mita.rules.judge import judge
 
 from .backoff import StoreBackoff
 from .context import WorkerContext
-from .job_log import report
+from .job_log import log_verdict
 from .rejections import settle
 
 log = logging.getLogger("mita.worker")
@@ -54,5 +54,5 @@ class Sweeper:
 
     def _settlement(self, claim: Claim) -> Settlement:
         verdict = judge(claim, Lost(), self._context.retention, random.random())
-        report(claim, verdict, 0.0)
+        log_verdict(claim, verdict, 0.0)
         return Settlement(claim, verdict)

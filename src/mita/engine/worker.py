@@ -17,7 +17,7 @@ from mita.model.view import WorkerView
 from mita.ports.clock import StoreClock
 from mita.ports.ids import incarnation
 from mita.ports.store import ASKED, REPEATS, Store
-from mita.rules.claim_size import room
+from mita.rules.claim_size import jobs_to_claim
 from mita.rules.judge import Retention
 from mita.settings import WorkerSettings
 from mita.sync import runs_jobs
@@ -246,7 +246,7 @@ class Worker:
             tasks=tuple(sorted(self._tasks)),
             slots=self._settings.concurrency,
             running=len(self._executor.held),
-            full=room(self._executor.load(0.0)) == 0,
+            full=jobs_to_claim(self._executor.load(0.0)) == 0,
             rate=round(sum(rates.values()), 2),
             rates=rates,
             window=window,

@@ -22,7 +22,7 @@ class Load(Struct, frozen=True):
     in_processes: int = 0
 
 
-def room(load: Load) -> int:
+def jobs_to_claim(load: Load) -> int:
     """Returns how many more jobs to claim now."""
     ahead = int(load.rate * CLAIM_AHEAD_S)
     free = load.slots - load.running
@@ -40,7 +40,7 @@ def full_pools(load: Load) -> frozenset[str]:
     return frozenset(threads | processes)
 
 
-def room_beside(load: Load) -> int:
+def jobs_beside_full_pool(load: Load) -> int:
     """Returns how many jobs to claim while a pool is full. Not many: some may need that pool and go
     back."""
     return max(0, min(load.slots - load.running - load.waiting, BESIDE_JOBS))
