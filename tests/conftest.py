@@ -1,4 +1,4 @@
-"""At the end of a run: what the real processes did, in figures, test by test."""
+"""Shows at the end of a test run what the processes of the end-to-end tests did, in figures."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Work counted in calls instead of seconds: the same on every machine, however busy it is."""
+"""Counts work in calls instead of seconds: the same on every machine, even on a busy one."""
 
 import sys
 from collections.abc import Iterator
@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 @contextmanager
 def calls_counted() -> Iterator[list[int]]:
-    """How many functions were called inside, in Python and in C, on this thread: the one number of
-    the list."""
+    """The one number of the list counts the functions that were called inside the block, in Python
+    and in C, on this thread."""
     calls = [0]
 
     def count(_frame: object, event: str, _what: object) -> None:

@@ -180,11 +180,11 @@ def ignore_holds(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(resources, "on_hold", lambda context, where: False)
 
 
-def wake_nobody(patch: pytest.MonkeyPatch) -> None:
+def wake_no_job(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(settling, "wake", lambda context, key, at_most: None)
 
 
-def wake_everybody(patch: pytest.MonkeyPatch) -> None:
+def wake_all_jobs(patch: pytest.MonkeyPatch) -> None:
     whole = resources.wake
 
     def wake(context: MemoryContext, key: tuple[str, str], at_most: int | None = None) -> None:
@@ -283,12 +283,12 @@ def stay_open(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Subscription, "close", nothing)
 
 
-def ring_for_nobody(patch: pytest.MonkeyPatch) -> None:
+def notify_no_worker(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(MemoryNotifier, "notify", lambda self, topics: None)
     patch.setattr(waking, "WAKE_UP_TIMEOUT_S", 0.2)
 
 
-def ring_for_every_ask(patch: pytest.MonkeyPatch) -> None:
+def notify_of_every_request(patch: pytest.MonkeyPatch) -> None:
     whole = amending._ask_to_reschedule
 
     def ask_to_move(context: MemoryContext, record: MemoryRecord, change: RescheduleJob) -> Answer:
@@ -406,10 +406,10 @@ IN_MEMORY = [
         ("test_each_job_is_held_to_its_own_limit",),
     ),
     Fault("a hold that is not looked at", ignore_holds, ("test_no_job_of_a_held_key_starts",)),
-    Fault("a freed key that wakes nobody", wake_nobody, ("test_every_end_of_a_run_frees_the_key",)),
+    Fault("a freed key that wakes no job", wake_no_job, ("test_every_end_of_a_run_frees_the_key",)),
     Fault(
-        "a freed key that wakes everybody",
-        wake_everybody,
+        "a freed key that wakes all jobs",
+        wake_all_jobs,
         ("test_a_free_key_wakes_one_job_and_not_all",),
     ),
     Fault(
@@ -480,7 +480,7 @@ IN_MEMORY = [
         ),
     ),
     Fault(
-        "a claim that nobody hears of",
+        "a claim that is not returned",
         claim_although_some_were_rejected,
         ("test_settle_and_claim_with_a_rejected_result_claims_nothing",),
     ),
@@ -493,21 +493,23 @@ IN_MEMORY = [
         ),
     ),
     Fault(
-        "an ear for every queue",
+        "a subscription to every queue",
         hear_every_queue,
         ("test_a_subscription_to_one_queue_gets_no_other_events",),
     ),
     Fault(
-        "an ear that stays open", stay_open, ("test_subscribed_queues_lists_what_is_subscribed_to",)
+        "a subscription that stays open",
+        stay_open,
+        ("test_subscribed_queues_lists_what_is_subscribed_to",),
     ),
     Fault(
         "a reschedule that wakes every heartbeat",
-        ring_for_every_ask,
+        notify_of_every_request,
         ("test_a_reschedule_of_a_running_job_wakes_no_heartbeat",),
     ),
     Fault(
-        "a bell that does not ring",
-        ring_for_nobody,
+        "a notification that is not sent",
+        notify_no_worker,
         ("test_a_notification_before_the_wait_is_not_lost",),
     ),
 ]

@@ -196,7 +196,7 @@ async def test_a_key_whose_holders_row_was_deleted_is_free(store: Store) -> None
     assert await claimed_ids(store) == [waiting]
 
 
-async def test_places_in_line_of_jobs_that_do_not_wait_hold_up_nobody(store: Store) -> None:
+async def test_index_entries_of_jobs_that_do_not_wait_hold_up_no_job(store: Store) -> None:
     """I12: more of them than are looked at in one go."""
     if not isinstance(store, NatsStore):
         pytest.skip("this store keeps a line and its jobs in one atomic act")

@@ -26,8 +26,7 @@ _read_result = msgspec.msgpack.Decoder(int).decode
 
 
 class Expect(Struct, frozen=True, kw_only=True):
-    """What must have become of a job, whatever was done to the workers. None: not to be
-    foreseen."""
+    """How a job must have ended, in spite of all faults. None: it depends on the faults."""
 
     state: State = State.SUCCEEDED
     attempts: int | None = 0
@@ -104,10 +103,10 @@ def no_phantom(history: History) -> Violations:
     }
     for line in history.of("start"):
         if line.job not in known and line.n not in history.unsure:
-            yield f"a run of {line.job}, which nobody enqueued"
+            yield f"a run of {line.job}, which was never enqueued"
     for job in history.jobs.values():
         if job.id not in known and not history.unsure:
-            yield f"job {job.id} is in the store, and nobody enqueued it"
+            yield f"job {job.id} is in the store and was never enqueued"
 
 
 def one_outcome(history: History) -> Violations:
@@ -157,8 +156,8 @@ def bounded_duplicates(history: History) -> Violations:
 
 
 def key_mutex(history: History) -> Violations:
-    """In real time, for all processes but those that we stopped and let go on: there the token has
-    to be enough."""
+    """In real time, for all processes except those that were frozen and continued: there only the
+    token protects the key."""
     paused = {fault.who for fault in history.faults if fault.kind in ("stop", "away")}
     killed = {fault.who: fault.mono for fault in history.faults if fault.who not in paused}
     ended = {(line.job, line.token): line.mono for line in history.of("end")}

@@ -1,4 +1,4 @@
-"""A scene on every store. What it tells is shown at the end of the run."""
+"""A scene on every store. What it reports is shown at the end of the test run."""
 
 import os
 from collections.abc import AsyncIterator
@@ -11,7 +11,7 @@ from .stores import STORES
 
 # What every store goes through in the daily run; the rest of this folder is for the embedded one,
 # and for all of them under `make soak`: a server and six workers on two cores need their time.
-ON_EVERY_STORE = {"test_a_poison_job_ends_in_the_dead_letters_and_the_others_go_on"}
+ON_EVERY_STORE = {"test_a_job_that_kills_its_workers_fails_and_the_others_go_on"}
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

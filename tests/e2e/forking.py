@@ -146,7 +146,7 @@ def main(url: str) -> None:
 
     @app.task
     def note(number: int) -> None:
-        raise AssertionError("nobody works here")
+        raise AssertionError("there is no worker here")
 
     note.enqueue_sync(0)
     with Load(note) as load:

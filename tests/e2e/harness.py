@@ -1,4 +1,4 @@
-"""One store, some processes at work on it, and what we do to them."""
+"""One store, the processes that work on it, and the faults that a test causes."""
 
 import asyncio
 import multiprocessing
@@ -37,7 +37,7 @@ FORKS.set_forkserver_preload(["pytest", "tests.e2e.program", "mita.stores.sqlite
 
 
 def scaled(short: int, long: int) -> int:
-    """How much of something: little in every run, much with MITA_SOAK=1."""
+    """The size of a test: `short` in every run, `long` with MITA_SOAK=1."""
     return long if SOAK else short
 
 
@@ -49,8 +49,7 @@ class Asked(Struct, frozen=True):
 
 
 class Process:
-    """A process of ours. `who` is its number in the record: process ids are used again, this is
-    not."""
+    """A child process. `who` is its number in the record; unlike a process id it is not reused."""
 
     def __init__(self, settings: Settings) -> None:
         self.who = settings.who
@@ -82,7 +81,7 @@ class Process:
         return self.code
 
     def clear(self) -> None:
-        """Whatever state it is in."""
+        """Kill it if it still runs, and free what it holds."""
         if self.code is None:
             self._process.kill()
         self._process.join(10)
@@ -152,7 +151,7 @@ class Scene:
         return self.start(gate=gate, point=point, deaf=deaf, worker=options)
 
     async def ready(self, *processes: Process) -> None:
-        """Signals are heard from now on."""
+        """Wait until these processes handle signals."""
         for process in processes:
             await until(
                 partial(self.lines, "ready", who=process.who), f"process {process.who} is ready"
@@ -187,7 +186,7 @@ class Scene:
         self.faults.append(Fault(process.who, kind, time.monotonic(), time.time()))
 
     async def kill(self, process: Process) -> None:
-        """As by the kernel, out of memory: nothing is tidied up."""
+        """Kill it with SIGKILL, as the kernel does when memory runs out: it cannot clean up."""
         assert process.code is None, f"process {process.who} has ended by itself\n{self.troubles()}"
         process.signal(signal.SIGKILL)
         await process.gone()
@@ -199,8 +198,7 @@ class Scene:
         self.fault(process, "kill")
 
     async def freeze(self, process: Process) -> None:
-        """Stop it, but not inside a transaction: on an embedded file that would stop everybody,
-        whatever anyone does."""
+        """Stop it, but not inside a transaction: on a SQLite file that would stop all processes."""
         store = await self.store()
         while True:
             process.signal(signal.SIGSTOP)
@@ -211,7 +209,7 @@ class Scene:
                 break
             except TimeoutError:
                 process.signal(signal.SIGCONT)
-                # the others have to catch their breath
+                # the other processes need the lock for a while
                 await asyncio.sleep(self.lease * self.random.uniform(0.4, 0.6))
         self.fault(process, "stop")
 
@@ -219,7 +217,7 @@ class Scene:
         process.signal(signal.SIGCONT)
 
     async def stop(self, *processes: Process, within: float = LIMIT_S) -> None:
-        """Ask them to leave, as a deploy does, and see that they leave well."""
+        """Send SIGTERM, as a deploy does, and check that each process ends with exit code 0."""
         await self.ready(*processes)
         for process in processes:
             process.signal(signal.SIGTERM)
@@ -233,7 +231,7 @@ class Scene:
         return self._numbers
 
     def numbers(self, count: int) -> tuple[int, int]:
-        """A range of them, for a producer."""
+        """The numbers of `count` jobs, for a producer."""
         first = self._numbers + 1
         self._numbers += count
         return first, first + count
@@ -246,8 +244,8 @@ class Scene:
             self.acked.append(Acked(n, handle.id, each.expect, before))
         return [handle.id for handle in handles]
 
-    def heard_of(self, lines: Iterable[Line], expect: Expect | None = None) -> None:
-        """What producers were told is acknowledged as well."""
+    def acknowledge(self, lines: Iterable[Line], expect: Expect | None = None) -> None:
+        """Jobs whose enqueue a producer has recorded as acknowledged."""
         self.acked += [Acked(line.n, line.job, expect or Expect(attempts=0), 0.0) for line in lines]
 
     async def finished(self, within: float = 60.0, *, repeats: bool = False) -> None:
@@ -273,7 +271,7 @@ class Scene:
     # ------------------------------------------------------------ the end
 
     def troubles(self) -> str:
-        """What went wrong in the processes, in their own words."""
+        """The warnings and errors of the processes."""
         texts = [
             f"{line.who}: {line.text}" for line in self.record.lines("error", "alarm", "warning")
         ]
@@ -282,7 +280,7 @@ class Scene:
         return "\n".join([f"exit codes {codes}", *texts[-20:], *died])
 
     def errors(self) -> list[str]:
-        """What must not happen in any process: an error that nobody caught, a part that died."""
+        """Errors that no process may have: uncaught exceptions, and parts of a worker that died."""
         found = self.record.lines("error", "alarm")
         # a dead letter is no error of ours
         return [line.text for line in found if not line.text.startswith("job ")]
@@ -320,12 +318,12 @@ class Scene:
         )
 
     def tell(self, what: str) -> None:
-        """For people who read what the tests found."""
+        """Show this at the end of the test run."""
         self._told.append(("told", what))
         print(what)
 
     async def check(self) -> Report:
-        """Every invariant, by name."""
+        """Check every invariant, and return the report."""
         report = check(await self.history())
         self.tell(f"seed {SEED}: {report}")
         assert not report.violations, f"{report}\n{self.troubles()}"

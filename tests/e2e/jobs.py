@@ -104,7 +104,7 @@ async def noop() -> None:
     """Nothing at all, not even a line: for counting by the hundred thousand."""
 
 
-# ---------------------------------------------------------------- those that do not simply return
+# ---------------------------------------------------------------- jobs that do not simply return
 
 
 async def flaky(job: Job, n: int, failures: int, ms: int = 0) -> int:
@@ -135,7 +135,7 @@ async def poison(job: Job, n: int) -> int:
         return effect(job, n)
 
 
-# ---------------------------------------------------------------- those that take their time
+# ---------------------------------------------------------------- jobs that take long
 
 
 async def blocking(job: Job, n: int, ms: int) -> int:
@@ -146,7 +146,7 @@ async def blocking(job: Job, n: int, ms: int) -> int:
 
 
 async def spinning(job: Job, n: int, ms: int) -> int:
-    """Worse: it holds up the event loop, and every other thread of the process has to beg for the
+    """Worse: it blocks the event loop, and the other threads of the process hardly get the
     interpreter."""
     with on_record(job, n):
         end = time.monotonic() + ms / 1000

@@ -105,7 +105,7 @@ def arm(name: str) -> None:
 
 
 def _arm_verbs(name: str, point: Point) -> None:
-    """Every store that is opened from now on dies there, whoever opens it."""
+    """Every store that this process opens from now on dies there."""
     opened = StorePool.new
 
     async def new(self: StorePool, silence: float = SILENCE) -> Store:

@@ -1,4 +1,4 @@
-"""What runs in the processes: a worker or a producer, as its settings say, writing down all that
+"""What the processes of a test run: a worker or a producer, as its settings say. Each records what
 happens to it."""
 
 import asyncio
@@ -25,12 +25,11 @@ LARGEST_BATCH = 40  # jobs that a producer enqueues in one call
 
 
 class Settings(Struct, frozen=True, kw_only=True):
-    """`point` is where it kills itself. `deaf`: it never learns that a lease is lost, so only the
-    store can refuse it.
+    """`point` is where the process kills itself. `deaf`: it never learns that a lease is lost, so
+    only the store can refuse its writes.
 
-    `leads`: it believes that it is the one who fires repeats, whatever the lock says. `busy`:
-    seconds that SQLite waits for a lock. `numbers` are those of the jobs that a producer enqueues.
-    """
+    `leads`: it fires repeats without holding the lock. `busy`: seconds that SQLite waits for a
+    lock. `numbers`: the numbers of the jobs that a producer enqueues."""
 
     role: Literal["worker", "producer", "rivals", "openers"]
     who: int
@@ -61,7 +60,7 @@ def main(packed: bytes) -> None:
         connection.BUSY_TIMEOUT_S = settings.busy
     try:
         asyncio.run(_ROLES[settings.role](settings))
-    except Exception:  # noqa: BLE001 - the test will hear of it
+    except Exception:  # noqa: BLE001 - the test reads it
         Here.record.write("error", text=traceback.format_exc())
         sys.exit(1)
 
@@ -92,7 +91,7 @@ async def _work(settings: Settings) -> None:
 
 
 async def _produce(settings: Settings) -> None:
-    """One by one and in batches by turns."""
+    """Enqueue single jobs and batches in turn."""
     works = Works(settings.url, settings.app)
     first, last = settings.numbers
     await _gate()
@@ -107,7 +106,7 @@ async def _produce(settings: Settings) -> None:
 
 
 async def _rival(settings: Settings) -> None:
-    """Ask for the same jobs as everybody else, at the same moment."""
+    """Enqueue the same unique jobs as the other processes, at the same time."""
     works = Works(settings.url, settings.app)
     async with works.app:
         Here.record.write("ready")
@@ -119,7 +118,7 @@ async def _rival(settings: Settings) -> None:
 
 
 async def _open(settings: Settings) -> None:
-    """Be one of the first at many fresh places, each at the same moment as everybody else."""
+    """Open many new stores, each at the same time as the other processes."""
     moment = await _gate()
     for n in range(*settings.numbers):
         await asyncio.sleep(moment + n * settings.ms / 1000 - time.monotonic())
@@ -132,7 +131,7 @@ _ROLES = {"worker": _work, "producer": _produce, "rivals": _rival, "openers": _o
 
 
 async def _gate() -> float:
-    """Wait for the moment that the gate's file names."""
+    """Wait for the point in time that the file of the gate names."""
     await gate()
     moment = float(Here.gate.read_text())
     await asyncio.sleep(moment - time.monotonic())
@@ -140,7 +139,8 @@ async def _gate() -> float:
 
 
 def open_gate(path: Path, delay: float = 0.05) -> None:
-    """Let everybody through at one moment, a little ahead. The file appears whole or not at all."""
+    """Let all processes pass at one point in time, `delay` from now. The file appears complete
+    or not at all."""
     draft = path.with_suffix(".draft")
     draft.write_text(str(time.monotonic() + delay))
     draft.replace(path)

@@ -30,7 +30,7 @@ def main(url: str) -> None:
 
     @app.task
     def note(number: int) -> None:
-        raise AssertionError("nobody works here")
+        raise AssertionError("there is no worker here")
 
     for number in range(WARM):
         asyncio.run(note.enqueue(number))

@@ -114,7 +114,7 @@ def leave_a_job_running(made: History) -> None:
     made.jobs["job-1"] = job("job-1", state=State.RUNNING, result=None)
 
 
-def run_what_nobody_asked_for(made: History) -> None:
+def run_what_was_never_enqueued(made: History) -> None:
     made.lines.append(line("start", 9, 9.0))
 
 
@@ -201,7 +201,7 @@ def miscount(made: History) -> None:
 
 BREAKS: dict[str, list[Callable[[History], None]]] = {
     "I1 no loss": [forget_a_job, leave_a_job_running],
-    "I2 no phantom": [run_what_nobody_asked_for],
+    "I2 no phantom": [run_what_was_never_enqueued],
     "I3 one outcome": [
         keep_the_result_of_a_stale_run,
         start_one_claim_twice,

@@ -48,7 +48,7 @@ async def test_a_worker_that_wakes_up_after_its_lease_changes_nothing(
     await until(
         lambda: len(scene.lines("end", who=zombie.who)) == len(ids), "the zombie's runs end"
     )
-    if deaf:  # whatever returned was put before the store, and each was refused
+    if deaf:  # each verdict reached the store and was refused
         await until(lambda: len(too_late(scene)) >= len(ids), "the zombie's verdicts are refused")
         writers = [line.how for line in scene.lines("refused", who=zombie.who)]
         assert sorted(writers) == ["memo"] * scaled(2, 20) + ["progress"] * scaled(2, 20)
@@ -75,7 +75,7 @@ def too_late(scene: Scene) -> list[str]:
     return [line.text for line in scene.lines("warning") if "settled too late" in line.text]
 
 
-async def test_a_late_holder_of_a_key_can_neither_commit_nor_free_the_key(scene: Scene) -> None:
+async def test_a_late_holder_of_a_key_can_neither_settle_nor_free_the_key(scene: Scene) -> None:
     """I3 I5"""
     first, one = gated(scene, "gated_key", "account")
     _, other = gated(scene, "gated_key", "account")
@@ -103,7 +103,7 @@ async def test_a_late_holder_of_a_key_can_neither_commit_nor_free_the_key(scene:
     await scene.check()
 
 
-async def test_a_late_worker_cannot_commit_even_while_nobody_else_runs_the_job(
+async def test_a_late_worker_cannot_settle_even_while_no_other_runs_the_job(
     scene: Scene,
 ) -> None:
     """I3 I4: the one that inherited the job died before it could say what becomes of it."""

@@ -7,7 +7,7 @@ from .program import open_gate
 
 
 async def test_six_processes_share_one_store_and_nothing_is_lost_or_run_twice(scene: Scene) -> None:
-    """I1 I2 I3 I4 I8 I13, and nobody hears of a locked database."""
+    """I1 I2 I3 I4 I8 I13, and no process meets a locked database."""
     share = scaled(2000, 100_000)
     producers = [
         scene.start("producer", gate="all", numbers=scene.numbers(share), ms=5) for _ in range(2)
@@ -17,7 +17,7 @@ async def test_six_processes_share_one_store_and_nothing_is_lost_or_run_twice(sc
     open_gate(scene.gate("all"))
     for producer in producers:
         assert await producer.gone(within=60) == 0, scene.troubles()
-    scene.heard_of(scene.lines("enqueued"))
+    scene.acknowledge(scene.lines("enqueued"))
     await scene.finished(within=60)
     await scene.stop(*workers)
     report = await scene.check()
@@ -31,7 +31,7 @@ async def test_six_processes_share_one_store_and_nothing_is_lost_or_run_twice(sc
     )
 
 
-async def test_many_who_ask_for_the_same_unique_job_at_once_get_one(scene: Scene) -> None:
+async def test_concurrent_enqueues_of_one_unique_job_create_one(scene: Scene) -> None:
     """I1 I13: exactly one enqueue makes the job, and all are told the same id."""
     keys = scaled(200, 10_000)
     rivals = [scene.start("rivals", gate="all", numbers=(0, keys)) for _ in range(6)]
@@ -47,7 +47,7 @@ async def test_many_who_ask_for_the_same_unique_job_at_once_get_one(scene: Scene
     makers = Counter(line.who for line in made)
     scene.tell(f"{keys} keys, made by {dict(makers)}")
     assert len(makers) > 1, "they did not compete: the test shows nothing"
-    scene.heard_of(made)
+    scene.acknowledge(made)
     worker = scene.worker(lease=NO_LOSS_LEASE_S)
     await scene.finished()
     await scene.stop(worker)

@@ -108,8 +108,7 @@ async def test_a_worker_may_die_between_two_steps_of_a_verb(nats_scene: Scene, p
 
 
 async def test_a_producer_may_die_before_its_queue_is_known(nats_scene: Scene) -> None:
-    """I1 I2 I13: the line is there and nobody knows of it; the next who enqueues there tells of
-    it."""
+    """I1 I2 I13: the consumer exists and the queue is not listed; the next enqueue lists it."""
     await died_producing(nats_scene, "nats.line")
     await nats_scene.enqueue([menu.nap(nats_scene)])
     await recovered(nats_scene)

@@ -1,4 +1,4 @@
-"""Jobs that kill whoever runs them."""
+"""Jobs that kill the worker that runs them."""
 
 import signal
 
@@ -11,7 +11,7 @@ from .harness import Asked, Scene, scaled
 from .jobs import POISON
 
 
-async def test_a_poison_job_ends_in_the_dead_letters_and_the_others_go_on(scene: Scene) -> None:
+async def test_a_job_that_kills_its_workers_fails_and_the_others_go_on(scene: Scene) -> None:
     """I1 I4 I6 I15: crashes have a budget of their own, apart from attempts."""
     poisons = scaled(1, 20)
     dead = Expect(state=State.FAILED, attempts=0)
@@ -24,7 +24,7 @@ async def test_a_poison_job_ends_in_the_dead_letters_and_the_others_go_on(scene:
         await scene.enqueue([menu.nap(scene, 10) for _ in range(20)])
         await until(
             lambda: any(worker.code is not None for worker in pool),
-            "somebody takes the poison",
+            "a worker takes the poison job",
         )
         [slot, *_] = [slot for slot, worker in enumerate(pool) if worker.code is not None]
         assert pool[slot].code == -signal.SIGKILL, scene.troubles()

@@ -1,4 +1,4 @@
-"""Workers that are asked to leave, as every deploy asks them."""
+"""Workers that are told to stop, as every deploy does."""
 
 import signal
 from functools import partial
@@ -19,11 +19,11 @@ def numbers(scene: Scene) -> list[int]:
     return [acked.n for acked in scene.acked]
 
 
-async def told(scene: Scene, process: Process, times: int = 1) -> None:
-    """Ask it to leave, and wait until it knows."""
+async def stopped(scene: Scene, process: Process, times: int = 1) -> None:
+    """Send SIGTERM and wait until the process has handled it."""
     process.signal(signal.SIGTERM)
     await until(
-        lambda: len(scene.lines("signal", who=process.who)) == times, f"signal {times} is heard"
+        lambda: len(scene.lines("signal", who=process.who)) == times, f"signal {times} is handled"
     )
 
 
@@ -38,7 +38,9 @@ async def test_jobs_that_fit_the_grace_time_are_finished_and_not_run_again(scene
     await scene.check()
 
 
-async def test_what_a_leaving_worker_has_not_started_is_put_back_untouched(scene: Scene) -> None:
+async def test_jobs_that_a_stopping_worker_has_not_started_are_put_back_unchanged(
+    scene: Scene,
+) -> None:
     """I4 I6"""
     await scene.enqueue([menu.nap(scene, 500) for _ in range(6)])
     worker = scene.worker(grace=20, concurrency=1)
@@ -73,9 +75,9 @@ async def test_jobs_that_do_not_fit_are_interrupted_which_costs_no_attempt(
     )
     worker = scene.worker(grace=LONG / 1000 if hurry else 0.5, concurrency=2)
     await scene.started(*numbers(scene), by=worker)
-    await told(scene, worker)
+    await stopped(scene, worker)
     if hurry:
-        await told(scene, worker, times=2)
+        await stopped(scene, worker, times=2)
     assert await worker.gone() == 0, scene.troubles()
     jobs = [await scene.job(acked.id) for acked in scene.acked]
     assert {(job.state, job.interruptions, job.attempts, job.crashes) for job in jobs} == {

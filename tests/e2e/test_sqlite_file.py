@@ -8,8 +8,8 @@ from .program import open_gate
 
 
 async def test_many_may_open_a_fresh_file_at_the_same_moment(file_scene: Scene) -> None:
-    """And none of them hears of a locked database, not even without SQLite's own patience: our lock
-    is enough."""
+    """None of them meets a locked database, even if SQLite itself never waits: the lock of the
+    store is enough."""
     scene = file_scene
     files, together = scaled(40, 1000), 8
     scene.url = f"sqlite:///{scene.folder}/fresh-{{n}}.db"
@@ -26,10 +26,10 @@ async def test_many_may_open_a_fresh_file_at_the_same_moment(file_scene: Scene) 
 async def test_a_process_that_leaves_does_not_take_the_log_away_under_the_others(
     file_scene: Scene,
 ) -> None:
-    """I1: what is written after that is in the file for everybody.
+    """I1: what is written afterwards is in the file for all processes.
 
-    Whoever opens and closes the file by himself lets go of the locks that SQLite has on it in this
-    process; the next process that leaves then believes that it is the last one."""
+    If a process opens and closes the file itself, it releases the locks that SQLite has on it in
+    this process. The next process that ends then takes itself for the last one."""
     scene = file_scene
     await scene.enqueue([menu.nap(scene)])
     await scene.app.counts()  # readers have a connection of their own

@@ -1,4 +1,4 @@
-"""A store that is away for a while: locked by a stranger, or with its disk full."""
+"""A store that is unreachable for a while: locked by another program, or with its disk full."""
 
 import asyncio
 import resource
@@ -22,7 +22,7 @@ AWAY = 3.0  # seconds, and thus several leases
 
 @contextmanager
 def locked(scene: Scene) -> Iterator[None]:
-    """Somebody has opened the file by hand and keeps everybody from writing."""
+    """Another program has locked the file, so that no process can write."""
     stranger = sqlite3.connect(scene.folder / "jobs.db", isolation_level=None, timeout=30)
     stranger.execute("begin exclusive")
     try:
@@ -61,7 +61,7 @@ async def all_is_well_again(scene: Scene, worker: Process) -> None:
 async def test_a_worker_waits_for_a_locked_store_and_comes_back_by_itself(
     file_scene: Scene, busy: float | None
 ) -> None:
-    """I1 I3 I12 I13; and nobody who enqueues meanwhile hears of it."""
+    """I1 I3 I12 I13; an enqueue meanwhile waits and raises no error."""
     scene = file_scene
     worker = scene.start(busy=busy, worker={"concurrency": 20})
     await scene.enqueue(menu.mixed(scene, 100))
@@ -74,25 +74,27 @@ async def test_a_worker_waits_for_a_locked_store_and_comes_back_by_itself(
     await all_is_well_again(scene, worker)
 
 
-async def test_a_store_that_is_away_for_less_than_the_lease_costs_no_run(file_scene: Scene) -> None:
-    """I4: what ended meanwhile is put down when the store is back."""
+async def test_a_store_that_is_unreachable_for_less_than_the_lease_costs_no_run(
+    file_scene: Scene,
+) -> None:
+    """I4: runs that ended meanwhile are settled when the store is back."""
     scene = file_scene
     worker = scene.start(busy=0.05, worker={"concurrency": 20, "lease": 30})
     await scene.enqueue(menu.mixed(scene, 100))
     for _ in range(3):
         await until(partial(more_than, scene, len(scene.lines("end")) + 10), "work is under way")
         with locked(scene):
-            await until(lambda: scene.lines("warning"), "it finds the store away")
+            await until(lambda: scene.lines("warning"), "it finds the store unreachable")
             await asyncio.sleep(0.5)  # the fault itself
     await all_is_well_again(scene, worker)  # with no fault to excuse a lost run
 
 
 @pytest.mark.parametrize("busy", [None, QUICKLY], ids=["hangs", "refuses"])
-async def test_a_run_whose_lease_cannot_be_kept_is_told_so(
+async def test_a_run_whose_lease_cannot_be_extended_is_cancelled(
     file_scene: Scene, busy: float | None
 ) -> None:
-    """I5: by the worker's own clock, while the store is still away; another worker elsewhere may
-    have the job by then."""
+    """I5: by the clock of the worker, while the store is still unreachable; another worker may have
+    the job by then."""
     scene = file_scene
     worker = scene.start(busy=busy)
     await scene.enqueue([Asked(scene.works.slow_at_first.call(scene.number(), 60_000), Expect())])
@@ -101,20 +103,24 @@ async def test_a_run_whose_lease_cannot_be_kept_is_told_so(
     with locked(scene):
         gone = time.monotonic()
         [end] = await until(
-            lambda: scene.lines("end"), "the run is told", within=scene.lease + SLACK
+            lambda: scene.lines("end"), "the run is cancelled", within=scene.lease + SLACK
         )
         assert (end.how, end.mono - gone < scene.lease + SLACK) == ("CancelledError", True)
     await until(lambda: len(scene.lines("start")) == 2, "it runs again")
     await all_is_well_again(scene, worker)
 
 
-async def test_a_worker_that_starts_while_the_store_is_away_waits_for_it(file_scene: Scene) -> None:
+async def test_a_worker_that_starts_while_the_store_is_unreachable_waits_for_it(
+    file_scene: Scene,
+) -> None:
     """I12"""
     scene = file_scene
     await scene.enqueue(menu.mixed(scene, 20))
     with locked(scene):
         worker = scene.start(busy=QUICKLY)
-        await until(lambda: scene.lines("warning", who=worker.who), "it finds the store away")
+        await until(
+            lambda: scene.lines("warning", who=worker.who), "it finds the store unreachable"
+        )
         await asyncio.sleep(1)
         assert worker.code is None, scene.troubles()
     await all_is_well_again(scene, worker)

@@ -70,8 +70,8 @@ class Storm:
         self.scene.thaw(victim)
 
     async def _kill_producer(self) -> None:
-        """It dies somewhere among its enqueues. What it had been told is acknowledged, of the rest
-        nothing is known."""
+        """It dies during its enqueues. Those that it recorded are acknowledged; of the rest nothing
+        is known."""
         numbers = self.scene.numbers(5000)
         producer = self.scene.start("producer", numbers=numbers, ms=5)
         open_gate(self.scene.gate(str(producer.who)))
@@ -80,7 +80,7 @@ class Storm:
         )
         await self.scene.kill(producer)
         heard = self.scene.lines("enqueued", who=producer.who)
-        self.scene.heard_of(heard)
+        self.scene.acknowledge(heard)
         last = heard[-1].n
         self.scene.unsure |= set(range(last + 1, last + 1 + LARGEST_BATCH))
 
@@ -126,7 +126,8 @@ async def storm(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
 
 
 async def enqueue(scene: Scene, count: int) -> None:
-    """What was on its way while the server died is known to nobody."""
+    """Enqueue some jobs of every kind. If the server dies meanwhile, it is unknown whether they are
+    stored."""
     first = scene.number()
     asked = menu.mixed(scene, count)
     try:
@@ -156,5 +157,5 @@ async def test_nothing_is_lost_or_stuck_and_no_fault_uses_up_an_attempt(storm: S
 
 
 async def enqueue_one_for_each_key(scene: Scene) -> None:
-    """Whatever held a key while the store was broken must have let go of it."""
+    """Every key must be free again after the faults."""
     await scene.enqueue([menu.keyed(scene, f"k{number}") for number in range(5)])

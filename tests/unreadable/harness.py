@@ -62,7 +62,7 @@ class Layout(Protocol):
     def other_cases(self) -> list[Case]: ...
 
     async def spoil(self, broken: Sequence[Broken]) -> list[Broken]:
-        """Gives those that the engine let us spoil."""
+        """Returns the cases that the engine allowed."""
 
     async def spoil_others(self, cases: Sequence[Case], ids: Sequence[str]) -> None:
         """The n-th case is the n-th repeat, worker, hold … that `others` has made. `ids` are jobs
@@ -249,7 +249,7 @@ class Field:
         await store.doctor()
 
     async def amend(self) -> None:
-        """Whatever is asked of a broken job is answered."""
+        """Every change of a broken job gets an answer."""
         some = [one.id for one in self.broken if one.role in ("plain", "ended")][::7]
         for change in (PrioritiseJob(4), RetryJob(NOW), CancelJob(HOUR)):
             assert all(

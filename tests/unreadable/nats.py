@@ -1,4 +1,4 @@
-"""Garbage in the messages of a JetStream stream, published by somebody else."""
+"""Garbage in the messages of a JetStream stream, published by another program."""
 
 import random
 from collections.abc import AsyncIterator, Sequence

@@ -113,7 +113,7 @@ async def test_a_hold_does_not_stop_running_jobs(store: Store) -> None:
     waiting = await put(store, resource=KEY)
     assert await claims(store) == []
     await settled(store, succeed(claim))
-    assert await state_of(store, waiting) is State.BLOCKED, "and its end wakes nobody"
+    assert await state_of(store, waiting) is State.BLOCKED, "its end wakes no job of the key"
 
 
 async def test_an_unavailable_resource_puts_its_key_on_hold(store: Store, clock: Ticker) -> None:

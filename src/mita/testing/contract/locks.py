@@ -38,7 +38,7 @@ async def test_an_expired_lock_can_be_taken_by_another(
     assert await store.lock("l", "ada", SHORT)
     await clock.tick(PAST)
     assert await twin.lock("l", "bo", LONG)
-    assert not await store.lock("l", "ada", LONG), "whoever slept finds that another has it"
+    assert not await store.lock("l", "ada", LONG), "another has it now"
 
 
 async def test_a_released_lock_is_free(store: Store, twin: Store) -> None:

@@ -136,4 +136,4 @@ async def test_a_job_of_an_unknown_task_has_the_time_since_when(
     await settled(store, Settlement(claim, stranded))
     assert (await look(store, claim.id)).stranded == since, "since the first time"
     await settled(store, retry(await claim_one(store)))
-    assert (await look(store, claim.id)).stranded is None, "somebody knew it"
+    assert (await look(store, claim.id)).stranded is None, "a worker knew the task"
