@@ -8,6 +8,13 @@ from mita.model.pattern import JobTemplate
 from mita.model.time import NOW
 from mita.tasks import Call
 
+# The fields of a template that come from the options of the call.
+_OPTION_FIELDS = tuple(
+    name
+    for name in JobTemplate.__struct_fields__
+    if name not in ("task", "payload", "options", "unique", "resource")
+)
+
 
 def template(call: Call[Any]) -> JobTemplate:
     """Return what a repeat stores of the job that it makes. Raises `UsageError` for a call that has
@@ -17,17 +24,14 @@ def template(call: Call[Any]) -> JobTemplate:
             "a repeat decides when its jobs run: leave out .at(…) and .after(…), or give "
             "start_after="
         )
+    options = {name: getattr(call.options, name) for name in _OPTION_FIELDS}
     return JobTemplate(
         task=call.task,
-        queue=call.options.queue,
         payload=call.payload,
         options=call.options.packed,
-        priority=call.options.priority,
         unique=call.unique,
-        unique_for=call.options.unique_for,
         resource=call.resource,
-        limit=call.options.limit,
-        when_busy=call.options.when_busy,
+        **options,
     )
 
 

@@ -3,17 +3,20 @@
 from collections.abc import Iterator
 from hashlib import sha256
 from itertools import islice, takewhile
+from operator import attrgetter
 
 from msgspec.structs import replace
 
 from mita.model.job import NewJob
-from mita.model.pattern import CATCH_UP_JOBS, All, Cron, Every, Pattern, RepeatSpec
+from mita.model.pattern import CATCH_UP_JOBS, All, Cron, Every, JobTemplate, Pattern, RepeatSpec
 from mita.model.repeat import FIRING_JOBS, Firing, Repeat, RepeatState
 from mita.model.time import MINUTE, SECOND, Moment, When
 
 from . import cron
 from .dropped import count, with_note, without_note
 
+TEMPLATE_FIELDS = JobTemplate.__struct_fields__  # each is a field of `NewJob` too
+_template_values = attrgetter(*TEMPLATE_FIELDS)
 MOST_FIRING_BYTES = 8_000_000  # of the jobs of one firing
 JOB_BYTES = 1000  # of a job beside its arguments
 # The reason of a repeat that has missed windows to go. Its number is read again when the next of
@@ -198,22 +201,11 @@ def _ending(spec: RepeatSpec, count: int, future: Moment | None) -> str:
 def job(key: str, spec: RepeatSpec, time: Moment, id: str | None = None) -> NewJob:
     """Returns the job of one fire. Its id follows from repeat and fire time, so making it twice
     makes one job."""
-    made = spec.job
+    template = dict(zip(TEMPLATE_FIELDS, _template_values(spec.job), strict=True))
+    if spec.overlap == "skip":
+        template["unique"] = f"repeat:{key}"
     return NewJob(
-        id=id or fire_id(key, time),
-        task=made.task,
-        queue=made.queue,
-        payload=made.payload,
-        options=made.options,
-        priority=made.priority,
-        when=When(at=time),
-        unique=f"repeat:{key}" if spec.overlap == "skip" else made.unique,
-        unique_for=made.unique_for,
-        resource=made.resource,
-        limit=made.limit,
-        when_busy=made.when_busy,
-        repeat=key,
-        fire_time=time,
+        id=id or fire_id(key, time), when=When(at=time), repeat=key, fire_time=time, **template
     )
 
 
