@@ -164,7 +164,7 @@ class AppSettings(Struct, frozen=True, kw_only=True):
 def check_poll(poll: float) -> None:
     """Raise `UsageError` for a poll interval that is no positive duration."""
     if wait("poll", poll) < 1:
-        raise UsageError(f"poll={poll!r}: the safety poll needs a pause; give for example 1 second")
+        raise UsageError(f"poll={poll!r}: give the seconds between two polls, for example 1")
 
 
 def check_lock(named: str, length: float) -> None:
@@ -237,9 +237,8 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
             wait(length, getattr(self, length))
         if self.lease < _SHORTEST_LEASE_S:
             raise UsageError(
-                f"lease={self.lease!r}: shorter than {_SHORTEST_LEASE_S} s, a moment's pause would "
-                "lose running jobs; "
-                "the lease is extended while a job runs, so it need not be longer than the jobs"
+                f"lease={self.lease!r}: a lease of less than {_SHORTEST_LEASE_S} s is lost in a "
+                "short pause. It is extended while a job runs, so it need not be as long as a job"
             )
         check_poll(self.poll)
 
@@ -248,8 +247,8 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
             check_name("queue", queue)
         if self.queues is not None and self.exclude:
             raise UsageError(
-                "queues and exclude: name the queues that are served, or those that are not, but "
-                "not both"
+                "queues and exclude: give the queues to serve, or the queues not to serve, "
+                "but not both"
             )
         if self.queues is None:
             return

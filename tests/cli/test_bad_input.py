@@ -39,7 +39,7 @@ from .conftest import Run
         (["jobs", "--app", "shop.py:app"], "not its file: shop:app"),
         (["jobs", "--app", "./a b:app"], "cannot import"),
         (["jobs", "--app", "shop:nosuch"], "did you mean shop:app or shop:other?"),
-        (["jobs", "--app", "shop:number"], "it is a int, no Mita app"),
+        (["jobs", "--app", "shop:number"], "it is a int, not a Mita app"),
         (["demo", "--url", "sqlite:///mine.db"], "the demo plays on a file of its own"),
         (["worker", "nosuch:app"], "there is no module 'nosuch'"),
         (["worker", "shop:other"], "shop:other has no tasks"),
@@ -81,7 +81,7 @@ def test_a_module_that_fails_says_where_and_why(mita: Run, project: Path) -> Non
         (["--state", "done"], "argument --state: invalid choice: 'done'"),
         (["--resource", ""], "resource key '' is not usable"),
         (["--error", ""], "error=''"),
-        (["--after", "the end"], "after='the end' is no place in the list"),
+        (["--after", "the end"], "after='the end' is not the end of a page"),
         (["--limit", "0"], "argument --limit: '0'"),
         (["--colour", "red"], "unknown argument '--colour'"),
     ],
@@ -102,9 +102,7 @@ def test_a_job_that_is_not_there_has_exit_code_1_and_one_that_cannot_be_has_2(
     for id in ("0" * 32, "abc"):
         said = mita(command, id)
         assert (said.code, said.out) == (1, "")
-        assert (
-            f"no job {id} is in the store: it never was, or it ended and was forgotten" in said.err
-        )
+        assert f"no job {id} is in the store: it never was, or it ended and was deleted" in said.err
         assert mita(command, id, "--json").data["kind"] == "failed"
     said = mita(command, "greet")
     assert said.code == 2
@@ -194,7 +192,7 @@ def test_help_tells_the_exit_codes(shell: Run) -> None:
         said = shell(*words)
         assert said.code == 0
         assert "exit codes:" in said.out
-        assert "3    the store cannot be reached" in said.out
+        assert "3    the store is unreachable" in said.out
 
 
 def test_the_version(shell: Run) -> None:

@@ -141,7 +141,7 @@ def test_a_repeat_is_explained_and_its_fires_shown_elsewhere(mita: Run) -> None:
         "hello  active",
         "task greet",
         "at most 4 times",
-        "one job for all windows",
+        "one job for all fires that were missed",
         "09:00:00 +0",
     ):
         assert part in said

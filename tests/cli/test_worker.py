@@ -130,7 +130,7 @@ def test_a_second_signal_puts_them_back_at_once(start: Start, enqueue: Put, mita
     worker.signal(signal.SIGINT)
     worker.heard("stopping")
     worker.signal(signal.SIGINT)
-    worker.heard("putting running jobs back")
+    worker.heard("returning running jobs to the queue")
     assert worker.ended() == 0
     assert (job(mita, id)["state"], job(mita, id)["interruptions"]) == ("ready", 1)
 

@@ -1,4 +1,4 @@
-"""The command line, `mita`: a customer of the app and of the store contract, like any other."""
+"""The command line, `mita`. It uses the app and the store contract like any other program."""
 
 import errno
 import os
@@ -18,7 +18,7 @@ _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; gives the exit code."""
+    """Run one command. Returns the exit code."""
     arguments = sys.argv[1:] if argv is None else list(argv)
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
@@ -26,7 +26,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     screen = Screen(json="--json" in arguments and not is_child(arguments))
     try:
         return _run(arguments, screen, is_process=argv is None)
-    except BrokenPipeError:  # whoever read our answer has read enough
+    except BrokenPipeError:  # the reader of our output has closed it
         _write_no_more()
         return Exit.OK
     except OSError as error:
@@ -50,12 +50,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _write_no_more() -> None:
-    """What is left in the buffer would fail again when Python ends."""
+    """Replace stdout: what is left in its buffer would fail again when Python ends."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def grammar() -> Parser:
-    """Every command there is."""
+    """The parser with all commands."""
     parser = root()
     commands = Commands(parser)
     for group in (worker, scheduler, demo, enqueue, inspect, top, amend, queues, repeats, doctor):
@@ -64,7 +64,7 @@ def grammar() -> Parser:
 
 
 def _run(arguments: list[str], screen: Screen, *, is_process: bool) -> int:
-    """`is_process`: the command is all that this process does."""
+    """Run the command. `is_process`: this process does nothing else."""
     options = read(grammar(), arguments)
     options.is_process = is_process
     code: int = options.run(options, screen)

@@ -1,4 +1,4 @@
-"""Asking something of jobs: `reschedule`, `cancel`, `retry`, `delete`."""
+"""Changing jobs: `reschedule`, `cancel`, `retry`, `delete`."""
 
 import argparse
 import getpass
@@ -33,35 +33,42 @@ def add(commands: Commands) -> None:
     reschedule = commands.add(
         "reschedule",
         at_desk(move),
-        "run jobs at another time; failed ones come back for then",
+        "run jobs at another time; failed jobs are retried then",
         rest="ids",
     )
     reschedule.add_argument("ids", metavar="ID", nargs="*", help=_IDS)
     time_options(reschedule, required=True)
     reschedule.add_argument(
-        "--reason", default="", help="kept in the job's timeline, beside who asked"
+        "--reason", default="", help="stored in the job's timeline, with your user name"
     )
     bulk_options(reschedule)
     filters(reschedule, states=[*_LIVE, *_DEAD])
     cancel = commands.add(
-        "cancel", at_desk(stop), "do not run jobs any more; running ones are told", rest="ids"
+        "cancel", at_desk(stop), "cancel jobs; running jobs are asked to stop", rest="ids"
     )
     cancel.add_argument("ids", metavar="ID", nargs="*", help=_IDS)
-    cancel.add_argument("--reason", default="", help="kept in the job's timeline, beside who asked")
+    cancel.add_argument(
+        "--reason", default="", help="stored in the job's timeline, with your user name"
+    )
     bulk_options(cancel)
     filters(cancel, states=_LIVE)
     retry = commands.add(
-        "retry", at_desk(revive), "run failed or cancelled jobs again, counters at zero", rest="ids"
+        "retry",
+        at_desk(revive),
+        "run failed or cancelled jobs again, with their counters at zero",
+        rest="ids",
     )
     retry.add_argument("ids", metavar="ID", nargs="*", help=_IDS)
     time_options(retry)
-    retry.add_argument("--reason", default="", help="kept in the job's timeline, beside who asked")
-    bulk_options(retry, "all that match; failed ones unless --state says otherwise")
+    retry.add_argument(
+        "--reason", default="", help="stored in the job's timeline, with your user name"
+    )
+    bulk_options(retry, "all jobs that match (failed jobs, unless --state is given)")
     filters(retry, states=_DEAD)
     delete = commands.add(
         "delete",
         at_desk(forget),
-        "forget jobs that have ended, before their time is over",
+        "delete jobs that have ended",
         rest="ids",
     )
     delete.add_argument("ids", metavar="ID", nargs="*", help=_IDS)
@@ -70,7 +77,7 @@ def add(commands: Commands) -> None:
 
 
 def asked(options: argparse.Namespace) -> str:
-    """For the timeline: why, if that was said, and who sits at this terminal."""
+    """The note for the timeline: the reason, if one was given, and the name of the user."""
     return f"{options.reason}; {_asker()}" if options.reason else _asker()
 
 
@@ -115,7 +122,7 @@ async def forget(desk: Desk) -> Report:
 
 
 async def _each(desk: Desk, ask: Callable[[str], Awaitable[Answer]]) -> Report:
-    """One answer for each id. One that is not there does not keep the others from being asked."""
+    """Return one answer for each id. An unknown id does not stop the others."""
     answers = [await _answer(desk, given, ask) for given in dict.fromkeys(desk.options.ids)]
     if len(answers) == 1 and answers[0][1] is Answer.UNKNOWN:
         await desk.id_of(answers[0][0])

@@ -1,4 +1,4 @@
-"""What became of a job that was asked something, in words."""
+"""The answers to changes of jobs, in words."""
 
 from mita.model.outcome import Answer
 
@@ -14,13 +14,13 @@ _DONE = {
 }
 _ASKED = {
     "reschedule": "it is running: it is rescheduled when this run ends",
-    "cancel": "it is running: its handler is told to stop, and it is cancelled when the run ends",
+    "cancel": "it is running: its handler is asked to stop, and it is cancelled when the run ends",
     "retry": "it is running: it is queued again when this run ends",
 }
 
 
 def in_words(act: str, answer: Answer, state: str = "") -> str:
-    """`act` is the command, `state` that of the job where it was too late."""
+    """The answer in words. `act` is the command; `state` is the job's state if it was too late."""
     match answer:
         case Answer.DONE:
             return _DONE[act]
@@ -37,7 +37,7 @@ def in_words(act: str, answer: Answer, state: str = "") -> str:
 
 
 def counted_in_words(act: str, answer: Answer, n: int) -> str:
-    """Of many at once: `3 jobs queued again`."""
+    """The answers of many jobs: `3 jobs queued again`."""
     jobs = f"{n:,} job{'' if n == 1 else 's'}"
     match answer:
         case Answer.DONE:

@@ -1,4 +1,4 @@
-"""From words on the command line to values."""
+"""The types of command line arguments: from text to values."""
 
 import argparse
 import re
@@ -19,7 +19,7 @@ _NAMED = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
 
 
 def moment(text: str) -> datetime:
-    """An ISO time with its zone."""
+    """Parse an ISO time with its zone."""
     try:
         at = datetime.fromisoformat(text)
     except ValueError:
@@ -35,7 +35,7 @@ def moment(text: str) -> datetime:
 
 
 def wait(text: str) -> float:
-    """Seconds, or numbers with units: `90`, `1h30m`, `2d`."""
+    """Parse seconds, or numbers with units: `90`, `1h30m`, `2d`."""
     compact = text.replace(" ", "")
     if compact.startswith("-"):
         raise argparse.ArgumentTypeError(f"{text!r} is negative: a wait is 0 (now) or more")
@@ -50,12 +50,12 @@ def wait(text: str) -> float:
 
 
 def names(text: str) -> list[str]:
-    """`a,b,c`."""
+    """Parse `a,b,c`."""
     return [name.strip() for name in text.split(",")]
 
 
 def count(text: str) -> int:
-    """A whole number, 1 or more."""
+    """Parse a whole number, 1 or more."""
     if not text.isascii() or not text.isdigit() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r}: give a whole number, 1 or more")
     return int(text)
@@ -64,9 +64,9 @@ def count(text: str) -> int:
 def arguments(
     task: Task[Any, Any], words: list[str], packed: str | None
 ) -> tuple[list[Any], dict[str, Any]]:
-    """What a task is called with: `NAME=VALUE` by name, other words by position. Each is taken as
-    it is where the task wants text, and read as JSON elsewhere, or else as text. `packed` is all of
-    them as one JSON list or object."""
+    """Return what a task is called with: `NAME=VALUE` by name, other words by position. A word is
+    used as it is where the task takes text; elsewhere it is read as JSON if possible. `packed` is
+    all of them as one JSON list or object."""
     named = [found for word in words if (found := _NAMED.fullmatch(word))]
     placed = [word for word in words if not _NAMED.fullmatch(word)]
     names = [*task.arguments.parameters, *([""] * len(placed))]
@@ -101,8 +101,8 @@ def _value(task: Task[Any, Any], name: str, word: str) -> Any:
 
 
 def _text_kinds(task: Task[Any, Any], name: str) -> tuple[type, ...]:
-    """For a parameter that takes text or a path: `str`, and the type of None if it takes that too.
-    Empty for others."""
+    """For a parameter that takes text or a path: `str`, and the type of None if it takes None too.
+    Empty for other parameters."""
     parameter = task.arguments.signature.parameters.get(name)
     if parameter is None or parameter.annotation is parameter.empty:
         return ()

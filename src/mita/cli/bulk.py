@@ -1,4 +1,4 @@
-"""Asking something of all jobs that match: counted first, confirmed, then done in batches."""
+"""Changing all jobs that match a filter: count, confirm, change in batches."""
 
 from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
@@ -28,17 +28,15 @@ _DOING = {
 Many: TypeAlias = Callable[..., Awaitable[BulkResult]]
 
 
-def bulk_options(parser: Parser, all: str = "all that match") -> None:
-    parser.add_argument(
-        "--all", action="store_true", help=f"{all}; needed where no filter is given"
-    )
+def bulk_options(parser: Parser, all: str = "all jobs that match") -> None:
+    parser.add_argument("--all", action="store_true", help=f"{all}; needed if no filter is given")
     parser.add_argument("--yes", action="store_true", help="do not ask for confirmation")
     parser.add_argument("--dry-run", action="store_true", help="only count the jobs that match")
 
 
 def by_filter(desk: Desk) -> bool:
-    """Whether jobs are chosen by filters and not by their ids. Refuses a command that does neither,
-    or both."""
+    """Whether jobs are chosen by filters and not by their ids. Raises `UsageError` for a command
+    that does neither, or both."""
     options = desk.options
     chosen = options.all or any(getattr(options, name) for name in FILTERS)
     if options.ids and chosen:
@@ -83,7 +81,7 @@ def _found(n: int) -> str:
 
 
 class _Steps:
-    """What happens on the terminal meanwhile: a question, then a bar."""
+    """What is shown meanwhile: a question, then a progress bar."""
 
     def __init__(self, desk: Desk, stack: ExitStack) -> None:
         self._desk, self._stack = desk, stack

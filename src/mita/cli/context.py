@@ -1,4 +1,4 @@
-"""Where a command sits: the app of the place it was pointed to, the store behind it, its clock."""
+"""What a command works with: the app, its store, the store's clock."""
 
 import argparse
 import asyncio
@@ -29,7 +29,7 @@ _CANDIDATE_JOBS = 5  # jobs that are named when an id fits several
 
 
 class Desk:
-    """What a command is given."""
+    """The context of one command."""
 
     def __init__(
         self, app: Mita, options: argparse.Namespace, screen: Screen, stack: AsyncExitStack
@@ -39,18 +39,19 @@ class Desk:
         self._store: Store | None = None
 
     async def store(self) -> Store:
-        """For what the app itself does not offer."""
+        """Open a store, for what the app itself does not offer. It is closed with the command."""
         if self._store is None:
             self._store = await self.app.open_store()
             self._stack.push_async_callback(self._store.close)
         return self._store
 
     async def now(self) -> datetime:
-        """The store's clock, which decides."""
+        """The time on the store's clock."""
         return as_datetime(await (await self.store()).now())
 
     async def id_of(self, given: str) -> str:
-        """The whole id; a beginning that fits one job only will do."""
+        """Return the whole id for its first digits. Raises `UsageError` if they fit several
+        jobs."""
         start = given.lower().replace("-", "")
         if not ids.is_beginning(start):
             raise UsageError(
@@ -67,7 +68,7 @@ class Desk:
         return found[0].id if found else self._unknown(given)
 
     def command(self, name: str, *words: str) -> tuple[str, ...]:
-        """The words of another command of `mita` that looks where this one does."""
+        """The words of another `mita` command for the same app and store."""
         options = self.options
         app = [] if options.app is None or name == "worker" else ["--app", options.app]
         url = [] if options.url is None else ["--url", options.url]
@@ -81,9 +82,9 @@ class Desk:
         )
 
     async def short_ids(self, wanted: Collection[str], look_at: int) -> dict[str, str]:
-        """As many digits of each id as `id_of` needs, for people. `look_at`: how many jobs to ask
-        the store for. An id which is not among them is whole, and so is every id that a program may
-        read."""
+        """Shorten ids for people: each gets as many digits as `id_of` needs. `look_at`: how many
+        jobs to read for that. An id that is not among them is not shortened; nor is any id if the
+        output is for a program."""
         if not wanted or not self.screen.terminal:
             return {id: id for id in wanted}
         page = await (await self.store()).page(
@@ -94,14 +95,14 @@ class Desk:
     @staticmethod
     def _unknown(given: str) -> str:
         raise NotFound(
-            f"no job {given} is in the store: it never was, or it ended and was forgotten; `mita "
-            "jobs` lists those there are"
+            f"no job {given} is in the store: it never was, or it ended and was deleted; "
+            "`mita jobs` lists the jobs"
         )
 
 
 def _which(given: str, found: Sequence[JobRecord]) -> str:
-    """Newest first, with as many digits as tell them apart. The last of many is not shown: its
-    neighbour is not known."""
+    """The error for an id that fits several jobs: it lists them, newest first, with as many digits
+    as tell them apart. The last of many is not shown, because its neighbour is not known."""
     many = len(found) > _CANDIDATE_JOBS
     short = ids.shortened([job.id for job in found], [job.id for job in found], whole=not many)
     shown = [f"{short[job.id]} ({job.task}, {job.state.value})" for job in found[:_CANDIDATE_JOBS]]
@@ -114,7 +115,7 @@ def _which(given: str, found: Sequence[JobRecord]) -> str:
 def at_desk(
     command: Callable[[Desk], Awaitable[Report]], *, makes: bool = False
 ) -> Callable[[argparse.Namespace, Screen], int]:
-    """A command that works on an opened app. `makes`: it may be the first to use a new store."""
+    """Return a command that works on an opened app. `makes`: it may create the store."""
 
     def run(options: argparse.Namespace, screen: Screen) -> int:
         return screen.show(asyncio.run(sit(command, options, screen, makes)))
@@ -140,8 +141,8 @@ async def sit(
 async def placed(
     options: argparse.Namespace, target: str | None, *, create: bool = True
 ) -> AsyncIterator[Mita]:
-    """The app of `module:app`, or one without tasks, on the store that `--url` and `--namespace`
-    name. `create=False`: it is there already, or it is an error."""
+    """Open the app of `module:app`, or one without tasks, on the store of `--url` and
+    `--namespace`. `create=False`: raise `StoreMissing` if there is no store."""
     app = Mita(options.url, namespace=options.namespace) if target is None else load(target)
     elsewhere = options.url is not None or options.namespace is not None
     async with AsyncExitStack() as stack:

@@ -1,4 +1,4 @@
-"""Keeping the place in order: `doctor`, `migrate`."""
+"""Maintenance: `doctor`, `migrate`."""
 
 from mita.model.repeat import RepeatState
 from mita.model.view import Finding, Health, WorkerView
@@ -17,10 +17,10 @@ def add(commands: Commands) -> None:
     commands.add(
         "doctor",
         at_desk(doctor),
-        "look for what is wrong with the store, its workers and its repeats",
+        "check the store, its workers and its repeats",
     )
     commands.add(
-        "migrate", at_desk(migrate, makes=True), "make the store, or bring its schema up to date"
+        "migrate", at_desk(migrate, makes=True), "create the database, or update its schema"
     )
 
 
@@ -78,7 +78,7 @@ async def _repeats(desk: Desk) -> list[Finding]:
 
 
 async def migrate(desk: Desk) -> Report:
-    """Opening a store brings it up to date; what is left to do is to say so."""
+    """Report the migration: opening the store has already done it."""
     steps = await (await desk.store()).migrate()
     place = shown(desk.app)
     done = [f"{step}  done" for step in steps]

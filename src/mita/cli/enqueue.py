@@ -1,4 +1,4 @@
-"""Putting a job in by hand: `enqueue`."""
+"""The command `enqueue`."""
 
 import argparse
 import sys
@@ -13,7 +13,7 @@ from .parser import Commands, time_options
 from .screen import Report
 
 _ABOUT = """Each ARG is a value by position, or
-NAME=VALUE. Where the task wants text it is taken as it is; elsewhere it is
+NAME=VALUE. It is used as it is where the task takes text; elsewhere it is
 read as JSON: 42, true, '[1, 2]'."""
 
 
@@ -21,7 +21,7 @@ def add(commands: Commands) -> None:
     parser = commands.add(
         "enqueue",
         at_desk(enqueue, makes=True),
-        "put one job into the store",
+        "enqueue one job",
         about=_ABOUT,
         rest="args",
     )
@@ -36,7 +36,7 @@ def add(commands: Commands) -> None:
     parser.add_argument("--queue")
     parser.add_argument("--priority", type=int, help="0 to 9, higher first")
     parser.add_argument(
-        "--unique", metavar="KEY", help="give the earlier job when one with this key has not ended"
+        "--unique", metavar="KEY", help="return the earlier job if one with this key has not ended"
     )
     parser.add_argument(
         "--resource", metavar="KEY", help="at most one job with this key runs at once"
@@ -55,8 +55,8 @@ async def enqueue(desk: Desk) -> Report:
 
 
 def named_task(desk: Desk) -> tuple[Bound[..., Any], list[Any], dict[str, Any]]:
-    """The task that was named, with what was said about its job, and its arguments by position and
-    by name."""
+    """Return the task with the options of the command line, and its arguments by position and by
+    name."""
     options = desk.options
     if options.app is None:
         raise UsageError(

@@ -6,13 +6,13 @@ from mita.errors import MitaError, StoreError, UsageError
 
 
 class Exit(IntEnum):
-    """What the shell is told."""
+    """The exit codes."""
 
     OK = 0
     FAILED = 1
     USAGE = 2
     STORE = 3
-    # a supervised process has run its jobs, and is to be started anew; nobody else sees it
+    # a process has run its jobs, and its supervisor should start another
     AGAIN = 75
     INTERRUPTED = 130
 
@@ -21,7 +21,7 @@ EXIT_CODES = """exit codes:
   0    done
   1    something failed, or was not found
   2    wrong use: an option, a value, a URL, a module:app
-  3    the store cannot be reached
+  3    the store is unreachable
   130  interrupted
 """
 
@@ -34,14 +34,15 @@ _KINDS = {
 
 
 class NotFound(MitaError):
-    """What was named is not in the store."""
+    """What the command names is not in the store."""
 
 
 class CommandRefused(MitaError):
-    """It was not done, although it was asked in the right way."""
+    """The command was right, but nothing was done: the user did not confirm it."""
 
 
 def exit_of(error: BaseException) -> Exit:
+    """The exit code of an error."""
     match error:
         case KeyboardInterrupt():
             return Exit.INTERRUPTED
@@ -53,15 +54,17 @@ def exit_of(error: BaseException) -> Exit:
 
 
 def as_data(error: BaseException) -> dict[str, str]:
-    """The error as `--json` gives it."""
+    """The error as a document, for `--json`."""
     return {"error": in_words(error), "kind": kind(exit_of(error))}
 
 
 def kind(code: Exit) -> str:
+    """The kind of an error, for `--json`."""
     return _KINDS[code]
 
 
 def in_words(error: BaseException) -> str:
+    """The error as text."""
     if isinstance(error, KeyboardInterrupt):
         return "interrupted"
     return str(error) if isinstance(error, MitaError) else f"{type(error).__name__}: {error}"

@@ -1,4 +1,4 @@
-"""Times, counts and errors as people read them."""
+"""Times, counts and errors as text for people."""
 
 import math
 from datetime import UTC, datetime, timedelta
@@ -25,14 +25,14 @@ def brief(between: timedelta) -> str:
 
 
 def relative(moment: datetime | None, now: datetime) -> str:
-    """`in 4 m`, `2 h ago`; empty for no moment."""
+    """`in 4 m`, `2 h ago`; empty for None."""
     if moment is None:
         return ""
     return f"in {brief(moment - now)}" if moment > now else f"{brief(now - moment)} ago"
 
 
 def when(job: JobRecord, now: datetime) -> str:
-    """What matters most about a job's time, in its present state."""
+    """The most important time of a job, for its state."""
     match job.state:
         case DisplayState.SCHEDULED:
             return relative(job.due, now)
@@ -52,7 +52,7 @@ def clock(moment: datetime | None, now: datetime) -> str:
 
 
 def progress(job: JobRecord) -> str:
-    """`3 of 10 page 3`; empty for a job that never told."""
+    """`3 of 10 page 3`; empty for a job without progress."""
     if job.progress is None:
         return ""
     total = "" if job.progress.total is None else f" of {job.progress.total:g}"
@@ -60,7 +60,7 @@ def progress(job: JobRecord) -> str:
 
 
 def bar(job: JobRecord, width: int) -> str:
-    """` 60% [######----]`, which may be cut at its end; empty where the total is not known."""
+    """` 60% [######----]`, which may be cut at its end; empty if the total is not known."""
     told = job.progress
     if told is None or not told.total or not told.total > 0 or math.isnan(told.done):
         return ""

@@ -1,4 +1,4 @@
-"""Python's collector of cycles, in a process that does nothing but run jobs."""
+"""Python's garbage collector, in a process that only runs jobs."""
 
 import gc
 
@@ -7,10 +7,10 @@ PYTHONS = (700, 2_000)  # what versions of Python begin with: a few dozen small 
 
 
 def spare_collector() -> None:
-    """Leave what is there by now to stay: modules and tasks live as long as the worker, and walking
-    through them again and again is a tenth of what a small job costs. Whoever has set the collector
-    up in his own way keeps that."""
+    """Exclude the objects that exist now from garbage collection: modules and tasks live as long as
+    the worker, and scanning them again and again costs a tenth of a small job. If the program has
+    changed the collector's settings, they are kept."""
     gc.collect()
     gc.freeze()
-    if gc.get_threshold()[0] in PYTHONS:  # nobody has chosen another
+    if gc.get_threshold()[0] in PYTHONS:  # the program has not changed it
         gc.set_threshold(YOUNG_OBJECTS)

@@ -1,4 +1,4 @@
-"""Job ids as people type them: the first digits, as many as tell a job from all the others."""
+"""Job ids as people type them: the first digits, as many as are unique."""
 
 from collections.abc import Iterable, Sequence
 from itertools import takewhile
@@ -10,20 +10,22 @@ TIME_DIGITS = 12
 
 
 def is_beginning(text: str) -> bool:
+    """Whether the text can be the first digits of an id."""
     return 0 < len(text) <= ID_DIGITS and set(text) <= set("0123456789abcdef")
 
 
 def behind(start: str) -> str | None:
-    """The first id that is greater than all that begin so."""
+    """The first id after all ids that begin with these digits."""
     following = f"{int(start, 16) + 1:0{len(start)}x}"
     return following.ljust(ID_DIGITS, "0") if len(following) == len(start) else None
 
 
 def shortened(ids: Iterable[str], around: Sequence[str], *, whole: bool) -> dict[str, str]:
-    """The shortest beginning of each id that no other job has.
+    """Return the shortest unique beginning of each id.
 
-    `around` are all ids of the store from the first one's time on, newest first; `whole`: down to
-    the oldest. An id outside of it keeps all its digits: its neighbours are not known."""
+    `around` are all ids of the store from the time of the first one, newest first; `whole`: they go
+    down to the oldest. An id that is not among them keeps all its digits, because its neighbours
+    are not known."""
     place = {id: at for at, id in enumerate(around)}
     last = len(around) if whole else len(around) - 1
     return {

@@ -1,4 +1,4 @@
-"""Looking at jobs: `jobs`, `show`, `why`."""
+"""Reading jobs: `jobs`, `show`, `why`."""
 
 from datetime import datetime
 from typing import Any
@@ -29,9 +29,9 @@ def add(commands: Commands) -> None:
     filters(jobs, states=[state.value for state in DisplayState])
     jobs.add_argument("--limit", type=count, default=20, help="jobs on one page (20; at most 1000)")
     jobs.add_argument(
-        "--after", metavar="CURSOR", help="go on behind this id, which the page before ended with"
+        "--after", metavar="CURSOR", help="continue after this id, the last one of the page before"
     )
-    show = commands.add("show", at_desk(show_job), "show all that is known of one job")
+    show = commands.add("show", at_desk(show_job), "show everything about one job")
     show.add_argument("id", metavar="ID", help="a job id, or its first digits")
     show.add_argument(
         "--args", action="store_true", help="show its arguments too, which may be secret"
@@ -39,10 +39,10 @@ def add(commands: Commands) -> None:
     show.add_argument(
         "--raw",
         metavar="FILE",
-        help="write its record as it is stored to a new file, also one that cannot be read",
+        help="write the stored record to a new file, even if it cannot be read",
     )
     why = commands.add(
-        "why", at_desk(explain), "say why a job is not running, and what to do about it"
+        "why", at_desk(explain), "explain why a job is not running, and what to do about it"
     )
     why.add_argument("id", metavar="ID", help="a job id, or its first digits")
 
@@ -54,9 +54,9 @@ def filters(parser: Parser, *, states: list[str]) -> None:
     group.add_argument("--state", choices=states)
     group.add_argument("--resource", metavar="KEY")
     group.add_argument("--unique", metavar="KEY")
-    group.add_argument("--repeat", metavar="KEY", help="made by this repeat")
+    group.add_argument("--repeat", metavar="KEY", help="jobs that this repeat made")
     group.add_argument(
-        "--error", metavar="TEXT", help="whose error has this in its type or message"
+        "--error", metavar="TEXT", help="jobs with this text in the type or message of their error"
     )
 
 
@@ -100,7 +100,7 @@ def jobs_table(jobs: tuple[JobRecord, ...], short: dict[str, str], now: datetime
 
 
 def note(job: JobRecord) -> str:
-    """What sets this job apart."""
+    """The most important remark about a job."""
     parts = [f"{job.asked} asked"] if job.asked else []
     parts += (
         [first_line(job.error)] if job.error and job.state is not DisplayState.SUCCEEDED else []
@@ -111,7 +111,8 @@ def note(job: JobRecord) -> str:
 
 
 def job_data(job: JobRecord, *, whole: bool = False, arguments: bool = False) -> dict[str, Any]:
-    """As JSON. Arguments may be secret, so they are given only when they are asked for."""
+    """The job as a document, for `--json`. Arguments may be secret, so they are included only on
+    request."""
     data: dict[str, Any] = plain(job)
     if not arguments:
         del data["arguments"]
@@ -129,7 +130,7 @@ async def show_job(desk: Desk) -> Report:
         return await raw.export(desk, id)
     job = await desk.app.get(id)
     if job is None:
-        raise NotFound(f"job {id} was forgotten just now")
+        raise NotFound(f"job {id} was deleted just now")
     now = await desk.now()
     data = {"job": job_data(job, whole=True, arguments=desk.options.args)}
     return Report(
@@ -195,7 +196,7 @@ def _time(moment: datetime) -> str:
 
 
 def _errors(job: JobRecord) -> list[str]:
-    """Each attempt that failed, and the last error whole."""
+    """Each attempt that failed, and the whole text of the last error."""
     lines: list[str] = []
     for number, attempt in enumerate(job.failures, 1):
         last = (
@@ -218,7 +219,7 @@ def _errors(job: JobRecord) -> list[str]:
 
 
 def _indented(text: str | None) -> list[str]:
-    """So that no line of a text can look like a line of this report."""
+    """Indent text, so that none of its lines looks like a line of this report."""
     return [f"  {line}" for line in (text or "").split("\n")]
 
 
@@ -239,7 +240,7 @@ async def explain(desk: Desk) -> Report:
 
 
 def _here(desk: Desk, reason: Reason) -> Reason:
-    """With the command as this person has to type it, for the same app and the same store."""
+    """The remedy with the command as the user has to type it, for the same app and store."""
     if not reason.command:
         return reason
     command = desk.command(*reason.command)

@@ -12,8 +12,8 @@ from mita.errors import MitaError, UsageError
 
 
 def load(target: str) -> Mita:
-    """The app that `module:app` names; `:app` may be left out. The current folder is looked in
-    first."""
+    """Import the app `module:app`; `:app` may be left out. The current directory is searched first.
+    Raises `UsageError` if there is none."""
     if str(Path.cwd()) not in sys.path and "" not in sys.path:
         sys.path.insert(0, str(Path.cwd()))
     name, _, attribute = target.partition(":")
@@ -37,12 +37,12 @@ def _module(name: str, target: str) -> ModuleType:
     except (Exception, SystemExit) as error:
         reason = f"{_where(error)}{type(error).__name__}: {error}"
         raise UsageError(
-            f"cannot import {target!r}: its own code failed: {reason}; mend it, then try again"
+            f"cannot import {target!r}: its own code failed: {reason}; fix it, then try again"
         ) from error
 
 
 def _is_there(name: str) -> bool:
-    """Looks without running more than the packages around it."""
+    """Whether the module exists. It imports only the packages around it."""
     try:
         return find_spec(name) is not None
     except ModuleNotFoundError:
@@ -60,7 +60,7 @@ def _wrong_name(name: str) -> str:
 
 
 def _where(error: BaseException) -> str:
-    """The line of user code that went wrong."""
+    """The line of user code that raised the error."""
     ours = str(Path(__file__).parents[1])
     frames = [
         frame
@@ -90,6 +90,6 @@ def _app(module: ModuleType, attribute: str, target: str) -> Mita:
     what = (
         f"module {module.__name__!r} has no {attribute!r}"
         if found is None
-        else f"it is a {type(found).__name__}, no Mita app"
+        else f"it is a {type(found).__name__}, not a Mita app"
     )
     raise UsageError(f"cannot use {target!r}: {what}; {remedy}")

@@ -1,4 +1,4 @@
-"""What a worker writes while it runs: lines for people, or JSON for programs, on stderr."""
+"""The log of a worker: lines for people, or JSON for programs, on stderr."""
 
 import json
 import logging
@@ -14,7 +14,7 @@ _EXTRAS = ("event", "job", "task", "queue", "attempt", "seconds")
 
 
 class JsonLines(logging.Formatter):
-    """One JSON object per line. The text of an error is cut and cleaned as in the plain log."""
+    """One JSON object per line. Error texts are cut and cleaned as in the plain log."""
 
     def format(self, record: logging.LogRecord) -> str:
         line = {
@@ -31,8 +31,8 @@ class JsonLines(logging.Formatter):
 
 
 class PlainLines(logging.Formatter):
-    """Text cannot steer the terminal. Mita's own loggers see to that; this is for all the
-    others."""
+    """Removes control characters from the lines of other loggers; Mita's own loggers do that
+    themselves."""
 
     # the name is logging's
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802
@@ -46,7 +46,7 @@ class PlainLines(logging.Formatter):
 
 
 def write_logs(level: str, *, as_json: bool) -> None:
-    """Unless the program has set up logging of its own."""
+    """Set up logging, unless the program has done so."""
     handler = logging.StreamHandler(sys.stderr)
     plain = PlainLines("%(asctime)s %(levelname)-7s [%(process)d] %(message)s")
     handler.setFormatter(JsonLines() if as_json else plain)

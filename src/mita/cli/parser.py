@@ -1,4 +1,4 @@
-"""The grammar of the command line."""
+"""The parser of the command line."""
 
 import argparse
 import os
@@ -30,13 +30,14 @@ COMMANDS_ELSEWHERE = {  # what other queues call our commands
 
 
 class Parser(argparse.ArgumentParser):
-    """Wrong use is an error like any other: it is shown, or given as JSON, by `main`."""
+    """An argument parser that raises `UsageError` instead of ending the process; `main` shows
+    it."""
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{message} (see `{self.prog} --help`)")
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
-        """A mistyped choice is answered with the one that was probably meant."""
+        """Suggest the most similar choice for a mistyped one."""
         choices = [str(choice) for choice in action.choices or ()]
         if action.choices is None or value in action.choices:
             return
@@ -49,7 +50,7 @@ class Parser(argparse.ArgumentParser):
         )
 
     def options(self) -> list[str]:
-        """Every option that may be given here."""
+        """All options that may be given here."""
         return [
             name
             for action in self._actions
@@ -59,8 +60,7 @@ class Parser(argparse.ArgumentParser):
 
 
 class Commands:
-    """The commands, each with the options that all of them take. A command may have `verbs` of its
-    own."""
+    """The commands, with the options that all of them have. A command may have `verbs`."""
 
     def __init__(self, parser: Parser, *, verbs: bool = False) -> None:
         what = "verb" if verbs else "command"
@@ -71,8 +71,8 @@ class Commands:
     def add(
         self, name: str, run: Run, help: str, *, about: str = "", app: bool = True, rest: str = ""
     ) -> Parser:
-        """`app`: it takes `--app`. `rest`: its positional argument that takes whatever words are
-        left."""
+        """Add a command. `app`: it has `--app`. `rest`: its positional argument that takes all
+        remaining words."""
         parser: Parser = self._parsers.add_parser(
             name,
             help=help,
@@ -86,36 +86,38 @@ class Commands:
 
 
 def shared(parser: argparse.ArgumentParser, *, app: bool) -> None:
-    """Options that may stand before the command as well as after it."""
+    """Options that may be before or after the command."""
     group = parser.add_argument_group("store and output")
     missing = argparse.SUPPRESS
     group.add_argument(
         "--url",
         default=missing,
-        help="the store (else the app's own, $MITA_URL, or sqlite:///mita.db)",
+        help="the store (default: the app's own, $MITA_URL, or sqlite:///mita.db)",
     )
     group.add_argument(
-        "--namespace", default=missing, help="the name that several apps in one store tell apart"
+        "--namespace",
+        default=missing,
+        help="the part of the store to use: apps with different namespaces do not share jobs",
     )
     if app:
         group.add_argument(
             "--app",
             metavar="MODULE:APP",
             default=missing,
-            help="use the store and the tasks of this app (else $MITA_APP)",
+            help="use the store and the tasks of this app (default: $MITA_APP)",
         )
     group.add_argument(
         "--json",
         action="store_true",
         default=missing,
-        help="answer with one JSON document, errors too",
+        help="print one JSON document, also for errors",
     )
 
 
 def root() -> Parser:
     parser = Parser(
         prog="mita",
-        description="Durable jobs: run them, look at them, move them in time.",
+        description="Run, inspect and change the jobs of a Mita store.",
         epilog=EXIT_CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -128,7 +130,7 @@ def root() -> Parser:
 
 
 def read(parser: Parser, argv: Sequence[str]) -> argparse.Namespace:
-    """The options. Words may stand on either side of them: `cancel ID --json ID`."""
+    """Parse the words. Positional words may be on both sides of options: `cancel ID --json ID`."""
     options, extra = parser.parse_known_args(argv)
     strange = [word for word in extra if word.startswith("-") or not options.rest]
     if strange:
@@ -146,7 +148,7 @@ def read(parser: Parser, argv: Sequence[str]) -> argparse.Namespace:
 
 
 def app_of_environment() -> str | None:
-    """What `$MITA_APP` names, for people who work on one app."""
+    """The value of `$MITA_APP`; None if it is not set."""
     return os.environ.get("MITA_APP") or None
 
 
@@ -158,7 +160,7 @@ def time_options(
         at,
         type=moment,
         metavar="TIME",
-        help="a moment with its zone: 2030-01-31T09:00:00+01:00, or …Z for UTC",
+        help="a time with its zone: 2030-01-31T09:00:00+01:00, or …Z for UTC",
     )
     group.add_argument(
         "--after", type=wait, metavar="WAIT", help="seconds, or 30s, 10m, 1h30m, 2d; 0 is now"

@@ -1,5 +1,5 @@
-"""How far bulk work has come: a bar on a terminal, a line now and then elsewhere. Written beside
-the answer, on stderr."""
+"""The progress of bulk operations, on stderr: a bar on a terminal, else a line every two
+seconds."""
 
 import time
 from types import TracebackType
@@ -12,6 +12,8 @@ BAR_COLUMNS = 30
 
 
 class ProgressBar:
+    """Shows how many of `total` are done, until the end of the block."""
+
     def __init__(self, screen: Screen, what: str, total: int) -> None:
         self._screen, self._what, self._total = screen, what, total
         self._done = 0
@@ -26,6 +28,7 @@ class ProgressBar:
         return self
 
     def advance(self, n: int) -> None:
+        """Add to the number that is done."""
         self._done += n
         self._draw()
 

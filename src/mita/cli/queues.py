@@ -1,4 +1,4 @@
-"""Queues, keys and workers: `queues`, `pause`, `resume`, `hold`, `unhold`, `workers`."""
+"""Queues, resource keys and workers: `queues`, `pause`, `resume`, `hold`, `unhold`, `workers`."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -32,25 +32,25 @@ def add(commands: Commands) -> None:
     commands.add(
         "queues",
         at_desk(show_queues),
-        "show how many jobs stand where, and how long the oldest has waited",
+        "show the number of jobs by state, and the age of the oldest ready job",
     )
     for name, run, help in (
-        ("pause", at_desk(pause), "start no more jobs of these queues; what runs goes on"),
-        ("resume", at_desk(resume), "let paused queues go on"),
+        ("pause", at_desk(pause), "start no more jobs of these queues; running jobs continue"),
+        ("resume", at_desk(resume), "start jobs of paused queues again"),
     ):
         parser = commands.add(name, run, help, rest="queues")
         parser.add_argument("queues", metavar="QUEUE", nargs="+")
     hold_parser = commands.add(
-        "hold", at_desk(hold), "start no job with this resource key before a time"
+        "hold", at_desk(hold), "start no job with this resource key until a point in time"
     )
     hold_parser.add_argument("key", metavar="KEY")
-    hold_parser.add_argument("--queue", help="only in this queue (else in all)")
+    hold_parser.add_argument("--queue", help="only in this queue (default: in all)")
     time_options(hold_parser, at="--until", required=True)
     unhold_parser = commands.add(
-        "unhold", at_desk(unhold), "let jobs with this resource key go at once"
+        "unhold", at_desk(unhold), "end a hold: start jobs with this resource key again"
     )
     unhold_parser.add_argument("key", metavar="KEY")
-    unhold_parser.add_argument("--queue", help="only in this queue (else in all)")
+    unhold_parser.add_argument("--queue", help="only in this queue (default: in all)")
     commands.add("workers", at_desk(show_workers), "list the workers that are alive")
 
 
@@ -100,7 +100,7 @@ async def resume(desk: Desk) -> Report:
 
 
 def _queues_report(queues: list[str], known: list[str], done: str) -> Report:
-    """A name that has had no job yet may be one misspelled, so it is pointed out."""
+    """Report the queues. A queue that never had a job may be misspelled, so the report says so."""
     data = {done: [{"name": name, "known": name in known} for name in queues]}
     lines = [f"{name}  {done}{'' if name in known else _stranger(known)}" for name in queues]
     return Report(data, *lines)
@@ -135,7 +135,7 @@ async def unhold(desk: Desk) -> Report:
 
 
 async def _queues(desk: Desk) -> list[str]:
-    """Where a hold without a queue named will hold."""
+    """The queues of a hold for which none is named."""
     if desk.options.queue is not None:
         return [desk.options.queue]
     queues = {view.name for view in await desk.app.queues()} | {
@@ -188,7 +188,8 @@ async def show_workers(desk: Desk) -> Report:
 def busy_now(
     views: list[WorkerView], running: Iterable[Job | JobRecord], *, whole: bool
 ) -> list[WorkerView]:
-    """With what each runs now, where all running jobs are known; otherwise as each last said."""
+    """How many jobs a worker runs: counted, if all running jobs were read; else as it last
+    reported."""
     if not whole:
         return views
     jobs = Counter(job.worker for job in running)
@@ -196,7 +197,7 @@ def busy_now(
 
 
 def rate(view: WorkerView) -> str:
-    """With the time that it covers; empty for a worker that is too young."""
+    """The rate with the time that it covers; empty for a worker that started too recently."""
     return f"{per_second(view.rate)} in {span(round(view.window, -3))}" if view.window else ""
 
 
@@ -205,7 +206,7 @@ def seen(view: WorkerView, now: datetime) -> str:
 
 
 def served(view: WorkerView) -> str:
-    """Its queues."""
+    """The queues of a worker, as text."""
     return listed(view.queues) or "all"
 
 

@@ -1,4 +1,4 @@
-"""Exporting the record of a job as it is stored: `mita show ID --raw FILE`."""
+"""Writing the stored record of a job to a file: `mita show ID --raw FILE`."""
 
 import base64
 import os
@@ -16,10 +16,11 @@ from .screen import Report
 
 
 async def export(desk: Desk, id: str) -> Report:
-    """One JSON document with every part of the record in base64, and as text where it is one."""
+    """Write one JSON document with every part of the record in base64, and as text if it is
+    text."""
     parts = await (await desk.store()).raw(id)
     if parts is None:
-        raise NotFound(f"job {id} was forgotten just now")
+        raise NotFound(f"job {id} was deleted just now")
     document = {"id": id, "store": shown(desk.app), "namespace": namespace_of(desk.app)}
     file = Path(desk.options.raw)
     _write(
@@ -48,7 +49,7 @@ def _as_text(value: bytes) -> dict[str, str]:
 
 
 def _write(file: Path, text: bytes) -> None:
-    """A new file, for its owner only: arguments may be secret."""
+    """Write a new file that only its owner can read: arguments may be secret."""
     try:
         with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
             out.write(text)
@@ -59,7 +60,7 @@ def _write(file: Path, text: bytes) -> None:
 
 
 def hint(id: str, error: str | None) -> list[str]:
-    """What to do about a record that cannot be read."""
+    """The lines about a record that cannot be read; none for other jobs."""
     if error is None or not error.startswith(UNREADABLE):
         return []
     return [

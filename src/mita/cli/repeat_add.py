@@ -1,4 +1,4 @@
-"""A repeat put in by hand: `repeats add`."""
+"""The command `repeats add`."""
 
 import argparse
 from typing import Any
@@ -21,12 +21,12 @@ def add(verbs: Commands) -> None:
     parser = verbs.add(
         "add",
         at_desk(put, makes=True),
-        "make a job come round, or edit that",
+        "create a repeat, or edit it",
         about=_ABOUT,
         rest="args",
     )
     parser.add_argument(
-        "key", metavar="KEY", help="of the repeat; - for one made of task and pattern"
+        "key", metavar="KEY", help="the key of the repeat; -: make one from task and pattern"
     )
     parser.add_argument("task", metavar="TASK", help="the name of a task of --app")
     parser.add_argument("args", metavar="ARG", nargs="*", help="its arguments")
@@ -39,7 +39,9 @@ def add(verbs: Commands) -> None:
     when = parser.add_argument_group("when")
     pattern_options(when.add_mutually_exclusive_group(required=True))
     when.add_argument(
-        "--tz", metavar="ZONE", help="of the cron line: Europe/Madrid, or an offset as +02:00 (UTC)"
+        "--tz",
+        metavar="ZONE",
+        help="the time zone of the cron line: Europe/Madrid, or an offset like +02:00 (UTC)",
     )
     when.add_argument(
         "--start-after",
@@ -48,25 +50,25 @@ def add(verbs: Commands) -> None:
         help="no fire before then: 2030-01-31T09:00:00Z",
     )
     when.add_argument("--end-before", type=moment, metavar="TIME", help="no fire then or later")
-    when.add_argument("--limit", type=count, metavar="N", help="so many fires in all")
+    when.add_argument("--limit", type=count, metavar="N", help="end after this many fires")
     when.add_argument(
         "--missed",
         type=missed,
         default="skip",
         metavar="WHAT",
-        help="windows nobody was there for: skip, once, all, all:N",
+        help="what to do about missed fires: skip, once, all, all:N",
     )
     when.add_argument(
         "--overlap",
         choices=("allow", "skip"),
         default="allow",
-        help="while its last job has not ended",
+        help="whether it fires while its last job has not ended",
     )
     job = parser.add_argument_group("the jobs")
     job.add_argument("--queue")
     job.add_argument("--priority", type=int, help="0 to 9, higher first")
     job.add_argument(
-        "--unique", metavar="KEY", help="make none while a job with this key has not ended"
+        "--unique", metavar="KEY", help="make no job while one with this key has not ended"
     )
     job.add_argument("--resource", metavar="KEY", help="at most one job with this key runs at once")
 

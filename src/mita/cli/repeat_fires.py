@@ -1,4 +1,4 @@
-"""When it fires, and what that means: `repeats next`, `repeats explain`."""
+"""When a repeat fires: `repeats next`, `repeats explain`."""
 
 import argparse
 from collections.abc import Callable, Sequence
@@ -25,8 +25,8 @@ line in quotes: '0 9 * * MON-FRI'. Times are shown in the pattern's own zone, or
 in that of --tz."""
 
 _MISSED = {
-    "skip": "windows that passed while nobody was there are dropped",
-    "once": "one job for all windows that passed while nobody was there, dated at the first",
+    "skip": "fires that were missed while no scheduler ran are dropped",
+    "once": "one job for all fires that were missed while no scheduler ran, dated at the first",
 }
 _CLOCKS = (
     "when clocks change: a time of day that does not exist fires right after the gap, one that "
@@ -38,13 +38,13 @@ _CLOCKS = (
 
 def add(verbs: Commands) -> None:
     for name, run, help in (
-        ("next", _coming, "show the coming fires of a repeat or of a pattern"),
+        ("next", _coming, "show the next fire times of a repeat or of a pattern"),
         (
             "show",
             _explain,
-            "show all that is known of a repeat, with its next fires and the windows it dropped",
+            "show everything about a repeat, its next fire times and the windows it dropped",
         ),
-        ("explain", _explain, "say in plain words when a repeat or a pattern fires"),
+        ("explain", _explain, "explain in words when a repeat or a pattern fires"),
     ):
         parser = verbs.add(name, _with_or_without_a_store(run), help, about=_ABOUT)
         what = parser.add_mutually_exclusive_group(required=True)
@@ -64,8 +64,8 @@ def add(verbs: Commands) -> None:
 
 
 class Coming:
-    """What there is to say: the pattern, its next fires, the zone to show them in, and the repeat
-    if there is one."""
+    """A pattern, its next fire times, the time zone to show them in, and the repeat if there is
+    one."""
 
     def __init__(
         self, pattern: Pattern | None, fires: Sequence[datetime], now: datetime, tz: tzinfo
@@ -86,7 +86,7 @@ class Coming:
 def _with_or_without_a_store(
     act: Callable[[Coming], Report],
 ) -> Callable[[argparse.Namespace, Screen], int]:
-    """A pattern needs no store; a key does."""
+    """Run without a store for a pattern, and with one for the key of a repeat."""
 
     async def of_a_key(desk: Desk) -> Report:
         return act(await _of_a_key(desk))
@@ -112,8 +112,8 @@ def _of_a_pattern(pattern: Pattern, options: argparse.Namespace) -> Coming:
 
 
 async def known(desk: Desk, key: str, nor: str = "") -> RepeatRecord:
-    """The repeat of this key, which must be there. `nor`: what else it could have been, and is
-    not."""
+    """Return the repeat with this key. Raises `NotFound` if there is none. `nor`: what else the
+    text could have been."""
     found = await desk.app.repeats.get(key)
     if found is None:
         there = [repeat.key for repeat in await desk.app.repeats.all()]

@@ -1,4 +1,4 @@
-"""Stored rules that make jobs: `repeats ls`, `add`, `rm`, `pause`, `resume`, `trigger`, `next`,
+"""The commands for repeats: `repeats ls`, `add`, `rm`, `pause`, `resume`, `trigger`, `next`,
 `show`, `explain`."""
 
 from collections.abc import Awaitable, Callable
@@ -17,9 +17,7 @@ from .table import Column, Table
 
 
 def add(commands: Commands) -> None:
-    parser = commands.add(
-        "repeats", at_desk(repeats), "list, add, explain or stop jobs that come round"
-    )
+    parser = commands.add("repeats", at_desk(repeats), "list, add, explain or remove repeats")
     verbs = Commands(parser, verbs=True)
     verbs.add(
         "ls", at_desk(repeats), "list the repeats, with their next fire (this is the default)"
@@ -29,19 +27,19 @@ def add(commands: Commands) -> None:
         (
             "rm",
             _switch("remove", "removed; its jobs stay", "was gone already"),
-            "forget a repeat; jobs that it made stay",
+            "remove a repeat; the jobs that it made stay",
         ),
         (
             "pause",
             _switch("pause", "paused", "not paused: it is not active"),
-            "let a repeat make no more jobs for now",
+            "make no more jobs of a repeat for now",
         ),
         (
             "resume",
             _switch("resume", "active", "not resumed: it is not paused"),
-            "let a paused repeat go on",
+            "continue a paused repeat",
         ),
-        ("trigger", _trigger, "make one job of a repeat now, beside its schedule"),
+        ("trigger", _trigger, "enqueue one job of a repeat now; its schedule does not change"),
     ):
         verb = verbs.add(name, at_desk(_known(run)), help)
         verb.add_argument("key", metavar="KEY", help="of the repeat")

@@ -1,4 +1,4 @@
-"""Firing repeats without running jobs: `scheduler`."""
+"""The command `scheduler`: fire repeats, run no jobs."""
 
 import argparse
 import asyncio
@@ -15,30 +15,32 @@ from .signals import on_stop
 log = logging.getLogger("mita.cli")
 
 _ABOUT = """Every worker does that
-too; a scheduler of its own is for when no worker runs all the time, or none
-should. Any number may run: no fire is made twice. With MODULE:APP it also puts
-the repeats that this app declares."""
+too. Start a scheduler if no worker runs all the time, or if workers should not
+fire repeats. Several schedulers may run: no repeat fires twice. With MODULE:APP
+it also stores the repeats that this app declares."""
 
 
 def add(commands: Commands) -> None:
     parser = commands.add(
-        "scheduler", schedule, "fire repeats until told to stop", about=_ABOUT, app=False
+        "scheduler", schedule, "fire repeats until it is stopped", about=_ABOUT, app=False
     )
     parser.add_argument(
         "target",
         metavar="MODULE:APP",
         nargs="?",
-        help="where the app is, for example jobs:app (else $MITA_APP)",
+        help="the app, for example jobs:app (default: $MITA_APP)",
     )
     parser.add_argument(
         "--lock",
         type=wait,
         default=3.0,
         metavar="WAIT",
-        help="for how long one of many fires for all; 0: each its own (3s)",
+        help="how long one of several schedulers fires for all; 0: each on its own (3s)",
     )
     parser.add_argument("--metrics", metavar="HOST:PORT", help="serve metrics for Prometheus there")
-    parser.add_argument("--name", default="", help="for the log (host and process id)")
+    parser.add_argument(
+        "--name", default="", help="the scheduler's name in the log (host and process id)"
+    )
     parser.add_argument("--log-level", choices=LEVELS, default="info")
     parser.add_argument(
         "--log-json", action="store_true", help="write each log line as JSON; --json does so too"

@@ -1,5 +1,4 @@
-"""What a command has to say: for people, as lines and tables; for programs, as one JSON
-document."""
+"""The output of a command: lines and tables for people, one JSON document for programs."""
 
 import os
 import shutil
@@ -17,7 +16,7 @@ from .table import Table, draw, painted
 
 
 class Report:
-    """The outcome of a command: `data` for `--json`; lines and tables for people."""
+    """The result of a command: `data` for `--json`; lines and tables for people."""
 
     def __init__(self, data: Any, *parts: str | Table, code: Exit = Exit.OK) -> None:
         self.data = data
@@ -26,7 +25,7 @@ class Report:
 
 
 class Screen:
-    """Where a command writes. Answers go to `out`; errors, questions and progress to `err`."""
+    """Where a command writes. Results go to `out`; errors, questions and progress to `err`."""
 
     def __init__(
         self, *, json: bool = False, out: TextIO | None = None, err: TextIO | None = None
@@ -41,15 +40,16 @@ class Screen:
 
     @property
     def asks(self) -> bool:
-        """Whether there is somebody to ask."""
+        """Whether there is a user who can be asked."""
         return self.err.isatty() and sys.stdin is not None and sys.stdin.isatty()
 
     @property
     def width(self) -> int | None:
-        """None: not a terminal, nothing need be cut."""
+        """The width of the terminal; None if there is no terminal."""
         return shutil.get_terminal_size().columns if self.terminal else None
 
     def show(self, report: Report) -> int:
+        """Print a report. Returns its exit code."""
         if self.json:
             self._print_data(report.data)
             return report.code
@@ -61,16 +61,16 @@ class Screen:
         return report.code
 
     def say(self, line: str = "", style: str = "") -> None:
-        """A line for people."""
+        """Print a line for people. Control characters are replaced."""
         self.write(self.paint(printable(line), style))
 
     def write(self, painted: str) -> None:
-        """A line for people that is as it should be."""
+        """Print a line for people as it is."""
         if not self.json:
             print(painted, file=self.out, flush=True)
 
     def note(self, text: str) -> None:
-        """A line beside the answer, or several."""
+        """Print text to stderr."""
         print(printable_lines(text), file=self.err, flush=True)
 
     def paint(self, text: str, style: str) -> str:
@@ -78,14 +78,14 @@ class Screen:
         return painted(text, style) if self.colours else text
 
     def confess(self, error: BaseException) -> None:
-        """Say what went wrong, in the way that was asked for."""
+        """Print an error, as text or as JSON."""
         if self.json:
             self._print_data(as_data(error))
         else:
             self.note(f"mita: {in_words(error)}")
 
     def confirm(self, question: str) -> bool:
-        """Only an answer of yes counts."""
+        """Ask a question. Returns True only for yes."""
         print(printable(f"{question} [y/N] "), end="", file=self.err, flush=True)
         return sys.stdin.readline().strip().lower() in ("y", "yes")
 
@@ -95,13 +95,12 @@ class Screen:
 
 
 def _nowhere() -> TextIO:
-    """For a stream that was closed before we began."""
+    """A stream for output that was closed before the program started."""
     return open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123 - it lasts as long as we do
 
 
 def plain(data: Any) -> Any:
-    """Values that JSON knows. A value that it does not know is written as it is stored, or else as
-    Python shows it."""
+    """Values that JSON has. Another value is written as it is stored, else as Python shows it."""
     return msgspec.to_builtins(data, str_keys=True, enc_hook=_written)
 
 
@@ -113,4 +112,5 @@ def _written(value: Any) -> Any:
 
 
 def listed(names: Sequence[str]) -> str:
+    """The names, separated by commas."""
     return ", ".join(names)

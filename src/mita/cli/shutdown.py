@@ -1,4 +1,4 @@
-"""The end of a worker's process."""
+"""How the process of a worker ends."""
 
 import asyncio
 import logging
@@ -20,8 +20,8 @@ CLOSE_TIMEOUT_S = 2.0  # seconds
 def run_and_leave(
     work: Coroutine[Any, Any, Exit], loop_factory: Callable[[], asyncio.AbstractEventLoop] | None
 ) -> Exit:
-    """As `asyncio.run`, which would wait for ever for a handler that cannot be cancelled, and for
-    what it does on threads (`asyncio.to_thread`). Its job was put back: it keeps nobody here."""
+    """Like `asyncio.run`, but without waiting for handlers that cannot be cancelled or for their
+    threads (`asyncio.to_thread`). Their jobs are back in the queue."""
     threads = ThreadPoolExecutor(thread_name_prefix="asyncio")
     with asyncio.Runner(loop_factory=loop_factory) as runner:
         runner.get_loop().set_default_executor(threads)
@@ -33,8 +33,8 @@ def run_and_leave(
 
 
 def end_within(seconds: float, code: Exit) -> None:
-    """Python waits at its end for exit hooks, and for threads and process pools that a handler
-    started, however long they take. What still runs when the time is over is named and ended."""
+    """End the process after this time at the latest. Python waits at its end for exit hooks,
+    threads and process pools that a handler started; what still runs then is logged and killed."""
     threading.Thread(target=_end_after, args=(seconds, code), name="mita-end", daemon=True).start()
 
 
@@ -60,7 +60,7 @@ def _end_after(seconds: float, code: Exit) -> None:
 
 
 def end_process(code: Exit) -> NoReturn:
-    """From any thread, without waiting for the others."""
+    """End the process from any thread, without waiting for others."""
     logging.shutdown()
     # as `sys.stdout.flush()`, also where stdout was closed from the start
     print(end="", flush=True)
@@ -68,7 +68,7 @@ def end_process(code: Exit) -> NoReturn:
 
 
 async def _stubborn() -> str:
-    """Tasks that cannot be cancelled; empty: none."""
+    """The tasks that could not be cancelled, as text; empty if there are none."""
     others = asyncio.all_tasks() - {asyncio.current_task()}
     for task in others:
         task.cancel()

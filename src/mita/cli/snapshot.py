@@ -1,4 +1,4 @@
-"""What `top` shows at one moment: queues, workers, and the jobs that run."""
+"""What `top` shows at one point in time: queues, workers, and running jobs."""
 
 from datetime import datetime
 from typing import Any
@@ -49,13 +49,12 @@ class Frame(Struct, frozen=True):
         return sum(view.running for view in self.queues)
 
     def rate(self, queue: str) -> float:
-        """Of all workers together."""
+        """The runs per second of all workers."""
         return sum(worker.rates.get(queue, 0.0) for worker in self.workers)
 
 
 async def look(desk: Desk) -> Frame:
-    """Six questions; the longest-running jobs come last in a page, but a page has enough of them
-    for any screen."""
+    """Read a snapshot from the store, with six calls."""
     store = await desk.store()
     page = await desk.app.jobs(state=DisplayState.RUNNING, limit=desk.options.jobs)
     jobs = sorted(page.jobs, key=lambda job: job.started or job.created)
@@ -70,7 +69,7 @@ async def look(desk: Desk) -> Frame:
 
 
 def report(frame: Frame, height: int | None = None) -> Report:
-    """`height`: as many lines as there is room for; jobs give way first."""
+    """The snapshot as tables. `height`: how many lines there are; jobs are cut first."""
     parts: list[str | Table] = [*_head(frame), ""]
     parts.append(_queues(frame) if frame.queues else NO_QUEUES)
     parts += ["", _workers(frame) if frame.workers else NO_WORKERS]
@@ -95,7 +94,7 @@ def _head(frame: Frame) -> list[str]:
 
 
 def _speed(frame: Frame) -> str:
-    """Runs per second of all workers, with the time that this covers."""
+    """The runs per second of all workers, with the time that this covers."""
     window = max((worker.window for worker in frame.workers), default=0)
     runs = per_second(sum(worker.rate for worker in frame.workers)).removesuffix("/s")
     return f"{runs} runs/s in {span(round(window, -3))}" if window else "rate not known yet"
@@ -155,7 +154,7 @@ def _workers(frame: Frame) -> Table:
 
 
 def _clock(worker: WorkerView) -> str:
-    """`ok`, or how far it is from the store's."""
+    """`ok`, or the difference to the store's clock."""
     if abs(worker.offset) < CLOCK_TOLERANCE_MS:
         return "ok"
     return f"{span(worker.offset)} {'ahead' if worker.offset > 0 else 'behind'}"

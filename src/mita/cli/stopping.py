@@ -1,4 +1,5 @@
-"""Stopping the process of a worker in time, whatever its handlers do and wherever its store is."""
+"""Stopping the process of a worker in time, whatever its handlers do and even if its store is
+unreachable."""
 
 import asyncio
 import logging
@@ -31,21 +32,22 @@ PUT_BACK_S = 2.0  # seconds for the last try to put running jobs back
 
 
 class Stopper:
-    """Passes on what the process is told: first to stop, then to put running jobs back, then to
-    end.
+    """Handles requests to stop: the first stops the worker, the second returns running jobs to the
+    queue, the third ends the process.
 
-    It is told by signals, and by the supervisor through the lifeline. A process manager may signal
-    the whole group, so the two are counted apart: one signal and one word mean the same, not more.
+    Requests come as signals, and from the supervisor through a pipe. A process manager may signal
+    the whole group, so the two are counted separately: one signal and one request of the supervisor
+    are the same request.
 
-    It waits on a thread of its own, and the system writes each signal into its pipe. So a handler
-    that blocks the event loop cannot keep the process alive: when its time is over, this thread
-    puts the running jobs back and ends the process."""
+    It runs on a thread of its own, and the system writes each signal into its pipe. So a handler
+    that blocks the event loop cannot keep the process alive: after the grace time this thread
+    returns the running jobs to the queue and ends the process."""
 
     def __init__(self, grace: float, lifeline: int | None) -> None:
         self._grace, self._lifeline = grace, lifeline
         self._numbers = stop_signals()
         self._received = 0  # signals that the system wrote into the pipe
-        self._handled = 0  # and those that Python called our handler for: either may miss some
+        self._handled = 0  # signals for which Python called our handler: either count may miss some
         self._asked = 0  # what the supervisor asked for: 1 stop, 2 hurry
         self._told = 0
         self._end = self._end_if_loop_answers = math.inf
@@ -57,7 +59,7 @@ class Stopper:
         return self
 
     def attach(self, worker: Worker) -> None:
-        """Listen from now on. Called on the main thread, by the loop of the worker."""
+        """Start to listen. The worker calls it on the main thread, on its event loop."""
         self._worker, self._loop = worker, asyncio.get_running_loop()
         self._reads, self._writes = os.pipe()
         os.set_blocking(self._writes, False)
@@ -77,8 +79,8 @@ class Stopper:
 
     @property
     def left(self) -> float:
-        """How many seconds the process has until it must have ended. One that was not told to stop
-        has as long as if it were told now."""
+        """How many seconds are left until the process must have ended. Before a request to stop, it
+        is the whole time."""
         return (
             self._grace + STOP_MARGIN_S
             if self._end == math.inf
@@ -92,8 +94,7 @@ class Stopper:
             self._thread.join(1)
 
     def _forget(self) -> None:
-        """Signals mean again what they mean to any Python program. A forked child's are not its
-        parent's."""
+        """Reset the signal handlers in a forked child: it must not act on its parent's signals."""
         if self._attached:
             self._attached = False
             with suppress(ValueError, OSError):
@@ -105,8 +106,8 @@ class Stopper:
                     )
 
     def _block_signals(self) -> None:
-        """Before a fork. A signal that came to the child before its handlers are reset would be
-        lost there."""
+        """Block signals before a fork: a signal that reached the child before its handlers are
+        reset would be lost."""
         self._masks[threading.get_ident()] = signal.pthread_sigmask(signal.SIG_BLOCK, self._numbers)
 
     def _unblock_signals(self) -> None:
@@ -164,13 +165,13 @@ class Stopper:
             match self._told:
                 case 1:
                     log.info(
-                        "stopping: running jobs have %g s to end; a second signal puts them back "
+                        "stopping: running jobs have %g s to end; a second signal returns them "
                         "at once",
                         self._grace,
                     )
                     self._end = now + self._grace + STOP_MARGIN_S
                 case 2:
-                    log.info("putting running jobs back")
+                    log.info("returning running jobs to the queue")
                     self._end_if_loop_answers = min(self._end, now + STOP_MARGIN_S)
                     self._end = min(self._end, now + LOOP_ANSWER_S)
                     self._on_loop(self._loop_answers)
@@ -187,7 +188,7 @@ class Stopper:
         self._wake()
 
     def _leave(self) -> None:
-        """The time is over. What runs now is named, and ends with the process."""
+        """The time is over: log what still runs, and end the process."""
         # if even the log is blocked
         at_last = threading.Timer(PUT_BACK_S + STOP_MARGIN_S, os._exit, [Exit.FAILED])
         at_last.daemon = True
@@ -195,8 +196,7 @@ class Stopper:
         running = self._worker.running()
         if not running:
             log.warning(
-                "leaving although the store cannot be reached, or a connection to it cannot be "
-                "closed"
+                "leaving although the store is unreachable, or a connection to it cannot be closed"
             )
             end_process(Exit.OK)
         done = self._worker.put_back(PUT_BACK_S)

@@ -1,9 +1,9 @@
-"""`mita worker --processes N`: starts the processes, starts again those that die, and passes on
-when to stop.
+"""`mita worker --processes N`: starts the processes, restarts those that die, and passes on
+requests to stop.
 
-Each child holds the reading end of a pipe, its lifeline: through it the supervisor says stop and
-hurry, and when the supervisor dies it ends, so that no child outlives it. Children are in sessions
-of their own, so that a Ctrl-C reaches them once, through the supervisor."""
+Each child has the reading end of a pipe, its lifeline. The supervisor writes its requests into it,
+and when the supervisor dies it is closed, so no child outlives the supervisor. Children are in
+sessions of their own, so a Ctrl-C reaches them once, through the supervisor."""
 
 import asyncio
 import logging
@@ -32,12 +32,12 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 30.0
 
 
 def is_child(arguments: Sequence[str]) -> bool:
-    """Whether this process was started by a supervisor, which does the answering."""
+    """Whether a supervisor started this process."""
     return bool(arguments) and arguments[0].startswith("--lifeline=")
 
 
 class Child:
-    """One place for a worker process, whoever fills it."""
+    """One of the worker processes: it is started again and again."""
 
     def __init__(self, number: int, arguments: Sequence[str]) -> None:
         self.number = number
@@ -48,7 +48,7 @@ class Child:
         self.born = 0.0
 
     async def live(self) -> int:
-        """Start a process and wait for its end; gives its exit code, below 0 for a signal."""
+        """Start a process and wait until it ends. Returns its exit code; below 0 for a signal."""
         reads, self._lifeline = os.pipe()
         self.born = time.monotonic()
         command = [
@@ -84,8 +84,8 @@ class Child:
                 self._process.kill()
 
     def pause(self) -> float:
-        """How long to wait before the next start: nothing after a long life, longer and longer
-        after short ones."""
+        """How long to wait before the next start: 0 after a long life, longer and longer after
+        short ones."""
         if time.monotonic() - self.born >= STABLE_AFTER_S:
             self._backoff.reset()
             return 0.0
@@ -93,8 +93,8 @@ class Child:
 
 
 class Supervisor:
-    """`patience` is how long children may take to stop before they are killed. `until_empty`: a
-    child that ends by itself found nothing more to do, and is not started again."""
+    """Runs the processes. `patience` is how long they may take to stop before they are killed.
+    `until_empty`: a process that ends by itself is not restarted."""
 
     def __init__(
         self, arguments: Sequence[str], processes: int, patience: float, until_empty: bool = False
@@ -123,7 +123,7 @@ class Supervisor:
         return self._code
 
     def tell(self) -> None:
-        """First stop, then hurry, then kill."""
+        """Handle a request to stop: the first means stop, the second hurry, the third kill."""
         self._told += 1
         self._stopping.set()
         if self._told == 2:

@@ -1,4 +1,4 @@
-"""`top`: a live screen of queues, workers, rates, and the jobs that run."""
+"""`top`: a live view of queues, workers, rates, and running jobs."""
 
 import argparse
 import asyncio
@@ -32,25 +32,23 @@ def add(commands: Commands) -> None:
         "picture and ends. Ctrl-C leaves."
     )
     top = commands.add("top", run, "watch queues, workers, rates and running jobs", about=about)
-    top.add_argument("--once", action="store_true", help="show one picture and end")
+    top.add_argument("--once", action="store_true", help="show it once and end")
     top.add_argument(
         "--interval",
         type=interval,
         default=2.0,
         metavar="WAIT",
-        help="between two pictures (2s; at least 0.1s)",
+        help="between two updates (2s; at least 0.1s)",
     )
     top.add_argument(
-        "--jobs", type=count, default=50, help="how many running jobs to ask for (50; at most 1000)"
+        "--jobs", type=count, default=50, help="how many running jobs to show (50; at most 1000)"
     )
 
 
 def interval(text: str) -> float:
     length = wait(text)
     if length < LEAST_INTERVAL_S:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is too short: a look at the store takes a moment, give 0.1s or more"
-        )
+        raise argparse.ArgumentTypeError(f"{text!r} is too short: give 0.1s or more")
     return length
 
 
@@ -67,8 +65,8 @@ async def once(desk: Desk) -> Report:
 
 
 async def live(desk: Desk) -> Report:
-    """Until it is interrupted. A store that goes away is said so, above what was last known, until
-    it is back."""
+    """Update the screen until it is interrupted. If the store is unreachable, that is shown above
+    the last data."""
     last = await snapshot.look(desk)
     with own_screen(desk.screen):
         paint(desk.screen, last)
@@ -79,7 +77,7 @@ async def live(desk: Desk) -> Report:
 
 
 async def looks(desk: Desk) -> AsyncIterator[tuple[Frame | None, str]]:
-    """A picture each interval, or what is in the way of one."""
+    """Yield a snapshot each interval, or the reason why there is none."""
     while True:
         await asyncio.sleep(desk.options.interval)
         try:
@@ -88,14 +86,14 @@ async def looks(desk: Desk) -> AsyncIterator[tuple[Frame | None, str]]:
         except TimeoutError:
             yield None, f"the store does not answer (for {LOOK_TIMEOUT_S:g} s)"
         except StoreError as error:
-            yield None, f"the store cannot be reached: {in_words(error)}"
+            yield None, f"the store is unreachable: {in_words(error)}"
         else:
             yield found, ""
 
 
 @contextmanager
 def own_screen(screen: Screen) -> Iterator[None]:
-    """What was on the terminal before is there again afterwards."""
+    """Use the terminal's alternate screen; at the end of the block the old content is back."""
     screen.out.write(ENTER)
     try:
         yield
@@ -117,7 +115,7 @@ def paint(screen: Screen, shown: Frame, trouble: str = "") -> None:
 
 
 def drawn(screen: Screen, shown: Frame, width: int, height: int) -> list[str]:
-    """As lines that fit the terminal."""
+    """The report as lines that fit the terminal."""
     out = io.StringIO()
     for part in snapshot.report(shown, height).parts:
         if isinstance(part, Table):

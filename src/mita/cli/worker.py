@@ -1,4 +1,4 @@
-"""Running jobs: `worker`."""
+"""The command `worker`."""
 
 import argparse
 import asyncio
@@ -26,9 +26,9 @@ from .supervisor import Supervisor
 
 log = logging.getLogger("mita.cli")
 
-_ABOUT = """SIGTERM, Ctrl-C or the end of its terminal lets
-running jobs end within the grace time and puts the rest back; a second signal
-puts them back at once."""
+_ABOUT = """After SIGTERM, Ctrl-C or the end of its terminal
+it waits for running jobs until the grace time is over, then returns them to the
+queue; after a second signal it returns them at once."""
 
 _DURABILITY = {
     "sqlite": "what is acknowledged is on disk (WAL, synchronous=FULL)",
@@ -37,15 +37,15 @@ _DURABILITY = {
 
 
 def add(commands: Commands) -> None:
-    parser = commands.add("worker", work, "run jobs until told to stop", about=_ABOUT, app=False)
+    parser = commands.add("worker", work, "run jobs until it is stopped", about=_ABOUT, app=False)
     parser.add_argument(
         "target",
         metavar="MODULE:APP",
         nargs="?",
-        help="where the app is, for example jobs:app (else $MITA_APP)",
+        help="the app, for example jobs:app (default: $MITA_APP)",
     )
     parser.add_argument(
-        "--queues", type=names, metavar="A,B", help="only these (else all there are)"
+        "--queues", type=names, metavar="A,B", help="only these queues (default: all queues)"
     )
     parser.add_argument(
         "--exclude",
@@ -53,17 +53,21 @@ def add(commands: Commands) -> None:
         action="extend",
         default=[],
         metavar="QUEUE",
-        help="serve all queues but this one; may be given again",
+        help="serve all queues except this one; may be repeated",
     )
     parser.add_argument(
-        "--concurrency", type=count, default=100, metavar="N", help="jobs at once (100)"
+        "--concurrency",
+        type=count,
+        default=100,
+        metavar="N",
+        help="how many jobs run at once (100)",
     )
     parser.add_argument(
         "--threads",
         type=count,
         default=16,
         metavar="N",
-        help="of them, handlers that are not async (16)",
+        help="how many of them may be sync functions (16)",
     )
     parser.add_argument(
         "--handler-processes",
@@ -77,23 +81,25 @@ def add(commands: Commands) -> None:
         type=wait,
         default=30.0,
         metavar="WAIT",
-        help="after which a dead worker's jobs are taken over (30s)",
+        help="after this time the jobs of a dead worker are taken over (30s)",
     )
     parser.add_argument(
         "--grace",
         type=wait,
         default=20.0,
         metavar="WAIT",
-        help="for running jobs to end when stopping (20s)",
+        help="how long running jobs may take to end when the worker stops (20s)",
     )
     parser.add_argument(
         "--processes",
         type=count,
         default=1,
         metavar="N",
-        help="worker processes; one that dies is started again (1)",
+        help="how many worker processes; one that dies is restarted (1)",
     )
-    parser.add_argument("--name", default="", help="shown by `mita workers` (host and process id)")
+    parser.add_argument(
+        "--name", default="", help="the worker's name in `mita workers` (host and process id)"
+    )
     parser.add_argument(
         "--until-empty",
         action="store_true",
@@ -103,10 +109,10 @@ def add(commands: Commands) -> None:
         "--max-jobs",
         type=count,
         metavar="N",
-        help="end after N jobs; with --processes each process is started anew",
+        help="end after N jobs; with --processes each process is restarted",
     )
     parser.add_argument(
-        "--no-schedule", dest="schedule", action="store_false", help="leave repeats to others"
+        "--no-schedule", dest="schedule", action="store_false", help="do not fire repeats"
     )
     parser.add_argument(
         "--metrics",
@@ -154,7 +160,7 @@ def _report(code: Exit) -> Report:
 
 
 def _fast_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """uvloop's, when it is installed."""
+    """The event loop of uvloop, if it is installed."""
     try:
         from uvloop import new_event_loop
     except ImportError:
@@ -197,7 +203,7 @@ def _name(options: argparse.Namespace) -> str:
 
 
 def _metrics(options: argparse.Namespace) -> str | None:
-    """Each process counts for itself, so each has a port of its own."""
+    """The metrics address of this process: each process has its own port."""
     asked: str | None = options.metrics
     if asked is None or options.number is None:
         return asked
@@ -213,7 +219,7 @@ def _check_tasks(app: Mita, target: str) -> None:
 
 
 def greeting(app: Mita, worker: Worker, options: argparse.Namespace) -> str:
-    """What is served, from where, and how durable it is there."""
+    """The first log line: the queues, the store, and how durable it is."""
     served = f"queues {listed(options.queues)}" if options.queues else "all queues"
     if options.exclude:
         served += f" but {listed(options.exclude)}"

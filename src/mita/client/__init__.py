@@ -1,4 +1,4 @@
-"""What callers do with jobs."""
+"""The methods of an app that work with jobs in the store."""
 
 from .calls import unknown_task as unknown_task
 from .client import Client as Client

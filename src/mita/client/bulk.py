@@ -1,4 +1,4 @@
-"""What is asked of many jobs at once: of all that match a filter, in batches."""
+"""Operations on all jobs that match a filter, in batches."""
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
@@ -41,15 +41,15 @@ _DONE = {
 
 
 class Bulk:
-    """Which jobs match is decided when the call begins: their ids are collected first, 1,000 at a
-    time, and what changes later does not change the choice. Then they are asked in batches of
-    1,000. The answer counts the jobs that matched, and how many of them gave which `Answer`. If the
-    store fails in the middle, the batches before are done.
+    """Bulk operations. A call first collects the ids of the jobs that match, 1,000 at a time; jobs
+    that change later do not change the choice. Then it changes them in batches of 1,000. The result
+    counts the jobs that matched, and how many gave which `Answer`. If the store fails in the
+    middle, the earlier batches are done.
 
-    A call without any filter needs `all=True`. With `dry_run=True` the jobs are only counted.
-    `confirm` is called with the number of jobs before anything is done: nothing is, if it returns
-    False. `progress` is called with the number of jobs that are done and the number of all, after
-    each batch."""
+    A call without a filter needs `all=True`. With `dry_run=True` the jobs are only counted.
+    `confirm` is called with the number of jobs before anything is changed; if it returns False,
+    nothing is. `progress` is called after each batch, with the number of jobs that are done and the
+    number of all."""
 
     _store: Callable[[], Awaitable[Store]]
     _keep: Retention
@@ -84,8 +84,8 @@ class Bulk:
         progress: ShowProgress | None = None,
         **filters: Unpack[JobFilters],
     ) -> BulkResult:
-        """Run every waiting or running job that matches at another time; `state="failed"` or
-        `"cancelled"` brings such jobs back for that time. See `jobs` for the filters."""
+        """Run every waiting or running job that matches at another time. `state="failed"` or
+        `"cancelled"` retries such jobs at that time. See `jobs` for the filters."""
         change = RescheduleJob(when(at=at, after=after), note(reason) or OUTSIDE)
         return await self._amend_many(change, filters, all, dry_run, confirm, progress)
 
@@ -104,7 +104,7 @@ class Bulk:
         **filters: Unpack[JobFilters],
     ) -> BulkResult:
         """Run every failed job that matches again, with its counters at zero: now, or at the given
-        time. `state="cancelled"` chooses cancelled ones. See `jobs` for the filters."""
+        time. `state="cancelled"` chooses cancelled jobs instead. See `jobs` for the filters."""
         change = RetryJob(when_or_now(at=at, after=after), note(reason))
         chosen = {**filters, "state": filters.get("state") or DisplayState.FAILED}
         some = all or any(value is not None for value in filters.values())
@@ -123,8 +123,8 @@ class Bulk:
         progress: ShowProgress | None = None,
         **filters: Unpack[JobFilters],
     ) -> BulkResult:
-        """Forget every job that matches and has ended, with its result, timeline and unique key;
-        see `jobs` for the filters."""
+        """Delete every job that matches and has ended, with its result, timeline and unique key.
+        See `jobs` for the filters."""
         return await self._amend_many(DeleteJob(), filters, all, dry_run, confirm, progress)
 
     delete_many_sync = sync_twin(delete_many)
@@ -178,7 +178,7 @@ def _check_choice(change: Change, filters: Mapping[str, Any], all: bool) -> None
 
 
 def _shown_states(change: Change) -> list[str]:
-    """The states, as people see them, in which a job may be asked for this."""
+    """The states, as people see them, that allow this change."""
     names = {state.value for state in allowed(change)}
     names |= (
         {DisplayState.SCHEDULED.value, DisplayState.READY.value} if "queued" in names else set()
@@ -187,8 +187,8 @@ def _shown_states(change: Change) -> list[str]:
 
 
 async def _matching(store: Store, filters: Mapping[str, Any], change: Change) -> list[_Found]:
-    """Every job that matches now and may be asked for this, the newest first. One walk by id meets
-    each job once, whatever its state becomes meanwhile."""
+    """Return every job that matches now and allows this change, newest first. The pages go by id,
+    so each job is met once, even if its state changes meanwhile."""
     want, possible = job_filter(**filters), allowed(change)
     if isinstance(change, RescheduleJob) and filters.get("state") is None:
         possible = ALIVE  # dead jobs come back only when they are asked for

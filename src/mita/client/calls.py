@@ -63,5 +63,5 @@ def unknown_task(name: str, tasks: Mapping[str, object]) -> str:
 def unknown_job(id: str) -> UsageError:
     """The error for a job that the store does not have."""
     return UsageError(
-        f"no job {id!r} is in the store: it never was, or it ended and was forgotten (see keep=)"
+        f"no job {id!r} is in the store: it never was, or it ended and was deleted (see keep=)"
     )

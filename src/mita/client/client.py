@@ -67,8 +67,8 @@ class Client(Inspection, Bulk):
     # ------------------------------------------------------------ enqueue
 
     async def enqueue(self, call: Call[R]) -> Handle[R]:
-        """Put one job into the store; the same as `task.enqueue(…)`, for a call that was made
-        before."""
+        """Enqueue one job. It is the same as `task.enqueue(…)`, for a call that was made with
+        `task.call(…)`."""
         return (await self.enqueue_many([call]))[0]
 
     def enqueue_sync(self, call: Call[R]) -> Handle[R]:
@@ -76,9 +76,8 @@ class Client(Inspection, Bulk):
         return self.enqueue_many_sync([call])[0]
 
     async def enqueue_many(self, calls: Iterable[Call[R]]) -> list[Handle[R]]:
-        """Put many jobs into the store, 1,000 at a time and in their order. All are checked before
-        the first is stored; if the store fails in the middle, nothing is sent after those that
-        failed."""
+        """Enqueue many jobs, 1,000 at a time and in their order. All calls are checked before the
+        first is stored. If the store fails in the middle, the rest is not sent."""
         return await self._sender.send(check_calls(calls, self._tasks))
 
     def enqueue_many_sync(self, calls: Iterable[Call[R]]) -> list[Handle[R]]:
@@ -99,9 +98,9 @@ class Client(Inspection, Bulk):
         after: float | timedelta | None = None,
         reason: str = "",
     ) -> Answer:
-        """Run it at another time. It keeps its id, priority and counters; one that failed or was
-        cancelled comes back for that time with its counters at zero. The `reason` (who wants it,
-        and why) is kept in its timeline."""
+        """Run a job at another time. It keeps its id, priority and counters. A failed or cancelled
+        job is retried at that time, with its counters at zero. The `reason` (who wants it, and why)
+        is stored in its timeline."""
         return await self._amend(
             id, RescheduleJob(when(at=at, after=after), note(reason) or OUTSIDE)
         )
@@ -109,7 +108,7 @@ class Client(Inspection, Bulk):
     reschedule_sync = sync_twin(reschedule)
 
     async def cancel(self, id: str, reason: str = "") -> Answer:
-        """Do not run it any more; one that runs is told."""
+        """Cancel a job. A running job is asked to stop, and ends as cancelled."""
         return await self._amend(id, CancelJob(self._keep.failed, note(reason)))
 
     cancel_sync = sync_twin(cancel)
@@ -129,14 +128,13 @@ class Client(Inspection, Bulk):
     retry_sync = sync_twin(retry)
 
     async def delete(self, id: str) -> Answer:
-        """Forget a job that has ended, with its result, timeline and unique key, before its time is
-        over."""
+        """Delete a job that has ended, with its result, timeline and unique key."""
         return await self._amend(id, DeleteJob())
 
     delete_sync = sync_twin(delete)
 
     async def prioritise(self, id: str, priority: int) -> Answer:
-        """Another priority from now on."""
+        """Give a job another priority, from 0 to 9; higher goes first."""
         if isinstance(priority, bool) or priority not in PRIORITIES:
             raise UsageError(
                 f"priority={priority!r}: give a whole number from 0 to {PRIORITIES[-1]}; higher "
@@ -157,7 +155,7 @@ class Client(Inspection, Bulk):
     # ------------------------------------------------------------ ask something of queues and keys
 
     async def pause(self, *queues: str) -> None:
-        """Start nothing more of these queues; what runs goes on."""
+        """Start no more jobs of these queues. Running jobs continue."""
         await (await self._store()).pause(_names(queues))
 
     pause_sync = sync_twin(pause)
@@ -176,7 +174,7 @@ class Client(Inspection, Bulk):
         after: float | timedelta | None = None,
         queue: str | None = None,
     ) -> None:
-        """Start nothing with this resource key before then, in one queue or in all there are."""
+        """Start no jobs with this resource key before then, in one queue or in all queues."""
         moment = when(at=until, after=after, named="until")
         store = await self._store()
         await store.hold(await self._queues(store, queue), check_key("resource", key), moment)
@@ -191,8 +189,8 @@ class Client(Inspection, Bulk):
     unhold_sync = sync_twin(unhold)
 
     async def _queues(self, store: Store, queue: str | None) -> list[str]:
-        """The one that was named; else all that ever had a job, and those of this app's tasks that
-        will."""
+        """The named queue; else all queues that ever had a job, and the queues of this app's
+        tasks."""
         if queue is not None:
             return [check_name("queue", queue)]
         return sorted({*await store.queue_names(), *(task.queue for task in self._tasks.values())})
@@ -202,8 +200,8 @@ class Client(Inspection, Bulk):
     async def repeat(
         self, key: str | None, call: Call[Any], pattern: Pattern, **choices: Unpack[RepeatChoices]
     ) -> RepeatRecord:
-        """Make this job again and again: insert or edit the repeat of this key (None: one made of
-        task and pattern)."""
+        """Enqueue this call again and again: create or edit the repeat with this key (None: a key
+        is made from task and pattern)."""
         return await self.repeats.put(key, call, pattern, **choices)
 
     repeat_sync = sync_twin(repeat)

@@ -121,7 +121,7 @@ class TransactionalSender:
     def _handles(
         self, jobs: list[NewJob], receipts: list[Receipt], trace: Sending
     ) -> list[Handle[Any]]:
-        # here only: other processes must not hear of jobs that the user may roll back
+        # here only: other processes must not see jobs that the user may roll back
         self._events.emit_here(Enqueued(jobs, receipts, wall_clock()))
         handles: list[Handle[Any]] = [
             Handle(receipt.id, receipt.created, self._tracker) for receipt in receipts

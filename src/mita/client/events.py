@@ -1,4 +1,4 @@
-"""What happens, in whatever process, as it happens."""
+"""Events of all processes, as they happen."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
@@ -16,9 +16,9 @@ _read = msgspec.msgpack.Decoder(list[EventBatch]).decode
 
 
 class Events:
-    """`async for event in app.events()`. Listening begins with the first step of the loop; `async
-    with app.events() as told` begins before the block, so that what is started inside is surely
-    heard. `missed` counts what was lost."""
+    """The events of a queue: `async for event in app.events()`. The subscription begins with the
+    first step of the loop. `async with app.events() as events` begins it before the block, so
+    nothing that is started inside is missed. `missed` counts lost events."""
 
     def __init__(
         self, open_store: Callable[[], Awaitable[Store]], queue: str | None, kinds: frozenset[Kind]
@@ -42,7 +42,7 @@ class Events:
         await self.aclose()
 
     async def __aiter__(self) -> AsyncIterator[JobEvent]:
-        """One that began here ends here: a loop that is left takes the listening along."""
+        """Yield events. A subscription that begins here ends when the loop is left."""
         began = self._ear is None
         ear = await self._opened()
         try:
@@ -55,7 +55,7 @@ class Events:
                 await self.aclose()
 
     async def aclose(self) -> None:
-        """Listen no more; a loop over this ends."""
+        """End the subscription; a loop over this ends."""
         ear, store, self._ear, self._store = self._ear, self._store, None, None
         if ear is not None:
             await ear.close()
@@ -63,7 +63,7 @@ class Events:
             await store.close()
 
     async def _opened(self) -> Subscription:
-        """A store of its own: whoever listens must not take the rings of a worker."""
+        """Open a store of its own: a subscription must not take the notifications of a worker."""
         if self._ear is None:
             self.loop = asyncio.get_running_loop()
             self._store = await self._open_store()
@@ -75,7 +75,7 @@ class Events:
         return self._ear
 
     def _read(self, heard: Delivery) -> Iterator[EventBatch]:
-        """Each is made when it is read."""
+        """Yield the events of a delivery. Each is made when it is read."""
         if heard.missed or heard.cut:
             self.missed += heard.missed
             yield _missed(self._queue or "", heard.missed)
@@ -96,15 +96,16 @@ class Events:
 
 
 class SyncEvents:
-    """`for event in app.events_sync()`, from code that is not async. Listening begins with the
-    first step of the loop; `with app.events_sync() as events` begins before the block. `missed`
-    counts what was lost."""
+    """`for event in app.events_sync()`, from code that is not async. The subscription begins with
+    the first step of the loop; `with app.events_sync() as events` begins it before the block.
+    `missed` counts lost events."""
 
     def __init__(self, events: Events, run_sync: RunSync) -> None:
         self._events, self._run_sync = events, run_sync
 
     @property
     def missed(self) -> int:
+        """How many events were lost."""
         return self._events.missed
 
     def __enter__(self) -> Self:
@@ -128,7 +129,7 @@ class SyncEvents:
             self._run_sync(_closed(steps))
 
     def close(self) -> None:
-        """Listen no more; a loop over this ends."""
+        """End the subscription; a loop over this ends."""
         self._run_sync(self._events.aclose())
 
 

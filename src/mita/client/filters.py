@@ -1,4 +1,4 @@
-"""Which jobs to show."""
+"""The filters of `jobs` and of the bulk operations."""
 
 import re
 from typing import Any, TypedDict
@@ -22,8 +22,7 @@ _CURSOR = re.compile(r"[0-9a-f]{1,32}")
 
 
 class JobFilters(TypedDict, total=False):
-    """Which jobs are meant: those that match all that is given. `error` is looked for inside the
-    error's text."""
+    """Filters; a job must match all that are given. `error` is searched for in the error's text."""
 
     queue: str | None
     task: str | None
@@ -35,9 +34,9 @@ class JobFilters(TypedDict, total=False):
 
 
 def job_filter(state: DisplayState | str | None = None, **given: Any) -> JobFilter:
-    """By the state that people see: `scheduled` and `ready` are both queued. What no job can have
-    is refused by the name of its field: an empty page would say that there is no such job, and the
-    filter was at fault."""
+    """Return a store's filter. `state` is a state as people see it: `scheduled` and `ready` are
+    both queued. Raises `UsageError` for a value that no job can have: an empty page would hide the
+    mistake."""
     for name in given:
         if name not in FILTERS:
             meant = did_you_mean(name, FILTERS) or "."
@@ -61,15 +60,17 @@ def job_filter(state: DisplayState | str | None = None, **given: Any) -> JobFilt
 
 
 def cursor(after: str | None) -> str | None:
+    """Check the `after` of a page. Raises `UsageError` if it is no id of a job."""
     if after is not None and (not isinstance(after, str) or not _CURSOR.fullmatch(after)):
         raise UsageError(
-            f"after={after!r} is no place in the list: give what the page before ended with, "
+            f"after={after!r} is not the end of a page: give the `after` of the page before, "
             "page.after"
         )
     return after
 
 
 def page_size(limit: int) -> int:
+    """Check the `limit` of a page. Raises `UsageError` if it is not from 1 to 1,000."""
     if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= CALL_JOBS:
         raise UsageError(
             f"limit={limit!r}: a page has 1 to {CALL_JOBS} jobs; go on with after=page.after"

@@ -1,4 +1,4 @@
-"""Reading: jobs, queues, workers and resource keys as the store has them now."""
+"""Reading: jobs, queues, workers and resource keys as they are now."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
@@ -27,8 +27,7 @@ class Inspection:
     _run_sync: RunSync
 
     async def get(self, id: str) -> JobRecord | None:
-        """The job as it stands now, with its timeline; None when the store does not have it (any
-        more)."""
+        """Return a job with its timeline; None if the store does not have it (any more)."""
         store = await self._store()
         [job] = await store.find([id])
         return (
@@ -40,12 +39,12 @@ class Inspection:
     get_sync = sync_twin(get)
 
     async def result(self, id: str, timeout: float | None = None) -> Any:
-        """Wait for a job to end; see `Handle.result`."""
+        """Wait until a job has ended and return its result; see `Handle.result`."""
         return result(await succeeded(self._store, id, timeout), self._tasks)
 
     def result_sync(self, id: str, timeout: float | None = None) -> Any:
-        """`result`, from code that is not async. Refused in an async handler: it would block its
-        worker."""
+        """`result`, from code that is not async. Raises `UsageError` in an async handler, because
+        it would block its worker."""
         check_may_wait("result_sync", "`await job.result()`")
         return self._run_sync(self.result(id, timeout))
 
@@ -62,8 +61,8 @@ class Inspection:
         after: str | None = None,
         limit: int = 100,
     ) -> JobPage:
-        """A page of jobs, newest first. `error` is part of an error's type and message; `after` is
-        the last page's."""
+        """Return a page of jobs, newest first. `error` is a part of the error's type and message.
+        `after` is the `after` of the page before."""
         want = job_filter(
             state,
             queue=queue,
@@ -83,7 +82,7 @@ class Inspection:
     jobs_sync = sync_twin(jobs)
 
     async def counts(self) -> dict[str, dict[str, int]]:
-        """How many jobs stand where, by queue and state."""
+        """Return the number of jobs by queue and state."""
         views = await (await self._store()).queues()
         return {
             view.name: {state.value: getattr(view, state) for state in DisplayState}
@@ -93,13 +92,14 @@ class Inspection:
     counts_sync = sync_twin(counts)
 
     async def queues(self) -> list[QueueView]:
-        """Counts, age of the oldest ready job, and pauses."""
+        """Return all queues with their counts, the age of their oldest ready job, and whether they
+        are paused."""
         return await (await self._store()).queues()
 
     queues_sync = sync_twin(queues)
 
     async def workers(self) -> list[WorkerView]:
-        """The workers that are alive, as each last described itself."""
+        """Return the workers that are alive, as each last described itself."""
         return await (await self._store()).workers()
 
     workers_sync = sync_twin(workers)
@@ -107,8 +107,8 @@ class Inspection:
     async def resources(
         self, *, queue: str | None = None, key: str | None = None
     ) -> list[ResourceView]:
-        """The resource keys that are held, waited for or on hold: of one queue or of all, one key
-        or all."""
+        """Return the resource keys that are held, waited for or on hold: of one queue or of all,
+        one key or all."""
         if queue is not None:
             check_name("queue", queue)
         if key is not None:
@@ -118,8 +118,8 @@ class Inspection:
     resources_sync = sync_twin(resources)
 
     async def explain(self, id: str) -> list[Reason]:
-        """Why the job is not running: reasons in words, the weightiest first, with what to do about
-        each."""
+        """Return why a job is not running: reasons in words, most important first, each with what
+        to do about it."""
         return explain(await gather(await self._store(), id))
 
     explain_sync = sync_twin(explain)

@@ -1,4 +1,4 @@
-"""From a job as stored to a record as shown."""
+"""From a job as it is stored to a record for people."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -24,6 +24,7 @@ _checkpoint = msgspec.msgpack.Decoder(ProgressReport).decode
 def job_record(
     job: Job, events: Sequence[TimelineEntry], now: Moment, tasks: Mapping[str, Task[Any, Any]]
 ) -> JobRecord:
+    """Make the record of a job. `now` is the store's time."""
     secret = secret_of(job, tasks)
     return JobRecord(
         id=job.id,
@@ -57,7 +58,8 @@ def job_record(
 
 
 def secret_of(job: Job, tasks: Mapping[str, Task[Any, Any]]) -> bool | tuple[str, ...]:
-    """As it was marked when it was enqueued, or as its task is marked today."""
+    """What is secret about a job: as it was declared when the job was enqueued, or as its task
+    declares it today."""
     task = tasks.get(job.task)
     return options_of(job.options).secret or (task is not None and task.secret)
 
@@ -74,7 +76,8 @@ def _shown_arguments(job: Job, secret: bool | tuple[str, ...]) -> dict[str, Any]
 
 
 def _progress(job: Job, secret: bool | tuple[str, ...]) -> ProgressReport | None:
-    """Its numbers are for everybody; its message may tell of what it works on."""
+    """The progress without its message, if the task is secret: the message may contain secret
+    values."""
     found: ProgressReport | None = _read(_checkpoint, job.progress)
     return (
         found._replace(message=WITHHELD)
@@ -91,7 +94,8 @@ def _shown_result(job: Job, tasks: Mapping[str, Task[Any, Any]]) -> Any:
 
 
 def result(job: Job, tasks: Mapping[str, Task[Any, Any]]) -> Any:
-    """As its task's return annotation says; as plain values when the task is not known here."""
+    """Return the result, by the return annotation of the task; as plain values if the task is not
+    known here."""
     if job.result is None:
         return None
     task = tasks.get(job.task)
@@ -99,7 +103,8 @@ def result(job: Job, tasks: Mapping[str, Task[Any, Any]]) -> Any:
 
 
 def _timeline(job: Job, events: Sequence[TimelineEntry]) -> tuple[TimelineLine, ...]:
-    """The store keeps what went beyond the happy path; the happy path itself is in the job."""
+    """Make the whole timeline: the store keeps only what is out of the ordinary, the rest follows
+    from the job's fields."""
     lines = [TimelineEntry(job.created, "created"), *events]
     if job.started is not None:
         lines.insert(
@@ -128,7 +133,7 @@ def _failure(event: TimelineEntry) -> Failure:
 
 
 def _place_of_start(job: Job, started: Moment, lines: list[TimelineEntry]) -> int:
-    """Behind everything up to that moment, but before the line that tells how this very run
+    """The position of the start: after everything until then, but before the line of how this run
     ended."""
     place = sum(line.at <= started for line in lines)
     ended = job.state not in (State.RUNNING, State.SUCCEEDED)
@@ -136,8 +141,7 @@ def _place_of_start(job: Job, started: Moment, lines: list[TimelineEntry]) -> in
 
 
 def _read(decode: Callable[[bytes], Any], packed: bytes | None) -> Any:
-    """None for what cannot be read: a record is for looking, and must not fail because of one bad
-    job."""
+    """Return None for a value that cannot be read: one bad job must not make a page fail."""
     if not packed:
         return None
     try:

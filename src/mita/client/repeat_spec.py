@@ -1,4 +1,4 @@
-"""What people say about a repeat, as a spec; and a stored repeat, as people see it."""
+"""From what a person says about a repeat to its spec, and from a stored repeat to its record."""
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
@@ -23,7 +23,7 @@ _NO_JOB = JobTemplate(task="", queue="", payload=b"")
 
 
 class RepeatChoices(TypedDict, total=False):
-    """What a repeat takes beside its pattern."""
+    """The options of a repeat."""
 
     start_after: datetime | None
     end_before: datetime | None
@@ -33,7 +33,8 @@ class RepeatChoices(TypedDict, total=False):
 
 
 def repeat_key(given: str | None, task: str, pattern: Pattern) -> str:
-    """Without one given, the same task on the same pattern is the same repeat."""
+    """Return the key of a repeat. If none is given, it is made from task and pattern, so the same
+    task with the same pattern is the same repeat."""
     _check_pattern(pattern)
     if given is not None:
         return check_name("repeat", given)
@@ -47,6 +48,8 @@ def repeat_key(given: str | None, task: str, pattern: Pattern) -> str:
 
 
 def repeat_spec(call: Call[Any], pattern: Pattern, choices: Mapping[str, Any]) -> RepeatSpec:
+    """Check the choices and make the spec of a repeat. Raises `UsageError` for choices that
+    contradict each other."""
     known = RepeatChoices.__annotations__
     for name in choices:
         if name not in known:
@@ -62,12 +65,13 @@ def repeat_spec(call: Call[Any], pattern: Pattern, choices: Mapping[str, Any]) -
 
 
 def fires_from(pattern: Pattern, now: Moment) -> Iterator[Moment]:
-    """The fires of a pattern that starts now."""
+    """Yield the fire times of a pattern that starts now."""
     _check_pattern(pattern)
     return fire.fires(RepeatSpec(pattern=pattern, job=_NO_JOB), now, now)
 
 
 def repeat_record(repeat: Repeat) -> RepeatRecord:
+    """Make the record of a stored repeat."""
     try:
         wanted = spec.unpack(repeat.spec)
     except UsageError as error:

@@ -1,4 +1,4 @@
-"""Stored rules that make jobs: put, look, pause, trigger, remove."""
+"""Repeats: create, edit, list, pause, trigger, remove."""
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
@@ -32,7 +32,7 @@ T = TypeVar("T", bound=Task[Any, Any])
 
 
 class Declared(Struct, frozen=True):
-    """A repeat that the code asks for: a worker puts it into the store when it starts."""
+    """A repeat that the code declares. A worker stores it when it starts."""
 
     key: str
     task: Task[Any, Any]
@@ -41,7 +41,7 @@ class Declared(Struct, frozen=True):
 
 
 class Repeats:
-    """`app.repeats`: what is done with repeats, and the decorator `@app.repeats(Cron("0 9 * * *"))`
+    """`app.repeats`: the methods for repeats, and the decorator `@app.repeats(Cron("0 9 * * *"))`
     above `@app.task`."""
 
     def __init__(
@@ -70,10 +70,10 @@ class Repeats:
     def __call__(
         self, pattern: Pattern | None = None, *, key: str | None = None, **choices: Any
     ) -> Any:
-        """Declare that a task repeats, with its default arguments. It is put into the store when a
-        worker starts.
+        """Declare that a task repeats, with its default arguments. A worker stores the repeat when
+        it starts.
 
-        Without a pattern, `await app.repeats()` is `all`."""
+        Without a pattern, `await app.repeats()` is the same as `all`."""
         return self.all() if pattern is None else self._declares(pattern, key, choices)
 
     def _declares(self, pattern: Pattern, key: str | None, choices: Any) -> Callable[[T], T]:
@@ -96,24 +96,23 @@ class Repeats:
         return declare
 
     async def put_declared(self) -> None:
-        """Put what the code declares into the store; what stands there already is left as it is.
-        One whose end has passed is only logged: a worker that restarts later than that has other
-        work to do."""
+        """Store the repeats that the code declares; those that are stored already are left as they
+        are. One whose end has passed is only logged: it must not keep a worker from starting."""
         for declared in self._declared.values():
             try:
                 await self.put(
                     declared.key, declared.task.call(), declared.pattern, **declared.choices
                 )
             except UsageError as error:
-                log.warning("a declared repeat was not put into the store: %s", error)
+                log.warning("a declared repeat was not stored: %s", error)
 
     put_declared_sync = sync_twin(put_declared)
 
     async def put(
         self, key: str | None, call: Call[Any], pattern: Pattern, **choices: Unpack[RepeatChoices]
     ) -> RepeatRecord:
-        """Insert or edit. An edit keeps the count, and the next fire too unless the pattern, start
-        or end changed."""
+        """Create or edit a repeat. An edit keeps the count; it also keeps the next fire, unless the
+        pattern, the start or the end changed."""
         check_call(call, self._tasks)
         key = repeat_key(key, call.task, pattern)
         wanted = repeat_spec(call, pattern, choices)
@@ -128,39 +127,39 @@ class Repeats:
     put_sync = sync_twin(put)
 
     async def all(self) -> list[RepeatRecord]:
-        """Every repeat, by its key."""
+        """Return all repeats, by their key."""
         return [repeat_record(repeat) for repeat in await (await self._store()).list_repeats()]
 
     all_sync = sync_twin(all)  # noqa: A003  (it is the method above)
 
     async def get(self, key: str) -> RepeatRecord | None:
-        """The repeat of this key; None when there is none."""
+        """Return the repeat with this key; None if there is none."""
         found = await self._find(await self._store(), key)
         return None if found is None else repeat_record(found)
 
     get_sync = sync_twin(get)
 
     async def remove(self, key: str) -> bool:
-        """It makes no more jobs; those it made stay. False: there was none."""
+        """Remove a repeat. The jobs that it made stay. Returns False if there was none."""
         return (await (await self._store()).remove_repeats([key]))[0]
 
     remove_sync = sync_twin(remove)
 
     async def pause(self, key: str) -> bool:
-        """False: it was not active."""
+        """Pause a repeat. Returns False if it was not active."""
         return (await (await self._store()).pause_repeats([key]))[0]
 
     pause_sync = sync_twin(pause)
 
     async def resume(self, key: str) -> bool:
-        """Go on; what was missed in the meantime is treated as `missed` says. False: it was not
-        paused."""
+        """Resume a paused repeat; its `missed` policy decides about the fires that it missed.
+        Returns False if it was not paused."""
         return (await (await self._store()).resume_repeats([key]))[0]
 
     resume_sync = sync_twin(resume)
 
     async def trigger(self, key: str) -> Handle[Any]:
-        """One job of this repeat now, beside its schedule: neither cursor nor count change."""
+        """Enqueue one job of this repeat now. Neither its schedule nor its count change."""
         store = await self._store()
         wanted = spec.unpack((await self._known(store, key)).spec)
         now = await store.now()
@@ -172,8 +171,8 @@ class Repeats:
     trigger_sync = sync_twin(trigger)
 
     async def preview(self, what: str | Pattern, n: int = 10) -> list[datetime]:
-        """The next `n` fires of the repeat with this key, or of a pattern that starts now; in
-        UTC."""
+        """Return the next `n` fire times of the repeat with this key, or of a pattern that starts
+        now; in UTC."""
         if isinstance(n, bool) or not isinstance(n, int) or not 1 <= n <= CATCH_UP_JOBS:
             raise UsageError(f"n={n!r}: a preview shows 1 to {CATCH_UP_JOBS:,} fires")
         store = await self._store()
@@ -189,7 +188,7 @@ class Repeats:
     async def _known(self, store: Store, key: str) -> Repeat:
         if (found := await self._find(store, key)) is None:
             raise UsageError(
-                f"no repeat {key!r} is in the store: `app.repeats.all()` lists those that are"
+                f"no repeat {key!r} is in the store: `app.repeats.all()` lists the stored ones"
             )
         return found
 

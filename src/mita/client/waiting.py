@@ -16,7 +16,8 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.005, 0.25  # between two looks at a job
 async def succeeded(
     open_store: Callable[[], Awaitable[Store]], id: str, timeout: float | None
 ) -> Job:
-    """The job, once it has succeeded. Looks often at first and gently later."""
+    """Wait until the job has succeeded and return it. Polls often at first and more slowly later.
+    Raises `JobFailed`, `JobCancelled`, or `TimeoutError`."""
     store = await open_store()
     loop = asyncio.get_running_loop()
     end = None if timeout is None else loop.time() + _seconds(timeout)
@@ -25,17 +26,16 @@ async def succeeded(
         [job] = await store.find([id])
         if job is None:
             raise MitaError(
-                f"job {id} is not in the store (any more), so its result cannot be told: keep "
-                "succeeded jobs for longer, "
-                "Mita(…, keep=3600)"
+                f"no job {id} is in the store: it was never enqueued, or it was deleted. Results "
+                "are kept for Mita(keep=…) seconds, 3600 by default"
             )
         if job.state in TERMINAL:
             return await _ended_well(store, job)
         left = math.inf if end is None else end - loop.time()
         if left <= 0:
             raise TimeoutError(
-                f"job {id} was still {job.state} after {timeout:g} s; it goes on, only the "
-                "waiting ended"
+                f"job {id} was still {job.state} after {timeout:g} s; the job itself goes on, and "
+                "`mita why` explains what it is waiting for"
             )
         await asyncio.sleep(min(backoff.fail(), left))
 

@@ -98,7 +98,7 @@ Ending: TypeAlias = (
     | Unknown
 )
 
-# ----------------------------------------------------- verdicts: what a store is told to write down
+# ----------------------------------------------------- verdicts: what a store writes after a run
 
 
 class Counter(StrEnum):
@@ -225,7 +225,7 @@ class ClaimResult(Struct, frozen=True):
 # ---------------------------------------------------------------- changes: what a person may ask
 
 
-# who moved a job, when nobody gave a reason
+# who rescheduled a job, if no reason was given
 BY_HANDLER = "by its handler"
 OUTSIDE = "from outside"
 

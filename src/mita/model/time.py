@@ -9,8 +9,7 @@ from typing import Annotated, TypeAlias
 from msgspec import Meta, Struct
 
 LATEST = 253_402_300_799_999  # the last millisecond of the year 9999: no calendar goes further
-# What is read from a store is checked against these bounds. Code that makes a moment or a length is
-# not.
+# Values from a store are checked against these bounds; values that code makes are not.
 Moment: TypeAlias = Annotated[int, Meta(ge=0, le=LATEST)]
 Wait: TypeAlias = Annotated[int, Meta(ge=-LATEST, le=LATEST)]
 

@@ -1,4 +1,4 @@
-"""Functions that can be enqueued: their arguments, their options, and what a handler may say."""
+"""Tasks: functions that can be enqueued, their arguments and options, and what a handler can do."""
 
 from .arguments import PAYLOAD_BYTES as PAYLOAD_BYTES
 from .arguments import Arguments as Arguments

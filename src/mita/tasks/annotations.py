@@ -21,14 +21,14 @@ STORABLE = (
 
 
 def resolve(fn: Callable[..., Any], annotation: Any) -> Any:
-    """An annotation as a type, whether it was written as one or as text. Raises what its evaluation
-    raises."""
+    """Return an annotation as a type, whether it was written as a type or as text. Raises what its
+    evaluation raises."""
     holder = SimpleNamespace(__annotations__={"it": annotation})
     return typing.get_type_hints(holder, globalns=_globals(fn), include_extras=True)["it"]
 
 
 def _globals(fn: Callable[..., Any]) -> dict[str, Any]:
-    """The names of the module that wrote the function, not of one that only wrapped it."""
+    """The names of the module that wrote the function, not of a module that only wrapped it."""
     fn = inspect.unwrap(fn)
     while isinstance(fn, partial):
         fn = fn.func
@@ -36,8 +36,8 @@ def _globals(fn: Callable[..., Any]) -> dict[str, Any]:
 
 
 def parameter_type(task: str, fn: Callable[..., Any], name: str, annotation: Any) -> Any:
-    """The type of one parameter, as msgspec can read it, or a `UsageError` that says why it cannot
-    be stored."""
+    """Return the type of one parameter, as msgspec reads it. Raises a `UsageError` that says why it
+    cannot be stored."""
     try:
         found = resolve(fn, annotation)
     except (NameError, AttributeError, TypeError, SyntaxError) as error:
@@ -62,8 +62,8 @@ UNREADABLE = (TypeError, ValueError, NameError, AttributeError, ImportError)
 
 
 def storable(kind: Any) -> tuple[Any, PayloadReader]:
-    """The type as msgspec can read it, and its reader. Raises one of `UNREADABLE` where there is no
-    stored form."""
+    """Return the type as msgspec reads it, and its reader. Raises one of `UNREADABLE` if it cannot
+    be stored."""
     made = replaced(kind, restore)
     read = reader(made)
     strangers = [node.cls for node in _nodes(type_info(made)) if isinstance(node, CustomType)]
@@ -73,11 +73,12 @@ def storable(kind: Any) -> tuple[Any, PayloadReader]:
 
 
 def in_words(kind: Any) -> str:
+    """The type as text, for an error message."""
     return kind.__qualname__ if isinstance(kind, type) else str(kind)
 
 
 def _nodes(top: Type) -> Iterator[Type]:
-    """Every type that a type is made of. Types may contain themselves."""
+    """Yield every type that a type consists of. Types may contain themselves."""
     seen: set[int] = set()
     ahead = [top]
     while ahead:

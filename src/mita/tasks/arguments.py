@@ -1,10 +1,10 @@
 """The arguments of a task, as bytes and back again.
 
 Each task has two Structs with a field per parameter, made from its signature. Calling the first
-binds the arguments, and encoding it gives a MessagePack map by parameter name. The second has the
+binds the arguments, and encoding it returns a MessagePack map by parameter name. The second has the
 types and the defaults: its decoder checks the map, at the caller and again before the run. What the
-caller passed is stored, also where it equals the default. A parameter that the caller left out is
-not stored: the worker's own default holds, so parameters can be added while jobs wait."""
+caller passed is stored, even if it equals the default. A parameter that the caller left out is not
+stored: the worker's own default is used, so parameters can be added while jobs wait."""
 
 import copy
 import re
@@ -30,7 +30,7 @@ from .stored import UNSTORABLE, PayloadReader, encode, encode_big, encode_fast, 
 
 PAYLOAD_BYTES = 256 * 1024
 
-_NO_NAMES: dict[str, Any] = {}  # nobody writes to it
+_NO_NAMES: dict[str, Any] = {}  # never changed
 _ROOT = re.compile(r"\$\.(\w+)")
 _SENTENCE = re.compile(r"[A-Z][a-z]+ ")
 
@@ -39,9 +39,9 @@ class Codec(Struct, frozen=True):
     """How the arguments of one task are packed and read.
 
     `bind` is the Struct that takes what the caller passed. `decode` reads a payload as the Struct
-    that the handler is called with, and `reader` does so where that fails at first. `names` are its
-    fields, of which the first `by_position` are passed by position. `ambiguous` names those that a
-    value of another class than the caller's may be read for."""
+    that the handler is called with; `reader` reads what `decode` cannot. `names` are its fields, of
+    which the first `by_position` are passed by position. `ambiguous` names the parameters for which
+    a value may be read as another class than the caller's."""
 
     bind: Callable[..., Struct]
     decode: Callable[[bytes], Struct]
@@ -52,8 +52,8 @@ class Codec(Struct, frozen=True):
 
 
 class Arguments:
-    """Reads the signature at once, and the types at first use: by then every name they mention is
-    defined."""
+    """Packs and unpacks the arguments of one task. The signature is read at once, the types at
+    first use: by then every name that they use is defined."""
 
     def __init__(self, task: str, fn: Callable[..., Any]) -> None:
         self._task = task
@@ -74,14 +74,14 @@ class Arguments:
     def pack(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], limit: int = PAYLOAD_BYTES
     ) -> bytes:
-        """Bind, encode, check. Everything that does not fit is a `UsageError` that names the
-        parameter."""
+        """Bind, encode and check the arguments. Raises a `UsageError` that names the parameter
+        which does not fit."""
         return self.checked(args, kwargs, limit)[0]
 
     def checked(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], limit: int = PAYLOAD_BYTES
     ) -> tuple[bytes, Struct]:
-        """The payload, and the arguments as the handler will see them."""
+        """Return the payload, and the arguments as the handler will see them."""
         codec = self._codec
         try:
             given = codec.bind(*args, **kwargs)
@@ -105,8 +105,8 @@ class Arguments:
         return payload, seen
 
     def unpack(self, payload: bytes) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """What to call the function with. A payload that does not fit is a `UsageError` that says
-        why."""
+        """Return what the function is called with. Raises a `UsageError` that says why a payload
+        does not fit."""
         codec = self._codec
         try:
             values = astuple(codec.decode(payload))
@@ -121,6 +121,7 @@ class Arguments:
 
     @staticmethod
     def named(values: Struct) -> dict[str, Any]:
+        """Return the arguments by parameter name."""
         return asdict(values)
 
     @cached_property
@@ -196,7 +197,7 @@ class Arguments:
     def _refuse_another_model(
         self, given: Struct, seen: Struct, ambiguous: tuple[str, ...]
     ) -> None:
-        """Of two models whose fields are alike, Pydantic may read one for the other."""
+        """Pydantic may read one of two models for the other if their fields are alike."""
         for name in ambiguous:
             ours, theirs = type(getattr(given, name)), type(getattr(seen, name))
             if (
@@ -224,8 +225,8 @@ class Arguments:
 
 
 def _struct(fields: list[Any], by_position: int) -> type[Struct]:
-    """A Struct with these fields; only the first `by_position` may be passed by position. Unknown
-    fields are refused: an argument that this version of the handler would not see must not be
+    """Make a Struct with these fields; only the first `by_position` may be passed by position. It
+    refuses unknown fields: an argument that this version of the handler does not have must not be
     dropped."""
     shape = msgspec.defstruct("Arguments", fields[:by_position], forbid_unknown_fields=True)
     if by_position == len(fields):
@@ -237,8 +238,8 @@ def _struct(fields: list[Any], by_position: int) -> type[Struct]:
 
 
 def _passed(parameter: Parameter) -> Any:
-    """The field of one parameter as the caller passes it. One that is left out is UNSET, and UNSET
-    is not encoded."""
+    """The field of one parameter as the caller passes it. A parameter that is left out is UNSET,
+    and UNSET is not encoded."""
     return (
         (parameter.name, Any)
         if parameter.default is Parameter.empty
@@ -252,7 +253,7 @@ def _given(passed: Struct) -> dict[str, Any]:
 
 
 def _which(error: Exception) -> str:
-    """`Expected `int`, got `str` - at `$.cents`` in the words of whoever wrote the call."""
+    """The text of a msgspec error, in terms of the task's parameters."""
     reason, _, path = str(error).partition(" - at ")
     parameter = _ROOT.search(path)
     if parameter is None:

@@ -22,7 +22,7 @@ Async: TypeAlias = Coroutine[Any, Any, R]
 
 
 class Registry:
-    """The tasks of one app, by name. Two functions never share a name; a module that is executed
+    """The tasks of one app, by name. Two functions never have one name. A module that is imported
     again, or a cell of a notebook, replaces its own tasks."""
 
     def __init__(
@@ -35,6 +35,8 @@ class Registry:
         self._payload_limit = payload_limit
 
     def add(self, fn: Callable[..., Any], choices: Mapping[str, Any]) -> Task[Any, Any]:
+        """Register a function and return its task. Raises `UsageError` if the name belongs to
+        another function."""
         rest = dict(choices)
         name = _name(fn, rest.pop("name", None))
         final = _final(name, rest.pop("final", ()))
@@ -77,10 +79,11 @@ class Registry:
 
 
 class Declare:
-    """A decorator, and a maker of decorators: `@app.task`, or `@app.task(queue="mail")`.
+    """A decorator, and a function that returns decorators: `@app.task`, or
+    `@app.task(queue="mail")`.
 
-    A function whose first parameter is the `Job` is enqueued without it; a returned `Reschedule` is
-    not a result."""
+    If the first parameter of the function is a `Job`, callers do not pass it. A returned
+    `Reschedule` is not a result."""
 
     def __init__(self, registry: Registry, choices: Mapping[str, Any]) -> None:
         self._registry = registry

@@ -1,4 +1,4 @@
-"""A job to be, and what its caller holds once it is in the store."""
+"""A call before it is enqueued, and the handle of a job after it."""
 
 from collections.abc import Awaitable, Sequence
 from typing import Any, Generic, Protocol, TypeVar
@@ -13,8 +13,8 @@ R_co = TypeVar("R_co", covariant=True)
 
 
 class Call(Struct, Generic[R_co], frozen=True, gc=False):
-    """A task with its arguments, checked and packed: ready to be enqueued, alone, with many or by a
-    repeat."""
+    """A task with its arguments, validated and serialised, for `app.enqueue`, `app.enqueue_many` or
+    `app.repeat`."""
 
     task: str
     payload: bytes
@@ -24,27 +24,31 @@ class Call(Struct, Generic[R_co], frozen=True, gc=False):
 
 
 class Tracker(Protocol):
-    """Where a handle asks after its job."""
+    """What a handle asks about its job."""
 
-    async def get(self, id: str) -> JobRecord | None: ...
+    async def get(self, id: str) -> JobRecord | None:
+        """Return the job's record; None if it is gone."""
 
-    def get_sync(self, id: str) -> JobRecord | None: ...
+    def get_sync(self, id: str) -> JobRecord | None:
+        """`get`, from code that is not async."""
 
-    async def result(self, id: str, timeout: float | None = None) -> Any: ...
+    async def result(self, id: str, timeout: float | None = None) -> Any:
+        """Wait until the job has ended and return its result."""
 
-    def result_sync(self, id: str, timeout: float | None = None) -> Any: ...
+    def result_sync(self, id: str, timeout: float | None = None) -> Any:
+        """`result`, from code that is not async."""
 
 
 class Handle(Struct, Generic[R_co], eq=False, gc=False):
-    """An enqueued job. `created` is False when its unique key belonged to an earlier job, whose
-    handle this then is."""
+    """An enqueued job. `created` is False when an earlier job has its unique key: then this is the
+    handle of that job."""
 
     id: str
     created: bool
     _tracker: Tracker
 
     async def result(self, timeout: float | None = None) -> R_co:
-        """Wait for the job to end and give what its task returned.
+        """Wait until the job has ended and return what its task returned.
 
         Raises `JobFailed` with the text of the error, `JobCancelled`, or `TimeoutError` after
         `timeout` seconds."""
@@ -57,7 +61,7 @@ class Handle(Struct, Generic[R_co], eq=False, gc=False):
         return value
 
     async def get(self) -> JobRecord | None:
-        """The job's record; None once it is forgotten."""
+        """Return the job's record; None if the job was deleted."""
         return await self._tracker.get(self.id)
 
     def get_sync(self) -> JobRecord | None:
@@ -69,11 +73,14 @@ class Handle(Struct, Generic[R_co], eq=False, gc=False):
 
 
 class Sender(Protocol):
-    """How a task reaches its store."""
+    """What a task enqueues its calls with."""
 
-    def send(self, calls: Sequence[Call[Any]]) -> Awaitable[list[Handle[Any]]]: ...
+    def send(self, calls: Sequence[Call[Any]]) -> Awaitable[list[Handle[Any]]]:
+        """Enqueue these calls and return their handles."""
 
-    def send_sync(self, calls: Sequence[Call[Any]]) -> list[Handle[Any]]: ...
+    def send_sync(self, calls: Sequence[Call[Any]]) -> list[Handle[Any]]:
+        """`send`, from code that is not async."""
 
     def within(self, connection: Any) -> "Sender":
-        """One that sends as part of the transaction that is open on the user's connection."""
+        """Return a sender that enqueues in the transaction that is open on the user's
+        connection."""

@@ -1,4 +1,4 @@
-"""Answers to what people write who know another queue, or who mistyped a name."""
+"""Error messages for people who know another job queue, or who mistyped a name."""
 
 from collections.abc import Iterable
 from typing import NoReturn
@@ -88,11 +88,12 @@ METHODS = {
 
 
 class NoSuchMethod(UsageError, AttributeError):
-    """A method of another queue. It is an AttributeError as well, so that `hasattr` and `getattr`
-    work as always."""
+    """A method that Mita does not have, but another job queue has. It is also an AttributeError, so
+    that `hasattr` and `getattr` work."""
 
 
 def unknown_option(name: str, known: Iterable[str]) -> str:
+    """The error for an option that a task does not have."""
     if hint := OPTIONS.get(name):
         return f"unknown option {name!r}: {hint}"
     return (
@@ -102,14 +103,15 @@ def unknown_option(name: str, known: Iterable[str]) -> str:
 
 
 def unknown_argument(task: str, name: str, options: Iterable[str]) -> str:
-    """For a keyword that is no parameter of the task; empty when there is nothing to say beyond
-    that."""
+    """A hint about a keyword that is no parameter of the task; empty if there is none."""
     if name in options:
         return f"; {name!r} is an option: {task}.options({name}=…).enqueue(…)"
     return f"; {hint}" if (hint := OPTIONS.get(name)) else ""
 
 
 def no_method(task: str, method: str) -> NoReturn:
+    """Raise the error for a method that a task does not have, with the name of ours if another
+    queue has it."""
     if hint := METHODS.get(method):
         raise NoSuchMethod(f"a task has no {method}(): write {hint.format(task)}", name=method)
     raise AttributeError(f"a task has no attribute {method!r}", name=method)

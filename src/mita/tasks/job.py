@@ -1,4 +1,4 @@
-"""What a handler sees of its own job."""
+"""What a handler can do with its own job."""
 
 import inspect
 import math
@@ -33,34 +33,41 @@ _checkpoints = msgspec.msgpack.Decoder(ProgressReport)
 
 
 class Run(Protocol):
-    """What the worker lends to a job while it runs. `report` raises `LeaseLost` when the run no
-    longer owns its job."""
+    """What the worker gives a job while it runs. `report` raises `LeaseLost` if the run no longer
+    has its job."""
 
     @property
-    def cancelled(self) -> bool: ...
+    def cancelled(self) -> bool:
+        """Whether this run should stop."""
 
-    async def report(self, packed: bytes) -> None: ...
+    async def report(self, packed: bytes) -> None:
+        """Store the progress of the run."""
 
-    async def recall(self, name: str, shared: bool) -> bytes | None: ...
+    async def recall(self, name: str, shared: bool) -> bytes | None:
+        """Return the value that is stored under this name; None if there is none."""
 
     async def take_once(self, name: str) -> bytes | None:
         """Return the value that all jobs share under this name, as soon as there is one. None: no
         run computes it now, so this run has to, and then calls `release_once`."""
 
-    async def release_once(self, name: str) -> None: ...
+    async def release_once(self, name: str) -> None:
+        """Let other runs compute the shared value of this name."""
 
-    async def remember(self, name: str, value: bytes, keep: Wait | None) -> bytes | None: ...
+    async def remember(self, name: str, value: bytes, keep: Wait | None) -> bytes | None:
+        """Store a value under this name, unless there is one. Returns the stored value."""
 
-    async def complete(self, connection: Any, result: bytes) -> None: ...
+    async def complete(self, connection: Any, result: bytes) -> None:
+        """Settle the job as succeeded in the user's transaction."""
 
-    def complete_sync(self, connection: Any, result: bytes) -> None: ...
+    def complete_sync(self, connection: Any, result: bytes) -> None:
+        """`complete`, from a sync function."""
 
     def call(self, coro: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine on the worker's loop, from a handler's thread."""
+        """Run a coroutine on the worker's event loop, from a handler's thread."""
 
 
 class Job:
-    """The job a handler is running. The `_sync` methods are for handlers that are plain
+    """The job that a handler is running. The `_sync` methods are for handlers that are sync
     functions."""
 
     __slots__ = ("_claim", "_reported", "_run")
@@ -72,48 +79,55 @@ class Job:
 
     @property
     def id(self) -> str:
+        """The id of the job."""
         return self._claim.id
 
     @property
     def task(self) -> str:
+        """The name of the task."""
         return self._claim.task
 
     @property
     def queue(self) -> str:
+        """The queue of the job."""
         return self._claim.queue
 
     @property
     def priority(self) -> int:
+        """The priority, from 0 to 9; higher goes first."""
         return self._claim.priority
 
     @property
     def attempt(self) -> int:
-        """1 for the first run; only failures count."""
+        """1 for the first run. Only failures count."""
         return self._claim.attempts + 1
 
     @property
     def reschedules(self) -> int:
+        """How often the job was rescheduled."""
         return self._claim.reschedules
 
     @property
     def token(self) -> int:
-        """Grows with every claim of this job: a fence for effects outside the store."""
+        """A number that grows with every claim of this job: a fencing token for effects outside the
+        store."""
         return self._claim.token
 
     @property
     def fire_time(self) -> datetime | None:
-        """The nominal time of the repeat that made this job."""
+        """The nominal fire time of the repeat that made this job; None for other jobs."""
         return None if self._claim.fire_time is None else as_datetime(self._claim.fire_time)
 
     @property
     def cancelled(self) -> bool:
-        """This run is to stop: its job was cancelled, it ran past its time-out, lost its lease, or
-        its worker shuts down."""
+        """Whether this run should stop: its job was cancelled, it exceeded its timeout, lost its
+        lease, or its worker shuts down."""
         return self._run.cancelled
 
     @property
     def checkpoint(self) -> ProgressReport | None:
-        """The last progress, of this run or of an earlier one: where to go on."""
+        """The last progress of this run or an earlier one: where to continue. None if there is
+        none."""
         if self._reported is None and self._claim.progress:
             # unreadable: the run begins from the start
             with suppress(msgspec.MsgspecError, ValueError, RecursionError):
@@ -121,8 +135,7 @@ class Job:
         return self._reported
 
     async def progress(self, done: float, total: float | None = None, message: str = "") -> None:
-        """Write down how far the run has come. Raises `LeaseLost` when another worker may have the
-        job."""
+        """Store the progress of the run. Raises `LeaseLost` if another worker may have the job."""
         reported = ProgressReport(
             _number("done", done),
             total if total is None else _number("total", total),
@@ -195,7 +208,7 @@ class Job:
         scope: Scope = "job",
         ttl: float | timedelta | None = None,
     ) -> T:
-        """`once` for a handler that is a plain function: `fn` runs on the handler's own thread."""
+        """`once` for a handler that is a sync function: `fn` runs on the handler's own thread."""
         keep, results = _keep(scope, ttl), Results(self.task, fn)
         if scope == "job":
             known = self._run.call(self._run.recall(check_key("once", name), False))
@@ -220,14 +233,13 @@ class Job:
         return self._run.call(self._remember(name, results.pack_any(fn()), keep))
 
     async def complete_in(self, connection: Any, result: Any = None) -> None:
-        """Let this job's success be part of the transaction that is open on your `connection`: the
-        effect and the success are there together or not at all, wherever the worker dies. Return
-        `result` from the handler as well. Raises `LeaseLost` when another worker may have the job:
-        then roll back."""
+        """Complete this job in the transaction that is open on your `connection`: your changes and
+        the job's success are committed together or not at all. Return `result` from the handler as
+        well. Raises `LeaseLost` if another worker may have the job: then roll back."""
         await self._run.complete(connection, encode(result))
 
     def complete_in_sync(self, connection: Any, result: Any = None) -> None:
-        """`complete_in` for a handler that is a plain function, on its own connection."""
+        """`complete_in` for a handler that is a sync function, on its own connection."""
         self._run.complete_sync(connection, encode(result))
 
     def _run_sync(self, coro: Coroutine[Any, Any, T]) -> T:
@@ -245,7 +257,7 @@ class Job:
 
 @contextmanager
 def _waiting_for(name: str) -> Iterator[None]:
-    """A function that asks for its own value would wait for itself."""
+    """Raise `UsageError` for a function that asks for its own value: it would wait for itself."""
     if name in _computing.get():
         raise UsageError(
             f"once({name!r}, scope='global') is called inside its own function: use another name "

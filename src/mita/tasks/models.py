@@ -1,8 +1,7 @@
-"""Pydantic's types as arguments and results, if Pydantic is installed. Mita itself does not need
-it.
+"""Pydantic's types as arguments and results, if Pydantic is installed. Mita does not need it.
 
-A model is stored as the plain values of its JSON form, so that it can be read without its class,
-and validated again when it is read. Nothing here imports Pydantic before a type of it is met."""
+A model is stored as the plain values of its JSON form, so that it can be read without its class. It
+is validated again when it is read. Pydantic is not imported before one of its types is used."""
 
 import inspect
 import json
@@ -14,13 +13,13 @@ _MARKS = ("__get_pydantic_core_schema__", "__is_pydantic_dataclass__")
 
 
 def is_model(kind: object) -> bool:
-    """True for a Pydantic model, one of its dataclasses, and types that Pydantic defines
+    """Whether this is a Pydantic model, a Pydantic dataclass, or a type that Pydantic defines
     (`HttpUrl`, `EmailStr`)."""
     return isinstance(kind, type) and any(hasattr(kind, mark) for mark in _MARKS)
 
 
 def is_constraint(metadata: object) -> bool:
-    """True for what Pydantic understands inside `Annotated[…]`: `Field(gt=0)`,
+    """Whether Pydantic understands this inside `Annotated[…]`: `Field(gt=0)`,
     `annotated_types.Gt(0)`, a validator."""
     return type(metadata).__module__.partition(".")[0] in ("pydantic", "annotated_types")
 
@@ -38,7 +37,8 @@ class Adapter:
         self._writing = {"round_trip": True, "by_alias": not by_name}
 
     def dump(self, value: Any) -> Any:
-        """Plain values. Refuses a `SecretStr`, which Pydantic would write as asterisks."""
+        """Return the value as plain values. Raises for a `SecretStr`, which Pydantic would write as
+        asterisks."""
         if _has_secret(self._adapter.dump_python(value, **self._writing)):
             raise TypeError(
                 "a SecretStr would be stored as asterisks: pass the text, and mark the task with "
@@ -47,8 +47,8 @@ class Adapter:
         return self._adapter.dump_python(value, mode="json", **self._writing)
 
     def load(self, stored: Any) -> Any:
-        """The value, validated. Raises a `ValueError` that says which field is wrong, without the
-        field's value."""
+        """Return the value, validated. Raises a `ValueError` that says which field is wrong,
+        without the field's value."""
         from pydantic import ValidationError
 
         try:
@@ -69,7 +69,7 @@ class Adapter:
 
 @lru_cache(maxsize=1024)
 def adapter(kind: Any) -> Adapter:
-    """The one of a class."""
+    """Return the adapter of a class."""
     return Adapter(kind)
 
 

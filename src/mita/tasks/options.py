@@ -1,4 +1,4 @@
-"""What can be chosen for a job beside its arguments."""
+"""The options of tasks and jobs."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
@@ -22,7 +22,7 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 class Choices(TypedDict, total=False):
-    """What `options(…)` takes."""
+    """The options that `task.options(…)` takes."""
 
     queue: str
     priority: int
@@ -36,10 +36,10 @@ class Choices(TypedDict, total=False):
 
 
 class TaskChoices(Choices, total=False):
-    """What `@app.task(…)` takes. `final` lists the errors after which trying again is pointless.
-    `secret`: arguments, results and the text of errors are shown nowhere; it may name the arguments
-    that are secret. `executor`: where a plain function runs, on a thread of the worker or in a
-    process that can be killed."""
+    """The options that `@app.task(…)` takes. `final` lists errors that are not retried. `secret`:
+    arguments, results and error texts are never shown; it may name the secret arguments.
+    `executor`: where a sync function runs, on a thread of the worker or in a process that can be
+    killed."""
 
     name: str
     executor: Literal["thread", "process"]
@@ -51,15 +51,16 @@ class TaskChoices(Choices, total=False):
 def pack_options(
     retry: Retry, timeout: float | None, secret: bool | tuple[str, ...] = False
 ) -> bytes:
-    """What is stored with each job. A function cannot be: the worker takes it from its own task."""
+    """Pack what is stored with each job. A backoff function cannot be stored: the worker takes it
+    from its own task."""
     stored = replace(retry, wait=UNSET)
     kept = {} if stored == Retry() else {"retry": stored}
     return _encode(JobOptions(timeout=timeout, secret=secret, **kept))
 
 
 class Options(Struct, frozen=True, kw_only=True):
-    """All that is chosen. `resource` and `unique` may be templates, to be filled from the
-    arguments."""
+    """All options of a task or a job. `resource` and `unique` may be templates, which are filled
+    from the arguments."""
 
     queue: str = "default"
     priority: int = DEFAULT_PRIORITY
@@ -76,14 +77,15 @@ class Options(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, retry: Retry) -> "Options":
-        """The defaults, with an app's own retries."""
+        """Return the default options, with an app's own retries."""
         return cls(retry=retry, packed=pack_options(retry, None))
 
 
 def choose(
     options: Options, choices: Mapping[str, Any], parameters: tuple[str, ...], *, per_job: bool
 ) -> Options:
-    """`options` with some of them chosen anew, checked."""
+    """Return `options` with these choices changed. Raises `UsageError` for a choice that is
+    wrong."""
     for name in choices:
         if per_job and name in ("executor", "name", "final"):
             raise UsageError(f"{name} belongs to a task, not to a single job: @app.task({name}=…)")
@@ -122,11 +124,12 @@ def choose(
 
 
 def secret_names(secret: bool | tuple[str, ...], parameters: tuple[str, ...]) -> tuple[str, ...]:
-    """Which arguments are never shown."""
+    """The names of the arguments that are never shown."""
     return secret if isinstance(secret, tuple) else parameters if secret else ()
 
 
 def check_secret(secret: bool | tuple[str, ...], parameters: tuple[str, ...]) -> None:
+    """Raise `UsageError` if `secret` names something that is no parameter."""
     known = ", ".join(parameters) or "none"
     for name in secret_names(secret, parameters):
         if name not in parameters:

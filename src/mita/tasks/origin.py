@@ -1,4 +1,4 @@
-"""Whether a function that is registered under a taken name is the same function again, or another
+"""Whether a function that is registered under a known name is the same function again, or another
 one."""
 
 import sys
@@ -9,7 +9,7 @@ from msgspec import Struct
 
 
 class Origin(Struct, frozen=True):
-    """Where a registered function comes from. `execution` is the import spec of its module: a
+    """Where a registered function was defined. `execution` is the import spec of its module: a
     reload makes a new one."""
 
     fn: Callable[..., Any]
@@ -19,6 +19,7 @@ class Origin(Struct, frozen=True):
 
     @classmethod
     def of(cls, fn: Callable[..., Any]) -> "Origin":
+        """Return the origin of a function."""
         module = getattr(fn, "__module__", "") or ""
         return cls(
             fn,
@@ -28,9 +29,9 @@ class Origin(Struct, frozen=True):
         )
 
     def reloaded_as(self, later: "Origin") -> bool:
-        """True if `later` takes this one's place: its module was executed again, or a person types
-        it again in a shell or notebook. Two functions of one name that one execution of a module
-        defines are two functions."""
+        """Whether `later` replaces this one: its module was imported again, or a person typed it
+        again in a shell or notebook. Two functions that one import of a module defines are two
+        functions."""
         if (self.module, self.name) != (later.module, later.name):
             return False
         return self.execution is not later.execution or (
@@ -38,8 +39,8 @@ class Origin(Struct, frozen=True):
         )
 
     def same_as(self, later: "Origin") -> bool:
-        """True for the same function, and for one that was made by the same lines with the same
-        values around it."""
+        """Whether this is the same function, or one that the same lines made with the same
+        values."""
         if self.fn is later.fn:
             return True
         code = getattr(self.fn, "__code__", None)
@@ -55,13 +56,14 @@ class Origin(Struct, frozen=True):
 
 
 def _around(fn: Any) -> list[int]:
-    """Which values a function was made with: those of its closure and its defaults."""
+    """The values that a function was made with: those of its closure and its defaults."""
     defaults = [*(fn.__defaults__ or ()), *(fn.__kwdefaults__ or {}).values()]
     return [id(_content(cell)) for cell in fn.__closure__ or ()] + [id(value) for value in defaults]
 
 
 def _content(cell: Any) -> Any:
-    """A cell is empty until the name is assigned: that of a function that names itself."""
+    """The value of a cell. It is empty until the name is assigned, as in a function that uses its
+    own name."""
     try:
         return cell.cell_contents
     except ValueError:

@@ -1,4 +1,4 @@
-"""What a function gives back, as bytes and back again."""
+"""The result of a function, as bytes and back again."""
 
 import inspect
 from collections.abc import Callable
@@ -18,16 +18,16 @@ _SIMPLE = (str, int, float, bytes)  # of these, one look at a value says whether
 
 
 class Results:
-    """Typed by the function's return annotation when that is a type that can be stored; plain
-    values otherwise."""
+    """Packs and unpacks results: by the function's return annotation if that type can be stored,
+    else as plain values."""
 
     def __init__(self, task: str, fn: Callable[..., Any]) -> None:
         self._task = task
         self._fn = fn
 
     def pack(self, value: Any) -> bytes:
-        """The bytes of a result that fits the annotation, or a `UsageError` that says why it does
-        not."""
+        """Return the bytes of a result. Raises a `UsageError` that says why it does not fit the
+        annotation."""
         try:
             packed = encode_fast(value)
         except UNSTORABLE:
@@ -60,7 +60,7 @@ class Results:
 
     @staticmethod
     def _fits(packed: bytes, reader: PayloadReader) -> str | None:
-        """None, or what does not fit."""
+        """Return None if the result fits, else what does not fit."""
         try:
             reader.read(packed)
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:
@@ -68,7 +68,7 @@ class Results:
         return None
 
     def pack_any(self, value: Any) -> bytes:
-        """The bytes of any value that can be stored, whatever the annotation says."""
+        """Return the bytes of any value that can be stored, whatever the annotation is."""
         try:
             return encode(value)
         except UNSTORABLE as error:
@@ -87,8 +87,8 @@ class Results:
             ) from error
 
     def unpack(self, packed: bytes) -> Any:
-        """A result that does not fit the annotation (any more) comes back as plain values. One that
-        cannot be read at all is a `StoreError`."""
+        """Return the result. One that does not fit the annotation (any more) is returned as plain
+        values. One that cannot be read raises `StoreError`."""
         try:
             return self._unpack(packed)
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:
@@ -106,7 +106,7 @@ class Results:
 
     @cached_property
     def _kind(self) -> Any:
-        """The return annotation as a type; Any when there is none, or its names cannot be
+        """The return annotation as a type; Any if there is none, or if its names cannot be
         resolved."""
         annotation = getattr(self._fn, "__annotations__", {}).get("return", Any)
         try:
@@ -120,7 +120,8 @@ class Results:
 
     @cached_property
     def _reader(self) -> PayloadReader | None:
-        """None when the annotation says nothing about the stored form."""
+        """The reader of the annotated type; None if the annotation does not restrict what is
+        stored."""
         try:
             return None if self._kind is Any else storable(self._kind)[1]
         except UNREADABLE:
@@ -128,7 +129,7 @@ class Results:
 
 
 def _without_reschedule(kind: Any) -> Any:
-    """`str | Reschedule` gives `str`: a returned Reschedule is never a result."""
+    """`str` for `str | Reschedule`: a returned Reschedule is never a result."""
     if get_origin(kind) not in (Union, UnionType):
         return Any if kind is Reschedule else kind
     # it is a tuple

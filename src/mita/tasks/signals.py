@@ -1,4 +1,4 @@
-"""What a handler can say beyond returning or failing: run me later, never again, or nobody now."""
+"""What a handler can raise beside errors: run me later, never again, or no job of this key now."""
 
 from datetime import datetime, timedelta
 
@@ -8,7 +8,7 @@ from mita.rules.when import when
 
 
 class Reschedule(Exception):
-    """Run this job again at another time. Raised or returned; it never costs an attempt."""
+    """Run this job again at another time. Raise or return it; it does not count as an attempt."""
 
     def __init__(
         self,
@@ -23,7 +23,7 @@ class Reschedule(Exception):
 
 
 class Abort(Exception):
-    """This job cannot succeed: fail it now, whatever retries are left."""
+    """This job cannot succeed: fail it now, without the retries that are left."""
 
     def __init__(self, reason: str = "") -> None:
         self.reason = reason
@@ -31,8 +31,8 @@ class Abort(Exception):
 
 
 class Unavailable(Exception):
-    """What this job needs is not to be had before then: it, and every other job of its resource
-    key, wait."""
+    """What this job needs is unavailable until then: this job and all other jobs of its resource
+    key wait."""
 
     def __init__(
         self,

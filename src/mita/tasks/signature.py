@@ -1,4 +1,4 @@
-"""What a function asks for: its parameters, and whether the first of them is the job itself."""
+"""The parameters of a function, and whether the first one is the job itself."""
 
 import inspect
 from collections.abc import Callable
@@ -17,13 +17,14 @@ _NOT_STORED: dict[Any, str] = {
 
 
 def is_async(fn: Callable[..., Any]) -> bool:
+    """Whether calling this returns a coroutine."""
     return inspect.iscoroutinefunction(fn) or inspect.iscoroutinefunction(
         getattr(fn, "__call__", None)  # noqa: B004
     )
 
 
 def read(task: str, fn: Callable[..., Any]) -> tuple[Signature, bool]:
-    """The signature that callers see, and whether the function wants the job before it."""
+    """Return the signature that callers see, and whether the function takes the job before it."""
     check_kind(task, fn)
     whole = inspect.signature(fn)
     parameters = list(whole.parameters.values())
@@ -35,6 +36,7 @@ def read(task: str, fn: Callable[..., Any]) -> tuple[Signature, bool]:
 
 
 def check_kind(task: str, fn: Callable[..., Any]) -> None:
+    """Raise `UsageError` for a parameter that cannot be stored by name, for example `*args`."""
     if not callable(fn) or inspect.isclass(fn):
         raise UsageError(
             f"task {task!r}: {fn!r} is not a function; a task is a function, sync or async"
@@ -71,7 +73,7 @@ def _asks_for_job(fn: Callable[..., Any], first: Parameter) -> bool:
 
 
 def _is_job(fn: Callable[..., Any], annotation: Any) -> bool:
-    """A name that cannot be resolved yet is taken at its word."""
+    """Whether this annotation is `Job`. A name that cannot be resolved yet is compared as text."""
     if not isinstance(annotation, str):
         return annotation is Job
     try:

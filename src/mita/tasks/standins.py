@@ -1,8 +1,7 @@
-"""Types that msgspec cannot read by itself, replaced by stand-ins that it can: classes of our own
-that say how to read.
+"""Stand-ins for types that msgspec cannot read: classes of our own that say how to read a value.
 
 Three kinds of types need one: a union with a path or a model in it, an enum whose values are
-neither all text nor all integers, and what only Pydantic can validate."""
+neither all text nor all integers, and types that only Pydantic can validate."""
 
 from collections.abc import Callable, Sequence
 from enum import Enum
@@ -33,30 +32,30 @@ _TEXTS = (
 
 
 class _Accepting(type):
-    """msgspec asks whether what was read is an instance of the annotated class. A stand-in has no
-    instances of its own."""
+    """A metaclass that accepts every instance: msgspec checks whether the value that was read is an
+    instance of the annotated class, and a stand-in has no instances."""
 
     def __instancecheck__(cls, instance: object) -> bool:
         return True
 
 
 class StandIn(metaclass=_Accepting):
-    """`load` makes the value of what is stored, and raises a `ValueError` or `TypeError` for what
+    """`load` makes the value from what is stored. It raises a `ValueError` or `TypeError` for what
     does not fit."""
 
     load: Callable[[Any], Any]
 
 
 def is_special(kind: Any) -> bool:
-    """True for a class that msgspec hands to our hooks."""
+    """Whether msgspec calls our hooks for this class."""
     return isinstance(kind, type) and (
         issubclass(kind, StandIn | PurePath) or models.is_model(kind)
     )
 
 
 def replaced(kind: Any, restore: Callable[[type, Any], Any]) -> Any:
-    """`kind` with stand-ins where msgspec needs them. `restore` is the hook that reads special
-    classes."""
+    """Return `kind` with stand-ins where msgspec needs them. `restore` is the hook that reads
+    special classes."""
     origin, parts = get_origin(kind), get_args(kind)
     if origin is Annotated:
         base, *rest = parts
@@ -108,8 +107,8 @@ def _members(kind: type[Enum]) -> Callable[[Any], Enum]:
 
 def _union(members: tuple[Any, ...], words: str, restore: Callable[[type, Any], Any]) -> Any:
     """msgspec reads a union by the form of what is stored, and knows no form of a special class.
-    The stand-in tries the models together, for Pydantic chooses the best fit, then each other
-    special class, then all that msgspec knows."""
+    The stand-in tries the models together, because Pydantic chooses the best fit; then each other
+    special class; then all that msgspec knows."""
     parts = tuple(replaced(member, restore) for member in members)
     special = [part for part in parts if is_special(part)]
     native = tuple(part for part in parts if not is_special(part))
@@ -150,7 +149,7 @@ def _first_that_fits(readers: Sequence[Callable[[Any], Any]], stored: Any) -> An
 
 
 def _refuse_lookalikes(words: str, known: Any, *, maps: bool, texts: bool) -> None:
-    """Stored values must tell of themselves which member of the union they are."""
+    """Raise if a stored value would not say which member of the union it is."""
     found = inspect.type_info(known)
     for node in found.types if isinstance(found, inspect.UnionType) else (found,):
         if (maps and isinstance(node, _MAPS)) or (texts and isinstance(node, _TEXTS)):

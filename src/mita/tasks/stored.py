@@ -24,8 +24,8 @@ UNSTORABLE = (TypeError, ValueError, OverflowError, RecursionError, msgspec.Msgs
 
 
 def written(value: Any) -> Any:
-    """A value that msgspec does not know, as plain values. Raises a `TypeError` when there is no
-    stored form."""
+    """Return a value that msgspec does not know as plain values. Raises a `TypeError` if it cannot
+    be stored."""
     kind: Any = type(value)
     if isinstance(value, PurePath):
         return str(value)
@@ -35,7 +35,7 @@ def written(value: Any) -> Any:
 
 
 def restore(kind: Any, stored: Any) -> Any:
-    """The value of a class that msgspec does not know, from what is stored."""
+    """Return the value of a class that msgspec does not know, from what is stored."""
     if issubclass(kind, StandIn):
         return kind.load(stored)
     if issubclass(kind, PurePath):
@@ -58,7 +58,7 @@ plain: Callable[[bytes], Any] = msgspec.msgpack.Decoder(ext_hook=_extension).dec
 
 
 def encode(value: Any) -> bytes:
-    """Raises one of `UNSTORABLE` for what has no stored form."""
+    """Return the value as bytes. Raises one of `UNSTORABLE` if it cannot be stored."""
     try:
         return encode_fast(value)
     except OverflowError:
@@ -66,7 +66,7 @@ def encode(value: Any) -> bytes:
 
 
 def encode_big(value: Any) -> bytes:
-    """A value that has integers beyond 64 bits in it."""
+    """Encode a value that contains integers beyond 64 bits."""
     return encode_fast(
         _extended(msgspec.to_builtins(value, builtin_types=(*NATIVE, datetime), enc_hook=written))
     )
@@ -92,7 +92,8 @@ class PayloadReader(Struct, frozen=True):
     reread: Callable[[bytes], Any]
 
     def read(self, packed: bytes) -> Any:
-        """Raises a `msgspec.ValidationError` for what does not fit the type."""
+        """Return the value. Raises a `msgspec.ValidationError` for bytes that do not fit the
+        type."""
         try:
             return self.decode(packed)
         except msgspec.ValidationError:
@@ -100,8 +101,8 @@ class PayloadReader(Struct, frozen=True):
 
 
 def reader(kind: Any) -> PayloadReader:
-    """For a type whose stand-ins are in place. Raises a `TypeError` for one that msgspec cannot
-    read."""
+    """Make the reader of a type whose stand-ins are in place. Raises a `TypeError` for a type that
+    msgspec cannot read."""
     decode = msgspec.msgpack.Decoder(kind, dec_hook=restore, ext_hook=_extension).decode
     return PayloadReader(decode, partial(_reread, kind))
 

@@ -25,7 +25,7 @@ Executor: TypeAlias = Literal["loop", "thread", "process"]  # where a handler ru
 
 
 class Bound(Generic[P, R]):
-    """A task with its time and options chosen. Every way to enqueue is typed like the function
+    """A task with its time and options. Every way to enqueue has the types of the function
     itself."""
 
     __slots__ = ("_arguments", "_options", "_payload_limit", "_sender", "name")
@@ -40,7 +40,7 @@ class Bound(Generic[P, R]):
         self._payload_limit = payload_limit
 
     async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
-        """Put one job into the store; it is there for good when this returns."""
+        """Enqueue one job. When this returns, the job is stored."""
         return (await self._sender.send([self.call(*args, **kwargs)]))[0]
 
     def enqueue_sync(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
@@ -48,7 +48,7 @@ class Bound(Generic[P, R]):
         return self._sender.send_sync([self.call(*args, **kwargs)])[0]
 
     def call(self, *args: P.args, **kwargs: P.kwargs) -> Call[R]:
-        """The job to be, checked and packed, for `app.enqueue_many` or `app.repeat`."""
+        """Return a validated, serialised call, for `app.enqueue_many` or `app.repeat`."""
         payload, values = self._arguments.checked(args, kwargs, self._payload_limit)
         options = self._options
         if options.resource is None and options.unique is None:
@@ -59,23 +59,23 @@ class Bound(Generic[P, R]):
         return Call(self.name, payload, options, resource, unique)
 
     def at(self, moment: datetime) -> "Bound[P, R]":
-        """Run at that moment: an aware datetime. One in the past means now."""
+        """Run at this point in time, an aware datetime. A time in the past means now."""
         return self._when(when(at=moment))
 
     def after(self, length: float | timedelta) -> "Bound[P, R]":
-        """Run so many seconds, or such a timedelta, from now on the store's clock."""
+        """Run after this many seconds (or this timedelta), measured on the store's clock."""
         return self._when(when(after=length))
 
     def options(self, **choices: Unpack[Choices]) -> "Bound[P, R]":
-        """Choose for this job what the task leaves open or says otherwise."""
+        """Override the task's options for this job."""
         return self._with(choose(self._options, choices, self._arguments.parameters, per_job=True))
 
     def using(self, connection: Any) -> "Bound[P, R]":
-        """Enqueue as part of the transaction that is open on your own connection: the job exists
-        exactly if it commits.
+        """Enqueue in the transaction that is open on your own connection: the job exists exactly if
+        the transaction commits.
 
-        For `postgresql://` stores: a psycopg or asyncpg connection, an SQLAlchemy session, Django's
-        connection."""
+        For `postgresql://` stores: a psycopg or asyncpg connection, an SQLAlchemy session, or
+        Django's connection."""
         return Bound(
             self.name,
             self._arguments,
@@ -98,8 +98,8 @@ class Bound(Generic[P, R]):
 
 
 class Task(Bound[P, R]):
-    """A registered function, with its name, docstring and signature. Calling it runs the plain
-    function, as in a test; enqueuing it makes a job."""
+    """A registered function, with its name, docstring and signature. Calling it runs the function
+    itself, for example in a test; enqueuing it makes a job."""
 
     __name__: str
     __wrapped__: Callable[..., Any]
@@ -136,8 +136,7 @@ class Task(Bound[P, R]):
         self.secret = options.secret
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """The plain function. One that asks for its `Job` is given it as the first argument, by the
-        caller."""
+        """Call the function itself. If it takes its `Job`, pass that as the first argument."""
         return self.fn(*args, **kwargs)
 
     def __repr__(self) -> str:
@@ -145,12 +144,11 @@ class Task(Bound[P, R]):
 
 
 class CallableTask(Task[P, R], Generic[P, R, C, V]):
-    """What `@app.task` makes of a function: a task whose call is typed like the function itself.
-    `C` and `V` are the function's own parameters and value, `P` and `R` those of a job: without the
-    `Job`, and the value once it is awaited."""
+    """What `@app.task` makes of a function: a task whose call has the types of the function itself.
+    `C` and `V` are the function's parameters and value. `P` and `R` are those of a job: without the
+    `Job`, and the value after it is awaited."""
 
     def __call__(self, *args: C.args, **kwargs: C.kwargs) -> V:
-        """The plain function. One that asks for its `Job` is given it as the first argument, by the
-        caller."""
+        """Call the function itself. If it takes its `Job`, pass that as the first argument."""
         value: V = self.fn(*args, **kwargs)
         return value

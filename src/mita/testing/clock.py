@@ -1,4 +1,4 @@
-"""A clock that stands still until it is told to move."""
+"""A clock that stands still until you move it."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -20,7 +20,7 @@ class FakeClock:
         return datetime.fromtimestamp(self._now / SECOND, UTC)
 
     def move(self, by: float | timedelta) -> None:
-        """Ahead by so many seconds."""
+        """Move the clock ahead by this many seconds."""
         self.move_ms(round((by.total_seconds() if isinstance(by, timedelta) else by) * SECOND))
 
     def move_ms(self, by: Wait) -> None:

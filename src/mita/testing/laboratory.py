@@ -1,4 +1,4 @@
-"""Your tasks on a store in memory, under a clock that you move."""
+"""Your tasks on a store in memory, with a clock that you move."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -16,7 +16,7 @@ MOST_RUNS = 100_000  # a job that reschedules itself for ever must not hang a te
 
 
 class Lab:
-    """Runs jobs in place, one after the other, in the order in which a worker would start them."""
+    """Runs jobs one after the other, in the order in which a worker would start them."""
 
     def __init__(self, inline: Inline, clock: FakeClock) -> None:
         self._inline = inline
@@ -24,17 +24,19 @@ class Lab:
 
     @property
     def now(self) -> datetime:
+        """The time on the lab's clock."""
         return self.clock.time
 
     async def run_due(self) -> int:
-        """Run everything that is due now, and what that makes due now. Gives the number of runs."""
+        """Run all jobs that are due now, including jobs that become due as a result. Returns the
+        number of runs."""
         return await self._run(self.clock.now())
 
     async def run_until(
         self, *, at: datetime | None = None, after: float | timedelta | None = None
     ) -> int:
-        """Go from due time to due time until then, running everything on the way. Gives the number
-        of runs."""
+        """Move the clock from due time to due time until then, and run all jobs on the way. Returns
+        the number of runs."""
         end = when(at=at, after=after).moment(self.clock.now())
         runs = await self._run(end)
         self.clock.move_ms(max(0, end - self.clock.now()))

@@ -1,5 +1,5 @@
-"""`mita demo`: jobs that run now, later, again, by turns and by the clock, on one file, checked as
-they are shown."""
+"""`mita demo`: example jobs on one file, now, delayed, retried, one at a time and repeated. Each
+step is checked."""
 
 import argparse
 import asyncio
@@ -26,17 +26,18 @@ from .feed import Feed
 from .stage import NotAsPromised, Stage
 
 DEMO_POLL_S = 0.1  # seconds; the demo's repeat is too quick for the usual second
-BETWEEN_ACTS_S = 0.6  # seconds between two acts, for whoever reads along
+BETWEEN_ACTS_S = 0.6  # time to read
 COUNTERS = ("attempts", "reschedules", "busy")
 
 
 def add(commands: Commands) -> None:
     parser = commands.add(
-        "demo", demo, "watch jobs run now, later, again, by turns and by the clock", app=False
+        "demo",
+        demo,
+        "watch example jobs: now, delayed, retried, one at a time, repeated",
+        app=False,
     )
-    parser.add_argument(
-        "--keep", type=Path, metavar="FILE", help="play on this new file, and keep it"
-    )
+    parser.add_argument("--keep", type=Path, metavar="FILE", help="use this new file, and keep it")
 
 
 def demo(options: argparse.Namespace, screen: Screen) -> int:
@@ -44,7 +45,7 @@ def demo(options: argparse.Namespace, screen: Screen) -> int:
         raise UsageError(
             "the demo plays on a file of its own, with tasks of its own: --keep FILE names the file"
         )
-    quiet = logging.getLogger("mita")  # the feed tells it better
+    quiet = logging.getLogger("mita")  # the feed shows the same
     quiet.addHandler(logging.NullHandler())
     with _file(options.keep) as path:
         return screen.show(asyncio.run(_play(path, screen, options.keep)))
@@ -106,7 +107,7 @@ def _report(stage: Stage, records: list[JobRecord], keep: Path | None) -> Report
 
 
 def _next(keep: Path | None, id: str) -> list[str]:
-    """Two commands that lead on from here."""
+    """Two commands to continue with."""
     mita = _command()
     if keep is None:
         there = "sqlite:///demo.db"
@@ -129,7 +130,7 @@ def _outcome(job: JobRecord) -> str:
 
 
 def _command() -> str:
-    """How this program can be called from here."""
+    """The command that starts this program again."""
     if shutil.which("mita"):
         return "mita"
     called = Path(sys.argv[0])

@@ -1,4 +1,4 @@
-"""The acts: each shows one thing, and checks that it happened as it says."""
+"""The acts of the demo. Each shows one thing, and checks that it happened."""
 
 from collections.abc import Awaitable, Callable
 from datetime import timedelta

@@ -1,5 +1,4 @@
-"""The live feed: what happens, in the order of its happening, each line with the time that was
-written down for it."""
+"""The live feed of the demo: events in their order, each with its time."""
 
 import time
 from collections import deque
@@ -8,9 +7,9 @@ from typing import Any, NamedTuple
 from mita.cli.screen import Screen
 from mita.printable import printable
 
-FEED_DELAY_S = 0.1  # seconds that a line waits for an earlier one that is told later
+FEED_DELAY_S = 0.1  # an earlier line may arrive this much later
 
-# What happened within one millisecond is told in this order; the rest comes after.
+# The order of events within one millisecond; other events come after these.
 _ORDER = ("mended", "repeat", "enqueued", "revived", "runs", "blocked")
 _STYLES = {
     "enqueued": "dim",
@@ -50,7 +49,7 @@ class Feed:
         self._waiting.append(FeedLine(at, event, job, remark))
 
     def flush(self, *, everything: bool = False) -> None:
-        """Print what nothing earlier can come before any more."""
+        """Print the lines that no earlier line can precede any more."""
         lines = sorted((self._waiting.popleft() for _ in range(len(self._waiting))), key=_place)
         limit = now() - (0 if everything else FEED_DELAY_S * 1000)
         for line in lines:

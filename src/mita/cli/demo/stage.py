@@ -1,5 +1,4 @@
-"""Where the demo plays: the app, the feed, and a watch on the store for what becomes of each
-job."""
+"""The parts of the demo: the app, the feed, and a watch on the store for each job."""
 
 import asyncio
 import time
@@ -17,7 +16,7 @@ ENDED = (DisplayState.SUCCEEDED, DisplayState.FAILED, DisplayState.CANCELLED)
 
 
 class NotAsPromised(MitaError):
-    """The demo saw something else than it was going to show."""
+    """The demo saw something else than what it shows."""
 
 
 def expect(kept: bool, promise: str) -> None:
@@ -48,13 +47,13 @@ class Stage:
     # ------------------------------------------------------------ what the acts use
 
     def cast(self, job: Handle[object], name: str, asked: str = "") -> str:
-        """Watch this job from now on. `asked` is what the feed says of its enqueue."""
+        """Watch this job from now on. `asked` is what the feed says about its enqueue."""
         self.names[job.id] = name
         self._asked[job.id] = asked
         return job.id
 
     async def ended(self, *ids: str) -> list[JobRecord]:
-        """Wait until all of these jobs have ended, and everything about them is told."""
+        """Wait until all these jobs have ended and their events are printed."""
         end = time.monotonic() + PROMISE_TIMEOUT_S
         while True:
             records = [await self._look(id) for id in ids]
@@ -68,7 +67,7 @@ class Stage:
             await self._pause()
 
     async def made_by(self, repeat: str, n: int) -> list[str]:
-        """Wait until a repeat has made so many jobs; their ids, oldest first."""
+        """Wait until a repeat has made this many jobs. Returns their ids, oldest first."""
         end = time.monotonic() + PROMISE_TIMEOUT_S
         while True:
             page = await self.app.jobs(repeat=repeat)
@@ -82,13 +81,13 @@ class Stage:
             await self._pause()
 
     async def records(self) -> list[JobRecord]:
-        """Every job of the demo, in order of appearance."""
+        """All jobs of the demo, in their order."""
         return [await self._look(id) for id in self.names]
 
     # ------------------------------------------------------------ hearing of things
 
     def _ran(self, job: Job, who: str, remark: str) -> None:
-        """Called by every handler as it begins."""
+        """Called by every handler when it starts."""
         at = now()
         self.runs.setdefault(job.id, []).append(at)
         name = self._name(job.id, who, numbered=job.fire_time is not None)
@@ -112,7 +111,7 @@ class Stage:
 
     def _hear(self, record: JobRecord, line: TimelineLine) -> None:
         at = round(line.at.timestamp() * 1000)
-        # its own handler has told of the start
+        # its own handler has reported the start
         if line.kind == "started" or (record.id, at, line.kind) in self._seen:
             return
         self._seen.add((record.id, at, line.kind))
@@ -132,7 +131,7 @@ class Stage:
         return line.note
 
     def _how_soon(self, record: JobRecord) -> str:
-        """How long after its time a job began that waited for nothing else."""
+        """How long after its time a job started, if it waited for nothing else."""
         runs = self.runs.get(record.id, [])
         due = round(record.due.timestamp() * 1000)
         alone = len(runs) == 1 and record.resource is None

@@ -1,4 +1,4 @@
-"""The app of the demo: what a project would write, but that each handler says when it runs."""
+"""The app of the demo: ordinary tasks, except that each reports when it runs."""
 
 import time
 from collections.abc import Callable
@@ -15,7 +15,7 @@ STEADY: Jitter = "none"  # chance would make every demo another
 
 
 class Tasks:
-    """`ran` is told of every run: the job, the name that the feed shows it under, and a remark."""
+    """`ran` is called for every run with the job, its name in the feed, and a remark."""
 
     def __init__(self, app: Mita, ran: Ran) -> None:
         self.mended = False
