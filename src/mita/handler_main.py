@@ -62,16 +62,16 @@ def main() -> None:
 
 
 def _leave_signals_to_the_worker() -> None:
-    """A process manager may signal every process of a service: the worker decides what becomes of
-    its jobs. These functions do nothing; unlike SIG_IGN they are not inherited by what a handler
-    starts."""
+    """Ignore signals: a process manager may signal every process of a service, but the worker
+    decides what happens to its jobs. Unlike SIG_IGN, these functions are not inherited by programs
+    that a handler starts."""
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda *_: None)
 
 
 def _die_with(worker: int) -> None:
-    """Linux kills this process when the worker ends, however that ends, even while a handler keeps
-    the interpreter lock. Elsewhere the closed socket tells us."""
+    """Let Linux kill this process when the worker ends, even while a handler keeps the interpreter
+    lock. On other systems the closed socket ends it."""
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != worker:  # it ended before we asked

@@ -1,5 +1,5 @@
-"""Text from jobs, made safe for a terminal, a log, a JSON document and a shell. Pure, and the only
-place that does it."""
+"""Makes text from jobs safe for a terminal, a log, a JSON document and a shell. Nothing else does
+that."""
 
 import json
 import re
@@ -28,8 +28,8 @@ def printable_lines(text: str) -> str:
 
 
 def printable_json(document: str) -> str:
-    """The same document in other letters: JSON has an escape for each character, and what reads it
-    gets the exact text."""
+    """Return the same JSON document in printable characters: unprintable ones are written as JSON
+    escapes, so a reader gets the exact text."""
     if document.isprintable():
         return document
     return "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in document)

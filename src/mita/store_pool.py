@@ -84,7 +84,7 @@ class StorePool:
         return checked(self.source)
 
     async def store(self) -> Store:
-        """The store of the running loop."""
+        """Return the store of the running event loop. It is opened at the first call."""
         loop = asyncio.get_running_loop()
         if (opened := self._opened.get(loop)) is not None:
             return opened.store
@@ -104,7 +104,7 @@ class StorePool:
             self._opening.pop(loop, None)
 
     async def close(self) -> None:
-        """Close the store of the running loop, if it has one. The next use opens it again."""
+        """Close the store of the running event loop, if it has one. The next use opens it again."""
         loop = asyncio.get_running_loop()
         if (opening := self._opening.get(loop)) is not None:
             await asyncio.wait([opening])
@@ -116,8 +116,8 @@ class StorePool:
             del self._opened[loop]
 
     def _renew(self) -> None:
-        """In a forked child: the parent's stores are not the child's to use, nor to close. A store
-        in memory is its own, and empty: the jobs in the parent's are the parent's."""
+        """In a forked child: the parent's stores must neither be used nor closed. A memory:// store
+        starts empty, because the jobs belong to the parent."""
         forks.keep_for_ever(*self._opened.values(), *self._opening.values())
         self._make = None
         self._forget()
@@ -130,8 +130,8 @@ class _Opened:
 
 
 async def _close_at_the_end(store: Store) -> AsyncGenerator[None, None]:
-    """`asyncio.run` finishes the async generators of its loop before it closes it: that closes what
-    nobody else closed."""
+    """Close the store when the event loop ends: `asyncio.run` finishes the async generators of its
+    loop."""
     try:
         yield
     finally:

@@ -11,7 +11,8 @@ from mita.model.job import NewJob, Receipt
 from mita.ports.ahead import one_ahead
 from mita.ports.clock import wall_clock
 from mita.ports.ids import new_id, new_ids
-from mita.ports.store import Store, transactional
+from mita.ports.store import Store
+from mita.ports.transactional import transactional
 from mita.rules.claim_size import CALL_JOBS
 from mita.tasks import Call, Handle
 from mita.tasks.handle import Sender, Tracker

@@ -16,7 +16,8 @@ from mita.model.job import Claim
 from mita.model.outcome import Start
 from mita.model.time import Wait
 from mita.ports.ids import new_id
-from mita.ports.store import OnceValue, Store, transactional
+from mita.ports.store import OnceValue, Store
+from mita.ports.transactional import transactional
 from mita.rules.judge import Retention
 from mita.tasks import Task
 from mita.traces import tracer

@@ -14,7 +14,8 @@ from mita import errors, traces
 from mita.errors import MitaError, StoreAway, StoreError, UsageError
 from mita.model.outcome import Ending, Unknown
 from mita.model.time import Wait
-from mita.ports.store import Store, transactional
+from mita.ports.store import Store
+from mita.ports.transactional import transactional
 from mita.rules.judge import Retention
 from mita.tasks import Task
 

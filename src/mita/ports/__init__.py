@@ -1,1 +1,1 @@
-"""What the outside world must promise the engine: stores and clocks."""
+"""What the engine and the client need from outside: stores, clocks, ids, and helpers for them."""

@@ -1,4 +1,4 @@
-"""Making the next thing while the last is on its way."""
+"""Preparing the next batch while the store handles the last one."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable
@@ -11,10 +11,10 @@ R = TypeVar("R")
 async def one_ahead(
     items: Iterable[T], send: Callable[[T], Coroutine[Any, Any, list[R]]]
 ) -> list[R]:
-    """All that `send` answers, in the order of the items. They are sent one after the other: none
-    before the last was answered, and none after one that failed. But each is made (the step of the
-    iterator) while the last is on its way, so that whoever makes them and whoever takes them in
-    work at the same time."""
+    """Send the items one after the other and return all answers, in their order. An item is sent
+    when the answer to the one before is there, and none is sent after one that failed. But each
+    item is made (one step of the iterator) while the one before is on its way, so that making and
+    storing overlap."""
     answers: list[R] = []
     under_way: asyncio.Task[list[R]] | None = None
     try:

@@ -1,4 +1,4 @@
-"""You are handed a clock."""
+"""Clocks: the store's, this machine's, and one for tests."""
 
 import time
 from typing import Protocol
@@ -7,22 +7,25 @@ from mita.model.time import Moment, Wait
 
 
 class Clock(Protocol):
-    def now(self) -> Moment: ...
+    """A clock that a store or a test is given."""
+
+    def now(self) -> Moment:
+        """The current time, in milliseconds since the epoch."""
 
 
 def wall_clock() -> Moment:
-    """This machine's own time: for telling people when something was, never for deciding."""
+    """The time of this machine: for showing when something happened, never for decisions."""
     return time.time_ns() // 1_000_000
 
 
 class SystemClock:
-    """The machine's clock, which may be set back: then this one stands still until it has caught
-    up."""
+    """The machine's clock. If that is set back, this one stands still until it has caught up."""
 
     def __init__(self) -> None:
         self._latest: Moment = 0
 
     def now(self) -> Moment:
+        """The current time; it never goes back."""
         self._latest = max(self._latest, wall_clock())
         return self._latest
 

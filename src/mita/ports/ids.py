@@ -1,5 +1,5 @@
-"""Ids of jobs and workers. A job's is a UUID of version 7 in 32 hexadecimal digits; these sort by
-their time of making."""
+"""Ids of jobs and workers. A job's id is a UUID of version 7 in 32 hexadecimal digits; ids sort by
+the time when they were made."""
 
 import os
 import time
@@ -11,20 +11,21 @@ _BLOCK = 12  # bits of them that are in `_LAST`
 
 
 def new_id() -> str:
-    """Its random digits come from the system, so that forked processes never share them."""
+    """Return a new id. Its random digits come from the system, so that forked processes never share
+    them."""
     chance = os.urandom(9).hex()
     return f"{time.time_ns() // 1_000_000:012x}7{chance[:3]}8{chance[3:]}"
 
 
 def new_ids(n: int) -> list[str]:
-    """`n` fresh ids, in order: every engine keeps an index of them, and one that grows at its end
-    is the cheapest."""
+    """Return `n` new ids, in order: stores have an index on ids, and appending to an index is
+    cheapest."""
     return [new_id()] if n == 1 else _counted(n)
 
 
 def _counted(n: int) -> list[str]:
-    """Up from a random number that stands right behind the time, so that 21 digits tell the ids of
-    one call apart. All of them share the random digits after it."""
+    """Count up from a random number right after the time, so that 21 digits are enough to tell the
+    ids of one call apart. All of them share the random digits at the end."""
     id = new_id()
     time_of_making, tail = id[:12], id[21:]
     first = int(id[13:16] + id[17:21], 16) % ((1 << _COUNTER) - n)
@@ -37,6 +38,5 @@ def _counted(n: int) -> list[str]:
 
 
 def incarnation(name: str) -> str:
-    """The id of a worker or scheduler of this name: a fresh one for every start, and one that
-    people can read."""
+    """Return the id of one start of a worker or scheduler with this name."""
     return f"{name}#{os.urandom(4).hex()}"

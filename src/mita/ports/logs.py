@@ -18,8 +18,9 @@ LOGGERS = (
 
 
 class _Printable(logging.Filter):
-    """Messages hold names, errors and reasons that came from jobs. With this they cannot steer a
-    terminal, nor look like another log line, whatever handlers and formatters a program has."""
+    """A filter for messages, which contain names, errors and reasons from jobs: it replaces control
+    characters, so that they cannot control a terminal or look like another log line, whatever
+    handlers and formatters a program has."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         text = record.getMessage()
@@ -41,5 +42,5 @@ def make_logs_printable() -> None:
 
 
 def trace_of(error: BaseException | None) -> str:
-    """The traceback as a log shows it."""
+    """The traceback as text, for a log."""
     return printable_lines("".join(format_exception(error)).rstrip("\n"))

@@ -1,5 +1,4 @@
-"""Listening to what is told: an ear holds what its owner has not read yet, and never grows beyond
-bounds."""
+"""Subscriptions to events: a bounded buffer of what was published and not read yet."""
 
 import asyncio
 import time
@@ -25,7 +24,7 @@ RETRY = 0.5  # seconds before a store that is away is tried again
 
 
 class EventMessage(Struct, frozen=True, array_like=True):
-    """So many events of one queue, packed. Stores pass them on and never look inside."""
+    """Events of one queue, packed. Stores pass them on and never read them."""
 
     queue: str
     count: Annotated[int, Meta(ge=0, le=2**31 - 1)]
@@ -33,7 +32,8 @@ class EventMessage(Struct, frozen=True, array_like=True):
 
 
 def read_told(rows: Iterable[Sequence[Any]]) -> list[EventMessage]:
-    """Batches as a store kept them, without those that cannot be read: what is told may be lost."""
+    """Return the messages that a store kept, without those that cannot be read: events may be
+    lost."""
     told = []
     for row in rows:
         with suppress(msgspec.MsgspecError, ValueError, RecursionError):
@@ -42,8 +42,8 @@ def read_told(rows: Iterable[Sequence[Any]]) -> list[EventMessage]:
 
 
 class Delivery(Struct, frozen=True):
-    """What was told since the last time. Before it so many events were `missed`; `cut`: nobody
-    knows how many."""
+    """What was published since the last delivery. `missed` events were lost before it; `cut`: an
+    unknown number."""
 
     told: list[EventMessage]
     missed: int = 0
@@ -51,8 +51,8 @@ class Delivery(Struct, frozen=True):
 
 
 class Subscription:
-    """`queue` None hears all. A reader who is too slow loses the oldest, and is told. `close` is
-    called once."""
+    """A subscription to one queue, or to all (`queue` None). A reader that is too slow loses the
+    oldest events, and the delivery says how many. `close` is called once."""
 
     def __init__(
         self, queue: str | None, close: Callable[["Subscription"], Awaitable[None]]
@@ -67,7 +67,7 @@ class Subscription:
         self.closed = False
 
     def put(self, told: Iterable[EventMessage]) -> None:
-        """On the loop of whoever listens."""
+        """Add messages. It runs on the event loop of the subscriber."""
         for one in told:
             if self.queue in (None, one.queue):
                 self._told.append(one)
@@ -80,12 +80,12 @@ class Subscription:
             self._news.set()
 
     def cut(self) -> None:
-        """Something may have been told that nobody here could hear."""
+        """Note that messages may have been lost."""
         self._cut = True
         self._news.set()
 
     async def hear(self) -> Delivery | None:
-        """Waits for something; None once it is closed."""
+        """Wait for the next delivery. Returns None once the subscription is closed."""
         await self._news.wait()
         if self.closed:
             return None
@@ -96,6 +96,7 @@ class Subscription:
         return heard
 
     async def close(self) -> None:
+        """End the subscription."""
         if not self.closed:
             self.closed = True
             self._news.set()
@@ -103,8 +104,9 @@ class Subscription:
 
 
 class PolledFeed(Struct, frozen=True):
-    """How an ear follows what a store keeps: `renew` says that somebody listens, `news` gives what
-    is new, `nap` sleeps until somebody rings; True: some may have rung unheard."""
+    """How a subscription follows a store that keeps messages: `renew` extends the subscription,
+    `news` returns new messages, `nap` sleeps until a notification; it returns True if notifications
+    may have been lost."""
 
     renew: Callable[[], Awaitable[None]]
     news: Callable[[], Awaitable[Sequence[EventMessage]]]
@@ -112,8 +114,8 @@ class PolledFeed(Struct, frozen=True):
 
 
 async def poll_into(ear: Subscription, trail: PolledFeed) -> None:
-    """Feed an ear for as long as it is open. Whoever looks too seldom, because the store or he was
-    away, has missed some."""
+    """Add new messages to a subscription while it is open. If a poll was too late, because the
+    store or this process was away, messages were lost, and the subscription is told so."""
     renewed = looked = time.monotonic()
     while True:
         try:
@@ -136,6 +138,6 @@ async def poll_into(ear: Subscription, trail: PolledFeed) -> None:
 
 
 async def stop(task: asyncio.Task[None]) -> None:
-    """End a feeder, whatever it is waiting for."""
+    """Cancel a feeding task and wait until it has ended."""
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)

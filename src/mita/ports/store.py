@@ -10,11 +10,10 @@ A store belongs to the event loop that opened it. Making one connects to nothing
 
 from collections.abc import Callable, Collection, Sequence
 from enum import Flag, auto
-from typing import Any, Protocol, TypeAlias, cast
+from typing import Protocol, TypeAlias
 
 from msgspec import Struct
 
-from mita.errors import UsageError
 from mita.model.job import Claim, Job, NewJob, Receipt
 from mita.model.outcome import (
     Answer,
@@ -39,7 +38,7 @@ TOLD = "?"
 
 
 class Can(Flag):
-    """What not every engine can do. A contract test that needs one of these names it."""
+    """What only some stores can do. A contract test that needs one of these names it."""
 
     OBEY_A_FAKE_CLOCK = auto()
     KEEP_EXACT_ORDER = auto()
@@ -50,7 +49,7 @@ SILENCE = 5.0  # seconds: `Store.silence`, unless it is set
 
 
 class OnceValue(Struct, frozen=True, kw_only=True):
-    """A value to remember under a name: for the life of the claim's job, or for `keep` across all
+    """A value to remember under a name: as long as the claim's job exists, or for `keep` across all
     jobs."""
 
     claim: Claim
@@ -60,12 +59,12 @@ class OnceValue(Struct, frozen=True, kw_only=True):
 
 
 class Jobs(Protocol):
-    """The way of a job through the store."""
+    """The operations on jobs, from enqueue to settle."""
 
     async def enqueue(self, jobs: Sequence[NewJob]) -> list[Receipt]:
-        """Take jobs in. A `unique` key that a job of the same queue holds (while it is not
-        terminal, and its `unique_for` longer) gives that job's id. Enqueuing an id that is already
-        there changes nothing."""
+        """Store new jobs. If a job of the same queue has the `unique` key (until it is terminal,
+        and for its `unique_for` after that), the receipt has that job's id. Enqueuing an id that
+        exists changes nothing."""
 
     async def claim(
         self, queues: Sequence[str], limit: int, lease: Wait, worker: str
@@ -101,51 +100,57 @@ class Jobs(Protocol):
         """`settle`, then `claim`, in one round trip."""
 
     async def extend(self, claims: Sequence[Claim], lease: Wait) -> list[Held]:
-        """Keep claims for `lease` from now. `cancel`: still held, and somebody asked for it to
-        stop."""
+        """Extend these claims to `lease` from now. `cancel`: the claim is still held, but the job
+        was cancelled."""
 
     async def reap(self, limit: int, lease: Wait, worker: str) -> list[Claim]:
-        """Take over jobs whose lease ran out, of any queue, under a new token. Also wakes blocked
-        jobs whose key is free: the net under a wake-up that was lost."""
+        """Take over jobs whose lease ran out, in any queue, with a new token. Also wakes blocked
+        jobs whose key is free, in case a wake-up was lost."""
 
     async def amend(self, ids: Sequence[str], change: Change) -> list[Answer]:
-        """Ask something of jobs by id, in whatever state they are."""
+        """Change jobs by id, in whatever state they are."""
 
     async def progress(self, reports: Sequence[Progress]) -> list[bool]:
-        """Note how far runs have come. False: the token is stale."""
+        """Store the progress of runs. False: the token is stale."""
 
     async def load_once(self, claim: Claim, name: str, shared: bool) -> bytes | None:
-        """What was remembered under this name, for this job or (`shared`) for all."""
+        """Return the value that is stored under this name, for this job or (`shared`) for all jobs;
+        None if there is none."""
 
     async def store_once(self, value: OnceValue) -> bytes | None:
-        """Remember a value unless there is one already; gives the one that stands, None when the
-        token is stale."""
+        """Store a value unless there is one already. Returns the stored value; None if the token is
+        stale."""
 
 
 class RepeatStore(Protocol):
-    """Stored rules that make jobs."""
+    """The operations on repeats."""
 
     async def put_repeat(self, repeat: Repeat) -> Repeat:
-        """Insert, or replace spec and cursor. Count, last fire and a pause are kept; the revision
-        grows. The same spec again changes nothing. An active one without a cursor goes on where the
-        stored one stands."""
+        """Insert a repeat, or replace its spec and cursor. Count, last fire and a pause are kept;
+        the revision grows. The same spec again changes nothing. An active repeat without a cursor
+        continues at the stored cursor. Returns the repeat as it is stored."""
 
-    async def remove_repeats(self, keys: Sequence[str]) -> list[bool]: ...
+    async def remove_repeats(self, keys: Sequence[str]) -> list[bool]:
+        """Remove repeats. False: there was none with this key."""
 
-    async def pause_repeats(self, keys: Sequence[str]) -> list[bool]: ...
+    async def pause_repeats(self, keys: Sequence[str]) -> list[bool]:
+        """Pause active repeats. False: it was not active."""
 
-    async def resume_repeats(self, keys: Sequence[str]) -> list[bool]: ...
+    async def resume_repeats(self, keys: Sequence[str]) -> list[bool]:
+        """Resume paused repeats. False: it was not paused."""
 
-    async def due_repeats(self, limit: int) -> DueRepeats: ...
+    async def due_repeats(self, limit: int) -> DueRepeats:
+        """Return up to `limit` repeats whose cursor has passed, oldest first."""
 
     async def fire(self, firings: Sequence[Firing]) -> list[bool]:
-        """Apply each firing whose cursor and revision still stand and whose repeat is active; False
-        for the others."""
+        """Apply each firing whose cursor and revision still match an active repeat; False for the
+        others."""
 
     async def list_repeats(self) -> list[Repeat]:
-        """All of them, by key."""
+        """Return all repeats, by key."""
 
-    async def find_repeats(self, keys: Sequence[str]) -> list[Repeat | None]: ...
+    async def find_repeats(self, keys: Sequence[str]) -> list[Repeat | None]:
+        """Return the repeats with these keys; None for a key that is not there."""
 
 
 class Leadership(Protocol):
@@ -161,47 +166,51 @@ class Leadership(Protocol):
 
 
 class Inspector(Protocol):
-    """Reading. None of this changes anything."""
+    """Read-only operations."""
 
-    async def now(self) -> Moment: ...
+    async def now(self) -> Moment:
+        """The store's clock."""
 
     async def queue_names(self) -> list[str]:
-        """Every queue that ever had a job or was paused, sorted. Workers ask often, so this counts
-        nothing."""
+        """Return every queue that ever had a job or was paused, sorted. It counts nothing, because
+        workers call it often."""
 
     async def queues(self) -> list[QueueView]:
-        """The same queues, with their counts, by name."""
+        """Return the same queues with their counts, by name."""
 
     async def page(self, want: JobFilter, after: str | None, limit: int) -> Page:
-        """Jobs that match, newest id first, with ids below `after`."""
+        """Return the jobs that match, newest id first, with ids below `after`."""
 
-    async def find(self, ids: Sequence[str]) -> list[Job | None]: ...
+    async def find(self, ids: Sequence[str]) -> list[Job | None]:
+        """Return the jobs with these ids; None for an id that is not there."""
 
     async def raw(self, id: str) -> dict[str, bytes] | None:
-        """A job's record as it is stored, part by part, whether it can be read or not; None when
-        there is no such job. What the parts are is the store's own affair."""
+        """Return a job's record as it is stored, part by part, even if it cannot be read; None if
+        there is no such job. Each store has its own parts."""
 
     async def timeline(self, id: str) -> list[TimelineEntry]:
-        """What happened to a job beyond the happy path, oldest first; at most `TIMELINE_LINES`
-        events, the first of them a `folded` one that counts what came before by kind
-        (`rules.timeline`)."""
+        """Return the timeline of a job, oldest first; a plain success writes nothing there. It has
+        at most `TIMELINE_LINES` entries; the first may be a `folded` one, which counts earlier
+        entries by kind (`rules.timeline`)."""
 
     async def ahead(self, id: str) -> int | None:
-        """How many jobs go first: of the queue's ready ones for a ready job, of its key's blocked
-        ones for a blocked job. None for others."""
+        """How many jobs go before this one: ready jobs of its queue for a ready job, blocked jobs
+        of its key for a blocked job. None for other jobs."""
 
     async def resources(
         self, queue: str | None = None, key: str | None = None
     ) -> list[ResourceView]:
-        """Keys that are held, waited for, or on hold."""
+        """Return the resource keys that are held, waited for, or on hold."""
 
 
 class Control(Protocol):
     """What an operator changes while jobs run."""
 
-    async def pause(self, queues: Sequence[str]) -> None: ...
+    async def pause(self, queues: Sequence[str]) -> None:
+        """Start no more jobs of these queues."""
 
-    async def resume(self, queues: Sequence[str]) -> None: ...
+    async def resume(self, queues: Sequence[str]) -> None:
+        """Start jobs of these queues again."""
 
     async def hold(self, queues: Sequence[str], key: str, until: When) -> None:
         """No job with this key starts in these queues before `until`. `NOW` lifts a hold."""
@@ -245,40 +254,22 @@ class Wakeups(Protocol):
 
 
 class PubSub(Protocol):
-    """What happens, told to whoever listens, in whatever process. Nothing depends on it: what is
-    told may be lost, and where nobody listens nobody pays for it."""
+    """Events for other processes. Nothing depends on them: they may be lost. Without subscribers
+    they cost nothing."""
 
     async def publish(self, messages: Sequence[EventMessage]) -> None:
-        """Pass these on, in this order, to those who listen now. Nothing is kept for those who come
-        later."""
+        """Send these messages, in this order, to the current subscribers. Later subscribers do not
+        get them."""
 
     async def subscribed_queues(self) -> frozenset[str]:
-        """Which queues somebody listens to, `EVERY` among them if somebody listens to all; asked
-        often, so it is cheap. It may name too many, but never too few. Whoever died without a word
-        is forgotten after `SUBSCRIPTION_RETENTION`."""
+        """Return the queues that have subscribers; `EVERY` stands for a subscription to all. It is
+        called often, so it is cheap. It may return too many queues, but never too few. A subscriber
+        that died is forgotten after `SUBSCRIPTION_RETENTION`."""
 
     async def subscribe(self, queue: str | None) -> Subscription:
-        """Listen to one queue, or to all (None): when this returns, whatever is told from now on is
-        heard. A store that was away goes on listening by itself, and says that something may have
-        been missed."""
-
-
-class Transactional(Protocol):
-    """What a store also promises that says `Can.ENQUEUE_IN_YOUR_TRANSACTION`. `connection` is the
-    user's own, inside a transaction that only the user ends."""
-
-    async def enqueue_in(self, connection: Any, jobs: Sequence[NewJob]) -> list[Receipt]:
-        """The jobs exist exactly if the transaction commits."""
-
-    def enqueue_in_sync(self, connection: Any, jobs: Sequence[NewJob]) -> list[Receipt]: ...
-
-    async def complete_in(self, connection: Any, claim: Claim, result: bytes, keep: Wait) -> None:
-        """The claim is settled as succeeded exactly if the transaction commits. Raises `LeaseLost`
-        for a stale token."""
-
-    def complete_in_sync(
-        self, connection: Any, claim: Claim, result: bytes, keep: Wait
-    ) -> None: ...
+        """Subscribe to one queue, or to all (None): everything that is published after this returns
+        is delivered. If the store was unreachable, the subscription continues by itself and says
+        that messages may have been lost."""
 
 
 class Store(
@@ -295,38 +286,27 @@ class Store(
 ):
     """The whole contract.
 
-    `silence`, to be set before `open`: after so many seconds without an answer a store asks whether
-    its server is still at the other end of the connection. If it is not, the connection is made
-    again. A worker sets a part of its lease."""
+    `silence` is set before `open`: after this many seconds without an answer, a store checks
+    whether its server is still reachable. If not, it connects again. A worker sets it to a part of
+    its lease."""
 
     can: Can
     silence: float
 
     @property
     def room(self) -> int | None:
-        """How many bytes the arguments and the result of one job may take together, once it is
-        open. None: any number. `enqueue` refuses a larger job with a `UsageError`, before anything
+        """How many bytes the arguments and the result of one job may have together, once the store
+        is open. None: any number. `enqueue` raises `UsageError` for a larger job, before anything
         is stored."""
 
     async def open(self, *, create: bool = True) -> None:
-        """Connect, and bring the schema up to date. `create=False`: change nothing there. A place
-        without Mita is a `StoreMissing`, which names the place and the namespace; a schema that is
-        not up to date is a `UsageError`."""
+        """Connect, and update the schema. `create=False`: change nothing. Then a URL without a Mita
+        database raises `StoreMissing`, which names the location and the namespace, and an old
+        schema raises `UsageError`."""
 
-    async def close(self) -> None: ...
+    async def close(self) -> None:
+        """Disconnect. The store is not used any more."""
 
 
 # makes one more handle on the same jobs with each call
 StoreFactory: TypeAlias = Callable[[], Store]
-
-
-def transactional(store: Store) -> Transactional:
-    """The store as one that can join the user's transaction, or a `UsageError` that says that it
-    cannot."""
-    if Can.ENQUEUE_IN_YOUR_TRANSACTION not in store.can:
-        raise UsageError(
-            "this store cannot take part in your transaction: only postgresql:// can, with its "
-            "jobs in the same database as "
-            "your data. Enqueue after the commit instead"
-        )
-    return cast(Transactional, store)

@@ -1,5 +1,5 @@
-"""At most so many jobs with one resource key run at once; the others wait their turn and count
-nothing as a failure."""
+"""Resource keys: at most `limit` jobs of a key run at once; the others wait, and that is no
+failure."""
 
 import asyncio
 from collections.abc import Callable

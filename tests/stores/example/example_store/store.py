@@ -118,17 +118,17 @@ class ExampleStore:
         async with self._change() as content:
             return _memo(content, claim, name, shared)
 
-    async def store_once(self, memo: OnceValue) -> bytes | None:
+    async def store_once(self, value: OnceValue) -> bytes | None:
         async with self._change() as content:
-            record = content.held_by(memo.claim)
+            record = content.held_by(value.claim)
             if record is None:
                 return None
-            if memo.keep is None:
-                return record.memos.setdefault(memo.name, memo.value)
-            if (found := _memo(content, memo.claim, memo.name, shared=True)) is not None:
+            if value.keep is None:
+                return record.memos.setdefault(value.name, value.value)
+            if (found := _memo(content, value.claim, value.name, shared=True)) is not None:
                 return found
-            content.memos[memo.name] = Until(memo.value, content.now + memo.keep)
-            return memo.value
+            content.memos[value.name] = Until(value.value, content.now + value.keep)
+            return value.value
 
     # ------------------------------------------------------------ repeats and locks
 
