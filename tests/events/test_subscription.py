@@ -21,9 +21,10 @@ def batch(n: int, count: int = 1, queue: str = "mail") -> EventMessage:
 async def test_the_oldest_go_first_and_are_counted() -> None:
     ear = Subscription(None, nothing)
     for n in range(5):
-        ear.put([batch(n, ears.MOST // 3)])
+        ear.put([batch(n, ears.BUFFERED_EVENTS // 3)])
     assert await ear.hear() == Delivery(
-        [batch(n, ears.MOST // 3) for n in (2, 3, 4)], missed=2 * (ears.MOST // 3)
+        [batch(n, ears.BUFFERED_EVENTS // 3) for n in (2, 3, 4)],
+        missed=2 * (ears.BUFFERED_EVENTS // 3),
     )
     ear.put([batch(5)])
     assert await ear.hear() == Delivery([batch(5)]), "what was told once is not told again"
@@ -31,8 +32,8 @@ async def test_the_oldest_go_first_and_are_counted() -> None:
 
 async def test_one_batch_is_heard_however_big() -> None:
     ear = Subscription(None, nothing)
-    ear.put([batch(1, 2 * ears.MOST)])
-    assert await ear.hear() == Delivery([batch(1, 2 * ears.MOST)])
+    ear.put([batch(1, 2 * ears.BUFFERED_EVENTS)])
+    assert await ear.hear() == Delivery([batch(1, 2 * ears.BUFFERED_EVENTS)])
 
 
 async def test_another_queue_is_not_heard() -> None:
@@ -58,7 +59,7 @@ async def test_a_closed_ear_hears_nothing_and_is_closed_once() -> None:
 async def test_a_store_that_was_away_is_followed_on_and_told_again_who_listens(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(ears, "RETRY", 0.001)
+    monkeypatch.setattr(ears, "RETRY_AFTER_S", 0.001)
     ear, renewed = Subscription(None, nothing), 0
     answers: list[Sequence[EventMessage] | None] = [[batch(1)], None, [batch(2)]]
 

@@ -6,8 +6,8 @@ import time
 
 # formatting a whole id takes four times as long
 _LAST = [f"{number:03x}" for number in range(4096)]
-_COUNTER = 28  # bits
-_BLOCK = 12  # bits of them that are in `_LAST`
+_COUNTER_BITS = 28  # bits
+_BLOCK_BITS = 12  # bits of them that are in `_LAST`
 
 
 def new_id() -> str:
@@ -28,12 +28,12 @@ def _counted(n: int) -> list[str]:
     ids of one call apart. All of them share the random digits at the end."""
     id = new_id()
     time_of_making, tail = id[:12], id[21:]
-    first = int(id[13:16] + id[17:21], 16) % ((1 << _COUNTER) - n)
+    first = int(id[13:16] + id[17:21], 16) % ((1 << _COUNTER_BITS) - n)
     ids: list[str] = []
-    for block in range(first >> _BLOCK, (first + n - 1 >> _BLOCK) + 1):
+    for block in range(first >> _BLOCK_BITS, (first + n - 1 >> _BLOCK_BITS) + 1):
         begun = f"{time_of_making}7{block >> 4:03x}8{block & 15:x}"
-        start = max(0, first - (block << _BLOCK))
-        ids += [begun + last + tail for last in _LAST[start : first + n - (block << _BLOCK)]]
+        start = max(0, first - (block << _BLOCK_BITS))
+        ids += [begun + last + tail for last in _LAST[start : first + n - (block << _BLOCK_BITS)]]
     return ids
 
 

@@ -14,13 +14,13 @@ from mita.errors import StoreError
 from mita.model.time import SECOND, Wait
 
 EVERY = "*"  # in the place of a queue's name: all there are
-MOST = 10_000  # events that wait to be read
+BUFFERED_EVENTS = 10_000  # events that wait to be read
 # how long somebody who listens is believed to, until he says so again
 SUBSCRIPTION_RETENTION: Wait = 15 * SECOND
 MESSAGE_RETENTION: Wait = 10 * SECOND  # how long a store that has to keep what is told keeps it
 MESSAGES_KEPT = 1000  # and how many batches
-LOOK_EVERY = 1.0  # seconds between two looks at such a store when nobody rings
-RETRY = 0.5  # seconds before a store that is away is tried again
+POLL_EVERY_S = 1.0  # seconds between two looks at such a store when nobody rings
+RETRY_AFTER_S = 0.5  # seconds before a store that is away is tried again
 
 
 class EventMessage(Struct, frozen=True, array_like=True):
@@ -72,7 +72,7 @@ class Subscription:
             if self.queue in (None, one.queue):
                 self._told.append(one)
                 self._waiting += one.count
-        while self._waiting > MOST and len(self._told) > 1:
+        while self._waiting > BUFFERED_EVENTS and len(self._told) > 1:
             lost = self._told.popleft()
             self._waiting -= lost.count
             self._missed += lost.count
@@ -125,14 +125,14 @@ async def poll_into(ear: Subscription, trail: PolledFeed) -> None:
             news = await trail.news()
         except StoreError:
             ear.cut()
-            await asyncio.sleep(RETRY)
+            await asyncio.sleep(RETRY_AFTER_S)
             renewed = 0.0
             continue
         if time.monotonic() - looked > MESSAGE_RETENTION / SECOND:
             ear.cut()
         looked = time.monotonic()
         ear.put(news)
-        if await trail.nap(LOOK_EVERY):
+        if await trail.nap(POLL_EVERY_S):
             ear.cut()
             renewed = 0.0  # a server that was away may have forgotten that we listen
 

@@ -102,10 +102,10 @@ async def test_a_slow_reader_loses_the_oldest_events_and_learns_how_many(store: 
     """The oldest events beyond the limit are dropped and counted."""
     subscription = await store.subscribe(None)
     for n in range(5):
-        await store.publish([event(str(n), count=pubsub_port.MOST // 3)])
+        await store.publish([event(str(n), count=pubsub_port.BUFFERED_EVENTS // 3)])
     missed, found = 0, list[str]()
     async with asyncio.timeout(DELIVERY_TIMEOUT_S):
-        while len(found) + missed // (pubsub_port.MOST // 3) < 5:
+        while len(found) + missed // (pubsub_port.BUFFERED_EVENTS // 3) < 5:
             await asyncio.sleep(0.01)
             news = await subscription.hear()
             assert news is not None
