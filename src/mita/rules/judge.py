@@ -54,9 +54,9 @@ def judge(
     """Returns what becomes of a job whose run ended like this: the whole table of endings. `roll`
     is a random number between 0 and 1, for the jitter of a retry. `grace` is how long a job may
     wait for a worker that knows its task."""
+    if isinstance(ending, Returned):  # nearly every run; a `case` takes five times as long
+        return success(ending.result, keep.succeeded)
     match ending:
-        case Returned(result):
-            return success(result, keep.succeeded)
         case Raised(error, final, wait):
             return _failure(claim, error, keep, roll, final=final, wait=wait)
         case TimedOut(seconds):
