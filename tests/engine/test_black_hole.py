@@ -129,10 +129,10 @@ async def test_events_are_heard_after_the_connection_fell_silent(
         await beside.publish([EventMessage(QUEUE, 1, b"")])
         try:
             async with asyncio.timeout(0.5):
-                heard = await ear.hear()
+                heard = await ear.receive()
         except TimeoutError:
             return False
-        return heard is not None and bool(heard.told)
+        return heard is not None and bool(heard.messages)
 
     await until(is_heard, within=LIMIT)
     await ear.close()

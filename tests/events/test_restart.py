@@ -74,10 +74,10 @@ async def heard(ear: Subscription, text: bytes) -> bool:
     """Whether the connection was said to be cut before this was heard."""
     cut = False
     while True:
-        news = await ear.hear()
+        news = await ear.receive()
         assert news is not None
         cut = cut or news.cut
-        if any(told.events == text for told in news.told):
+        if any(told.events == text for told in news.messages):
             return cut
 
 

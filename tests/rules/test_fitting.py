@@ -11,7 +11,7 @@ from mita.model.time import NOW
 from mita.rules.failures import MOST_FAILURE_BYTES, failure, type_of
 from mita.rules.fitting import SHORT_BYTES, shorter, smaller
 from mita.rules.text import shortened
-from mita.rules.timeline import FOLDED, TIMELINE_LINES, told
+from mita.rules.timeline import FOLDED, TIMELINE_LINES, for_people
 
 KEEP = 1000
 RETRY = Verdict(
@@ -91,7 +91,7 @@ def test_a_story_gets_shorter_from_the_least_useful_on() -> None:
 def test_what_is_folded_can_still_be_read() -> None:
     *_, last = shorter(story(TIMELINE_LINES), None)
     assert last.events[0].kind == FOLDED
-    assert told(last.events)[0].note == "50 earlier: 50 retried"
+    assert for_people(last.events)[0].note == "50 earlier: 50 retried"
 
 
 @given(st.text(), st.integers(10, 300))

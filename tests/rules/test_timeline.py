@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mita.model.outcome import TimelineEntry
-from mita.rules.timeline import FOLDED, TIMELINE_LINES, lengthened, told
+from mita.rules.timeline import FOLDED, TIMELINE_LINES, for_people, lengthened
 
 
 def story(kinds: list[str]) -> list[TimelineEntry]:
     events: tuple[TimelineEntry, ...] = ()
     for at, kind in enumerate(kinds):
         events = lengthened(events, TimelineEntry(at, kind, f"line {at}"))
-    return told(events)
+    return for_people(events)
 
 
 @given(

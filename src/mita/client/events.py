@@ -25,8 +25,10 @@ class Events:
     ) -> None:
         self._open_store, self._queue, self._kinds = open_store, queue, kinds
         self._store: Store | None = None
-        self._ear: Subscription | None = None
-        self.loop: asyncio.AbstractEventLoop | None = None  # on which it listens
+        self._subscription: Subscription | None = None
+        self.loop: asyncio.AbstractEventLoop | None = (
+            None  # the loop that the subscription belongs to
+        )
         self.missed = 0
 
     async def __aenter__(self) -> Self:
@@ -43,12 +45,12 @@ class Events:
 
     async def __aiter__(self) -> AsyncIterator[JobEvent]:
         """Yield events. A subscription that begins here ends when the loop is left."""
-        began = self._ear is None
-        ear = await self._opened()
+        began = self._subscription is None
+        subscription = await self._opened()
         try:
-            while (heard := await ear.hear()) is not None:
-                for bunch in self._read(heard):
-                    for event in bunch.events():
+            while (delivery := await subscription.receive()) is not None:
+                for batch in self._read(delivery):
+                    for event in batch.events():
                         yield event
         finally:
             if began:
@@ -56,42 +58,44 @@ class Events:
 
     async def aclose(self) -> None:
         """End the subscription; a loop over this ends."""
-        ear, store, self._ear, self._store = self._ear, self._store, None, None
-        if ear is not None:
-            await ear.close()
+        subscription, store, self._subscription, self._store = (
+            self._subscription,
+            self._store,
+            None,
+            None,
+        )
+        if subscription is not None:
+            await subscription.close()
         if store is not None:
             await store.close()
 
     async def _opened(self) -> Subscription:
         """Open a store of its own: a subscription must not take the notifications of a worker."""
-        if self._ear is None:
+        if self._subscription is None:
             self.loop = asyncio.get_running_loop()
             self._store = await self._open_store()
             try:
-                self._ear = await self._store.subscribe(self._queue)
+                self._subscription = await self._store.subscribe(self._queue)
             except BaseException:
                 await self.aclose()
                 raise
-        return self._ear
+        return self._subscription
 
-    def _read(self, heard: Delivery) -> Iterator[EventBatch]:
+    def _read(self, delivery: Delivery) -> Iterator[EventBatch]:
         """Yield the events of a delivery. Each is made when it is read."""
-        if heard.missed or heard.cut:
-            self.missed += heard.missed
-            yield _missed(self._queue or "", heard.missed)
-        for told in heard.told:
+        if delivery.missed or delivery.cut:
+            self.missed += delivery.missed
+            yield _missed(self._queue or "", delivery.missed)
+        for message in delivery.messages:
             try:
-                made = _read(told.events)
-            except (
-                msgspec.MsgspecError,
-                ValueError,
-                RecursionError,
-            ):  # of a newer Mita, perhaps: one batch is lost, not the loop
-                self.missed += told.count
-                yield _missed(told.queue, told.count)
+                made = _read(message.events)
+            except (msgspec.MsgspecError, ValueError, RecursionError):
+                # a newer version may have written it: one message is lost, not the loop
+                self.missed += message.count
+                yield _missed(message.queue, message.count)
                 continue
-            for bunch in made:
-                if (wanted := bunch.only(self._kinds)) is not None:
+            for batch in made:
+                if (wanted := batch.only(self._kinds)) is not None:
                     yield wanted
 
 

@@ -15,7 +15,7 @@ from mita.errors import Rejected, StoreError
 from mita.events.signals import BusyJobs, RunsSettled, SettlingSoon, StoreCalled
 from mita.model.outcome import Busy, ClaimResult, Settlement
 from mita.model.time import SECOND, Wait
-from mita.ports.store import ASKED, REPEATS, TOLD
+from mita.ports.store import ASKED, EVENTS, REPEATS
 from mita.rules.claim_size import CALL_JOBS, jobs_to_claim, rotate, smooth
 from mita.rules.judge import RELEASE
 
@@ -204,7 +204,7 @@ class ClaimLoop:
         """Wait for wake-ups from the store, with a slow poll as a safety net, until `leaving` is
         set. `on_topic` has a function for each topic that is not a queue."""
         backoff = StoreBackoff("wait for wake-ups")
-        others = {ASKED, REPEATS, TOLD, *self._excluded}
+        others = {ASKED, REPEATS, EVENTS, *self._excluded}
         while not self.leaving:
             try:
                 if self._chosen is None and not self.queues:

@@ -13,14 +13,15 @@ from msgspec import Meta, Struct
 from mita.errors import StoreError
 from mita.model.time import SECOND, Wait
 
-EVERY = "*"  # in the place of a queue's name: all there are
-BUFFERED_EVENTS = 10_000  # events that wait to be read
-# how long somebody who listens is believed to, until he says so again
+EVERY = "*"  # in place of a queue's name: all queues
+BUFFERED_EVENTS = 10_000  # events of one subscription that wait to be read
+# how long a subscription lasts unless it is renewed
 SUBSCRIPTION_RETENTION: Wait = 15 * SECOND
-MESSAGE_RETENTION: Wait = 10 * SECOND  # how long a store that has to keep what is told keeps it
-MESSAGES_KEPT = 1000  # and how many batches
-POLL_EVERY_S = 1.0  # seconds between two looks at such a store when nobody rings
-RETRY_AFTER_S = 0.5  # seconds before a store that is away is tried again
+# how long a store keeps messages, and how many, if its subscribers have to poll for them
+MESSAGE_RETENTION: Wait = 10 * SECOND
+MESSAGES_KEPT = 1000
+POLL_EVERY_S = 1.0  # seconds between two polls without a notification
+RETRY_AFTER_S = 0.5  # seconds before an unreachable store is tried again
 
 
 class EventMessage(Struct, frozen=True, array_like=True):
@@ -31,21 +32,21 @@ class EventMessage(Struct, frozen=True, array_like=True):
     events: bytes
 
 
-def read_told(rows: Iterable[Sequence[Any]]) -> list[EventMessage]:
+def read_messages(rows: Iterable[Sequence[Any]]) -> list[EventMessage]:
     """Return the messages that a store kept, without those that cannot be read: events may be
     lost."""
-    told = []
+    messages = []
     for row in rows:
         with suppress(msgspec.MsgspecError, ValueError, RecursionError):
-            told.append(msgspec.convert(row, EventMessage))
-    return told
+            messages.append(msgspec.convert(row, EventMessage))
+    return messages
 
 
 class Delivery(Struct, frozen=True):
     """What was published since the last delivery. `missed` events were lost before it; `cut`: an
     unknown number."""
 
-    told: list[EventMessage]
+    messages: list[EventMessage]
     missed: int = 0
     cut: bool = False
 
@@ -59,24 +60,24 @@ class Subscription:
     ) -> None:
         self.queue = queue
         self._close = close
-        self._told: deque[EventMessage] = deque()
+        self._messages: deque[EventMessage] = deque()
         self._waiting = 0
         self._missed = 0
         self._cut = False
         self._news = asyncio.Event()
         self.closed = False
 
-    def put(self, told: Iterable[EventMessage]) -> None:
+    def put(self, messages: Iterable[EventMessage]) -> None:
         """Add messages. It runs on the event loop of the subscriber."""
-        for one in told:
+        for one in messages:
             if self.queue in (None, one.queue):
-                self._told.append(one)
+                self._messages.append(one)
                 self._waiting += one.count
-        while self._waiting > BUFFERED_EVENTS and len(self._told) > 1:
-            lost = self._told.popleft()
+        while self._waiting > BUFFERED_EVENTS and len(self._messages) > 1:
+            lost = self._messages.popleft()
             self._waiting -= lost.count
             self._missed += lost.count
-        if self._told:
+        if self._messages:
             self._news.set()
 
     def cut(self) -> None:
@@ -84,16 +85,16 @@ class Subscription:
         self._cut = True
         self._news.set()
 
-    async def hear(self) -> Delivery | None:
+    async def receive(self) -> Delivery | None:
         """Wait for the next delivery. Returns None once the subscription is closed."""
         await self._news.wait()
         if self.closed:
             return None
         self._news.clear()
-        heard = Delivery(list(self._told), self._missed, self._cut)
-        self._told.clear()
+        delivery = Delivery(list(self._messages), self._missed, self._cut)
+        self._messages.clear()
         self._waiting, self._missed, self._cut = 0, 0, False
-        return heard
+        return delivery
 
     async def close(self) -> None:
         """End the subscription."""
@@ -113,28 +114,29 @@ class PolledFeed(Struct, frozen=True):
     nap: Callable[[float], Awaitable[bool]]
 
 
-async def poll_into(ear: Subscription, trail: PolledFeed) -> None:
-    """Add new messages to a subscription while it is open. If a poll was too late, because the
-    store or this process was away, messages were lost, and the subscription is told so."""
+async def poll_into(subscription: Subscription, feed: PolledFeed) -> None:
+    """Add new messages to a subscription while it is open. If a poll came too late, because the
+    store was unreachable or this process was stopped, messages may be lost: the subscription is
+    marked as cut."""
     renewed = looked = time.monotonic()
     while True:
         try:
             if time.monotonic() - renewed > SUBSCRIPTION_RETENTION / SECOND / 3:
-                await trail.renew()
+                await feed.renew()
                 renewed = time.monotonic()
-            news = await trail.news()
+            news = await feed.news()
         except StoreError:
-            ear.cut()
+            subscription.cut()
             await asyncio.sleep(RETRY_AFTER_S)
             renewed = 0.0
             continue
         if time.monotonic() - looked > MESSAGE_RETENTION / SECOND:
-            ear.cut()
+            subscription.cut()
         looked = time.monotonic()
-        ear.put(news)
-        if await trail.nap(POLL_EVERY_S):
-            ear.cut()
-            renewed = 0.0  # a server that was away may have forgotten that we listen
+        subscription.put(news)
+        if await feed.nap(POLL_EVERY_S):
+            subscription.cut()
+            renewed = 0.0  # a server that was restarted may not know this subscription any more
 
 
 async def stop(task: asyncio.Task[None]) -> None:

@@ -30,11 +30,10 @@ from mita.model.view import Finding, JobFilter, Page, QueueView, ResourceView, W
 
 from .pubsub import EventMessage, Subscription
 
-ASKED = "!"  # the wake-up topic that says: a running job was cancelled
-# and the one that says: a repeat may fire earlier than you thought, or nobody holds a lock any more
-REPEATS = "@"
-# and the one that says: something was told to those who listen, which is no work for anybody
-TOLD = "?"
+# Topics of wake-ups (`Store.wait`) that are not names of queues:
+ASKED = "!"  # a running job was cancelled
+REPEATS = "@"  # a repeat may fire earlier than before, or a scheduler released its lock
+EVENTS = "?"  # events were published; workers ignore this topic
 
 
 class Can(Flag):
@@ -69,25 +68,24 @@ class Jobs(Protocol):
     async def claim(
         self, queues: Sequence[str], limit: int, lease: Wait, worker: str
     ) -> ClaimResult:
-        """Hand over up to `limit` due jobs, queue after queue in the order given, in each by
-        priority, due time, age.
+        """Claim up to `limit` due jobs: queue after queue in the order given, and within a queue by
+        priority, due time and age.
 
-        Paused queues give nothing. A job whose resource key is taken or held becomes `blocked`
-        (busy +1), or as its `when_busy` says: `skip` ends it as cancelled; `replace` cancels the
-        key's other waiting jobs and blocks it. A key whose hold has run out wakes as many of its
+        Nothing is claimed from a paused queue. A job whose resource key is taken or on hold becomes
+        `blocked` or ends, as `rules.busy` says. A key whose hold is over wakes as many of its
         blocked jobs as may run."""
 
     async def settle(self, settlements: Sequence[Settlement]) -> list[bool]:
-        """Put claims down. False: the token is stale, nothing was changed.
+        """Write the verdicts of runs and give up their claims. False: the token is stale, and
+        nothing was changed.
 
-        What was asked while the job ran comes first: after `cancel` it ends as cancelled, after a
-        reschedule it goes to the queue at the asked time; counters, error and timeline are written
-        as the verdict says. Leaving `running` frees the resource key and wakes its oldest blocked
-        job of the highest priority, in the same atomic act.
+        What was asked while the job ran comes first, as `rules.asked` says; counters, error and
+        timeline are written as the verdict says. A job that stops running frees its resource key,
+        which wakes the oldest blocked job of the highest priority, in the same atomic operation.
 
-        Raises `Rejected` when the store does not take some of them (too large, or against a rule of
-        its database); it names them, and the others are written. A `settle_and_claim` that raises
-        it has claimed nothing."""
+        Raises `Rejected` if the store refuses some of the settlements (they are too large, or break
+        a rule of the database). The error names them; the others are written. A `settle_and_claim`
+        that raises it has claimed nothing."""
 
     async def settle_and_claim(
         self,
@@ -108,7 +106,7 @@ class Jobs(Protocol):
         jobs whose key is free, in case a wake-up was lost."""
 
     async def amend(self, ids: Sequence[str], change: Change) -> list[Answer]:
-        """Change jobs by id, in whatever state they are."""
+        """Change jobs by id. An answer says for each whether its state allowed the change."""
 
     async def progress(self, reports: Sequence[Progress]) -> list[bool]:
         """Store the progress of runs. False: the token is stale."""

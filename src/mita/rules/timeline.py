@@ -41,7 +41,7 @@ def folded(first: TimelineEntry, second: TimelineEntry) -> TimelineEntry:
     return TimelineEntry(second.at, FOLDED, msgspec.json.encode(counts).decode())
 
 
-def told(events: Sequence[TimelineEntry]) -> list[TimelineEntry]:
+def for_people(events: Sequence[TimelineEntry]) -> list[TimelineEntry]:
     """Returns the timeline for people: the counts of a folded line come first, the most frequent
     kind first."""
     if not events or events[0].kind != FOLDED:

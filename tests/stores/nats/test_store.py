@@ -264,9 +264,9 @@ async def test_an_event_that_is_too_large_does_not_cost_the_connection(tight: Na
     with pytest.raises(Rejected):
         await tight.publish([EventMessage("q", 1, b"x" * 100_000)])
     await tight.publish([EventMessage("q", 1, b"small")])
-    heard = await subscription.hear()
+    heard = await subscription.receive()
     assert heard is not None
-    assert [one.events for one in heard.told] == [b"small"]
+    assert [one.events for one in heard.messages] == [b"small"]
     assert not heard.cut, "nothing was lost on the way"
     assert tight.context.reconnected_at == 0, "the connection is the first one"
 

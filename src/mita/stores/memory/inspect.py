@@ -8,7 +8,7 @@ from mita.model.outcome import TimelineEntry
 from mita.model.time import Moment
 from mita.model.view import Holder, JobFilter, Page, QueueView, ResourceView, WorkerView
 from mita.rules.matching import matches, shown_as
-from mita.rules.timeline import told
+from mita.rules.timeline import for_people
 
 from .context import MemoryContext
 from .resources import on_hold
@@ -74,7 +74,7 @@ def raw(context: MemoryContext, id: str) -> dict[str, bytes] | None:
 def timeline(context: MemoryContext, id: str) -> list[TimelineEntry]:
     """The timeline of a job, oldest line first."""
     record = context.state.records.get(id)
-    return [] if record is None else told(record.timeline)
+    return [] if record is None else for_people(record.timeline)
 
 
 def ahead(context: MemoryContext, id: str) -> int | None:

@@ -20,7 +20,7 @@ from mita.model.outcome import TimelineEntry, TimelineKind
 from mita.model.time import Moment
 from mita.model.view import WorkerView
 from mita.rules.fitting import shorter
-from mita.rules.timeline import lengthened, told
+from mita.rules.timeline import for_people, lengthened
 from mita.stores.shared import record as fields
 
 StreamSequence: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
@@ -244,4 +244,4 @@ def pack_within(record: NatsJob, max_bytes: int) -> bytes:
 
 def timeline(record: NatsJob) -> list[TimelineEntry]:
     """Returns the entries of a job's timeline as users see them."""
-    return told(record.events)
+    return for_people(record.events)

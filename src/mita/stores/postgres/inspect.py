@@ -7,7 +7,7 @@ from mita.model.job import Job, State
 from mita.model.outcome import TimelineEntry
 from mita.model.time import Moment
 from mita.model.view import Holder, JobFilter, Page, QueueView, ResourceView, WorkerView
-from mita.rules.timeline import told
+from mita.rules.timeline import for_people
 from mita.stores.shared import sql
 from mita.stores.shared.views import as_moment, as_worker, resource_views
 
@@ -77,7 +77,7 @@ def page(
 def timeline(_: PostgresContext, id: str) -> RoundTrips[list[TimelineEntry]]:
     """The timeline of a job."""
     [rows] = yield RoundTrip(query("timeline", id=storable(id)), last=True)
-    return told([codec.timeline_entry(line) for (lines,) in rows for line in lines or ()])
+    return for_people([codec.timeline_entry(line) for (lines,) in rows for line in lines or ()])
 
 
 def ahead(_: PostgresContext, id: str) -> RoundTrips[int | None]:

@@ -16,10 +16,10 @@ from mita.ports.pubsub import (
     PolledFeed,
     Subscription,
     poll_into,
-    read_told,
+    read_messages,
     stop,
 )
-from mita.ports.store import TOLD
+from mita.ports.store import EVENTS
 from mita.stores.shared.wakeups import ANY
 
 from .connection import SerialConnection
@@ -38,7 +38,7 @@ def publish(context: PostgresContext, messages: Sequence[EventMessage]) -> Round
         query("publish", queue=one.queue, count=one.count, events=one.events) for one in messages
     ]
     yield RoundTrip(*rows, query("publish_trim", most=MESSAGES_KEPT), last=True, synced=False)
-    context.topics.add(TOLD)
+    context.topics.add(EVENTS)
 
 
 def subscribed_queues(_: PostgresContext) -> RoundTrips[frozenset[str]]:
@@ -87,7 +87,7 @@ class MessageReader:
         seen = [seq for seq in self._seen if seq > floor]
         [rows] = yield RoundTrip(query("subscribe_since", seq=floor, seen=numbers(seen)), last=True)
         self._seen.extend(row[0] for row in rows)
-        return read_told(row[1:] for row in rows)
+        return read_messages(row[1:] for row in rows)
 
 
 class PostgresSubscriptions:

@@ -20,7 +20,7 @@ from mita.rules.readable import (
     unreadable,
     unreadable_repeat,
 )
-from mita.rules.timeline import told
+from mita.rules.timeline import for_people
 
 from .scripting.record_code import first_claim_maker, later_claim_maker, packer
 from .scripting.record_layout import (
@@ -173,7 +173,7 @@ def why_unreadable(id: bytes, fixed: bytes, live: bytes, queue: str) -> str | No
 
 def as_timeline(raw: list[bytes]) -> list[TimelineEntry]:
     """The lines of a timeline, as people read it."""
-    return told([_timeline_entry(line) for line in raw])
+    return for_people([_timeline_entry(line) for line in raw])
 
 
 def _timeline_entry(raw: bytes) -> TimelineEntry:

@@ -7,7 +7,7 @@ from mita.model.job import Job, State
 from mita.model.outcome import TimelineEntry
 from mita.model.time import Moment
 from mita.model.view import Holder, JobFilter, Page, QueueView, ResourceView, WorkerView
-from mita.rules.timeline import told
+from mita.rules.timeline import for_people
 from mita.stores.shared import sql
 from mita.stores.shared.views import as_moment, as_name, as_worker, resource_views
 
@@ -87,7 +87,7 @@ def raw(context: SqliteContext, id: str) -> dict[str, bytes] | None:
 
 def timeline(context: SqliteContext, id: str) -> list[TimelineEntry]:
     """The timeline of a job, oldest line first."""
-    return told([to_timeline_entry(row) for row in context.rows("timeline", id=id)])
+    return for_people([to_timeline_entry(row) for row in context.rows("timeline", id=id)])
 
 
 def ahead(context: SqliteContext, id: str) -> int | None:

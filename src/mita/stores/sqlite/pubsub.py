@@ -16,10 +16,10 @@ from mita.ports.pubsub import (
     PolledFeed,
     Subscription,
     poll_into,
-    read_told,
+    read_messages,
     stop,
 )
-from mita.ports.store import TOLD
+from mita.ports.store import EVENTS
 
 from .codec import is_text
 from .context import SqliteContext
@@ -34,7 +34,7 @@ def publish(context: SqliteContext, messages: Sequence[EventMessage]) -> None:
     for one in messages:
         context.run("publish", at=context.now, queue=one.queue, count=one.count, events=one.events)
     context.run("publish_trim", most=MESSAGES_KEPT)
-    context.topics.add(TOLD)
+    context.topics.add(EVENTS)
 
 
 def subscribed_queues(context: SqliteContext) -> frozenset[str]:
@@ -64,7 +64,7 @@ class _Reader:
         rows = context.rows("subscribe_since", seq=self._seq)
         if rows:
             self._seq = rows[-1][0]
-        return read_told(row[1:] for row in rows)
+        return read_messages(row[1:] for row in rows)
 
 
 class Subscriptions:

@@ -24,9 +24,9 @@ async def received(subscription: Subscription, until: str) -> list[str]:
     found: list[str] = []
     async with asyncio.timeout(DELIVERY_TIMEOUT_S):
         while until not in found:
-            news = await subscription.hear()
+            news = await subscription.receive()
             assert news is not None
-            found += [one.events.decode() for one in news.told]
+            found += [one.events.decode() for one in news.messages]
     return found
 
 
@@ -81,7 +81,7 @@ async def test_subscribed_queues_lists_what_is_subscribed_to(store: Store, twin:
 async def test_a_closed_store_has_no_subscriptions(store: Store, twin: Store) -> None:
     """Closing a store ends its subscriptions."""
     subscription = await twin.subscribe(None)
-    waiting = asyncio.ensure_future(subscription.hear())
+    waiting = asyncio.ensure_future(subscription.receive())
     await asyncio.sleep(0)
     await twin.close()
     assert await waiting is None
@@ -107,10 +107,10 @@ async def test_a_slow_reader_loses_the_oldest_events_and_learns_how_many(store: 
     async with asyncio.timeout(DELIVERY_TIMEOUT_S):
         while len(found) + missed // (pubsub_port.BUFFERED_EVENTS // 3) < 5:
             await asyncio.sleep(0.01)
-            news = await subscription.hear()
+            news = await subscription.receive()
             assert news is not None
             missed += news.missed
-            found += [one.events.decode() for one in news.told]
+            found += [one.events.decode() for one in news.messages]
     assert found == sorted(found), "what is left is in order"
     assert found[-1] == "4", "and the newest is there"
 

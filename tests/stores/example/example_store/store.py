@@ -25,7 +25,7 @@ from mita.model.view import Finding, JobFilter, Page, QueueView, ResourceView, W
 from mita.ports.clock import Clock, SystemClock
 from mita.ports.pubsub import EVERY, SUBSCRIPTION_RETENTION, EventMessage, Subscription
 from mita.ports.store import ASKED, REPEATS, SILENCE, Can, OnceValue
-from mita.rules.timeline import told
+from mita.rules.timeline import for_people
 
 from . import jobs as verbs
 from . import keys, repeats, views
@@ -213,7 +213,7 @@ class ExampleStore:
 
     async def timeline(self, id: str) -> list[TimelineEntry]:
         async with self._change() as content:
-            return told(content.records[id].events) if id in content.records else []
+            return for_people(content.records[id].events) if id in content.records else []
 
     async def ahead(self, id: str) -> int | None:
         async with self._change() as content:
