@@ -307,7 +307,7 @@ def test_a_store_that_goes_away_is_said_and_it_comes_back(
     top = terminal("--interval", "0.1")
     top.heard("1 waiting")
     (project / "jobs.db").rename(project / "away.db")
-    told = top.heard(r"as of \d\d:\d\d:\d\d UTC: the store cannot be reached.*1 waiting")
+    told = top.heard(r"as of \d\d:\d\d:\d\d UTC: the store is unreachable.*1 waiting")
     assert "deleted or replaced" in told
     (project / "away.db").rename(project / "jobs.db")
     enqueue("greet", "Bo", "--after", "1h")
