@@ -172,8 +172,7 @@ def check_lock(named: str, length: float) -> None:
     if 0 < wait(named, length) < _SHORTEST_LOCK:
         raise UsageError(
             f"{named}={length!r}: a lock shorter than {_SHORTEST_LOCK / SECOND} s changes hands "
-            "all the time; "
-            "0 switches it off, and no fire is made twice without it"
+            "all the time; 0 switches it off, and no fire is made twice without it"
         )
 
 

@@ -22,8 +22,7 @@ from .screen import Report, Screen
 
 CHOOSE = (
     "choose the store with --app MODULE:APP ($MITA_APP) or --url ($MITA_URL), and its "
-    "--namespace, or make this one with "
-    "`mita migrate`"
+    "--namespace, or make this one with `mita migrate`"
 )
 _CANDIDATE_JOBS = 5  # jobs that are named when an id fits several
 

@@ -27,8 +27,7 @@ def _module(name: str, target: str) -> ModuleType:
     if not _is_there(name):
         raise UsageError(
             f"cannot import {target!r}: there is no module {name!r} in {Path.cwd()} or in this "
-            "Python environment; "
-            "go to the folder that holds it, or install its package"
+            "Python environment; go to the folder that holds it, or install its package"
         )
     try:
         return importlib.import_module(name)

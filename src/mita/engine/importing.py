@@ -56,8 +56,7 @@ def _target(app: object) -> str:
                     return f"{_importable_name(name)}:{attribute}"
     raise UsageError(
         "tasks with executor='process' need an app that a new process can import, and no module "
-        "has this one as a "
-        f"variable: {REMEDY}, or name it with app.worker(target='module:app')"
+        f"has this one as a variable: {REMEDY}, or name it with app.worker(target='module:app')"
     )
 
 

@@ -50,8 +50,8 @@ def log_overrun(claim: Claim, timeout: float) -> None:
     """Log a handler that goes on after its time-out, on a thread."""
     text = (
         "job %s of %s ran past its time-out of %g s; its thread cannot be stopped, so the job "
-        "keeps its slot and its "
-        "resource key until the handler ends (job.cancelled tells it)"
+        "keeps its slot and its resource key until the handler ends. The handler can check "
+        "job.cancelled"
     )
     log.warning(text, claim.id, claim.task, timeout, extra=extras(claim, "timed out", timeout))
 

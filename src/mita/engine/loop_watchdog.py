@@ -34,9 +34,8 @@ class LoopWatchdog:
         elif now - self._asked >= BLOCKED_AFTER_S and not self._told:
             self._told = True
             log.warning(
-                "the event loop has been held up for %.0f s, and nothing else runs meanwhile: "
-                "%s. Await there, or make the "
-                "handler a plain function, which runs on a thread",
+                "the event loop has been held up for %.0f s, and nothing else runs meanwhile: %s. "
+                "Await there, or make the handler a plain function, which runs on a thread",
                 now - self._asked,
                 # the only way to see the stack of another thread
                 _place(sys._current_frames().get(self._thread)),  # noqa: SLF001

@@ -81,6 +81,9 @@ class ProgressWriter:
         self._writer = self._loop.create_task(self._write_all())
 
     async def _write_all(self) -> None:
+        """Write the pending report, and the ones that arrive meanwhile, at most one in
+        `WRITE_EVERY_S` seconds (`_hurry` skips that pause). While the store is unreachable the
+        newest report is kept and tried again. `_tried` is set after each try, for `report`."""
         backoff = run_backoff()
         try:
             while self._pending is not None and not self._lost and not self._held:

@@ -244,6 +244,5 @@ def _too_big(execution: Execution, size: int, room: int) -> UsageError:
     left = max(room - len(execution.claim.payload), 0)
     return UsageError(
         f"task {execution.task.name!r} returned a result of {size:,} bytes, and beside its "
-        "arguments this store has "
-        f"room for {left:,}; store it elsewhere and return its name"
+        f"arguments this store has room for {left:,}; store it elsewhere and return its name"
     )

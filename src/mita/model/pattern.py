@@ -39,8 +39,7 @@ class Every(Struct, frozen=True, tag=True):
         if not SHORTEST_INTERVAL <= self.seconds * SECOND <= LONGEST:
             raise UsageError(
                 f"Every({self.seconds!r}): an interval must be at least "
-                f"{SHORTEST_INTERVAL / SECOND} seconds, "
-                "and at most a hundred years"
+                f"{SHORTEST_INTERVAL / SECOND} seconds, and at most a hundred years"
             )
 
     @property

@@ -43,17 +43,15 @@ def parameter_type(task: str, fn: Callable[..., Any], name: str, annotation: Any
     except (NameError, AttributeError, TypeError, SyntaxError) as error:
         raise UsageError(
             f"task {task!r}: the annotation {annotation!r} of parameter {name!r} cannot be "
-            f"resolved ({error}); "
-            "its names must be importable at run time: define or import them at the top of the "
-            "module"
+            f"resolved ({error}); its names must be importable at run time: define or import them "
+            "at the top of the module"
         ) from error
     try:
         return storable(found)[0]
     except UNREADABLE as error:
         raise UsageError(
             f"task {task!r}: parameter {name!r} is annotated {in_words(found)}, which cannot be "
-            "stored with a job "
-            f"({error}); arguments are {STORABLE}"
+            f"stored with a job ({error}); arguments are {STORABLE}"
         ) from error
 
 

@@ -208,9 +208,8 @@ class Arguments:
             ):
                 raise UsageError(
                     f"task {self._task!r}: parameter {name!r}: a {ours.__qualname__} would be "
-                    "read as a "
-                    f"{theirs.__qualname__}, which fits it as well; give the models a field that "
-                    "tells them apart"
+                    f"read as a {theirs.__qualname__}, which fits it as well; give the models a "
+                    "field that tells them apart"
                 )
 
     def _refuse_size(self, given: Struct, size: int, limit: int) -> NoReturn:
@@ -218,9 +217,8 @@ class Arguments:
         largest = max(sizes, key=sizes.__getitem__)
         raise UsageError(
             f"task {self._task!r}: the arguments take {size:,} bytes and the limit is {limit:,} "
-            f"(parameter {largest!r} "
-            f"alone takes {sizes[largest]:,}); store the data elsewhere and pass its name, or "
-            "raise payload_limit"
+            f"(parameter {largest!r} alone takes {sizes[largest]:,}); store the data elsewhere "
+            "and pass its name, or raise payload_limit"
         )
 
 

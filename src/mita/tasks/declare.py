@@ -157,8 +157,7 @@ def _executor(task: str, fn: Callable[..., Any], chosen: Any) -> Executor:
     if is_async(fn):
         raise UsageError(
             f"task {task!r} is async, so it runs on the worker's event loop: executor={chosen!r} "
-            "is for plain functions; "
-            "write `def` instead of `async def`, or leave executor out"
+            "is for plain functions; write `def` instead of `async def`, or leave executor out"
         )
     executor: Executor = chosen
     return executor

@@ -10,8 +10,7 @@ _RETRIES = "give retry=Retry(max_retries=…)"
 _BACKOFF = "give retry=Retry(base=…, cap=…), or retry=Retry(waits=(1, 10, 60))"
 _RATE = (
     "there is no rate limit; resource='…' with limit=… bounds how many jobs run at once, and a "
-    "handler that meets a limit "
-    "raises Unavailable(after=…)"
+    "handler that meets a limit raises Unavailable(after=…)"
 )
 _RESULTS = "results are kept with their jobs: Mita(keep=<seconds>) says for how long"
 _LATE = "leave it out: a job is settled after its run, and a dead worker's jobs run again"

@@ -53,9 +53,8 @@ class Results:
         if (reason := self._fits(packed, reader)) is not None:
             raise UsageError(
                 f"task {self._task!r} returned a value of type {type(value).__qualname__}, and "
-                "its annotation says "
-                f"{in_words(self._kind)} ({reason}); return what the annotation says, or correct "
-                "the annotation"
+                f"its annotation says {in_words(self._kind)} ({reason}); return what the "
+                "annotation says, or correct the annotation"
             )
 
     @staticmethod
@@ -76,14 +75,12 @@ class Results:
                 value.close()
                 raise UsageError(
                     f"task {self._task!r} is no async function, and returned one that nobody "
-                    "awaits: does a decorator hide "
-                    "it? Let the decorator's own function be async"
+                    "awaits: does a decorator hide it? Let the decorator's own function be async"
                 ) from error
             kind = type(value).__qualname__
             raise UsageError(
                 f"task {self._task!r} returned a value of type {kind}, which cannot be stored "
-                f"({error}); "
-                f"results are {STORABLE}"
+                f"({error}); results are {STORABLE}"
             ) from error
 
     def unpack(self, packed: bytes) -> Any:

@@ -32,9 +32,8 @@ async def test_the_table_that_is_made_anew_keeps_its_jobs_and_gives_no_number_tw
         for row in (third, first, second):
             database.execute(
                 "insert into _mita_job (id, task, queue, state, priority, due, created, payload, "
-                "options, headers, token,"
-                " worker, lease_until) values (?, 't', 'q', 'running', 5, 0, 0, x'80', x'', x'', "
-                "1, 'w', 1)",
+                "options, headers, token, worker, lease_until) values (?, 't', 'q', 'running', 5, "
+                "0, 0, x'80', x'', x'', 1, 'w', 1)",
                 (row.id,),
             )
         database.execute("delete from _mita_job where id = ?", (second.id,))

@@ -120,8 +120,8 @@ def _dropped(spec: RepeatSpec, cursor: Moment, due: list[Moment], now: Moment) -
 
 
 def _missed(spec: RepeatSpec, repeat: Repeat, now: Moment) -> tuple[list[Moment], int]:
-    """Returns the due windows to make jobs for, and how many more the same catch-up may make. The
-    last due window is only late: it is not dropped."""
+    """Decide about windows that passed without a scheduler, as `missed=` says. Returns the fire
+    times to make jobs for now, and how many more jobs this catch-up may make in later calls."""
     cursor = repeat.cursor or 0
     match spec.missed:
         case "skip":

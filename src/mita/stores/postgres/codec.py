@@ -150,6 +150,8 @@ def claims(rows: Iterable[Row], first: int = 0) -> list[Claim]:
 
 
 def _converted(row: Row, first: int) -> Row:
+    """The row with its JSON values converted to the types of `Claim`. `first` is the position of
+    the first column of the record."""
     values = list(row)
     for at, kind in _CONVERTED:
         values[first + at] = msgspec.convert(values[first + at], kind)

@@ -87,7 +87,8 @@ def key_of(claim: Claim) -> ResourceKey | None:
 
 
 class SettleBatch:
-    """Settlements, divided into rounds. Nearly always one round is enough."""
+    """Settlements, divided into rounds. The settlements of one round are independent: no two have
+    the same job or the same resource key. Nearly always one round is enough."""
 
     def __init__(self, settlements: Sequence[Settlement]) -> None:
         self.settlements = settlements

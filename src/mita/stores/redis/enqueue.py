@@ -113,7 +113,9 @@ def _enqueue_call(context: RedisContext, jobs: Sequence[NewJob]) -> _EnqueueCall
 
 
 def fire_args(context: RedisContext, jobs: Sequence[NewJob]) -> tuple[list[str], list[Any]]:
-    """The roots of the queues, and the jobs as `lua/fire.lua` reads them."""
+    """The roots of the queues, and the jobs as `lua/fire.lua` reads them: kind, id and packed job
+    of each, one after the other. (`enqueue.lua` takes the kinds apart, as pairs of how many jobs
+    and their kind.)"""
     call = _enqueue_call(context, jobs)
     kinds, items = call.kinds or [len(jobs), b""], call.items
     each = [kind for many, kind in zip(kinds[::2], kinds[1::2], strict=True) for _ in range(many)]

@@ -109,7 +109,8 @@ def _bound(listener: socket.socket, address: Path) -> bool:
 
 
 def _folder(path: Path) -> Path | None:
-    """A folder that only this user can write to; None if the system has no such thing."""
+    """The folder for the sockets of this database file, inside a folder that only this user can
+    write to. It may not exist yet. None if the system has no such sockets."""
     if not hasattr(socket, "AF_UNIX") or not hasattr(os, "getuid"):
         return None
     mine = Path(tempfile.gettempdir()) / f"mita-{os.getuid()}"

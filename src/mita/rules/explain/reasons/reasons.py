@@ -81,8 +81,7 @@ def _timed_out(evidence: Evidence) -> Iterator[Reason]:
         yield Reason(
             Code.TIMED_OUT,
             f"it is past its time-out of {timeout:g} s, and its handler has not ended yet: the "
-            "job keeps its slot and its "
-            "resource key until it does",
+            "job keeps its slot and its resource key until it does",
             "let the handler check job.cancelled, or run it with @app.task(executor='process'), "
             "which can be killed",
             {"timeout": timeout, "seconds": (evidence.now - started) / SECOND},
@@ -148,8 +147,7 @@ def _twin(evidence: Evidence) -> Iterator[Reason]:
         until = job.finished + job.unique_for
         text = (
             f"it keeps the unique key {job.unique!r} until {clock(until, evidence.now)}: an "
-            "enqueue with that key before "
-            "then gives this job and makes no new one"
+            "enqueue with that key before then gives this job and makes no new one"
         )
         found = {"unique": job.unique, "job": job.id, "until": as_datetime(until)}
         yield Reason(

@@ -77,8 +77,9 @@ class NatsWire(NatsLink):
     def _take_answer(
         self, subject: bytes, reply: bytes, data: bytes, headers: bytes | None
     ) -> None:
-        # A delivery has the subject under which it was stored, and a reply subject for its
-        # acknowledgement.
+        """Pass on what arrives in the inbox: a delivery of a pull (it has a reply subject, for its
+        acknowledgement), a message of a stream of answers (`<inbox>.<group>.s`), or one answer
+        (`<inbox>.<group>.<position>`)."""
         if reply:
             if self.pull_handler is not None:
                 self.pull_handler(subject, reply, data, headers)

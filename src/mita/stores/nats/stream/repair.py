@@ -83,8 +83,8 @@ async def _keys(context: NatsContext, message: StoredMessage) -> list[ResourceKe
 
 
 async def _doubtful(context: NatsContext, seen_keys: Sequence[SeenKey]) -> list[SeenKey]:
-    """Returns the keys with a holder that does not run, and those that jobs wait for and no job
-    holds."""
+    """Returns the keys with a holder that does not run, and the keys without a holder. Holders
+    whose record was abandoned half-way are failed first (`fail_abandoned`)."""
     located = await locate(context, {id for seen in seen_keys for id in seen.key.holders})
     await fail_abandoned(
         context, [one.record for one in located.values() if one.record is not None]
