@@ -75,7 +75,7 @@ async def test_a_worker_goes_on_when_its_connections_fall_silent(
         hole.black_hole()
         await note_elsewhere.enqueue("after")
         await until(lambda: is_seen("after"), within=LIMIT)
-        assert any("connecting again" in record.getMessage() for record in caplog.records)
+        assert any("reconnecting" in record.getMessage() for record in caplog.records)
         may_end.set()
 
         async def has_ended() -> bool:

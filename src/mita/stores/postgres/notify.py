@@ -130,7 +130,7 @@ class PostgresNotifier:
                 return
             if not self._answered:
                 log.warning(
-                    "the connection on which PostgreSQL notifies us is silent: connecting again"
+                    "the connection on which PostgreSQL notifies us is silent: reconnecting"
                 )
                 return
 

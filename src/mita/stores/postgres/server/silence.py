@@ -79,7 +79,7 @@ class SilenceWatchdog:
         await asyncio.sleep(self._silence / 5)  # the answer may be on its way
         if not self._over and not (row and row[0]):
             log.warning(
-                "the connection to PostgreSQL at %s is silent: connecting again",
+                "the connection to PostgreSQL at %s is silent: reconnecting",
                 display_address(self._params),
             )
             hang_up(self._connection)
