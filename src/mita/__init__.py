@@ -24,6 +24,7 @@ from mita.events import ListenerThread as ListenerThread
 from mita.events.listener import Listener
 from mita.model.event import JobEvent
 from mita.model.event import Kind as EventKind
+from mita.model.gate import StoredLimit
 from mita.model.job import WhenBusy
 from mita.model.outcome import Answer
 from mita.model.pattern import All, Cron, Every, Pattern
@@ -96,6 +97,7 @@ __all__ = [
     "StoreError",
     "StoreMissing",
     "StoreURL",
+    "StoredLimit",
     "SyncEvents",
     "Task",
     "TaskOptions",

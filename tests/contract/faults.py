@@ -31,6 +31,7 @@ from mita.stores.memory.context import MemoryContext
 from mita.stores.memory.notify import MemoryNotifier
 from mita.stores.memory.state.index import JobIndex
 from mita.stores.memory.state.memory_state import MemoryRecord
+from mita.stores.memory.state.ready_jobs import ReadyJobs
 from mita.stores.memory.store import atomic
 from mita.stores.shared.apart import named
 from mita.stores.sqlite.file.statements import Statements
@@ -125,16 +126,18 @@ def ignore_age(patch: pytest.MonkeyPatch) -> None:
 
 
 def ignore_due_in_the_order(patch: pytest.MonkeyPatch) -> None:
-    def due(index: JobIndex, queue: str, now: Moment) -> str | None:
-        ready = index.ready(queue, now)
+    def first(jobs: ReadyJobs, now: Moment, ageing: Wait | None) -> str | None:
+        ready = jobs.ready(now, ageing)
         return ready[-1] if ready else None
 
-    patch.setattr(JobIndex, "due", due)
+    patch.setattr(ReadyJobs, "first", first)
 
 
 def start_early(patch: pytest.MonkeyPatch) -> None:
-    whole = JobIndex.due
-    patch.setattr(JobIndex, "due", lambda self, queue, now: whole(self, queue, now + 10_000_000))
+    whole = ReadyJobs.first
+    patch.setattr(
+        ReadyJobs, "first", lambda self, now, ageing: whole(self, now + 10_000_000, ageing)
+    )
 
 
 def forget_the_wait(patch: pytest.MonkeyPatch) -> None:
@@ -168,20 +171,25 @@ def keep_the_key(patch: pytest.MonkeyPatch) -> None:
 
 
 def ignore_the_key(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(claiming, "may_run", lambda context, job: True)
+    patch.setattr(claiming, "closed_gate", lambda context, job: None)
 
 
 def ignore_the_limit(patch: pytest.MonkeyPatch) -> None:
-    whole = resources.may_run
-    patch.setattr(claiming, "may_run", lambda context, job: whole(context, replace(job, limit=2)))
+    whole = resources.closed_gate
+    patch.setattr(
+        claiming, "closed_gate", lambda context, job: whole(context, replace(job, limit=2))
+    )
 
 
 def ignore_holds(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(resources, "on_hold", lambda context, where: False)
+    whole = resources.use_of
+    patch.setattr(
+        resources, "use_of", lambda context, key: replace(whole(context, key), held_until=0)
+    )
 
 
 def wake_no_job(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(settling, "wake", lambda context, key, at_most: None)
+    patch.setattr(settling, "free_keys_of", lambda context, queue, keys: None)
 
 
 def wake_all_jobs(patch: pytest.MonkeyPatch) -> None:
@@ -191,7 +199,7 @@ def wake_all_jobs(patch: pytest.MonkeyPatch) -> None:
         for _ in context.state.index.blocked(key):
             whole(context, key)
 
-    patch.setattr(settling, "wake", wake)
+    patch.setattr(resources, "wake", wake)
 
 
 def ignore_pauses(patch: pytest.MonkeyPatch) -> None:

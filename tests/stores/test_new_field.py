@@ -14,11 +14,11 @@ import msgspec
 from mita.model import job
 
 FIELDS = [
-    ("label", str | None, None), ("stamp", bytes, b""), ("weight", int, 0),
+    ("label", str | None, None), ("stamp", bytes, b""), ("mass", int, 0),
     ("tags", tuple[str, ...], ()),
 ]
 COLUMNS = (
-    "label text", "stamp blob not null default x''", "weight integer not null default 0",
+    "label text", "stamp blob not null default x''", "mass integer not null default 0",
     "tags text not null default '[]'",
 )
 for kind in (job.NewJob, job.Claim, job.Job):
@@ -33,12 +33,12 @@ from mita.stores.sqlite import SqliteStore
 
 
 def added(record):
-    return record.label, record.stamp, record.weight, record.tags
+    return record.label, record.stamp, record.mass, record.tags
 
 
 async def main(store):
     await store.open()
-    values = {"label": "blue", "stamp": bytes([0, 255]), "weight": 7, "tags": ("a", "b")}
+    values = {"label": "blue", "stamp": bytes([0, 255]), "mass": 7, "tags": ("a", "b")}
     new = job.NewJob(id=new_id(), task="t", queue="q", payload=b"x", **values)
     plain = job.NewJob(id=new_id(), task="t", queue="q", payload=b"x")
     await store.enqueue([new, plain])

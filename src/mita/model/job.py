@@ -8,6 +8,7 @@ from typing import Annotated, Any, TypeAlias
 
 from msgspec import Meta, Struct
 
+from .gate import Gate, Limit
 from .time import LATEST, NOW, Moment, When
 
 PRIORITIES = range(10)
@@ -16,11 +17,12 @@ DEFAULT_PRIORITY = 5
 # What a stored job may hold, checked where a record is read.
 Priority: TypeAlias = Annotated[int, Meta(ge=PRIORITIES[0], le=PRIORITIES[-1])]
 Count: TypeAlias = Annotated[int, Meta(ge=0, le=1_000_000_000)]
-MOST_HOLDERS = 2**31 - 1
-Limit: TypeAlias = Annotated[int, Meta(ge=1, le=MOST_HOLDERS)]
 # exact in a double too, which is all that Lua has
 Token: TypeAlias = Annotated[int, Meta(ge=0, le=2**53 - 1)]
 Lasting: TypeAlias = Annotated[int, Meta(ge=0, le=LATEST)]  # a wait that is not negative
+NORMAL_WEIGHT_THOUSANDTHS = 1000  # weights are stored in thousandths
+MOST_WEIGHT_THOUSANDTHS = 1_000 * NORMAL_WEIGHT_THOUSANDTHS
+Weight: TypeAlias = Annotated[int, Meta(ge=1, le=MOST_WEIGHT_THOUSANDTHS)]
 
 
 class State(StrEnum):
@@ -55,6 +57,10 @@ class NewJob(Struct, frozen=True, kw_only=True, gc=False):
     """A job that is to be enqueued. The client packs `payload`, `options` and `headers`; a store
     never reads them.
 
+    `gates` are conditions of its start beside the resource key. Jobs that share `fair` share the
+    starts of their queue and priority with the others by `weight`. `debounce`, `debounce_max` and
+    `throttle` say what an enqueue does that meets its unique key (`rules.twins`).
+
     `fresh`: its id is new and it is given to a store once, so no other queue can know the id."""
 
     id: str
@@ -72,6 +78,12 @@ class NewJob(Struct, frozen=True, kw_only=True, gc=False):
     when_busy: WhenBusy = WhenBusy.WAIT
     repeat: str | None = None
     fire_time: Moment | None = None
+    gates: tuple[Gate, ...] = ()
+    fair: str | None = None
+    weight: Weight = NORMAL_WEIGHT_THOUSANDTHS
+    throttle: Lasting = 0
+    debounce: Lasting = 0
+    debounce_max: Lasting = 0
     fresh: bool = False
 
 
@@ -112,6 +124,8 @@ class Claim(Struct, frozen=True, gc=False):
     fire_time: Moment | None = None
     progress: bytes | None = None
     stranded: Moment | None = None
+    gates: tuple[Gate, ...] = ()
+    fair: str | None = None
     ref: Any = None
     lost: str | None = None
 
@@ -120,7 +134,8 @@ class Job(Struct, frozen=True, kw_only=True):
     """Everything that a store knows about a job, except its timeline.
 
     `asked` is what a person asked of it while it ran. `stranded` is the time since when no worker
-    that claimed it has known its task. `expires` is when a terminal job will be deleted."""
+    that claimed it has known its task. `expires` is when a terminal job will be deleted.
+    `blocked_at` is the key at which a blocked job waits."""
 
     id: str
     task: str
@@ -146,8 +161,12 @@ class Job(Struct, frozen=True, kw_only=True):
     unique_for: Lasting = 0
     repeat: str | None = None
     fire_time: Moment | None = None
+    gates: tuple[Gate, ...] = ()
+    fair: str | None = None
+    weight: Weight = NORMAL_WEIGHT_THOUSANDTHS
     progress: bytes | None = None
     stranded: Moment | None = None
+    blocked_at: str | None = None
     token: Token = 0
     worker: str | None = None
     started: Moment | None = None

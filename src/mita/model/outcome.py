@@ -118,6 +118,7 @@ class TimelineKind(StrEnum):
     BLOCKED = "blocked"
     CANCELLED = "cancelled"
     CRASHED = "crashed"
+    DEBOUNCED = "debounced"
     FAILED = "failed"
     FOLDED = "folded"  # the first line of a long timeline: it counts the lines before it by kind
     INTERRUPTED = "interrupted"
@@ -140,7 +141,8 @@ class Verdict(Struct, frozen=True, kw_only=True, gc=False):
     until then no job with this resource key starts. `stranded`: the worker did not know the task.
     `event` and `note` are the line in the job's timeline; without an event there is no line (a
     success writes none). `failure` is the error in that line, cut by `rules.failures`.
-    `worker` is the worker that the line names; None: the one that has the job."""
+    `worker` is the worker that the line names; None: the one that has the job. `unstarted`: the
+    handler was not started, so the tokens of its rates are given back."""
 
     state: State
     when: When | None = None
@@ -154,6 +156,7 @@ class Verdict(Struct, frozen=True, kw_only=True, gc=False):
     note: str = ""
     failure: str = ""
     worker: str | None = None
+    unstarted: bool = False
 
     @property
     def is_plain_success(self) -> bool:

@@ -4,12 +4,15 @@ from enum import StrEnum
 
 from msgspec import Struct
 
+from .gate import StoredLimit
 from .job import Job, State
 from .time import Moment, Wait
 
 
 class QueueView(Struct, frozen=True, kw_only=True):
-    """One queue at one point in time. `oldest` is how long its oldest ready job has been ready."""
+    """One queue at one point in time. `oldest` is how long its oldest ready job has been ready.
+    `limit` is what an operator has set, and `next_start` when its rate allows the next start (None:
+    now)."""
 
     name: str
     scheduled: int = 0
@@ -21,6 +24,8 @@ class QueueView(Struct, frozen=True, kw_only=True):
     cancelled: int = 0
     oldest: Wait | None = None
     paused: Moment | None = None
+    limit: StoredLimit | None = None
+    next_start: Moment | None = None
 
 
 class JobFilter(Struct, frozen=True, kw_only=True):
@@ -80,13 +85,19 @@ class Holder(Struct, frozen=True):
 
 
 class ResourceView(Struct, frozen=True, kw_only=True):
-    """One resource key of one queue."""
+    """One key of one queue. `limit` is what an operator has set. `interval_us` and `burst` are the
+    rate of the latest start with this key (0: there was none, or it is forgotten), and `next_start`
+    is when it allows the next one (None: now)."""
 
     queue: str
     key: str
     holders: tuple[Holder, ...] = ()
     waiting: int = 0
     held_until: Moment | None = None
+    limit: StoredLimit | None = None
+    interval_us: int = 0
+    burst: int = 1
+    next_start: Moment | None = None
 
 
 class Health(StrEnum):

@@ -14,6 +14,7 @@ from typing import Protocol, TypeAlias
 
 from msgspec import Struct
 
+from mita.model.gate import StoredLimit
 from mita.model.job import Claim, Job, NewJob, Receipt
 from mita.model.outcome import (
     Answer,
@@ -41,6 +42,7 @@ class Can(Flag):
 
     OBEY_A_FAKE_CLOCK = auto()
     KEEP_EXACT_ORDER = auto()
+    SHARE_EXACTLY = auto()  # groups of `fair` take turns start by start
     ENQUEUE_IN_YOUR_TRANSACTION = auto()
 
 
@@ -63,25 +65,33 @@ class Jobs(Protocol):
     async def enqueue(self, jobs: Sequence[NewJob]) -> list[Receipt]:
         """Store new jobs. If a job of the same queue has the `unique` key (until it is terminal,
         and for its `unique_for` after that), the receipt has that job's id. Enqueuing an id that
-        exists changes nothing."""
+        exists changes nothing.
+
+        A job with `debounce` moves the waiting job that has its key, and replaces its payload,
+        options and headers; `throttle` keeps the key for that long from now (`rules.twins`)."""
 
     async def claim(
         self, queues: Sequence[str], limit: int, lease: Wait, worker: str
     ) -> ClaimResult:
         """Claim up to `limit` due jobs: queue after queue in the order given, and within a queue by
-        priority, due time and age.
+        priority, due time and age. With `ageing`, a job that has been due for that long goes before
+        a job that is one priority higher and due now (`due - priority * ageing` is the order).
+        Within a priority, groups of `fair` take turns (`rules.shares`).
 
-        Nothing is claimed from a paused queue. A job whose resource key is taken or on hold becomes
-        `blocked` or ends, as `rules.busy` says. A key whose hold is over wakes as many of its
-        blocked jobs as may run."""
+        Nothing is claimed from a paused queue, and no more from a limited queue than its limit
+        allows. A job passes all of its gates or none (`rules.gates`). At the first that is not open
+        it becomes `blocked`, or ends, as `rules.busy` says; at a rate it always waits. A key whose
+        hold is over, or whose rate has tokens again, wakes as many of its blocked jobs as may
+        run."""
 
     async def settle(self, settlements: Sequence[Settlement]) -> list[bool]:
         """Write the verdicts of runs and give up their claims. False: the token is stale, and
         nothing was changed.
 
         What was asked while the job ran comes first, as `rules.asked` says; counters, error and
-        timeline are written as the verdict says. A job that stops running frees its resource key,
-        which wakes the oldest blocked job of the highest priority, in the same atomic operation.
+        timeline are written as the verdict says. A job that stops running frees its keys; each
+        wakes the blocked job that is first, in the same atomic operation. An `unstarted` verdict
+        gives the tokens of its rates back.
 
         Raises `Rejected` if the store refuses some of the settlements (they are too large, or break
         a rule of the database). The error names them; the others are written. A `settle_and_claim`
@@ -198,7 +208,7 @@ class Inspector(Protocol):
     async def resources(
         self, queue: str | None = None, key: str | None = None
     ) -> list[ResourceView]:
-        """Return the resource keys that are held, waited for, or on hold."""
+        """Return the keys that are held, waited for, on hold or limited."""
 
 
 class Control(Protocol):
@@ -212,6 +222,13 @@ class Control(Protocol):
 
     async def hold(self, queues: Sequence[str], key: str, until: When) -> None:
         """No job with this key starts in these queues before `until`. `NOW` lifts a hold."""
+
+    async def limit(
+        self, queues: Sequence[str], key: str | None, limit: StoredLimit | None
+    ) -> None:
+        """Set the limit of these queues, or of this key in each of them; None removes it. It holds
+        for every start after this returns, and wakes the jobs that may start now. A queue that had
+        no job becomes known."""
 
 
 class WorkerRegistry(Protocol):
@@ -286,10 +303,12 @@ class Store(
 
     `silence` is set before `open`: after this many seconds without an answer, a store checks
     whether its server is still reachable. If not, it connects again. A worker sets it to a part of
-    its lease."""
+    its lease. `ageing` is set before `open` too: how long a job waits until it has risen by one
+    priority; None means that priorities are strict."""
 
     can: Can
     silence: float
+    ageing: Wait | None
 
     @property
     def room(self) -> int | None:

@@ -86,7 +86,9 @@ def judge(
             return _unknown(claim, keep, grace)
 
 
-RELEASE = Verdict(state=State.QUEUED)  # back to the queue, as if it had never been claimed
+RELEASE = Verdict(
+    state=State.QUEUED, unstarted=True
+)  # back to the queue, as if it had never been claimed
 
 
 @lru_cache(maxsize=1)
@@ -160,7 +162,7 @@ def _crash(claim: Claim, keep: Retention, roll: float, error: str) -> Verdict:
 
 def _unavailable(claim: Claim, when: When, line: str) -> Verdict:
     """All jobs with the key wait until then; a job without a key can only move itself."""
-    if claim.resource is None:
+    if claim.resource is None and not claim.gates:
         return _back(when, Counter.BUSY, TimelineKind.UNAVAILABLE, line)
     return Verdict(
         state=State.BLOCKED,
@@ -177,7 +179,7 @@ def _unknown(claim: Claim, keep: Retention, grace: Wait) -> Verdict:
         return _dead(
             f"UnknownTask: no worker has known {claim.task!r} for {minutes} min", keep, None
         )
-    return Verdict(state=State.QUEUED, when=When(STRANDED_WAIT_MS), stranded=True)
+    return Verdict(state=State.QUEUED, when=When(STRANDED_WAIT_MS), stranded=True, unstarted=True)
 
 
 def _named(error: str) -> str:

@@ -5,6 +5,7 @@ from mita.model.time import Moment
 from mita.model.view import JobFilter
 
 from .failures import head
+from .gates import keys_of
 
 
 def shown_as(state: State, due: Moment, now: Moment) -> str:
@@ -21,11 +22,12 @@ def matches(job: Job, want: JobFilter, now: Moment) -> bool:
         (want.queue, job.queue),
         (want.task, job.task),
         (want.state, job.state),
-        (want.resource, job.resource),
         (want.unique, job.unique),
         (want.repeat, job.repeat),
     )
     if any(wish is not None and wish != found for wish, found in wishes):
+        return False
+    if want.resource is not None and want.resource not in keys_of(job.resource, job.gates):
         return False
     if want.scheduled is not None and shown_as(job.state, job.due, now) != (
         "scheduled" if want.scheduled else "ready"

@@ -10,7 +10,8 @@ from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from mita.errors import UsageError
-from mita.model.job import DEFAULT_PRIORITY, MOST_HOLDERS, PRIORITIES, WhenBusy
+from mita.model.gate import MOST_HOLDERS
+from mita.model.job import DEFAULT_PRIORITY, PRIORITIES, WhenBusy
 from mita.model.policy import JobOptions, Retry
 from mita.model.time import NOW, SECOND, Wait, When
 from mita.rules.names import check_key, check_name, check_template

@@ -67,7 +67,9 @@ def _reschedule(context: MemoryContext, record: MemoryRecord, change: Reschedule
         return _retry(context, record, RetryJob(change.when, change.note))
     context.note(record, TimelineKind.RESCHEDULED, change.note)
     due = change.when.moment(context.now)
-    context.change(record, state=State.QUEUED, due=due, reschedules=job.reschedules + 1)
+    context.change(
+        record, state=State.QUEUED, due=due, reschedules=job.reschedules + 1, blocked_at=None
+    )
     return Answer.DONE
 
 

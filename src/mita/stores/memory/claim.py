@@ -4,16 +4,17 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
+from mita.model.gate import MOST_HOLDERS, Gate
 from mita.model.job import Claim, Job, State
 from mita.model.outcome import Busy, ClaimResult, Settlement, TimelineKind
-from mita.model.time import Wait
-from mita.rules.busy import BUSY_POLICIES, BUSY_RETENTION, busy_note, replaced_note
+from mita.model.time import Moment, Wait
+from mita.rules.busy import BUSY_RETENTION, busy_policy, replaced_note
+from mita.rules.gates import after_starts, next_token_at, places
 
 from .codec import to_claim
 from .context import MemoryContext
-from .resources import end_holds, may_run
+from .resources import closed_gate, next_wake_at, open_keys, pass_gates, use_of
 from .settle import finish, settle
-from .state.index import resource_key
 from .state.memory_state import MemoryRecord
 
 # Jobs that a claim examines at most: thousands of jobs of a busy key are blocked in several claims.
@@ -26,23 +27,35 @@ def claim(
     """Hand out up to `limit` due jobs, queue by queue."""
     state = context.state
     open_queues = [queue for queue in dict.fromkeys(queues) if state.queues.get(queue) is None]
-    end_holds(context, open_queues)
+    open_keys(context, open_queues)
     claims: list[Claim] = []
     examined = 0
     for queue in open_queues:
+        ready, places = state.index.of_queue(queue), _places(context, queue)
         while (
-            len(claims) < limit
+            min(limit - len(claims), places) > 0
             and examined < CLAIM_SCAN_JOBS
-            and (id := state.index.due(queue, context.now))
+            and (id := ready.first(context.now, context.ageing))
         ):
             examined += 1
             record = state.records[id]
-            if may_run(context, record.job):
+            gate = closed_gate(context, record.job)
+            if gate is None:
                 claims.append(_hand_out(context, record, lease, worker))
+                places -= 1
             else:
-                _send_away(context, record)
+                _send_away(context, record, gate)
     again = 0 if 0 < limit <= len(claims) else _again(context, open_queues)
     return ClaimResult([], claims, again, context.busy)
+
+
+def _places(context: MemoryContext, queue: str) -> int:
+    """How many more jobs of this queue its limit lets start now."""
+    state = context.state
+    limit = state.queue_limits.get(queue)
+    if limit is None:
+        return MOST_HOLDERS
+    return places(limit, state.index.running(queue), state.queue_levels.get(queue, 0), context.now)
 
 
 def settle_and_claim(
@@ -59,6 +72,12 @@ def settle_and_claim(
 
 
 def _hand_out(context: MemoryContext, record: MemoryRecord, lease: Wait, worker: str) -> Claim:
+    state, queue = context.state, record.job.queue
+    state.index.of_queue(queue).start(record.job.id)
+    pass_gates(context, record.job)
+    if (limit := state.queue_limits.get(queue)) is not None and limit.interval_us:
+        level_us = state.queue_levels.get(queue, 0)
+        state.queue_levels[queue] = after_starts(limit, level_us, context.now, 1)
     job = context.change(
         record,
         state=State.RUNNING,
@@ -70,39 +89,45 @@ def _hand_out(context: MemoryContext, record: MemoryRecord, lease: Wait, worker:
     return to_claim(job, context.now)
 
 
-def _send_away(context: MemoryContext, record: MemoryRecord) -> None:
-    """The job's key is busy: block or end it, as its policy says."""
+def _send_away(context: MemoryContext, record: MemoryRecord, gate: Gate) -> None:
+    """The job cannot pass this gate: block or end it, as its policy says."""
     job = record.job
-    policy = BUSY_POLICIES[job.when_busy]
+    policy = busy_policy(job.when_busy, gate, use_of(context, (job.queue, gate.key)), context.now)
     context.busy.append(Busy(job.id, job.task, job.queue, policy.ends))
     if policy.replaces:
-        _replace_others(context, job)
-    assert job.resource is not None, "only a job with a key can find it busy"  # noqa: S101
-    context.note(record, policy.line, busy_note(job.resource))
+        _replace_others(context, job, gate.key)
+    context.note(record, policy.line, policy.note(gate.key))
     if policy.ends:
         finish(context, record, policy.state, BUSY_RETENTION, busy=job.busy + 1)
     else:
-        context.change(record, state=policy.state, busy=job.busy + 1)
+        context.change(record, state=policy.state, busy=job.busy + 1, blocked_at=gate.key)
 
 
-def _replace_others(context: MemoryContext, job: Job) -> None:
-    key = resource_key(job)
-    assert key is not None, "only a job with a key can find it busy"  # noqa: S101
-    for id in context.state.index.blocked(key):
+def _replace_others(context: MemoryContext, job: Job, key: str) -> None:
+    for id in context.state.index.blocked((job.queue, key)):
         older = context.state.records[id]
         context.note(older, TimelineKind.REPLACED, replaced_note(job.id))
         finish(context, older, State.CANCELLED, BUSY_RETENTION)
 
 
 def _again(context: MemoryContext, queues: Sequence[str]) -> Wait | None:
-    """After which delay a claim may find more: when the next job is due, or a hold ends at which
-    jobs wait."""
+    """After which delay a claim may find more: when the next job is due, or the clock opens a key
+    at which jobs wait."""
     index = context.state.index
-    waited_for = set(index.waited_for())
-    moments = [
-        until
-        for key, until in context.state.holds.items()
-        if key[0] in queues and key in waited_for
-    ]
-    moments += [due for queue in queues if (due := index.next_due(queue)) is not None]
-    return max(0, min(moments) - context.now) if moments else None
+    moments = [next_wake_at(context, key) for key in index.waited_for() if key[0] in queues]
+    moments += [_next_start(context, queue) for queue in queues]
+    waits = [max(0, moment - context.now) for moment in moments if moment is not None]
+    return min(waits, default=None)
+
+
+def _next_start(context: MemoryContext, queue: str) -> Moment | None:
+    """When a queued job of this queue may start, as far as the clock can tell."""
+    state, now = context.state, context.now
+    due, limit = state.index.of_queue(queue).next_due(), state.queue_limits.get(queue)
+    if due is None or limit is None:
+        return due
+    if limit.concurrency is not None and state.index.running(queue) >= limit.concurrency:
+        return due if due > now else None  # the end of a run is a notification
+    if not limit.interval_us:
+        return due
+    return max(due, next_token_at(limit, state.queue_levels.get(queue, 0), now))

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from mita.model.job import Claim, Job, State
 from mita.model.outcome import Busy, TimelineEntry, TimelineKind
-from mita.model.time import Moment
+from mita.model.time import Moment, Wait
 from mita.ports.clock import Clock
 from mita.rules.states import TERMINAL
 from mita.rules.timeline import lengthened
@@ -20,10 +20,17 @@ class MemoryContext:
     """One atomic change of the state: the time, and the topics to notify after it. `room` is the
     number of bytes that the arguments and the result of a job may have (None: any number)."""
 
-    def __init__(self, state: MemoryState, now: Moment, room: int | None = None) -> None:
+    def __init__(
+        self,
+        state: MemoryState,
+        now: Moment,
+        room: int | None = None,
+        ageing: Wait | None = None,
+    ) -> None:
         self.state = state
         self.now = now
         self.room = room
+        self.ageing = ageing
         self.topics: set[str] = set()
         self.busy: list[Busy] = []
 
@@ -77,12 +84,14 @@ class MemoryContext:
 
 
 @contextmanager
-def transaction(state: MemoryState, clock: Clock, room: int | None) -> Iterator[MemoryContext]:
+def transaction(
+    state: MemoryState, clock: Clock, room: int | None, ageing: Wait | None = None
+) -> Iterator[MemoryContext]:
     """One atomic change: no other store is at work, the time stands still, and waiting stores are
     notified at the end. An error undoes nothing: an item that is rejected undoes no other item."""
     with state.lock:
         state.latest = max(state.latest, clock.now())
-        context = MemoryContext(state, state.latest, room)
+        context = MemoryContext(state, state.latest, room, ageing)
         try:
             yield context
         finally:

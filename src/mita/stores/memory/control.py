@@ -4,11 +4,12 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
+from mita.model.gate import StoredLimit
 from mita.model.time import Moment, Wait, When
 from mita.model.view import WorkerView
 
 from .context import MemoryContext
-from .resources import hold_key
+from .resources import hold_key, limit_key, limit_queue
 from .state.memory_state import LiveWorker
 
 
@@ -31,6 +32,18 @@ def hold(context: MemoryContext, queues: Sequence[str], key: str, until: When) -
     """Start no job with this resource key in these queues before `until`."""
     for queue in queues:
         hold_key(context, (queue, key), until.moment(context.now))
+
+
+def limit(
+    context: MemoryContext, queues: Sequence[str], key: str | None, limit: StoredLimit | None
+) -> None:
+    """Set or remove the limit of these queues, or of this key in each of them."""
+    for queue in queues:
+        context.state.queues.setdefault(queue, None)
+        if key is None:
+            limit_queue(context, queue, limit)
+        else:
+            limit_key(context, (queue, key), limit)
 
 
 def beat(context: MemoryContext, worker: WorkerView, keep: Wait) -> Moment:

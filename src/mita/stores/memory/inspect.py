@@ -3,16 +3,19 @@
 from collections import Counter as Counters
 from collections.abc import Sequence
 
+from mita.model.gate import Gate, StoredLimit
 from mita.model.job import Job, State
 from mita.model.outcome import TimelineEntry
 from mita.model.time import Moment
 from mita.model.view import Holder, JobFilter, Page, QueueView, ResourceView, WorkerView
+from mita.rules.gates import next_token_at
 from mita.rules.matching import matches, shown_as
 from mita.rules.timeline import for_people
 
 from .context import MemoryContext
 from .resources import on_hold
-from .state.index import ResourceKey, resource_key
+from .state.index import ResourceKey, waits_at
+from .state.memory_state import RateLevel
 
 
 def now(context: MemoryContext) -> Moment:
@@ -38,7 +41,26 @@ def _queue(context: MemoryContext, name: str, jobs: list[Job]) -> QueueView:
     ready = [job.due for job, state in zip(jobs, states, strict=True) if state == "ready"]
     oldest = context.now - min(ready) if ready else None
     paused = context.state.queues[name]
-    return QueueView(name=name, oldest=oldest, paused=paused, **Counters(states))
+    limit = context.state.queue_limits.get(name)
+    next_start = _next_token(context, limit, context.state.queue_levels.get(name, 0))
+    return QueueView(
+        name=name,
+        oldest=oldest,
+        paused=paused,
+        limit=limit,
+        next_start=next_start,
+        **Counters(states),
+    )
+
+
+def _next_token(
+    context: MemoryContext, rate: Gate | StoredLimit | None, level_us: int
+) -> Moment | None:
+    """When this rate allows its next start; None: now."""
+    if rate is None or not rate.interval_us:
+        return None
+    moment = next_token_at(rate, level_us, context.now)
+    return moment if moment > context.now else None
 
 
 def page(context: MemoryContext, want: JobFilter, after: str | None, limit: int) -> Page:
@@ -82,11 +104,11 @@ def ahead(context: MemoryContext, id: str) -> int | None:
     job, index = _find(context, id), context.state.index
     if job is None:
         return None
-    key = resource_key(job)
+    key = waits_at(job)
     if job.state is State.BLOCKED and key:
         return index.blocked(key).index(id)
     if shown_as(job.state, job.due, context.now) == "ready":
-        return index.ready(job.queue, context.now).index(id)
+        return index.of_queue(job.queue).ready(context.now, context.ageing).index(id)
     return None
 
 
@@ -99,12 +121,12 @@ def workers(context: MemoryContext) -> list[WorkerView]:
 def resources(
     context: MemoryContext, queue: str | None = None, key: str | None = None
 ) -> list[ResourceView]:
-    """Resource keys that running jobs have, that jobs wait for, or that are on hold."""
+    """Keys that running jobs have, that jobs wait for, that are on hold or limited."""
     index = context.state.index
     held = [key for key in context.state.holds if on_hold(context, key)]
     return [
         _resource(context, found)
-        for found in sorted({*held, *index.held(), *index.waited_for()})
+        for found in sorted({*held, *index.held(), *index.waited_for(), *context.state.limits})
         if queue in (None, found[0]) and key in (None, found[1])
     ]
 
@@ -114,10 +136,16 @@ def _resource(context: MemoryContext, key: ResourceKey) -> ResourceView:
     records = [state.records[id] for id in state.index.holders(key)]
     records.sort(key=lambda record: (record.job.started or 0, record.age))
     jobs = [record.job for record in records]
+    level = state.rates.get(key, RateLevel())
+    rate = Gate(key[1], None, level.interval_us, level.burst)
     return ResourceView(
         queue=key[0],
         key=key[1],
         holders=tuple(Holder(job.id, job.worker, job.started) for job in jobs),
         waiting=len(state.index.blocked(key)),
         held_until=state.holds[key] if on_hold(context, key) else None,
+        limit=state.limits.get(key),
+        interval_us=level.interval_us,
+        burst=level.burst,
+        next_start=_next_token(context, rate, level.tat_us),
     )

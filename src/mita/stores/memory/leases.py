@@ -10,7 +10,7 @@ from mita.model.time import Wait
 
 from .codec import to_claim
 from .context import MemoryContext
-from .resources import end_holds, free_keys
+from .resources import free_keys, open_keys
 
 
 def extend(context: MemoryContext, claims: Sequence[Claim], lease: Wait) -> list[Held]:
@@ -29,7 +29,7 @@ def _extend(context: MemoryContext, claim: Claim, lease: Wait) -> Held:
 def reap(context: MemoryContext, limit: int, lease: Wait, worker: str) -> list[Claim]:
     """Take over jobs whose lease has expired. The new claim has a new token, so everything that the
     lost worker still writes is refused. Also wakes jobs whose key is free."""
-    end_holds(context)
+    open_keys(context)
     free_keys(context)
     claims = []
     for id in context.state.index.leases.until(context.now)[:limit]:

@@ -4,6 +4,7 @@ from typing import Protocol, TypeVar
 
 from mita.model.job import State
 from mita.model.time import Moment
+from mita.rules.gates import ONE_MS_US
 
 from .context import MemoryContext
 from .state.memory_state import MemoryRecord
@@ -34,6 +35,12 @@ def prune(context: MemoryContext, limit: int, most: int) -> int:
     state.unique = _current(context, state.unique)
     state.locks = _current(context, state.locks)
     state.workers = _current(context, state.workers)
+    waited_for = set(state.index.waited_for())
+    state.rates = {
+        key: level
+        for key, level in state.rates.items()
+        if key in waited_for or level.tat_us > context.now * ONE_MS_US
+    }
     return deleted
 
 

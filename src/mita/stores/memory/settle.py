@@ -7,13 +7,13 @@ from mita.model.job import Job, State
 from mita.model.outcome import Settlement, Verdict
 from mita.model.time import Wait
 from mita.rules.asked import kind_after, state_after
+from mita.rules.gates import keys_of
 from mita.rules.states import TERMINAL
 from mita.stores.shared.apart import named
 
 from . import unique
 from .context import MemoryContext
-from .resources import hold_key, wake
-from .state.index import resource_key
+from .resources import free_keys_of, give_back, hold_key
 from .state.memory_state import MemoryRecord
 
 
@@ -45,15 +45,19 @@ def settle_one(context: MemoryContext, settlement: Settlement) -> bool:
     record, verdict = context.held_by(settlement.claim), settlement.verdict
     if record is None:
         return False
-    key = resource_key(record.job)
     if kind := kind_after(record.job.asked, verdict):
         worker = verdict.worker or record.job.worker
         context.note(record, kind, verdict.note, worker, verdict.failure)
+    queue, keys = record.job.queue, keys_of(record.job.resource, record.job.gates)
+    if verdict.unstarted:
+        give_back(context, record.job)
     move(context, record, verdict, changes_of(context, record.job, verdict))
-    if key and verdict.hold is not None:
-        hold_key(context, key, verdict.hold.moment(context.now))
-    elif key:
-        wake(context, key, at_most=1)
+    if keys and verdict.hold is not None:
+        hold_key(context, (queue, keys[0]), verdict.hold.moment(context.now))
+        keys = keys[1:]
+    free_keys_of(context, queue, keys)
+    if queue in context.state.queue_limits:
+        context.topics.add(queue)
     return True
 
 
@@ -83,6 +87,8 @@ def move(
         due = record.asked_due
     else:
         due = job.due if verdict.when is None else verdict.when.moment(context.now)
+    if state is State.BLOCKED:  # it waits at the key that it puts on hold
+        changes["blocked_at"] = keys_of(job.resource, job.gates)[0]
     context.change(
         record, state=state, due=due, lease_until=None, worker=None, asked=None, **changes
     )
@@ -100,6 +106,7 @@ def finish(
         expires=context.now + keep,
         lease_until=None,
         asked=None,
+        blocked_at=None,
         **changes,
     )
     unique.free(context, job)

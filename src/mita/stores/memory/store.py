@@ -12,6 +12,7 @@ from functools import update_wrapper
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from mita.errors import StoreMissing
+from mita.model.time import Wait
 from mita.ports.clock import Clock, SystemClock
 from mita.ports.pubsub import Subscription
 from mita.ports.store import SILENCE, Can
@@ -46,7 +47,7 @@ def atomic(
 
     async def method(self: "MemoryStore", /, *args: P.args, **named: P.kwargs) -> T:
         await asyncio.sleep(0)
-        with transaction(self.state, self.clock, self.room) as context:
+        with transaction(self.state, self.clock, self.room, self.ageing) as context:
             return verb(context, *args, **named)
 
     update_wrapper(method, verb)
@@ -57,8 +58,9 @@ class MemoryStore:
     """Stores that share a `state` are to each other as processes that share a database. `room`
     bounds the bytes of a job as other stores do, for tests."""
 
-    can = Can.OBEY_A_FAKE_CLOCK | Can.KEEP_EXACT_ORDER
+    can = Can.OBEY_A_FAKE_CLOCK | Can.KEEP_EXACT_ORDER | Can.SHARE_EXACTLY
     silence = SILENCE  # there is no connection that could fall silent
+    ageing: Wait | None = None
 
     def __init__(
         self, state: MemoryState | None = None, clock: Clock | None = None, room: int | None = None
@@ -137,6 +139,7 @@ class MemoryStore:
     pause = atomic(control.pause)
     resume = atomic(control.resume)
     hold = atomic(control.hold)
+    limit = atomic(control.limit)
     beat = atomic(control.beat)
     leave = atomic(control.leave)
     workers = atomic(inspect.workers)

@@ -3,6 +3,7 @@
 A key may stay taken for a while after its job has ended (`unique_for`)."""
 
 from mita.model.job import Job
+from mita.model.time import Wait
 
 from .context import MemoryContext
 from .state.memory_state import UniqueHolder
@@ -17,16 +18,18 @@ def holder(context: MemoryContext, queue: str, key: str | None) -> str | None:
     return None if over else found.id
 
 
-def take(context: MemoryContext, job: Job) -> None:
-    """The key of this job belongs to it from now on."""
+def take(context: MemoryContext, job: Job, throttle: Wait = 0) -> None:
+    """The key of this job belongs to it from now on: until it ends, or for `throttle`."""
     if job.unique is not None:
-        context.state.unique[job.queue, job.unique] = UniqueHolder(job.id)
+        until = context.now + throttle if throttle else None
+        context.state.unique[job.queue, job.unique] = UniqueHolder(job.id, until)
 
 
 def free(context: MemoryContext, job: Job) -> None:
     """The job has ended: its key is free, after its `unique_for`."""
-    if job.unique is None:
-        return
+    found = None if job.unique is None else context.state.unique.get((job.queue, job.unique))
+    if job.unique is None or found is None or found.id != job.id or found.until is not None:
+        return  # another job has taken the key over, or a throttle keeps it
     if job.unique_for > 0:
         until = context.now + job.unique_for
         context.state.unique[job.queue, job.unique] = UniqueHolder(job.id, until)

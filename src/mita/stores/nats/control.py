@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
+from mita.model.gate import StoredLimit
 from mita.model.time import MINUTE, Moment, Wait, When
 from mita.model.view import WorkerView
 
@@ -78,6 +79,13 @@ async def hold(context: NatsContext, queues: Sequence[str], key: str, until: Whe
             context,
             lambda tx, queue=queue: hold_key(tx, queue, key, until.moment(tx.now)),  # type: ignore[misc]
         )
+
+
+async def limit(
+    context: NatsContext, queues: Sequence[str], key: str | None, limit: StoredLimit | None
+) -> None:
+    """Set or remove the limit of these queues, or of this key in each of them."""
+    raise NotImplementedError  # to be built on this branch
 
 
 async def beat(context: NatsContext, worker: WorkerView, keep: Wait) -> Moment:

@@ -91,7 +91,7 @@ async def queues(context: NatsContext) -> list[QueueView]:
             name=record.name,
             paused=record.paused,
             oldest=now - oldest[record.name] if record.name in oldest else None,
-            **counts[record.name],
+            **counts[record.name],  # type: ignore[arg-type]
         )
         for record in known
     ]

@@ -19,6 +19,7 @@ from functools import update_wrapper
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from mita.errors import StoreError, UsageError
+from mita.model.time import Wait
 from mita.ports.clock import Clock
 from mita.ports.pubsub import Subscription
 from mita.ports.store import SILENCE, Can
@@ -69,6 +70,7 @@ class NatsStore:
 
     can = Can(0)
     silence = SILENCE
+    ageing: Wait | None = None
 
     def __init__(
         self,
@@ -174,6 +176,7 @@ class NatsStore:
     pause = verb(control.pause)
     resume = verb(control.resume)
     hold = verb(control.hold)
+    limit = verb(control.limit)
     beat = verb(control.beat)
     leave = verb(control.leave)
     # maintenance

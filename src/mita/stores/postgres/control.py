@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from mita.model.gate import StoredLimit
 from mita.model.time import Moment, Wait, When
 from mita.model.view import WorkerView
 
@@ -46,6 +47,15 @@ def hold(
     )
     resources.notify_woken(context, answers[-1])
     context.topics.update(queues)  # workers that sleep must wake at another time
+
+
+def limit(
+    context: PostgresContext, queues: Sequence[str], key: str | None, limit: StoredLimit | None
+) -> RoundTrips[None]:
+    """Set or remove the limit of these queues, or of this key in each of them."""
+    if [context.watermarks, *queues, key or limit]:
+        raise NotImplementedError  # to be built on this branch
+    yield RoundTrip()
 
 
 def beat(_: PostgresContext, worker: WorkerView, keep: Wait) -> RoundTrips[Moment]:

@@ -98,6 +98,7 @@ class PostgresStore(UserTransactionVerbs):
 
     can = Can.OBEY_A_FAKE_CLOCK | Can.KEEP_EXACT_ORDER | Can.ENQUEUE_IN_YOUR_TRANSACTION
     silence = SILENCE
+    ageing: Wait | None = None
 
     # jobs
     settle = in_halves(on_work(settle.settle))
@@ -134,6 +135,7 @@ class PostgresStore(UserTransactionVerbs):
     pause = on_short(control.pause)
     resume = on_short(control.resume)
     hold = on_short(control.hold)
+    limit = on_short(control.limit)
     beat = on_short(control.beat)
     leave = on_short(control.leave)
     # maintenance

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from mita.model.gate import StoredLimit
 from mita.model.time import Moment, Wait, When
 from mita.model.view import WorkerView
 
@@ -31,6 +32,13 @@ async def hold(context: RedisContext, queues: Sequence[str], key: str, until: Wh
         await context.connection.command("SADD", context.keys.queues_with_holds, *queues)
     args = (context.now(), context.keys.notify_channel, key, *when_args(until))
     await context.in_each("hold", queues, *args)
+
+
+async def limit(
+    context: RedisContext, queues: Sequence[str], key: str | None, limit: StoredLimit | None
+) -> None:
+    """Set or remove the limit of these queues, or of this key in each of them."""
+    raise NotImplementedError  # to be built on this branch
 
 
 async def beat(context: RedisContext, worker: WorkerView, keep: Wait) -> Moment:

@@ -13,6 +13,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 from redis.asyncio.connection import AbstractConnection
 
 from mita.errors import StoreMissing
+from mita.model.time import Wait
 from mita.ports.clock import Clock
 from mita.ports.pubsub import Subscription
 from mita.ports.store import SILENCE, Can
@@ -63,6 +64,7 @@ class RedisStore:
 
     can = Can.OBEY_A_FAKE_CLOCK | Can.KEEP_EXACT_ORDER
     silence = SILENCE
+    ageing: Wait | None = None
 
     def __init__(self, url: str, *, namespace: str = "mita", clock: Clock | None = None) -> None:
         self._address = read_address(url, namespace)
@@ -157,6 +159,7 @@ class RedisStore:
     pause = verb(control.pause)
     resume = verb(control.resume)
     hold = verb(control.hold)
+    limit = verb(control.limit)
     beat = verb(control.beat)
     leave = verb(control.leave)
     # maintenance

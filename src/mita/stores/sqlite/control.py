@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from mita.model.gate import StoredLimit
 from mita.model.time import Moment, Wait, When
 from mita.model.view import WorkerView
 
@@ -30,6 +31,13 @@ def hold(context: SqliteContext, queues: Sequence[str], key: str, until: When) -
     """Start no job with this resource key in these queues before `until`."""
     for queue in queues:
         resources.hold(context, queue, key, until)
+
+
+def limit(
+    context: SqliteContext, queues: Sequence[str], key: str | None, limit: StoredLimit | None
+) -> None:
+    """Set or remove the limit of these queues, or of this key in each of them."""
+    raise NotImplementedError  # to be built on this branch
 
 
 def beat(context: SqliteContext, worker: WorkerView, keep: Wait) -> Moment:

@@ -50,6 +50,7 @@ class SqliteStore:
 
     can = Can.OBEY_A_FAKE_CLOCK | Can.KEEP_EXACT_ORDER
     silence = SILENCE  # there is no connection that could fall silent
+    ageing: Wait | None = None
     room: int | None = None
 
     def __init__(self, path: Path, namespace: str = "mita", clock: Clock | None = None) -> None:
@@ -144,6 +145,7 @@ class SqliteStore:
     pause = written(control.pause)
     resume = written(control.resume)
     hold = written(control.hold)
+    limit = written(control.limit)
     beat = written(control.beat, durable=False)
     leave = written(control.leave)
     workers = read(inspect.workers)

@@ -1,7 +1,6 @@
 """Enqueuing jobs."""
 
-from msgspec.structs import asdict
-
+from mita.model.gate import Gate
 from mita.model.job import Job, NewJob, Receipt, State, WhenBusy
 from mita.model.outcome import RescheduleJob
 from mita.model.time import NOW, When
@@ -40,11 +39,13 @@ async def test_an_enqueued_job_has_every_field_it_was_given(store: Store) -> Non
         when_busy=WhenBusy.SKIP,
         repeat="nightly",
         fire_time=1_699_999_999_000,
+        gates=(Gate("gpu", 4), Gate("host:a", None, 100_000, 10)),
+        fair="tenant:7",
+        weight=2500,
     )
     assert await store.enqueue([new]) == [Receipt(new.id, created=True)]
     found = await look(store, new.id)
-    said = asdict(new)
-    del said["when"], said["fresh"]
+    said = {name: getattr(new, name) for name in NewJob.__struct_fields__ if hasattr(found, name)}
     assert {name: getattr(found, name) for name in said} == said
     assert found == Job(**said, state=State.QUEUED, due=found.due, created=found.created), (
         "and nothing has happened yet"

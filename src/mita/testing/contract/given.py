@@ -171,7 +171,7 @@ def move(claim: Claim, when: When = NOW) -> Settlement:
 
 
 def release(claim: Claim) -> Settlement:
-    return Settlement(claim, Verdict(state=State.QUEUED))
+    return Settlement(claim, Verdict(state=State.QUEUED, unstarted=True))
 
 
 def refuse(claim: Claim, wait: Wait) -> Settlement:

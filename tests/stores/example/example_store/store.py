@@ -9,6 +9,7 @@ from uuid import uuid4
 
 from msgspec.structs import replace
 
+from mita.model.gate import StoredLimit
 from mita.model.job import Claim, Job, NewJob, Receipt
 from mita.model.outcome import (
     Answer,
@@ -40,6 +41,7 @@ class ExampleStore:
 
     can = Can.OBEY_A_FAKE_CLOCK | Can.KEEP_EXACT_ORDER
     silence = SILENCE  # not used: a file always answers
+    ageing: Wait | None = None
     room = None  # a job may have any size
 
     def __init__(self, path: Path, clock: Clock | None = None) -> None:
@@ -250,6 +252,11 @@ class ExampleStore:
         async with self._change() as content:
             for queue in queues:
                 keys.hold(content, (queue, key), until.moment(content.now))
+
+    async def limit(
+        self, queues: Sequence[str], key: str | None, limit: StoredLimit | None
+    ) -> None:
+        raise NotImplementedError
 
     async def beat(self, worker: WorkerView, keep: Wait) -> Moment:
         async with self._change() as content:

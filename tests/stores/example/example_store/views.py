@@ -18,7 +18,7 @@ def queue(content: Content, name: str) -> QueueView:
     counts = Counter(shown_as(job.state, job.due, content.now) for job in jobs)
     ready = [job.due for job in jobs if is_due(content, name, job)]
     oldest = content.now - min(ready) if ready else None
-    return QueueView(name=name, oldest=oldest, paused=content.queues[name], **counts)
+    return QueueView(name=name, oldest=oldest, paused=content.queues[name], **counts)  # type: ignore[arg-type]
 
 
 def page(content: Content, want: JobFilter, after: str | None, limit: int) -> Page:

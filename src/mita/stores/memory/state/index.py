@@ -1,11 +1,11 @@
 """The jobs that are not terminal, in the orders in which the verbs need them."""
 
-from collections.abc import Iterator
 from typing import TypeAlias
 
 from mita.model.job import Job, State
-from mita.model.time import Moment
+from mita.rules.gates import keys_of
 
+from .ready_jobs import ReadyJobs
 from .sorted_ids import SortedIds
 
 ResourceKey: TypeAlias = tuple[str, str]  # the queue and the name of the key
@@ -13,9 +13,14 @@ ByTime: TypeAlias = SortedIds[tuple[int, int, str]]  # point in time, age, id
 ByPriority: TypeAlias = SortedIds[tuple[int, int, int, str]]  # priority (highest first), due, age
 
 
-def resource_key(job: Job) -> ResourceKey | None:
-    """The resource key of a job, or None."""
-    return None if job.resource is None else (job.queue, job.resource)
+def keys(job: Job) -> list[ResourceKey]:
+    """The keys of all gates of a job."""
+    return [(job.queue, key) for key in keys_of(job.resource, job.gates)]
+
+
+def waits_at(job: Job) -> ResourceKey | None:
+    """The key at which a blocked job waits."""
+    return None if job.blocked_at is None else (job.queue, job.blocked_at)
 
 
 class JobIndex:
@@ -24,33 +29,34 @@ class JobIndex:
 
     def __init__(self) -> None:
         self.leases: ByTime = SortedIds()
-        self._queued: dict[str, dict[int, ByTime]] = {}
+        self._queued: dict[str, ReadyJobs] = {}
+        self._running: dict[str, int] = {}
         self._blocked: dict[ResourceKey, ByPriority] = {}
         self._holders: dict[ResourceKey, set[str]] = {}
 
     def add(self, job: Job, age: int) -> None:
         """Add a job."""
-        key = resource_key(job)
+        key = waits_at(job)
         match job.state:
             case State.QUEUED:
-                queue = self._queued.setdefault(job.queue, {})
-                queue.setdefault(job.priority, SortedIds()).add((job.due, age, job.id))
+                self._queued.setdefault(job.queue, ReadyJobs()).add(job, age)
             case State.BLOCKED if key:
                 waiting = self._blocked.setdefault(key, SortedIds())
                 waiting.add((-job.priority, job.due, age, job.id))
             case State.RUNNING:
                 self.leases.add((job.lease_until or 0, age, job.id))
-                if key:
+                self._running[job.queue] = self.running(job.queue) + 1
+                for key in keys(job):
                     self._holders.setdefault(key, set()).add(job.id)
             case _:
                 pass
 
     def remove(self, job: Job, age: int) -> None:
         """Remove a job."""
-        key = resource_key(job)
+        key = waits_at(job)
         match job.state:
             case State.QUEUED:
-                self._queued[job.queue][job.priority].remove((job.due, age, job.id))
+                self._queued[job.queue].remove(job, age)
             case State.BLOCKED if key:
                 waiting = self._blocked[key]
                 waiting.remove((-job.priority, job.due, age, job.id))
@@ -58,33 +64,27 @@ class JobIndex:
                     del self._blocked[key]
             case State.RUNNING:
                 self.leases.remove((job.lease_until or 0, age, job.id))
-                if key:
+                self._running[job.queue] -= 1
+                for key in keys(job):
                     self.remove_holder(key, job.id)
             case _:
                 pass
 
     def remove_holder(self, key: ResourceKey, id: str) -> None:
         """This job does not have the resource key any more."""
+        if key not in self._holders:
+            return
         self._holders[key].discard(id)
         if not self._holders[key]:
             del self._holders[key]
 
-    def due(self, queue: str, now: Moment) -> str | None:
-        """The id of the job to start next: of the highest priority that has a due job, the job that
-        was due first."""
-        for ids in self._by_priority(queue):
-            if ids.first is not None and ids.first[0] <= now:
-                return ids.first[-1]
-        return None
+    def of_queue(self, queue: str) -> ReadyJobs:
+        """The queued jobs of a queue."""
+        return self._queued.get(queue, ReadyJobs())
 
-    def ready(self, queue: str, now: Moment) -> list[str]:
-        """All due jobs of a queue, in the order in which they start."""
-        return [id for ids in self._by_priority(queue) for id in ids.until(now)]
-
-    def next_due(self, queue: str) -> Moment | None:
-        """The earliest due time of a queue."""
-        firsts = [ids.first[0] for ids in self._by_priority(queue) if ids.first is not None]
-        return min(firsts, default=None)
+    def running(self, queue: str) -> int:
+        """How many jobs of a queue are running."""
+        return self._running.get(queue, 0)
 
     def blocked(self, key: ResourceKey) -> list[str]:
         """The jobs that wait for a resource key, in the order in which they start."""
@@ -101,7 +101,3 @@ class JobIndex:
     def held(self) -> list[ResourceKey]:
         """The resource keys that running jobs have."""
         return list(self._holders)
-
-    def _by_priority(self, queue: str) -> Iterator[ByTime]:
-        found = self._queued.get(queue, {})
-        return (found[priority] for priority in sorted(found, reverse=True))

@@ -7,6 +7,7 @@ from threading import Lock
 from msgspec import Struct, field
 
 from mita import forks
+from mita.model.gate import StoredLimit
 from mita.model.job import Job
 from mita.model.outcome import TimelineEntry
 from mita.model.repeat import Repeat
@@ -34,6 +35,15 @@ class UniqueHolder(Struct, frozen=True):
 
     id: str
     until: Moment | None = None
+
+
+class RateLevel(Struct, frozen=True):
+    """The two numbers of a key's rate (`rules.gates`), and the rate of the latest start."""
+
+    tat_us: int = 0
+    woken_us: int = 0
+    interval_us: int = 0
+    burst: int = 1
 
 
 class SharedOnceValue(Struct, frozen=True):
@@ -69,6 +79,10 @@ class MemoryState:
         self.queues: dict[str, Moment | None] = {}  # each with the time since when it is paused
         self.unique: dict[tuple[str, str], UniqueHolder] = {}
         self.holds: dict[ResourceKey, Moment] = {}
+        self.rates: dict[ResourceKey, RateLevel] = {}
+        self.limits: dict[ResourceKey, StoredLimit] = {}
+        self.queue_limits: dict[str, StoredLimit] = {}
+        self.queue_levels: dict[str, int] = {}  # `tat_us` of limited queues
         self.shared: dict[str, SharedOnceValue] = {}
         self.repeats: dict[str, Repeat] = {}
         self.workers: dict[str, LiveWorker] = {}
