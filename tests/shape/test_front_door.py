@@ -64,6 +64,7 @@ PROMISED = [
     "StoreError",
     "StoreMissing",
     "StoreURL",
+    "StoredLimit",
     "SyncEvents",
     "Task",
     "TaskOptions",
