@@ -1,7 +1,7 @@
 -- Limits: the conditions of a start beside the resource key (JSON), the group of a fair share and
 -- its weight, and the key at which a blocked job waits.
 alter table mita._job
-  add column gates text not null default '[]',
+  add column gates jsonb not null default '[]',
   add column fair text,
   add column weight integer not null default 1000,
   add column blocked_at text;
