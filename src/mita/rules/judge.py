@@ -60,7 +60,7 @@ def judge(
         case Raised(error, final, wait):
             return _failure(claim, error, keep, roll, final=final, wait=wait)
         case TimedOut(seconds):
-            error = f"TimedOut: ran past its time-out of {seconds:g} s"
+            error = f"TimedOut: ran longer than its timeout of {seconds:g} s"
             return _failure(claim, error, keep, roll)
         case Rescheduled(when, reason):
             return _back(when, Counter.RESCHEDULES, TimelineKind.RESCHEDULED, reason or BY_HANDLER)

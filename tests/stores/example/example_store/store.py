@@ -116,7 +116,7 @@ class ExampleStore:
 
     async def load_once(self, claim: Claim, name: str, shared: bool) -> bytes | None:
         async with self._change() as content:
-            return _memo(content, claim, name, shared)
+            return _once_value(content, claim, name, shared)
 
     async def store_once(self, value: OnceValue) -> bytes | None:
         async with self._change() as content:
@@ -124,10 +124,10 @@ class ExampleStore:
             if record is None:
                 return None
             if value.keep is None:
-                return record.memos.setdefault(value.name, value.value)
-            if (found := _memo(content, value.claim, value.name, shared=True)) is not None:
+                return record.once_values.setdefault(value.name, value.value)
+            if (found := _once_value(content, value.claim, value.name, shared=True)) is not None:
                 return found
-            content.memos[value.name] = Until(value.value, content.now + value.keep)
+            content.once_values[value.name] = Until(value.value, content.now + value.keep)
             return value.value
 
     # ------------------------------------------------------------ repeats and locks
@@ -345,11 +345,11 @@ def _extend(content: Content, claim: Claim, lease: Wait) -> Held:
     return Held.CANCEL if record.job.asked == "cancel" else Held.HELD
 
 
-def _memo(content: Content, claim: Claim, name: str, shared: bool) -> bytes | None:
+def _once_value(content: Content, claim: Claim, name: str, shared: bool) -> bytes | None:
     if not shared:
         record = content.records.get(claim.id)
-        return None if record is None else record.memos.get(name)
-    found = content.memos.get(name)
+        return None if record is None else record.once_values.get(name)
+    found = content.once_values.get(name)
     if found is None or views.is_over(content, found.until):
         return None
     value: bytes = found.value
