@@ -26,6 +26,7 @@ from mita.model.view import JobFilter, WorkerView
 from mita.ports.ids import new_id
 from mita.ports.pubsub import EventMessage
 from mita.ports.store import OnceValue, Store
+from mita.rules.judge import success
 from mita.rules.readable import is_unreadable
 from mita.rules.states import TERMINAL
 
@@ -123,7 +124,7 @@ class Field:
 
     async def _ended(self, cases: Sequence[Case]) -> None:
         self._breaks("ended", await self._put([job("ended") for _ in cases]), cases)
-        done = Verdict(state=State.SUCCEEDED, result=b"\xc0", keep=HOUR)
+        done = success(b"\xc0", HOUR)
         claims = await self._claim("ended", len(cases), LONG)
         assert all(await self.store.settle([Settlement(claim, done) for claim in claims]))
 
@@ -264,7 +265,7 @@ class Field:
 
         for start in range(0, len(self._holders), 100):
             done = [
-                Settlement(claim, Verdict(state=State.SUCCEEDED, result=b"\xc0", keep=HOUR))
+                Settlement(claim, success(b"\xc0", HOUR))
                 for claim in self._holders[start : start + 100]
             ]
             await self.store.settle(done)
@@ -286,7 +287,7 @@ class Field:
     async def drive(self) -> None:
         """The verbs of a worker, one after the other, until everything healthy is done."""
         store = self.store
-        done = Verdict(state=State.SUCCEEDED, result=b"\xc0", keep=HOUR)
+        done = success(b"\xc0", HOUR)
         back = Verdict(state=State.QUEUED)
         await store.settle([Settlement(claim, done) for claim in self._holders])
         deadline = asyncio.get_running_loop().time() + PATIENCE

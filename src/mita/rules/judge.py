@@ -93,7 +93,7 @@ RELEASE = Verdict(state=State.QUEUED)  # back to the queue, as if it had never b
 def success(result: bytes, keep: Wait) -> Verdict:
     """The verdict on a run that returned `result`. Most handlers return the same as the one before,
     nothing, so the latest verdict is kept: jobs that share one are settled and counted together."""
-    return Verdict(state=State.SUCCEEDED, result=result, keep=keep)
+    return Verdict(state=State.SUCCEEDED, result=result, keep=keep, is_plain_success=True)
 
 
 def _back(

@@ -7,8 +7,9 @@ import pytest
 
 from mita.errors import UsageError
 from mita.model.job import Claim, NewJob, State
-from mita.model.outcome import Settlement, Verdict
+from mita.model.outcome import Settlement
 from mita.ports.ids import new_id
+from mita.rules.judge import success
 from mita.stores.sqlite import SqliteStore, maintenance
 from mita.stores.sqlite.file.statements import migrations
 
@@ -44,9 +45,7 @@ async def test_the_table_that_is_made_anew_keeps_its_jobs_and_gives_no_number_tw
     await new.enqueue([fourth])
     found = await new.find([first.id, second.id, third.id, fourth.id])
     held = Claim(first.id, 1, 0, "t", "q", b"\x80", b"", b"", 5, 0, 0, ref=2)
-    assert await new.settle(
-        [Settlement(held, Verdict(state=State.SUCCEEDED, result=b"\xc0", keep=1000))]
-    ) == [True]
+    assert await new.settle([Settlement(held, success(b"\xc0", 1000))]) == [True]
     await new.close()
     assert [one and one.state for one in found] == [
         State.RUNNING,

@@ -5,6 +5,7 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Protocol
 
 from mita.errors import StoreError
 from mita.ports.ids import new_id
@@ -105,3 +106,15 @@ class Subscriptions:
         """Close all subscriptions."""
         for subscription in list(self._open):
             await subscription.close()
+
+
+class HasSubscriptions(Protocol):
+    """A store with subscriptions."""
+
+    @property
+    def subscriptions(self) -> Subscriptions: ...
+
+
+async def subscribe(store: HasSubscriptions, queue: str | None) -> Subscription:
+    """Receive the events of a queue, or of all queues (None)."""
+    return await store.subscriptions.subscribe(queue)
