@@ -67,7 +67,7 @@ async def a_job_goes_through(url: str) -> None:
     while await twin.wait([QUEUE], 0.01):
         pass
     await store.enqueue(jobs(300, payload=b"x" * 1000))  # more than one read of the socket
-    assert QUEUE in await twin.wait([QUEUE], 10), "the bell rings on this way too"
+    assert QUEUE in await twin.wait([QUEUE], 10), "wake-ups arrive on this way too"
     claims = (await twin.claim([QUEUE], 1000, 60_000, "w1")).claims
     assert len(claims) == 300
     done = success(b"\xc0", 0)

@@ -1,4 +1,7 @@
-"""Progress of runs, and the values that `job.once` keeps across retries."""
+"""Progress of runs, and once values, which `job.once` keeps across retries.
+
+Once values are in the column `memos` and the table `_memo`. Both have their names from version 0.1,
+whose workers may run beside this version during an upgrade, so the names stay."""
 
 from collections.abc import Sequence
 

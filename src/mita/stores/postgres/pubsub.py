@@ -1,5 +1,8 @@
 """Events for other processes: rows that are deleted soon, and a notification. No commit here waits
-for the disk."""
+for the disk.
+
+Messages are in the table `_told`, subscriptions in `_ear`. Both have their names from version 0.1,
+whose workers may run beside this version during an upgrade, so the names stay."""
 
 import asyncio
 from collections import deque
