@@ -14,7 +14,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from mita.errors import StoreMissing
 from mita.ports.clock import Clock, SystemClock
 from mita.ports.pubsub import Subscription
-from mita.ports.store import SILENCE, Can
+from mita.ports.store import SILENCE_S, Can
 
 from . import (
     amend,
@@ -58,7 +58,7 @@ class MemoryStore:
     bounds the bytes of a job as other stores do, for tests."""
 
     can = Can.OBEY_A_FAKE_CLOCK | Can.KEEP_EXACT_ORDER
-    silence = SILENCE  # there is no connection that could fall silent
+    silence = SILENCE_S  # there is no connection that could fall silent
 
     def __init__(
         self, state: MemoryState | None = None, clock: Clock | None = None, room: int | None = None

@@ -13,7 +13,7 @@ from mita.errors import StoreError
 from mita.ports.ids import new_id
 from mita.ports.pubsub import (
     EVERY,
-    MESSAGES_KEPT,
+    RETAINED_MESSAGES,
     SUBSCRIPTION_RETENTION,
     EventMessage,
     PolledFeed,
@@ -40,7 +40,7 @@ def publish(context: PostgresContext, messages: Sequence[EventMessage]) -> Round
     rows = [
         query("publish", queue=one.queue, count=one.count, events=one.events) for one in messages
     ]
-    yield RoundTrip(*rows, query("publish_trim", most=MESSAGES_KEPT), last=True, synced=False)
+    yield RoundTrip(*rows, query("publish_trim", most=RETAINED_MESSAGES), last=True, synced=False)
     context.topics.add(EVENTS)
 
 

@@ -15,7 +15,7 @@ from redis.asyncio.connection import AbstractConnection
 from mita.errors import StoreMissing
 from mita.ports.clock import Clock
 from mita.ports.pubsub import Subscription
-from mita.ports.store import SILENCE, Can
+from mita.ports.store import SILENCE_S, Can
 
 from . import (
     amend,
@@ -62,7 +62,7 @@ class RedisStore:
     have several open stores."""
 
     can = Can.OBEY_A_FAKE_CLOCK | Can.KEEP_EXACT_ORDER
-    silence = SILENCE
+    silence = SILENCE_S
 
     def __init__(self, url: str, *, namespace: str = "mita", clock: Clock | None = None) -> None:
         self._address = read_address(url, namespace)

@@ -11,7 +11,7 @@ from mita.errors import StoreError
 from mita.ports.ids import new_id
 from mita.ports.pubsub import (
     EVERY,
-    MESSAGES_KEPT,
+    RETAINED_MESSAGES,
     SUBSCRIPTION_RETENTION,
     EventMessage,
     PolledFeed,
@@ -34,7 +34,7 @@ def publish(context: SqliteContext, messages: Sequence[EventMessage]) -> None:
         return
     for one in messages:
         context.run("publish", at=context.now, queue=one.queue, count=one.count, events=one.events)
-    context.run("publish_trim", most=MESSAGES_KEPT)
+    context.run("publish_trim", most=RETAINED_MESSAGES)
     context.topics.add(EVENTS)
 
 

@@ -13,7 +13,7 @@ import asyncio
 from pathlib import Path
 
 from mita.ports.clock import Clock
-from mita.ports.store import SILENCE, Can
+from mita.ports.store import SILENCE_S, Can
 from mita.rules.names import check_namespace
 
 from . import (
@@ -42,7 +42,7 @@ class SqliteStore:
     """`path` is the database file. The store has two threads: one writes, one reads."""
 
     can = Can.OBEY_A_FAKE_CLOCK | Can.KEEP_EXACT_ORDER
-    silence = SILENCE  # there is no connection that could fall silent
+    silence = SILENCE_S  # there is no connection that could fall silent
     room: int | None = None
 
     def __init__(self, path: Path, namespace: str = "mita", clock: Clock | None = None) -> None:

@@ -24,7 +24,7 @@ from mita.model.time import Moment, Wait, When
 from mita.model.view import Finding, JobFilter, Page, QueueView, ResourceView, WorkerView
 from mita.ports.clock import Clock, SystemClock
 from mita.ports.pubsub import EVERY, SUBSCRIPTION_RETENTION, EventMessage, Subscription
-from mita.ports.store import ASKED, REPEATS, SILENCE, Can, OnceValue
+from mita.ports.store import ASKED, REPEATS, SILENCE_S, Can, OnceValue
 from mita.rules.timeline import for_people
 
 from . import jobs as verbs
@@ -39,7 +39,7 @@ class ExampleStore:
     """One handle on the jobs in a file."""
 
     can = Can.OBEY_A_FAKE_CLOCK | Can.KEEP_EXACT_ORDER
-    silence = SILENCE  # not used: a file always answers
+    silence = SILENCE_S  # not used: a file always answers
     room = None  # a job may have any size
 
     def __init__(self, path: Path, clock: Clock | None = None) -> None:
