@@ -8,10 +8,10 @@ from pathlib import Path
 
 import common  # type: ignore[import-not-found]  # of the harness, which puts it on the path
 
-from mita.cli.gc_tuning import spare_collector
+from mita.cli.gc_tuning import freeze_startup_objects
 
 if common.CFG.get("url") == "none":
     common.CFG["url"] = "memory://"
 
-spare_collector()
+freeze_startup_objects()
 runpy.run_path(str(Path(common.__file__).parent / "adapters" / "ad_mita.py"), run_name="__main__")

@@ -22,7 +22,7 @@ from msgspec import Struct
 from prometheus_client import CollectorRegistry
 
 from mita import JobEvent, Mita, MitaError
-from mita.cli.gc_tuning import spare_collector
+from mita.cli.gc_tuning import freeze_startup_objects
 
 from .firing import fire_many
 from .record import GATE, LOADED, MISSED, Record
@@ -104,7 +104,7 @@ async def work(stage: Stage) -> object:
     watch(stage)
     worker = stage.app.worker([QUEUE], concurrency=brief.concurrency, threads=brief.threads)
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, worker.stop)
-    spare_collector()  # as `mita worker` does
+    freeze_startup_objects()  # as `mita worker` does
     record.ready(brief.number)
     while not record.head[GATE]:
         await asyncio.sleep(0.001)

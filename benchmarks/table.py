@@ -22,7 +22,7 @@ COLUMNS = (
     Column("server cpu", right=True),
     Column("worker mb", right=True),
     Column("store mb", right=True),
-    Column("notes", gives=1),
+    Column("notes", drop_order=1),
 )
 
 

@@ -93,9 +93,9 @@ def draw(found: list[Row]) -> Board:
 
 def _legend(board: Board) -> None:
     names = {
-        "waits for its time": "grey",
-        "backs off": "orange",
-        "moved by itself": "purple",
+        "waits for its due time": "grey",
+        "waits for a retry": "orange",
+        "rescheduled": "purple",
         "waits for its key": "red",
         "runs": "blue",
     }

@@ -18,7 +18,7 @@ from mita.cli.logs import write_logs
 from mita.engine.frames import CannotStart, Hello, Ready
 from mita.engine.remote import Connection, Handlers, RemoteRunContext, enter
 from mita.errors import MitaError, UsageError
-from mita.ports.store import SILENCE, Store, StoreFactory
+from mita.ports.store import SILENCE_S, Store, StoreFactory
 from mita.settings import StoreURL
 from mita.store_pool import StorePool, shown_factory
 
@@ -33,7 +33,7 @@ class _NoStore(StorePool):
         super().__init__(source)
         self._given = "memory://" if isinstance(source, StoreURL) else shown_factory(source)
 
-    async def new(self, silence: float = SILENCE) -> Store:  # noqa: ARG002 - the parent has it
+    async def new(self, silence: float = SILENCE_S) -> Store:  # noqa: ARG002 - the parent has it
         raise UsageError(
             f"the app's store is {self._given}, which only the worker's own process can use: a "
             "task with executor='process' cannot enqueue or look at jobs there. Use a store with "

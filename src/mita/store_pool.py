@@ -13,7 +13,7 @@ from mita.errors import StoreError, UsageError
 from mita.events import Emit
 from mita.events.signals import StoreFailed, ignore_signal
 from mita.ports.clock import Clock
-from mita.ports.store import SILENCE, Store, StoreFactory
+from mita.ports.store import SILENCE_S, Store, StoreFactory
 from mita.settings import StoreURL
 from mita.stores.registry import parse_url, store_factory
 
@@ -62,7 +62,7 @@ class StorePool:
         self._opened: WeakKeyDictionary[asyncio.AbstractEventLoop, _Opened] = WeakKeyDictionary()
         self._opening: dict[asyncio.AbstractEventLoop, asyncio.Task[Store]] = {}
 
-    async def new(self, silence: float = SILENCE) -> Store:
+    async def new(self, silence: float = SILENCE_S) -> Store:
         """Return one more store, opened. The caller closes it."""
         # event loops on two threads may get here at once, and must share one memory:// store
         with self._making:

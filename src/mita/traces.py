@@ -29,7 +29,7 @@ _headers = msgspec.msgpack.Decoder(dict[str, str])
 
 
 def tracer() -> "Tracer | None":
-    """Returns the tracer; None unless the program has set a tracer provider."""
+    """Return the tracer; None unless the program has set a tracer provider."""
     api = sys.modules.get(TRACING)
     if api is None:
         return None
@@ -152,7 +152,7 @@ def _enqueued_by(claim: Claim) -> "tuple[Context | None, list[Link]]":
 
 
 def carried() -> bytes:
-    """Returns the current trace context, for a handler in another process."""
+    """Return the current trace context, for a handler in another process."""
     from opentelemetry.propagate import inject
 
     carrier: dict[str, str] = {}
@@ -183,18 +183,18 @@ def ended(span: "Span", ending: Ending) -> None:
         case Raised(error) | Unreadable(error):
             _failed(span, error)
         case TimedOut(seconds):
-            _failed(span, f"TimedOut: ran past its time-out of {seconds:g} s")
+            _failed(span, f"TimedOut: ran longer than its timeout of {seconds:g} s")
         case Lost():
-            _failed(span, "LeaseLost: the lease ran out")
+            _failed(span, "LeaseLost: the lease expired")
         case Died(reason):
             _failed(span, f"ProcessDied: {reason}")
 
 
 def too_late(span: "Span") -> None:
-    """Note on the span that the job was settled without this run: it outlived its time-out, its
-    lease or its worker."""
+    """Note on the span that the job was settled without this run: the run lasted
+    longer than its timeout, its lease or its worker."""
     span.set_attribute("mita.ending", "too late")
-    _failed(span, "TooLate: the job was put down before its handler ended")
+    _failed(span, "TooLate: the job was settled before its handler ended")
 
 
 def _failed(span: "Span", error: str) -> None:
@@ -204,10 +204,10 @@ def _failed(span: "Span", error: str) -> None:
     kind, _, message = head.partition(": ")
     kind = kind.split(" ", 1)[0]
     span.set_attribute("error.type", kind)
-    told = {
+    attributes = {
         "exception.type": kind,
         "exception.message": message or head,
         "exception.stacktrace": trace,
     }
-    span.add_event("exception", {name: text for name, text in told.items() if text})
+    span.add_event("exception", {name: text for name, text in attributes.items() if text})
     span.set_status(Status(StatusCode.ERROR, head))

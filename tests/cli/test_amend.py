@@ -148,7 +148,7 @@ def test_retry_all_does_nothing_unasked(mita: Run, dead: list[str]) -> None:
 def test_a_person_is_asked(
     mita: Run, dead: list[str], monkeypatch: pytest.MonkeyPatch, answer: str, code: int, became: str
 ) -> None:
-    monkeypatch.setattr("mita.cli.screen.Screen.asks", True)
+    monkeypatch.setattr("mita.cli.screen.Screen.can_ask", True)
     monkeypatch.setattr("sys.stdin", StringIO(answer))
     said = mita("retry", "--all")
     assert "3 jobs match. Retry them? [y/N]" in said.err
@@ -238,7 +238,7 @@ def test_jobs_that_have_ended_are_deleted_by_id_and_by_filter(
 def test_a_person_is_asked_before_jobs_are_deleted(
     mita: Run, dead: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mita.cli.screen.Screen.asks", True)
+    monkeypatch.setattr("mita.cli.screen.Screen.can_ask", True)
     monkeypatch.setattr("sys.stdin", StringIO("n\n"))
     said = mita("delete", "--state", "failed")
     assert "3 jobs match. Delete them? [y/N]" in said.err

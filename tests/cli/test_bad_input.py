@@ -40,7 +40,7 @@ from .conftest import Run
         (["jobs", "--app", "./a b:app"], "cannot import"),
         (["jobs", "--app", "shop:nosuch"], "did you mean shop:app or shop:other?"),
         (["jobs", "--app", "shop:number"], "it is a int, not a Mita app"),
-        (["demo", "--url", "sqlite:///mine.db"], "the demo plays on a file of its own"),
+        (["demo", "--url", "sqlite:///mine.db"], "the demo runs on a file of its own"),
         (["worker", "nosuch:app"], "there is no module 'nosuch'"),
         (["worker", "shop:other"], "shop:other has no tasks"),
         (["worker", "shop:app", "--processes", "0"], "1 or more"),
@@ -204,7 +204,7 @@ def test_an_interrupt_has_exit_code_130(mita: Run, monkeypatch: pytest.MonkeyPat
         raise KeyboardInterrupt
 
     mita("migrate")
-    monkeypatch.setattr("mita.cli.context.placed", interrupted)
+    monkeypatch.setattr("mita.cli.context.open_app", interrupted)
     assert mita("jobs").code == 130
     assert mita("jobs", "--json").data == {"error": "interrupted", "kind": "interrupted"}
 

@@ -60,10 +60,10 @@ def test_a_parked_repeat_makes_the_doctor_fail(mita: Run, enqueue: Callable[...,
 def test_what_is_bad_is_an_exit_code(mita: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     mita("migrate")
 
-    async def ill(store: object) -> list[Finding]:
+    async def has_bad_finding(store: object) -> list[Finding]:
         return [Finding("integrity", "page 3 is torn", Health.BAD, "copy the file")]
 
-    monkeypatch.setattr("mita.stores.sqlite.SqliteStore.doctor", ill)
+    monkeypatch.setattr("mita.stores.sqlite.SqliteStore.doctor", has_bad_finding)
     said = mita("doctor")
     assert said.code == 1
     assert "→ integrity: copy the file" in said.out

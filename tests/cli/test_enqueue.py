@@ -109,7 +109,7 @@ def test_a_unique_key_gives_the_earlier_job(mita: Run, enqueue: Callable[..., st
         (["greet", "Ada", "--at", "2030-01-01T09:00:00"], "has no time zone"),
         (["greet", "Ada", "--at", "tomorrow"], "is not a time"),
         (["greet", "Ada", "--after", "-5"], "is negative"),
-        (["greet", "Ada", "--after", "soon"], "is not a wait"),
+        (["greet", "Ada", "--after", "soon"], "is not a length of time"),
         (["greet", "Ada", "--after", "5", "--at", "2030-01-01T09:00:00Z"], "not allowed with"),
         (["greet", "--args", "{"], "--args is not JSON"),
         (["greet", "--args", "3"], "--args takes a JSON list or object"),

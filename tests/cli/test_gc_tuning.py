@@ -8,8 +8,8 @@ import pytest
 ASK = """
 import gc
 {first}
-from mita.cli.gc_tuning import spare_collector
-spare_collector()
+from mita.cli.gc_tuning import freeze_startup_objects
+freeze_startup_objects()
 print(gc.get_freeze_count() > 1000, gc.get_threshold()[0], gc.isenabled())
 """
 

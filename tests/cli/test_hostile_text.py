@@ -270,7 +270,7 @@ def test_a_fault_of_ours_is_told_clean(
     async def broken(*_: object) -> None:
         raise RuntimeError(HOSTILE)
 
-    monkeypatch.setattr("mita.cli.inspect.Desk.now", broken)
+    monkeypatch.setattr("mita.cli.inspect.CommandContext.now", broken)
     said = mita("jobs")
     assert (said.code, is_clean(said.err), is_clean(said.out)) == (1, True, True)
     assert "RuntimeError: evil \\x1b]0;owned" in said.err

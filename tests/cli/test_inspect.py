@@ -225,13 +225,13 @@ def test_ids_of_one_call_are_in_order_and_differ_early(n: int) -> None:
 
 def test_an_id_whose_neighbours_are_not_known_is_whole() -> None:
     ids = ["b" * 32, "a" * 32, "9" * 32]
-    assert shortened(ids, ids, whole=True) == {id: id[:12] for id in ids}
-    assert shortened([*ids, "c" * 32], ids, whole=False) == {
+    assert shortened(ids, ids, complete=True) == {id: id[:12] for id in ids}
+    assert shortened([*ids, "c" * 32], ids, complete=False) == {
         **{id: id[:12] for id in ids[:2]},
         ids[2]: ids[2],
         "c" * 32: "c" * 32,
     }
-    assert shortened(["a" * 32], ["a" * 32, "a" * 15 + "0" * 17], whole=True) == {
+    assert shortened(["a" * 32], ["a" * 32, "a" * 15 + "0" * 17], complete=True) == {
         "a" * 32: "a" * 16
     }
 

@@ -85,11 +85,11 @@ def started(project: Path) -> int:
     [
         (
             "in_a_pool_of_processes",
-            r"ending what a handler left behind, which still runs: .*process \d+",
+            r"ending what handlers started and did not stop: .*process \d+",
         ),
         (
             "in_a_pool_of_threads",
-            r"ending what a handler left behind, which still runs: thread mine_0",
+            r"ending what handlers started and did not stop: thread mine_0",
         ),
         (
             "on_a_thread",
@@ -123,7 +123,7 @@ def test_a_worker_that_cannot_leave_by_itself_kills_its_handler_processes_first(
     pid = started(project)
     wait_until(lambda: [job(mita, id)["state"] for id in ids] == ["running", "running"])
     worker.signal(signal.SIGTERM)
-    worker.heard("leaving with 2 jobs still running, put back")
+    worker.heard("ending with 2 jobs still running, returned to the queue")
     worker.ended()
     assert gone(pid)
     assert [job(mita, id)["interruptions"] for id in ids] == [1, 1]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from mita.cli.argtypes import wait
+from mita.cli.argtypes import duration
 from mita.cli.format import relative
 from mita.cli.progress import ProgressBar
 from mita.cli.screen import Screen
@@ -38,7 +38,8 @@ def test_columns_are_aligned() -> None:
 
 def test_a_narrow_terminal_cuts_what_may_give_and_nothing_else() -> None:
     table = Table(
-        ("id", Column("queue", gives=2), Column("note", gives=1)), [("0" * 32, "a" * 12, "b" * 40)]
+        ("id", Column("queue", drop_order=2), Column("note", drop_order=1)),
+        [("0" * 32, "a" * 12, "b" * 40)],
     )
     assert fitted(table, None) == [32, 12, 40]
     assert fitted(table, 86) == [32, 10, 40]
@@ -75,7 +76,7 @@ def test_times_are_relative(seconds: float, words: str) -> None:
     ("text", "seconds"), [("0", 0), ("1.5", 1.5), ("250ms", 0.25), ("1h30m", 5400), ("1 d", 86400)]
 )
 def test_waits_have_units(text: str, seconds: float) -> None:
-    assert wait(text) == seconds
+    assert duration(text) == seconds
 
 
 def test_progress_without_a_terminal_is_plain_lines_on_stderr() -> None:
@@ -160,7 +161,7 @@ def test_an_answer_that_cannot_be_written_is_said_in_a_line(
             [*MITA, "jobs"], stdout=full, stderr=subprocess.PIPE, text=True, check=False
         )
     assert said.returncode == 1
-    assert said.stderr.startswith("mita: the answer could not be written: No space left on device.")
+    assert said.stderr.startswith("mita: the output could not be written: No space left on device.")
     assert said.stderr.count("\n") == 1
 
 

@@ -1,4 +1,4 @@
-"""Pauses between restarts, and processes that will not stop."""
+"""Pauses between restarts, and processes that do not stop in time."""
 
 import asyncio
 from collections.abc import Callable
@@ -11,19 +11,19 @@ from tests.waiting import until
 from .conftest import Run
 
 
-def test_the_pause_grows_with_every_early_death_and_ends_with_a_long_life(
+def test_the_pause_grows_with_every_early_end_and_is_zero_after_a_long_run(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now = 1000.0
     monkeypatch.setattr("mita.cli.supervisor.time.monotonic", lambda: now)
     child = Child(1, [])
-    child.born = now
+    child.started = now
     pauses = [child.pause() for _ in range(9)]
     assert pauses[:4] == [0.5, 1, 2, 4]
     assert pauses[-1] == LONGEST_PAUSE_S
     now += STABLE_AFTER_S
     assert child.pause() == 0
-    child.born = now
+    child.started = now
     assert child.pause() == 0.5
 
 
@@ -37,10 +37,10 @@ def test_a_process_that_does_not_stop_in_time_is_killed(
         return bool(said.data["job"]["state"] == "running")
 
     async def run() -> int:
-        supervisor = Supervisor(["worker", "shop:app", "--lease", "60"], 1, patience=0.3)
+        supervisor = Supervisor(["worker", "shop:app", "--lease", "60"], 1, stop_timeout=0.3)
         running = asyncio.create_task(supervisor.run())
         await until(is_running)
-        supervisor.tell()
+        supervisor.request_stop()
         async with asyncio.timeout(60):
             return await running
 

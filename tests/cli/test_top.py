@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from mita.cli.snapshot import Frame, report
+from mita.cli.snapshot import Snapshot, report
 from mita.cli.table import Table, draw
 from mita.cli.top import ENTER, LEAVE
 from mita.model.record import DisplayState, JobRecord, ProgressReport
@@ -172,7 +172,7 @@ def picture(width: int) -> str:
         )
         for id in ids
     )
-    shown = Frame(
+    shown = Snapshot(
         "sqlite file jobs.db",
         now,
         views,
@@ -215,7 +215,7 @@ def test_an_empty_store_says_so(mita: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    ("wrong", "says"), [("0", "too short"), ("soon", "is not a wait"), ("-1", "negative")]
+    ("wrong", "says"), [("0", "too short"), ("soon", "is not a length of time"), ("-1", "negative")]
 )
 def test_a_wrong_interval_is_refused(mita: Run, wrong: str, says: str) -> None:
     said = mita("top", f"--interval={wrong}")

@@ -173,7 +173,7 @@ def test_a_handler_that_blocks_the_loop_does_not_keep_it_alive(
     worker.heard("stopping")
     if signals == 2:
         worker.signal(signal.SIGTERM)
-    worker.heard(rf"leaving with 1 job still running, put back: job {id} of hog")
+    worker.heard(rf"ending with 1 job still running, returned to the queue: job {id} of hog")
     assert worker.ended() == 0
     assert (job(mita, id)["state"], job(mita, id)["interruptions"], job(mita, id)["attempts"]) == (
         "ready",
@@ -194,7 +194,7 @@ def test_nor_does_it_keep_processes_alive(
         supervisor.heard("stopping")
     if signals == 2:
         supervisor.signal(signal.SIGTERM)
-    supervisor.heard(rf"leaving with 1 job still running, put back: job {id} of hog")
+    supervisor.heard(rf"ending with 1 job still running, returned to the queue: job {id} of hog")
     assert supervisor.ended() == 0
     assert (job(mita, id)["state"], job(mita, id)["interruptions"]) == ("ready", 1)
 
@@ -273,7 +273,7 @@ def test_a_process_that_dies_is_started_again_and_all_stop_together(
     supervisor.signal(signal.SIGTERM)
     assert supervisor.ended() == 0
     assert not any(alive(pid) for pid in (first, second, third))
-    assert "all worker processes are gone" in supervisor.log[-1]
+    assert "all worker processes have ended" in supervisor.log[-1]
 
 
 def test_a_signal_to_the_whole_group_still_lets_jobs_end(

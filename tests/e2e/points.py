@@ -12,7 +12,7 @@ from typing import Any
 from msgspec import Struct
 
 from mita.model.outcome import Counter
-from mita.ports.store import SILENCE, Store
+from mita.ports.store import SILENCE_S, Store
 from mita.store_pool import StorePool
 from mita.stores.nats import NatsStore
 from mita.stores.nats import repeats as nats_repeats
@@ -108,7 +108,7 @@ def _arm_verbs(name: str, point: Point) -> None:
     """Every store that this process opens from now on dies there."""
     opened = StorePool.new
 
-    async def new(self: StorePool, silence: float = SILENCE) -> Store:
+    async def new(self: StorePool, silence: float = SILENCE_S) -> Store:
         store = await opened(self, silence)
         for verb in point.verbs:
             setattr(store, verb, _deadly(name, point, getattr(store, verb)))

@@ -120,7 +120,7 @@ async def test_a_sleeper_is_notified_after_its_connection_fell_silent(
 async def test_events_are_heard_after_the_connection_fell_silent(
     hole: CutServer, stores: tuple[Store, Store], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mita.stores.redis.pubsub.SILENCE", LEASE / 6)
+    monkeypatch.setattr("mita.stores.redis.pubsub.SILENCE_S", LEASE / 6)
     behind, beside = stores
     ear = await behind.subscribe(None)
     hole.black_hole()

@@ -117,16 +117,16 @@ async def test_so_do_both_on_a_thread(outage: Outage) -> None:  # noqa: F811
     assert (record.attempts, record.interruptions, record.crashes) == (0, 0, 0)
 
 
-@pytest.mark.parametrize("why", ["time-out", "shutdown"])
+@pytest.mark.parametrize("why", ["timeout", "shutdown"])
 async def test_a_run_that_must_end_while_it_waits_for_the_store_is_interrupted(
     outage: Outage,  # noqa: F811
     why: str,
 ) -> None:
-    """Its time-out, and the end of its worker's grace time, are no fault of the handler."""
+    """Its timeout, and the end of its worker's grace time, are no fault of the handler."""
     app, cut, waiting = Mita(outage.url), asyncio.Event(), asyncio.Event()
     ready, runs = asyncio.Event(), []
 
-    @app.task(retry=ONE_TRY, timeout=2 if why == "time-out" else None)
+    @app.task(retry=ONE_TRY, timeout=2 if why == "timeout" else None)
     async def pay(job: Job) -> str:
         runs.append(job.attempt)
         ready.set()
@@ -152,8 +152,8 @@ async def test_a_run_that_must_end_while_it_waits_for_the_store_is_interrupted(
     await app.close()
     assert record is not None
     assert (record.attempts, record.interruptions, record.crashes) == (0, 1, 0)
-    assert runs == ([1, 1] if why == "time-out" else [1])
-    assert ["the store was unreachable" if why == "time-out" else "the worker shut down"] == [
+    assert runs == ([1, 1] if why == "timeout" else [1])
+    assert ["the store was unreachable" if why == "timeout" else "the worker shut down"] == [
         event.note for event in record.timeline if event.kind == "interrupted"
     ]
 

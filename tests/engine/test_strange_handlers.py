@@ -122,12 +122,12 @@ async def test_an_error_of_any_kind_fails_its_job_and_no_more(
     assert RAISED[raised] in await failing(app, handler)
 
 
-@pytest.mark.parametrize("timeout", [None, 60.0], ids=["no time-out", "time-out"])
+@pytest.mark.parametrize("timeout", [None, 60.0], ids=["no timeout", "timeout"])
 @pytest.mark.parametrize("raised", RAISED, ids=lambda fn: fn.__name__)
 async def test_so_does_one_of_a_run_with_progress(
     raised: Callable[[], None], timeout: float | None
 ) -> None:
-    """The end of a run with a time-out, and of one that has reported progress, takes another path
+    """The end of a run with a timeout, and of one that has reported progress, takes another path
     through the worker."""
 
     async def handler(job: Job) -> None:

@@ -1,4 +1,4 @@
-"""A handler that outlives its time-out keeps its slot and its resource key until it really ends
+"""A handler that outlives its timeout keeps its slot and its resource key until it really ends
 (I5)."""
 
 import asyncio
@@ -197,4 +197,4 @@ async def test_a_job_past_its_time_out_is_shown_as_such(
         finally:
             let_go.set()
     [line] = [record for record in caplog.records if getattr(record, "event", "") == "timed out"]
-    assert "ran past its time-out of 0.05 s" in line.getMessage()
+    assert "ran longer than its timeout of 0.05 s" in line.getMessage()

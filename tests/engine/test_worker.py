@@ -137,7 +137,7 @@ async def test_a_time_out_error_of_the_handlers_own_is_its_own(app: Mita) -> Non
     assert "the partner did not answer" in record.error
 
 
-@pytest.mark.parametrize("timeout", [None, 30.0], ids=["without a time-out", "with a time-out"])
+@pytest.mark.parametrize("timeout", [None, 30.0], ids=["without a timeout", "with a timeout"])
 async def test_a_handler_that_cancels_its_own_task_fails_and_leaves_its_slot(
     app: Mita, timeout: float | None
 ) -> None:

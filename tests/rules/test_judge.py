@@ -25,7 +25,7 @@ from mita.model.outcome import (
 )
 from mita.model.policy import Retry
 from mita.model.time import DAY, HOUR, SECOND, When
-from mita.rules.judge import STRANDED_WAIT_MS, Retention, judge
+from mita.rules.judge import STRANDED_WAIT_MS, Retention, judge, success
 from mita.rules.retry import backoff
 from mita.rules.states import TERMINAL
 
@@ -41,7 +41,7 @@ def after(ending: Ending, roll: float = 1.0, retry: Retry = PLAIN, **more: objec
 
 
 def test_a_returned_value_succeeds_and_is_kept() -> None:
-    assert after(Returned(b"x")) == Verdict(state=State.SUCCEEDED, result=b"x", keep=KEEP.succeeded)
+    assert after(Returned(b"x")) == success(b"x", KEEP.succeeded)
 
 
 def test_an_error_is_tried_again_after_the_backoff() -> None:

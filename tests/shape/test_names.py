@@ -38,8 +38,6 @@ EXCUSED_CLASSES = {
 
 # path:NAME: why it needs no unit
 EXCUSED_CONSTANTS = {
-    "ports/pubsub.py:MESSAGES_KEPT": "it says what is kept, and how many",
-    "ports/store.py:SILENCE": "the default of the attribute `Store.silence`, which is in seconds",
     "handler_main.py:_PR_SET_PDEATHSIG": "the name that Linux has for it",
     "tasks/stored.py:LARGEST": "the bound of an integer, which has no unit",
     "tasks/stored.py:SMALLEST": "the bound of an integer, which has no unit",

@@ -26,6 +26,7 @@ from mita.model.view import JobFilter, WorkerView
 from mita.ports.ids import new_id
 from mita.ports.pubsub import EventMessage
 from mita.ports.store import OnceValue, Store
+from mita.rules.judge import success
 from mita.rules.readable import is_unreadable
 from mita.rules.states import TERMINAL
 
@@ -123,7 +124,7 @@ class Field:
 
     async def _ended(self, cases: Sequence[Case]) -> None:
         self._breaks("ended", await self._put([job("ended") for _ in cases]), cases)
-        done = Verdict(state=State.SUCCEEDED, result=b"\xc0", keep=HOUR)
+        done = success(b"\xc0", HOUR)
         claims = await self._claim("ended", len(cases), LONG)
         assert all(await self.store.settle([Settlement(claim, done) for claim in claims]))
 
@@ -159,7 +160,7 @@ class Field:
             pass
 
     async def others(self) -> list[Case]:
-        """One repeat, worker, hold, lock, memo … for each case of it."""
+        """One repeat, worker, hold, lock, once value … for each case of it."""
         cases = self.layout.other_cases()
         now = await self.store.now()
         ids = await self._put([job("events", resource="noted") for _ in range(3)])
@@ -194,11 +195,11 @@ class Field:
                 await self.store.resume([name])
                 if case.field != "paused":  # paused since nobody knows when is still paused
                     await self._healthy(job(name))
-            case "told":
+            case "message":
                 await self.store.publish([EventMessage("other", 1, b"\x90")])
-            case "memo":
-                await self._put([job("memos")])
-                [claim] = (await self.store.claim(["memos"], 1, 1, "dead")).claims
+            case "once value":
+                await self._put([job("once-values")])
+                [claim] = (await self.store.claim(["once-values"], 1, 1, "dead")).claims
                 await self.store.store_once(
                     OnceValue(claim=claim, name=name, value=b"\xc0", keep=HOUR)
                 )
@@ -264,7 +265,7 @@ class Field:
 
         for start in range(0, len(self._holders), 100):
             done = [
-                Settlement(claim, Verdict(state=State.SUCCEEDED, result=b"\xc0", keep=HOUR))
+                Settlement(claim, success(b"\xc0", HOUR))
                 for claim in self._holders[start : start + 100]
             ]
             await self.store.settle(done)
@@ -277,7 +278,7 @@ class Field:
                     running.result()
                     raise AssertionError("the worker has left")
                 if asyncio.get_running_loop().time() > deadline:
-                    raise AssertionError(await self._told(left))
+                    raise AssertionError(await self._left_text(left))
                 await asyncio.sleep(0.1)
         finally:
             worker.stop()
@@ -286,13 +287,13 @@ class Field:
     async def drive(self) -> None:
         """The verbs of a worker, one after the other, until everything healthy is done."""
         store = self.store
-        done = Verdict(state=State.SUCCEEDED, result=b"\xc0", keep=HOUR)
+        done = success(b"\xc0", HOUR)
         back = Verdict(state=State.QUEUED)
         await store.settle([Settlement(claim, done) for claim in self._holders])
         deadline = asyncio.get_running_loop().time() + PATIENCE
         while left := await self._left():
             if asyncio.get_running_loop().time() > deadline:
-                raise AssertionError(await self._told(left))
+                raise AssertionError(await self._left_text(left))
             turn = await store.claim(await store.queue_names(), 100, LONG, "w")
             await store.extend(turn.claims, LONG)
             await store.settle([Settlement(claim, done) for claim in turn.claims])
@@ -311,7 +312,7 @@ class Field:
         found = await self.store.find(self.unreadable)
         return left + [job.id for job in found if job is not None and job.state not in TERMINAL]
 
-    async def _told(self, left: list[str]) -> str:
+    async def _left_text(self, left: list[str]) -> str:
         cases = {one.id: f"{one.role} {one.case}" for one in self.broken}
         jobs = [job for job in await self.store.find(left[:20]) if job is not None]
         lines = [
@@ -347,7 +348,7 @@ class Field:
         answers = await self.store.amend(ids, DeleteJob())
         kept = [job.id for job in await self.store.find(ids) if job is not None]
         assert set(answers) <= {Answer.DONE}, f"{answers}"
-        assert not kept, await self._told(kept)
+        assert not kept, await self._left_text(kept)
 
 
 class One:

@@ -33,7 +33,7 @@ OTHERS: dict[str, Any] = {
     "worker": WorkerRecord,
     "unique": UniqueKeyRecord,
     "lock": LockRecord,
-    "memo": SharedOnceRecord,
+    "once value": SharedOnceRecord,
 }
 
 
@@ -118,7 +118,7 @@ def spoilt(body: bytes, case: Case, kind: Any) -> bytes:
 def _subject(subjects: Subjects, record: str, name: str) -> str:
     if record == "unique":
         return subjects.unique("other", name)
-    if record == "memo":
+    if record == "once value":
         return subjects.shared_once(name)
     return str(getattr(subjects, record)(name))
 

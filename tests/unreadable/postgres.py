@@ -25,8 +25,8 @@ OTHERS = {
     "_hold": ("hold", "key"),
     "_unique": ("unique", "key"),
     "_lock": ("lock", "name"),
-    "_memo": ("memo", "name"),
-    "_told": ("told", "seq"),
+    "_memo": ("once value", "name"),
+    "_told": ("message", "seq"),
 }
 
 
@@ -80,17 +80,17 @@ class PostgresLayout:
 
     async def spoil_others(self, cases: Sequence[Case], ids: Sequence[str]) -> None:
         tables = {name: (table, by) for table, (name, by) in OTHERS.items()}
-        told = 0
+        messages = 0
         with self._connect() as connection:
             for n, case in enumerate(cases):
                 table, by = tables[case.record]
-                told += case.record == "told"
+                messages += case.record == "message"
                 self._set(
                     connection,
                     table,
                     case,
                     by,
-                    told if case.record == "told" else f"{case.record}{n}",
+                    messages if case.record == "message" else f"{case.record}{n}",
                 )
 
     def _set(

@@ -16,7 +16,7 @@ VALUES: tuple[Any, ...] = ({}, "explode", -1, 2**63 - 1, b"\xff", 1.5, [[]], Non
 BODIES = (b"\xff\xfe", b"\xc1", b"\x80", b"", b"\x91" * 2000, b"garbage")
 HALF = "half of it"
 NEVER = "there was none"
-QUEUES = ("ended", "mail", "runs", "keys", "other", "events", "memos")
+QUEUES = ("ended", "mail", "runs", "keys", "other", "events", "once-values")
 
 
 class RedisLayout:
@@ -60,7 +60,7 @@ class RedisLayout:
             ("queue", f"meta {name}")
             for name in ("newest", "lines", "index", "scan", "batch", "gone:5")
         ]
-        parts += [("memo", "shared"), ("unique", "unique")]
+        parts += [("once value", "shared"), ("unique", "unique")]
         return [Case(record, part, body) for record, part in parts for body in self._bodies()]
 
     async def spoil(self, broken: Sequence[Broken]) -> list[Broken]:

@@ -28,8 +28,8 @@ OTHERS = {
     "_mita_unique": "unique",
     "_mita_lock": "lock",
     "_mita_queue": "queue",
-    "_mita_memo": "memo",
-    "_mita_told": "told",
+    "_mita_once_value": "once value",
+    "_mita_message": "message",
 }
 NAMED_BY = {
     "repeat": "key",
@@ -38,7 +38,7 @@ NAMED_BY = {
     "unique": "key",
     "lock": "name",
     "queue": "name",
-    "memo": "name",
+    "once value": "name",
 }
 
 
@@ -96,17 +96,17 @@ class SqliteLayout:
     async def spoil_others(self, cases: Sequence[Case], ids: Sequence[str]) -> None:
         tables = {name: table for table, name in OTHERS.items()}
         with sqlite3.connect(self._path) as connection:
-            told = 0
+            messages = 0
             for n, case in enumerate(cases):
                 by, name = NAMED_BY.get(case.record, "seq"), f"{case.record}{n}"
-                if case.record == "told":
-                    told += 1
+                if case.record == "message":
+                    messages += 1
                 self._set(
                     connection,
                     tables[case.record],
                     case,
                     by,
-                    told if case.record == "told" else name,
+                    messages if case.record == "message" else name,
                 )
             events = self._columns("_mita_event")
             rows = connection.execute("select job, n from _mita_event").fetchall()

@@ -14,7 +14,7 @@ from .parser import Commands, Parser, read, root
 from .screen import Screen
 from .supervisor import is_child
 
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+_WRITE_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -27,29 +27,29 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return _run(arguments, screen, is_process=argv is None)
     except BrokenPipeError:  # the reader of our output has closed it
-        _write_no_more()
+        _discard_output()
         return Exit.OK
     except OSError as error:
-        if error.errno not in _NO_ROOM:
+        if error.errno not in _WRITE_ERRORS:
             raise
-        _write_no_more()
-        screen.note(
-            f"mita: the answer could not be written: {error.strerror}. Free some room, or write "
+        _discard_output()
+        screen.print_stderr(
+            f"mita: the output could not be written: {error.strerror}. Free some space, or write "
             "it elsewhere"
         )
         return Exit.FAILED
     except (MitaError, KeyboardInterrupt) as error:
-        screen.confess(error)
+        screen.print_error(error)
         return exit_of(error)
     except Exception as error:  # noqa: BLE001
-        # a fault of ours: its trace, which may hold text from jobs, is cleaned
+        # a bug in Mita. The traceback may contain text from jobs: control characters are replaced
         if screen.json:
-            screen.confess(error)
-        screen.note(traceback.format_exc().rstrip())
+            screen.print_error(error)
+        screen.print_stderr(traceback.format_exc().rstrip())
         return Exit.FAILED
 
 
-def _write_no_more() -> None:
+def _discard_output() -> None:
     """Replace stdout: what is left in its buffer would fail again when Python ends."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 

@@ -12,8 +12,8 @@ from mita.model.outcome import Answer
 from mita.model.record import DisplayState
 
 from .answers import in_words
-from .bulk import all_that_match, bulk_options, by_filter
-from .context import Desk, at_desk
+from .bulk import bulk_options, by_filter, change_matching
+from .context import CommandContext, store_command
 from .exits import Exit, NotFound
 from .inspect import filters
 from .parser import Commands, time_options
@@ -32,7 +32,7 @@ _DEAD = [DisplayState.FAILED.value, DisplayState.CANCELLED.value]
 def add(commands: Commands) -> None:
     reschedule = commands.add(
         "reschedule",
-        at_desk(move),
+        store_command(reschedule_jobs),
         "run jobs at another time; failed jobs are retried then",
         rest="ids",
     )
@@ -44,7 +44,10 @@ def add(commands: Commands) -> None:
     bulk_options(reschedule)
     filters(reschedule, states=[*_LIVE, *_DEAD])
     cancel = commands.add(
-        "cancel", at_desk(stop), "cancel jobs; running jobs are asked to stop", rest="ids"
+        "cancel",
+        store_command(cancel_jobs),
+        "cancel jobs; running jobs are asked to stop",
+        rest="ids",
     )
     cancel.add_argument("ids", metavar="ID", nargs="*", help=_IDS)
     cancel.add_argument(
@@ -54,7 +57,7 @@ def add(commands: Commands) -> None:
     filters(cancel, states=_LIVE)
     retry = commands.add(
         "retry",
-        at_desk(revive),
+        store_command(retry_jobs),
         "run failed or cancelled jobs again, with their counters at zero",
         rest="ids",
     )
@@ -63,11 +66,11 @@ def add(commands: Commands) -> None:
     retry.add_argument(
         "--reason", default="", help="stored in the job's timeline, with your user name"
     )
-    bulk_options(retry, "all jobs that match (failed jobs, unless --state is given)")
+    bulk_options(retry, "all jobs that match (failed jobs, unless --state is id_text)")
     filters(retry, states=_DEAD)
     delete = commands.add(
         "delete",
-        at_desk(forget),
+        store_command(delete_jobs),
         "delete jobs that have ended",
         rest="ids",
     )
@@ -76,74 +79,86 @@ def add(commands: Commands) -> None:
     filters(delete, states=[DisplayState.SUCCEEDED.value, *_DEAD])
 
 
-def asked(options: argparse.Namespace) -> str:
-    """The note for the timeline: the reason, if one was given, and the name of the user."""
-    return f"{options.reason}; {_asker()}" if options.reason else _asker()
+def timeline_note(options: argparse.Namespace) -> str:
+    """The note for the timeline: the reason, if one was id_text, and the name of the user."""
+    return f"{options.reason}; {_user()}" if options.reason else _user()
 
 
-def _asker() -> str:
+def _user() -> str:
     try:
         return f"by {getpass.getuser()} on {socket.gethostname()}"
     except (OSError, KeyError, ImportError):  # a user without a name
         return f"by user {os.getuid()} on {socket.gethostname()}"
 
 
-async def move(desk: Desk) -> Report:
-    options = desk.options
-    when: dict[str, Any] = {"at": options.at, "after": options.after, "reason": asked(options)}
-    if by_filter(desk):
-        return await all_that_match(desk, partial(desk.app.reschedule_many, **when))
-    return await _each(desk, partial(desk.app.reschedule, **when))
+async def reschedule_jobs(context: CommandContext) -> Report:
+    options = context.options
+    when: dict[str, Any] = {
+        "at": options.at,
+        "after": options.after,
+        "reason": timeline_note(options),
+    }
+    if by_filter(context):
+        return await change_matching(context, partial(context.app.reschedule_many, **when))
+    return await _each(context, partial(context.app.reschedule, **when))
 
 
-async def stop(desk: Desk) -> Report:
-    if by_filter(desk):
-        return await all_that_match(desk, partial(desk.app.cancel_many, reason=asked(desk.options)))
-    return await _each(desk, partial(desk.app.cancel, reason=asked(desk.options)))
+async def cancel_jobs(context: CommandContext) -> Report:
+    if by_filter(context):
+        return await change_matching(
+            context, partial(context.app.cancel_many, reason=timeline_note(context.options))
+        )
+    return await _each(context, partial(context.app.cancel, reason=timeline_note(context.options)))
 
 
-async def revive(desk: Desk) -> Report:
-    options = desk.options
-    when: dict[str, Any] = {"at": options.at, "after": options.after, "reason": asked(options)}
-    if by_filter(desk):
-        return await all_that_match(desk, partial(desk.app.retry_many, **when))
-    return await _each(desk, partial(desk.app.retry, **when))
+async def retry_jobs(context: CommandContext) -> Report:
+    options = context.options
+    when: dict[str, Any] = {
+        "at": options.at,
+        "after": options.after,
+        "reason": timeline_note(options),
+    }
+    if by_filter(context):
+        return await change_matching(context, partial(context.app.retry_many, **when))
+    return await _each(context, partial(context.app.retry, **when))
 
 
-async def forget(desk: Desk) -> Report:
+async def delete_jobs(context: CommandContext) -> Report:
     return await (
-        all_that_match(desk, desk.app.delete_many)
-        if by_filter(desk)
-        else _each(desk, desk.app.delete)
+        change_matching(context, context.app.delete_many)
+        if by_filter(context)
+        else _each(context, context.app.delete)
     )
 
 
 # ---------------------------------------------------------------- by id
 
 
-async def _each(desk: Desk, ask: Callable[[str], Awaitable[Answer]]) -> Report:
+async def _each(context: CommandContext, change: Callable[[str], Awaitable[Answer]]) -> Report:
     """Return one answer for each id. An unknown id does not stop the others."""
-    answers = [await _answer(desk, given, ask) for given in dict.fromkeys(desk.options.ids)]
+    answers = [
+        await _answer(context, id_text, change) for id_text in dict.fromkeys(context.options.ids)
+    ]
     if len(answers) == 1 and answers[0][1] is Answer.UNKNOWN:
-        await desk.id_of(answers[0][0])
-    went_well = all(answer in (Answer.DONE, Answer.ASKED) for _, answer in answers)
+        await context.id_of(answers[0][0])
+    all_done = all(answer in (Answer.DONE, Answer.ASKED) for _, answer in answers)
     data = {"answers": [{"id": id, "answer": answer.value} for id, answer in answers]}
-    lines = [f"{id}  {await _in_words(desk, id, answer)}" for id, answer in answers]
-    return Report(data, *lines, code=Exit.OK if went_well else Exit.FAILED)
+    lines = [f"{id}  {await _in_words(context, id, answer)}" for id, answer in answers]
+    return Report(data, *lines, code=Exit.OK if all_done else Exit.FAILED)
 
 
-async def _in_words(desk: Desk, id: str, answer: Answer) -> str:
-    now = await desk.app.get(id) if answer is Answer.TOO_LATE else None
+async def _in_words(context: CommandContext, id: str, answer: Answer) -> str:
+    now = await context.app.get(id) if answer is Answer.TOO_LATE else None
     return in_words(
-        desk.options.command, answer, now.state.value if now else "no longer in the store"
+        context.options.command, answer, now.state.value if now else "no longer in the store"
     )
 
 
 async def _answer(
-    desk: Desk, given: str, ask: Callable[[str], Awaitable[Answer]]
+    context: CommandContext, id_text: str, change: Callable[[str], Awaitable[Answer]]
 ) -> tuple[str, Answer]:
     try:
-        id = await desk.id_of(given)
+        id = await context.id_of(id_text)
     except NotFound:
-        return given, Answer.UNKNOWN
-    return id, await ask(id)
+        return id_text, Answer.UNKNOWN
+    return id, await change(id)

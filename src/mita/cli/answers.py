@@ -19,35 +19,36 @@ _ASKED = {
 }
 
 
-def in_words(act: str, answer: Answer, state: str = "") -> str:
-    """The answer in words. `act` is the command; `state` is the job's state if it was too late."""
+def in_words(command: str, answer: Answer, state: str = "") -> str:
+    """The answer in words. `state` is the job's state if it was too late."""
     match answer:
         case Answer.DONE:
-            return _DONE[act]
+            return _DONE[command]
         case Answer.ASKED:
-            return _ASKED[act]
+            return _ASKED[command]
         case Answer.TAKEN:
-            return f"not {_DONE[act]}: another job has its unique key now"
+            return f"not {_DONE[command]}: another job has its unique key now"
         case Answer.UNKNOWN:
             return "not found: no such job is in the store"
         case Answer.UNREADABLE:
-            return f"not {_DONE[act]}: its record cannot be read (`mita show` says why)"
-    allowed = {"retry": _DEAD, "delete": _ENDED, "cancel": _LIVE, "reschedule": _NOT_DONE}[act]
-    return f"not {_DONE[act]}: it is {'already ' if state == _DONE[act] else ''}{state}; {allowed}"
+            return f"not {_DONE[command]}: its record cannot be read (`mita show` says why)"
+    allowed = {"retry": _DEAD, "delete": _ENDED, "cancel": _LIVE, "reschedule": _NOT_DONE}[command]
+    already = "already " if state == _DONE[command] else ""
+    return f"not {_DONE[command]}: it is {already}{state}; {allowed}"
 
 
-def counted_in_words(act: str, answer: Answer, n: int) -> str:
+def counted_in_words(command: str, answer: Answer, n: int) -> str:
     """The answers of many jobs: `3 jobs queued again`."""
     jobs = f"{n:,} job{'' if n == 1 else 's'}"
     match answer:
         case Answer.DONE:
-            return f"{jobs} {_DONE[act]}"
+            return f"{jobs} {_DONE[command]}"
         case Answer.ASKED:
-            return f"{jobs} running: {_DONE[act]} when the run ends"
+            return f"{jobs} running: {_DONE[command]} when the run ends"
         case Answer.TAKEN:
-            return f"{jobs} not {_DONE[act]}: another job has the unique key now"
+            return f"{jobs} not {_DONE[command]}: another job has the unique key now"
         case Answer.UNKNOWN:
-            return f"{jobs} not {_DONE[act]}: no longer in the store"
+            return f"{jobs} not {_DONE[command]}: no longer in the store"
         case Answer.UNREADABLE:
-            return f"{jobs} not {_DONE[act]}: the record cannot be read (`mita show` says why)"
-    return f"{jobs} not {_DONE[act]}: the state has changed since"
+            return f"{jobs} not {_DONE[command]}: the record cannot be read (`mita show` says why)"
+    return f"{jobs} not {_DONE[command]}: the state has changed since"

@@ -25,7 +25,7 @@ def moment(text: str) -> datetime:
     except ValueError:
         raise argparse.ArgumentTypeError(
             f"{text!r} is not a time: write 2030-01-31T09:00:00Z, or with +02:00 for the zone; "
-            "for a wait use --after 10m"
+            "for a delay use --after 10m"
         ) from None
     if at.tzinfo is None:
         raise argparse.ArgumentTypeError(
@@ -34,17 +34,17 @@ def moment(text: str) -> datetime:
     return at
 
 
-def wait(text: str) -> float:
+def duration(text: str) -> float:
     """Parse seconds, or numbers with units: `90`, `1h30m`, `2d`."""
     compact = text.replace(" ", "")
     if compact.startswith("-"):
-        raise argparse.ArgumentTypeError(f"{text!r} is negative: a wait is 0 (now) or more")
+        raise argparse.ArgumentTypeError(f"{text!r} is negative: give 0 (now) or more")
     if re.fullmatch(r"\d+(\.\d+)?", compact):
         return float(compact)
     parts = _PART.findall(compact)
     if not parts or "".join(number + unit for number, unit in parts) != compact:
         raise argparse.ArgumentTypeError(
-            f"{text!r} is not a wait: write seconds (90) or units (30s, 10m, 1h30m, 2d)"
+            f"{text!r} is not a length of time: write seconds (90) or units (30s, 10m, 1h30m, 2d)"
         )
     return sum(float(number) * _UNITS[unit] for number, unit in parts)
 
@@ -68,9 +68,9 @@ def arguments(
     used as it is where the task takes text; elsewhere it is read as JSON if possible. `packed` is
     all of them as one JSON list or object."""
     named = [found for word in words if (found := _NAMED.fullmatch(word))]
-    placed = [word for word in words if not _NAMED.fullmatch(word)]
-    names = [*task.arguments.parameters, *([""] * len(placed))]
-    by_position = [_value(task, name, word) for name, word in zip(names, placed, strict=False)]
+    positional = [word for word in words if not _NAMED.fullmatch(word)]
+    names = [*task.arguments.parameters, *([""] * len(positional))]
+    by_position = [_value(task, name, word) for name, word in zip(names, positional, strict=False)]
     by_name = {found[1]: _value(task, found[1], found[2]) for found in named}
     if packed is None:
         return by_position, by_name

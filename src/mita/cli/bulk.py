@@ -10,7 +10,7 @@ from mita.model.outcome import Answer
 from mita.model.record import BulkResult
 
 from .answers import counted_in_words
-from .context import Desk
+from .context import CommandContext
 from .exits import CommandRefused, Exit
 from .format import counted
 from .parser import Parser
@@ -24,8 +24,8 @@ _DOING = {
     "delete": "deleting",
 }
 
-# a bulk act of an app, but for what the command line adds to it
-Many: TypeAlias = Callable[..., Awaitable[BulkResult]]
+# a bulk method of an app: `cancel_many` and so on
+BulkMethod: TypeAlias = Callable[..., Awaitable[BulkResult]]
 
 
 def bulk_options(parser: Parser, all: str = "all jobs that match") -> None:
@@ -34,10 +34,10 @@ def bulk_options(parser: Parser, all: str = "all jobs that match") -> None:
     parser.add_argument("--dry-run", action="store_true", help="only count the jobs that match")
 
 
-def by_filter(desk: Desk) -> bool:
+def by_filter(context: CommandContext) -> bool:
     """Whether jobs are chosen by filters and not by their ids. Raises `UsageError` for a command
     that does neither, or both."""
-    options = desk.options
+    options = context.options
     chosen = options.all or any(getattr(options, name) for name in FILTERS)
     if options.ids and chosen:
         raise UsageError("name jobs by id, or choose them with filters or --all, but not both")
@@ -55,12 +55,12 @@ def by_filter(desk: Desk) -> bool:
     return bool(chosen)
 
 
-async def all_that_match(desk: Desk, many: Many) -> Report:
-    options = desk.options
+async def change_matching(context: CommandContext, method: BulkMethod) -> Report:
+    options = context.options
     filters = {name: getattr(options, name) for name in FILTERS}
     with ExitStack() as stack:
-        steps = _Steps(desk, stack)
-        result = await many(
+        steps = _Steps(context, stack)
+        result = await method(
             **filters,
             all=options.all,
             dry_run=options.dry_run,
@@ -72,8 +72,8 @@ async def all_that_match(desk: Desk, many: Many) -> Report:
     if not answers:
         return Report(data, _found(result.matched))
     lines = [counted_in_words(options.command, answer, n) for answer, n in result.answers.items()]
-    went_well = set(result.answers) <= {Answer.DONE, Answer.ASKED}
-    return Report(data, *lines, code=Exit.OK if went_well else Exit.FAILED)
+    all_done = set(result.answers) <= {Answer.DONE, Answer.ASKED}
+    return Report(data, *lines, code=Exit.OK if all_done else Exit.FAILED)
 
 
 def _found(n: int) -> str:
@@ -83,22 +83,22 @@ def _found(n: int) -> str:
 class _Steps:
     """What is shown meanwhile: a question, then a progress bar."""
 
-    def __init__(self, desk: Desk, stack: ExitStack) -> None:
-        self._desk, self._stack = desk, stack
+    def __init__(self, context: CommandContext, stack: ExitStack) -> None:
+        self._context, self._stack = context, stack
         self._bar: ProgressBar | None = None
         self._done = 0
 
     def confirm(self, n: int) -> bool:
-        if not self._desk.options.yes:
+        if not self._context.options.yes:
             self._ask(n)
         self._bar = self._stack.enter_context(
-            ProgressBar(self._desk.screen, _DOING[self._desk.options.command], n)
+            ProgressBar(self._context.screen, _DOING[self._context.options.command], n)
         )
         return True
 
     def _ask(self, n: int) -> None:
-        screen, command = self._desk.screen, self._desk.options.command
-        if screen.json or not screen.asks:
+        screen, command = self._context.screen, self._context.options.command
+        if screen.json or not screen.can_ask:
             raise UsageError(
                 f"{_found(n)}, and there is no terminal to ask for confirmation: "
                 f"pass --yes to {command} them, or --dry-run to count"

@@ -27,7 +27,7 @@ CHOOSE = (
 _CANDIDATE_JOBS = 5  # jobs that are named when an id fits several
 
 
-class Desk:
+class CommandContext:
     """The context of one command."""
 
     def __init__(
@@ -52,19 +52,19 @@ class Desk:
         """Return the whole id for its first digits. Raises `UsageError` if they fit several
         jobs."""
         start = given.lower().replace("-", "")
-        if not ids.is_beginning(start):
+        if not ids.is_id_prefix(start):
             raise UsageError(
                 f"{given!r} is not a job id: ids are {ids.ID_DIGITS} hexadecimal digits, or the "
                 "first of them"
             )
         if len(start) == ids.ID_DIGITS:
             known = await self.app.get(start) is not None
-            return start if known else self._unknown(given)
-        page = await self.app.jobs(after=ids.behind(start), limit=_CANDIDATE_JOBS + 1)
+            return start if known else self._raise_unknown(given)
+        page = await self.app.jobs(after=ids.first_id_after(start), limit=_CANDIDATE_JOBS + 1)
         found = [job for job in page.jobs if job.id.startswith(start)]
         if len(found) > 1:
-            raise UsageError(_which(given, found))
-        return found[0].id if found else self._unknown(given)
+            raise UsageError(_ambiguous_id(given, found))
+        return found[0].id if found else self._raise_unknown(given)
 
     def command(self, name: str, *words: str) -> tuple[str, ...]:
         """The words of another `mita` command for the same app and store."""
@@ -80,30 +80,30 @@ class Desk:
             *namespace,
         )
 
-    async def short_ids(self, wanted: Collection[str], look_at: int) -> dict[str, str]:
-        """Shorten ids for people: each gets as many digits as `id_of` needs. `look_at`: how many
+    async def short_ids(self, wanted: Collection[str], neighbours: int) -> dict[str, str]:
+        """Shorten ids for people: each gets as many digits as `id_of` needs. `neighbours`: how many
         jobs to read for that. An id that is not among them is not shortened; nor is any id if the
         output is for a program."""
         if not wanted or not self.screen.terminal:
             return {id: id for id in wanted}
         page = await (await self.store()).page(
-            JobFilter(), ids.behind(max(wanted)[: ids.TIME_DIGITS]), look_at
+            JobFilter(), ids.first_id_after(max(wanted)[: ids.TIME_DIGITS]), neighbours
         )
-        return ids.shortened(wanted, [job.id for job in page.jobs], whole=page.after is None)
+        return ids.shortened(wanted, [job.id for job in page.jobs], complete=page.after is None)
 
     @staticmethod
-    def _unknown(given: str) -> str:
+    def _raise_unknown(given: str) -> str:
         raise NotFound(
             f"no job {given} is in the store: it never was, or it ended and was deleted; "
             "`mita jobs` lists the jobs"
         )
 
 
-def _which(given: str, found: Sequence[JobRecord]) -> str:
+def _ambiguous_id(given: str, found: Sequence[JobRecord]) -> str:
     """The error for an id that fits several jobs: it lists them, newest first, with as many digits
-    as tell them apart. The last of many is not shown, because its neighbour is not known."""
+    as distinguish them. The last of many is not shown, because its neighbour is not known."""
     many = len(found) > _CANDIDATE_JOBS
-    short = ids.shortened([job.id for job in found], [job.id for job in found], whole=not many)
+    short = ids.shortened([job.id for job in found], [job.id for job in found], complete=not many)
     shown = [f"{short[job.id]} ({job.task}, {job.state.value})" for job in found[:_CANDIDATE_JOBS]]
     return (
         f"more than one job id begins with {given}: "
@@ -111,58 +111,58 @@ def _which(given: str, found: Sequence[JobRecord]) -> str:
     )
 
 
-def at_desk(
-    command: Callable[[Desk], Awaitable[Report]], *, makes: bool = False
+def store_command(
+    command: Callable[[CommandContext], Awaitable[Report]], *, creates_store: bool = False
 ) -> Callable[[argparse.Namespace, Screen], int]:
-    """Return a command that works on an opened app. `makes`: it may create the store."""
+    """Return a command that works on an opened app. `creates_store`: it may create the store."""
 
     def run(options: argparse.Namespace, screen: Screen) -> int:
-        return screen.show(asyncio.run(sit(command, options, screen, makes)))
+        return screen.show(asyncio.run(run_command(command, options, screen, creates_store)))
 
     return run
 
 
-async def sit(
-    command: Callable[[Desk], Awaitable[Report]],
+async def run_command(
+    command: Callable[[CommandContext], Awaitable[Report]],
     options: argparse.Namespace,
     screen: Screen,
-    makes: bool = False,
+    creates_store: bool = False,
 ) -> Report:
     async with AsyncExitStack() as stack:
-        app = await stack.enter_async_context(placed(options, options.app, create=makes))
+        app = await stack.enter_async_context(open_app(options, options.app, create=creates_store))
         try:
-            return await command(Desk(app, options, screen, stack))
+            return await command(CommandContext(app, options, screen, stack))
         except StoreMissing as error:
             raise StoreMissing(f"{error}: {CHOOSE}") from error
 
 
 @asynccontextmanager
-async def placed(
+async def open_app(
     options: argparse.Namespace, target: str | None, *, create: bool = True
 ) -> AsyncIterator[Mita]:
     """Open the app of `module:app`, or one without tasks, on the store of `--url` and
     `--namespace`. `create=False`: raise `StoreMissing` if there is no store."""
     app = Mita(options.url, namespace=options.namespace) if target is None else load(target)
-    elsewhere = options.url is not None or options.namespace is not None
+    overridden = options.url is not None or options.namespace is not None
     async with AsyncExitStack() as stack:
-        if target is not None and elsewhere:
+        if target is not None and overridden:
             url = options.url or app.url.text
             other = app.using(url, namespace=options.namespace, create=create)
             await stack.enter_async_context(other)
         elif not create:
-            await stack.enter_async_context(_not_created(app))
+            await stack.enter_async_context(_existing_store(app))
         stack.push_async_callback(app.close)
         yield app
 
 
-def _not_created(app: Mita) -> AbstractAsyncContextManager[Mita]:
+def _existing_store(app: Mita) -> AbstractAsyncContextManager[Mita]:
     """The same store, which must be there already."""
     if app.store_factory is not None:
         return app.using(store=app.store_factory, create=False)
     return app.using(app.url.text, namespace=app.url.namespace, create=False)
 
 
-def shown(app: Mita) -> str:
+def store_text(app: Mita) -> str:
     """Where the app's jobs are stored, without anything secret."""
     if app.store_factory is not None:
         return shown_factory(app.store_factory)
@@ -181,4 +181,4 @@ def namespace_of(app: Mita) -> str:
 def location(app: Mita) -> str:
     """The store and the namespace, in words."""
     namespace = namespace_of(app)
-    return f"{shown(app)}, namespace {namespace}" if namespace else shown(app)
+    return f"{store_text(app)}, namespace {namespace}" if namespace else store_text(app)

@@ -2,10 +2,11 @@
 
 from mita.model.repeat import RepeatState
 from mita.model.view import Finding, Health, WorkerView
+from mita.printable import shell_command
 from mita.rules.explain.reasons.obstacles import CLOCK_TOLERANCE_MS
 from mita.rules.explain.reasons.words import span
 
-from .context import Desk, at_desk, location, shown
+from .context import CommandContext, location, store_command, store_text
 from .exits import Exit
 from .format import counted
 from .parser import Commands
@@ -16,23 +17,25 @@ from .table import Table
 def add(commands: Commands) -> None:
     commands.add(
         "doctor",
-        at_desk(doctor),
+        store_command(doctor),
         "check the store, its workers and its repeats",
     )
     commands.add(
-        "migrate", at_desk(migrate, makes=True), "create the database, or update its schema"
+        "migrate",
+        store_command(migrate, creates_store=True),
+        "create the database, or update its schema",
     )
 
 
-async def doctor(desk: Desk) -> Report:
-    store = await desk.store()
+async def doctor(context: CommandContext) -> Report:
+    store = await context.store()
     findings = [
-        Finding("store", location(desk.app)),
+        Finding("store", location(context.app)),
         *await store.doctor(),
     ]
     findings += _workers(await store.workers())
-    findings += await _repeats(desk)
-    ill = any(finding.health is Health.BAD for finding in findings)
+    findings += await _repeats(context)
+    has_bad_finding = any(finding.health is Health.BAD for finding in findings)
     rows = [(finding.health.value, finding.what, finding.found) for finding in findings]
     remedies = [f"  → {finding.what}: {finding.remedy}" for finding in findings if finding.remedy]
     table = Table(("health", "what", "found"), rows)
@@ -41,7 +44,7 @@ async def doctor(desk: Desk) -> Report:
         table,
         *([""] if remedies else []),
         *remedies,
-        code=Exit.FAILED if ill else Exit.OK,
+        code=Exit.FAILED if has_bad_finding else Exit.OK,
     )
 
 
@@ -53,16 +56,16 @@ def _workers(views: list[WorkerView]) -> list[Finding]:
     found = [Finding("workers", f"{len(views)} alive: {listed([view.name for view in views])}")]
     for view in views:
         if abs(view.offset) >= CLOCK_TOLERANCE_MS:
-            way = "ahead of" if view.offset > 0 else "behind"
-            text = f"the clock of {view.name} is {span(view.offset)} {way} the store's"
+            direction = "ahead of" if view.offset > 0 else "behind"
+            text = f"the clock of {view.name} is {span(view.offset)} {direction} the store's"
             found.append(
                 Finding("clock", text, Health.WARN, f"synchronise the clock of {view.host}")
             )
     return found
 
 
-async def _repeats(desk: Desk) -> list[Finding]:
-    records = await desk.app.repeats.all()
+async def _repeats(context: CommandContext) -> list[Finding]:
+    records = await context.app.repeats.all()
     parked = [record for record in records if record.state is RepeatState.PARKED]
     if not parked:
         return [Finding("repeats", counted(len(records), "repeat"))] if records else []
@@ -71,15 +74,19 @@ async def _repeats(desk: Desk) -> list[Finding]:
             "repeats",
             f"{record.key} is parked: {record.reason}",
             Health.BAD,
-            "put it again, mended, or `mita repeats rm` it",
+            f"put it again without the error, or remove it: {_command(context, record.key)}",
         )
         for record in parked
     ]
 
 
-async def migrate(desk: Desk) -> Report:
+def _command(context: CommandContext, key: str) -> str:
+    return shell_command(("mita", *context.command("repeats", "rm", key)))
+
+
+async def migrate(context: CommandContext) -> Report:
     """Report the migration: opening the store has already done it."""
-    steps = await (await desk.store()).migrate()
-    place = shown(desk.app)
+    steps = await (await context.store()).migrate()
+    store = store_text(context.app)
     done = [f"{step}  done" for step in steps]
-    return Report({"store": place, "steps": steps}, *done, f"the schema of {place} is up to date")
+    return Report({"store": store, "steps": steps}, *done, f"the schema of {store} is up to date")

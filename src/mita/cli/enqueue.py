@@ -8,7 +8,7 @@ from mita.errors import UsageError
 from mita.tasks import Bound
 
 from .argtypes import arguments
-from .context import Desk, at_desk
+from .context import CommandContext, store_command
 from .parser import Commands, time_options
 from .screen import Report
 
@@ -20,7 +20,7 @@ read as JSON: 42, true, '[1, 2]'."""
 def add(commands: Commands) -> None:
     parser = commands.add(
         "enqueue",
-        at_desk(enqueue, makes=True),
+        store_command(enqueue, creates_store=True),
         "enqueue one job",
         about=_ABOUT,
         rest="args",
@@ -44,9 +44,9 @@ def add(commands: Commands) -> None:
     time_options(parser)
 
 
-async def enqueue(desk: Desk) -> Report:
-    task, by_position, by_name = named_task(desk)
-    job = await _timed(task, desk.options).enqueue(*by_position, **by_name)
+async def enqueue(context: CommandContext) -> Report:
+    task, by_position, by_name = named_task(context)
+    job = await _timed(task, context.options).enqueue(*by_position, **by_name)
     said = (
         f"{job.id}  "
         f"{'enqueued' if job.created else 'not enqueued: this earlier job has the unique key'}"
@@ -54,16 +54,16 @@ async def enqueue(desk: Desk) -> Report:
     return Report({"id": job.id, "created": job.created}, said)
 
 
-def named_task(desk: Desk) -> tuple[Bound[..., Any], list[Any], dict[str, Any]]:
+def named_task(context: CommandContext) -> tuple[Bound[..., Any], list[Any], dict[str, Any]]:
     """Return the task with the options of the command line, and its arguments by position and by
     name."""
-    options = desk.options
+    options = context.options
     if options.app is None:
         raise UsageError(
             "which app's task is it? Pass --app MODULE:APP, for example --app jobs:app, or set "
             "$MITA_APP"
         )
-    task = desk.app.find_task(options.task)
+    task = context.app.find_task(options.task)
     packed = sys.stdin.read() if options.packed == "-" else options.packed
     return _chosen(task, options), *arguments(task, options.args, packed)
 

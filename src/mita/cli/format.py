@@ -61,10 +61,10 @@ def progress(job: JobRecord) -> str:
 
 def bar(job: JobRecord, width: int) -> str:
     """` 60% [######----]`, which may be cut at its end; empty if the total is not known."""
-    told = job.progress
-    if told is None or not told.total or not told.total > 0 or math.isnan(told.done):
+    report = job.progress
+    if report is None or not report.total or not report.total > 0 or math.isnan(report.done):
         return ""
-    share = min(max(told.done / told.total, 0.0), 1.0)
+    share = min(max(report.done / report.total, 0.0), 1.0)
     filled = int(share * width)
     return f"{share:>4.0%} [{'#' * filled}{'-' * (width - filled)}]"
 

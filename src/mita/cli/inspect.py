@@ -13,7 +13,7 @@ from mita.rules.failures import failure
 
 from . import raw
 from .argtypes import count
-from .context import Desk, at_desk
+from .context import CommandContext, store_command
 from .exits import NotFound
 from .format import clock, first_line, length, progress, relative, when
 from .parser import Commands, Parser
@@ -25,13 +25,13 @@ COUNTERS = ("attempts", "reschedules", "busy", "interruptions", "crashes")
 
 
 def add(commands: Commands) -> None:
-    jobs = commands.add("jobs", at_desk(show_jobs), "list jobs, newest first")
+    jobs = commands.add("jobs", store_command(show_jobs), "list jobs, newest first")
     filters(jobs, states=[state.value for state in DisplayState])
     jobs.add_argument("--limit", type=count, default=20, help="jobs on one page (20; at most 1000)")
     jobs.add_argument(
         "--after", metavar="CURSOR", help="continue after this id, the last one of the page before"
     )
-    show = commands.add("show", at_desk(show_job), "show everything about one job")
+    show = commands.add("show", store_command(show_job), "show everything about one job")
     show.add_argument("id", metavar="ID", help="a job id, or its first digits")
     show.add_argument(
         "--args", action="store_true", help="show its arguments too, which may be secret"
@@ -42,7 +42,7 @@ def add(commands: Commands) -> None:
         help="write the stored record to a new file, even if it cannot be read",
     )
     why = commands.add(
-        "why", at_desk(explain), "explain why a job is not running, and what to do about it"
+        "why", store_command(explain), "explain why a job is not running, and what to do about it"
     )
     why.add_argument("id", metavar="ID", help="a job id, or its first digits")
 
@@ -63,35 +63,42 @@ def filters(parser: Parser, *, states: list[str]) -> None:
 # ---------------------------------------------------------------- jobs
 
 
-async def show_jobs(desk: Desk) -> Report:
-    options = desk.options
+async def show_jobs(context: CommandContext) -> Report:
+    options = context.options
     want = {name: getattr(options, name) for name in FILTERS}
-    page = await desk.app.jobs(**want, after=options.after, limit=options.limit)
+    page = await context.app.jobs(**want, after=options.after, limit=options.limit)
     data = {"jobs": [job_data(job) for job in page.jobs], "after": page.after}
     if not page.jobs:
-        return Report(data, await _nothing(desk))
+        return Report(data, await _nothing(context))
     more = ["", f"more: add --after {page.after}"] if page.after else []
     asked = any(want.values())
-    short = await desk.short_ids(
+    short = await context.short_ids(
         [job.id for job in page.jobs], _NEIGHBOUR_JOBS if asked else len(page.jobs) + 2
     )
-    return Report(data, jobs_table(page.jobs, short, await desk.now()), *more)
+    return Report(data, jobs_table(page.jobs, short, await context.now()), *more)
 
 
-async def _nothing(desk: Desk) -> str:
-    queues = [view.name for view in await desk.app.queues()]
-    if desk.options.queue and desk.options.queue not in queues:
+async def _nothing(context: CommandContext) -> str:
+    queues = [view.name for view in await context.app.queues()]
+    if context.options.queue and context.options.queue not in queues:
         return (
-            f"no jobs: queue {desk.options.queue!r} never had any (there are: "
+            f"no jobs: queue {context.options.queue!r} never had any (there are: "
             f"{listed(queues) or 'none yet'})"
         )
-    asked = any(getattr(desk.options, name) for name in FILTERS) or desk.options.after
+    asked = any(getattr(context.options, name) for name in FILTERS) or context.options.after
     return "no jobs match" if asked else "no jobs"
 
 
 def jobs_table(jobs: tuple[JobRecord, ...], short: dict[str, str], now: datetime) -> Table:
-    task = Column("task", gives=1, keeps=10)
-    columns = ("id", "state", "when", task, Column("queue", gives=3), Column("note", gives=2))
+    task = Column("task", drop_order=1, min_width=10)
+    columns = (
+        "id",
+        "state",
+        "when",
+        task,
+        Column("queue", drop_order=3),
+        Column("note", drop_order=2),
+    )
     rows = [
         (short[job.id], job.state.value, when(job, now), job.task, job.queue, note(job))
         for job in jobs
@@ -124,18 +131,18 @@ def job_data(job: JobRecord, *, whole: bool = False, arguments: bool = False) ->
 # ---------------------------------------------------------------- show
 
 
-async def show_job(desk: Desk) -> Report:
-    id = await desk.id_of(desk.options.id)
-    if desk.options.raw is not None:
-        return await raw.export(desk, id)
-    job = await desk.app.get(id)
+async def show_job(context: CommandContext) -> Report:
+    id = await context.id_of(context.options.id)
+    if context.options.raw is not None:
+        return await raw.export(context, id)
+    job = await context.app.get(id)
     if job is None:
         raise NotFound(f"job {id} was deleted just now")
-    now = await desk.now()
-    data = {"job": job_data(job, whole=True, arguments=desk.options.args)}
+    now = await context.now()
+    data = {"job": job_data(job, whole=True, arguments=context.options.args)}
     return Report(
         data,
-        *_facts(job, now, arguments=desk.options.args),
+        *_facts(job, now, arguments=context.options.args),
         "",
         _timeline(job, now),
         *_errors(job),
@@ -187,7 +194,8 @@ def _timeline(job: JobRecord, now: datetime) -> Table:
         for line in job.timeline
     ]
     return Table(
-        ("time", "when", "event", Column("note", gives=1), Column("worker", gives=2)), rows
+        ("time", "when", "event", Column("note", drop_order=1), Column("worker", drop_order=2)),
+        rows,
     )
 
 
@@ -226,10 +234,10 @@ def _indented(text: str | None) -> list[str]:
 # ---------------------------------------------------------------- why
 
 
-async def explain(desk: Desk) -> Report:
-    id = await desk.id_of(desk.options.id)
-    reasons = await desk.app.explain(id)
-    reasons = [_here(desk, reason) for reason in reasons]
+async def explain(context: CommandContext) -> Report:
+    id = await context.id_of(context.options.id)
+    reasons = await context.app.explain(id)
+    reasons = [_here(context, reason) for reason in reasons]
     lines = [
         line
         for reason in reasons
@@ -239,10 +247,10 @@ async def explain(desk: Desk) -> Report:
     return Report({"id": id, "reasons": reasons}, *lines)
 
 
-def _here(desk: Desk, reason: Reason) -> Reason:
+def _here(context: CommandContext, reason: Reason) -> Reason:
     """The remedy with the command as the user has to type it, for the same app and store."""
     if not reason.command:
         return reason
-    command = desk.command(*reason.command)
+    command = context.command(*reason.command)
     advice = reason.remedy.removesuffix(shell_command(("mita", *reason.command)))
     return replace(reason, remedy=advice + shell_command(("mita", *command)), command=command)

@@ -62,14 +62,14 @@ def _where(error: BaseException) -> str:
     """The line of user code that raised the error."""
     ours = str(Path(__file__).parents[1])
     frames = [
-        frame
-        for frame in traceback.extract_tb(error.__traceback__)
-        if not frame.filename.startswith(("<", ours))
+        snapshot
+        for snapshot in traceback.extract_tb(error.__traceback__)
+        if not snapshot.filename.startswith(("<", ours))
     ]
     frames = [
-        frame
-        for frame in frames
-        if not frame.filename.startswith(str(Path(importlib.__file__).parent))
+        snapshot
+        for snapshot in frames
+        if not snapshot.filename.startswith(str(Path(importlib.__file__).parent))
     ]
     return f"{frames[-1].filename}, line {frames[-1].lineno}: " if frames else ""
 

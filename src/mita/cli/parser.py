@@ -8,13 +8,13 @@ from typing import Any, NoReturn
 
 from mita.errors import UsageError, did_you_mean
 
-from .argtypes import moment, wait
+from .argtypes import duration, moment
 from .exits import EXIT_CODES
 from .screen import Screen
 
 Run = Callable[[argparse.Namespace, Screen], int]
 
-COMMANDS_ELSEWHERE = {  # what other queues call our commands
+COMMANDS_OF_OTHER_QUEUES = {  # what other queues call our commands
     **dict.fromkeys(("run", "start", "work", "process"), "worker"),
     **dict.fromkeys(("beat", "clock"), "scheduler"),
     **dict.fromkeys(("list", "ls"), "jobs"),
@@ -41,7 +41,7 @@ class Parser(argparse.ArgumentParser):
         choices = [str(choice) for choice in action.choices or ()]
         if action.choices is None or value in action.choices:
             return
-        other = COMMANDS_ELSEWHERE.get(str(value))
+        other = COMMANDS_OF_OTHER_QUEUES.get(str(value))
         meant = (
             f", did you mean {other!r}?" if other in choices else did_you_mean(str(value), choices)
         )
@@ -163,6 +163,9 @@ def time_options(
         help="a time with its zone: 2030-01-31T09:00:00+01:00, or …Z for UTC",
     )
     group.add_argument(
-        "--after", type=wait, metavar="WAIT", help="seconds, or 30s, 10m, 1h30m, 2d; 0 is now"
+        "--after",
+        type=duration,
+        metavar="DURATION",
+        help="seconds, or 30s, 10m, 1h30m, 2d; 0 is now",
     )
     return group

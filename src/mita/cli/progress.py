@@ -18,7 +18,7 @@ class ProgressBar:
         self._screen, self._what, self._total = screen, what, total
         self._done = 0
         self._terminal = screen.err.isatty() and not screen.json
-        self._spoken = time.monotonic()
+        self._last_line_at = time.monotonic()
         self._rich: Any = None
 
     def __enter__(self) -> Self:
@@ -56,13 +56,13 @@ class ProgressBar:
                 flush=True,
             )
         elif not self._screen.json and self._due():
-            self._screen.note(f"{self._what}: {self._done:,} of {self._total:,}")
+            self._screen.print_stderr(f"{self._what}: {self._done:,} of {self._total:,}")
 
     def _due(self) -> bool:
         now = time.monotonic()
-        if self._done < self._total and now - self._spoken < REPORT_EVERY_S:
+        if self._done < self._total and now - self._last_line_at < REPORT_EVERY_S:
             return False
-        self._spoken = now
+        self._last_line_at = now
         return True
 
 

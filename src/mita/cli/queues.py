@@ -14,7 +14,7 @@ from mita.model.time import SECOND
 from mita.model.view import JobFilter, QueueView, WorkerView
 from mita.rules.explain.reasons.words import as_datetime, span
 
-from .context import Desk, at_desk
+from .context import CommandContext, store_command
 from .format import clock, per_second, relative
 from .parser import Commands, time_options
 from .screen import Report, listed
@@ -24,50 +24,56 @@ NO_QUEUES = "no queues yet: the first job of a queue makes it"
 NO_WORKERS = "no worker is alive: start one with `mita worker module:app`"
 _COUNTED_JOBS = 200  # running jobs that are read to count those of each worker
 _COUNTS = ("ready", "scheduled", "blocked", "running", "succeeded", "failed", "cancelled")
-_GIVES = {"cancelled": 6, "succeeded": 5, "blocked": 4, "scheduled": 3, "running": 2}
-NAMED = Column("queue", gives=1, keeps=12)
+_DROP_ORDER = {"cancelled": 6, "succeeded": 5, "blocked": 4, "scheduled": 3, "running": 2}
+QUEUE_COLUMN = Column("queue", drop_order=1, min_width=12)
 
 
 def add(commands: Commands) -> None:
     commands.add(
         "queues",
-        at_desk(show_queues),
+        store_command(show_queues),
         "show the number of jobs by state, and the age of the oldest ready job",
     )
     for name, run, help in (
-        ("pause", at_desk(pause), "start no more jobs of these queues; running jobs continue"),
-        ("resume", at_desk(resume), "start jobs of paused queues again"),
+        (
+            "pause",
+            store_command(pause),
+            "start no more jobs of these queues; running jobs continue",
+        ),
+        ("resume", store_command(resume), "start jobs of paused queues again"),
     ):
         parser = commands.add(name, run, help, rest="queues")
         parser.add_argument("queues", metavar="QUEUE", nargs="+")
     hold_parser = commands.add(
-        "hold", at_desk(hold), "start no job with this resource key until a point in time"
+        "hold", store_command(hold), "start no job with this resource key until a point in time"
     )
     hold_parser.add_argument("key", metavar="KEY")
     hold_parser.add_argument("--queue", help="only in this queue (default: in all)")
     time_options(hold_parser, at="--until", required=True)
     unhold_parser = commands.add(
-        "unhold", at_desk(unhold), "end a hold: start jobs with this resource key again"
+        "unhold", store_command(unhold), "end a hold: start jobs with this resource key again"
     )
     unhold_parser.add_argument("key", metavar="KEY")
     unhold_parser.add_argument("--queue", help="only in this queue (default: in all)")
-    commands.add("workers", at_desk(show_workers), "list the workers that are alive")
+    commands.add("workers", store_command(show_workers), "list the workers that are alive")
 
 
 # ---------------------------------------------------------------- queues
 
 
-async def show_queues(desk: Desk) -> Report:
-    views = await desk.app.queues()
+async def show_queues(context: CommandContext) -> Report:
+    views = await context.app.queues()
     data = {"queues": [queue_data(view) for view in views]}
     if not views:
         return Report(data, NO_QUEUES)
-    counts = [Column(name, right=True, gives=_GIVES.get(name, 0)) for name in _COUNTS]
+    counts = [Column(name, right=True, drop_order=_DROP_ORDER.get(name, 0)) for name in _COUNTS]
     rows = [
         (view.name, *(getattr(view, name) for name in _COUNTS), oldest(view), paused(view))
         for view in views
     ]
-    return Report(data, Table((NAMED, *counts, Column("oldest", right=True), "paused"), rows))
+    return Report(
+        data, Table((QUEUE_COLUMN, *counts, Column("oldest", right=True), "paused"), rows)
+    )
 
 
 def oldest(view: QueueView) -> str:
@@ -87,59 +93,63 @@ def queue_data(view: QueueView) -> dict[str, Any]:
     }
 
 
-async def pause(desk: Desk) -> Report:
-    known = [view.name for view in await desk.app.queues()]
-    await desk.app.pause(*desk.options.queues)
-    return _queues_report(desk.options.queues, known, "paused")
+async def pause(context: CommandContext) -> Report:
+    known = [view.name for view in await context.app.queues()]
+    await context.app.pause(*context.options.queues)
+    return _queues_report(context.options.queues, known, "paused")
 
 
-async def resume(desk: Desk) -> Report:
-    known = [view.name for view in await desk.app.queues()]
-    await desk.app.resume(*desk.options.queues)
-    return _queues_report(desk.options.queues, known, "resumed")
+async def resume(context: CommandContext) -> Report:
+    known = [view.name for view in await context.app.queues()]
+    await context.app.resume(*context.options.queues)
+    return _queues_report(context.options.queues, known, "resumed")
 
 
 def _queues_report(queues: list[str], known: list[str], done: str) -> Report:
     """Report the queues. A queue that never had a job may be misspelled, so the report says so."""
     data = {done: [{"name": name, "known": name in known} for name in queues]}
-    lines = [f"{name}  {done}{'' if name in known else _stranger(known)}" for name in queues]
+    lines = [f"{name}  {done}{'' if name in known else _unknown_queue(known)}" for name in queues]
     return Report(data, *lines)
 
 
-def _stranger(known: list[str]) -> str:
+def _unknown_queue(known: list[str]) -> str:
     return f" (it has had no job so far; there are: {listed(known) or 'none yet'})"
 
 
 # ---------------------------------------------------------------- keys
 
 
-async def hold(desk: Desk) -> Report:
-    options = desk.options
-    queues = await _queues(desk)
-    await desk.app.hold(options.key, until=options.until, after=options.after, queue=options.queue)
+async def hold(context: CommandContext) -> Report:
+    options = context.options
+    queues = await _queues(context)
+    await context.app.hold(
+        options.key, until=options.until, after=options.after, queue=options.queue
+    )
     until = options.until or as_datetime(
-        round((await desk.now()).timestamp() * SECOND + options.after * SECOND)
+        round((await context.now()).timestamp() * SECOND + options.after * SECOND)
     )
     data = {"key": options.key, "queues": queues, "until": until}
     return Report(
-        data, f"{options.key}  on hold in {listed(queues)} until {clock(until, await desk.now())}"
+        data,
+        f"{options.key}  on hold in {listed(queues)} until {clock(until, await context.now())}",
     )
 
 
-async def unhold(desk: Desk) -> Report:
-    queues = await _queues(desk)
-    await desk.app.unhold(desk.options.key, queue=desk.options.queue)
+async def unhold(context: CommandContext) -> Report:
+    queues = await _queues(context)
+    await context.app.unhold(context.options.key, queue=context.options.queue)
     return Report(
-        {"key": desk.options.key, "queues": queues}, f"{desk.options.key}  free in {listed(queues)}"
+        {"key": context.options.key, "queues": queues},
+        f"{context.options.key}  free in {listed(queues)}",
     )
 
 
-async def _queues(desk: Desk) -> list[str]:
+async def _queues(context: CommandContext) -> list[str]:
     """The queues of a hold for which none is named."""
-    if desk.options.queue is not None:
-        return [desk.options.queue]
-    queues = {view.name for view in await desk.app.queues()} | {
-        task.queue for task in desk.app.tasks.values()
+    if context.options.queue is not None:
+        return [context.options.queue]
+    queues = {view.name for view in await context.app.queues()} | {
+        task.queue for task in context.app.tasks.values()
     }
     if not queues:
         raise UsageError("no queue has had a job so far: name the queue, --queue mail")
@@ -149,24 +159,24 @@ async def _queues(desk: Desk) -> list[str]:
 # ---------------------------------------------------------------- workers
 
 
-async def show_workers(desk: Desk) -> Report:
-    store = await desk.store()
+async def show_workers(context: CommandContext) -> Report:
+    store = await context.store()
     page = await store.page(JobFilter(state=State.RUNNING), None, _COUNTED_JOBS)
     views = busy_now(await store.workers(), page.jobs, whole=page.after is None)
     data = {"workers": [worker_data(view) for view in views]}
     if not views:
         return Report(data, NO_WORKERS)
-    now = await desk.now()
+    now = await context.now()
     columns = (
-        Column("worker", gives=1, keeps=12),
-        Column("pid", right=True, gives=6),
+        Column("worker", drop_order=1, min_width=12),
+        Column("pid", right=True, drop_order=6),
         Column("busy", right=True),
         Column("slots", right=True),
         Column("rate", right=True),
-        Column("started", gives=5),
-        Column("seen", gives=4),
-        Column("queues", gives=2),
-        Column("tasks", gives=3),
+        Column("started", drop_order=5),
+        Column("seen", drop_order=4),
+        Column("queues", drop_order=2),
+        Column("tasks", drop_order=3),
     )
     rows = [
         (

@@ -9,20 +9,20 @@ import msgspec
 from mita.errors import UsageError
 from mita.rules.readable import UNREADABLE
 
-from .context import Desk, namespace_of, shown
+from .context import CommandContext, namespace_of, store_text
 from .exits import NotFound
 from .format import counted
 from .screen import Report
 
 
-async def export(desk: Desk, id: str) -> Report:
+async def export(context: CommandContext, id: str) -> Report:
     """Write one JSON document with every part of the record in base64, and as text if it is
     text."""
-    parts = await (await desk.store()).raw(id)
+    parts = await (await context.store()).raw(id)
     if parts is None:
         raise NotFound(f"job {id} was deleted just now")
-    document = {"id": id, "store": shown(desk.app), "namespace": namespace_of(desk.app)}
-    file = Path(desk.options.raw)
+    document = {"id": id, "store": store_text(context.app), "namespace": namespace_of(context.app)}
+    file = Path(context.options.raw)
     _write(
         file,
         msgspec.json.format(msgspec.json.encode({**document, "parts": _encoded(parts)})) + b"\n",

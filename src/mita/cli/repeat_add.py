@@ -6,8 +6,8 @@ from typing import Any
 from mita.errors import UsageError
 from mita.model.pattern import All, Cron, Every, Pattern
 
-from .argtypes import count, moment, wait
-from .context import Desk, at_desk
+from .argtypes import count, duration, moment
+from .context import CommandContext, store_command
 from .enqueue import named_task
 from .format import clock
 from .parser import Commands
@@ -20,7 +20,7 @@ keeps its count. Each ARG is a value by position, or NAME=VALUE."""
 def add(verbs: Commands) -> None:
     parser = verbs.add(
         "add",
-        at_desk(put, makes=True),
+        store_command(put, creates_store=True),
         "create a repeat, or edit it",
         about=_ABOUT,
         rest="args",
@@ -74,7 +74,9 @@ def add(verbs: Commands) -> None:
 
 
 def pattern_options(group: Any) -> None:
-    group.add_argument("--every", type=wait, metavar="WAIT", help="seconds, or 30s, 10m, 1h30m, 2d")
+    group.add_argument(
+        "--every", type=duration, metavar="DURATION", help="seconds, or 30s, 10m, 1h30m, 2d"
+    )
     group.add_argument(
         "--cron", metavar="LINE", help="minute hour day month weekday; 6 fields begin with seconds"
     )
@@ -97,17 +99,17 @@ def pattern_of(options: argparse.Namespace) -> Pattern:
     return Every(options.every)
 
 
-async def put(desk: Desk) -> Report:
-    options = desk.options
-    task, by_position, by_name = named_task(desk)
+async def put(context: CommandContext) -> Report:
+    options = context.options
+    task, by_position, by_name = named_task(context)
     call = task.call(*by_position, **by_name)
     choices = {
         name: getattr(options, name)
         for name in ("start_after", "end_before", "limit", "missed", "overlap")
     }
     key = None if options.key == "-" else options.key
-    record = await desk.app.repeat(key, call, pattern_of(options), **choices)
-    following = f"next {clock(record.next, await desk.now())}" if record.next else record.reason
+    record = await context.app.repeat(key, call, pattern_of(options), **choices)
+    following = f"next {clock(record.next, await context.now())}" if record.next else record.reason
     return Report(
         {"repeat": record}, f"{record.key}  {record.state.value}  {record.words}; {following}"
     )

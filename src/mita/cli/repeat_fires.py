@@ -13,8 +13,8 @@ from mita.rules.explain.reasons.words import as_datetime
 from mita.rules.schedule.cron import zone
 from mita.rules.schedule.fire import pattern_in_words
 
-from .argtypes import count, wait
-from .context import Desk, at_desk
+from .argtypes import count, duration
+from .context import CommandContext, store_command
 from .exits import NotFound
 from .format import counted, length
 from .parser import Commands
@@ -51,7 +51,10 @@ def add(verbs: Commands) -> None:
             "what", metavar="WHAT", nargs="?", help="the key of a repeat, or a cron line"
         )
         what.add_argument(
-            "--every", type=wait, metavar="WAIT", help="an interval instead: 30s, 10m, 1h30m"
+            "--every",
+            type=duration,
+            metavar="DURATION",
+            help="an interval instead: 30s, 10m, 1h30m",
         )
         parser.add_argument(
             "--tz", metavar="ZONE", help="of the line, or to show the fires of a repeat in"
@@ -87,12 +90,12 @@ def _with_or_without_a_store(
 ) -> Callable[[argparse.Namespace, Screen], int]:
     """Run without a store for a pattern, and with one for the key of a repeat."""
 
-    async def of_a_key(desk: Desk) -> Report:
-        return act(await _of_a_key(desk))
+    async def of_a_key(context: CommandContext) -> Report:
+        return act(await _of_a_key(context))
 
     def run(options: argparse.Namespace, screen: Screen) -> int:
         if (pattern := _pattern(options)) is None:
-            return at_desk(of_a_key)(options, screen)
+            return store_command(of_a_key)(options, screen)
         return screen.show(act(_of_a_pattern(pattern, options)))
 
     return run
@@ -110,27 +113,27 @@ def _of_a_pattern(pattern: Pattern, options: argparse.Namespace) -> Coming:
     return Coming(pattern, fires, as_datetime(now), zone(options.tz or "UTC"))
 
 
-async def known(desk: Desk, key: str, nor: str = "") -> RepeatRecord:
+async def known(context: CommandContext, key: str, nor: str = "") -> RepeatRecord:
     """Return the repeat with this key. Raises `NotFound` if there is none. `nor`: what else the
     text could have been."""
-    found = await desk.app.repeats.get(key)
+    found = await context.app.repeats.get(key)
     if found is None:
-        there = [repeat.key for repeat in await desk.app.repeats.all()]
+        there = [repeat.key for repeat in await context.app.repeats.all()]
         raise NotFound(
             f"no repeat {key!r} is in the store{nor}; there are: {listed(there) or 'none'}"
         )
     return found
 
 
-async def _of_a_key(desk: Desk) -> Coming:
-    record = await known(desk, desk.options.what, ", and a cron line has 5 fields or 6")
+async def _of_a_key(context: CommandContext) -> Coming:
+    record = await known(context, context.options.what, ", and a cron line has 5 fields or 6")
     own = record.pattern.tz if isinstance(record.pattern, Cron) else "UTC"
     fires = (
-        await desk.app.repeats.preview(record.key, desk.options.n)
+        await context.app.repeats.preview(record.key, context.options.n)
         if record.pattern is not None
         else []
     )
-    coming = Coming(record.pattern, fires, await desk.now(), zone(desk.options.tz or own))
+    coming = Coming(record.pattern, fires, await context.now(), zone(context.options.tz or own))
     coming.repeat = record
     return coming
 

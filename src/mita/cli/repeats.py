@@ -7,7 +7,7 @@ from datetime import datetime
 from mita.model.record import RepeatRecord
 
 from . import repeat_add, repeat_fires
-from .context import Desk, at_desk
+from .context import CommandContext, store_command
 from .exits import Exit
 from .format import relative
 from .parser import Commands
@@ -17,10 +17,10 @@ from .table import Column, Table
 
 
 def add(commands: Commands) -> None:
-    parser = commands.add("repeats", at_desk(repeats), "list, add, explain or remove repeats")
+    parser = commands.add("repeats", store_command(repeats), "list, add, explain or remove repeats")
     verbs = Commands(parser, verbs=True)
     verbs.add(
-        "ls", at_desk(repeats), "list the repeats, with their next fire (this is the default)"
+        "ls", store_command(repeats), "list the repeats, with their next fire (this is the default)"
     )
     repeat_add.add(verbs)
     for name, run, help in (
@@ -41,20 +41,22 @@ def add(commands: Commands) -> None:
         ),
         ("trigger", _trigger, "enqueue one job of a repeat now; its schedule does not change"),
     ):
-        verb = verbs.add(name, at_desk(_known(run)), help)
+        verb = verbs.add(name, store_command(_known(run)), help)
         verb.add_argument("key", metavar="KEY", help="of the repeat")
     repeat_fires.add(verbs)
 
 
-def _known(act: Callable[[Desk, str], Awaitable[Report]]) -> Callable[[Desk], Awaitable[Report]]:
-    async def run(desk: Desk) -> Report:
-        return await act(desk, (await known(desk, desk.options.key)).key)
+def _known(
+    act: Callable[[CommandContext, str], Awaitable[Report]],
+) -> Callable[[CommandContext], Awaitable[Report]]:
+    async def run(context: CommandContext) -> Report:
+        return await act(context, (await known(context, context.options.key)).key)
 
     return run
 
 
-async def repeats(desk: Desk) -> Report:
-    records = await desk.app.repeats.all()
+async def repeats(context: CommandContext) -> Report:
+    records = await context.app.repeats.all()
     data = {"repeats": records}
     if not records:
         return Report(
@@ -62,17 +64,17 @@ async def repeats(desk: Desk) -> Report:
             "no repeats: make one with app.repeat(key, task.call(…), Every(60)), or with `mita "
             "repeats add`",
         )
-    now = await desk.now()
+    now = await context.now()
     columns = (
-        Column("key", gives=1),
+        Column("key", drop_order=1),
         "state",
         "next",
         "last",
         Column("fired", right=True),
-        Column("missed", gives=5),
-        Column("task", gives=2),
-        Column("pattern", gives=3),
-        Column("note", gives=4),
+        Column("missed", drop_order=5),
+        Column("task", drop_order=2),
+        Column("pattern", drop_order=3),
+        Column("note", drop_order=4),
     )
     return Report(data, Table(columns, [_row(record, now) for record in records]))
 
@@ -91,8 +93,8 @@ def _row(record: RepeatRecord, now: datetime) -> tuple[object, ...]:
     )
 
 
-async def _trigger(desk: Desk, key: str) -> Report:
-    job = await desk.app.repeats.trigger(key)
+async def _trigger(context: CommandContext, key: str) -> Report:
+    job = await context.app.repeats.trigger(key)
     said = (
         f"enqueued by {key}"
         if job.created
@@ -101,9 +103,11 @@ async def _trigger(desk: Desk, key: str) -> Report:
     return Report({"key": key, "id": job.id, "created": job.created}, f"{job.id}  {said}")
 
 
-def _switch(act: str, done: str, otherwise: str) -> Callable[[Desk, str], Awaitable[Report]]:
-    async def run(desk: Desk, key: str) -> Report:
-        took: bool = await getattr(desk.app.repeats, act)(key)
+def _switch(
+    act: str, done: str, otherwise: str
+) -> Callable[[CommandContext, str], Awaitable[Report]]:
+    async def run(context: CommandContext, key: str) -> Report:
+        took: bool = await getattr(context.app.repeats, act)(key)
         code = Exit.OK if took else Exit.FAILED
         return Report(
             {"key": key, "done": took}, f"{key}  {done if took else otherwise}", code=code

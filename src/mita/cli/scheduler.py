@@ -4,8 +4,8 @@ import argparse
 import asyncio
 import logging
 
-from .argtypes import wait
-from .context import placed, shown
+from .argtypes import duration
+from .context import open_app, store_text
 from .exits import Exit
 from .logs import LEVELS, write_logs
 from .parser import Commands, app_of_environment
@@ -32,9 +32,9 @@ def add(commands: Commands) -> None:
     )
     parser.add_argument(
         "--lock",
-        type=wait,
+        type=duration,
         default=3.0,
-        metavar="WAIT",
+        metavar="DURATION",
         help="how long one of several schedulers fires for all; 0: each on its own (3s)",
     )
     parser.add_argument("--metrics", metavar="HOST:PORT", help="serve metrics for Prometheus there")
@@ -54,7 +54,7 @@ def schedule(options: argparse.Namespace, screen: Screen) -> int:
 
 
 async def _serve(options: argparse.Namespace) -> None:
-    async with placed(
+    async with open_app(
         options, options.target or (None if options.url else app_of_environment())
     ) as app:
         scheduler = app.scheduler(lock=options.lock, name=options.name, metrics=options.metrics)
@@ -63,6 +63,6 @@ async def _serve(options: argparse.Namespace) -> None:
             "scheduler %s (%s) fires the repeats of %s",
             scheduler.name,
             scheduler.id,
-            shown(app),
+            store_text(app),
         )
         await scheduler.run()

@@ -31,15 +31,15 @@ class Screen:
         self, *, json: bool = False, out: TextIO | None = None, err: TextIO | None = None
     ) -> None:
         self.json = json
-        self.out = out or sys.stdout or _nowhere()
-        self.err = err or sys.stderr or _nowhere()
+        self.out = out or sys.stdout or _null_stream()
+        self.err = err or sys.stderr or _null_stream()
         self.terminal = self.out.isatty()
         # it can go back and write over what is there
-        self.paints = self.terminal and os.environ.get("TERM") != "dumb"
-        self.colours = self.paints and not os.environ.get("NO_COLOR")
+        self.can_overwrite = self.terminal and os.environ.get("TERM") != "dumb"
+        self.colours = self.can_overwrite and not os.environ.get("NO_COLOR")
 
     @property
-    def asks(self) -> bool:
+    def can_ask(self) -> bool:
         """Whether there is a user who can be asked."""
         return self.err.isatty() and sys.stdin is not None and sys.stdin.isatty()
 
@@ -57,19 +57,19 @@ class Screen:
             if isinstance(part, Table):
                 draw(part, self.out, self.width, colours=self.colours)
             else:
-                self.say(part)
+                self.print_line(part)
         return report.code
 
-    def say(self, line: str = "", style: str = "") -> None:
+    def print_line(self, line: str = "", style: str = "") -> None:
         """Print a line for people. Control characters are replaced."""
-        self.write(self.paint(printable(line), style))
+        self.print_styled(self.paint(printable(line), style))
 
-    def write(self, painted: str) -> None:
+    def print_styled(self, painted: str) -> None:
         """Print a line for people as it is."""
         if not self.json:
             print(painted, file=self.out, flush=True)
 
-    def note(self, text: str) -> None:
+    def print_stderr(self, text: str) -> None:
         """Print text to stderr."""
         print(printable_lines(text), file=self.err, flush=True)
 
@@ -77,12 +77,12 @@ class Screen:
         """The text in this style, where the terminal has colours."""
         return painted(text, style) if self.colours else text
 
-    def confess(self, error: BaseException) -> None:
+    def print_error(self, error: BaseException) -> None:
         """Print an error, as text or as JSON."""
         if self.json:
             self._print_data(as_data(error))
         else:
-            self.note(f"mita: {in_words(error)}")
+            self.print_stderr(f"mita: {in_words(error)}")
 
     def confirm(self, question: str) -> bool:
         """Ask a question. Returns True only for yes."""
@@ -94,7 +94,7 @@ class Screen:
         print(printable_json(text.decode()), file=self.out, flush=True)
 
 
-def _nowhere() -> TextIO:
+def _null_stream() -> TextIO:
     """A stream for output that was closed before the program started."""
     return open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123 - it lasts as long as we do
 

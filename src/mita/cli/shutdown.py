@@ -14,10 +14,10 @@ from .exits import Exit
 
 log = logging.getLogger("mita.cli")
 
-CLOSE_TIMEOUT_S = 2.0  # seconds
+CLOSE_TIMEOUT_S = 2.0
 
 
-def run_and_leave(
+def run_and_abandon_handlers(
     work: Coroutine[Any, Any, Exit], loop_factory: Callable[[], asyncio.AbstractEventLoop] | None
 ) -> Exit:
     """Like `asyncio.run`, but without waiting for handlers that cannot be cancelled or for their
@@ -26,8 +26,8 @@ def run_and_leave(
     with asyncio.Runner(loop_factory=loop_factory) as runner:
         runner.get_loop().set_default_executor(threads)
         code = runner.run(work)
-        if left := runner.run(_stubborn()) or _still_busy(threads):
-            log.warning("leaving although %s", left)
+        if left := runner.run(_tasks_left()) or _threads_left(threads):
+            log.warning("ending although %s", left)
             end_process(code)
     return code
 
@@ -51,7 +51,7 @@ def _end_after(seconds: float, code: Exit) -> None:
         f"process {child.pid} ({child.name})" for child in children
     ]
     log.warning(
-        "ending what a handler left behind, which still runs: %s",
+        "ending what handlers started and did not stop: %s",
         ", ".join(left) or "something of its own",
     )
     for child in children:
@@ -67,21 +67,21 @@ def end_process(code: Exit) -> NoReturn:
     os._exit(code)
 
 
-async def _stubborn() -> str:
+async def _tasks_left() -> str:
     """The tasks that could not be cancelled, as text; empty if there are none."""
     others = asyncio.all_tasks() - {asyncio.current_task()}
     for task in others:
         task.cancel()
     left = (await asyncio.wait(others, timeout=CLOSE_TIMEOUT_S))[1] if others else set()
     return (
-        f"cancelled tasks go on: {', '.join(sorted(task.get_name() for task in left))}"
+        f"cancelled tasks still run: {', '.join(sorted(task.get_name() for task in left))}"
         if left
         else ""
     )
 
 
-def _still_busy(threads: ThreadPoolExecutor) -> str:
+def _threads_left(threads: ThreadPoolExecutor) -> str:
     closing = threading.Thread(target=threads.shutdown, daemon=True)
     closing.start()
     closing.join(CLOSE_TIMEOUT_S)
-    return "a call that a handler made on a thread has not come back" if closing.is_alive() else ""
+    return "a call that a handler made on a thread has not returned" if closing.is_alive() else ""

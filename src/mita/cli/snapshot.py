@@ -10,13 +10,13 @@ from mita.model.view import QueueView, WorkerView
 from mita.rules.explain.reasons.obstacles import CLOCK_TOLERANCE_MS
 from mita.rules.explain.reasons.words import span
 
-from .context import Desk, shown
+from .context import CommandContext, store_text
 from .format import bar, brief, counted, per_second, progress
 from .inspect import job_data
 from .queues import (
-    NAMED,
     NO_QUEUES,
     NO_WORKERS,
+    QUEUE_COLUMN,
     busy_now,
     oldest,
     paused,
@@ -31,18 +31,20 @@ from .table import Column, Table
 
 BAR_COLUMNS = 20
 _NEIGHBOUR_JOBS = 50  # jobs to look at for the shortest ids
-# of a queue's numbers, on a narrow terminal
-_GIVES = {"blocked": 5, "scheduled": 4, "ready": 3, "rate": 2}
+# which numbers of a queue a narrow terminal leaves out first
+_DROP_ORDER = {"blocked": 5, "scheduled": 4, "ready": 3, "rate": 2}
 WAITING = (DisplayState.READY, DisplayState.SCHEDULED, DisplayState.BLOCKED)
 
 
-class Frame(Struct, frozen=True):
-    place: str
+class Snapshot(Struct, frozen=True):
+    """What one update of `top` shows."""
+
+    store: str
     now: datetime
     queues: list[QueueView]
     workers: list[WorkerView]
     jobs: tuple[JobRecord, ...]
-    short: dict[str, str]  # their ids, as far as people need them
+    short: dict[str, str]  # their ids, shortened for people
 
     @property
     def running(self) -> int:
@@ -53,50 +55,55 @@ class Frame(Struct, frozen=True):
         return sum(worker.rates.get(queue, 0.0) for worker in self.workers)
 
 
-async def look(desk: Desk) -> Frame:
+async def read_snapshot(context: CommandContext) -> Snapshot:
     """Read a snapshot from the store, with six calls."""
-    store = await desk.store()
-    page = await desk.app.jobs(state=DisplayState.RUNNING, limit=desk.options.jobs)
+    store = await context.store()
+    page = await context.app.jobs(state=DisplayState.RUNNING, limit=context.options.jobs)
     jobs = sorted(page.jobs, key=lambda job: job.started or job.created)
     workers = busy_now(await store.workers(), page.jobs, whole=page.after is None)
-    short = await desk.short_ids([job.id for job in jobs], _NEIGHBOUR_JOBS)
-    return Frame(
-        shown(desk.app), await desk.now(), await store.queues(), workers, tuple(jobs), short
+    short = await context.short_ids([job.id for job in jobs], _NEIGHBOUR_JOBS)
+    return Snapshot(
+        store_text(context.app),
+        await context.now(),
+        await store.queues(),
+        workers,
+        tuple(jobs),
+        short,
     )
 
 
 # ---------------------------------------------------------------- for people
 
 
-def report(frame: Frame, height: int | None = None) -> Report:
+def report(snapshot: Snapshot, height: int | None = None) -> Report:
     """The snapshot as tables. `height`: how many lines there are; jobs are cut first."""
-    parts: list[str | Table] = [*_head(frame), ""]
-    parts.append(_queues(frame) if frame.queues else NO_QUEUES)
-    parts += ["", _workers(frame) if frame.workers else NO_WORKERS]
-    used = 7 + len(frame.queues) + len(frame.workers)
-    room = len(frame.jobs) if height is None else max(height - used - 2, 0)
-    if frame.jobs and room:
-        parts += ["", _jobs(frame, frame.jobs[:room])]
-    more = frame.running - min(room, len(frame.jobs))
+    parts: list[str | Table] = [*_head(snapshot), ""]
+    parts.append(_queues(snapshot) if snapshot.queues else NO_QUEUES)
+    parts += ["", _workers(snapshot) if snapshot.workers else NO_WORKERS]
+    used = 7 + len(snapshot.queues) + len(snapshot.workers)
+    job_lines = len(snapshot.jobs) if height is None else max(height - used - 2, 0)
+    if snapshot.jobs and job_lines:
+        parts += ["", _jobs(snapshot, snapshot.jobs[:job_lines])]
+    more = snapshot.running - min(job_lines, len(snapshot.jobs))
     if more > 0:
         parts.append(f"and {counted(more, 'more job')} running")
-    return Report(data(frame), *parts)
+    return Report(data(snapshot), *parts)
 
 
-def _head(frame: Frame) -> list[str]:
-    slots = sum(worker.slots for worker in frame.workers)
-    waiting = sum(_depth(view) for view in frame.queues)
-    there = f"{counted(len(frame.workers), 'worker')}, {counted(slots, 'slot')}"
+def _head(snapshot: Snapshot) -> list[str]:
+    slots = sum(worker.slots for worker in snapshot.workers)
+    waiting = sum(_depth(view) for view in snapshot.queues)
+    there = f"{counted(len(snapshot.workers), 'worker')}, {counted(slots, 'slot')}"
     return [
-        f"mita top · {frame.now:%H:%M:%S} UTC · {_speed(frame)} · {frame.place}",
-        f"{waiting:,} waiting, {frame.running:,} running · {there}",
+        f"mita top · {snapshot.now:%H:%M:%S} UTC · {_speed(snapshot)} · {snapshot.store}",
+        f"{waiting:,} waiting, {snapshot.running:,} running · {there}",
     ]
 
 
-def _speed(frame: Frame) -> str:
+def _speed(snapshot: Snapshot) -> str:
     """The runs per second of all workers, with the time that this covers."""
-    window = max((worker.window for worker in frame.workers), default=0)
-    runs = per_second(sum(worker.rate for worker in frame.workers)).removesuffix("/s")
+    window = max((worker.window for worker in snapshot.workers), default=0)
+    runs = per_second(sum(worker.rate for worker in snapshot.workers)).removesuffix("/s")
     return f"{runs} runs/s in {span(round(window, -3))}" if window else "rate not known yet"
 
 
@@ -104,10 +111,10 @@ def _depth(view: QueueView) -> int:
     return sum(getattr(view, state) for state in WAITING)
 
 
-def _queues(frame: Frame) -> Table:
+def _queues(snapshot: Snapshot) -> Table:
     states = [*WAITING, DisplayState.RUNNING, DisplayState.FAILED]
     numbers = [
-        Column(name, right=True, gives=_GIVES.get(name, 0))
+        Column(name, right=True, drop_order=_DROP_ORDER.get(name, 0))
         for name in ("depth", *states, "rate", "oldest")
     ]
     rows = [
@@ -115,26 +122,26 @@ def _queues(frame: Frame) -> Table:
             view.name,
             _depth(view),
             *(getattr(view, state) for state in states),
-            per_second(frame.rate(view.name)),
+            per_second(snapshot.rate(view.name)),
             oldest(view),
             paused(view),
         )
-        for view in frame.queues
+        for view in snapshot.queues
     ]
-    return Table((NAMED, *numbers, Column("")), rows)
+    return Table((QUEUE_COLUMN, *numbers, Column("")), rows)
 
 
-def _workers(frame: Frame) -> Table:
+def _workers(snapshot: Snapshot) -> Table:
     columns = (
-        Column("worker", gives=1, keeps=12),
-        Column("pid", right=True, gives=6),
+        Column("worker", drop_order=1, min_width=12),
+        Column("pid", right=True, drop_order=6),
         Column("busy", right=True),
         Column("slots", right=True),
         Column("rate", right=True),
-        Column("clock", gives=5),
-        Column("version", gives=4),
-        Column("seen", gives=3),
-        Column("queues", gives=2),
+        Column("clock", drop_order=5),
+        Column("version", drop_order=4),
+        Column("seen", drop_order=3),
+        Column("queues", drop_order=2),
     )
     rows = [
         (
@@ -145,10 +152,10 @@ def _workers(frame: Frame) -> Table:
             rate(worker),
             _clock(worker),
             worker.version,
-            seen(worker, frame.now),
+            seen(worker, snapshot.now),
             served(worker),
         )
-        for worker in frame.workers
+        for worker in snapshot.workers
     ]
     return Table(columns, rows)
 
@@ -160,22 +167,22 @@ def _clock(worker: WorkerView) -> str:
     return f"{span(worker.offset)} {'ahead' if worker.offset > 0 else 'behind'}"
 
 
-def _jobs(frame: Frame, jobs: tuple[JobRecord, ...]) -> Table:
+def _jobs(snapshot: Snapshot, jobs: tuple[JobRecord, ...]) -> Table:
     columns = (
         Column("running"),
-        Column("task", gives=2, keeps=10),
-        Column("queue", gives=4),
+        Column("task", drop_order=2, min_width=10),
+        Column("queue", drop_order=4),
         Column("for", right=True),
-        Column("attempt", right=True, gives=3),
-        Column("progress", gives=1),
-        Column("", gives=5),
+        Column("attempt", right=True, drop_order=3),
+        Column("progress", drop_order=1),
+        Column("", drop_order=5),
     )
     rows = [
         (
-            frame.short[job.id],
+            snapshot.short[job.id],
             job.task,
             job.queue,
-            _since(job, frame.now),
+            _since(job, snapshot.now),
             job.attempts + 1,
             bar(job, BAR_COLUMNS),
             progress(job),
@@ -192,13 +199,13 @@ def _since(job: JobRecord, now: datetime) -> str:
 # ---------------------------------------------------------------- for programs
 
 
-def data(frame: Frame) -> dict[str, Any]:
+def data(snapshot: Snapshot) -> dict[str, Any]:
     return {
-        "now": frame.now,
+        "now": snapshot.now,
         "queues": [
-            {**queue_data(view), "depth": _depth(view), "rate": frame.rate(view.name)}
-            for view in frame.queues
+            {**queue_data(view), "depth": _depth(view), "rate": snapshot.rate(view.name)}
+            for view in snapshot.queues
         ],
-        "workers": [worker_data(worker) for worker in frame.workers],
-        "jobs": [job_data(job) for job in frame.jobs],
+        "workers": [worker_data(worker) for worker in snapshot.workers],
+        "jobs": [job_data(job) for job in snapshot.jobs],
     }

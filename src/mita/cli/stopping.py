@@ -1,4 +1,4 @@
-"""Stopping the process of a worker in time, whatever its handlers do and even if its store is
+"""Stopping the process of a worker in time, even if handlers block it or its store is
 unreachable."""
 
 import asyncio
@@ -24,11 +24,11 @@ from .supervisor import HURRY
 
 log = logging.getLogger("mita.cli")
 
-# seconds after the grace time, or after a second signal, in which running jobs are put back
+# after the grace time, or after a second signal, the time to return running jobs to the queue
 STOP_MARGIN_S = 5.0
-# seconds that the event loop has to answer a second signal before it counts as blocked
+# without an answer to a second signal for this long, the event loop counts as blocked
 LOOP_ANSWER_S = 1.0
-PUT_BACK_S = 2.0  # seconds for the last try to put running jobs back
+PUT_BACK_S = 2.0  # for the last attempt to return running jobs to the queue
 
 
 class Stopper:
@@ -48,11 +48,11 @@ class Stopper:
         self._numbers = stop_signals()
         self._received = 0  # signals that the system wrote into the pipe
         self._handled = 0  # signals for which Python called our handler: either count may miss some
-        self._asked = 0  # what the supervisor asked for: 1 stop, 2 hurry
-        self._told = 0
+        self._supervisor_request = 0  # what the supervisor asked for: 1 stop, 2 hurry
+        self._requests = 0
         self._end = self._end_if_loop_answers = math.inf
         self._attached = False
-        # of threads that are about to fork: the signals that they had blocked
+        # the signals that each thread had blocked before it began to fork
         self._masks: dict[int, set[int]] = {}
 
     def __enter__(self) -> Self:
@@ -61,13 +61,15 @@ class Stopper:
     def attach(self, worker: Worker) -> None:
         """Start to listen. The worker calls it on the main thread, on its event loop."""
         self._worker, self._loop = worker, asyncio.get_running_loop()
-        self._reads, self._writes = os.pipe()
-        os.set_blocking(self._writes, False)
+        self._pipe_reader, self._pipe_writer = os.pipe()
+        os.set_blocking(self._pipe_writer, False)
         if self._lifeline is not None:
             os.set_inheritable(self._lifeline, False)
         for number in self._numbers:
             signal.signal(number, self._on_signal)
-        self._passed_on = signal.set_wakeup_fd(self._writes, warn_on_full_buffer=False)
+        self._previous_wakeup_fd = signal.set_wakeup_fd(
+            self._pipe_writer, warn_on_full_buffer=False
+        )
         self._attached = True
         os.register_at_fork(
             before=self._block_signals,
@@ -89,11 +91,11 @@ class Stopper:
 
     def __exit__(self, *_: object) -> None:
         if self._attached:
-            self._forget()
+            self._detach()
             self._wake()
             self._thread.join(1)
 
-    def _forget(self) -> None:
+    def _detach(self) -> None:
         """Reset the signal handlers in a forked child: it must not act on its parent's signals."""
         if self._attached:
             self._attached = False
@@ -114,7 +116,7 @@ class Stopper:
         signal.pthread_sigmask(signal.SIG_SETMASK, self._masks.pop(threading.get_ident(), set()))
 
     def _start_as_child(self) -> None:
-        self._forget()
+        self._detach()
         self._unblock_signals()
 
     def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
@@ -123,13 +125,13 @@ class Stopper:
 
     def _wake(self) -> None:
         with suppress(OSError):
-            os.write(self._writes, b"\0")
+            os.write(self._pipe_writer, b"\0")
 
     # ------------------------------------------------------------ on the thread
 
     def _watch(self) -> None:
         with selectors.DefaultSelector() as selector:
-            selector.register(self._reads, selectors.EVENT_READ)
+            selector.register(self._pipe_reader, selectors.EVENT_READ)
             if self._lifeline is not None:
                 selector.register(self._lifeline, selectors.EVENT_READ)
             while True:
@@ -139,30 +141,31 @@ class Stopper:
                     return
                 for key, _ in ready:
                     self._read(key.fd, selector)
-                self._tell(max(self._received, self._handled, self._asked))
+                self._handle_requests(max(self._received, self._handled, self._supervisor_request))
                 if time.monotonic() >= self._end:
-                    self._leave()
+                    self._end_unfinished()
 
     def _read(self, fd: int, selector: selectors.BaseSelector) -> None:
         data = os.read(fd, 64)
         if fd == self._lifeline:
-            self._asked = max(self._asked, 2 if HURRY in data else 1)
+            self._supervisor_request = max(self._supervisor_request, 2 if HURRY in data else 1)
             if not data:  # the supervisor has ended
                 selector.unregister(fd)
             return
         for number in data:
             if number in self._numbers:
                 self._received += 1
-            elif number and self._passed_on >= 0:
+            elif number and self._previous_wakeup_fd >= 0:
                 # a signal that another part of the program waits for
                 with suppress(OSError):
-                    os.write(self._passed_on, bytes([number]))
+                    os.write(self._previous_wakeup_fd, bytes([number]))
 
-    def _tell(self, times: int) -> None:
-        while self._told < times:
-            self._told += 1
+    def _handle_requests(self, times: int) -> None:
+        """Act on the requests up to this number that have not been handled."""
+        while self._requests < times:
+            self._requests += 1
             now = time.monotonic()
-            match self._told:
+            match self._requests:
                 case 1:
                     log.info(
                         "stopping: running jobs have %g s to end; a second signal returns them "
@@ -187,7 +190,7 @@ class Stopper:
         self._end = self._end_if_loop_answers
         self._wake()
 
-    def _leave(self) -> None:
+    def _end_unfinished(self) -> None:
         """The time is over: log what still runs, and end the process."""
         # if even the log is blocked
         at_last = threading.Timer(PUT_BACK_S + STOP_MARGIN_S, os._exit, [Exit.FAILED])
@@ -196,19 +199,20 @@ class Stopper:
         running = self._worker.running()
         if not running:
             log.warning(
-                "leaving although the store is unreachable, or a connection to it cannot be closed"
+                "ending although the store is unreachable, or a connection to it cannot be closed"
             )
             end_process(Exit.OK)
         done = self._worker.put_back(PUT_BACK_S)
-        fate = (
-            "put back"
+        outcome = (
+            "returned to the queue"
             if done
-            else "not put back, for the store does not answer: they run again when their leases end"
+            else "not returned to the queue, because the store does not answer: they run again "
+            "when their leases end"
         )
         log.warning(
-            "leaving with %s still running, %s: %s",
+            "ending with %s still running, %s: %s",
             counted(len(running), "job"),
-            fate,
+            outcome,
             "; ".join(running),
         )
         end_process(Exit.OK if done else Exit.FAILED)

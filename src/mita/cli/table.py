@@ -36,14 +36,14 @@ STYLES = {
 
 
 class Column(NamedTuple):
-    """A column of a table. On a narrow terminal the columns with `gives` are cut or left out, the
-    highest number first; 0: never. A column with `keeps` is cut to this many characters at least,
-    and never left out. `right`: its cells are aligned to the right."""
+    """A column of a table. On a narrow terminal the columns with `drop_order` are cut or left
+    out, the highest number first; 0: never. A column with `min_width` is cut to this many
+    characters at least, and never left out. `right`: its cells are aligned to the right."""
 
     name: str
     right: bool = False
-    gives: int = 0
-    keeps: int = 0
+    drop_order: int = 0
+    min_width: int = 0
 
 
 class Table:
@@ -97,16 +97,16 @@ def fitted(table: Table, width: int | None) -> list[int]:
         for i, column in enumerate(table.columns)
     ]
     excess = 0 if width is None else sum(widths) + GAP_COLUMNS * (len(widths) - 1) - width
-    givers = sorted(
-        (i for i, column in enumerate(table.columns) if column.gives),
-        key=lambda i: -table.columns[i].gives,
+    droppable = sorted(
+        (i for i, column in enumerate(table.columns) if column.drop_order),
+        key=lambda i: -table.columns[i].drop_order,
     )
-    for i in givers:
+    for i in droppable:
         if excess <= 0:
             break
         column, kept = table.columns[i], widths[i] - excess
-        if column.keeps:
-            kept = min(max(kept, column.keeps), widths[i])
+        if column.min_width:
+            kept = min(max(kept, column.min_width), widths[i])
         elif column.right or kept < _LEAST_COLUMNS:
             kept = -GAP_COLUMNS
         excess -= widths[i] - kept

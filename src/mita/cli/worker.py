@@ -12,15 +12,15 @@ from mita.engine.worker import Worker
 from mita.errors import UsageError
 from mita.settings import Address
 
-from .argtypes import count, names, wait
-from .context import location, placed
+from .argtypes import count, duration, names
+from .context import location, open_app
 from .exits import Exit, kind
 from .format import counted
-from .gc_tuning import spare_collector
+from .gc_tuning import freeze_startup_objects
 from .logs import LEVELS, write_logs
 from .parser import Commands, app_of_environment
 from .screen import Report, Screen, listed
-from .shutdown import end_within, run_and_leave
+from .shutdown import end_within, run_and_abandon_handlers
 from .stopping import STOP_MARGIN_S, Stopper
 from .supervisor import Supervisor
 
@@ -78,16 +78,16 @@ def add(commands: Commands) -> None:
     )
     parser.add_argument(
         "--lease",
-        type=wait,
+        type=duration,
         default=30.0,
-        metavar="WAIT",
+        metavar="DURATION",
         help="after this time the jobs of a dead worker are taken over (30s)",
     )
     parser.add_argument(
         "--grace",
-        type=wait,
+        type=duration,
         default=20.0,
-        metavar="WAIT",
+        metavar="DURATION",
         help="how long running jobs may take to end when the worker stops (20s)",
     )
     parser.add_argument(
@@ -137,14 +137,14 @@ def work(options: argparse.Namespace, screen: Screen) -> int:
     options.log_json = options.log_json or screen.json
     write_logs(options.log_level, as_json=options.log_json)
     if options.processes > 1 and options.lifeline is None:
-        patience = options.grace + STOP_MARGIN_S + 5
+        stop_timeout = options.grace + STOP_MARGIN_S + 5
         with asyncio.Runner() as runner:
             code = runner.run(
-                Supervisor(options.argv, options.processes, patience, options.until_empty).run()
+                Supervisor(options.argv, options.processes, stop_timeout, options.until_empty).run()
             )
     else:
         with Stopper(options.grace, options.lifeline) as stopper:
-            code = run_and_leave(serve(options, stopper), _fast_loop())
+            code = run_and_abandon_handlers(serve(options, stopper), _fast_loop())
         if options.is_process:
             end_within(stopper.left, code)
     return code if options.lifeline is not None else screen.show(_report(code))
@@ -169,7 +169,7 @@ def _fast_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 
 async def serve(options: argparse.Namespace, stopper: Stopper) -> Exit:
-    async with placed(options, options.target) as app:
+    async with open_app(options, options.target) as app:
         worker = app.worker(
             options.queues,
             concurrency=options.concurrency,
@@ -191,7 +191,7 @@ async def serve(options: argparse.Namespace, stopper: Stopper) -> Exit:
         _check_tasks(app, options.target)
         stopper.attach(worker)
         log.info("%s", greeting(app, worker, options))
-        spare_collector()
+        freeze_startup_objects()
         await worker.run()
         wants_another = options.lifeline is not None and worker.max_jobs_reached
     return Exit.AGAIN if wants_another else Exit.OK

@@ -112,8 +112,8 @@ def _timeline(job: Job, events: Sequence[TimelineEntry]) -> tuple[TimelineLine, 
             TimelineEntry(job.started, "started", "", job.worker),
         )
     if job.state in TERMINAL and job.finished is not None:
-        told = any(event.kind == job.state and event.at >= job.finished for event in events)
-        lines += [] if told else [TimelineEntry(job.finished, job.state.value, "", job.worker)]
+        has_end = any(event.kind == job.state and event.at >= job.finished for event in events)
+        lines += [] if has_end else [TimelineEntry(job.finished, job.state.value, "", job.worker)]
     return tuple(
         TimelineLine(as_datetime(event.at), event.kind, event.note, event.worker) for event in lines
     )

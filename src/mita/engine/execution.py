@@ -83,7 +83,7 @@ class Execution(Struct, eq=False):
     settled: bool = False  # its ending is known; what the handler still does is ignored
     reports: ProgressWriter | None = None  # few runs report progress
     start: Start | None = None  # until it is reported
-    timer: asyncio.TimerHandle | None = None  # of its time-out, on a thread
+    timer: asyncio.TimerHandle | None = None  # of its timeout, on a thread
     # of once-values that it computes: name and holder; the lease keeper reads it
     locks: dict[str, str] | None = None
     error: BaseException | None = None  # what the handler raised, until it is logged
@@ -98,8 +98,8 @@ class Execution(Struct, eq=False):
         """Stop the run. A handler on a thread cannot be stopped; it sees `job.cancelled`. A task
         that has not taken its first step must not be cancelled: it would end without an ending.
 
-        A run that goes on after its time-out can still be cancelled. If the worker shuts down, it
-        stays timed out. A time-out while the run waits for the store is not the handler's fault."""
+        A run that goes on after its timeout can still be cancelled. If the worker shuts down, it
+        stays timed out. A timeout while the run waits for the store is not the handler's fault."""
         if self.settled:
             return
         if why is Stop.TIMED_OUT and self.store_calls:
@@ -182,8 +182,8 @@ class Execution(Struct, eq=False):
 
     async def remember(self, name: str, value: bytes, keep: Wait | None) -> bytes | None:
         """Store a once-value. Returns the stored one, which may be that of another run."""
-        memo = OnceValue(claim=self.claim, name=name, value=value, keep=keep)
-        return await self._ask(lambda: self.context.store.store_once(memo))
+        once_value = OnceValue(claim=self.claim, name=name, value=value, keep=keep)
+        return await self._ask(lambda: self.context.store.store_once(once_value))
 
     async def complete(self, connection: Any, result: bytes) -> None:
         """Settle the job as succeeded in the handler's own transaction."""

@@ -160,7 +160,7 @@ class Executor:
 
     def _thread_done(self, execution: Execution, ending: Ending) -> None:
         """The handler has left its thread. Only now its slot is free: it was in use beyond a
-        time-out."""
+        timeout."""
         self._running -= 1
         if execution.timer is not None:
             execution.timer.cancel()

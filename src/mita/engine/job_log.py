@@ -47,10 +47,10 @@ def log_lost_lease(claim: Claim, seconds: float) -> None:
 
 
 def log_overrun(claim: Claim, timeout: float) -> None:
-    """Log a handler that goes on after its time-out, on a thread."""
+    """Log a handler that goes on after its timeout, on a thread."""
     text = (
-        "job %s of %s ran past its time-out of %g s; its thread cannot be stopped, so the job "
-        "keeps its slot and its resource key until the handler ends. The handler can check "
+        "job %s of %s ran longer than its timeout of %g s; its thread cannot be stopped, so the "
+        "job keeps its slot and its resource key until the handler ends. The handler can check "
         "job.cancelled"
     )
     log.warning(text, claim.id, claim.task, timeout, extra=extras(claim, "timed out", timeout))

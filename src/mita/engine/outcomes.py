@@ -60,7 +60,7 @@ def moved(asked: Reschedule, task: Task[Any, Any], claim: Claim) -> Ending:
 
 
 def late(ending: Ending, timeout: float) -> Ending:
-    """Returns the ending of a run that went on past its time-out. A Reschedule, Unavailable or
+    """Returns the ending of a run that went on past its timeout. A Reschedule, Unavailable or
     Abort of the handler stands; a result or another error comes too late."""
     match ending:
         case Rescheduled() | ResourceUnavailable() | Raised(final=True):

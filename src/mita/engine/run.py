@@ -107,7 +107,7 @@ def _traced(span: Any, execution: Execution, ending: Ending) -> Ending:
 
 
 async def run_limited(execution: Execution, timeout: float | None, body: Body) -> Ending:
-    """Run `body` within its time-out, if it has one, and in a span of its own, if runs are
+    """Run `body` within its timeout, if it has one, and in a span of its own, if runs are
     traced."""
     run = body(execution) if timeout is None else _within(timeout, execution, body)
     if execution.context.tracer is None:
@@ -217,7 +217,7 @@ def stopped(execution: Execution) -> Ending:
 
 
 def _timeout(execution: Execution) -> float:
-    """The time-out in seconds, of a run that has one."""
+    """The timeout in seconds, of a run that has one."""
     return options_of(execution.claim.options).timeout or 0.0
 
 

@@ -141,8 +141,10 @@ class Verdict(Struct, frozen=True, kw_only=True, gc=False):
     until then no job with this resource key starts. `stranded`: the worker did not know the task.
     `event` and `note` are the line in the job's timeline; without an event there is no line (a
     success writes none). `failure` is the error in that line, cut by `rules.failures`.
-    `worker` is the worker that the line names; None: the one that has the job. `unstarted`: the
-    handler was not started, so the tokens of its rates are given back."""
+    `worker` is the worker that the line names; None: the one that has the job.
+    `is_plain_success`: the job succeeded, and there is nothing to write but its result
+    (`rules.judge.success`). Stores settle such jobs in bulk. `unstarted`: the handler was not
+    started, so the tokens of its rates are given back."""
 
     state: State
     when: When | None = None
@@ -156,21 +158,8 @@ class Verdict(Struct, frozen=True, kw_only=True, gc=False):
     note: str = ""
     failure: str = ""
     worker: str | None = None
+    is_plain_success: bool = False
     unstarted: bool = False
-
-    @property
-    def is_plain_success(self) -> bool:
-        """Whether the job succeeded and there is nothing to write but its result: no timeline
-        entry, no counter, no error. Stores settle such jobs in bulk."""
-        return (
-            self.state is State.SUCCEEDED
-            and self.result is not None
-            and not self.event
-            and self.counts is None
-            and self.error is None
-            and self.hold is None
-            and not self.stranded
-        )
 
 
 class Start(Struct, frozen=True, gc=False):

@@ -1,11 +1,11 @@
-"""Subscriptions to events: a bounded buffer of what was published and not read yet."""
+"""Events for other processes: what a store provides (`PubSub`), and the buffer of a subscriber."""
 
 import asyncio
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol
 
 import msgspec
 from msgspec import Meta, Struct
@@ -19,7 +19,7 @@ BUFFERED_EVENTS = 10_000  # events of one subscription that wait to be read
 SUBSCRIPTION_RETENTION: Wait = 15 * SECOND
 # how long a store keeps messages, and how many, if its subscribers have to poll for them
 MESSAGE_RETENTION: Wait = 10 * SECOND
-MESSAGES_KEPT = 1000
+RETAINED_MESSAGES = 1000
 POLL_EVERY_S = 1.0  # seconds between two polls without a notification
 RETRY_AFTER_S = 0.5  # seconds before an unreachable store is tried again
 
@@ -102,6 +102,25 @@ class Subscription:
             self.closed = True
             self._news.set()
             await self._close(self)
+
+
+class PubSub(Protocol):
+    """Events for other processes. Nothing depends on them: they may be lost. Without subscribers
+    they cost nothing."""
+
+    async def publish(self, messages: Sequence[EventMessage]) -> None:
+        """Send these messages, in this order, to the current subscribers. Later subscribers do not
+        get them."""
+
+    async def subscribed_queues(self) -> frozenset[str]:
+        """Return the queues that have subscribers; `EVERY` stands for a subscription to all. It is
+        called often, so it is cheap. It may return too many queues, but never too few. A subscriber
+        that died is forgotten after `SUBSCRIPTION_RETENTION`."""
+
+    async def subscribe(self, queue: str | None) -> Subscription:
+        """Subscribe to one queue, or to all (None): everything that is published after this returns
+        is delivered. If the store was unreachable, the subscription continues by itself and says
+        that messages may have been lost."""
 
 
 class PolledFeed(Struct, frozen=True):

@@ -1,11 +1,11 @@
 """The store contract: what SQLite, PostgreSQL, Redis, NATS and memory all promise.
 
-Lists in, lists out, one answer per item in the same order; each item is atomic by itself, a batch
-never is. Decisions are made by `mita.rules`; a store applies them if the token (or the source
-state) still matches. Waits travel as waits: only a store makes moments. The suite in
-`mita.testing.contract` says the same in tests.
+Methods take lists and return lists, with one answer per item in the same order. Each item is
+atomic by itself; a batch is not. `mita.rules` makes the decisions; a store applies them if the
+token (or the source state) still matches. Delays are passed as delays: only a store turns them into
+points in time. The suite in `mita.testing.contract` tests all of this.
 
-A store belongs to the event loop that opened it. Making one connects to nothing; `open` does.
+A store belongs to the event loop that opened it. The constructor does not connect; `open` does.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -29,7 +29,7 @@ from mita.model.repeat import DueRepeats, Firing, Repeat
 from mita.model.time import Moment, Wait, When
 from mita.model.view import Finding, JobFilter, Page, QueueView, ResourceView, WorkerView
 
-from .pubsub import EventMessage, Subscription
+from .pubsub import PubSub
 
 # Topics of wake-ups (`Store.wait`) that are not names of queues:
 ASKED = "!"  # a running job was cancelled
@@ -46,7 +46,7 @@ class Can(Flag):
     ENQUEUE_IN_YOUR_TRANSACTION = auto()
 
 
-SILENCE = 5.0  # seconds: `Store.silence`, unless it is set
+SILENCE_S = 5.0  # the default of `Store.silence`
 
 
 class OnceValue(Struct, frozen=True, kw_only=True):
@@ -265,26 +265,7 @@ class Wakeups(Protocol):
         """Return as soon as a job may have become claimable in one of these queues (None: in any),
         a running job was cancelled (`ASKED`) or repeats changed (`REPEATS`), and say which; empty
         after `timeout` seconds. What happened since the last `wait` of this store counts, so
-        nothing falls between two calls; waking for nothing is allowed, sleeping through is not."""
-
-
-class PubSub(Protocol):
-    """Events for other processes. Nothing depends on them: they may be lost. Without subscribers
-    they cost nothing."""
-
-    async def publish(self, messages: Sequence[EventMessage]) -> None:
-        """Send these messages, in this order, to the current subscribers. Later subscribers do not
-        get them."""
-
-    async def subscribed_queues(self) -> frozenset[str]:
-        """Return the queues that have subscribers; `EVERY` stands for a subscription to all. It is
-        called often, so it is cheap. It may return too many queues, but never too few. A subscriber
-        that died is forgotten after `SUBSCRIPTION_RETENTION`."""
-
-    async def subscribe(self, queue: str | None) -> Subscription:
-        """Subscribe to one queue, or to all (None): everything that is published after this returns
-        is delivered. If the store was unreachable, the subscription continues by itself and says
-        that messages may have been lost."""
+        no wake-up is lost between two calls. It may return without a cause."""
 
 
 class Store(

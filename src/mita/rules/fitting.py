@@ -1,7 +1,7 @@
 """What is given up of a job that its store does not take whole, and in which order.
 
-Arguments and memos are never cut: another run needs them. Everything else is given up from the
-least useful on.
+Arguments and once values are never cut: another run needs them. Everything else is given up, the
+least useful first.
 
 *How a run ended* (`smaller`, when the store rejected a verdict): first the result, which ends the
 job as failed with the reason; then the texts are cut; then the job fails with nothing but the
@@ -96,8 +96,8 @@ def shorter(events: Sequence[TimelineEntry], error: str | None) -> Iterator[Stor
 
 def _without_errors(events: Sequence[TimelineEntry], but: int) -> tuple[TimelineEntry, ...]:
     """The timeline without the errors of earlier attempts, except for the last few."""
-    told = [at for at, event in enumerate(events) if event.error]
-    kept = set(told[-but:]) if but else set()
+    with_error = [at for at, event in enumerate(events) if event.error]
+    kept = set(with_error[-but:]) if but else set()
     return tuple(
         event if at in kept or not event.error else replace(event, error="")
         for at, event in enumerate(events)

@@ -60,7 +60,7 @@ def judge(
         case Raised(error, final, wait):
             return _failure(claim, error, keep, roll, final=final, wait=wait)
         case TimedOut(seconds):
-            error = f"TimedOut: ran past its time-out of {seconds:g} s"
+            error = f"TimedOut: ran longer than its timeout of {seconds:g} s"
             return _failure(claim, error, keep, roll)
         case Rescheduled(when, reason):
             return _back(when, Counter.RESCHEDULES, TimelineKind.RESCHEDULED, reason or BY_HANDLER)
@@ -95,7 +95,7 @@ RELEASE = Verdict(
 def success(result: bytes, keep: Wait) -> Verdict:
     """The verdict on a run that returned `result`. Most handlers return the same as the one before,
     nothing, so the latest verdict is kept: jobs that share one are settled and counted together."""
-    return Verdict(state=State.SUCCEEDED, result=result, keep=keep)
+    return Verdict(state=State.SUCCEEDED, result=result, keep=keep, is_plain_success=True)
 
 
 def _back(

@@ -176,7 +176,7 @@ def _timeout(value: Any) -> float | None:
     if value is None:
         return None
     if (length := wait("timeout", value)) == 0:
-        raise UsageError(f"timeout={value!r}: give more than 0 seconds, or None for no time-out")
+        raise UsageError(f"timeout={value!r}: give more than 0 seconds, or None for no timeout")
     return length / SECOND
 
 

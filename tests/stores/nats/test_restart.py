@@ -2,6 +2,7 @@
 one server, and three. A killed server reads its messages from disk again; a removal that it did not
 write to disk is undone."""
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
@@ -258,12 +259,35 @@ async def as_the_older_version_made_it(store: NatsStore) -> None:
         **schema.stream_config(store._subjects, 1),
         "max_msgs_per_subject": 1,
         "metadata": {"mita": "2"},
+        "republish": {
+            "src": store._subjects.all_tickets(),
+            "dest": f"{store._subjects.root}.bell.>",
+            "headers_only": True,
+        },
     }
     for verb in ("DELETE", "CREATE"):
         answer = await store.context.wire.api(
             f"STREAM.{verb}.{store._subjects.stream}", None if verb == "DELETE" else config
         )
         assert "error" not in answer, answer
+
+
+async def test_a_stream_of_an_older_version_sends_wake_ups_after_the_upgrade() -> None:
+    server = Server().start()
+    old = NatsStore(server.url)
+    await old.open()
+    await as_the_older_version_made_it(old)
+    await old.close()
+    store = NatsStore(server.url)
+    await store.open()
+    await store.wait([QUEUE], 0)  # the first call subscribes
+    waiting = asyncio.ensure_future(store.wait([QUEUE], 10))
+    await asyncio.sleep(0.1)
+    await enqueued(store)
+    assert QUEUE in await waiting
+    assert await store.migrate() == []
+    await store.close()
+    server.remove()
 
 
 @pytest.mark.usefixtures("short_tombstones")

@@ -27,6 +27,7 @@ from mita.model.outcome import (
 )
 from mita.model.time import HOUR, NOW, When
 from mita.ports.ids import new_id
+from mita.rules.judge import success
 from mita.rules.states import TERMINAL
 from mita.stores.nats import NatsStore
 from mita.stores.nats.stream.subjects import RecordKind
@@ -134,8 +135,8 @@ class Walk:
         pick = self.chance.choice
         keep = pick([0, HOUR, HOUR])
         options = [
-            Verdict(state=State.SUCCEEDED, result=b"r", keep=keep),
-            Verdict(state=State.SUCCEEDED, result=b"r", keep=HOUR),
+            success(b"r", keep),
+            success(b"r", HOUR),
             Verdict(
                 state=State.FAILED,
                 counts=Counter.ATTEMPTS,

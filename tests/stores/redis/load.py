@@ -6,14 +6,15 @@ from collections import Counter
 from typing import Any
 
 from mita.errors import StoreError
-from mita.model.job import NewJob, State
-from mita.model.outcome import Settlement, Verdict
+from mita.model.job import NewJob
+from mita.model.outcome import Settlement
 from mita.ports.ids import new_ids
+from mita.rules.judge import success
 from mita.stores.redis import RedisStore
 
 QUEUE = "mail"
 LEASE = 500
-DONE = Verdict(state=State.SUCCEEDED, result=b"\xc0", keep=0)
+DONE = success(b"\xc0", 0)
 
 
 def jobs(n: int, **more: Any) -> list[NewJob]:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from mita.errors import StoreError
-from mita.model.job import State
-from mita.model.outcome import Settlement, Verdict
+from mita.model.outcome import Settlement
+from mita.rules.judge import success
 from mita.stores.redis import RedisStore
 
 from .load import QUEUE, jobs
@@ -67,10 +67,10 @@ async def a_job_goes_through(url: str) -> None:
     while await twin.wait([QUEUE], 0.01):
         pass
     await store.enqueue(jobs(300, payload=b"x" * 1000))  # more than one read of the socket
-    assert QUEUE in await twin.wait([QUEUE], 10), "the bell rings on this way too"
+    assert QUEUE in await twin.wait([QUEUE], 10), "wake-ups arrive on this way too"
     claims = (await twin.claim([QUEUE], 1000, 60_000, "w1")).claims
     assert len(claims) == 300
-    done = Verdict(state=State.SUCCEEDED, result=b"\xc0", keep=0)
+    done = success(b"\xc0", 0)
     assert all(await twin.settle([Settlement(claim, done) for claim in claims]))
     await store.close()
     await twin.close()

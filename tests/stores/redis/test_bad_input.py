@@ -10,7 +10,8 @@ import redis
 
 from mita.errors import StoreError, UsageError
 from mita.model.job import Receipt, State
-from mita.model.outcome import Settlement, Verdict
+from mita.model.outcome import Settlement
+from mita.rules.judge import success
 from mita.stores.redis import RedisStore
 from mita.stores.shared.words import UNREACHED
 
@@ -124,9 +125,7 @@ async def test_a_settlement_with_a_key_of_another_type_writes_nothing(
     await store.enqueue(jobs(2))
     claims = (await store.claim([QUEUE], 10, 60_000, "w1")).claims
     keep = 0 if key == "left" else 1000
-    done = [
-        Settlement(claim, Verdict(state=State.SUCCEEDED, result=b"", keep=keep)) for claim in claims
-    ]
+    done = [Settlement(claim, success(b"", keep)) for claim in claims]
     with server.client() as client:
         client.delete(f"mita:{{{QUEUE}}}:{key}")
         client.set(f"mita:{{{QUEUE}}}:{key}", "not ours")

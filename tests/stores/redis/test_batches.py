@@ -14,10 +14,10 @@ from mita.model.outcome import (
     PrioritiseJob,
     RescheduleJob,
     Settlement,
-    Verdict,
 )
 from mita.model.time import HOUR, NOW, When
 from mita.model.view import JobFilter
+from mita.rules.judge import success
 from mita.stores.redis import RedisStore
 from mita.testing.contract.clocks import FakeTicker
 
@@ -101,7 +101,7 @@ async def test_a_change_to_one_job_of_a_batch_leaves_the_others_alone(store: Red
     assert await store.amend([claims[0].id], CancelJob(HOUR)) == [Answer.ASKED]
     assert await store.amend([claims[1].id], RescheduleJob(When(HOUR))) == [Answer.ASKED]
     assert await store.extend(claims[:3], 1000) == [Held.CANCEL, Held.HELD, Held.HELD]
-    kept = Verdict(state=State.SUCCEEDED, result=b"\x01", keep=HOUR)
+    kept = success(b"\x01", HOUR)
     assert all(await store.settle([Settlement(claim, kept) for claim in claims]))
     found = await store.find([claim.id for claim in claims])
     states = [job.state for job in found if job is not None]

@@ -6,6 +6,7 @@ from mita.model.job import State
 from mita.model.outcome import Counter, Progress, Settlement, TimelineKind, Verdict
 from mita.model.time import HOUR, NOW, When
 from mita.ports.store import OnceValue
+from mita.rules.judge import success
 from mita.stores.redis import RedisStore
 from mita.testing.contract.clocks import FakeTicker
 
@@ -20,7 +21,7 @@ async def run_all(store: RedisStore, keep: int) -> int:
     ran = 0
     while True:
         turn = await store.settle_and_claim(settlements, [QUEUE], 1000, HOUR, "w1")
-        verdict = Verdict(state=State.SUCCEEDED, result=b"\xc0" * 50, keep=keep)
+        verdict = success(b"\xc0" * 50, keep)
         settlements = [Settlement(claim, verdict) for claim in turn.claims]
         ran += len(settlements)
         if not settlements:
@@ -78,10 +79,7 @@ async def test_a_job_with_a_timeline_leaves_nothing_behind(server: Server) -> No
         assert client.dbsize() > before
         for _ in range(10):
             turn = await store.claim([QUEUE], 10, HOUR, "w1")
-            done = [
-                Settlement(claim, Verdict(state=State.SUCCEEDED, result=b"", keep=0))
-                for claim in turn.claims
-            ]
+            done = [Settlement(claim, success(b"", 0)) for claim in turn.claims]
             if not done:
                 break
             await store.settle(done)

@@ -7,8 +7,10 @@ import pytest
 
 from mita.errors import UsageError
 from mita.model.job import Claim, NewJob, State
-from mita.model.outcome import Settlement, Verdict
+from mita.model.outcome import Settlement
 from mita.ports.ids import new_id
+from mita.ports.pubsub import EventMessage
+from mita.rules.judge import success
 from mita.stores.sqlite import SqliteStore, maintenance
 from mita.stores.sqlite.file.statements import migrations
 
@@ -44,9 +46,7 @@ async def test_the_table_that_is_made_anew_keeps_its_jobs_and_gives_no_number_tw
     await new.enqueue([fourth])
     found = await new.find([first.id, second.id, third.id, fourth.id])
     held = Claim(first.id, 1, 0, "t", "q", b"\x80", b"", b"", 5, 0, 0, ref=2)
-    assert await new.settle(
-        [Settlement(held, Verdict(state=State.SUCCEEDED, result=b"\xc0", keep=1000))]
-    ) == [True]
+    assert await new.settle([Settlement(held, success(b"\xc0", 1000))]) == [True]
     await new.close()
     assert [one and one.state for one in found] == [
         State.RUNNING,
@@ -61,6 +61,44 @@ async def test_the_table_that_is_made_anew_keeps_its_jobs_and_gives_no_number_tw
         assert database.execute("select count(*) from mita_jobs").fetchone() == (3,)
         with pytest.raises(sqlite3.IntegrityError):
             database.execute("update _mita_job set state = 'lost'")
+    database.close()
+
+
+async def test_renamed_tables_keep_their_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "jobs.db"
+    with monkeypatch.context() as before:
+        before.setattr(maintenance, "migrations", lambda: migrations()[:6])
+        old = SqliteStore(path)
+        await old.open()
+        await old.close()
+    one = job()
+    with sqlite3.connect(path) as database:
+        database.execute(
+            "insert into _mita_job (id, task, queue, state, priority, due, created, payload, "
+            "options, headers) values (?, 't', 'q', 'queued', 5, 0, 0, x'80', x'', x'')",
+            (one.id,),
+        )
+        database.execute("insert into _mita_memo values (1, 'own', x'01', null)")
+        database.execute("insert into _mita_memo values (0, 'shared', x'02', ?)", (2**52,))
+        database.execute("insert into _mita_ear values ('a', 'q', ?)", (2**52,))
+        database.execute("insert into _mita_told (at, queue, count, events) values (0, 'q', 1, '')")
+        database.execute("delete from _mita_told")
+    database.close()
+
+    new = SqliteStore(path)
+    await new.open()
+    [claim] = (await new.claim(["q"], 1, 1000, "w")).claims
+    assert claim.id == one.id
+    assert await new.load_once(claim, "own", shared=False) == b"\x01"
+    assert await new.load_once(claim, "shared", shared=True) == b"\x02"
+    assert await new.subscribed_queues() == {"q"}
+    await new.publish([EventMessage("q", 1, b"\x90")])
+    await new.close()
+    with sqlite3.connect(path) as database:
+        [(seq,)] = database.execute("select seq from _mita_message")
+        assert seq == 2, "a number of a message is not used twice"
     database.close()
 
 

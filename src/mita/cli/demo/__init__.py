@@ -21,12 +21,12 @@ from mita.cli.table import Column, Table
 from mita.errors import UsageError
 from mita.model.record import JobRecord
 
-from .acts import ACTS
 from .feed import Feed
-from .stage import NotAsPromised, Stage
+from .run import DemoFailed, DemoRun
+from .steps import STEPS
 
 DEMO_POLL_S = 0.1  # seconds; the demo's repeat is too quick for the usual second
-BETWEEN_ACTS_S = 0.6  # time to read
+BETWEEN_STEPS_S = 0.6  # time to read
 COUNTERS = ("attempts", "reschedules", "busy")
 
 
@@ -43,12 +43,12 @@ def add(commands: Commands) -> None:
 def demo(options: argparse.Namespace, screen: Screen) -> int:
     if options.url or options.namespace or options.app:
         raise UsageError(
-            "the demo plays on a file of its own, with tasks of its own: --keep FILE names the file"
+            "the demo runs on a file of its own, with tasks of its own: --keep FILE names the file"
         )
     quiet = logging.getLogger("mita")  # the feed shows the same
     quiet.addHandler(logging.NullHandler())
     with _file(options.keep) as path:
-        return screen.show(asyncio.run(_play(path, screen, options.keep)))
+        return screen.show(asyncio.run(_run(path, screen, options.keep)))
 
 
 @contextmanager
@@ -62,34 +62,34 @@ def _file(keep: Path | None) -> Iterator[Path]:
         yield Path(folder) / "demo.db"
 
 
-async def _play(path: Path, screen: Screen, keep: Path | None) -> Report:
+async def _run(path: Path, screen: Screen, keep: Path | None) -> Report:
     async with Mita(_url(path)) as app:
         feed = Feed(screen)
-        screen.say("Mita: one SQLite file, one worker, no server.", "bold")
-        stage = Stage(app, feed)
+        screen.print_line("Mita: one SQLite file, one worker, no server.", "bold")
+        demo = DemoRun(app, feed)
         worker = app.worker(poll=DEMO_POLL_S)
         working = asyncio.create_task(worker.run())
         try:
-            await stage.ready()
-            for act in ACTS:
-                feed.act(act.title, act.sentence)
-                await act.play(stage)
-                await asyncio.sleep(BETWEEN_ACTS_S if screen.terminal else 0)
-        except NotAsPromised:
+            await demo.ready()
+            for step in STEPS:
+                feed.heading(step.title, step.sentence)
+                await step.run(demo)
+                await asyncio.sleep(BETWEEN_STEPS_S if screen.terminal else 0)
+        except DemoFailed:
             feed.flush(everything=True)
             raise
         finally:
             worker.stop()
             await working
-        return _report(stage, await stage.records(), keep)
+        return _report(demo, await demo.records(), keep)
 
 
-def _report(stage: Stage, records: list[JobRecord], keep: Path | None) -> Report:
+def _report(demo: DemoRun, records: list[JobRecord], keep: Path | None) -> Report:
     names = ("job", "runs", *COUNTERS, "outcome")
     rows = [
         (
-            stage.names[job.id],
-            len(stage.runs[job.id]),
+            demo.names[job.id],
+            len(demo.runs[job.id]),
             *(getattr(job, name) for name in COUNTERS),
             _outcome(job),
         )
@@ -97,12 +97,12 @@ def _report(stage: Stage, records: list[JobRecord], keep: Path | None) -> Report
     ]
     columns = [Column(name, right=name not in ("job", "outcome")) for name in names]
     data = {
-        "acts": len(ACTS),
-        "events": stage.feed.told,
+        "steps": len(STEPS),
+        "events": demo.feed.printed,
         "jobs": [dict(zip(names, row, strict=True)) for row in rows],
     }
-    runs = sum(len(stage.runs[job.id]) for job in records)
-    end = f"{counted(len(records), 'job')}, {counted(runs, 'run')}, all as promised. Try next:"
+    runs = sum(len(demo.runs[job.id]) for job in records)
+    end = f"{counted(len(records), 'job')}, {counted(runs, 'run')}, all as expected. Try next:"
     return Report(data, "", Table(columns, rows), "", end, *_next(keep, records[-1].id))
 
 
@@ -112,10 +112,10 @@ def _next(keep: Path | None, id: str) -> list[str]:
     if keep is None:
         there = "sqlite:///demo.db"
         first, remark = f"{mita} demo --keep demo.db", "the same, on a file that stays"
-        second, other = f"{mita} jobs --url {there}", "and then a look at its jobs"
+        second, other = f"{mita} jobs --url {there}", "then show its jobs"
     else:
-        first, remark = f"{mita} jobs --url {_url(keep)}", "a look at these jobs"
-        second, other = f"{mita} show {id} --url {_url(keep)}", "and at one of them"
+        first, remark = f"{mita} jobs --url {_url(keep)}", "show these jobs"
+        second, other = f"{mita} show {id} --url {_url(keep)}", "and one of them"
     width = max(len(first), len(second))
     return [f"  {first:<{width}}   # {remark}", f"  {second:<{width}}   # {other}"]
 
@@ -126,7 +126,7 @@ def _url(path: Path) -> str:
 
 def _outcome(job: JobRecord) -> str:
     back = any(line.kind == "revived" for line in job.timeline)
-    return f"failed, brought back, {job.state.value}" if back else job.state.value
+    return f"failed, retried, {job.state.value}" if back else job.state.value
 
 
 def _command() -> str:

@@ -11,14 +11,14 @@ Ran = Callable[[Job, str, str], None]
 
 CHARGE_S = 0.7  # seconds that a charge takes
 FETCH_BACKOFF_S = 0.6  # seconds before the first retry of a fetch; the second waits twice as long
-STEADY: Jitter = "none"  # chance would make every demo another
+STEADY: Jitter = "none"  # every demo is the same
 
 
 class Tasks:
     """`ran` is called for every run with the job, its name in the feed, and a remark."""
 
     def __init__(self, app: Mita, ran: Ran) -> None:
-        self.mended = False
+        self.fixed = False
 
         @app.task
         async def greet(job: Job, who: str) -> str:
@@ -51,7 +51,7 @@ class Tasks:
         @app.task(retry=Retry(max_retries=1, base=0.5, jitter=STEADY))
         async def deliver(job: Job, who: str) -> str:
             ran(job, who, f"attempt {job.attempt}")
-            if not self.mended:
+            if not self.fixed:
                 raise ValueError("no street")
             return "delivered"
 

@@ -15,7 +15,7 @@ from mita.errors import StoreMissing
 from mita.model.time import Wait
 from mita.ports.clock import Clock, SystemClock
 from mita.ports.pubsub import Subscription
-from mita.ports.store import SILENCE, Can
+from mita.ports.store import SILENCE_S, Can
 
 from . import (
     amend,
@@ -59,7 +59,7 @@ class MemoryStore:
     bounds the bytes of a job as other stores do, for tests."""
 
     can = Can.OBEY_A_FAKE_CLOCK | Can.KEEP_EXACT_ORDER | Can.SHARE_EXACTLY
-    silence = SILENCE  # there is no connection that could fall silent
+    silence = SILENCE_S  # there is no connection that could fall silent
     ageing: Wait | None = None
 
     def __init__(

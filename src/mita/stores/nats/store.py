@@ -22,7 +22,7 @@ from mita.errors import StoreError, UsageError
 from mita.model.time import Wait
 from mita.ports.clock import Clock
 from mita.ports.pubsub import Subscription
-from mita.ports.store import SILENCE, Can
+from mita.ports.store import SILENCE_S, Can
 from mita.rules.names import check_namespace
 
 from . import (
@@ -69,7 +69,7 @@ class NatsStore:
     `connect` as they are. `replicas` is how many servers of the cluster keep the jobs."""
 
     can = Can(0)
-    silence = SILENCE
+    silence = SILENCE_S
     ageing: Wait | None = None
 
     def __init__(

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 from weakref import WeakSet
 
 from mita.ports.clock import Clock
-from mita.ports.store import SILENCE
+from mita.ports.store import SILENCE_S
 
 from .codec import Rows
 from .server.statements import PostgresStatements
@@ -69,7 +69,7 @@ class StoreState:
         self.params = params  # for libpq
         self.statements = statements
         self.clock = clock
-        self.silence = SILENCE
+        self.silence = SILENCE_S
         self.watermarks = Watermarks()
         self.known_queues: set[str] = set()  # committed to the table of queues
         self.checked: WeakSet[Any] = WeakSet()  # users' connections that can write jobs

@@ -1,11 +1,14 @@
-"""Progress of runs, and the values that `job.once` keeps across retries."""
+"""Progress of runs, and once values, which `job.once` keeps across retries.
+
+Once values are in the column `memos` and the table `_memo`. Both have their names from version 0.1,
+whose workers may run beside this version during an upgrade, so the names stay."""
 
 from collections.abc import Sequence
 
 from mita.model.job import Claim
 from mita.model.outcome import Progress
 from mita.ports.store import OnceValue
-from mita.stores.shared.views import as_memo
+from mita.stores.shared.views import as_once_value
 
 from .context import PostgresContext, RoundTrip, RoundTrips, query
 from .server.arrays import blobs, check_size, numbers, storable, texts
@@ -40,7 +43,7 @@ def load_once(
         else query("load_once", id=claim.id, name=storable(name))
     )
     [rows] = yield RoundTrip(one, last=True)
-    return None if not rows or rows[0][0] is None else as_memo(name, rows[0][0])
+    return None if not rows or rows[0][0] is None else as_once_value(name, rows[0][0])
 
 
 def store_once(_: PostgresContext, value: OnceValue) -> RoundTrips[bytes | None]:
@@ -59,4 +62,4 @@ def store_once(_: PostgresContext, value: OnceValue) -> RoundTrips[bytes | None]
         else query("store_once_shared", **values, keep=value.keep)
     )
     [rows] = yield RoundTrip(one, last=True)
-    return as_memo(value.name, rows[0][0]) if rows else None
+    return as_once_value(value.name, rows[0][0]) if rows else None

@@ -1,5 +1,8 @@
 """Events for other processes: rows that are deleted soon, and a notification. No commit here waits
-for the disk."""
+for the disk.
+
+Messages are in the table `_told`, subscriptions in `_ear`. Both have their names from version 0.1,
+whose workers may run beside this version during an upgrade, so the names stay."""
 
 import asyncio
 from collections import deque
@@ -10,7 +13,7 @@ from mita.errors import StoreError
 from mita.ports.ids import new_id
 from mita.ports.pubsub import (
     EVERY,
-    MESSAGES_KEPT,
+    RETAINED_MESSAGES,
     SUBSCRIPTION_RETENTION,
     EventMessage,
     PolledFeed,
@@ -37,7 +40,7 @@ def publish(context: PostgresContext, messages: Sequence[EventMessage]) -> Round
     rows = [
         query("publish", queue=one.queue, count=one.count, events=one.events) for one in messages
     ]
-    yield RoundTrip(*rows, query("publish_trim", most=MESSAGES_KEPT), last=True, synced=False)
+    yield RoundTrip(*rows, query("publish_trim", most=RETAINED_MESSAGES), last=True, synced=False)
     context.topics.add(EVENTS)
 
 

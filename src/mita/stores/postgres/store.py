@@ -23,7 +23,7 @@ from mita.model.outcome import ClaimResult, Settlement
 from mita.model.time import Wait
 from mita.ports.clock import Clock
 from mita.ports.pubsub import Subscription
-from mita.ports.store import SILENCE, Can
+from mita.ports.store import SILENCE_S, Can
 from mita.rules.names import check_namespace
 from mita.stores.shared import room as rooms
 from mita.stores.shared.apart import in_halves
@@ -97,7 +97,7 @@ class PostgresStore(UserTransactionVerbs):
     server's clock counts."""
 
     can = Can.OBEY_A_FAKE_CLOCK | Can.KEEP_EXACT_ORDER | Can.ENQUEUE_IN_YOUR_TRANSACTION
-    silence = SILENCE
+    silence = SILENCE_S
     ageing: Wait | None = None
 
     # jobs

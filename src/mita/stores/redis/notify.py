@@ -8,7 +8,7 @@ from typing import Any
 
 from redis.asyncio.connection import AbstractConnection
 
-from mita.ports.store import SILENCE
+from mita.ports.store import SILENCE_S
 from mita.stores.shared.wakeups import ANY, WakeupBuffer
 
 from .client.errors import DRIVER_ERRORS
@@ -27,7 +27,7 @@ class RedisNotifier:
     def __init__(self, channel: str, connect: Callable[[], AbstractConnection]) -> None:
         self._channel = channel
         self._connect = connect
-        self.silence = SILENCE
+        self.silence = SILENCE_S
         self._last_message_at = 0.0
         self._buffer = WakeupBuffer()
         self._subscribed = asyncio.Event()

@@ -12,7 +12,7 @@ from mita.errors import StoreError
 from mita.model.time import SECOND
 from mita.ports.ids import new_id
 from mita.ports.pubsub import EVERY, SUBSCRIPTION_RETENTION, EventMessage, Subscription, stop
-from mita.ports.store import SILENCE
+from mita.ports.store import SILENCE_S
 
 from .client.errors import DRIVER_ERRORS
 from .client.servers import DEAD_AFTER_SILENCES
@@ -157,9 +157,9 @@ class RedisSubscriber:
         """Cut a connection on which the server stops answering, so that its reader reconnects."""
         loop = asyncio.get_running_loop()
         self._last_message_at = loop.time()
-        while loop.time() < self._last_message_at + DEAD_AFTER_SILENCES * SILENCE:
+        while loop.time() < self._last_message_at + DEAD_AFTER_SILENCES * SILENCE_S:
             with suppress(*DRIVER_ERRORS):
                 await connection.send_command("PING")
-            await asyncio.sleep(SILENCE)
+            await asyncio.sleep(SILENCE_S)
         log.warning("the connection for Redis events is silent: reconnecting")
         await connection.disconnect(nowait=True)

@@ -16,7 +16,7 @@ from mita.errors import StoreMissing
 from mita.model.time import Wait
 from mita.ports.clock import Clock
 from mita.ports.pubsub import Subscription
-from mita.ports.store import SILENCE, Can
+from mita.ports.store import SILENCE_S, Can
 
 from . import (
     amend,
@@ -63,7 +63,7 @@ class RedisStore:
     have several open stores."""
 
     can = Can.OBEY_A_FAKE_CLOCK | Can.KEEP_EXACT_ORDER
-    silence = SILENCE
+    silence = SILENCE_S
     ageing: Wait | None = None
 
     def __init__(self, url: str, *, namespace: str = "mita", clock: Clock | None = None) -> None:

@@ -22,7 +22,7 @@ def in_halves(settle: SettleMethod[S]) -> SettleMethod[S]:
         try:
             return await settle(self, settlements)
         except Rejected as error:
-            return await _two_halves(partial(settle, self), settlements, error)
+            return await two_halves(partial(method, self), settlements, error)
 
     update_wrapper(method, settle)
     return method
@@ -35,12 +35,14 @@ async def settle_apart(settle: Settle, settlements: Sequence[Settlement]) -> lis
     try:
         return await settle(settlements)
     except Rejected as error:
-        return await _two_halves(settle, settlements, error)
+        return await two_halves(partial(settle_apart, settle), settlements, error)
 
 
-async def _two_halves(
+async def two_halves(
     settle: Settle, settlements: Sequence[Settlement], error: Rejected
 ) -> list[bool]:
+    """Settle two halves of a batch that was rejected with `error`. `settle` halves them again if
+    they are rejected. Raises `Rejected` with the answers if some are rejected alone as well."""
     if len(settlements) <= 1:
         raise Rejected(str(error), took=[False], rejected={0: str(error)}) from error
     half = len(settlements) // 2
@@ -49,7 +51,7 @@ async def _two_halves(
     for part in (settlements[:half], settlements[half:]):
         start = len(took)
         try:
-            took += await settle_apart(settle, part)
+            took += await settle(part)
         except Rejected as some:
             took += some.took
             rejected |= {start + at: why for at, why in some.rejected.items()}

@@ -41,7 +41,7 @@ def as_worker(packed: Any) -> WorkerView | None:
         return None
 
 
-def as_memo(name: str, found: Any) -> bytes:
+def as_once_value(name: str, found: Any) -> bytes:
     """A stored value of `job.once`. Raises `StoreError` if it cannot be read: otherwise
     its side effect would happen twice."""
     if not isinstance(found, bytes):

@@ -26,11 +26,6 @@ _to_json = msgspec.json.Encoder().encode
 decode_text = methodcaller("decode", "utf-8", "surrogateescape")
 
 
-def as_json(values: Iterable[Any]) -> str:
-    """A list for `json_each`: one statement for all values instead of one for each."""
-    return _to_json(list(values)).decode()
-
-
 def is_text(row: Sequence[Any]) -> bool:
     """Whether all values of a row are texts that a statement accepts."""
     return all(

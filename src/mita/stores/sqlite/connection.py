@@ -2,16 +2,16 @@
 
 The tables of a file, for the namespace `mita` (the migrations have the columns):
 
-    _mita_job ◄─── seq ─── _mita_event    the lines of its timeline
-       │      ◄─── seq ─── _mita_memo     its values of `job.once` (0: shared by all jobs)
-       │      ◄─── id ──── _mita_unique   the unique key that it has
+    _mita_job ◄─── seq ─── _mita_event        the lines of its timeline
+       │      ◄─── seq ─── _mita_once_value   its once values (0: shared by all jobs)
+       │      ◄─── id ──── _mita_unique       the unique key that it has
        │ queue, resource
        ├───────► _mita_queue    the names of the queues, and since when they are paused
        └───────► _mita_hold     resource keys on hold
 
-    _mita_repeat  the repeats                _mita_meta  version of the schema, and the clock
-    _mita_worker  heartbeats                 _mita_ear   subscriptions to events
-    _mita_lock    which scheduler leads      _mita_told  messages for the subscribers
+    _mita_repeat  the repeats            _mita_meta          version of the schema, and the clock
+    _mita_worker  heartbeats             _mita_subscription  subscriptions to events
+    _mita_lock    which scheduler leads  _mita_message       messages for the subscribers
 
     mita_jobs     a view of the jobs for people
 

@@ -5,22 +5,29 @@ import sqlite3
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from functools import update_wrapper
 from itertools import chain
+from operator import attrgetter
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeAlias, TypeVar
 
+import msgspec
 from msgspec import Struct, field
 
 from mita.model.outcome import TimelineKind
 from mita.model.time import Moment
 from mita.rules.timeline import TIMELINE_LINES
 
-from .codec import as_json
 from .file.statements import Statements
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 STATEMENT_ROWS = 256  # rows in one statement at most
+_to_json = msgspec.json.Encoder().encode
+
+
+def as_json(values: Iterable[Any]) -> str:
+    """A list for `json_each`: one statement for all values instead of one for each."""
+    return _to_json(list(values)).decode()
 
 
 class SqliteContext(Struct):
@@ -128,26 +135,30 @@ class HasThreads(Protocol):
     def reader(self) -> VerbThread: ...
 
 
+Method: TypeAlias = Callable[Concatenate[HasThreads, P], Coroutine[Any, Any, T]]
+
+
 def written(
     verb: Callable[Concatenate[SqliteContext, P], T], *, durable: bool = True
-) -> Callable[Concatenate[HasThreads, P], Coroutine[Any, Any, T]]:
+) -> Method[P, T]:
     """A method that calls `verb` inside a transaction of the writing thread. `durable`: what it
     wrote is on disk when the method returns."""
-
-    async def method(self: HasThreads, /, *args: P.args, **named: P.kwargs) -> T:
-        return await self.writer.call(verb, args, named, durable=durable)
-
-    update_wrapper(method, verb)
-    return method
+    return _method(verb, attrgetter("writer"), durable=durable)
 
 
-def read(
-    verb: Callable[Concatenate[SqliteContext, P], T],
-) -> Callable[Concatenate[HasThreads, P], Coroutine[Any, Any, T]]:
+def read(verb: Callable[Concatenate[SqliteContext, P], T]) -> Method[P, T]:
     """A method that calls `verb` on the reading thread."""
+    return _method(verb, attrgetter("reader"), durable=False)
 
+
+def _method(
+    verb: Callable[Concatenate[SqliteContext, P], T],
+    thread_of: Callable[[HasThreads], VerbThread],
+    *,
+    durable: bool,
+) -> Method[P, T]:
     async def method(self: HasThreads, /, *args: P.args, **named: P.kwargs) -> T:
-        return await self.reader.call(verb, args, named)
+        return await thread_of(self).call(verb, args, named, durable=durable)
 
     update_wrapper(method, verb)
     return method

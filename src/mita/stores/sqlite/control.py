@@ -9,8 +9,7 @@ from mita.model.time import Moment, Wait, When
 from mita.model.view import WorkerView
 
 from . import resources
-from .codec import as_json
-from .context import SqliteContext
+from .context import SqliteContext, as_json
 
 _pack = msgspec.msgpack.Encoder().encode
 

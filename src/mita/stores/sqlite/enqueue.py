@@ -11,8 +11,8 @@ from mita.model.time import NOW
 from mita.stores.shared import room
 
 from . import unique
-from .codec import as_json, shared_values
-from .context import SqliteContext
+from .codec import shared_values
+from .context import SqliteContext, as_json
 
 ALIKE_JOBS = 8  # so many neighbours with shared values are worth a statement of their own
 
@@ -24,7 +24,8 @@ def enqueue(context: SqliteContext, jobs: Sequence[NewJob]) -> list[Receipt]:
     names the existing job."""
     if not jobs:
         return []
-    room.check(jobs, context.room)
+    if max([len(job.payload) for job in jobs]) > context.room - room.HEADERS_BYTES:
+        room.check(jobs, context.room)
     ids, known = [job.id for job in jobs], set[str]()
     # Ids sort by time, so mostly no id exists from the first of these on.
     if context.value("enqueue_any_since", id=min(ids)):

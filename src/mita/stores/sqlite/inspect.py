@@ -11,8 +11,8 @@ from mita.rules.timeline import for_people
 from mita.stores.shared import sql
 from mita.stores.shared.views import as_moment, as_name, as_worker, resource_views
 
-from .codec import as_json, is_text, to_timeline_entry
-from .context import SqliteContext
+from .codec import is_text, to_timeline_entry
+from .context import SqliteContext, as_json
 
 _TRACEBACK = """char(10) || '  File "'"""
 _DIALECT = sql.Dialect(

@@ -12,8 +12,8 @@ from mita.model.outcome import Held
 from mita.model.time import Wait
 
 from . import maintenance, resources
-from .codec import as_json, read_expired, to_claim
-from .context import SqliteContext
+from .codec import read_expired, to_claim
+from .context import SqliteContext, as_json
 
 _from_json = msgspec.json.Decoder().decode
 

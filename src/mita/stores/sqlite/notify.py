@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
+from typing import Protocol
 
 from mita import forks
 from mita.stores.shared.wakeups import ANY, WakeupBuffer
@@ -21,6 +22,20 @@ from mita.stores.shared.wakeups import ANY, WakeupBuffer
 _BIND_TRIES = 5
 _numbers = itertools.count()
 _MESSAGE_BYTES = 4096
+
+
+class HasNotifier(Protocol):
+    """A store with a notifier."""
+
+    @property
+    def notifier(self) -> "SqliteNotifier": ...
+
+
+async def wait(
+    store: HasNotifier, queues: Collection[str] | None, timeout: float
+) -> frozenset[str]:
+    """Wait for a notification of this or another store of the file."""
+    return await store.notifier.wait(queues, timeout)
 
 
 class SqliteNotifier:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from mita.model.job import Claim
 from mita.model.outcome import Progress
 from mita.ports.store import OnceValue
-from mita.stores.shared.views import as_memo
+from mita.stores.shared.views import as_once_value
 
 from .context import SqliteContext
 
@@ -24,7 +24,7 @@ def load_once(context: SqliteContext, claim: Claim, name: str, shared: bool) -> 
     """The stored value, for this job or (`shared`) for all jobs; None if there is none."""
     job = SHARED_CODE if shared else claim.ref
     found = context.row("load_once", job=job, name=name, now=context.now)
-    return None if found is None else as_memo(name, found[0])
+    return None if found is None else as_once_value(name, found[0])
 
 
 def store_once(context: SqliteContext, value: OnceValue) -> bytes | None:

@@ -5,12 +5,13 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Protocol
 
 from mita.errors import StoreError
 from mita.ports.ids import new_id
 from mita.ports.pubsub import (
     EVERY,
-    MESSAGES_KEPT,
+    RETAINED_MESSAGES,
     SUBSCRIPTION_RETENTION,
     EventMessage,
     PolledFeed,
@@ -33,7 +34,7 @@ def publish(context: SqliteContext, messages: Sequence[EventMessage]) -> None:
         return
     for one in messages:
         context.run("publish", at=context.now, queue=one.queue, count=one.count, events=one.events)
-    context.run("publish_trim", most=MESSAGES_KEPT)
+    context.run("publish_trim", most=RETAINED_MESSAGES)
     context.topics.add(EVENTS)
 
 
@@ -105,3 +106,15 @@ class Subscriptions:
         """Close all subscriptions."""
         for subscription in list(self._open):
             await subscription.close()
+
+
+class HasSubscriptions(Protocol):
+    """A store with subscriptions."""
+
+    @property
+    def subscriptions(self) -> Subscriptions: ...
+
+
+async def subscribe(store: HasSubscriptions, queue: str | None) -> Subscription:
+    """Receive the events of a queue, or of all queues (None)."""
+    return await store.subscriptions.subscribe(queue)

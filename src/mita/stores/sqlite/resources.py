@@ -8,8 +8,8 @@ from mita.model.time import When
 from mita.rules.busy import BUSY_POLICIES, BUSY_RETENTION, BusyPolicy, busy_note, replaced_note
 
 from . import unique
-from .codec import ID, LIMIT, RESOURCE, TASK, WHEN_BUSY, as_json, is_text
-from .context import SqliteContext
+from .codec import ID, LIMIT, RESOURCE, TASK, WHEN_BUSY, is_text
+from .context import SqliteContext, as_json
 
 ALL_JOBS = 1_000_000  # more than ever wait for one key
 

@@ -2,19 +2,21 @@
 something was asked while the job ran."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import msgspec
 
+from mita.errors import Rejected
 from mita.model.job import Asked, Claim, State
 from mita.model.outcome import Settlement, Verdict
 from mita.model.time import Moment
 from mita.rules.asked import kind_after, state_after
 from mita.rules.states import TERMINAL
+from mita.stores.shared.apart import two_halves
 
 from . import resources, unique
-from .codec import as_json
-from .context import SqliteContext
+from .context import HasThreads, SqliteContext, as_json
 
 _read_numbers = msgspec.json.Decoder(list[int]).decode
 
@@ -26,8 +28,18 @@ class _Due(NamedTuple):
     fixed: bool
 
 
-def settle(context: SqliteContext, settlements: Sequence[Settlement]) -> list[bool]:
+async def settle(store: HasThreads, settlements: Sequence[Settlement]) -> list[bool]:
+    """Apply verdicts in one transaction. If they are rejected together, in halves."""
+    try:
+        return await store.writer.call(settle_batch, (settlements,))
+    except Rejected as error:
+        return await two_halves(partial(settle, store), settlements, error)
+
+
+def settle_batch(context: SqliteContext, settlements: Sequence[Settlement]) -> list[bool]:
     """Apply verdicts. False: the claim is not valid any more, and nothing was changed."""
+    if len(settlements) == 1:
+        return [_settle_lone(context, settlements[0])]
     if len({settlement.claim.ref for settlement in settlements}) < len(settlements):
         # of two settlements for one job, the first one counts
         return [_settle_one(context, settlement) for settlement in settlements]
@@ -80,18 +92,30 @@ def _fresh(context: SqliteContext, seqs: list[int]) -> dict[int, int]:
 
 def _settle_plain(context: SqliteContext, settlements: list[Settlement]) -> None:
     """One statement for all jobs that are kept, another for all that are deleted."""
-    kept, deleted = [], []
+    kept = [settlement for settlement in settlements if settlement.verdict.keep]
+    _succeed(context, kept)
+    if len(kept) < len(settlements):
+        delete(context, [one.claim.ref for one in settlements if not one.verdict.keep])
+
+
+def _settle_lone(context: SqliteContext, settlement: Settlement) -> bool:
+    """A plain success is written at once; if its claim has changed, the other way finds out."""
+    claim, verdict = settlement.claim, settlement.verdict
+    is_plain = verdict.is_plain_success and claim.resource is None and claim.unique is None
+    if is_plain and verdict.keep and _succeed(context, [settlement]):
+        return True
+    return _settle_one(context, settlement)
+
+
+def _succeed(context: SqliteContext, settlements: list[Settlement]) -> int:
+    """Write plain successes whose claims are valid and of which nothing was asked. Returns how
+    many."""
     now = context.now
-    for settlement in settlements:
-        seq, verdict = settlement.claim.ref, settlement.verdict
-        if verdict.keep:
-            kept.append((seq, verdict.result, now, now + verdict.keep))
-        else:
-            deleted.append(seq)
-    if kept:
-        context.run_many("settle_succeed", kept)
-    if deleted:
-        delete(context, deleted)
+    rows = [
+        ((claim := one.claim).ref, claim.token, (verdict := one.verdict).result, now + verdict.keep)
+        for one in settlements
+    ]
+    return context.run_many("settle_succeed", rows, (now,))
 
 
 def _settle_others(context: SqliteContext, settlements: list[Settlement]) -> None:

@@ -4,24 +4,18 @@ Every verb of the contract is one line of the table: `enqueue = written(enqueue.
 itself is a plain function in the file of its name. It takes a context (the connection inside a
 transaction, the statements, the store's time) and then the arguments of the contract. `written`
 makes a method of it that runs on the thread that writes, `read` one that runs on the thread that
-reads. Both keep the names and types of the arguments, so mypy proves that this class fulfils the
-contract `mita.ports.store.Store`.
+reads. A verb that is not one transaction is an async function that takes the store. All keep the
+names and types of the arguments, so mypy proves that this class fulfils the contract
+`mita.ports.store.Store`.
 """
 
 import asyncio
-from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from msgspec.structs import replace
-
-from mita.errors import Rejected
-from mita.model.outcome import ClaimResult, Settlement
 from mita.model.time import Wait
 from mita.ports.clock import Clock
-from mita.ports.pubsub import Subscription
-from mita.ports.store import SILENCE, Can
+from mita.ports.store import SILENCE_S, Can
 from mita.rules.names import check_namespace
-from mita.stores.shared.apart import in_halves
 
 from . import (
     amend,
@@ -32,6 +26,7 @@ from . import (
     inspect,
     leases,
     maintenance,
+    notify,
     once,
     pubsub,
     repeats,
@@ -41,7 +36,6 @@ from .context import read, written
 from .file.existing import check_existing
 from .file.file_clock import FileClock
 from .file.statements import Statements
-from .notify import SqliteNotifier
 from .thread.connection_thread import ConnectionThread
 
 
@@ -49,7 +43,7 @@ class SqliteStore:
     """`path` is the database file. The store has two threads: one writes, one reads."""
 
     can = Can.OBEY_A_FAKE_CLOCK | Can.KEEP_EXACT_ORDER
-    silence = SILENCE  # there is no connection that could fall silent
+    silence = SILENCE_S  # there is no connection that could fall silent
     ageing: Wait | None = None
     room: int | None = None
 
@@ -62,9 +56,9 @@ class SqliteStore:
         """Start the threads. `create`: create the file and bring its schema up to date."""
         if not create:
             await asyncio.to_thread(check_existing, self._path, self._namespace)
-        self._notifier = SqliteNotifier(self._path)
+        self.notifier = notify.SqliteNotifier(self._path)
         self.writer, self.reader = self._thread(writes=True), self._thread(writes=False)
-        self._subscriptions = pubsub.Subscriptions(self._path, self.writer, self.reader)
+        self.subscriptions = pubsub.Subscriptions(self._path, self.writer, self.reader)
         try:
             if create:
                 await self.migrate()
@@ -76,44 +70,22 @@ class SqliteStore:
     def _thread(self, *, writes: bool) -> ConnectionThread:
         sql = Statements(self._namespace)
         clock = FileClock(self._path, sql, self._clock)
-        return ConnectionThread(self._path, sql, clock, self._notifier.notify, writes=writes)
+        return ConnectionThread(self._path, sql, clock, self.notifier.notify, writes=writes)
 
     async def close(self) -> None:
         """End the subscriptions and the threads."""
-        await self._subscriptions.close()
-        self._notifier.close()
+        await self.subscriptions.close()
+        self.notifier.close()
         await self.reader.close()
         await self.writer.close()
 
-    async def wait(self, queues: Collection[str] | None, timeout: float) -> frozenset[str]:
-        """Wait for a notification of this or another store of the file."""
-        return await self._notifier.wait(queues, timeout)
+    wait = notify.wait
+    subscribe = pubsub.subscribe
 
-    async def subscribe(self, queue: str | None) -> Subscription:
-        """Receive the events of a queue, or of all queues (None)."""
-        return await self._subscriptions.subscribe(queue)
-
-    async def settle_and_claim(
-        self,
-        settlements: Sequence[Settlement],
-        queues: Sequence[str],
-        limit: int,
-        lease: Wait,
-        worker: str,
-    ) -> ClaimResult:
-        """Both in one transaction. If it is rejected, the settlements are written in halves."""
-        if not settlements:
-            return await self.claim(queues, limit, lease, worker)
-        try:
-            return await self._settle_and_claim(settlements, queues, limit, lease, worker)
-        except Rejected:
-            took = await self.settle(settlements)
-        return replace(await self.claim(queues, limit, lease, worker), took=took)
-
-    _settle_and_claim = written(claim.settle_and_claim)
     enqueue = written(enqueue.enqueue)
+    settle_and_claim = claim.settle_and_claim
     claim = written(claim.claim, durable=False)
-    settle = in_halves(written(settle.settle))
+    settle = settle.settle
     extend = written(leases.extend, durable=False)
     reap = written(leases.reap, durable=False)
     amend = written(amend.amend)

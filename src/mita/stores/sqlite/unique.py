@@ -6,8 +6,7 @@ from collections.abc import Iterable
 
 from mita.model.job import NewJob
 
-from .codec import as_json
-from .context import SqliteContext
+from .context import SqliteContext, as_json
 
 
 def take_or_holder(context: SqliteContext, job: NewJob) -> str | None:

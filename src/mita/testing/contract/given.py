@@ -10,6 +10,7 @@ from mita.model.outcome import Counter, Settlement, TimelineKind, Verdict
 from mita.model.time import HOUR, NOW, Wait, When
 from mita.ports.ids import new_id, new_ids
 from mita.ports.store import Can, Store
+from mita.rules.judge import success
 
 from .clocks import Ticker
 
@@ -121,7 +122,7 @@ async def lost(store: Store, clock: Ticker, **more: Any) -> tuple[Claim, Claim]:
 
 
 def succeed(claim: Claim, result: bytes = b"done", keep: Wait = HOUR) -> Settlement:
-    return Settlement(claim, Verdict(state=State.SUCCEEDED, result=result, keep=keep))
+    return Settlement(claim, success(result, keep))
 
 
 def fail(claim: Claim, error: str = "Boom: no", keep: Wait = HOUR) -> Settlement:

@@ -158,16 +158,16 @@ async def test_a_once_value_that_is_too_large_is_rejected(tight: Store) -> None:
 
 async def test_a_job_with_a_long_timeline_can_always_be_settled(tight: Store) -> None:
     """I12 self-heal: the timeline is cut to what fits; what another run needs is never cut."""
-    payload, memo = b"x" * (room_of(tight) // 3), b"y" * (room_of(tight) // 3)
+    payload, value = b"x" * (room_of(tight) // 3), b"y" * (room_of(tight) // 3)
     id = await put(tight, payload=payload, resource="r")
     for n in range(12):
         claim = await claim_one(tight)
-        await tight.store_once(OnceValue(claim=claim, name="made", value=memo))
+        await tight.store_once(OnceValue(claim=claim, name="made", value=value))
         assert await tight.progress([Progress(claim, b"z" * 1000)]) == [True]
         await settled(tight, Settlement(claim, _long(n)))
     claim = await claim_one(tight)
     assert (claim.payload, claim.attempts) == (payload, 12)
-    assert await tight.load_once(claim, "made", shared=False) == memo
+    assert await tight.load_once(claim, "made", shared=False) == value
     assert (await tight.timeline(id))[-1].kind == "retried"
     assert (await tight.extend([claim], LONG))[0] == "held"
     await settled(tight, fail(claim, "Boom: the end"))

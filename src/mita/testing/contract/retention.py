@@ -132,7 +132,7 @@ async def test_shared_once_values_are_deleted_when_their_time_is_over(
     await store.store_once(OnceValue(claim=claim, name="short", value=b"1", keep=SHORT))
     await store.store_once(OnceValue(claim=claim, name="long", value=b"2", keep=HOUR))
     await clock.tick(PAST)
-    assert await store.prune(100, MANY_JOBS) == 0, "memos are no jobs"
+    assert await store.prune(100, MANY_JOBS) == 0, "once values are not jobs"
     assert await store.load_once(claim, "short", shared=True) is None
     assert await store.load_once(claim, "long", shared=True) == b"2"
 

@@ -135,14 +135,14 @@ async def test_a_long_timeline_is_folded_into_counts(store: Store) -> None:
     for _ in range(TIMELINE_LINES - 3):
         await store.amend([id], RescheduleJob(When(LONG)))
     whole = ["cancelled", "retried", "revived", *["rescheduled"] * (TIMELINE_LINES - 3)]
-    assert await kinds(store, id) == whole, "so much is told in full"
+    assert await kinds(store, id) == whole, "a timeline of this length is kept whole"
     for _ in range(3):
         await store.amend([id], RescheduleJob(When(LONG)))
     await store.amend([id], CancelJob(keep=HOUR, reason="the newest"))
     events = await store.timeline(id)
     assert len(events) == TIMELINE_LINES
-    told = "5 earlier: 2 rescheduled, 1 cancelled, 1 retried, 1 revived"
-    assert (events[0].kind, events[0].note, events[0].worker) == ("folded", told, None)
+    note = "5 earlier: 2 rescheduled, 1 cancelled, 1 retried, 1 revived"
+    assert (events[0].kind, events[0].note, events[0].worker) == ("folded", note, None)
     assert events[0].at <= events[1].at
     assert events[-1].note == "the newest"
 

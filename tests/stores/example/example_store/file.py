@@ -30,7 +30,7 @@ class Record(Struct):
     asked_due: Moment = 0
     asked_keep: Wait = 0
     events: tuple[TimelineEntry, ...] = ()
-    memos: dict[str, bytes] = field(default_factory=dict)
+    once_values: dict[str, bytes] = field(default_factory=dict)
 
     def change(self, **changes: Any) -> None:
         self.job = replace(self.job, **changes)
@@ -52,7 +52,7 @@ class Content(Struct):
     queues: dict[str, Moment | None] = field(default_factory=dict)  # since when each is paused
     unique: dict[Key, Until] = field(default_factory=dict)  # the id of the job that has the key
     holds: dict[Key, Moment] = field(default_factory=dict)
-    memos: dict[str, Until] = field(default_factory=dict)
+    once_values: dict[str, Until] = field(default_factory=dict)
     repeats: dict[str, Repeat] = field(default_factory=dict)
     workers: dict[str, tuple[WorkerView, Moment]] = field(default_factory=dict)
     locks: dict[str, Until] = field(default_factory=dict)

@@ -25,7 +25,7 @@ from mita.model.time import Moment, Wait, When
 from mita.model.view import Finding, JobFilter, Page, QueueView, ResourceView, WorkerView
 from mita.ports.clock import Clock, SystemClock
 from mita.ports.pubsub import EVERY, SUBSCRIPTION_RETENTION, EventMessage, Subscription
-from mita.ports.store import ASKED, REPEATS, SILENCE, Can, OnceValue
+from mita.ports.store import ASKED, REPEATS, SILENCE_S, Can, OnceValue
 from mita.rules.timeline import for_people
 
 from . import jobs as verbs
@@ -40,7 +40,7 @@ class ExampleStore:
     """One handle on the jobs in a file."""
 
     can = Can.OBEY_A_FAKE_CLOCK | Can.KEEP_EXACT_ORDER
-    silence = SILENCE  # not used: a file always answers
+    silence = SILENCE_S  # not used: a file always answers
     ageing: Wait | None = None
     room = None  # a job may have any size
 
@@ -118,7 +118,7 @@ class ExampleStore:
 
     async def load_once(self, claim: Claim, name: str, shared: bool) -> bytes | None:
         async with self._change() as content:
-            return _memo(content, claim, name, shared)
+            return _once_value(content, claim, name, shared)
 
     async def store_once(self, value: OnceValue) -> bytes | None:
         async with self._change() as content:
@@ -126,10 +126,10 @@ class ExampleStore:
             if record is None:
                 return None
             if value.keep is None:
-                return record.memos.setdefault(value.name, value.value)
-            if (found := _memo(content, value.claim, value.name, shared=True)) is not None:
+                return record.once_values.setdefault(value.name, value.value)
+            if (found := _once_value(content, value.claim, value.name, shared=True)) is not None:
                 return found
-            content.memos[value.name] = Until(value.value, content.now + value.keep)
+            content.once_values[value.name] = Until(value.value, content.now + value.keep)
             return value.value
 
     # ------------------------------------------------------------ repeats and locks
@@ -352,11 +352,11 @@ def _extend(content: Content, claim: Claim, lease: Wait) -> Held:
     return Held.CANCEL if record.job.asked == "cancel" else Held.HELD
 
 
-def _memo(content: Content, claim: Claim, name: str, shared: bool) -> bytes | None:
+def _once_value(content: Content, claim: Claim, name: str, shared: bool) -> bytes | None:
     if not shared:
         record = content.records.get(claim.id)
-        return None if record is None else record.memos.get(name)
-    found = content.memos.get(name)
+        return None if record is None else record.once_values.get(name)
+    found = content.once_values.get(name)
     if found is None or views.is_over(content, found.until):
         return None
     value: bytes = found.value

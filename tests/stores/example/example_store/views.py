@@ -86,7 +86,7 @@ def is_over(content: Content, until: Moment | None) -> bool:
 
 
 def _prune_the_rest(content: Content) -> None:
-    for kept in (content.memos, content.unique, content.locks):
+    for kept in (content.once_values, content.unique, content.locks):
         _delete_over(content, kept)
     for id in [id for id, (_, until) in content.workers.items() if until <= content.now]:
         del content.workers[id]

@@ -80,7 +80,7 @@ def _timed_out(evidence: Evidence) -> Iterator[Reason]:
     ):
         yield Reason(
             Code.TIMED_OUT,
-            f"it is past its time-out of {timeout:g} s, and its handler has not ended yet: the "
+            f"it is past its timeout of {timeout:g} s, and its handler has not ended yet: the "
             "job keeps its slot and its resource key until it does",
             "let the handler check job.cancelled, or run it with @app.task(executor='process'), "
             "which can be killed",

@@ -42,14 +42,15 @@ def stream_config(subjects: Subjects, replicas: int) -> dict[str, Any]:
         "allow_atomic": True,
         "allow_direct": True,
         "allow_rollup_hdrs": True,
-        # Notifies of every new ticket, also of those that the server itself makes of schedules.
-        "republish": {
-            "src": subjects.all_tickets(),
-            "dest": f"{subjects.republished}.>",
-            "headers_only": True,
-        },
+        "republish": _republish(subjects),
         "metadata": {"mita": SCHEMA},
     }
+
+
+def _republish(subjects: Subjects) -> dict[str, Any]:
+    """The server notifies of every new ticket, also of those that it makes of schedules itself."""
+    dest = f"{subjects.republished}.>"
+    return {"src": subjects.all_tickets(), "dest": dest, "headers_only": True}
 
 
 def too_old(version: str) -> StoreError:
@@ -124,6 +125,9 @@ async def _update(
         metadata = {**config["metadata"], "mita": SCHEMA}
         config = {**config, "max_msgs_per_subject": -1, "metadata": metadata}
         done.append(f"schema {SCHEMA}")
+    if config.get("republish") != _republish(subjects):  # version 0.1 had another subject
+        config = {**config, "republish": _republish(subjects)}
+        done.append("wake-ups")
     if config.get("num_replicas") != replicas:
         config = {**config, "num_replicas": replicas}
         done.append(f"replicas {replicas}")

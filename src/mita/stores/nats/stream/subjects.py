@@ -74,10 +74,10 @@ class Subjects:
         self.stream = f"{STREAM_PREFIX}{namespace}"
         self.root = f"{SUBJECT_ROOT}.{namespace}"
         self.stored = [self.all(kind) for kind in RecordKind]
-        # Not stored: plain messages. Their names are part of the protocol between versions.
+        # Not stored: plain messages.
         self.wake = f"{self.root}.wake"  # wake-up topics, sent by stores
-        self.republished = f"{self.root}.bell"  # a copy of each new ticket, sent by the server
-        self.subscribers = f"{self.root}.ears"  # "is anyone subscribed?"
+        self.republished = f"{self.root}.tickets"  # a copy of each new ticket, sent by the server
+        self.subscribers = f"{self.root}.subscribers"  # the question whether there are any
         self.anchor = f"{self.root}.{RecordKind.ANCHOR}.anchor"
         self._record = f"{self.root}.{RecordKind.JOB}.h"
         self._ticket = f"{self.root}.{RecordKind.JOB}.r"
@@ -132,7 +132,7 @@ class Subjects:
 
     def events(self, queue: str | None) -> str:
         """Events of one queue, or of all."""
-        return f"{self.root}.told.{'*' if queue is None else token(queue)}"
+        return f"{self.root}.events.{'*' if queue is None else token(queue)}"
 
     def waiter(self, queue: str, key: str, priority: int, id: str) -> str:
         """A blocked job at its resource key."""

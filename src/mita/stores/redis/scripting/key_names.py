@@ -12,8 +12,8 @@ by due time.
     mita:{mail}:ready:5    the list of its priority 5
     mita:{mail}:events:ID  the timeline of one of its jobs
     mita:{@}:repeats       a key of the namespace "mita"
-    mita:bell              the channel for wake-ups
-    mita:told:mail         the channel for the events of queue "mail"
+    mita:wake              the channel for wake-ups
+    mita:events:mail       the channel for the events of queue "mail"
 """
 
 from .lua_text import as_lua
@@ -68,7 +68,8 @@ NAMESPACE_KEYS = {
     "shared_once": "hash: name -> a once value for all jobs",
     "shared_once_ends": "sorted set of these names, by the end of their retention",
 }
-# Version 0.1 had other names for these keys. They stay in Redis, because there is data under them.
+# Version 0.1 had other names for these keys. They stay in Redis, because there is data under them:
+# a rename would have to find the key of every job, while other processes use it.
 _STORED_AS = {
     "once_values": "memos",
     "queues_with_holds": "places",
@@ -93,7 +94,7 @@ class KeyNames:
         self.shared = f"{namespace}:{{@}}"
         self.queues = self.in_namespace("queues")
         self.queues_with_holds = self.in_namespace("queues_with_holds")
-        self.notify_channel = f"{namespace}:bell"
+        self.notify_channel = f"{namespace}:wake"
 
     def queue(self, name: str) -> str:
         """The root of a queue's keys."""
@@ -105,7 +106,7 @@ class KeyNames:
 
     def event_channel(self, queue: str) -> str:
         """The channel for the events of a queue."""
-        return f"{self.namespace}:told:{queue}"
+        return f"{self.namespace}:events:{queue}"
 
 
 _SUFFIXES = {name: f":{_stored(name)}" for name in (*QUEUE_KEYS, *NAMESPACE_KEYS)} | {

@@ -64,31 +64,27 @@ class FileClock:
         self._text = ""
         self._record: ClockRecord | None = None
 
-    def now_for_reading(self, database: sqlite3.Connection) -> Moment:
-        """The time. Nothing is changed."""
+    def now(self, database: sqlite3.Connection, *, writes: bool) -> Moment:
+        """The time. `writes`: inside a transaction that writes. Then the file's clock first follows
+        the machine's clock, if that was set, and the file notes now and then that it has seen this
+        time."""
         if self._given is not None:
             return self._given.now()
         record, reading = self._stored(database), read_machine()
-        return reading.wall if record is None else shown(record, reading)[0]
+        now, by = (reading.wall, 0) if record is None else shown(record, reading)
+        is_news = (
+            record is None or record.boot != reading.boot or now - record.seen >= CLOCK_STORED_EVERY
+        )
+        return self._follow(database, record) if writes and (by or is_news) else now
 
-    def now_for_writing(self, database: sqlite3.Connection) -> Moment:
-        """The time, inside a transaction that writes. If the machine's clock was set, the file's
-        clock follows it first."""
-        if self._given is not None:
-            return self._given.now()
-        record, reading = self._stored(database), read_machine()
-        if record is None:
-            self._store(database, reading, reading.wall)
-            return reading.wall
-        now, by = shown(record, reading)
-        if by:
-            reading = read_machine(promptly=True)
-            now, by = shown(record, reading)
+    def _follow(self, database: sqlite3.Connection, record: ClockRecord | None) -> Moment:
+        """Correct the file's clock if the machine's clock was set, and store the time."""
+        reading = read_machine(promptly=True)
+        now, by = (reading.wall, 0) if record is None else shown(record, reading)
         if by:
             self._correct(database, by)
             now += by
-        if by or record.boot != reading.boot or now - record.seen >= CLOCK_STORED_EVERY:
-            self._store(database, reading, now)
+        self._store(database, reading, now)
         return now
 
     def _stored(self, database: sqlite3.Connection) -> ClockRecord | None:

@@ -10,8 +10,8 @@ where state = {running};
 update _mita_job indexed by _mita_expires set expires = expires + :by where expires is not null;
 update _mita_hold set until = until + :by where not fixed;
 update _mita_unique set until = until + :by where until is not null;
-update _mita_memo set expires = expires + :by where expires is not null;
+update _mita_once_value set expires = expires + :by where expires is not null;
 update _mita_worker set seen = seen + :by, until = until + :by;
 update _mita_lock set until = until + :by;
-update _mita_ear set until = until + :by;
-update _mita_told set at = at + :by
+update _mita_subscription set until = until + :by;
+update _mita_message set at = at + :by

@@ -1,2 +1,2 @@
 -- In: seqs (a JSON list).
-delete from _mita_memo where job in (select value from json_each(:seqs))
+delete from _mita_once_value where job in (select value from json_each(:seqs))

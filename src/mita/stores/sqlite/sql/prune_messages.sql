@@ -1,2 +1,2 @@
 -- Messages that every subscriber has read by now.  In: before.
-delete from _mita_told where at < :before
+delete from _mita_message where at < :before

@@ -1,2 +1,2 @@
 -- Subscriptions that were not renewed.  In: now.
-delete from _mita_ear where until <= :now or typeof(until) <> 'integer'
+delete from _mita_subscription where until <= :now or typeof(until) <> 'integer'

@@ -1,2 +1,2 @@
 -- Keep the newest messages only.  In: most.
-delete from _mita_told where seq <= (select max(seq) from _mita_told) - :most
+delete from _mita_message where seq <= (select max(seq) from _mita_message) - :most

@@ -1,6 +1,7 @@
--- Settle jobs that succeeded.  In: {rows} of seq, result, finished, expires.
+-- Settle jobs that succeeded, if they are still claimed with these tokens and nothing was asked.
+-- In: finished; then {rows} of seq, token, result, expires.
 update _mita_job
-set state = {to_succeed}, result = v.column2, finished = v.column3, expires = v.column4,
+set state = {to_succeed}, result = v.column3, finished = ?, expires = v.column4,
     lease_until = null, stranded = null
 from (values {rows}) as v
-where seq = v.column1
+where seq = v.column1 and token = v.column2 and state = {running} and asked is null

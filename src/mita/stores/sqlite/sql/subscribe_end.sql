@@ -1,2 +1,2 @@
 -- In: id.
-delete from _mita_ear where id = :id
+delete from _mita_subscription where id = :id

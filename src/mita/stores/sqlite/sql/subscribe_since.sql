@@ -1,2 +1,2 @@
 -- Messages after this one.  In: seq.  Out: seq, queue, count, events.
-select seq, queue, count, events from _mita_told where seq > :seq order by seq limit 100
+select seq, queue, count, events from _mita_message where seq > :seq order by seq limit 100

@@ -1,2 +1,2 @@
 -- The queues that have a subscriber.  In: now.
-select distinct queue from _mita_ear where until > :now and typeof(until) = 'integer'
+select distinct queue from _mita_subscription where until > :now and typeof(until) = 'integer'

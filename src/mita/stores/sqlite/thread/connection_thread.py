@@ -165,7 +165,7 @@ class ConnectionThread:
             if self._writes:
                 self._write(calls)
             elif self._connection is not None:
-                now = self._clock.now_for_reading(self._connection)
+                now = self._clock.now(self._connection, writes=False)
                 parts = (self._connection, self._sql, self._path, self._room, now)
                 self._run(SqliteContext(*parts), calls[0])
         except FileNotFoundError:
@@ -202,6 +202,8 @@ class ConnectionThread:
         """Under the lock, for readers too: two connections that create the write-ahead log of a new
         file at the same time find it locked."""
         connection.prepare(self._path)
+        if self._writes:
+            self._sql.load()
         self._lock = self._lock or FileLock(Path(f"{self._path}-lock"))
         self._waits_for_lock = True
         self._lock.acquire()
@@ -241,10 +243,12 @@ class ConnectionThread:
             wanted = [call for call in calls if not call.given_up]
             durable = any(call.durable for call in wanted)
             if durable is not self._durable:
-                self._set_durable(database, durable)
+                # a commit with a sync also takes everything to disk that was written before it
+                database.execute(f"pragma synchronous = {'full' if durable else 'normal'}")
+                self._durable = durable
             database.execute("begin immediate")
             try:
-                now = self._clock.now_for_writing(database)
+                now = self._clock.now(database, writes=True)
                 context = SqliteContext(database, self._sql, self._path, self._room, now)
                 alone = len(wanted) == 1  # then the transaction is its savepoint
                 for call in wanted:
@@ -265,11 +269,6 @@ class ConnectionThread:
         if context.topics:
             self._notify(context.topics)
 
-    def _set_durable(self, database: sqlite3.Connection, durable: bool) -> None:
-        """A commit with a sync also takes everything to disk that was written before it."""
-        database.execute(f"pragma synchronous = {'full' if durable else 'normal'}")
-        self._durable = durable
-
     def _recover(self, context: SqliteContext, call: VerbCall, *, alone: bool) -> None:
         """Undo a call that failed, and no other call. If it failed because of records that cannot
         be read, set them aside and run it once more."""
@@ -279,7 +278,7 @@ class ConnectionThread:
             database.execute(undo)
             if alone:
                 database.execute("begin immediate")
-                context.now = self._clock.now_for_writing(database)
+                context.now = self._clock.now(database, writes=True)
             if maintenance.set_aside(context):
                 call.error = None
                 self._run(context, call)

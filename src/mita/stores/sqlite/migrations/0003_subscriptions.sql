@@ -1,4 +1,5 @@
--- Subscriptions to events (ear) and the newest messages for them (told). Nothing depends on either.
+-- Subscriptions to events, and the newest messages for them. Nothing depends on either. Migration
+-- 0007 gives the tables other names.
 create table _mita_ear (
   id    text primary key,
   queue text    not null,
