@@ -84,6 +84,15 @@ class Unknown(Struct, frozen=True, tag=True):
     """This worker has no task of this name."""
 
 
+class Expired(Struct, frozen=True, tag=True):
+    """The claim came later than `expires` allows, so the handler was not started."""
+
+
+class PastDeadline(Struct, frozen=True, tag=True):
+    """The deadline of the job was over when the claim could start, so the handler was not
+    started."""
+
+
 Ending: TypeAlias = (
     Returned
     | Raised
@@ -96,6 +105,8 @@ Ending: TypeAlias = (
     | Stopped
     | Unreadable
     | Unknown
+    | Expired
+    | PastDeadline
 )
 
 # ----------------------------------------------------- verdicts: what a store writes after a run
@@ -118,6 +129,7 @@ class TimelineKind(StrEnum):
     BLOCKED = "blocked"
     CANCELLED = "cancelled"
     CRASHED = "crashed"
+    EXPIRED = "expired"
     FAILED = "failed"
     FOLDED = "folded"  # the first line of a long timeline: it counts the lines before it by kind
     INTERRUPTED = "interrupted"
@@ -138,6 +150,7 @@ class Verdict(Struct, frozen=True, kw_only=True, gc=False):
     `when`: the new due time of a job that goes back to the queue; None keeps the old one. `error`:
     None keeps the last one. `keep`: how long a terminal job is kept; 0 deletes it at once. `hold`:
     until then no job with this resource key starts. `stranded`: the worker did not know the task.
+    `unstarted`: the handler was not started; the tokens of its rates are given back.
     `event` and `note` are the line in the job's timeline; without an event there is no line (a
     success writes none). `failure` is the error in that line, cut by `rules.failures`.
     `worker` is the worker that the line names; None: the one that has the job."""
@@ -150,6 +163,7 @@ class Verdict(Struct, frozen=True, kw_only=True, gc=False):
     keep: Wait = 0
     hold: When | None = None
     stranded: bool = False
+    unstarted: bool = False
     event: TimelineKind = TimelineKind.NONE
     note: str = ""
     failure: str = ""
@@ -167,6 +181,7 @@ class Verdict(Struct, frozen=True, kw_only=True, gc=False):
             and self.error is None
             and self.hold is None
             and not self.stranded
+            and not self.unstarted
         )
 
 
