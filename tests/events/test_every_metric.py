@@ -42,12 +42,16 @@ class Mishaps:
             )
             await store.close()
 
+        @app.task(name="late", queue="mishaps", expires=0.001)
+        async def late() -> None: ...
+
         @app.task(name="endless", queue="mishaps")
         async def endless() -> None:
             self._began.set()
             await asyncio.sleep(3600)
 
         self._plain, self._twice, self._endless = plain, settles_itself, endless
+        self._late = late
 
     async def prepare(self) -> None:
         """One is claimed by a worker that dies at once; of the last two nobody serves the queue."""
@@ -56,6 +60,7 @@ class Mishaps:
         [_] = (await store.claim(["mishaps"], 1, SECOND // 20, "one that dies")).claims
         await store.close()
         await self._app.enqueue_many([self._plain.options(queue="nobody").call() for _ in range(2)])
+        await self._late.enqueue()
         await self._app.repeat("tick", self._plain.call(), Every(0.05), limit=2)
         await self._app.repeat("late", self._plain.call(), Every(0.01), limit=1)
         await asyncio.sleep(0.1)  # nobody is there for its first windows

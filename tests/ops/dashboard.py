@@ -138,6 +138,12 @@ PANELS = (
         },
         "ops",
     ),
+    Panel(
+        "Expired",
+        "Jobs that did not start within `expires` of their due time, and were cancelled.",
+        {"{{task}}": rate("mita_expired_total", "task")},
+        "ops",
+    ),
     Panel("Run time", "However the runs ended.", quantiles("mita_run_seconds"), "s"),
     Panel("Wait", "From the due time to the start.", quantiles("mita_wait_seconds"), "s"),
     Panel("Lateness", "Of timers and repeats.", quantiles("mita_lateness_seconds"), "s"),

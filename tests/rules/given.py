@@ -9,8 +9,10 @@ from mita.model.job import Claim
 from mita.model.outcome import (
     Died,
     Ending,
+    Expired,
     Interrupted,
     Lost,
+    PastDeadline,
     Raised,
     Rescheduled,
     ResourceUnavailable,
@@ -83,6 +85,8 @@ def endings() -> st.SearchStrategy[Ending]:
         st.builds(Stopped),
         st.builds(Unreadable, st.text(max_size=5)),
         st.builds(Unknown),
+        st.builds(Expired),
+        st.builds(PastDeadline),
     )
 
 

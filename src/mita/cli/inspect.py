@@ -161,6 +161,7 @@ def _facts(job: JobRecord, now: datetime, *, arguments: bool) -> list[str]:
         "started": clock(job.started, now),
         "finished": clock(job.finished, now),
         "counters": listed([f"{name} {getattr(job, name)}" for name in COUNTERS]),
+        "options": _options(job),
         "resource": job.resource,
         "unique": job.unique,
         "repeat": job.repeat and f"{job.repeat}, fire of {clock(job.fire_time, now)}",
@@ -170,6 +171,14 @@ def _facts(job: JobRecord, now: datetime, *, arguments: bool) -> list[str]:
         "arguments": _arguments(job, shown=arguments),
     }
     return [f"{name:<10}  {value}" for name, value in facts.items() if value]
+
+
+def _options(job: JobRecord) -> str:
+    """The limits that the job was given."""
+    lengths = {"timeout": job.timeout, "expires": job.expires, "deadline": job.deadline}
+    parts = [f"{name} {value:g} s" for name, value in lengths.items() if value is not None]
+    most = job.max_reschedules
+    return listed(parts if most is None else [*parts, f"max_reschedules {most}"])
 
 
 def _result(job: JobRecord) -> str:

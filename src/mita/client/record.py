@@ -7,7 +7,7 @@ import msgspec
 
 from mita.errors import StoreError
 from mita.model.job import Job, State
-from mita.model.outcome import TimelineEntry
+from mita.model.outcome import TimelineEntry, TimelineKind
 from mita.model.record import WITHHELD, Failure, JobRecord, ProgressReport, TimelineLine
 from mita.model.time import Moment
 from mita.rules.explain.reasons.words import as_datetime, shown
@@ -26,6 +26,7 @@ def job_record(
 ) -> JobRecord:
     """Make the record of a job. `now` is the store's time."""
     secret = secret_of(job, tasks)
+    options = options_of(job.options)
     return JobRecord(
         id=job.id,
         task=job.task,
@@ -46,12 +47,16 @@ def job_record(
         repeat=job.repeat,
         fire_time=_datetime(job.fire_time),
         worker=job.worker,
-        started=_datetime(job.started),
+        started=_datetime(_started(job, events)),
         finished=_datetime(job.finished),
         asked=job.asked,
         progress=_progress(job, secret),
         arguments=_shown_arguments(job, secret),
         secret=bool(secret),
+        timeout=options.timeout,
+        expires=options.expires,
+        deadline=options.deadline,
+        max_reschedules=options.max_reschedules,
         timeline=_timeline(job, events),
         failures=tuple(_failure(event) for event in events if event.error),
     )
@@ -106,10 +111,11 @@ def _timeline(job: Job, events: Sequence[TimelineEntry]) -> tuple[TimelineLine, 
     """Make the whole timeline: the store keeps only what is out of the ordinary, the rest follows
     from the job's fields."""
     lines = [TimelineEntry(job.created, "created"), *events]
-    if job.started is not None:
+    started = _started(job, events)
+    if started is not None:
         lines.insert(
-            _place_of_start(job, job.started, lines),
-            TimelineEntry(job.started, "started", "", job.worker),
+            _place_of_start(job, started, lines),
+            TimelineEntry(started, "started", "", job.worker),
         )
     if job.state in TERMINAL and job.finished is not None:
         has_end = any(event.kind == job.state and event.at >= job.finished for event in events)
@@ -117,6 +123,12 @@ def _timeline(job: Job, events: Sequence[TimelineEntry]) -> tuple[TimelineLine, 
     return tuple(
         TimelineLine(as_datetime(event.at), event.kind, event.note, event.worker) for event in lines
     )
+
+
+def _started(job: Job, events: Sequence[TimelineEntry]) -> Moment | None:
+    """When the last run started. A job that expired has a claim, but its handler did not start."""
+    expired = job.state is State.CANCELLED and events and events[-1].kind == TimelineKind.EXPIRED
+    return None if expired else job.started
 
 
 def _failure(event: TimelineEntry) -> Failure:

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 
 from mita.errors import JobCancelled, JobFailed, MitaError, UsageError
 from mita.model.job import Job, State
+from mita.model.outcome import TimelineKind
 from mita.ports.backoff import Backoff
 from mita.ports.store import Store
 from mita.rules.states import TERMINAL
@@ -48,7 +49,7 @@ async def _ended_well(store: Store, job: Job) -> Job:
             notes = [
                 event.note
                 for event in await store.timeline(job.id)
-                if event.kind == State.CANCELLED
+                if event.kind in (TimelineKind.CANCELLED, TimelineKind.EXPIRED)
             ]
             raise JobCancelled(job.id, notes[-1] if notes else "")
     return job

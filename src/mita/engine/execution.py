@@ -77,6 +77,7 @@ class Execution(Struct, eq=False):
     context: RunContext
     deadline: float
     since: float  # time of the claim, and of the start once it has started
+    waited: float = 0.0  # seconds from the claim to the start
     handler: asyncio.Task[None] | None = None
     stop: Stop | None = None
     started: bool = False
@@ -93,6 +94,11 @@ class Execution(Struct, eq=False):
     def cancelled(self) -> bool:
         """Whether the handler should stop: `job.cancelled`."""
         return self.stop is not None or self.settled
+
+    @property
+    def spent(self) -> float:
+        """How many seconds ago the job was claimed."""
+        return self.waited + time.monotonic() - self.since
 
     def halt(self, why: Stop) -> None:
         """Stop the run. A handler on a thread cannot be stopped; it sees `job.cancelled`. A task

@@ -13,17 +13,19 @@ from mita.events.signals import RunsStarted, StartedRun
 from mita.model.job import Claim, State
 from mita.model.outcome import Ending, Interrupted, Settlement, Start, Unknown
 from mita.rules.claim_size import Load
+from mita.rules.expiry import refusal, seconds_left
 from mita.rules.judge import judge
-from mita.rules.options import options_of
+from mita.rules.options import PLAIN_OPTIONS, options_of
 from mita.traces import tracer
 
 from . import left_behind
 from .context import WorkerContext
 from .execution import Execution, RunContext, Stop
 from .full_pools import with_free_slot
-from .job_log import extras, log_lost_lease, log_overrun, log_success, log_verdict
+from .job_log import log_lost_lease, log_overrun, log_success, log_verdict
 from .processes import Processes, ProcessPlan
 from .run import Body, run_async, task_maker
+from .task_warnings import TaskWarnings
 from .thread_pool import ThreadPool
 
 log = logging.getLogger("mita.worker")
@@ -50,7 +52,7 @@ class Executor:
         self._is_start_scheduled = False  # `_start_waiting` is called soon
         self._leaving = False
         self._started: list[Execution] = []  # whose start was not reported yet
-        self._unknown_tasks: set[str] = set()
+        self._warnings = TaskWarnings()
         self._success_level = logging.INFO if settings.verbose else logging.DEBUG
         self._logs_successes = log.isEnabledFor(self._success_level)
         self.finished = 0
@@ -93,21 +95,26 @@ class Executor:
         return len(claims) - len(taken)
 
     def _start_waiting(self) -> None:
-        """Start as many waiting runs as there are free slots."""
+        """Start as many waiting runs as there are free slots. A job that came too late while it
+        waited is settled instead."""
         self._is_start_scheduled = False
-        free = 0 if self._leaving else self._slots - self._running
-        count = max(0, min(free, len(self.waiting)))
-        self._running += count
-        self.started += count
+        slots = 0 if self._leaving else self._slots
         now = time.monotonic()
         alike = start = None
-        for _ in range(count):
+        while self.waiting and self._running < slots:
             execution = self.waiting.popleft()
             claim, task = execution.claim, execution.task
+            if claim.options != PLAIN_OPTIONS:
+                why = refusal(claim, now - execution.since)
+                if why is not None:
+                    self._finish(execution, why)
+                    continue
+            self._running += 1
+            self.started += 1
             key = task, execution.since, claim.queue, claim.attempts
             if key != alike:  # neighbours are mostly alike, and share one `Start`
                 alike, start = key, Start(claim.task, claim.queue, claim.attempts, now - key[1])
-            execution.start, execution.since = start, now
+            execution.start, execution.since, execution.waited = start, now, now - key[1]
             self._started.append(execution)
             if task.executor == "thread":
                 self._start_on_thread(execution)
@@ -117,20 +124,19 @@ class Executor:
 
     def _start_on_thread(self, execution: Execution) -> None:
         execution.started = True
-        timeout = options_of(execution.claim.options).timeout
+        options = options_of(execution.claim.options)
+        timeout = options.timeout
+        if options.deadline is not None:
+            timeout = seconds_left(execution.claim, execution.waited)
         if timeout is not None:
             loop = self._runs.loop
-            execution.timer = loop.call_later(timeout, self._expire, execution, timeout)
+            execution.timer = loop.call_later(timeout, self._overrun, execution)
         self._threads.run(execution)
 
     def _leave_to_others(self, claim: Claim) -> None:
-        """Put back a job whose task this worker does not know. It comes back every two seconds, so
-        only the first one of each task is logged."""
-        if claim.task not in self._unknown_tasks:
-            self._unknown_tasks.add(claim.task)
-            text = "job %s is left for other workers: this one does not know the task %s"
-            log.warning(text, claim.id, claim.task, extra=extras(claim, "stranded"))
-        self._settle_unstarted(claim, Unknown())
+        """Put back a job whose task this worker does not know, unless it came too late anyway."""
+        self._warnings.unknown(claim)
+        self._settle_unstarted(claim, refusal(claim) or Unknown())
 
     def emit_started(self) -> None:
         """Report the runs that started since the last call and still run, or were told to stop.
@@ -170,13 +176,13 @@ class Executor:
             self.changed.set()
         self._start_waiting()
 
-    def _expire(self, execution: Execution, timeout: float) -> None:
+    def _overrun(self, execution: Execution) -> None:
         """A thread cannot be stopped. Its job is settled when it ends, and keeps its lease until
         then: another run with the same resource key must not start beside it."""
         if execution.settled or execution.stop is not None:
             return
         execution.halt(Stop.TIMED_OUT)
-        log_overrun(execution.claim, timeout)
+        log_overrun(execution.claim, time.monotonic() - execution.since)
 
     def _finish(self, execution: Execution, ending: Ending) -> None:
         """Turn the ending of a run into a settlement. A run that lost its lease has none: another
@@ -187,9 +193,13 @@ class Executor:
         claim, stop = execution.claim, execution.stop
         if stop is not Stop.LOST:
             seconds = time.monotonic() - execution.since
-            verdict = judge(claim, ending, self._retention, random.random())
+            spent = execution.waited + seconds
+            verdict = judge(claim, ending, self._retention, random.random(), spent=spent)
             if verdict.state is not State.SUCCEEDED:
                 log_verdict(claim, verdict, seconds, execution)
+                self._warnings.slowed(claim, verdict)
+                if verdict.unstarted:
+                    execution.start = None  # nothing has started that could be reported
             elif self._logs_successes:
                 log_success(claim, self._success_level, seconds)
             # the start of a run that was told to stop is reported by `emit_started`

@@ -4,12 +4,13 @@ import asyncio
 import math
 import time
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from mita.model.job import Claim
 from mita.model.outcome import Ending, Settlement, Unknown
-from mita.model.time import HOUR, Wait
+from mita.model.time import HOUR, SECOND, Wait
 from mita.ports.store import Store
+from mita.rules.expiry import refusal
 from mita.rules.judge import Retention, judge
 from mita.sync import runs_jobs
 from mita.tasks import Task
@@ -22,6 +23,15 @@ from .scheduler import fire_due
 WORKER = "inline"
 
 
+class InlineStep(NamedTuple):
+    """What one step did: how many jobs it claimed and how many of them ran, and the wait until
+    there is more (None: never)."""
+
+    claims: int
+    runs: int
+    wait: Wait | None
+
+
 class Inline:
     """Takes the place of a worker. `roll` replaces the random number in the backoff: 1 makes the
     longest delays."""
@@ -31,18 +41,23 @@ class Inline:
     ) -> None:
         self._store, self._tasks, self._keep, self._roll = store, tasks, keep, roll
 
-    async def step(self) -> tuple[int, Wait | None]:
-        """Fire and run what is due now, each job once. Returns how many jobs ran, and the wait
-        until there is more (None: never)."""
+    async def step(self) -> InlineStep:
+        """Fire and run what is due now, each job once. A job that comes too late is settled without
+        a run, as in a worker."""
         _, fires = await fire_due(self._store)
         turn = await self._store.claim(await self._store.queue_names(), 1, HOUR, WORKER)
+        runs = 0
         for claim in turn.claims:
-            with runs_jobs():
-                ending = await self._run(claim)
-            verdict = judge(claim, ending, self._keep, self._roll)
+            ending: Ending | None = refusal(claim)
+            if ending is None:
+                runs += 1
+                with runs_jobs():
+                    ending = await self._run(claim)
+            spent = (await self._store.now() - claim.at) / SECOND
+            verdict = judge(claim, ending, self._keep, self._roll, spent=spent)
             await settle(self._store, [Settlement(claim, verdict)], self._keep)
         waits = [wait for wait in (fires, turn.again) if wait is not None]
-        return len(turn.claims), min(waits, default=None)
+        return InlineStep(len(turn.claims), runs, min(waits, default=None))
 
     async def _run(self, claim: Claim) -> Ending:
         task = self._tasks.get(claim.task)

@@ -6,6 +6,7 @@ from mita.model.job import Claim, State
 from mita.model.outcome import Verdict
 from mita.printable import printable_lines
 from mita.rules.judge import first_line
+from mita.rules.options import options_of
 
 from .execution import Execution
 from .outcomes import is_secret
@@ -46,14 +47,18 @@ def log_lost_lease(claim: Claim, seconds: float) -> None:
     )
 
 
-def log_overrun(claim: Claim, timeout: float) -> None:
-    """Log a handler that goes on after its timeout, on a thread."""
+def log_overrun(claim: Claim, seconds: float) -> None:
+    """Log a handler that goes on after its timeout or deadline, on a thread."""
+    timeout, deadline = options_of(claim.options).timeout, options_of(claim.options).deadline
+    is_timeout = timeout is not None and seconds >= timeout
     text = (
-        "job %s of %s ran longer than its timeout of %g s; its thread cannot be stopped, so the "
-        "job keeps its slot and its resource key until the handler ends. The handler can check "
+        "job %s of %s ran past its %s of %g s; its thread cannot be stopped, so the job "
+        "keeps its slot and its resource key until the handler ends. The handler can check "
         "job.cancelled"
     )
-    log.warning(text, claim.id, claim.task, timeout, extra=extras(claim, "timed out", timeout))
+    what = "timeout" if is_timeout else "deadline"
+    length = timeout if is_timeout else deadline
+    log.warning(text, claim.id, claim.task, what, length, extra=extras(claim, "timed out", seconds))
 
 
 def log_verdict(

@@ -22,7 +22,7 @@ def ending(execution: Execution) -> Ending:
 def settlements(held: Collection[Execution], keep: Retention) -> list[Settlement]:
     """Returns the settlements of these runs. Any thread may call it: it only reads."""
     return [
-        Settlement(one.claim, judge(one.claim, ending(one), keep, 0.5))
+        Settlement(one.claim, judge(one.claim, ending(one), keep, 0.5, spent=one.spent))
         for one in list(held)
         if one.stop is not Stop.LOST
     ]

@@ -12,8 +12,8 @@ from msgspec import Struct
 from mita.errors import UsageError
 from mita.model.outcome import Died, Ending, Interrupted, Unknown
 from mita.ports.backoff import Backoff
+from mita.rules.expiry import refusal, seconds_left
 from mita.rules.judge import Retention
-from mita.rules.options import options_of
 
 from .execution import Execution, Stop
 from .frames import Hello
@@ -118,8 +118,11 @@ class Processes:
         child = await self._take()
         if child is None:
             return Unknown(), False
-        timeout = options_of(execution.claim.options).timeout
+        spent = execution.spent
         try:
+            if (why := refusal(execution.claim, spent)) is not None:
+                return why, False
+            timeout = seconds_left(execution.claim, spent)
             return await run_limited(execution, timeout, child.run), child.began
         finally:
             self._give_back(child)

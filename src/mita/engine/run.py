@@ -23,7 +23,8 @@ from mita.model.outcome import (
     TimedOut,
     Unreadable,
 )
-from mita.rules.options import options_of
+from mita.rules.expiry import refusal, seconds_left
+from mita.rules.options import PLAIN_OPTIONS, options_of
 from mita.tasks import Job, Reschedule
 
 from .execution import Execution, Stop
@@ -66,7 +67,10 @@ async def run_async(execution: Execution) -> Ending:
     ended. There are as few coroutines and calls around the handler as possible: every job pays for
     each of them."""
     execution.started = True
-    timeout = options_of(execution.claim.options).timeout
+    options = options_of(execution.claim.options)
+    timeout = options.timeout
+    if options.deadline is not None:
+        timeout = seconds_left(execution.claim, execution.spent)
     try:
         if timeout is None and execution.context.tracer is None:
             ending = _returned(
@@ -82,7 +86,11 @@ async def run_async(execution: Execution) -> Ending:
 
 
 def run_sync(execution: Execution) -> Ending:
-    """Run a sync handler on a thread that is not the main one. Returns how it ended."""
+    """Run a sync handler on a thread that is not the main one. Returns how it ended. A job that
+    came too late while it waited for the thread is not run."""
+    claim = execution.claim
+    if claim.options != PLAIN_OPTIONS and (why := refusal(claim, execution.spent)) is not None:
+        return why
     try:
         if execution.context.tracer is None:
             ending = _run_sync(execution)
@@ -217,7 +225,8 @@ def stopped(execution: Execution) -> Ending:
 
 
 def _timeout(execution: Execution) -> float:
-    """The timeout in seconds, of a run that has one."""
+    """The timeout in seconds, of a run that has one. A run that was stopped at its deadline may
+    have none; its verdict names the deadline."""
     return options_of(execution.claim.options).timeout or 0.0
 
 

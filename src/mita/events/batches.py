@@ -13,6 +13,7 @@ from mita.model.outcome import (
     RescheduleJob,
     RetryJob,
     Settlement,
+    TimelineKind,
 )
 from mita.model.repeat import Firing
 from mita.model.time import SECOND, Moment
@@ -60,7 +61,7 @@ def run_event(settlement: Settlement) -> tuple[Kind, str] | None:
     if settlement.was_cancelled:
         return Kind.CANCELLED, ""
     if (kind := _ENDS.get(verdict.state)) is not None:
-        return kind, ""
+        return Kind.EXPIRED if verdict.event is TimelineKind.EXPIRED else kind, ""
     return None if verdict.counts is None else _BACK[verdict.counts]
 
 

@@ -1,9 +1,7 @@
 """Counters of what happens: plain numbers, changed once per signal, and read by `mita.metrics`."""
 
 import threading
-from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Sequence
 from typing import TypeAlias
 
 from mita import forks
@@ -15,6 +13,7 @@ from mita.model.time import SECOND
 from mita.rules.options import options_of
 
 from .batches import amend_event, batches_of, run_event, seconds_waited
+from .histogram import SIZE_BOUNDS, Histogram
 from .signals import (
     Amended,
     BusyJobs,
@@ -30,70 +29,19 @@ from .signals import (
 )
 
 Labels: TypeAlias = tuple[str, str]  # queue and task
-SECONDS_BOUNDS = (
-    0.001,
-    0.0025,
-    0.005,
-    0.01,
-    0.025,
-    0.05,
-    0.1,
-    0.25,
-    0.5,
-    1.0,
-    2.5,
-    5.0,
-    10.0,
-    30.0,
-    60.0,
-    300.0,
-    1800.0,
-)
-SIZE_BOUNDS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 MOST_LABELS = 1000  # pairs of queue and task; others are counted together
 SUCCEEDED = State.SUCCEEDED
-FEW_VALUES = 10  # that are not worth sorting
 OTHERS: Labels = ("(others)", "(others)")
-
-
-class Histogram:
-    """Counts values up to each bound, and their sum. The last bucket is for values beyond every
-    bound."""
-
-    __slots__ = ("bounds", "buckets", "total")
-
-    def __init__(self, bounds: Sequence[float] = SECONDS_BOUNDS) -> None:
-        self.bounds = bounds
-        self.buckets = [0] * (len(bounds) + 1)
-        self.total = 0.0
-
-    def add(self, value: float) -> None:
-        """Count one value."""
-        self.buckets[bisect_left(self.bounds, value)] += 1
-        self.total += value
-
-    def add_all(self, values: list[float]) -> None:
-        """Count many values. They are sorted first, which needs one search per bound instead of one
-        per value."""
-        if len(values) < FEW_VALUES:
-            for value in values:
-                self.add(value)
-            return
-        values = sorted(values)
-        below, last = 0, bisect_left(self.bounds, values[-1])
-        for at in range(bisect_left(self.bounds, values[0]), last):
-            upto = bisect_right(values, self.bounds[at], below)
-            self.buckets[at] += upto - below
-            below = upto
-        self.buckets[last] += len(values) - below
-        self.total += sum(values)
-
-    def merge(self, other: "Histogram") -> None:
-        """Add the counts of another histogram."""
-        self.buckets = [
-            mine + theirs for mine, theirs in zip(self.buckets, other.buckets, strict=True)
-        ]
-        self.total += other.total
+_PLAIN_COUNTS = (
+    "enqueued",
+    "started",
+    "retries",
+    "retried",
+    "exhausted",
+    "crashes",
+    "stale",
+    "expired",
+)
 
 
 class Counts:
@@ -103,6 +51,7 @@ class Counts:
         "crashes",
         "enqueued",
         "exhausted",
+        "expired",
         "finished",
         "lateness",
         "moved",
@@ -118,7 +67,7 @@ class Counts:
     def __init__(self) -> None:
         self.enqueued = self.started = self.retries = self.retried = self.exhausted = (
             self.crashes
-        ) = self.stale = 0
+        ) = self.stale = self.expired = 0
         self.finished = {Kind.SUCCEEDED: 0, Kind.FAILED: 0, Kind.CANCELLED: 0}
         self.moved = dict.fromkeys(MoveReason, 0)
         self.run, self.wait, self.lateness, self.retry_latency = (
@@ -130,7 +79,7 @@ class Counts:
 
     def merge(self, other: "Counts") -> None:
         """Add the counts of another."""
-        for name in ("enqueued", "started", "retries", "retried", "exhausted", "crashes", "stale"):
+        for name in _PLAIN_COUNTS:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         for kind, count in other.finished.items():
             self.finished[kind] += count
@@ -156,7 +105,7 @@ class Counts:
         verdict, claim = settlement.verdict, settlement.claim
         if verdict.counts is Counted.CRASHES:
             self.crashes += 1
-        else:
+        elif not verdict.unstarted:
             self.run.add(settlement.seconds)
         match kind:
             case Kind.RETRIED:
@@ -166,6 +115,9 @@ class Counts:
                 self.retry_latency.add(0.0 if verdict.when is None else verdict.when.wait / SECOND)
             case Kind.RESCHEDULED:
                 self.moved[MoveReason(reason)] += 1
+            case Kind.EXPIRED:
+                self.expired += 1
+                self.finished[Kind.CANCELLED] += 1
             case Kind.FAILED | Kind.CANCELLED | Kind.SUCCEEDED:
                 self.finished[kind] += 1
                 if kind is Kind.FAILED and verdict.counts is Counted.ATTEMPTS:

@@ -12,7 +12,8 @@ from prometheus_client.core import (
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector as Base
 
-from mita.events.counters import Counters, Counts, Histogram
+from mita.events.counters import Counters, Counts
+from mita.events.histogram import Histogram
 from mita.model.record import DisplayState
 from mita.model.time import SECOND
 
@@ -25,6 +26,7 @@ _PLAIN = {
     "mita_retries_total": "retries",
     "mita_retried_jobs_total": "retried",
     "mita_retry_exhausted_total": "exhausted",
+    "mita_expired_total": "expired",
     "mita_crashes_total": "crashes",
     "mita_stale_writes_total": "stale",
 }

@@ -49,6 +49,12 @@ TABLE: tuple[Described, ...] = (
         "moves in time, never failures: handler, api, resource_busy, unavailable, shutdown",
     ),
     Described(
+        "mita_expired_total",
+        "counter",
+        _JOB,
+        "jobs that were cancelled because they did not start within `expires` of their due time",
+    ),
+    Described(
         "mita_crashes_total", "counter", _JOB, "runs whose worker died, taken over by this one"
     ),
     Described(

@@ -12,7 +12,8 @@ from .time import Moment
 
 
 class Kind(StrEnum):
-    """What happened. `succeeded`, `failed` and `cancelled` mean that the job has ended."""
+    """What happened. `succeeded`, `failed`, `cancelled` and `expired` mean that the job has ended;
+    an expired job ends in the state cancelled."""
 
     ENQUEUED = "enqueued"
     STARTED = "started"
@@ -21,6 +22,7 @@ class Kind(StrEnum):
     RETRIED = "retried"
     RESCHEDULED = "rescheduled"
     CANCELLED = "cancelled"
+    EXPIRED = "expired"
     CRASHED = "crashed"
     REVIVED = "revived"
     STALE = "stale"

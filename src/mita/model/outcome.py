@@ -84,6 +84,15 @@ class Unknown(Struct, frozen=True, tag=True):
     """This worker has no task of this name."""
 
 
+class Expired(Struct, frozen=True, tag=True):
+    """The claim came later than `expires` allows, so the handler was not started."""
+
+
+class PastDeadline(Struct, frozen=True, tag=True):
+    """The deadline of the job was over when the claim could start, so the handler was not
+    started."""
+
+
 Ending: TypeAlias = (
     Returned
     | Raised
@@ -96,6 +105,8 @@ Ending: TypeAlias = (
     | Stopped
     | Unreadable
     | Unknown
+    | Expired
+    | PastDeadline
 )
 
 # ----------------------------------------------------- verdicts: what a store writes after a run
@@ -119,6 +130,7 @@ class TimelineKind(StrEnum):
     CANCELLED = "cancelled"
     CRASHED = "crashed"
     DEBOUNCED = "debounced"
+    EXPIRED = "expired"
     FAILED = "failed"
     FOLDED = "folded"  # the first line of a long timeline: it counts the lines before it by kind
     INTERRUPTED = "interrupted"
@@ -139,12 +151,12 @@ class Verdict(Struct, frozen=True, kw_only=True, gc=False):
     `when`: the new due time of a job that goes back to the queue; None keeps the old one. `error`:
     None keeps the last one. `keep`: how long a terminal job is kept; 0 deletes it at once. `hold`:
     until then no job with this resource key starts. `stranded`: the worker did not know the task.
+    `unstarted`: the handler was not started; the tokens of its rates are given back.
     `event` and `note` are the line in the job's timeline; without an event there is no line (a
     success writes none). `failure` is the error in that line, cut by `rules.failures`.
     `worker` is the worker that the line names; None: the one that has the job.
     `is_plain_success`: the job succeeded, and there is nothing to write but its result
-    (`rules.judge.success`). Stores settle such jobs in bulk. `unstarted`: the handler was not
-    started, so the tokens of its rates are given back."""
+    (`rules.judge.success`). Stores settle such jobs in bulk."""
 
     state: State
     when: When | None = None
@@ -154,12 +166,12 @@ class Verdict(Struct, frozen=True, kw_only=True, gc=False):
     keep: Wait = 0
     hold: When | None = None
     stranded: bool = False
+    unstarted: bool = False
     event: TimelineKind = TimelineKind.NONE
     note: str = ""
     failure: str = ""
     worker: str | None = None
     is_plain_success: bool = False
-    unstarted: bool = False
 
 
 class Start(Struct, frozen=True, gc=False):

@@ -8,7 +8,7 @@ from msgspec.structs import force_setattr
 
 from mita.errors import UsageError, did_you_mean
 
-from .time import LONGEST, SECOND
+from .time import LONGEST, NOW, SECOND, When
 
 MOST_RETRIES = 1000
 
@@ -94,8 +94,18 @@ def _is_whole(number: object) -> bool:
 class JobOptions(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What is stored with each job, so that every worker can judge its runs, even one that does not
     know its task, and every tool knows what not to show: `secret` is True, or names the secret
-    arguments."""
+    arguments.
+
+    `expires`: the job is cancelled if it does not start within so many seconds of its due time.
+    `deadline`: all runs together must be over within so many seconds of the first due time, or the
+    job fails. That time is the creation of the job plus `when`, the time that the enqueue gave; a
+    job without a deadline does not store it. `max_reschedules`: a job that was moved so often fails
+    when its handler moves it again."""
 
     retry: Retry = Retry()
     timeout: float | None = None
     secret: bool | tuple[str, ...] = False
+    expires: float | None = None
+    deadline: float | None = None
+    max_reschedules: int | None = None
+    when: When = NOW

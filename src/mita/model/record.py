@@ -63,7 +63,8 @@ class JobRecord(Struct, frozen=True, kw_only=True):
     the caller did not pass are missing. `timeline` is complete in the answer to `get`; in a page it
     has only its first and last lines. `failures` are the attempts that failed, oldest first, as far
     back as the timeline goes; a page has none. For a `secret` task there are no arguments, no
-    result and no progress message here; `await handle.result()` still returns the result."""
+    result and no progress message here; `await handle.result()` still returns the result.
+    `timeout`, `expires` and `deadline` are seconds, as the task or the call gave them."""
 
     id: str
     task: str
@@ -90,6 +91,10 @@ class JobRecord(Struct, frozen=True, kw_only=True):
     progress: ProgressReport | None = None
     arguments: dict[str, Any] | None = None
     secret: bool = False
+    timeout: float | None = None
+    expires: float | None = None
+    deadline: float | None = None
+    max_reschedules: int | None = None
     timeline: tuple[TimelineLine, ...] = ()
     failures: tuple[Failure, ...] = ()
 

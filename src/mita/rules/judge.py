@@ -1,6 +1,7 @@
 """From the ending of a run to the verdict on its job."""
 
 from functools import lru_cache
+from typing import TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -11,8 +12,10 @@ from mita.model.outcome import (
     Counter,
     Died,
     Ending,
+    Expired,
     Interrupted,
     Lost,
+    PastDeadline,
     Raised,
     Rescheduled,
     ResourceUnavailable,
@@ -26,7 +29,9 @@ from mita.model.outcome import (
 )
 from mita.model.time import DAY, HOUR, MINUTE, SECOND, Wait, When
 
+from .expiry import deadline_of, milliseconds
 from .failures import failure
+from .moves import SLOWED, slowed_delay
 from .options import options_of
 from .retry import backoff
 from .text import note
@@ -39,6 +44,18 @@ class Retention(Struct, frozen=True, kw_only=True):
     failed: Wait = 30 * DAY
 
 
+_Unsuccessful: TypeAlias = (
+    Raised
+    | TimedOut
+    | Rescheduled
+    | ResourceUnavailable
+    | Interrupted
+    | Lost
+    | Died
+    | Stopped
+    | Unreadable
+)
+
 # until a job of an unknown task is claimed again
 STRANDED_WAIT_MS = 2 * SECOND
 STRANDED_GRACE = HOUR  # until it fails: a rolling deploy is over by then
@@ -50,12 +67,33 @@ def judge(
     keep: Retention,
     roll: float,
     grace: Wait = STRANDED_GRACE,
+    spent: float = 0.0,
 ) -> Verdict:
-    """Returns what becomes of a job whose run ended like this: the whole table of endings. `roll`
-    is a random number between 0 and 1, for the jitter of a retry. `grace` is how long a job may
-    wait for a worker that knows its task."""
+    """Returns what becomes of a job whose run ended like this. `roll` is a random number between 0
+    and 1, for the jitter of a retry. `grace` is how long a job may wait for a worker that knows its
+    task. `spent` is how many seconds ago the job was claimed."""
     if isinstance(ending, Returned):  # nearly every run; a `case` takes five times as long
         return success(ending.result, keep.succeeded)
+    if isinstance(ending, Unknown | Expired | PastDeadline):
+        return _not_started(claim, ending, keep, grace)
+    verdict = _after_run(claim, ending, keep, roll, spent)
+    end = deadline_of(claim)
+    if end is None:
+        return verdict
+    now = claim.at + milliseconds(spent)
+    if isinstance(ending, TimedOut) and now >= end:
+        why = "its run was stopped at its deadline"
+        return _past_deadline(claim, replace(verdict, error=None), why, keep)
+    if verdict.when is not None and (due := verdict.when.moment(now)) >= end:
+        why = f"its next run, in {(due - now) / SECOND:g} s, would be behind its deadline"
+        return _past_deadline(claim, verdict, why, keep)
+    return verdict
+
+
+def _after_run(
+    claim: Claim, ending: _Unsuccessful, keep: Retention, roll: float, spent: float
+) -> Verdict:
+    """The table of endings that are no success. It knows nothing of deadlines."""
     match ending:
         case Raised(error, final, wait):
             return _failure(claim, error, keep, roll, final=final, wait=wait)
@@ -63,7 +101,7 @@ def judge(
             error = f"TimedOut: ran longer than its timeout of {seconds:g} s"
             return _failure(claim, error, keep, roll)
         case Rescheduled(when, reason):
-            return _back(when, Counter.RESCHEDULES, TimelineKind.RESCHEDULED, reason or BY_HANDLER)
+            return _rescheduled(claim, when, reason or BY_HANDLER, keep, spent)
         case ResourceUnavailable(when, reason):
             return _unavailable(claim, when, reason or "its resource is not available")
         case Interrupted(started, reason):
@@ -82,13 +120,25 @@ def judge(
             )
         case Unreadable(error):
             return _dead(error, keep, None)
+
+
+def _not_started(
+    claim: Claim, ending: Unknown | Expired | PastDeadline, keep: Retention, grace: Wait
+) -> Verdict:
+    """The verdict on a claim whose handler was not started."""
+    match ending:
         case Unknown():
-            return _unknown(claim, keep, grace)
+            return replace(_unknown(claim, keep, grace), unstarted=True)
+        case Expired():
+            return _expired(claim, keep)
+        case PastDeadline():
+            nothing = Verdict(state=State.FAILED, unstarted=True)
+            why = "this run could not start before its deadline"
+            return _past_deadline(claim, nothing, why, keep)
 
 
-RELEASE = Verdict(
-    state=State.QUEUED, unstarted=True
-)  # back to the queue, as if it had never been claimed
+# back to the queue, as if it had never been claimed
+RELEASE = Verdict(state=State.QUEUED, unstarted=True)
 
 
 @lru_cache(maxsize=1)
@@ -160,6 +210,43 @@ def _crash(claim: Claim, keep: Retention, roll: float, error: str) -> Verdict:
     return _back(When(backoff(retry, n, roll)), Counter.CRASHES, TimelineKind.CRASHED, error, error)
 
 
+def _rescheduled(claim: Claim, when: When, line: str, keep: Retention, spent: float) -> Verdict:
+    most = options_of(claim.options).max_reschedules
+    if most is not None and claim.reschedules >= most:
+        error = (
+            f"TooManyReschedules: its handler moved it again after {claim.reschedules} "
+            f"reschedules, and max_reschedules is {most}"
+        )
+        return _dead(error, keep, None)
+    delay = slowed_delay(claim, when, spent)
+    if delay is not None:
+        when, line = When(delay), note(f"{SLOWED}; {line}")
+    return _back(when, Counter.RESCHEDULES, TimelineKind.RESCHEDULED, line)
+
+
+def _expired(claim: Claim, keep: Retention) -> Verdict:
+    expires = options_of(claim.options).expires or 0.0
+    return Verdict(
+        state=State.CANCELLED,
+        keep=keep.failed,
+        unstarted=True,
+        event=TimelineKind.EXPIRED,
+        note=f"expired: not started within {expires:g} s of its due time",
+    )
+
+
+def _past_deadline(claim: Claim, verdict: Verdict, why: str, keep: Retention) -> Verdict:
+    """The verdict instead of one that the deadline does not allow. The error of the run is kept
+    below the reason."""
+    deadline = options_of(claim.options).deadline or 0.0
+    error = f"DeadlineExceeded: {why} of {deadline:g} s"
+    if verdict.error is not None:
+        error = f"{error}\ncaused by {verdict.error}"
+    counts = verdict.counts if verdict.counts in (Counter.ATTEMPTS, Counter.CRASHES) else None
+    dead = _dead(error, keep, counts)
+    return replace(dead, worker=verdict.worker, unstarted=verdict.unstarted)
+
+
 def _unavailable(claim: Claim, when: When, line: str) -> Verdict:
     """All jobs with the key wait until then; a job without a key can only move itself."""
     if claim.resource is None and not claim.gates:
@@ -179,7 +266,7 @@ def _unknown(claim: Claim, keep: Retention, grace: Wait) -> Verdict:
         return _dead(
             f"UnknownTask: no worker has known {claim.task!r} for {minutes} min", keep, None
         )
-    return Verdict(state=State.QUEUED, when=When(STRANDED_WAIT_MS), stranded=True, unstarted=True)
+    return Verdict(state=State.QUEUED, when=When(STRANDED_WAIT_MS), stranded=True)
 
 
 def _named(error: str) -> str:

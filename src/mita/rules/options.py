@@ -8,6 +8,8 @@ from mita.errors import UsageError
 from mita.model.policy import JobOptions
 from mita.model.time import LONGEST, SECOND
 
+# The options of a job that chose none. Nothing has to be decoded to judge such a job.
+PLAIN_OPTIONS = msgspec.msgpack.encode(JobOptions())
 _decode_options = msgspec.msgpack.Decoder(JobOptions).decode
 
 
@@ -18,10 +20,18 @@ def options_of(packed: bytes) -> JobOptions:
     never lost because of them."""
     try:
         options = _decode_options(packed) if packed else JobOptions()
-        # NaN is not within bounds either
-        if options.timeout is None or 0 < options.timeout * SECOND <= LONGEST:
+        if _are_sound(options):
             return options
     except (msgspec.MsgspecError, ValueError, RecursionError, UsageError):
         # UsageError: options of a newer version
         pass
     return JobOptions(secret=True)
+
+
+def _are_sound(options: JobOptions) -> bool:
+    """Whether all lengths of time are within bounds; NaN is not."""
+    lengths = (options.timeout, options.expires, options.deadline)
+    most = options.max_reschedules
+    return (most is None or most >= 1) and all(
+        length is None or 0 < length * SECOND <= LONGEST for length in lengths
+    )

@@ -20,6 +20,9 @@ from mita.rules.when import wait
 from .hints import unknown_option
 
 _encode = msgspec.msgpack.Encoder().encode
+MOST_RESCHEDULES = 1_000_000_000  # that a store can count
+# choices that are stored with a job, packed
+_PACKED = {"retry", "timeout", "secret", "expires", "deadline", "max_reschedules"}
 
 
 class Choices(TypedDict, total=False):
@@ -34,6 +37,9 @@ class Choices(TypedDict, total=False):
     when_busy: WhenBusy | Literal["wait", "skip", "replace"]
     unique: str | None
     unique_for: float | timedelta
+    expires: float | timedelta | None
+    deadline: float | timedelta | None
+    max_reschedules: int | None
 
 
 class TaskChoices(Choices, total=False):
@@ -50,13 +56,30 @@ class TaskChoices(Choices, total=False):
 
 @lru_cache(maxsize=1024)
 def pack_options(
-    retry: Retry, timeout: float | None, secret: bool | tuple[str, ...] = False
+    retry: Retry,
+    timeout: float | None,
+    secret: bool | tuple[str, ...] = False,
+    expires: float | None = None,
+    deadline: float | None = None,
+    max_reschedules: int | None = None,
+    when: When = NOW,
 ) -> bytes:
     """Pack what is stored with each job. A backoff function cannot be stored: the worker takes it
-    from its own task."""
+    from its own task. `when` is only stored beside a deadline, which is counted from it."""
     stored = replace(retry, wait=UNSET)
-    kept = {} if stored == Retry() else {"retry": stored}
-    return _encode(JobOptions(timeout=timeout, secret=secret, **kept))
+    kept: dict[str, Any] = {} if stored == Retry() else {"retry": stored}
+    if deadline is not None and when != NOW:
+        kept["when"] = when
+    return _encode(
+        JobOptions(
+            timeout=timeout,
+            secret=secret,
+            expires=expires,
+            deadline=deadline,
+            max_reschedules=max_reschedules,
+            **kept,
+        )
+    )
 
 
 class Options(Struct, frozen=True, kw_only=True):
@@ -74,12 +97,33 @@ class Options(Struct, frozen=True, kw_only=True):
     unique_for: Wait = 0
     when: When = NOW
     secret: bool | tuple[str, ...] = False
+    expires: float | None = None
+    deadline: float | None = None
+    max_reschedules: int | None = None
     packed: bytes = pack_options(Retry(), None)
 
     @classmethod
     def of(cls, retry: Retry) -> "Options":
         """Return the default options, with an app's own retries."""
         return cls(retry=retry, packed=pack_options(retry, None))
+
+    def at(self, when: When) -> "Options":
+        """Return these options with another time."""
+        changed = replace(self, when=when)
+        return changed if self.deadline is None else changed.repacked()
+
+    def repacked(self) -> "Options":
+        """Return these options with `packed` made from them."""
+        packed = pack_options(
+            self.retry,
+            self.timeout,
+            self.secret,
+            self.expires,
+            self.deadline,
+            self.max_reschedules,
+            NOW if self.deadline is None else self.when,
+        )
+        return replace(self, packed=packed)
 
 
 def choose(
@@ -97,15 +141,13 @@ def choose(
                 "secret marks a task, so that no job of it is ever shown: @app.task(secret=True)"
             )
     changed = replace(options, **{name: _CHECKS[name](value) for name, value in choices.items()})
-    if {"retry", "timeout", "secret"} & choices.keys():
+    if _PACKED & choices.keys():
         if per_job and changed.retry.wait is not UNSET and changed.retry != options.retry:
             raise UsageError(
                 "retry: a wait function cannot be stored with a job; give it to the task, or use "
                 "waits=(…)"
             )
-        changed = replace(
-            changed, packed=pack_options(changed.retry, changed.timeout, changed.secret)
-        )
+        changed = changed.repacked()
     if "unique_for" in choices and changed.unique is None:
         raise UsageError(
             "unique_for says how long a unique key outlives its job: give unique='…' as well"
@@ -172,12 +214,28 @@ def _retry(value: Any) -> Retry:
     return value
 
 
-def _timeout(value: Any) -> float | None:
+def _seconds(name: str, nothing: str) -> Callable[[Any], float | None]:
+    """The check of a length of time in seconds that cannot be 0. `nothing` is what None means."""
+
+    def check(value: Any) -> float | None:
+        if value is None:
+            return None
+        if (length := wait(name, value)) == 0:
+            raise UsageError(f"{name}={value!r}: give more than 0 seconds, or None for {nothing}")
+        return length / SECOND
+
+    return check
+
+
+def _max_reschedules(value: Any) -> int | None:
     if value is None:
         return None
-    if (length := wait("timeout", value)) == 0:
-        raise UsageError(f"timeout={value!r}: give more than 0 seconds, or None for no timeout")
-    return length / SECOND
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MOST_RESCHEDULES:
+        raise UsageError(
+            f"max_reschedules={value!r}: give a whole number from 1 to {MOST_RESCHEDULES:,}, or "
+            "None for no limit"
+        )
+    return value
 
 
 def _limit(value: Any) -> int:
@@ -199,11 +257,14 @@ _CHECKS: dict[str, Callable[[Any], Any]] = {
     "queue": lambda value: check_name("queue", value),
     "priority": _priority,
     "retry": _retry,
-    "timeout": _timeout,
+    "timeout": _seconds("timeout", "no timeout"),
     "resource": lambda value: None if value is None else check_key("resource", value),
     "limit": _limit,
     "when_busy": _when_busy,
     "unique": lambda value: None if value is None else check_key("unique", value),
     "unique_for": lambda value: wait("unique_for", value),
     "secret": _secret,
+    "expires": _seconds("expires", "a job that never expires"),
+    "deadline": _seconds("deadline", "no deadline"),
+    "max_reschedules": _max_reschedules,
 }

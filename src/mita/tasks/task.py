@@ -5,8 +5,6 @@ from datetime import datetime, timedelta
 from functools import update_wrapper
 from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, TypeAlias, TypeVar, Unpack
 
-from msgspec.structs import replace
-
 from mita.model.time import When
 from mita.rules.names import fill
 from mita.rules.when import when
@@ -91,7 +89,7 @@ class Bound(Generic[P, R]):
             no_method(self.name if method != "name" else "task", method)
 
     def _when(self, chosen: When) -> "Bound[P, R]":
-        return self._with(replace(self._options, when=chosen))
+        return self._with(self._options.at(chosen))
 
     def _with(self, options: Options) -> "Bound[P, R]":
         return Bound(self.name, self._arguments, options, self._sender, self._payload_limit)
@@ -134,6 +132,9 @@ class Task(Bound[P, R]):
         self.when_busy = options.when_busy
         self.unique = options.unique
         self.secret = options.secret
+        self.expires = options.expires
+        self.deadline = options.deadline
+        self.max_reschedules = options.max_reschedules
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function itself. If it takes its `Job`, pass that as the first argument."""

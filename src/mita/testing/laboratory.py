@@ -12,7 +12,7 @@ from mita.rules.when import when
 
 from .clock import FakeClock
 
-MOST_RUNS = 100_000  # a job that reschedules itself for ever must not hang a test
+MOST_RUNS = 100_000  # jobs that lead to new jobs for ever must not hang a test
 
 
 class Lab:
@@ -45,13 +45,13 @@ class Lab:
     async def _run(self, end: Moment) -> int:
         runs = 0
         while True:
-            ran, wait = await self._inline.step()
+            claims, ran, wait = await self._inline.step()
             runs += ran
             if runs > MOST_RUNS:
                 raise UsageError(
-                    f"{MOST_RUNS:,} runs and no end: does a job reschedule itself without a wait?"
+                    f"{MOST_RUNS:,} runs and no end: does each run lead to another one at once?"
                 )
-            if ran:
+            if claims:
                 continue
             if wait is None or self.clock.now() + wait > end:
                 return runs

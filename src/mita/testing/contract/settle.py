@@ -8,11 +8,13 @@ from mita.model.job import State
 from mita.model.outcome import (
     Answer,
     CancelJob,
+    Counter,
     PrioritiseJob,
     RescheduleJob,
     RetryJob,
     Settlement,
     TimelineEntry,
+    TimelineKind,
     Verdict,
 )
 from mita.model.time import HOUR, NOW
@@ -200,3 +202,46 @@ async def test_a_verdict_writes_a_timeline_line_with_the_name_of_the_worker(stor
     [line] = await store.timeline(claim.id)
     assert line == TimelineEntry(line.at, "retried", "Boom", "w9")
     assert line.at >= claim.at
+
+
+async def test_a_claim_that_was_not_started_goes_back_as_if_it_had_never_been_made(
+    store: Store,
+) -> None:
+    """An unstarted verdict that returns the job to the queue counts nothing, writes no timeline
+    entry and keeps the due time; the job can be claimed again at once."""
+    claim = await running(store)
+    before = await look(store, claim.id)
+    assert await store.settle([Settlement(claim, Verdict(state=State.QUEUED, unstarted=True))]) == [
+        True
+    ]
+    after = await look(store, claim.id)
+    assert (after.state, after.due, after.error) == (State.QUEUED, before.due, None)
+    assert [getattr(after, counter) for counter in Counter] == [0] * len(Counter)
+    assert await store.timeline(claim.id) == []
+    assert await claimed_ids(store) == [claim.id]
+
+
+async def test_a_claim_that_expired_ends_as_cancelled_and_frees_its_keys(store: Store) -> None:
+    """An unstarted verdict that ends the job counts nothing, is in the timeline, and frees the
+    unique key and the resource key."""
+    await put(store, resource="partner", unique="once")
+    [claim] = await claims(store)
+    waiting = await put(store, resource="partner")
+    assert await claims(store) == []
+    expired = Verdict(
+        state=State.CANCELLED,
+        keep=HOUR,
+        unstarted=True,
+        event=TimelineKind.EXPIRED,
+        note="not started in time",
+    )
+    assert await store.settle([Settlement(claim, expired)]) == [True]
+    after = await look(store, claim.id)
+    assert (after.state, after.error, after.result) == (State.CANCELLED, None, None)
+    assert after.finished is not None
+    assert after.expires == after.finished + HOUR
+    assert [getattr(after, counter) for counter in Counter] == [0] * len(Counter)
+    [line] = await store.timeline(claim.id)
+    assert (line.kind, line.note) == ("expired", "not started in time")
+    assert await claimed_ids(store) == [waiting]
+    await put(store, unique="once")

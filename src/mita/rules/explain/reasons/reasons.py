@@ -9,6 +9,7 @@ from mita.model.time import SECOND, Moment
 from mita.rules.judge import first_line
 
 from .evidence import APP, Code, Evidence, Reason, advise
+from .limits import runs_past_deadline, slowed, too_late
 from .obstacles import clocks, hold, key, key_free, turn, way
 from .words import as_datetime, clock, span, times
 
@@ -23,10 +24,12 @@ def explain(evidence: Evidence) -> list[Reason]:
             return [*_ended(evidence), *_twin(evidence)]
         case State.BLOCKED:
             waits = [*key(evidence)] or [key_free(evidence)]
+            waits = [*too_late(evidence), *waits]
             return [*waits, *way(evidence), *clocks(evidence), *_unique(evidence)]
         case State.QUEUED if evidence.job.due > evidence.now:
             return [
                 _due(evidence),
+                *slowed(evidence),
                 *hold(evidence),
                 *way(evidence),
                 *clocks(evidence),
@@ -34,7 +37,8 @@ def explain(evidence: Evidence) -> list[Reason]:
             ]
         case State.QUEUED:
             obstacles = [*key(evidence), *way(evidence)]
-            return [*(obstacles or [turn(evidence)]), *clocks(evidence), *_unique(evidence)]
+            waits = [*too_late(evidence), *(obstacles or [turn(evidence)])]
+            return [*waits, *clocks(evidence), *_unique(evidence)]
 
 
 # ---------------------------------------------------------------- it runs, or it is over
@@ -64,6 +68,7 @@ def _running(evidence: Evidence) -> Iterator[Reason]:
         )
         yield Reason(Code.LEASE_OVER, text, evidence=found, **helps)
     yield from _timed_out(evidence)
+    yield from runs_past_deadline(evidence)
     if job.asked:
         text = f"it was asked to {job.asked} while it ran; that takes effect when this run ends"
         yield Reason(Code.ASKED, text, evidence={"asked": job.asked})
@@ -240,6 +245,8 @@ def _why_cancelled(evidence: Evidence) -> str:
     last = evidence.events[-1] if evidence.events else None
     if last is not None and last.kind in ("skipped", "replaced"):
         return f": {last.kind}{_reason(last.note)}"
+    if last is not None and last.kind == "expired":
+        return f": {last.note}"
     since = max(
         (i for i, event in enumerate(evidence.events) if event.kind == "revived"), default=-1
     )
