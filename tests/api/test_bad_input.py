@@ -28,6 +28,20 @@ async def any(app: Mita) -> Any:
     return send
 
 
+def chosen(**choices: Any) -> Callable[[Any], Any]:
+    """An enqueue with these options."""
+    return lambda task: task.options(**choices).enqueue("a")
+
+
+WRONG_LENGTHS: tuple[tuple[Any, list[str]], ...] = (
+    (0, ["more than 0 seconds", "None"]),
+    (-5, ["more than 0 seconds", "None"]),
+    (timedelta(seconds=-5), ["more than 0 seconds"]),
+    (True, ["seconds or a timedelta"]),
+    ("soon", ["seconds or a timedelta"]),
+    (float("nan"), ["seconds or a timedelta"]),
+    (float("inf"), ["hundred years"]),
+)
 WRONG: dict[str, tuple[Callable[[Any], Any], list[str]]] = {
     "naive moment": (
         lambda t: t.at(NAIVE).enqueue("a"),
@@ -96,6 +110,18 @@ WRONG: dict[str, tuple[Callable[[Any], Any], list[str]]] = {
         ["wait function", "task"],
     ),
     "no time at all": (lambda t: t.options(timeout=0).enqueue("a"), ["timeout=0", "None"]),
+    **{
+        f"{name}={wrong!r}": (chosen(**{name: wrong}), [f"{name}={wrong!r}", *says])
+        for name in ("expires", "deadline", "timeout")
+        for wrong, says in WRONG_LENGTHS
+    },
+    **{
+        f"max_reschedules={wrong!r}": (
+            chosen(max_reschedules=wrong),
+            [f"max_reschedules={wrong!r}", "from 1 to", "None"],
+        )
+        for wrong in (0, -1, True, 1.5, "many", 10**10)
+    },
     "unique_for alone": (lambda t: t.options(unique_for=3).enqueue("a"), ["unique_for", "unique="]),
     "template of another task": (
         lambda t: t.options(unique="u:{who}").enqueue("a"),
@@ -181,6 +207,11 @@ DECLARED: dict[str, tuple[dict[str, Any], Any, list[str]]] = {
     "misspelt option": ({"timout": 3}, plain, ["'timout'", "did you mean 'timeout'?"]),
     "limit without a key": ({"limit": 2}, plain, ["limit", "resource="]),
     "policy without a key": ({"when_busy": "skip"}, plain, ["when_busy", "resource="]),
+    "expires at once": ({"expires": 0}, plain, ["expires=0", "None"]),
+    "deadline before the start": ({"deadline": -1}, plain, ["deadline=-1", "more than 0"]),
+    "no reschedule at all": ({"max_reschedules": 0}, plain, ["max_reschedules=0", "1 to"]),
+    "Dramatiq's max_age": ({"max_age": 60_000}, plain, ["'max_age'", "expires=<seconds>"]),
+    "misspelt deadline": ({"dedline": 3}, plain, ["'dedline'", "did you mean 'deadline'?"]),
     "odd name": ({"name": "a b"}, plain, ["task 'a b'"]),
     "lambda": ({}, lambda: None, ["<lambda>", "name="]),
     "class": ({}, dict, ["not a function"]),

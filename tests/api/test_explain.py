@@ -3,17 +3,20 @@
 import asyncio
 from typing import Any
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
 from mita import Mita
 from mita.model.job import Job, State
 from mita.model.outcome import TimelineEntry
+from mita.model.policy import JobOptions
 from mita.model.time import MINUTE, SECOND
 from mita.model.view import Holder, QueueView, ResourceView, WorkerView
 from mita.rules.explain.reasons.evidence import Code, Evidence, Reason
 from mita.rules.explain.reasons.reasons import explain
 from mita.rules.explain.reasons.words import span
+from mita.rules.moves import SLOWED
 from tests.waiting import until
 
 from .conftest import working
@@ -318,3 +321,59 @@ async def test_explain_gathers_its_evidence_from_the_store(app: Mita) -> None:
     told = await app.explain(twin.id)
     assert [reason.code for reason in told] == [Code.CANCELLED, Code.TWIN]
     assert other.id in told[1].text
+
+
+# ---------------------------------------------------------------- the job's own limits
+
+MINUTE_LATE = {"due": NOW - MINUTE, "created": NOW - MINUTE}
+
+
+def limited(**options: Any) -> dict[str, Any]:
+    return {"options": msgspec.msgpack.encode(JobOptions(**options))}
+
+
+def test_a_job_that_expired_is_told_so_before_anything_else() -> None:
+    first, *others = reasons(
+        {**MINUTE_LATE, **limited(expires=20.0)}, queues=(QueueView(name="mail", paused=NOW - 1),)
+    )
+    assert first.code is Code.EXPIRED
+    assert "it expired 40 s ago, 20 s after its due time; it ends as soon as a worker" in first.text
+    assert first.command == ("reschedule", "j1", "--after", "0")
+    assert [reason.code for reason in others] == [Code.PAUSED]
+
+
+def test_a_job_whose_deadline_is_over_is_told_so() -> None:
+    first, *_ = reasons({**MINUTE_LATE, **BLOCKED, **limited(deadline=20.0)}, resource=HELD)
+    assert first.code is Code.PAST_DEADLINE
+    assert "its deadline of 20 s was over 40 s ago; it fails as soon as a worker" in first.text
+
+
+def test_a_job_within_its_limits_is_told_nothing_of_them() -> None:
+    inside = {**MINUTE_LATE, **limited(expires=60.0, deadline=61.0)}
+    assert codes(inside) == [Code.NEXT]
+    assert codes({**inside, **RUNNING}) == [Code.RUNNING]
+    assert codes({**SCHEDULED, **limited(expires=1.0, deadline=1.0)}) == [Code.DUE]
+
+
+def test_a_run_past_its_deadline_is_told_so() -> None:
+    told = reasons({**MINUTE_LATE, **RUNNING, **limited(deadline=20.0)})
+    assert [reason.code for reason in told] == [Code.RUNNING, Code.PAST_DEADLINE]
+    assert "its handler has not ended yet" in told[1].text
+
+
+def test_a_slowed_job_is_told_how_to_help_itself() -> None:
+    line = TimelineEntry(1, "rescheduled", f"{SLOWED}; by its handler", "w1")
+    told = reasons({"due": NOW + SECOND, "reschedules": 11}, events=(line,))
+    assert [reason.code for reason in told] == [Code.DUE, Code.SLOWED]
+    assert "rescheduled 11 times" in told[1].text
+    assert "Reschedule(after=…)" in told[1].remedy
+    outside = TimelineEntry(2, "rescheduled", "by Ada")
+    assert codes({"due": NOW + SECOND}, events=(line, outside)) == [Code.DUE]
+
+
+def test_a_job_that_ended_by_its_limits_says_which() -> None:
+    expired = TimelineEntry(1, "expired", "expired: not started within 20 s of its due time", "w1")
+    said = words({"state": State.CANCELLED, "finished": NOW - SECOND}, events=(expired,))
+    assert "1 s ago: expired: not started within 20 s of its due time" in said
+    dead = {"state": State.FAILED, "finished": NOW, "error": "DeadlineExceeded: why\ncaused by x"}
+    assert "the last error was DeadlineExceeded: why" in words(dead)

@@ -5,6 +5,7 @@ import inspect
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,11 @@ from typing import Any
 import pytest
 
 from mita import Job, Mita, UsageError
+from mita.model.policy import JobOptions
+from mita.model.time import When
+from mita.rules.options import options_of
+
+NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
 
 
 @pytest.fixture
@@ -42,6 +48,40 @@ def test_a_task_keeps_name_docstring_module_and_signature(app: Mita) -> None:
         assert inspect.unwrap(task) is fn
     nameless = app.task(name="nameless")(partial(greet, loud=True))
     assert nameless.__name__ == "nameless"
+
+
+# ---------------------------------------------------------------- what is stored with a job
+
+
+def test_a_plain_job_stores_no_options(app: Mita) -> None:
+    task = app.task(greet)
+    later = task.after(60).options(priority=9, queue="slow")
+    for call in (task.call("Ada"), later.call("Ada"), task.at(NOON).call("Ada")):
+        assert call.options.packed == b"\x80"
+
+
+def test_limits_are_stored_in_seconds_and_none_takes_them_away(app: Mita) -> None:
+    task = app.task(expires=timedelta(minutes=1), deadline=90, max_reschedules=3)(greet)
+    assert (task.expires, task.deadline, task.max_reschedules) == (60, 90, 3)
+    stored = options_of(task.call("Ada").options.packed)
+    assert stored == JobOptions(expires=60, deadline=90, max_reschedules=3)
+    none = task.options(expires=None, deadline=None, max_reschedules=None)
+    assert none.call("Ada").options.packed == b"\x80"
+
+
+def test_the_time_of_a_job_is_stored_beside_its_deadline_only(app: Mita) -> None:
+    task = app.task(greet)
+    at = When(at=round(NOON.timestamp() * 1000))
+    for bound, when in (
+        (task.options(deadline=90).after(60), When(60_000)),
+        (task.after(60).options(deadline=90), When(60_000)),
+        (task.options(deadline=90).after(60).at(NOON), at),
+    ):
+        assert options_of(bound.call("Ada").options.packed) == JobOptions(deadline=90, when=when)
+    alone = task.options(expires=5).after(60).call("Ada")
+    assert options_of(alone.options.packed) == JobOptions(expires=5)
+    taken = task.options(deadline=90).after(60).options(deadline=None).call("Ada")
+    assert taken.options.packed == b"\x80"
 
 
 # ---------------------------------------------------------------- one name, one function

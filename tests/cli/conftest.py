@@ -51,6 +51,10 @@ async def flaky(job: Job) -> None:
     raise KeyError("the second time")
 
 
+@app.task(timeout=20, expires=1.5, deadline=3600, max_reschedules=7)
+async def limited() -> None: ...
+
+
 @app.task
 async def nap(seconds: float) -> str:
     await asyncio.sleep(seconds)

@@ -115,6 +115,15 @@ def test_a_record_has_everything_but_the_arguments(mita: Run, enqueue: Put, work
     assert "card='4111'" in mita("show", id, "--args").out
 
 
+def test_a_record_names_the_limits_that_its_job_was_given(mita: Run, enqueue: Put) -> None:
+    said = mita("show", enqueue("limited"))
+    assert "options     timeout 20 s, expires 1.5 s, deadline 3600 s, max_reschedules 7" in said.out
+    job = mita("show", enqueue("limited"), "--json").data["job"]
+    assert (job["timeout"], job["expires"], job["deadline"]) == (20, 1.5, 3600)
+    assert job["max_reschedules"] == 7
+    assert "options" not in mita("show", enqueue("greet", "Ada")).out
+
+
 def test_every_attempt_that_failed_is_shown(mita: Run, enqueue: Put, work_off: Work) -> None:
     id = enqueue("flaky")
     work_off()

@@ -166,6 +166,16 @@ def count_a_reschedule_as_an_attempt(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(settling, "changes_of", written)
 
 
+def count_what_was_not_started(patch: pytest.MonkeyPatch) -> None:
+    whole = settling.changes_of
+
+    def written(context: MemoryContext, job: Job, verdict: Verdict) -> dict[str, Any]:
+        more = {"interruptions": job.interruptions + 1} if verdict.unstarted else {}
+        return whole(context, job, verdict) | more
+
+    patch.setattr(settling, "changes_of", written)
+
+
 def keep_the_key(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(JobIndex, "remove_holder", lambda *_: None)
 
@@ -400,6 +410,14 @@ IN_MEMORY = [
         (
             "test_a_handler_can_reschedule_its_job_to_a_point_in_time",
             "test_each_thing_that_happens_has_its_own_counter",
+        ),
+    ),
+    Fault(
+        "a count of what was not started",
+        count_what_was_not_started,
+        (
+            "test_a_claim_that_was_not_started_goes_back_as_if_it_had_never_been_made",
+            "test_a_claim_that_expired_ends_as_cancelled_and_frees_its_keys",
         ),
     ),
     Fault("a key that is not freed", keep_the_key, ("test_every_end_of_a_run_frees_the_key",)),

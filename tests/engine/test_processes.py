@@ -398,3 +398,15 @@ async def test_jobs_beyond_the_processes_wait_in_the_store(on_file: Mita, tmp_pa
             assert await waiting.result(timeout=20) == 3
         (tmp_path / "go").touch()
         await running.result(timeout=20)
+
+
+# ---------------------------------------------------------------- deadlines
+
+
+async def test_a_process_is_killed_at_the_deadline_of_its_job(app: Mita, tmp_path: Path) -> None:
+    async with working(app, **SETTINGS):
+        job = await crunch.forever.options(deadline=0.5).enqueue(str(tmp_path))
+        record = await until_state(app, job.id, "failed")
+        assert (record.error or "").startswith("DeadlineExceeded: ")
+        if (tmp_path / "forever").exists():  # not on a machine that starts processes slowly
+            await gone(await written(tmp_path / "forever"))

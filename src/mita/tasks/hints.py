@@ -51,6 +51,10 @@ OPTIONS = {
         ("ignore_result", "store_result", "result_ttl", "keep_result", "result_expires", "keep"),
         _RESULTS,
     ),
+    **dict.fromkeys(
+        ("ttl", "max_age", "expires_in", "expire", "discard_after"), "give expires=<seconds>"
+    ),
+    **dict.fromkeys(("max_duration", "expires_at"), "give deadline=<seconds>"),
     **dict.fromkeys(("acks_late", "ack_late", "reject_on_worker_lost"), _LATE),
     **dict.fromkeys(("cron", "crontab", "every", "interval", "schedule", "repeat"), _REPEAT),
     **dict.fromkeys(

@@ -220,7 +220,9 @@ def _seconds(name: str, nothing: str) -> Callable[[Any], float | None]:
     def check(value: Any) -> float | None:
         if value is None:
             return None
-        if (length := wait(name, value)) == 0:
+        seconds = value.total_seconds() if isinstance(value, timedelta) else value
+        negative = isinstance(seconds, int | float) and seconds < 0
+        if negative or (length := wait(name, value)) == 0:
             raise UsageError(f"{name}={value!r}: give more than 0 seconds, or None for {nothing}")
         return length / SECOND
 
