@@ -29,7 +29,7 @@ from mita.model.job import WhenBusy
 from mita.model.outcome import Answer
 from mita.model.pattern import All, Cron, Every, Pattern
 from mita.model.policy import Jitter, Retry
-from mita.model.record import BulkResult, Failure, JobPage, JobRecord, RepeatRecord
+from mita.model.record import BackfillResult, BulkResult, Failure, JobPage, JobRecord, RepeatRecord
 from mita.model.record import DisplayState as DisplayState
 from mita.model.record import ProgressReport as ProgressReport
 from mita.model.record import TimelineLine as TimelineLine
@@ -49,6 +49,7 @@ __all__ = [
     "Abort",
     "All",
     "Answer",
+    "BackfillResult",
     "BoundTask",
     "BulkResult",
     "Call",

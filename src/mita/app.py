@@ -178,6 +178,7 @@ class Mita(Observable):
             self.repeats.put_declared,
             self._watch,
             self._served(metrics),
+            self._keep.failed,
         )
 
     # ------------------------------------------------------------ stores

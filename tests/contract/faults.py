@@ -22,6 +22,7 @@ from mita.model.repeat import Firing
 from mita.model.time import HOUR, Moment, Wait, When
 from mita.ports.pubsub import Subscription
 from mita.ports.store import ASKED, OnceValue
+from mita.rules.schedule.spec import switched
 from mita.rules.states import allowed
 from mita.stores.memory import MemoryStore, leases, maintenance, once, repeats, resources, unique
 from mita.stores.memory import amend as amending
@@ -286,6 +287,27 @@ def fire_without_looking(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(repeats, "fire_one", fire)
 
 
+def count_failures_after_a_success(patch: pytest.MonkeyPatch) -> None:
+    def report(context: MemoryContext, key: str, failed: bool) -> int:
+        repeat = context.state.repeats.get(key)
+        if repeat is None:
+            return 0
+        failures = repeat.failures + failed
+        context.state.repeats[key] = replace(repeat, failures=failures)
+        return failures
+
+    patch.setattr(MemoryStore, "report_repeat", atomic(report))
+
+
+def resume_with_the_old_failures(patch: pytest.MonkeyPatch) -> None:
+    whole = switched
+    patch.setattr(
+        repeats,
+        "switched",
+        lambda repeat, reason: replace(whole(repeat, reason), failures=repeat.failures),
+    )
+
+
 def hear_every_queue(patch: pytest.MonkeyPatch) -> None:
     whole = Subscription.put
     patch.setattr(
@@ -419,6 +441,16 @@ IN_MEMORY = [
             "test_a_claim_that_was_not_started_goes_back_as_if_it_had_never_been_made",
             "test_a_claim_that_expired_ends_as_cancelled_and_frees_its_keys",
         ),
+    ),
+    Fault(
+        "a success that does not reset the failures of a repeat",
+        count_failures_after_a_success,
+        ("test_failures_in_a_row_are_counted_and_a_success_resets_them",),
+    ),
+    Fault(
+        "a resume that goes on counting failures",
+        resume_with_the_old_failures,
+        ("test_failures_are_kept_by_a_fire_an_edit_and_a_pause_but_not_by_a_resume",),
     ),
     Fault("a key that is not freed", keep_the_key, ("test_every_end_of_a_run_frees_the_key",)),
     Fault(

@@ -281,13 +281,20 @@ class Walk(RuleBasedStateMachine):
     @rule(
         given=steps.REPEATS,
         act=st.sampled_from([None, None, "remove_repeats", "pause_repeats", "resume_repeats"]),
+        reason=st.sampled_from(["", "it failed"]),
     )
-    def edit_repeats(self, given: Repeat, act: str | None) -> None:
+    def edit_repeats(self, given: Repeat, act: str | None, reason: str) -> None:
         cursor = None if given.cursor is None else self.clock.now() + given.cursor
         if act is None:
             self.both(lambda store: store.put_repeat(replace(given, cursor=cursor)))
+        elif act == "pause_repeats":
+            self.both(lambda store: store.pause_repeats([given.key], reason))
         else:
             self.both(methodcaller(act, [given.key]))
+
+    @rule(given=steps.REPEATS, failed=st.sampled_from([True, True, False]))
+    def report_repeat(self, given: Repeat, failed: bool) -> None:
+        self.both(lambda store: store.report_repeat(given.key, failed))
 
     @rule(
         limit=st.integers(1, 2),

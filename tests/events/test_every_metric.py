@@ -7,7 +7,7 @@ import threading
 import pytest
 from prometheus_client import CollectorRegistry
 
-from mita import Every, Job, Mita, StoreError
+from mita import Every, Job, Mita, Retry, StoreError
 from mita.events import listener
 from mita.metrics import TABLE
 from mita.model.event import MoveReason
@@ -50,8 +50,13 @@ class Mishaps:
             self._began.set()
             await asyncio.sleep(3600)
 
+        @app.task(name="shaky", queue="mishaps", retry=Retry(max_retries=0))
+        async def shaky() -> None:
+            raise ValueError("it shakes")
+
         self._plain, self._twice, self._endless = plain, settles_itself, endless
         self._late = late
+        self._shaky = shaky
 
     async def prepare(self) -> None:
         """One is claimed by a worker that dies at once; of the last two nobody serves the queue."""
@@ -63,6 +68,7 @@ class Mishaps:
         await self._late.enqueue()
         await self._app.repeat("tick", self._plain.call(), Every(0.05), limit=2)
         await self._app.repeat("late", self._plain.call(), Every(0.01), limit=1)
+        await self._app.repeat("shaky", self._shaky.call(), Every(0.05), pause_after=1)
         await asyncio.sleep(0.1)  # nobody is there for its first windows
 
     async def begin(self) -> None:
@@ -101,7 +107,10 @@ async def test_every_metric_moves(
         await mishaps.begin()
         await until(
             lambda: has(
-                "mita_crashes_total", "mita_stale_writes_total", "mita_repeat_fires_total:skip"
+                "mita_crashes_total",
+                "mita_stale_writes_total",
+                "mita_repeat_fires_total:skip",
+                "mita_repeats_paused_total",
             )
         )
         await until(

@@ -155,11 +155,12 @@ PANELS = (
     ),
     Panel(
         "Repeats",
-        "Jobs made by repeats, by what they do about missed fires; changes of the schedulers' "
-        "lock.",
+        "Jobs made by repeats, by what they do about missed fires; repeats paused after failures; "
+        "changes of the schedulers' lock.",
         {
             "{{policy}}": rate("mita_repeat_fires_total", "policy"),
             "{{policy}} dropped": rate("mita_repeat_windows_dropped_total", "policy"),
+            "paused": rate("mita_repeats_paused_total", ""),
             "lock {{outcome}}": rate("mita_scheduler_lock", "outcome", ""),
         },
         "ops",

@@ -15,7 +15,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from mita import Every, Mita, StoreError
+from mita import Every, Mita, Retry, StoreError
 from mita.metrics import TABLE
 from mita.stores.memory import MemoryStore
 from tests.engine.conftest import working
@@ -111,6 +111,10 @@ async def recorded() -> list[str]:
     @app.task(name="tick", queue="free")
     async def tick() -> None: ...
 
+    @app.task(name="shaky", queue="free", retry=Retry(max_retries=0))
+    async def shaky() -> None:
+        raise ValueError("it shakes")
+
     async def away(*_: object) -> None:
         raise StoreError("the store is away")
 
@@ -121,10 +125,12 @@ async def recorded() -> list[str]:
         await work._walk.enqueue("s")
         await app.repeat("tick", tick.call(), Every(0.05))
         await app.repeat("late", tick.call(), Every(0.01), limit=1)
+        await app.repeat("shaky", shaky.call(), Every(0.05), pause_after=1)
         await asyncio.sleep(0.1)  # nobody is there for its first windows
         async with working(app, name="box"):
             await until(lambda: _has(registry, 'mita_repeat_fires_total{policy="skip"'))
             await until(lambda: _has(registry, "mita_repeat_windows_dropped_total"))
+            await until(lambda: _has(registry, "mita_repeats_paused_total"))
             pages = [await scraped(registry)]
             await work._enqueue()
             await until(

@@ -12,9 +12,12 @@ from mita.errors import UsageError
 from mita.model.pattern import CATCH_UP_JOBS, All, Cron, Every, JobTemplate, RepeatSpec
 from mita.model.repeat import FIRING_JOBS, Firing, Repeat, RepeatState
 from mita.model.time import DAY, HOUR, MINUTE, SECOND, Moment, When
-from mita.rules.schedule import cron, fire
+from mita.rules.schedule import cron, jobs
+from mita.rules.schedule import times as fire_times
 from mita.rules.schedule.dropped import dropped
-from mita.rules.schedule.fire import fire_id, fires, first, half, plan, preview
+from mita.rules.schedule.fire import half, plan
+from mita.rules.schedule.jobs import fire_id
+from mita.rules.schedule.times import fires, first, preview
 from tests.counting import calls_counted
 
 from .given import NOON
@@ -432,7 +435,7 @@ def test_without_overlap_the_fires_of_one_repeat_share_a_unique_key() -> None:
 
 
 def test_a_job_that_is_triggered_by_hand_can_have_an_id_of_its_own() -> None:
-    assert fire.job("digest", spec(), NOON, id="f" * 32).id == "f" * 32
+    assert jobs.job("digest", spec(), NOON, id="f" * 32).id == "f" * 32
 
 
 KEYS = st.text("abc:.-_0", min_size=1, max_size=4)
@@ -457,8 +460,8 @@ def test_ids_look_like_all_ids_and_sort_by_their_time(key: str, time: int, later
 
 
 def test_a_pattern_is_told_in_words() -> None:
-    assert fire.in_words(spec(Every(90))) == "every 90 s"
-    assert "Europe/Madrid" in fire.in_words(spec(Cron("0 9 * * *", tz="Europe/Madrid")))
+    assert fire_times.in_words(spec(Every(90))) == "every 90 s"
+    assert "Europe/Madrid" in fire_times.in_words(spec(Cron("0 9 * * *", tz="Europe/Madrid")))
 
 
 # ---------------------------------------------------------------- what is refused
@@ -496,7 +499,7 @@ def test_two_unique_keys_are_one_too_many() -> None:
 
 
 def test_a_pattern_that_cannot_be_computed_is_refused() -> None:
-    fire.check(spec())
+    fire_times.check(spec())
     for broken in (Cron("61 * * * *"), Cron("* * * * *", tz="Mars/Base")):
         with pytest.raises(UsageError):
-            fire.check(spec(broken))
+            fire_times.check(spec(broken))

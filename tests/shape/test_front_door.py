@@ -16,6 +16,7 @@ PROMISED = [
     "Abort",
     "All",
     "Answer",
+    "BackfillResult",
     "BoundTask",
     "BulkResult",
     "Call",

@@ -1,10 +1,11 @@
 """The command `repeats add`."""
 
 import argparse
-from typing import Any
+from typing import Any, get_args
 
+from mita.client.repeat_spec import RepeatChoices
 from mita.errors import UsageError
-from mita.model.pattern import All, Cron, Every, Pattern
+from mita.model.pattern import All, Cron, Every, Overlap, Pattern
 
 from .argtypes import count, duration, moment
 from .context import CommandContext, store_command
@@ -60,9 +61,20 @@ def add(verbs: Commands) -> None:
     )
     when.add_argument(
         "--overlap",
-        choices=("allow", "skip"),
+        choices=get_args(Overlap),
         default="allow",
-        help="whether it fires while its last job has not ended",
+        help="what a fire does while the last job has not ended: allow makes a job anyway, skip "
+        "makes none, queue lets it wait for its turn, cancel ends the last one",
+    )
+    when.add_argument(
+        "--jitter",
+        type=duration,
+        default=0,
+        metavar="DURATION",
+        help="each job is due up to this much later than its fire time: 30s, 5m",
+    )
+    when.add_argument(
+        "--pause-after", type=count, metavar="N", help="pause it after N failures in a row"
     )
     job = parser.add_argument_group("the jobs")
     job.add_argument("--queue")
@@ -103,10 +115,7 @@ async def put(context: CommandContext) -> Report:
     options = context.options
     task, by_position, by_name = named_task(context)
     call = task.call(*by_position, **by_name)
-    choices = {
-        name: getattr(options, name)
-        for name in ("start_after", "end_before", "limit", "missed", "overlap")
-    }
+    choices = {name: getattr(options, name) for name in RepeatChoices.__annotations__}
     key = None if options.key == "-" else options.key
     record = await context.app.repeat(key, call, pattern_of(options), **choices)
     following = f"next {clock(record.next, await context.now())}" if record.next else record.reason

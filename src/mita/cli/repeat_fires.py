@@ -11,7 +11,7 @@ from mita.model.record import RepeatRecord
 from mita.ports.clock import SystemClock
 from mita.rules.explain.reasons.words import as_datetime
 from mita.rules.schedule.cron import zone
-from mita.rules.schedule.fire import pattern_in_words
+from mita.rules.schedule.times import pattern_in_words
 
 from .argtypes import count, duration
 from .context import CommandContext, store_command
@@ -27,6 +27,11 @@ in that of --tz."""
 _MISSED = {
     "skip": "fires that were missed while no scheduler ran are dropped",
     "once": "one job for all fires that were missed while no scheduler ran, dated at the first",
+}
+_OVERLAP = {
+    "skip": "no new job while the last one has not ended",
+    "queue": "a new job waits until the last one has run",
+    "cancel": "a new job cancels the last one, and runs when that has ended",
 }
 _CLOCKS = (
     "when clocks change: a time of day that does not exist fires right after the gap, one that "
@@ -76,7 +81,10 @@ class Coming:
         self.repeat: RepeatRecord | None = None
 
     def lines(self) -> list[str]:
-        return [self._line(fire) for fire in self.fires] or ["it fires no more"]
+        lines = [self._line(fire) for fire in self.fires] or ["it fires no more"]
+        if self.fires and self.repeat is not None and self.repeat.jitter:
+            lines.append(f"each up to {self.repeat.jitter:g} s later (jitter)")
+        return lines
 
     def _line(self, fire: datetime) -> str:
         there = fire.astimezone(self.tz)
@@ -176,6 +184,11 @@ def _about(repeat: RepeatRecord, words: str) -> list[str]:
     if words:
         each = f"one job for each window that was missed ({repeat.missed})"
         lines.append(f"missed: {_MISSED.get(repeat.missed, each)}")
-    if repeat.overlap == "skip":
-        lines.append("overlap: no new job while the last one has not ended")
+    if repeat.overlap in _OVERLAP:
+        lines.append(f"overlap: {_OVERLAP[repeat.overlap]}")
+    if repeat.pause_after is not None:
+        lines.append(
+            f"paused after {counted(repeat.pause_after, 'failure')} in a row: "
+            f"{repeat.failures} so far"
+        )
     return [line for line in lines if line]

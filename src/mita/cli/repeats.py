@@ -1,12 +1,12 @@
-"""The commands for repeats: `repeats ls`, `add`, `rm`, `pause`, `resume`, `trigger`, `next`,
-`show`, `explain`."""
+"""The commands for repeats: `repeats ls`, `add`, `rm`, `pause`, `resume`, `trigger`, `backfill`,
+`next`, `show`, `explain`."""
 
 from collections.abc import Awaitable, Callable
 from datetime import datetime
 
 from mita.model.record import RepeatRecord
 
-from . import repeat_add, repeat_fires
+from . import repeat_add, repeat_backfill, repeat_fires
 from .context import CommandContext, store_command
 from .exits import Exit
 from .format import relative
@@ -43,6 +43,7 @@ def add(commands: Commands) -> None:
     ):
         verb = verbs.add(name, store_command(_known(run)), help)
         verb.add_argument("key", metavar="KEY", help="of the repeat")
+    repeat_backfill.add(verbs)
     repeat_fires.add(verbs)
 
 

@@ -3,6 +3,7 @@
 import asyncio
 
 from mita.model.job import Job, State
+from mita.model.repeat import Repeat
 from mita.model.view import JobFilter, ResourceView
 from mita.ports.store import Store
 from mita.rules.explain.reasons.evidence import Evidence
@@ -36,13 +37,13 @@ async def _find(store: Store, id: str) -> Job:
 
 async def _about(store: Store, job: Job) -> Evidence:
     """Ask everything at once: no answer depends on another."""
-    now, events, queues, ahead, workers, (resource, twin) = await asyncio.gather(
+    now, events, queues, ahead, workers, (resource, twin, repeat) = await asyncio.gather(
         store.now(),
         store.timeline(job.id),
         store.queues(),
         store.ahead(job.id),
         store.workers(),
-        asyncio.gather(_resource(store, job), _twin(store, job)),
+        asyncio.gather(_resource(store, job), _twin(store, job), _repeat(store, job)),
     )
     options = options_of(job.options)
     return Evidence(
@@ -56,6 +57,7 @@ async def _about(store: Store, job: Job) -> Evidence:
         resource=resource,
         workers=tuple(workers),
         twin=twin,
+        repeat=repeat,
     )
 
 
@@ -63,6 +65,10 @@ async def _resource(store: Store, job: Job) -> ResourceView | None:
     if job.resource is None:
         return None
     return next(iter(await store.resources(job.queue, job.resource)), None)
+
+
+async def _repeat(store: Store, job: Job) -> Repeat | None:
+    return None if job.repeat is None else (await store.find_repeats([job.repeat]))[0]
 
 
 async def _twin(store: Store, job: Job) -> str | None:

@@ -1,20 +1,23 @@
 """From what a person says about a repeat to its spec, and from a stored repeat to its record."""
 
 from collections.abc import Iterator, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Any, Literal, TypedDict
 
+from msgspec.structs import replace
+
 from mita.errors import UsageError, did_you_mean
-from mita.model.pattern import All, Cron, Every, JobTemplate, Pattern, RepeatSpec
+from mita.model.pattern import All, Cron, Every, JobTemplate, Overlap, Pattern, RepeatSpec
 from mita.model.record import RepeatRecord
 from mita.model.repeat import Repeat, RepeatState
-from mita.model.time import Moment
+from mita.model.time import SECOND, Moment
 from mita.rules.explain.reasons.words import as_datetime
 from mita.rules.names import check_name
-from mita.rules.schedule import fire, spec
+from mita.rules.options import with_pause_after
+from mita.rules.schedule import spec, times
 from mita.rules.schedule.dropped import dropped
-from mita.rules.when import moment
+from mita.rules.when import moment, wait
 from mita.tasks import Call
 
 from .calls import template
@@ -29,7 +32,9 @@ class RepeatChoices(TypedDict, total=False):
     end_before: datetime | None
     limit: int | None
     missed: Literal["skip", "once"] | All
-    overlap: Literal["allow", "skip"]
+    overlap: Overlap
+    jitter: float | timedelta
+    pause_after: int | None
 
 
 def repeat_key(given: str | None, task: str, pattern: Pattern) -> str:
@@ -59,15 +64,21 @@ def repeat_spec(call: Call[Any], pattern: Pattern, choices: Mapping[str, Any]) -
                 "go on the call"
             )
     moments = {name: _moment(choices, name) for name in ("start_after", "end_before")}
-    wanted = RepeatSpec(pattern=pattern, job=template(call), **{**choices, **moments})
-    fire.check(wanted)
-    return wanted
+    jitter = wait("jitter", choices.get("jitter", 0))
+    job = template(call)
+    wanted = RepeatSpec(pattern=pattern, job=job, **{**choices, **moments, "jitter": jitter})
+    times.check(wanted)
+    if wanted.pause_after is None:
+        return wanted
+    return replace(
+        wanted, job=replace(job, options=with_pause_after(job.options, wanted.pause_after))
+    )
 
 
 def fires_from(pattern: Pattern, now: Moment) -> Iterator[Moment]:
     """Yield the fire times of a pattern that starts now."""
     _check_pattern(pattern)
-    return fire.fires(RepeatSpec(pattern=pattern, job=_NO_JOB), now, now)
+    return times.fires(RepeatSpec(pattern=pattern, job=_NO_JOB), now, now)
 
 
 def repeat_record(repeat: Repeat) -> RepeatRecord:
@@ -82,11 +93,11 @@ def repeat_record(repeat: Repeat) -> RepeatRecord:
     return RepeatRecord(
         key=repeat.key,
         state=repeat.state,
-        reason=repeat.reason,
+        reason="; ".join(text for text in (repeat.pause_reason, repeat.reason) if text),
         task=wanted.job.task,
         queue=wanted.job.queue,
         pattern=wanted.pattern,
-        words=fire.in_words(wanted),
+        words=times.in_words(wanted),
         next=_shown(repeat.cursor),
         last=_shown(repeat.last),
         count=repeat.count,
@@ -98,6 +109,9 @@ def repeat_record(repeat: Repeat) -> RepeatRecord:
         else wanted.missed,
         overlap=wanted.overlap,
         dropped=dropped(repeat.reason),
+        jitter=wanted.jitter / SECOND,
+        pause_after=wanted.pause_after,
+        failures=repeat.failures,
     )
 
 

@@ -12,17 +12,19 @@ from mita.errors import UsageError
 from mita.events import ClientEvents
 from mita.events.signals import Enqueued
 from mita.model.pattern import CATCH_UP_JOBS, Pattern
-from mita.model.record import RepeatRecord
+from mita.model.record import BackfillResult, RepeatRecord
 from mita.model.repeat import Repeat
 from mita.ports.ids import new_id
 from mita.ports.store import Store
 from mita.rules.explain.reasons.words import as_datetime
 from mita.rules.fitting import check_room
-from mita.rules.schedule import fire, spec
+from mita.rules.schedule import jobs, spec, times
 from mita.tasks import Call, Handle, Task
 from mita.tasks.handle import Tracker
 from mita.twins import RunSync, sync_twin
 
+from .backfill import batches, windows
+from .bulk import ShowProgress
 from .calls import check_call
 from .repeat_spec import RepeatChoices, fires_from, repeat_key, repeat_record, repeat_spec
 
@@ -152,8 +154,8 @@ class Repeats:
     pause_sync = sync_twin(pause)
 
     async def resume(self, key: str) -> bool:
-        """Resume a paused repeat; its `missed` policy decides about the fires that it missed.
-        Returns False if it was not paused."""
+        """Resume a paused repeat; its `missed` policy decides about the fires that it missed, and
+        its failures are counted from 0. Returns False if it was not paused."""
         return (await (await self._store()).resume_repeats([key]))[0]
 
     resume_sync = sync_twin(resume)
@@ -163,16 +165,51 @@ class Repeats:
         store = await self._store()
         wanted = spec.unpack((await self._known(store, key)).spec)
         now = await store.now()
-        job = fire.job(key, wanted, now, new_id())
+        job = jobs.job(key, wanted, now, new_id())
         [receipt] = receipts = await store.enqueue([job])
         self._reports.emit(store, Enqueued([job], receipts, now))
         return Handle(receipt.id, receipt.created, self._tracker)
 
     trigger_sync = sync_twin(trigger)
 
+    async def backfill(
+        self,
+        key: str,
+        *,
+        start: datetime,
+        end: datetime,
+        dry_run: bool = False,
+        progress: ShowProgress | None = None,
+    ) -> BackfillResult:
+        """Enqueue one job of this repeat for each of its fire times from `start` until before
+        `end`, which must be over. Times without a zone are in that of the repeat. A fire time whose
+        job is still in the store gets no second one, so a backfill can be run again.
+
+        The schedule, the count and the failures of the repeat do not change. At most 10,000 jobs
+        are made in one call. `progress` is called with the number done and the total."""
+        store = await self._store()
+        repeat = await self._known(store, key)
+        wanted = spec.unpack(repeat.spec)
+        now = await store.now()
+        found = windows(repeat, wanted, start, end, now)
+        shown = tuple(as_datetime(time) for time in found)
+        if dry_run:
+            return BackfillResult(key, shown)
+        check_room(wanted.job.task, len(wanted.job.payload), store.room)
+        done = enqueued = 0
+        for batch in batches(key, wanted, found):
+            receipts = await store.enqueue(batch)
+            self._reports.emit(store, Enqueued(batch, receipts, now))
+            done, enqueued = done + len(batch), enqueued + sum(one.created for one in receipts)
+            if progress is not None:
+                progress(done, len(found))
+        return BackfillResult(key, shown, enqueued)
+
+    backfill_sync = sync_twin(backfill)
+
     async def preview(self, what: str | Pattern, n: int = 10) -> list[datetime]:
         """Return the next `n` fire times of the repeat with this key, or of a pattern that starts
-        now; in UTC."""
+        now; in UTC. They are nominal: with jitter, each job is due up to that much later."""
         if isinstance(n, bool) or not isinstance(n, int) or not 1 <= n <= CATCH_UP_JOBS:
             raise UsageError(f"n={n!r}: a preview shows 1 to {CATCH_UP_JOBS:,} fires")
         store = await self._store()
@@ -181,7 +218,7 @@ class Repeats:
         repeat = await self._known(store, what)
         wanted = spec.unpack(repeat.spec)
         left = n if wanted.limit is None else min(n, max(0, wanted.limit - repeat.count))
-        return [as_datetime(time) for time in fire.preview(wanted, repeat.cursor, left)]
+        return [as_datetime(time) for time in times.preview(wanted, repeat.cursor, left)]
 
     preview_sync = sync_twin(preview)
 

@@ -25,6 +25,7 @@ from .executor import Executor
 from .full_pools import FullPools
 from .job_log import extras
 from .rejections import split
+from .repeat_reports import report_repeats
 
 log = logging.getLogger("mita.worker")
 
@@ -58,6 +59,7 @@ class ClaimLoop:
         self.leaving = False
         self.settling: list[Settlement] = []  # in the call that is under way, or in the last one
         self.stale = 0
+        self._of_repeats: list[tuple[Settlement, bool]] = []  # settled, and to be reported
 
     async def run(self) -> None:
         """Claim and settle until `leaving` is set or `max_jobs` have started, and then until every
@@ -74,6 +76,8 @@ class ClaimLoop:
                 await executor.changed.wait()
                 continue
             await self._settle_and_claim(limit, beside=beside)
+            if self._of_repeats:
+                await self._report_repeats()
             idle = limit and not executor.held and not executor.ended
             if idle and self._is_over is not None and await self._is_over():
                 return
@@ -172,9 +176,17 @@ class ClaimLoop:
             else:
                 signal = RunsSettled(batch, took, signal.worker, signal.at)
             self._emit(signal)
+            if [one for one in batch if one.claim.repeat is not None]:
+                self._of_repeats += zip(batch, took, strict=True)
         if result.busy:
             log_busy(result.busy)
             self._emit(BusyJobs(result.busy, self._clock.now()))
+
+    async def _report_repeats(self) -> None:
+        """Report the jobs of repeats that ended, for `pause_after`."""
+        settled, self._of_repeats = self._of_repeats, []
+        batch, took = [one for one, _ in settled], [took for _, took in settled]
+        await report_repeats(self._store, batch, took, self._emit)
 
     def _took(self, settlement: Settlement, took: bool) -> bool:
         """Whether a settlement took effect, here or in a transaction of the handler's own."""

@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from mita.events.signals import ignore_signal
 from mita.model.job import Claim
 from mita.model.outcome import Ending, Settlement, Unknown
 from mita.model.time import HOUR, SECOND, Wait
@@ -17,6 +18,7 @@ from mita.tasks import Task
 
 from .execution import Execution, RunContext
 from .rejections import settle
+from .repeat_reports import report_repeats
 from .run import run_async, run_sync
 from .scheduler import fire_due
 
@@ -44,7 +46,7 @@ class Inline:
     async def step(self) -> InlineStep:
         """Fire and run what is due now, each job once. A job that comes too late is settled without
         a run, as in a worker."""
-        _, fires = await fire_due(self._store)
+        _, fires = await fire_due(self._store, keep=self._keep.failed)
         turn = await self._store.claim(await self._store.queue_names(), 1, HOUR, WORKER)
         runs = 0
         for claim in turn.claims:
@@ -55,7 +57,8 @@ class Inline:
                     ending = await self._run(claim)
             spent = (await self._store.now() - claim.at) / SECOND
             verdict = judge(claim, ending, self._keep, self._roll, spent=spent)
-            await settle(self._store, [Settlement(claim, verdict)], self._keep)
+            batch, took = await settle(self._store, [Settlement(claim, verdict)], self._keep)
+            await report_repeats(self._store, batch, took, ignore_signal)
         waits = [wait for wait in (fires, turn.again) if wait is not None]
         return InlineStep(len(turn.claims), runs, min(waits, default=None))
 

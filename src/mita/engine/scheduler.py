@@ -15,10 +15,12 @@ from mita.ports.backoff import wait_up_to
 from mita.ports.store import Store
 from mita.rules.explain.reasons.words import times
 from mita.rules.fitting import check_room
+from mita.rules.judge import Retention
 from mita.rules.schedule.fire import MOST_FIRING_BYTES, half, plan
 from mita.rules.schedule.spec import unpack
 
 from .backoff import StoreBackoff
+from .overlap import cancel_left_over, cancel_older
 
 log = logging.getLogger("mita.scheduler")
 
@@ -28,11 +30,15 @@ LOCK = "scheduler"
 # between two attempts while the store is unreachable: limits how late a repeat can be
 LONGEST_PAUSE_S = 0.4
 RELEASE_TIMEOUT_S = 2.0  # for releasing the lock
+KEEP_CANCELLED = Retention().failed
 
 
-async def fire_due(store: Store, emit: Emit = ignore_signal) -> tuple[int, Wait | None]:
+async def fire_due(
+    store: Store, emit: Emit = ignore_signal, keep: Wait = KEEP_CANCELLED
+) -> tuple[int, Wait | None]:
     """Fire one batch of due repeats. Returns how many this scheduler fired, and the wait until the
-    next (0: there is more now; None: never)."""
+    next (0: there is more now; None: never). `keep` is how long jobs are kept that a newer fire
+    cancels."""
     due = await store.due_repeats(BATCH_REPEATS)
     ahead = [] if due.next is None else [due.next]
     won = 0
@@ -40,6 +46,9 @@ async def fire_due(store: Store, emit: Emit = ignore_signal) -> tuple[int, Wait 
         firings, fired = await _fire(store, planned)
         log_dropped(firings, fired)
         emit(Fired(firings, fired, due.now))
+        for firing, mine in zip(firings, fired, strict=True):
+            if mine and firing.cancels is not None:
+                await cancel_older(store, firing, keep, emit)
         won += sum(fired)
         ahead += [firing.next for firing in firings if firing.next is not None]
     if len(due.repeats) == BATCH_REPEATS:
@@ -148,10 +157,18 @@ class Scheduler:
     `gained` and `lost` count how often this one became the leader, and lost that to another."""
 
     def __init__(
-        self, store: Store, poll: float, lock: float, id: str, emit: Emit = ignore_signal
+        self,
+        store: Store,
+        poll: float,
+        lock: float,
+        id: str,
+        emit: Emit = ignore_signal,
+        keep: Wait = KEEP_CANCELLED,
     ) -> None:
         self._store, self._poll, self._id, self._emit = store, poll, id, emit
-        self._lock = lock
+        self._lock, self._keep = lock, keep
+        # a scheduler may have died, or a call failed, between a fire and what the fire cancels
+        self._may_be_left_over = True
         self._changed = asyncio.Event()
         self._asked = 0.0
         self.leads = False
@@ -173,6 +190,7 @@ class Scheduler:
                     pause = await self._fire_batch()
                     backoff.reset()
                 except StoreError as error:
+                    self._may_be_left_over = True
                     await backoff.after(error)
                     continue
                 await wait_up_to(pause, self._changed)
@@ -185,7 +203,10 @@ class Scheduler:
             return self._poll
         # the store's clock was read a little later: wake early rather than late
         began = asyncio.get_running_loop().time()
-        _, wait = await fire_due(self._store, self._emit)
+        if self._may_be_left_over:
+            await cancel_left_over(self._store, self._keep, self._emit)
+            self._may_be_left_over = False
+        _, wait = await fire_due(self._store, self._emit, self._keep)
         most = min(self._poll, self._lock / 3) if self._lock else self._poll
         if wait is None:
             return most
@@ -206,6 +227,7 @@ class Scheduler:
     def _set_leader(self, leads: bool) -> None:
         if leads and not self.leads:
             self.gained += 1
+            self._may_be_left_over = True
             self._emit(Locked("acquired"))
             log.info("%s is now the repeat leader", self._id)
         if self.leads and not leads:

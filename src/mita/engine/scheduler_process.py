@@ -9,13 +9,14 @@ from contextlib import AsyncExitStack, nullcontext
 
 from mita.errors import StoreError
 from mita.events import EventBus
+from mita.model.time import Wait
 from mita.ports.ids import incarnation
 from mita.ports.store import REPEATS, Store
 from mita.settings import SchedulerSettings
 
 from .backoff import StoreBackoff
 from .blocking import run_until_stopped
-from .scheduler import Scheduler
+from .scheduler import KEEP_CANCELLED, Scheduler
 from .startup import Serve, opened
 
 log = logging.getLogger("mita.scheduler")
@@ -32,7 +33,9 @@ class StandaloneScheduler:
         repeats: Callable[[], Awaitable[None]] | None = None,
         bus: EventBus | None = None,
         serve: Serve = nullcontext,
+        keep: Wait = KEEP_CANCELLED,
     ) -> None:
+        self._keep = keep
         self._open_store, self._settings, self._repeats = open_store, settings, repeats
         self._bus, self._serve = bus or EventBus(), serve
         self._stopping = asyncio.Event()
@@ -68,7 +71,7 @@ class StandaloneScheduler:
             if self._repeats is not None:
                 await self._repeats()
             self._scheduler = Scheduler(
-                store, self._settings.poll, self._settings.lock, self.id, emit
+                store, self._settings.poll, self._settings.lock, self.id, emit, self._keep
             )
             await self._work(store, self._scheduler)
         log.info("scheduler %s is gone", self.name)

@@ -14,6 +14,7 @@ from .backoff import StoreBackoff
 from .context import WorkerContext
 from .job_log import log_verdict
 from .rejections import settle
+from .repeat_reports import report_repeats
 
 log = logging.getLogger("mita.worker")
 
@@ -49,6 +50,7 @@ class Sweeper:
             settlements = [self._settlement(claim) for claim in lost]
             batch, took = await settle(store, settlements, context.retention)
             context.emit(RunsSettled(batch, took, context.id, lost[-1].at))
+            await report_repeats(store, batch, took, context.emit)
             if len(lost) < BATCH_JOBS:
                 break
 

@@ -136,7 +136,9 @@ class Worker:
     def _assemble(self, context: WorkerContext) -> None:
         store, settings = context.store, context.settings
         lock = settings.schedule_lock
-        self._scheduler = Scheduler(store, settings.poll, lock, self.id, context.emit)
+        self._scheduler = Scheduler(
+            store, settings.poll, lock, self.id, context.emit, context.retention.failed
+        )
         self._executor = Executor(context, self.processes)
         is_over = partial(self._is_over, context) if settings.until_empty else None
         self._claim_loop = ClaimLoop(context, self._executor, is_over)
@@ -164,7 +166,8 @@ class Worker:
         fired first, because their jobs are due now. Returns False if the store is unreachable."""
         store, fires = context.store, context.settings.schedule
         try:
-            fired, again = await fire_due(store, context.emit) if fires else (0, None)
+            keep = context.retention.failed
+            fired, again = await fire_due(store, context.emit, keep) if fires else (0, None)
             return not fired and again != 0 and await is_empty(store, self._claim_loop.serves)
         except StoreError as error:
             log.warning("cannot tell whether there is anything left to do: %s", error)

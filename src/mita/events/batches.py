@@ -25,6 +25,7 @@ from .signals import (
     Enqueued,
     Fired,
     Locked,
+    RepeatPaused,
     RunsSettled,
     RunsStarted,
     SettlingSoon,
@@ -124,6 +125,8 @@ def batches_of(signal: Signal) -> list[EventBatch]:
                     )
                 ]
             )
+        case RepeatPaused(key, task, queue, failures, at):
+            return [EventBatch(Kind.PAUSED, task, queue, at, ids=[key], count=failures)]
         case SettlingSoon(soon):
             batches_of(soon)
             return []

@@ -20,6 +20,7 @@ from .signals import (
     Enqueued,
     Fired,
     Locked,
+    RepeatPaused,
     RunsSettled,
     RunsStarted,
     SettlingSoon,
@@ -91,7 +92,7 @@ class Counts:
     def timed(self, claim: Claim, here: float) -> None:
         """Count the lateness of a run whose job was given a time or made by a repeat. A job that
         waited for a busy key is not counted."""
-        if claim.fire_time is not None:
+        if claim.fire_time is not None and claim.due <= claim.created:  # without jitter
             self.lateness.add(max(0, claim.at - claim.fire_time) / SECOND + here)
         elif not claim.busy:
             self.lateness.add(seconds_waited(claim, here))
@@ -132,6 +133,7 @@ class Counters:
         self.jobs: dict[Labels, Counts] = {}
         self.fires: Counter[tuple[str, str, str]] = Counter()  # queue, task, policy
         self.dropped: Counter[tuple[str, str, str]] = Counter()  # windows; the same
+        self.paused: Counter[Labels] = Counter()  # repeats
         self.locks: Counter[str] = Counter()
         self.store_errors: Counter[str] = Counter()  # by operation
         self.claim_sizes, self.settle_sizes = Histogram(SIZE_BOUNDS), Histogram(SIZE_BOUNDS)
@@ -156,10 +158,8 @@ class Counters:
                     self._amended(signal)
                 case Fired():
                     self._fired(signal)
-                case Locked():
-                    self.locks[signal.outcome] += 1
-                case StoreFailed():
-                    self.store_errors[signal.operation] += 1
+                case RepeatPaused() | Locked() | StoreFailed():
+                    self._single(signal)
 
     def add_to(self, total: "Counters") -> None:
         """Add all numbers, as they are at one point in time, to `total`."""
@@ -168,6 +168,7 @@ class Counters:
                 total.of(queue, task).merge(counts)
             total.fires.update(self.fires)
             total.dropped.update(self.dropped)
+            total.paused.update(self.paused)
             total.locks.update(self.locks)
             total.store_errors.update(self.store_errors)
             for name in ("claim_sizes", "settle_sizes", "claim_seconds", "settle_seconds"):
@@ -228,6 +229,15 @@ class Counters:
                 self.of(signal.queue, signal.task).moved[MoveReason.API] += 1
             case Kind.CANCELLED, _:
                 self.of(signal.queue, signal.task).finished[Kind.CANCELLED] += 1
+
+    def _single(self, signal: RepeatPaused | Locked | StoreFailed) -> None:
+        match signal:
+            case RepeatPaused():
+                self.paused[signal.queue, signal.task] += 1
+            case Locked():
+                self.locks[signal.outcome] += 1
+            case StoreFailed():
+                self.store_errors[signal.operation] += 1
 
     def _fired(self, signal: Fired) -> None:
         for firing, won in zip(signal.firings, signal.won, strict=True):

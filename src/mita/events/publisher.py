@@ -23,6 +23,7 @@ from .signals import (
     BusyJobs,
     Enqueued,
     Fired,
+    RepeatPaused,
     RunsSettled,
     RunsStarted,
     Signal,
@@ -171,7 +172,7 @@ def event_count(signal: Signal) -> int:
             return sum(batch.size for batch in batches)
         case Fired(firings):
             return sum(len(firing.jobs) + bool(firing.dropped) for firing in firings)
-        case Amended():
+        case Amended() | RepeatPaused():
             return 1
     return 0
 

@@ -96,6 +96,16 @@ class Fired(Struct, frozen=True):
     at: Moment
 
 
+class RepeatPaused(Struct, frozen=True):
+    """A repeat that was paused after so many failures in a row (`pause_after`)."""
+
+    key: str
+    task: str
+    queue: str
+    failures: int
+    at: Moment
+
+
 class Locked(Struct, frozen=True):
     """What happened to the lock of the schedulers: `acquired`, `held` (by another one), `lost`,
     `released`."""
@@ -126,6 +136,7 @@ Signal: TypeAlias = (
     | StoreCalled
     | Amended
     | Fired
+    | RepeatPaused
     | Locked
     | StoreFailed
 )

@@ -65,6 +65,7 @@ class Collector(Base):
         yield from _of_jobs(tally)
         yield _made("mita_repeat_fires_total", tally.fires.items())
         yield _made("mita_repeat_windows_dropped_total", tally.dropped.items())
+        yield _made("mita_repeats_paused_total", tally.paused.items())
         yield _made(
             "mita_scheduler_lock", (((outcome,), count) for outcome, count in tally.locks.items())
         )

@@ -93,6 +93,12 @@ TABLE: tuple[Described, ...] = (
         "windows that repeats passed over, by policy (all: at its cap)",
     ),
     Described(
+        "mita_repeats_paused_total",
+        "counter",
+        _JOB,
+        "repeats that were paused after too many failures in a row (pause_after)",
+    ),
+    Described(
         "mita_scheduler_lock",
         "unknown",
         ("outcome",),

@@ -27,6 +27,7 @@ class Kind(StrEnum):
     REVIVED = "revived"
     STALE = "stale"
     DROPPED = "dropped"
+    PAUSED = "paused"
     MISSED = "missed"
 
 
@@ -49,7 +50,8 @@ class JobEvent(Struct, frozen=True, array_like=True, gc=False):
     (`handler`, `api`, `resource_busy`, `unavailable`, `shutdown`).
 
     A `dropped` event belongs to a repeat, whose key is the `id`: it left out `count` windows,
-    because of its policy (the `reason`) or its limit. A `missed` event belongs to no job: `count`
+    because of its policy (the `reason`) or its limit. A `paused` event belongs to a repeat, too: it
+    was paused after `count` failures in a row. A `missed` event belongs to no job: `count`
     events before the next one were lost; 0: an unknown number."""
 
     kind: Kind

@@ -2,7 +2,7 @@
 missed."""
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from msgspec import Struct
 from msgspec.structs import force_setattr
@@ -90,9 +90,16 @@ class JobTemplate(Struct, frozen=True, kw_only=True, omit_defaults=True):
     when_busy: WhenBusy = WhenBusy.WAIT
 
 
+# what a fire does while the job of an earlier fire has not ended
+Overlap: TypeAlias = Literal["allow", "skip", "queue", "cancel"]
+
+
 class RepeatSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Everything that a person decided about a repeat. Packed, it is the `spec` of a stored
-    `Repeat`."""
+    `Repeat`.
+
+    `jitter`: each job is due up to this much later than its fire time. `pause_after`: after so many
+    failures in a row the repeat is paused."""
 
     pattern: Pattern
     job: JobTemplate
@@ -100,7 +107,9 @@ class RepeatSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
     end_before: Moment | None = None
     limit: int | None = None
     missed: Literal["skip", "once"] | All = "skip"
-    overlap: Literal["allow", "skip"] = "allow"
+    overlap: Overlap = "allow"
+    jitter: Wait = 0
+    pause_after: int | None = None
 
     def __post_init__(self) -> None:
         if self.limit is not None and (not _is_whole(self.limit) or self.limit < 1):
@@ -115,9 +124,34 @@ class RepeatSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
             raise UsageError("end_before must come after start_after, or the repeat never fires")
         if not isinstance(self.missed, All) and self.missed not in ("skip", "once"):
             raise UsageError(f"missed={self.missed!r}: use 'skip', 'once' or All(max_catchup)")
-        if self.overlap not in ("allow", "skip"):
-            raise UsageError(f"overlap={self.overlap!r}: use 'allow' or 'skip'")
+        if self.jitter < 0:
+            raise UsageError(f"jitter={self.jitter} ms is negative: give 0 or more")
+        if self.pause_after is not None and (
+            not _is_whole(self.pause_after) or self.pause_after < 1
+        ):
+            raise UsageError(
+                f"pause_after={self.pause_after!r}: give the number of failures in a row after "
+                "which the repeat is paused, 1 or more; None never pauses it"
+            )
+        self._check_overlap()
+
+    def _check_overlap(self) -> None:
+        if self.overlap not in get_args(Overlap):
+            raise UsageError(
+                f"overlap={self.overlap!r}: use {', '.join(map(repr, get_args(Overlap)))}"
+            )
         if self.overlap == "skip" and self.job.unique is not None:
             raise UsageError(
                 "overlap='skip' and a unique key of its own exclude each other: choose one"
+            )
+        if self.overlap in ("queue", "cancel") and self.job.resource is not None:
+            raise UsageError(
+                f"overlap={self.overlap!r} needs a resource key for the repeat, and task "
+                f"{self.job.task!r} has one of its own, {self.job.resource!r}: leave resource= out "
+                "with task.options(resource=None), or use overlap='allow' or 'skip'"
+            )
+        if self.overlap == "cancel" and isinstance(self.missed, All):
+            raise UsageError(
+                "overlap='cancel' and missed=All(…) contradict each other: the newest fire would "
+                "cancel all others at once; use missed='once' or 'skip', or overlap='queue'"
             )

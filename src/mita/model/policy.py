@@ -100,7 +100,8 @@ class JobOptions(Struct, frozen=True, kw_only=True, omit_defaults=True):
     `deadline`: all runs together must be over within so many seconds of the first due time, or the
     job fails. That time is the creation of the job plus `when`, the time that the enqueue gave; a
     job without a deadline does not store it. `max_reschedules`: a job that was moved so often fails
-    when its handler moves it again."""
+    when its handler moves it again. `pause_after`: the job was made by a repeat that is paused
+    after so many failures in a row."""
 
     retry: Retry = Retry()
     timeout: float | None = None
@@ -109,3 +110,4 @@ class JobOptions(Struct, frozen=True, kw_only=True, omit_defaults=True):
     deadline: float | None = None
     max_reschedules: int | None = None
     when: When = NOW
+    pause_after: int | None = None

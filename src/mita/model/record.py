@@ -122,8 +122,9 @@ class BulkResult(Struct, frozen=True):
 
 class RepeatRecord(Struct, frozen=True, kw_only=True):
     """A repeat and its current state. `dropped` is how many windows it has left out, because of
-    its policy or its limit. A repeat that cannot be read is `parked`, with only its key and the
-    reason."""
+    its policy or its limit. `jitter` is in seconds. `failures` is how many of its jobs failed in a
+    row; it is counted if `pause_after` is set. A repeat that cannot be read is `parked`, with only
+    its key and the reason."""
 
     key: str
     state: RepeatState
@@ -141,3 +142,15 @@ class RepeatRecord(Struct, frozen=True, kw_only=True):
     missed: str = "skip"
     overlap: str = "allow"
     dropped: int = 0
+    jitter: float = 0.0
+    pause_after: int | None = None
+    failures: int = 0
+
+
+class BackfillResult(Struct, frozen=True):
+    """The result of a backfill: the fire times in the range (`windows`), and how many jobs were
+    `enqueued`. The others were there already. A dry run enqueues none."""
+
+    key: str
+    windows: tuple[datetime, ...]
+    enqueued: int = 0

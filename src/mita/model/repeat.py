@@ -22,7 +22,9 @@ class Repeat(Struct, frozen=True, kw_only=True):
     """A repeat as it is stored. The rules pack `spec`; a store never reads it.
 
     `cursor` is the next nominal fire time, `revision` grows with every edit. A firing names both,
-    so that nothing of an old definition fires after an edit."""
+    so that nothing of an old definition fires after an edit. `failures` counts the jobs of this
+    repeat that failed in a row, if it has `pause_after`. `pause_reason` says why it is paused, if
+    it was not a person that paused it."""
 
     key: str
     spec: bytes
@@ -32,6 +34,8 @@ class Repeat(Struct, frozen=True, kw_only=True):
     revision: int = 0
     count: int = 0
     last: Moment | None = None
+    failures: int = 0
+    pause_reason: str = ""
 
 
 FIRING_JOBS = 250  # jobs of one firing: a long catch-up takes several
@@ -45,7 +49,8 @@ class Firing(Struct, frozen=True, kw_only=True):
     `last` is the nominal time of the newest job; None when missed windows were only left out.
     `fired` is how many fires this counts for, `dropped` how many windows it leaves out. If `next`
     is None, the repeat ends as `state` with `reason`. `missed` is the policy that was applied, for
-    events."""
+    events. `cancels` is not None for a repeat with `overlap="cancel"`: the scheduler then cancels
+    the older jobs of the repeat, among them those with these ids; a store ignores it."""
 
     key: str
     cursor: Moment
@@ -58,6 +63,7 @@ class Firing(Struct, frozen=True, kw_only=True):
     reason: str = ""
     missed: str = "skip"
     dropped: int = 0
+    cancels: tuple[str, ...] | None = None
 
 
 class DueRepeats(Struct, frozen=True):

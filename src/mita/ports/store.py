@@ -141,11 +141,18 @@ class RepeatStore(Protocol):
     async def remove_repeats(self, keys: Sequence[str]) -> list[bool]:
         """Remove repeats. False: there was none with this key."""
 
-    async def pause_repeats(self, keys: Sequence[str]) -> list[bool]:
-        """Pause active repeats. False: it was not active."""
+    async def pause_repeats(self, keys: Sequence[str], reason: str = "") -> list[bool]:
+        """Pause active repeats. `reason` is stored with each as its `pause_reason`. False: it was
+        not active."""
 
     async def resume_repeats(self, keys: Sequence[str]) -> list[bool]:
-        """Resume paused repeats. False: it was not paused."""
+        """Resume paused repeats. Their `pause_reason` is removed, and their failures are counted
+        from 0 again. False: it was not paused."""
+
+    async def report_repeat(self, key: str, failed: bool) -> int:
+        """Count a job of this repeat that ended: a failure adds one to its failures in a row, a
+        success sets them to 0. Returns how many there are now; 0 if there is no such repeat. Called
+        only for repeats with `pause_after`."""
 
     async def due_repeats(self, limit: int) -> DueRepeats:
         """Return up to `limit` repeats whose cursor has passed, oldest first."""

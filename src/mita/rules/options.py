@@ -3,6 +3,7 @@
 from functools import lru_cache
 
 import msgspec
+from msgspec.structs import replace
 
 from mita.errors import UsageError
 from mita.model.policy import JobOptions
@@ -11,6 +12,7 @@ from mita.model.time import LONGEST, SECOND
 # The options of a job that chose none. Nothing has to be decoded to judge such a job.
 PLAIN_OPTIONS = msgspec.msgpack.encode(JobOptions())
 _decode_options = msgspec.msgpack.Decoder(JobOptions).decode
+_encode = msgspec.msgpack.Encoder().encode
 
 
 @lru_cache(maxsize=4096)
@@ -35,3 +37,11 @@ def _are_sound(options: JobOptions) -> bool:
     return (most is None or most >= 1) and all(
         length is None or 0 < length * SECOND <= LONGEST for length in lengths
     )
+
+
+def with_pause_after(packed: bytes, failures: int | None) -> bytes:
+    """Returns the options with another `pause_after`."""
+    options = options_of(packed)
+    if options.pause_after == failures:
+        return packed
+    return _encode(replace(options, pause_after=failures))

@@ -131,7 +131,7 @@ def read_repeat(found: Mapping[str, Any]) -> Repeat:
     says why."""
     try:
         repeat: Repeat = msgspec.convert(found, Repeat)
-        repeat.key.encode(), repeat.reason.encode()
+        repeat.key.encode(), repeat.reason.encode(), repeat.pause_reason.encode()
     except BAD as error:
         return unreadable_repeat(found.get("key"), str(error))
     return repeat

@@ -1,82 +1,23 @@
-"""When a repeat fires, and which jobs one firing makes."""
+"""What a repeat that is due does now: which jobs it makes, and which windows it drops."""
 
-from collections.abc import Iterator
-from hashlib import sha256
 from itertools import islice, takewhile
-from operator import attrgetter
 
 from msgspec.structs import replace
 
-from mita.model.job import NewJob
-from mita.model.pattern import CATCH_UP_JOBS, All, Cron, Every, JobTemplate, Pattern, RepeatSpec
+from mita.model.pattern import CATCH_UP_JOBS, All, RepeatSpec
 from mita.model.repeat import FIRING_JOBS, Firing, Repeat, RepeatState
-from mita.model.time import MINUTE, SECOND, Moment, When
+from mita.model.time import Moment
 
-from . import cron
 from .dropped import count, with_note, without_note
+from .jobs import fire_id, job
+from .times import before, fires, following, latest
 
-TEMPLATE_FIELDS = JobTemplate.__struct_fields__  # each is a field of `NewJob` too
-_template_values = attrgetter(*TEMPLATE_FIELDS)
 MOST_FIRING_BYTES = 8_000_000  # of the jobs of one firing
 JOB_BYTES = 1000  # of a job beside its arguments
 # The reason of a repeat that has missed windows to go. Its number is read again when the next of
 # them are planned, so that a catch-up that takes several acts, of several schedulers, makes no more
 # than one that takes a single one.
 CATCHING_UP = "it catches up, with at most %d missed windows to go"
-
-
-def check(spec: RepeatSpec) -> None:
-    """Raise a `UsageError` for a pattern that cannot be computed."""
-    if isinstance(spec.pattern, Cron):
-        cron.check(spec.pattern)
-
-
-def fires(spec: RepeatSpec, after: Moment, origin: Moment) -> Iterator[Moment]:
-    """Yields the nominal fire times later than `after`. Intervals are counted from `origin`, which
-    is one of them."""
-    times = _times(spec, max(after, (spec.start_after or 0) - 1), origin)
-    return (
-        times
-        if spec.end_before is None
-        else takewhile(lambda time: time < (spec.end_before or 0), times)
-    )
-
-
-def following(spec: RepeatSpec, after: Moment, origin: Moment) -> Moment | None:
-    """Returns the first fire later than `after`. Thousands of repeats are planned in a second: for
-    an interval it is a sum, without a generator."""
-    if not isinstance(spec.pattern, Every):
-        return next(fires(spec, after, origin), None)
-    interval = spec.pattern.interval
-    if spec.start_after is not None:
-        after = max(after, spec.start_after - 1)
-    time = origin + interval * max(0, (after - origin) // interval + 1)
-    return None if spec.end_before is not None and time >= spec.end_before else time
-
-
-def _times(spec: RepeatSpec, after: Moment, origin: Moment) -> Iterator[Moment]:
-    match spec.pattern:
-        case Cron() as line:
-            yield from cron.after(line, after)
-        case Every() as every:
-            turns = max(0, (after - origin) // every.interval + 1)  # computed, not walked
-            while True:
-                yield origin + turns * every.interval
-                turns += 1
-
-
-def first(spec: RepeatSpec, now: Moment) -> Moment | None:
-    """Returns the first fire of a new repeat: an interval begins at its start, or one interval from
-    now."""
-    origin = now
-    if isinstance(spec.pattern, Every):
-        origin = spec.start_after if spec.start_after is not None else now + spec.pattern.interval
-    return following(spec, now - 1 if spec.start_after == now else now, origin)
-
-
-def preview(spec: RepeatSpec, cursor: Moment | None, n: int) -> list[Moment]:
-    """Returns the next `n` fires from the cursor on."""
-    return [] if cursor is None or n < 1 else [cursor, *islice(fires(spec, cursor, cursor), n - 1)]
 
 
 def plan(repeat: Repeat, spec: RepeatSpec, now: Moment) -> Firing:
@@ -87,10 +28,10 @@ def plan(repeat: Repeat, spec: RepeatSpec, now: Moment) -> Firing:
     # a fire is merely late, not missed, until its next window is over
     if future is not None and future < now:
         # a window that begins this very moment is on time: it is the next one, whatever was missed
-        before = now - 1
-        due, left = _missed(spec, repeat, before)
-        future = following(spec, due[-1] if left else before, repeat.cursor)
-        dropped = 0 if left else _dropped(spec, repeat.cursor, due, before)
+        past = now - 1
+        due, left = _missed(spec, repeat, past)
+        future = following(spec, due[-1] if left else past, repeat.cursor)
+        dropped = 0 if left else _dropped(spec, repeat.cursor, due, past)
     if spec.limit is not None:
         due = due[: max(0, spec.limit - repeat.count)]
     ended = _ending(spec, repeat.count + len(due), future)
@@ -108,7 +49,16 @@ def plan(repeat: Repeat, spec: RepeatSpec, now: Moment) -> Firing:
         ),
         missed="all" if isinstance(spec.missed, All) else spec.missed,
         dropped=dropped,
+        cancels=_older(repeat, spec) if spec.overlap == "cancel" and due else None,
     )
+
+
+def _older(repeat: Repeat, spec: RepeatSpec) -> tuple[str, ...]:
+    """Returns the ids of older jobs that may not have ended: the job of the last fire, and of the
+    one before, in case a scheduler died before it cancelled that."""
+    if repeat.last is None:
+        return ()
+    return fire_id(repeat.key, repeat.last), fire_id(repeat.key, before(spec, repeat.last))
 
 
 def _dropped(spec: RepeatSpec, cursor: Moment, due: list[Moment], now: Moment) -> int:
@@ -125,7 +75,7 @@ def _missed(spec: RepeatSpec, repeat: Repeat, now: Moment) -> tuple[list[Moment]
     cursor = repeat.cursor or 0
     match spec.missed:
         case "skip":
-            return [_latest(spec, cursor, now)], 0
+            return [latest(spec, cursor, now)], 0
         case "once":
             return [cursor], 0
         case All(most):
@@ -171,21 +121,6 @@ def _left(reason: str) -> int:
     return int(number) if number != reason and number.isdigit() else 0
 
 
-def _latest(spec: RepeatSpec, cursor: Moment, now: Moment) -> Moment:
-    """Returns the last due window. The search begins near now, so that a long outage is not walked
-    through."""
-    if isinstance(spec.pattern, Every) and spec.end_before is None:
-        return now - (now - cursor) % spec.pattern.interval
-    span = MINUTE
-    while True:
-        after = max(cursor, now - span)
-        come = takewhile(lambda time: time <= now, fires(spec, after, cursor))
-        latest = max(come, default=cursor)
-        if latest > cursor or after == cursor:
-            return latest
-        span *= 4
-
-
 def _ending(spec: RepeatSpec, count: int, future: Moment | None) -> str:
     if spec.limit is not None and count >= spec.limit:
         return f"it has fired {count} times, its limit"
@@ -196,34 +131,3 @@ def _ending(spec: RepeatSpec, count: int, future: Moment | None) -> str:
             else "the pattern has no further match"
         )
     return ""
-
-
-def job(key: str, spec: RepeatSpec, time: Moment, id: str | None = None) -> NewJob:
-    """Returns the job of one fire. Its id follows from repeat and fire time, so making it twice
-    makes one job."""
-    template = dict(zip(TEMPLATE_FIELDS, _template_values(spec.job), strict=True))
-    if spec.overlap == "skip":
-        template["unique"] = f"repeat:{key}"
-    return NewJob(
-        id=id or fire_id(key, time), when=When(at=time), repeat=key, fire_time=time, **template
-    )
-
-
-def fire_id(key: str, time: Moment) -> str:
-    """Returns an id of the same form as every job id: the time first, so that ids sort by it."""
-    digest = sha256(f"{key}\0{time}".encode()).hexdigest()
-    return f"{time:012x}7{digest[:3]}8{digest[3:18]}"
-
-
-def in_words(spec: RepeatSpec) -> str:
-    """Returns the pattern in words."""
-    return pattern_in_words(spec.pattern)
-
-
-def pattern_in_words(pattern: Pattern) -> str:
-    """Returns a pattern in words."""
-    match pattern:
-        case Cron() as line:
-            return cron.in_words(line)
-        case Every() as every:
-            return f"every {every.interval / SECOND:.15g} s"

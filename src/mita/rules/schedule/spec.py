@@ -8,7 +8,7 @@ from mita.model.pattern import RepeatSpec
 from mita.model.repeat import Repeat, RepeatState
 from mita.model.time import Moment
 
-from .fire import check, first, following
+from .times import check, first, following
 
 _FIRST_REVISIONS = 2**30  # leaves as many again for edits in a store that counts in 32 bits
 
@@ -76,6 +76,14 @@ def _same_times(spec: RepeatSpec, packed: bytes) -> bool:
     )
 
 
+def switched(repeat: Repeat, reason: str = "") -> Repeat:
+    """Returns an active repeat paused, with the reason; or a paused one active again, which counts
+    its failures from 0."""
+    if repeat.state is RepeatState.ACTIVE:
+        return replace(repeat, state=RepeatState.PAUSED, pause_reason=reason)
+    return replace(repeat, state=RepeatState.ACTIVE, pause_reason="", failures=0)
+
+
 def edited(stored: Repeat, given: Repeat) -> Repeat:
     """Returns what the store has after an edit. An edit without a cursor changes the spec alone: a
     fire in between may have moved the cursor, which must not be set back."""
@@ -83,5 +91,11 @@ def edited(stored: Repeat, given: Repeat) -> Repeat:
         return replace(stored, spec=given.spec, revision=stored.revision + 1)
     state = RepeatState.PAUSED if stored.state is RepeatState.PAUSED else given.state
     return replace(
-        given, state=state, revision=stored.revision + 1, count=stored.count, last=stored.last
+        given,
+        state=state,
+        revision=stored.revision + 1,
+        count=stored.count,
+        last=stored.last,
+        failures=stored.failures,
+        pause_reason=stored.pause_reason,
     )

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from mita.model.repeat import DueRepeats, Firing, Repeat, RepeatState
 from mita.model.time import Wait
 from mita.ports.store import REPEATS
-from mita.rules.schedule.spec import edited
+from mita.rules.schedule.spec import edited, switched
 
 from .context import MemoryContext
 from .enqueue import enqueue
@@ -33,23 +33,33 @@ def remove_repeats(context: MemoryContext, keys: Sequence[str]) -> list[bool]:
     return [context.state.repeats.pop(key, None) is not None for key in keys]
 
 
-def pause_repeats(context: MemoryContext, keys: Sequence[str]) -> list[bool]:
+def pause_repeats(context: MemoryContext, keys: Sequence[str], reason: str = "") -> list[bool]:
     """Pause active repeats. False: there is no such repeat, or it is not active."""
-    return [_switch(context, key, RepeatState.ACTIVE, RepeatState.PAUSED) for key in keys]
+    return [_switch(context, key, RepeatState.ACTIVE, reason) for key in keys]
 
 
 def resume_repeats(context: MemoryContext, keys: Sequence[str]) -> list[bool]:
     """Resume paused repeats. False: there is no such repeat, or it is not paused."""
-    return [_switch(context, key, RepeatState.PAUSED, RepeatState.ACTIVE) for key in keys]
+    return [_switch(context, key, RepeatState.PAUSED) for key in keys]
 
 
-def _switch(context: MemoryContext, key: str, old: RepeatState, new: RepeatState) -> bool:
+def _switch(context: MemoryContext, key: str, source: RepeatState, reason: str = "") -> bool:
     repeat = context.state.repeats.get(key)
-    if repeat is None or repeat.state is not old:
+    if repeat is None or repeat.state is not source:
         return False
-    context.state.repeats[key] = replace(repeat, state=new)
+    context.state.repeats[key] = switched(repeat, reason)
     context.topics.add(REPEATS)
     return True
+
+
+def report_repeat(context: MemoryContext, key: str, failed: bool) -> int:
+    """Count a job that ended. Returns how many failures in a row there are now."""
+    repeat = context.state.repeats.get(key)
+    if repeat is None:
+        return 0
+    failures = repeat.failures + 1 if failed else 0
+    context.state.repeats[key] = replace(repeat, failures=failures)
+    return failures
 
 
 def due_repeats(context: MemoryContext, limit: int) -> DueRepeats:

@@ -119,6 +119,7 @@ class MemoryStore:
     remove_repeats = atomic(repeats.remove_repeats)
     pause_repeats = atomic(repeats.pause_repeats)
     resume_repeats = atomic(repeats.resume_repeats)
+    report_repeat = atomic(repeats.report_repeat)
     due_repeats = atomic(repeats.due_repeats)
     fire = atomic(repeats.fire)
     list_repeats = atomic(repeats.list_repeats)

@@ -10,7 +10,8 @@ from msgspec.structs import replace
 from mita.model.repeat import FIRING_JOBS, DueRepeats, Firing, Repeat, RepeatState
 from mita.model.time import DAY, Wait
 from mita.ports.store import REPEATS
-from mita.rules.schedule.spec import edited
+from mita.rules.readable import is_lost
+from mita.rules.schedule.spec import edited, switched
 
 from .codec import LockRecord, as_record, pack
 from .context import NatsContext
@@ -66,28 +67,43 @@ async def remove_repeats(context: NatsContext, keys: Sequence[str]) -> list[bool
     return [await transact(context, lambda tx, key=key: act(tx, key)) for key in keys]  # type: ignore[misc]
 
 
-async def pause_repeats(context: NatsContext, keys: Sequence[str]) -> list[bool]:
+async def pause_repeats(context: NatsContext, keys: Sequence[str], reason: str = "") -> list[bool]:
     """Pause active repeats. Returns False for each key that has none."""
-    return await _switch(context, keys, RepeatState.ACTIVE, RepeatState.PAUSED)
+    return await _switch(context, keys, RepeatState.ACTIVE, reason)
 
 
 async def resume_repeats(context: NatsContext, keys: Sequence[str]) -> list[bool]:
     """Resume paused repeats. Returns False for each key that has none."""
-    return await _switch(context, keys, RepeatState.PAUSED, RepeatState.ACTIVE)
+    return await _switch(context, keys, RepeatState.PAUSED)
 
 
 async def _switch(
-    context: NatsContext, keys: Sequence[str], source: RepeatState, target: RepeatState
+    context: NatsContext, keys: Sequence[str], source: RepeatState, reason: str = ""
 ) -> list[bool]:
     async def act(tx: StreamTransaction, key: str) -> bool:
         stored = await _stored(tx, key)
         if stored is None or stored.state is not source:
             return False
-        _put(tx, replace(stored, state=target))
+        _put(tx, switched(stored, reason))
         tx.wakeups.add(REPEATS)
         return True
 
     return [await transact(context, lambda tx, key=key: act(tx, key)) for key in keys]  # type: ignore[misc]
+
+
+async def report_repeat(context: NatsContext, key: str, failed: bool) -> int:
+    """Count a job that ended. Returns how many failures in a row there are now."""
+
+    async def act(tx: StreamTransaction) -> int:
+        stored = await _stored(tx, key)
+        if stored is None or is_lost(stored):
+            return 0
+        failures = stored.failures + 1 if failed else 0
+        if failures != stored.failures:
+            _put(tx, replace(stored, failures=failures))
+        return failures
+
+    return await transact(context, act)
 
 
 async def list_repeats(context: NatsContext) -> list[Repeat]:

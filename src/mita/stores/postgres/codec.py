@@ -172,6 +172,8 @@ def repeat_values(repeat: Repeat) -> dict[str, Any]:
         "revision": repeat.revision,
         "count": repeat.count,
         "last": repeat.last,
+        "failures": repeat.failures,
+        "pause_reason": storable(repeat.pause_reason),
     }
 
 

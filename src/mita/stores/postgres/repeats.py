@@ -11,7 +11,7 @@ from mita.rules.schedule.spec import edited
 from . import codec
 from .context import PostgresContext, Query, RoundTrip, RoundTrips, query
 from .enqueue import enqueue
-from .server.arrays import numbers, texts
+from .server.arrays import numbers, storable, texts
 
 
 def put_repeat(context: PostgresContext, repeat: Repeat) -> RoundTrips[Repeat]:
@@ -43,26 +43,31 @@ def remove_repeats(context: PostgresContext, keys: Sequence[str]) -> RoundTrips[
     return _changed(context, keys, {key for (key,) in rows})
 
 
-def pause_repeats(context: PostgresContext, keys: Sequence[str]) -> RoundTrips[list[bool]]:
+def pause_repeats(
+    context: PostgresContext, keys: Sequence[str], reason: str = ""
+) -> RoundTrips[list[bool]]:
     """Pause active repeats. Returns for each key whether it was paused."""
-    return _switch(context, keys, RepeatState.ACTIVE, RepeatState.PAUSED)
+    return _switch(context, keys, "pause_repeats", reason=storable(reason))
 
 
 def resume_repeats(context: PostgresContext, keys: Sequence[str]) -> RoundTrips[list[bool]]:
     """Resume paused repeats. Returns for each key whether it was resumed."""
-    return _switch(context, keys, RepeatState.PAUSED, RepeatState.ACTIVE)
+    return _switch(context, keys, "resume_repeats")
 
 
 def _switch(
-    context: PostgresContext, keys: Sequence[str], old: RepeatState, new: RepeatState
+    context: PostgresContext, keys: Sequence[str], statement: str, **values: str
 ) -> RoundTrips[list[bool]]:
     if not keys:
         return []
-    [rows] = yield RoundTrip(
-        query("pause_repeats", keys=texts(sorted(set(keys))), old=old.value, new=new.value),
-        last=True,
-    )
+    [rows] = yield RoundTrip(query(statement, keys=texts(sorted(set(keys))), **values), last=True)
     return _changed(context, keys, {key for (key,) in rows})
+
+
+def report_repeat(_: PostgresContext, key: str, failed: bool) -> RoundTrips[int]:
+    """Count a job that ended. Returns how many failures in a row there are now."""
+    [rows] = yield RoundTrip(query("report_repeat", key=storable(key), failed=failed), last=True)
+    return int(rows[0][0]) if rows else 0
 
 
 def _changed(context: PostgresContext, keys: Sequence[str], done: set[str]) -> list[bool]:

@@ -114,6 +114,7 @@ class PostgresStore(UserTransactionVerbs):
     remove_repeats = on_short(repeats.remove_repeats, repeatable=False)
     pause_repeats = on_short(repeats.pause_repeats, repeatable=False)
     resume_repeats = on_short(repeats.resume_repeats, repeatable=False)
+    report_repeat = on_short(repeats.report_repeat, repeatable=False)
     due_repeats = on_short(repeats.due_repeats)
     fire = on_short(repeats.fire, repeatable=False)
     list_repeats = on_short(repeats.list_repeats)

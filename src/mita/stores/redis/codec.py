@@ -189,11 +189,13 @@ def as_repeat(row: list[bytes]) -> Repeat:
     as a parked repeat."""
     key = row[0].decode("utf-8", "backslashreplace")
     try:
-        state, cursor, revision, count, last, reason = _unpack(row[2])
+        state, cursor, revision, count, last, reason, *newer = _unpack(row[2])
     except BAD as error:
         return unreadable_repeat(key, str(error))
     found = {"key": key, "spec": row[1], "cursor": _or_none(cursor), "state": state}
     found |= {"reason": reason, "revision": revision, "count": count, "last": _or_none(last)}
+    # an older version wrote neither of these
+    found |= dict(zip(("failures", "pause_reason"), newer, strict=False))
     return read_repeat(found)
 
 

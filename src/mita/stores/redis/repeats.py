@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from mita.model.job import NewJob
-from mita.model.repeat import DueRepeats, Firing, Repeat, RepeatState
+from mita.model.repeat import DueRepeats, Firing, Repeat
 from mita.model.time import Moment, Wait
 from mita.rules.readable import BAD
 
@@ -51,22 +51,23 @@ async def remove_repeats(context: RedisContext, keys: Sequence[str]) -> list[boo
     return [bool(removed) for removed in answers]
 
 
-async def pause_repeats(context: RedisContext, keys: Sequence[str]) -> list[bool]:
+async def pause_repeats(context: RedisContext, keys: Sequence[str], reason: str = "") -> list[bool]:
     """Pause active repeats. Returns False for the others."""
-    return await _switch(context, keys, RepeatState.ACTIVE, RepeatState.PAUSED)
+    args = context.keys.notify_channel, reason
+    answers = await context.in_namespace("pause_repeats", *args, *keys, repeatable=False)
+    return [bool(paused) for paused in answers]
 
 
 async def resume_repeats(context: RedisContext, keys: Sequence[str]) -> list[bool]:
     """Resume paused repeats. Returns False for the others."""
-    return await _switch(context, keys, RepeatState.PAUSED, RepeatState.ACTIVE)
+    channel = context.keys.notify_channel
+    answers = await context.in_namespace("resume_repeats", channel, *keys, repeatable=False)
+    return [bool(resumed) for resumed in answers]
 
 
-async def _switch(
-    context: RedisContext, keys: Sequence[str], old: RepeatState, new: RepeatState
-) -> list[bool]:
-    args = (context.keys.notify_channel, old.value, new.value, *keys)
-    answers = await context.in_namespace("pause_repeats", *args, repeatable=False)
-    return [bool(switched) for switched in answers]
+async def report_repeat(context: RedisContext, key: str, failed: bool) -> int:
+    """Count a job that ended. Returns how many failures in a row there are now."""
+    return int(await context.in_namespace("report_repeat", key, int(failed), repeatable=False))
 
 
 async def due_repeats(context: RedisContext, limit: int) -> DueRepeats:

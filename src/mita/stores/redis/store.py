@@ -138,6 +138,7 @@ class RedisStore:
     remove_repeats = verb(repeats.remove_repeats)
     pause_repeats = verb(repeats.pause_repeats)
     resume_repeats = verb(repeats.resume_repeats)
+    report_repeat = verb(repeats.report_repeat)
     due_repeats = verb(repeats.due_repeats)
     fire = verb(repeats.fire)
     list_repeats = verb(repeats.list_repeats)

@@ -34,24 +34,22 @@ def remove_repeats(context: SqliteContext, keys: Sequence[str]) -> list[bool]:
     return [context.run("remove_repeats", key=key) == 1 for key in keys]
 
 
-def pause_repeats(context: SqliteContext, keys: Sequence[str]) -> list[bool]:
+def pause_repeats(context: SqliteContext, keys: Sequence[str], reason: str = "") -> list[bool]:
     """Pause active repeats. False: there is no such repeat, or it is not active."""
-    return _switch(context, keys, RepeatState.ACTIVE, RepeatState.PAUSED)
+    context.topics.add(REPEATS)
+    return [context.run("pause_repeats", key=key, reason=reason) == 1 for key in keys]
 
 
 def resume_repeats(context: SqliteContext, keys: Sequence[str]) -> list[bool]:
     """Resume paused repeats. False: there is no such repeat, or it is not paused."""
-    return _switch(context, keys, RepeatState.PAUSED, RepeatState.ACTIVE)
-
-
-def _switch(
-    context: SqliteContext, keys: Sequence[str], old: RepeatState, new: RepeatState
-) -> list[bool]:
     context.topics.add(REPEATS)
-    return [
-        context.run("pause_repeats_switch", key=key, old=old.value, new=new.value) == 1
-        for key in keys
-    ]
+    return [context.run("resume_repeats", key=key) == 1 for key in keys]
+
+
+def report_repeat(context: SqliteContext, key: str, failed: bool) -> int:
+    """Count a job that ended. Returns how many failures in a row there are now."""
+    found = context.row("report_repeat", key=key, failed=failed)
+    return 0 if found is None else int(found[0])
 
 
 def due_repeats(context: SqliteContext, limit: int) -> DueRepeats:

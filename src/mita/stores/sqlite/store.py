@@ -97,6 +97,7 @@ class SqliteStore:
     remove_repeats = written(repeats.remove_repeats)
     pause_repeats = written(repeats.pause_repeats)
     resume_repeats = written(repeats.resume_repeats)
+    report_repeat = written(repeats.report_repeat)
     due_repeats = read(repeats.due_repeats)
     fire = written(repeats.fire)
     list_repeats = read(repeats.list_repeats)

@@ -1,5 +1,6 @@
 """Repeats: each point in time fires once, however many schedulers run."""
 
+import asyncio
 from typing import Any
 
 from msgspec.structs import replace
@@ -174,6 +175,72 @@ async def test_a_paused_repeat_keeps_its_cursor(store: Store) -> None:
     assert await store.fire([firing(repeat)]) == [False]
     await store.resume_repeats(["digest"])
     assert (await store.due_repeats(10)).repeats == [repeat]
+
+
+async def test_a_pause_has_a_reason_until_the_resume(store: Store, twin: Store) -> None:
+    """`pause_repeats` stores its reason beside the repeat's own, and a resume removes it."""
+    repeat = await given(store, reason="it catches up")
+    assert await store.pause_repeats(["digest"], "3 failures in a row: ä\n") == [True]
+    assert await store.pause_repeats(["digest"], "another") == [False]
+    paused = replace(repeat, state=RepeatState.PAUSED, pause_reason="3 failures in a row: ä\n")
+    assert await twin.find_repeats(["digest"]) == [paused]
+    edited = await store.put_repeat(Repeat(key="digest", spec=b"another", cursor=1))
+    assert (edited.state, edited.pause_reason) == (RepeatState.PAUSED, paused.pause_reason)
+    assert await twin.resume_repeats(["digest"]) == [True]
+    resumed = await stored(store)
+    assert (resumed.state, resumed.pause_reason) == (RepeatState.ACTIVE, "")
+
+
+async def test_failures_in_a_row_are_counted_and_a_success_resets_them(
+    store: Store, twin: Store
+) -> None:
+    """`report_repeat` returns the new count and changes nothing else."""
+    repeat = await given(store)
+    other = await given(store, "other")
+    assert [await store.report_repeat("digest", True) for _ in range(2)] == [1, 2]
+    assert await twin.report_repeat("digest", True) == 3
+    assert await stored(twin) == replace(repeat, failures=3)
+    assert await stored(twin, "other") == other
+    assert await store.report_repeat("digest", False) == 0
+    assert await store.report_repeat("digest", False) == 0
+    assert await stored(twin) == repeat
+    assert await twin.report_repeat("digest", True) == 1
+
+
+async def test_a_report_about_a_repeat_that_is_gone_counts_nothing(store: Store) -> None:
+    """The jobs of a removed repeat still end; they must not bring it back."""
+    await given(store)
+    await store.remove_repeats(["digest"])
+    assert await store.report_repeat("digest", True) == 0
+    assert await store.report_repeat("nobody", False) == 0
+    assert await store.list_repeats() == []
+
+
+async def test_two_reports_at_once_are_both_counted(store: Store, twin: Store) -> None:
+    """Workers that report at the same time do not overwrite each other."""
+    await given(store)
+    counts = await asyncio.gather(
+        *(one.report_repeat("digest", True) for one in (store, twin) for _ in range(10))
+    )
+    assert sorted(counts) == list(range(1, 21))
+    assert (await stored(store)).failures == 20
+
+
+async def test_failures_are_kept_by_a_fire_an_edit_and_a_pause_but_not_by_a_resume(
+    store: Store,
+) -> None:
+    """Only a success or a resume begins a new count. A paused repeat counts on."""
+    repeat = await given(store)
+    await store.report_repeat("digest", True)
+    assert await store.fire([firing(repeat)]) == [True]
+    assert (await stored(store)).failures == 1
+    assert (await store.put_repeat(Repeat(key="digest", spec=b"b", cursor=1))).failures == 1
+    assert (await store.put_repeat(Repeat(key="digest", spec=b"c", cursor=None))).failures == 1
+    await store.pause_repeats(["digest"])
+    assert await store.report_repeat("digest", True) == 2
+    assert (await stored(store)).state is RepeatState.PAUSED
+    await store.resume_repeats(["digest"])
+    assert (await stored(store)).failures == 0
 
 
 async def test_a_finished_repeat_can_be_neither_paused_nor_resumed(store: Store) -> None:

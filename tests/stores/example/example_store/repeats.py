@@ -4,7 +4,7 @@ from msgspec.structs import replace
 
 from mita.model.repeat import DueRepeats, Firing, Repeat, RepeatState
 from mita.ports.store import REPEATS
-from mita.rules.schedule.spec import edited
+from mita.rules.schedule.spec import edited, switched
 
 from .file import Content
 from .jobs import enqueue
@@ -20,13 +20,22 @@ def put(content: Content, given: Repeat) -> Repeat:
     return new
 
 
-def switch(content: Content, key: str, source: RepeatState, target: RepeatState) -> bool:
+def switch(content: Content, key: str, source: RepeatState, reason: str = "") -> bool:
     repeat = content.repeats.get(key)
     if repeat is None or repeat.state is not source:
         return False
-    content.repeats[key] = replace(repeat, state=target)
+    content.repeats[key] = switched(repeat, reason)
     content.notify(REPEATS)
     return True
+
+
+def report(content: Content, key: str, failed: bool) -> int:
+    repeat = content.repeats.get(key)
+    if repeat is None:
+        return 0
+    failures = repeat.failures + 1 if failed else 0
+    content.repeats[key] = replace(repeat, failures=failures)
+    return failures
 
 
 def due(content: Content, limit: int) -> DueRepeats:

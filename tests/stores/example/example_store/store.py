@@ -143,17 +143,17 @@ class ExampleStore:
             content.notify(REPEATS)
             return [content.repeats.pop(key, None) is not None for key in keys]
 
-    async def pause_repeats(self, keys: Sequence[str]) -> list[bool]:
-        return await self._switch(keys, RepeatState.ACTIVE, RepeatState.PAUSED)
+    async def pause_repeats(self, keys: Sequence[str], reason: str = "") -> list[bool]:
+        async with self._change() as content:
+            return [repeats.switch(content, key, RepeatState.ACTIVE, reason) for key in keys]
 
     async def resume_repeats(self, keys: Sequence[str]) -> list[bool]:
-        return await self._switch(keys, RepeatState.PAUSED, RepeatState.ACTIVE)
-
-    async def _switch(
-        self, keys: Sequence[str], source: RepeatState, target: RepeatState
-    ) -> list[bool]:
         async with self._change() as content:
-            return [repeats.switch(content, key, source, target) for key in keys]
+            return [repeats.switch(content, key, RepeatState.PAUSED) for key in keys]
+
+    async def report_repeat(self, key: str, failed: bool) -> int:
+        async with self._change() as content:
+            return repeats.report(content, key, failed)
 
     async def due_repeats(self, limit: int) -> DueRepeats:
         async with self._change() as content:

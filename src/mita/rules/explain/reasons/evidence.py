@@ -8,6 +8,7 @@ from msgspec import Struct
 from mita.model.job import Job
 from mita.model.outcome import TimelineEntry
 from mita.model.policy import Retry
+from mita.model.repeat import Repeat
 from mita.model.time import Moment
 from mita.model.view import QueueView, ResourceView, WorkerView
 from mita.printable import shell_command
@@ -41,6 +42,7 @@ class Code(StrEnum):
     FAILED = "failed"
     CANCELLED = "cancelled"
     TWIN = "twin"
+    REPEAT_PAUSED = "repeat paused"
 
 
 class Reason(Struct, frozen=True):
@@ -68,7 +70,7 @@ def advise(advice: str, *command: str) -> dict[str, Any]:
 
 class Evidence(Struct, frozen=True, kw_only=True):
     """What a store knows that bears on one job. `twin` is another job that has this one's unique
-    key now."""
+    key now, `repeat` the repeat that made it."""
 
     job: Job
     now: Moment
@@ -80,6 +82,7 @@ class Evidence(Struct, frozen=True, kw_only=True):
     resource: ResourceView | None = None
     workers: tuple[WorkerView, ...] = ()
     twin: str | None = None
+    repeat: Repeat | None = None
 
     @property
     def paused(self) -> Moment | None:

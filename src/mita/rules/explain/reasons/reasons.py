@@ -5,6 +5,7 @@ from typing import Any
 
 from mita.model.job import Job, State
 from mita.model.outcome import BY_HANDLER, OUTSIDE, TimelineEntry
+from mita.model.repeat import RepeatState
 from mita.model.time import SECOND, Moment
 from mita.rules.judge import first_line
 
@@ -21,7 +22,7 @@ def explain(evidence: Evidence) -> list[Reason]:
         case State.RUNNING:
             return [*_running(evidence), *_unique(evidence)]
         case State.SUCCEEDED | State.FAILED | State.CANCELLED:
-            return [*_ended(evidence), *_twin(evidence)]
+            return [*_ended(evidence), *_twin(evidence), *_paused_repeat(evidence)]
         case State.BLOCKED:
             waits = [*key(evidence)] or [key_free(evidence)]
             waits = [*too_late(evidence), *waits]
@@ -196,6 +197,19 @@ def _due(evidence: Evidence) -> Reason:
     return Reason(Code.DUE, text, evidence=found, **helps)
 
 
+def _paused_repeat(evidence: Evidence) -> Iterator[Reason]:
+    """Why there is no newer job of its repeat."""
+    repeat = evidence.repeat
+    if repeat is not None and repeat.state is RepeatState.PAUSED:
+        why = f": {repeat.pause_reason}" if repeat.pause_reason else ""
+        yield Reason(
+            Code.REPEAT_PAUSED,
+            f"its repeat {repeat.key!r} is paused and makes no more jobs{why}",
+            evidence={"repeat": repeat.key, "failures": repeat.failures},
+            **advise("let it go on", "repeats", "resume", repeat.key),
+        )
+
+
 def _why_then(evidence: Evidence) -> tuple[str, str]:
     """What set the present due time: the newest event that moves a job in time, else the
     enqueue."""
@@ -206,11 +220,12 @@ def _why_then(evidence: Evidence) -> tuple[str, str]:
     for event in reversed(evidence.events):
         if (words := _moved_by(evidence, event)) is not None:
             return event.kind, words
-    return (
-        ("repeat", f"repeat {job.repeat!r} fires then")
-        if job.repeat
-        else ("scheduled", "it was scheduled for then")
-    )
+    if job.repeat is None:
+        return "scheduled", "it was scheduled for then"
+    if job.fire_time is None or job.fire_time >= job.due:
+        return "repeat", f"repeat {job.repeat!r} fires then"
+    nominal = clock(job.fire_time, evidence.now)
+    return "repeat", f"repeat {job.repeat!r} fires at {nominal}, and its jitter is added"
 
 
 def _moved_by(evidence: Evidence, event: TimelineEntry) -> str | None:

@@ -74,6 +74,7 @@ FRAGMENTS = {
     **INSERT_TEXTS,
     # bounds
     "active": _text(RepeatState.ACTIVE),
+    "paused": _text(RepeatState.PAUSED),
     "lowest_priority": str(PRIORITIES[0]),
     "highest_priority": str(PRIORITIES[-1]),
     "latest": str(LATEST),

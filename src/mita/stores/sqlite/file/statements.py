@@ -48,6 +48,7 @@ FILLED_IN = {
     **{f"asked_{asked}": _text(asked) for asked in Asked},
     **{f"kind_{kind}": _text(kind) for kind in TimelineKind},
     "active": _text(RepeatState.ACTIVE),
+    "paused": _text(RepeatState.PAUSED),
     "priorities": ", ".join(f"({priority})" for priority in reversed(PRIORITIES)),
     "lowest_priority": str(PRIORITIES[0]),
     "highest_priority": str(PRIORITIES[-1]),

@@ -1,0 +1,83 @@
+"""The job of one fire: its id, its due time and its keys."""
+
+from hashlib import sha256
+from operator import attrgetter
+
+from msgspec.structs import replace
+
+from mita.model.job import Asked, Job, NewJob
+from mita.model.pattern import JobTemplate, RepeatSpec
+from mita.model.time import Moment, Wait, When
+from mita.rules.options import with_pause_after
+from mita.rules.states import TERMINAL
+
+from .times import following
+
+TEMPLATE_FIELDS = JobTemplate.__struct_fields__  # each is a field of `NewJob` too
+_template_values = attrgetter(*TEMPLATE_FIELDS)
+
+
+def job(key: str, spec: RepeatSpec, time: Moment, id: str | None = None) -> NewJob:
+    """Returns the job of one fire. Its id follows from repeat and fire time, so making it twice
+    makes one job. A job with an id of its own was triggered by a person: it has no jitter."""
+    template = dict(zip(TEMPLATE_FIELDS, _template_values(spec.job), strict=True))
+    if spec.overlap == "skip":
+        template["unique"] = repeat_key(key)
+    elif spec.overlap != "allow":
+        template["resource"] = repeat_key(key)
+    due = time + delay(key, spec, time) if spec.jitter and id is None else time
+    return NewJob(
+        id=id or fire_id(key, time), when=When(at=due), repeat=key, fire_time=time, **template
+    )
+
+
+def repeat_key(key: str) -> str:
+    """Returns the key of the jobs of a repeat: the unique key for `overlap="skip"`, the resource
+    key for `queue` and `cancel`."""
+    return f"repeat:{key}"
+
+
+def fire_id(key: str, time: Moment) -> str:
+    """Returns an id of the same form as every job id: the time first, so that ids sort by it."""
+    digest = sha256(f"{key}\0{time}".encode()).hexdigest()
+    return f"{time:012x}7{digest[:3]}8{digest[3:18]}"
+
+
+def delay(key: str, spec: RepeatSpec, time: Moment) -> Wait:
+    """Returns how much later than its fire time a job is due: at least 0 and less than the jitter.
+    It follows from repeat and fire time, so every scheduler computes the same. It never reaches the
+    next fire, so that the jobs are due in the order of their fire times."""
+    later = following(spec, time, time)
+    most = spec.jitter if later is None else min(spec.jitter, later - time)
+    chance = sha256(f"jitter\0{key}\0{time}".encode()).digest()
+    return int.from_bytes(chance[:8], "big") % most
+
+
+def is_superseded(job: Job, key: str, newest: Moment) -> bool:
+    """Whether a fire at `newest` of a repeat with `overlap="cancel"` cancels this job: it is an
+    older job of this repeat, has its key, and has not ended."""
+    return (
+        job.repeat == key
+        and job.resource == repeat_key(key)
+        and job.fire_time is not None
+        and job.fire_time < newest
+        and job.state not in TERMINAL
+        and job.asked is not Asked.CANCEL
+    )
+
+
+def backfill_spec(key: str, spec: RepeatSpec) -> RepeatSpec:
+    """Returns a spec whose jobs are those of a backfill. They have no unique key, because there is
+    one for each window. With `overlap="queue"` they share the resource key of the repeat. With
+    `skip` and `cancel` they have one of their own, so that they run one at a time beside the
+    schedule. Their failures do not count for `pause_after`."""
+    own = spec.job.resource
+    keys = {"allow": own, "skip": own or f"backfill:{key}", "queue": repeat_key(key)}
+    made = replace(
+        spec.job,
+        unique=None,
+        unique_for=0,
+        resource=keys.get(spec.overlap, f"backfill:{key}"),
+        options=with_pause_after(spec.job.options, None),
+    )
+    return replace(spec, job=made, overlap="allow", pause_after=None)
