@@ -26,6 +26,7 @@ from mita.model.event import JobEvent
 from mita.model.event import Kind as EventKind
 from mita.model.gate import StoredLimit
 from mita.model.job import WhenBusy
+from mita.model.limits import Key, Rate
 from mita.model.outcome import Answer
 from mita.model.pattern import All, Cron, Every, Pattern
 from mita.model.policy import Jitter, Retry
@@ -72,6 +73,7 @@ __all__ = [
     "JobOptions",
     "JobPage",
     "JobRecord",
+    "Key",
     "LeaseLost",
     "Listener",
     "ListenerThread",
@@ -81,6 +83,7 @@ __all__ = [
     "Pattern",
     "ProgressReport",
     "QueueView",
+    "Rate",
     "Reason",
     "ReasonCode",
     "Rejected",

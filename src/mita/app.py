@@ -46,8 +46,9 @@ class Mita(Observable):
     The default URL is `$MITA_URL`, else `sqlite:///mita.db`. Instead of a URL, `store` takes a
     factory for a store of your own. Nothing is opened until it is used. Succeeded jobs are kept for
     `keep` (seconds or a timedelta; 0 deletes them at once) but at most `keep_most` per queue,
-    failed and cancelled jobs for `keep_failed`. The `_sync` methods are for code that is not
-    async."""
+    failed and cancelled jobs for `keep_failed`. A ready job rises by one priority for each `ageing`
+    (seconds) that it waits; None makes priorities strict. The `_sync` methods are for code that is
+    not async."""
 
     def __init__(
         self,
@@ -60,6 +61,7 @@ class Mita(Observable):
         keep_most: int = 10_000,
         payload_limit: int = 256 * 1024,
         retry: Retry = Retry(),  # noqa: B008  (frozen)
+        ageing: float | timedelta | None = 60,
     ) -> None:
         self._settings = AppSettings.of(
             keep=keep,
@@ -67,9 +69,14 @@ class Mita(Observable):
             keep_most=keep_most,
             payload_limit=payload_limit,
             retry=retry,
+            ageing=ageing,
         )
         self._watch = EventBus()
-        self._pool = StorePool(store_source(url, store, namespace), emit=self._watch.emit)
+        self._pool = StorePool(
+            store_source(url, store, namespace),
+            emit=self._watch.emit,
+            ageing=self._settings.ageing,
+        )
         self._portal = Portal(self._close_here)
         events = ClientEvents(self._watch)
         sender = JobSender(self._pool.store, self, events, self._portal)
@@ -243,7 +250,9 @@ class Mita(Observable):
         if store is not None and clock is not None:
             raise UsageError("store= and clock=: give the clock to your own store instead")
         source = store_source(url, store, namespace)
-        return StorePool(source, clock, self._watch.emit, create=create)
+        return StorePool(
+            source, clock, self._watch.emit, create=create, ageing=self._settings.ageing
+        )
 
     async def close(self) -> None:
         """Close the stores of the running event loop and of the `_sync` methods. The next use opens

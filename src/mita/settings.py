@@ -22,6 +22,7 @@ _DRIVER = re.compile(
     r"^(postgres(?:ql)?|sqlite)\+\w+(://)"
 )  # as SQLAlchemy writes it: postgresql+psycopg://, sqlite+aiosqlite://
 _SHORTEST_LEASE_S = 0.2
+AGEING_MS: Wait = 60 * SECOND  # until a ready job has risen by one priority
 _SHORTEST_LOCK: Wait = SECOND // 5
 
 
@@ -130,13 +131,15 @@ class AppSettings(Struct, frozen=True, kw_only=True):
     """Settings of all jobs of an app: how long terminal jobs are kept, how large arguments may be,
     and the default retries.
 
-    `keep_most` is how many succeeded jobs are kept per queue, whatever their age."""
+    `keep_most` is how many succeeded jobs are kept per queue, whatever their age. `ageing` is how
+    long a ready job waits until it has risen by one priority; None: priorities are strict."""
 
     keep: Wait = HOUR
     keep_failed: Wait = 30 * DAY
     keep_most: int = 10_000
     payload_limit: int = 256 * 1024
     retry: Retry = Retry()
+    ageing: Wait | None = AGEING_MS
 
     def __post_init__(self) -> None:
         if self.payload_limit < 1:
@@ -155,10 +158,23 @@ class AppSettings(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(
-        cls, *, keep: float | timedelta, keep_failed: float | timedelta, **rest: Any
+        cls,
+        *,
+        keep: float | timedelta,
+        keep_failed: float | timedelta,
+        ageing: float | timedelta | None = AGEING_MS / SECOND,
+        **rest: Any,
     ) -> "AppSettings":
         """Make settings from seconds or timedeltas."""
-        return cls(keep=wait("keep", keep), keep_failed=wait("keep_failed", keep_failed), **rest)
+        rise = None if ageing is None else wait("ageing", ageing)
+        if rise == 0:
+            raise UsageError("ageing=0: give more than 0 seconds, or None for strict priorities")
+        return cls(
+            keep=wait("keep", keep),
+            keep_failed=wait("keep_failed", keep_failed),
+            ageing=rise,
+            **rest,
+        )
 
 
 def check_poll(poll: float) -> None:

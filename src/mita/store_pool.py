@@ -12,9 +12,10 @@ from mita import forks
 from mita.errors import StoreError, UsageError
 from mita.events import Emit
 from mita.events.signals import StoreFailed, ignore_signal
+from mita.model.time import Wait
 from mita.ports.clock import Clock
 from mita.ports.store import SILENCE_S, Store, StoreFactory
-from mita.settings import StoreURL
+from mita.settings import AGEING_MS, StoreURL
 from mita.stores.registry import parse_url, store_factory
 
 OPEN = "open"
@@ -32,13 +33,15 @@ class StorePool:
         emit: Emit = ignore_signal,
         *,
         create: bool = True,
+        ageing: Wait | None = AGEING_MS,
     ) -> None:
         """`clock` replaces the clock of stores that are made from a URL. `emit` is called for each
         store operation that fails. `create=False`: never create the database, raise `StoreMissing`
-        instead."""
+        instead. `ageing` is how long a job waits until it has risen by one priority."""
         self.source, self._emit = source, emit
         self._clock = clock
         self._create = create
+        self._ageing = ageing
         self._make: StoreFactory | None = None
         self._making = forks.guarded(threading.Lock())
         self._forget()
@@ -70,6 +73,7 @@ class StorePool:
                 self._make = self._factory()
         made = self._make()
         made.silence = silence
+        made.ageing = self._ageing
         store = counted(made, self._emit)
         try:
             await store.open(create=self._create)

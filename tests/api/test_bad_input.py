@@ -197,7 +197,7 @@ DECLARED: dict[str, tuple[dict[str, Any], Any, list[str]]] = {
     "Celery's rate limit": (
         {"rate_limit": "10/s"},
         plain,
-        ["'rate_limit'", "no rate limit", "Unavailable(after="],
+        ["'rate_limit'", "rate=Rate(10, per=1)"],
     ),
     "Celery's countdown": ({"countdown": 3}, plain, ["'countdown'", ".after("]),
     "Celery's eta": ({"eta": NAIVE}, plain, ["'eta'", ".at("]),

@@ -39,6 +39,7 @@ PROMISED = [
     "JobOptions",
     "JobPage",
     "JobRecord",
+    "Key",
     "LeaseLost",
     "Listener",
     "ListenerThread",
@@ -48,6 +49,7 @@ PROMISED = [
     "Pattern",
     "ProgressReport",
     "QueueView",
+    "Rate",
     "Reason",
     "ReasonCode",
     "Rejected",
@@ -82,7 +84,7 @@ PROMISED = [
 # one, and a clock for tests.
 ELSEWHERE = {Store, Clock}
 # Parts that one class of Mita's own uses of another.
-INNER = {"Call.options", "ListenerThread.put", "TransactionalSender.within"}
+INNER = {"Call.limits", "Call.options", "ListenerThread.put", "TransactionalSender.within"}
 
 
 def test_the_front_door_is_a_list() -> None:

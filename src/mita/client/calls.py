@@ -7,12 +7,13 @@ from mita.errors import UsageError
 from mita.model.pattern import JobTemplate
 from mita.model.time import NOW
 from mita.tasks import Call
+from mita.tasks.limits import CallLimits
 
 # The fields of a template that come from the options of the call.
 _OPTION_FIELDS = tuple(
     name
     for name in JobTemplate.__struct_fields__
-    if name not in ("task", "payload", "options", "unique", "resource")
+    if name not in ("task", "payload", "options", "unique", "resource", "gates", "fair", "weight")
 )
 
 
@@ -24,6 +25,14 @@ def template(call: Call[Any]) -> JobTemplate:
             "a repeat decides when its jobs run: leave out .at(…) and .after(…), or give "
             "start_after="
         )
+    limits = call.options.limits
+    for name in ("debounce", "throttle"):
+        if getattr(limits, name):
+            raise UsageError(
+                f"{name} is about enqueues that come too often: a repeat decides when its jobs "
+                "run, so leave it out"
+            )
+    filled = call.limits or CallLimits()
     options = {name: getattr(call.options, name) for name in _OPTION_FIELDS}
     return JobTemplate(
         task=call.task,
@@ -31,6 +40,9 @@ def template(call: Call[Any]) -> JobTemplate:
         options=call.options.packed,
         unique=call.unique,
         resource=call.resource,
+        gates=filled.gates,
+        fair=filled.fair,
+        weight=limits.weight,
         **options,
     )
 

@@ -8,6 +8,7 @@ from mita.errors import UsageError
 from mita.events import ClientEvents
 from mita.events.signals import Amended
 from mita.model.job import PRIORITIES
+from mita.model.limits import Rate, stored_limit
 from mita.model.outcome import (
     OUTSIDE,
     Answer,
@@ -187,6 +188,33 @@ class Client(Inspection, Bulk):
         await store.hold(await self._queues(store, queue), check_key("resource", key), NOW)
 
     unhold_sync = sync_twin(unhold)
+
+    async def limit_queue(
+        self, queue: str, *, concurrency: int | None = None, rate: Rate | None = None
+    ) -> None:
+        """Limit how many jobs of this queue run at once, and how often one starts, over all
+        workers. It replaces the queue's earlier limit, and holds for every start after this
+        returns. `concurrency=0` starts no jobs. Without both, the limit is removed."""
+        limit = stored_limit(concurrency, rate)
+        await (await self._store()).limit([check_name("queue", queue)], None, limit)
+
+    limit_queue_sync = sync_twin(limit_queue)
+
+    async def limit_key(
+        self,
+        key: str,
+        *,
+        concurrency: int | None = None,
+        rate: Rate | None = None,
+        queue: str | None = None,
+    ) -> None:
+        """Limit the jobs with this key, in one queue or in each queue: what is given here replaces
+        what their task says about the key. `concurrency=0` starts no jobs. Without both, the limit
+        is removed."""
+        limit, store = stored_limit(concurrency, rate), await self._store()
+        await store.limit(await self._queues(store, queue), check_key("resource", key), limit)
+
+    limit_key_sync = sync_twin(limit_key)
 
     async def _queues(self, store: Store, queue: str | None) -> list[str]:
         """The named queue; else all queues that ever had a job, and the queues of this app's

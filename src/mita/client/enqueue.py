@@ -8,6 +8,7 @@ from mita.errors import UsageError
 from mita.events import ClientEvents
 from mita.events.signals import Enqueued
 from mita.model.job import NewJob, Receipt
+from mita.model.time import When
 from mita.ports.ahead import one_ahead
 from mita.ports.clock import wall_clock
 from mita.ports.ids import new_id, new_ids
@@ -16,6 +17,7 @@ from mita.ports.transactional import transactional
 from mita.rules.claim_size import CALL_JOBS
 from mita.tasks import Call, Handle
 from mita.tasks.handle import Sender, Tracker
+from mita.tasks.limits import CallLimits
 from mita.traces import TRACING, Sending, sending, tracer
 from mita.twins import RunSync
 
@@ -136,7 +138,9 @@ def new_jobs(calls: Sequence[Call[Any]], headers: bytes = b"") -> list[NewJob]:
     enqueue makes 60,000 jobs a second here."""
     ids = [new_id()] if len(calls) == 1 else new_ids(len(calls))
     return [
-        NewJob(
+        _limited_job(id, call, headers)
+        if call.limits is not None
+        else NewJob(
             id=id,
             task=call.task,
             queue=(options := call.options).queue,
@@ -154,6 +158,33 @@ def new_jobs(calls: Sequence[Call[Any]], headers: bytes = b"") -> list[NewJob]:
         )
         for id, call in zip(ids, calls, strict=True)
     ]
+
+
+def _limited_job(id: str, call: Call[Any], headers: bytes) -> NewJob:
+    """The job of a call that has limits."""
+    options, limits, filled = call.options, call.options.limits, call.limits or CallLimits()
+    return NewJob(
+        id=id,
+        task=call.task,
+        queue=options.queue,
+        payload=call.payload,
+        options=options.packed,
+        headers=headers,
+        priority=options.priority,
+        when=When(limits.debounce) if limits.debounce else options.when,
+        unique=call.unique,
+        unique_for=options.unique_for,
+        resource=call.resource,
+        limit=options.limit,
+        when_busy=options.when_busy,
+        gates=filled.gates,
+        fair=filled.fair,
+        weight=limits.weight,
+        throttle=limits.throttle,
+        debounce=limits.debounce,
+        debounce_max=limits.debounce_max,
+        fresh=True,
+    )
 
 
 def fit_together(calls: Sequence[Call[Any]]) -> bool:

@@ -12,6 +12,7 @@ from mita.model.record import WITHHELD, Failure, JobRecord, ProgressReport, Time
 from mita.model.time import Moment
 from mita.rules.explain.reasons.words import as_datetime, shown
 from mita.rules.failures import type_of
+from mita.rules.gates import keys_of
 from mita.rules.judge import first_line
 from mita.rules.options import options_of
 from mita.rules.states import TERMINAL
@@ -46,6 +47,9 @@ def job_record(
         unique=job.unique,
         repeat=job.repeat,
         fire_time=_datetime(job.fire_time),
+        keys=keys_of(job.resource, job.gates),
+        blocked_at=job.blocked_at,
+        fair=job.fair,
         worker=job.worker,
         started=_datetime(_started(job, events)),
         finished=_datetime(job.finished),

@@ -9,7 +9,8 @@ from msgspec.structs import force_setattr
 
 from mita.errors import UsageError
 
-from .job import DEFAULT_PRIORITY, WhenBusy
+from .gate import Gate
+from .job import DEFAULT_PRIORITY, NORMAL_WEIGHT_THOUSANDTHS, WhenBusy
 from .time import LONGEST, SECOND, Moment, Wait
 
 SHORTEST_INTERVAL: Wait = 10
@@ -88,6 +89,9 @@ class JobTemplate(Struct, frozen=True, kw_only=True, omit_defaults=True):
     resource: str | None = None
     limit: int = 1
     when_busy: WhenBusy = WhenBusy.WAIT
+    gates: tuple[Gate, ...] = ()
+    fair: str | None = None
+    weight: int = NORMAL_WEIGHT_THOUSANDTHS
 
 
 # what a fire does while the job of an earlier fire has not ended

@@ -64,7 +64,9 @@ class JobRecord(Struct, frozen=True, kw_only=True):
     has only its first and last lines. `failures` are the attempts that failed, oldest first, as far
     back as the timeline goes; a page has none. For a `secret` task there are no arguments, no
     result and no progress message here; `await handle.result()` still returns the result.
-    `timeout`, `expires` and `deadline` are seconds, as the task or the call gave them."""
+    `timeout`, `expires` and `deadline` are seconds, as the task or the call gave them. `keys` are
+    all its resource keys and the key of its rate, `blocked_at` the one at which it waits, and
+    `fair` its group for fair shares."""
 
     id: str
     task: str
@@ -84,6 +86,9 @@ class JobRecord(Struct, frozen=True, kw_only=True):
     unique: str | None = None
     repeat: str | None = None
     fire_time: datetime | None = None
+    keys: tuple[str, ...] = ()
+    blocked_at: str | None = None
+    fair: str | None = None
     worker: str | None = None
     started: datetime | None = None
     finished: datetime | None = None

@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from mita.model.record import JobRecord
 
+from .limits import CallLimits
 from .options import Options
 
 R_co = TypeVar("R_co", covariant=True)
@@ -21,6 +22,7 @@ class Call(Struct, Generic[R_co], frozen=True, gc=False):
     options: Options
     resource: str | None = None
     unique: str | None = None
+    limits: CallLimits | None = None
 
 
 class Tracker(Protocol):

@@ -8,10 +8,7 @@ from mita.errors import UsageError, did_you_mean
 _WHEN = "say when with .at(<an aware datetime>) or .after(<seconds>) before .enqueue(…)"
 _RETRIES = "give retry=Retry(max_retries=…)"
 _BACKOFF = "give retry=Retry(base=…, cap=…), or retry=Retry(waits=(1, 10, 60))"
-_RATE = (
-    "there is no rate limit; resource='…' with limit=… bounds how many jobs run at once, and a "
-    "handler that meets a limit raises Unavailable(after=…)"
-)
+_RATE = "give rate=Rate(10, per=1), at most 10 starts per second over all workers"
 _RESULTS = "results are kept with their jobs: Mita(keep=<seconds>) says for how long"
 _LATE = "leave it out: a job is settled after its run, and a dead worker's jobs run again"
 _REPEAT = "put @app.repeats(Cron('0 9 * * *')) or @app.repeats(Every(60)) above @app.task"
@@ -43,7 +40,7 @@ OPTIONS = {
         ("autoretry_for", "retry_for", "throws"),
         "every error is retried but those that final=(…,) lists",
     ),
-    **dict.fromkeys(("rate_limit", "rate", "throttle", "max_rate"), _RATE),
+    **dict.fromkeys(("rate_limit", "max_rate", "rate_limiter"), _RATE),
     **dict.fromkeys(
         ("time_limit", "soft_time_limit", "job_timeout", "max_runtime"), "give timeout=<seconds>"
     ),

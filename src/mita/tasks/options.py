@@ -12,12 +12,14 @@ from msgspec.structs import replace
 from mita.errors import UsageError
 from mita.model.gate import MOST_HOLDERS
 from mita.model.job import DEFAULT_PRIORITY, PRIORITIES, WhenBusy
+from mita.model.limits import Key, Rate
 from mita.model.policy import JobOptions, Retry
 from mita.model.time import NOW, SECOND, Wait, When
 from mita.rules.names import check_key, check_name, check_template
 from mita.rules.when import wait
 
 from .hints import unknown_option
+from .limits import LIMIT_CHOICES, NO_LIMITS, LimitOptions, check_together, choose_limits, with_keys
 
 _encode = msgspec.msgpack.Encoder().encode
 MOST_RESCHEDULES = 1_000_000_000  # that a store can count
@@ -32,11 +34,17 @@ class Choices(TypedDict, total=False):
     priority: int
     retry: Retry
     timeout: float | timedelta | None
-    resource: str | None
+    resource: str | Key | Sequence[str | Key] | None
     limit: int
     when_busy: WhenBusy | Literal["wait", "skip", "replace"]
+    rate: Rate | None
+    fair: str | None
+    fair_weight: float
     unique: str | None
     unique_for: float | timedelta
+    throttle: float | timedelta | None
+    debounce: float | timedelta | None
+    debounce_max: float | timedelta | None
     expires: float | timedelta | None
     deadline: float | timedelta | None
     max_reschedules: int | None
@@ -95,6 +103,7 @@ class Options(Struct, frozen=True, kw_only=True):
     when_busy: WhenBusy = WhenBusy.WAIT
     unique: str | None = None
     unique_for: Wait = 0
+    limits: LimitOptions = NO_LIMITS
     when: When = NOW
     secret: bool | tuple[str, ...] = False
     expires: float | None = None
@@ -131,16 +140,19 @@ def choose(
 ) -> Options:
     """Return `options` with these choices changed. Raises `UsageError` for a choice that is
     wrong."""
+    choices, keys = with_keys(choices)
     for name in choices:
         if per_job and name in ("executor", "name", "final"):
             raise UsageError(f"{name} belongs to a task, not to a single job: @app.task({name}=…)")
-        if name not in _CHECKS:
-            raise UsageError(unknown_option(name, _CHECKS))
+        if name not in _CHECKS and name not in LIMIT_CHOICES:
+            raise UsageError(unknown_option(name, [*_CHECKS, *sorted(LIMIT_CHOICES)]))
         if per_job and name == "secret":
             raise UsageError(
                 "secret marks a task, so that no job of it is ever shown: @app.task(secret=True)"
             )
-    changed = replace(options, **{name: _CHECKS[name](value) for name, value in choices.items()})
+    checked = {name: _CHECKS[name](value) for name, value in choices.items() if name in _CHECKS}
+    limits = choose_limits(options.limits, choices, keys)
+    changed = replace(options, limits=limits, **checked)
     if _PACKED & choices.keys():
         if per_job and changed.retry.wait is not UNSET and changed.retry != options.retry:
             raise UsageError(
@@ -157,13 +169,20 @@ def choose(
             f"{min(alone)} says how the jobs of one resource key share it: give resource='…' as "
             "well"
         )
+    check_together(limits, changed.unique, changed.unique_for, changed.when)
     check_secret(changed.secret, parameters)
-    for what in ("resource", "unique"):
-        if choices.get(what) is not None:
-            check_template(
-                what, choices[what], parameters, secret_names(changed.secret, parameters)
-            )
+    _check_templates(changed, parameters)
     return changed
+
+
+def _check_templates(options: Options, parameters: tuple[str, ...]) -> None:
+    """Raise `UsageError` for a template that does not fit the parameters of the task."""
+    secret = secret_names(options.secret, parameters)
+    templates = [("resource", options.resource), ("unique", options.unique)]
+    templates += options.limits.templates()
+    for what, template in templates:
+        if template is not None:
+            check_template(what, template, parameters, secret)
 
 
 def secret_names(secret: bool | tuple[str, ...], parameters: tuple[str, ...]) -> tuple[str, ...]:

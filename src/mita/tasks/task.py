@@ -12,6 +12,7 @@ from mita.rules.when import when
 from .arguments import PAYLOAD_BYTES, Arguments
 from .handle import Call, Handle, Sender
 from .hints import no_method
+from .limits import NO_LIMITS, CallLimits, check_together
 from .options import Choices, Options, choose
 from .signature import is_async
 
@@ -49,12 +50,16 @@ class Bound(Generic[P, R]):
         """Return a validated, serialised call, for `app.enqueue_many` or `app.repeat`."""
         payload, values = self._arguments.checked(args, kwargs, self._payload_limit)
         options = self._options
-        if options.resource is None and options.unique is None:
+        limits = options.limits
+        if options.resource is None and options.unique is None and limits is NO_LIMITS:
             return Call(self.name, payload, options)
         named = self._arguments.named(values)
         resource = None if options.resource is None else fill("resource", options.resource, named)
         unique = None if options.unique is None else fill("unique", options.unique, named)
-        return Call(self.name, payload, options, resource, unique)
+        if limits is NO_LIMITS:
+            return Call(self.name, payload, options, resource, unique)
+        filled = CallLimits(limits.gates(self.name, named), limits.group(named))
+        return Call(self.name, payload, options, resource, unique, filled)
 
     def at(self, moment: datetime) -> "Bound[P, R]":
         """Run at this point in time, an aware datetime. A time in the past means now."""
@@ -89,7 +94,9 @@ class Bound(Generic[P, R]):
             no_method(self.name if method != "name" else "task", method)
 
     def _when(self, chosen: When) -> "Bound[P, R]":
-        return self._with(self._options.at(chosen))
+        options = self._options
+        check_together(options.limits, options.unique, options.unique_for, chosen)
+        return self._with(options.at(chosen))
 
     def _with(self, options: Options) -> "Bound[P, R]":
         return Bound(self.name, self._arguments, options, self._sender, self._payload_limit)
@@ -135,6 +142,7 @@ class Task(Bound[P, R]):
         self.expires = options.expires
         self.deadline = options.deadline
         self.max_reschedules = options.max_reschedules
+        self.limits = options.limits
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function itself. If it takes its `Job`, pass that as the first argument."""
