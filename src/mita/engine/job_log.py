@@ -50,9 +50,9 @@ def log_lost_lease(claim: Claim, seconds: float) -> None:
 def log_overrun(claim: Claim, seconds: float) -> None:
     """Log a handler that goes on after its timeout or deadline, on a thread."""
     timeout, deadline = options_of(claim.options).timeout, options_of(claim.options).deadline
-    is_timeout = timeout is not None and seconds >= timeout
+    is_timeout = deadline is None or (timeout is not None and seconds >= timeout)
     text = (
-        "job %s of %s ran past its %s of %g s; its thread cannot be stopped, so the job "
+        "job %s of %s ran longer than its %s of %g s; its thread cannot be stopped, so the job "
         "keeps its slot and its resource key until the handler ends. The handler can check "
         "job.cancelled"
     )
