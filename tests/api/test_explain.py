@@ -372,8 +372,8 @@ def test_a_slowed_job_is_told_how_to_help_itself() -> None:
 
 
 def test_a_job_that_ended_by_its_limits_says_which() -> None:
-    expired = TimelineEntry(1, "expired", "expired: not started within 20 s of its due time", "w1")
+    expired = TimelineEntry(1, "expired", "not started within 20 s of its due time", "w1")
     said = words({"state": State.CANCELLED, "finished": NOW - SECOND}, events=(expired,))
-    assert "1 s ago: expired: not started within 20 s of its due time" in said
+    assert "1 s ago: expired (not started within 20 s of its due time)" in said
     dead = {"state": State.FAILED, "finished": NOW, "error": "DeadlineExceeded: why\ncaused by x"}
     assert "the last error was DeadlineExceeded: why" in words(dead)

@@ -5,6 +5,7 @@ import logging
 import threading
 import time
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -61,7 +62,7 @@ async def test_an_expired_job_is_never_started(app: Mita) -> None:
     assert "expired" in [line.kind for line in record.timeline]
     assert "started" not in [line.kind for line in record.timeline]
     [reason] = await app.explain(late.id)
-    assert "expired: not started within 0.2 s of its due time" in reason.text
+    assert "expired (not started within 0.2 s of its due time)" in reason.text
     assert ran == [2]
     assert [kind for kind, id in seen if id == late.id] == [Kind.ENQUEUED, Kind.EXPIRED]
 
@@ -126,6 +127,23 @@ async def test_an_expired_job_behind_a_key_ends_when_its_turn_comes(app: Mita) -
         await first.result(timeout=20)
         await last.result(timeout=20)
     assert ran == [1, 3]
+
+
+async def test_a_worker_that_does_not_know_the_task_ends_an_expired_job(tmp_path: Path) -> None:
+    mine, other = (Mita(f"sqlite:///{tmp_path / 'jobs.db'}") for _ in range(2))
+
+    @mine.task(expires=SOON)
+    async def send() -> None: ...
+
+    @other.task
+    async def another() -> None: ...
+
+    async with mine, other:
+        late = await send.enqueue()
+        await expired(mine, late)
+        async with working(other, **QUICK):
+            with pytest.raises(JobCancelled, match="expired"):
+                await late.result(timeout=20)
 
 
 async def test_jobs_of_a_repeat_expire_too(app: Mita) -> None:

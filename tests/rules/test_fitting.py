@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from mita.model.job import State
 from mita.model.outcome import Counter, TimelineEntry, TimelineKind, Verdict
-from mita.model.time import NOW
+from mita.model.time import HOUR, NOW
 from mita.rules.failures import MOST_FAILURE_BYTES, failure, type_of
 from mita.rules.fitting import SHORT_BYTES, shorter, smaller
 from mita.rules.text import shortened
@@ -75,6 +75,13 @@ def story(lines: int) -> tuple[TimelineEntry, ...]:
 
 def size(value: object) -> int:
     return len(msgspec.msgpack.encode(value))
+
+
+def test_what_was_not_started_stays_marked() -> None:
+    small = Verdict(state=State.CANCELLED, unstarted=True)
+    failed = smaller(small, "too large", HOUR)
+    assert failed is not None
+    assert (failed.state, failed.unstarted) == (State.FAILED, True)
 
 
 def test_a_story_gets_shorter_from_the_least_useful_on() -> None:

@@ -46,13 +46,18 @@ async def _ended_well(store: Store, job: Job) -> Job:
         case State.FAILED:
             raise JobFailed(job.id, job.error or "")
         case State.CANCELLED:
-            notes = [
-                event.note
-                for event in await store.timeline(job.id)
-                if event.kind in (TimelineKind.CANCELLED, TimelineKind.EXPIRED)
-            ]
-            raise JobCancelled(job.id, notes[-1] if notes else "")
+            raise JobCancelled(job.id, await _why_cancelled(store, job.id))
     return job
+
+
+async def _why_cancelled(store: Store, id: str) -> str:
+    """What the newest entry of the timeline says about the end of the job."""
+    for event in reversed(await store.timeline(id)):
+        if event.kind == TimelineKind.CANCELLED:
+            return event.note
+        if event.kind == TimelineKind.EXPIRED:
+            return f"{event.kind}: {event.note}"
+    return ""
 
 
 def _seconds(timeout: float) -> float:

@@ -55,9 +55,10 @@ def smaller(verdict: Verdict, reason: str, keep: Wait) -> Verdict | None:
         return replace(verdict, error=error, note=note, failure="")
     if verdict.state is State.FAILED and (verdict.error or "").startswith(MARK):
         return None
-    return _failed(
+    failed = _failed(
         f"{MARK}the store did not take how the run ended ({reason})", keep, verdict.counts
     )
+    return replace(failed, unstarted=verdict.unstarted)
 
 
 def _failed(error: str, keep: Wait, counts: Counter | None) -> Verdict:

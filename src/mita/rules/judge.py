@@ -231,7 +231,7 @@ def _expired(claim: Claim, keep: Retention) -> Verdict:
         keep=keep.failed,
         unstarted=True,
         event=TimelineKind.EXPIRED,
-        note=f"expired: not started within {expires:g} s of its due time",
+        note=f"not started within {expires:g} s of its due time",
     )
 
 

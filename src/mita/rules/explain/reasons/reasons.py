@@ -258,10 +258,8 @@ def _moved_by(evidence: Evidence, event: TimelineEntry) -> str | None:
 def _why_cancelled(evidence: Evidence) -> str:
     """By a person, or because its key was taken and it was told not to wait."""
     last = evidence.events[-1] if evidence.events else None
-    if last is not None and last.kind in ("skipped", "replaced"):
+    if last is not None and last.kind in ("skipped", "replaced", "expired"):
         return f": {last.kind}{_reason(last.note)}"
-    if last is not None and last.kind == "expired":
-        return f": {last.note}"
     since = max(
         (i for i, event in enumerate(evidence.events) if event.kind == "revived"), default=-1
     )
