@@ -2,6 +2,7 @@
 
 from hypothesis import strategies as st
 
+from mita.model.gate import Gate, StoredLimit
 from mita.model.job import NewJob, State, WhenBusy
 from mita.model.outcome import (
     CancelJob,
@@ -29,6 +30,34 @@ NAMES = st.sampled_from(["x", "y"])
 # A moment `at` is a distance from now here; the walk adds its clock.
 WHENS = st.sampled_from([NOW, NOW, NOW, NOW, NOW, When(10), When(30), When(at=-50), When(at=25)])
 
+# Each key with a rate has one rate, and is no key of jobs without it: which of two rates a key has
+# at a moment is not part of the contract. The other gates share their keys with resources.
+RATE = Gate("g", None, 15_000, 2)
+RATE_AND_LIMIT = Gate("h", 1, 10_000, 1)
+GATES: st.SearchStrategy[tuple[Gate, ...]] = st.sampled_from(
+    [
+        *[()] * 8,
+        *[(RATE,)] * 2,
+        (RATE_AND_LIMIT,),
+        (Gate("s", 1),),
+        (Gate("s", 2), RATE),
+        (Gate("q", 1), Gate("r", 1), RATE_AND_LIMIT),
+    ]
+)
+KEYS = st.sampled_from(["r", "r", "r", "s", "q", "g", "h"])
+# an operator's limit of a queue, or of a key; only keys with a rate get another
+CONCURRENCIES = st.sampled_from([None, None, StoredLimit(0), StoredLimit(1), StoredLimit(2)])
+STORED_LIMITS = st.one_of(
+    CONCURRENCIES,
+    st.sampled_from([StoredLimit(None, 5_000, 1), StoredLimit(2, 20_000, 3)]),
+)
+LIMITED: st.SearchStrategy[tuple[str | None, StoredLimit | None]] = st.one_of(
+    st.tuples(st.none(), STORED_LIMITS),
+    st.tuples(st.sampled_from(["g", "h"]), STORED_LIMITS),
+    st.tuples(st.sampled_from(["r", "s"]), CONCURRENCIES),
+)
+AGEINGS = st.sampled_from([None, 10, 40])
+
 DRAFTS: st.SearchStrategy[NewJob] = st.builds(
     NewJob,
     id=st.just(""),
@@ -46,6 +75,12 @@ DRAFTS: st.SearchStrategy[NewJob] = st.builds(
     when_busy=st.sampled_from(
         [WhenBusy.WAIT, WhenBusy.WAIT, WhenBusy.WAIT, WhenBusy.SKIP, WhenBusy.REPLACE]
     ),
+    gates=GATES,
+    fair=st.sampled_from([None, None, None, "x", "y", "z"]),
+    weight=st.sampled_from([1000, 1000, 1000, 2000, 500]),
+    throttle=st.sampled_from([0, 0, 0, 0, 25]),
+    debounce=st.sampled_from([0, 0, 0, 15, 30]),
+    debounce_max=st.sampled_from([0, 0, 40]),
     fresh=st.booleans(),
 )
 
@@ -118,7 +153,7 @@ FILTERS: st.SearchStrategy[JobFilter] = st.builds(
     task=st.sampled_from([None, None, "t"]),
     state=st.sampled_from([None, None, *State]),
     scheduled=st.sampled_from([None, None, True, False]),
-    resource=st.sampled_from([None, None, "r"]),
+    resource=st.sampled_from([None, None, "r", "s", "g"]),
     unique=st.sampled_from([None, None, None, "u"]),
     repeat=st.sampled_from([None, None, None, "daily"]),
     error=st.sampled_from([None, None, None, "Boom", "%", "_"]),

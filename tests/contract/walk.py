@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from msgspec.structs import replace
 
+from mita.model.gate import StoredLimit
 from mita.model.job import Claim, Job, NewJob, State
 from mita.model.outcome import Change, ClaimResult, Progress, Settlement, Verdict
 from mita.model.repeat import Firing, Repeat, RepeatState
@@ -206,7 +207,7 @@ class Walk(RuleBasedStateMachine):
 
     def fitting(self, claim: Claim, verdict: Verdict) -> Verdict:
         """Only a job with a key can be blocked."""
-        if verdict.state is State.BLOCKED and claim.resource is None:
+        if verdict.state is State.BLOCKED and claim.resource is None and not claim.gates:
             return replace(verdict, state=State.QUEUED, hold=None)
         return verdict
 
@@ -254,13 +255,22 @@ class Walk(RuleBasedStateMachine):
     @rule(
         act=st.sampled_from(["hold", "hold", "resume", "resume", "pause"]),
         queues=steps.QUEUES,
+        key=steps.KEYS,
         until=steps.WHENS,
     )
-    def stop_or_go(self, act: str, queues: list[str], until: When) -> None:
+    def stop_or_go(self, act: str, queues: list[str], key: str, until: When) -> None:
         if act == "hold":
-            self.both(lambda store: store.hold(queues, "r", self.aimed(until)))
+            self.both(lambda store: store.hold(queues, key, self.aimed(until)))
         else:
             self.both(methodcaller(act, queues))
+
+    @rule(queues=steps.QUEUES, limited=steps.LIMITED)
+    def limit(self, queues: list[str], limited: tuple[str | None, StoredLimit | None]) -> None:
+        self.both(lambda store: store.limit(queues, *limited))
+
+    @rule(ageing=steps.AGEINGS)
+    def set_ageing(self, ageing: int | None) -> None:
+        self.store.ageing = self.model.ageing = ageing
 
     @rule(
         limit=st.integers(1, 3),

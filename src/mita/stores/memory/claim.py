@@ -13,7 +13,7 @@ from mita.rules.gates import after_starts, next_token_at, places
 
 from .codec import to_claim
 from .context import MemoryContext
-from .resources import closed_gate, next_wake_at, open_keys, pass_gates, use_of
+from .resources import closed_gate, next_wake_at, open_keys, pass_gates, set_level, use_of
 from .settle import finish, settle
 from .state.memory_state import MemoryRecord
 
@@ -91,8 +91,10 @@ def _hand_out(context: MemoryContext, record: MemoryRecord, lease: Wait, worker:
 
 def _send_away(context: MemoryContext, record: MemoryRecord, gate: Gate) -> None:
     """The job cannot pass this gate: block or end it, as its policy says."""
-    job = record.job
-    policy = busy_policy(job.when_busy, gate, use_of(context, (job.queue, gate.key)), context.now)
+    job, use = record.job, use_of(context, (record.job.queue, gate.key))
+    policy = busy_policy(job.when_busy, gate, use, context.now)
+    if gate.interval_us:
+        set_level(context, (job.queue, gate.key), gate, use)
     context.busy.append(Busy(job.id, job.task, job.queue, policy.ends))
     if policy.replaces:
         _replace_others(context, job, gate.key)
