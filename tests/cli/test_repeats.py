@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mita import Every, Mita
+from mita import Every, Mita, Retry
 from mita.engine.scheduler import fire_due
 from tests.waiting import wait_until
 
@@ -197,3 +197,112 @@ def test_a_repeat_shows_the_windows_that_it_dropped(mita: Run, project: Path) ->
     assert data["dropped"] > 0
     assert f"dropped {data['dropped']} window" in mita("repeats", "show", "late").out
     assert f"{data['dropped']} window" in mita("repeats").out
+
+
+def test_a_repeat_has_jitter_overlap_and_a_pause_after_failures(mita: Run) -> None:
+    options = ("--jitter", "5m", "--overlap", "queue", "--pause-after", "3")
+    assert mita(*ADD, "hello", "greet", "Ada", "--cron", "0 9 * * *", *options).code == 0
+    data = mita("repeats", "show", "hello", "--json").data["repeat"]
+    assert (data["jitter"], data["overlap"], data["pause_after"], data["failures"]) == (
+        300.0,
+        "queue",
+        3,
+        0,
+    )
+    shown = mita("repeats", "show", "hello").out
+    assert "overlap: a new job waits until the last one has run" in shown
+    assert "paused after 3 failures in a row: 0 so far" in shown
+    coming = mita("repeats", "next", "hello", "-n", "2").out.splitlines()
+    assert len(coming) == 3
+    assert all("09:00:00 UTC" in line for line in coming[:2]), "the nominal times"
+    assert coming[2] == "each up to 300 s later (jitter)"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        ("--jitter", "-5"),
+        ("--jitter", "soon"),
+        ("--overlap", "kill"),
+        ("--pause-after", "0"),
+        ("--pause-after", "x"),
+        ("--overlap", "cancel", "--missed", "all"),
+    ],
+)
+def test_a_wrong_option_of_a_repeat_stores_nothing(mita: Run, wrong: tuple[str, ...]) -> None:
+    mita(*ADD, "other", "greet", "Ada", "--every", "1m")
+    said = mita(*ADD, "hello", "greet", "Ada", "--every", "1m", *wrong)
+    assert said.code == 2
+    assert [one["key"] for one in mita("repeats", "--json").data["repeats"]] == ["other"]
+
+
+def test_a_repeat_that_was_paused_after_failures_says_so(mita: Run, project: Path) -> None:
+    async def fail() -> str:
+        async with Mita("sqlite:///jobs.db") as app:
+
+            @app.task(retry=Retry(max_retries=0))
+            async def charge() -> None:
+                raise ValueError("no money")
+
+            await app.repeat("shaky", charge.call(), Every(3600), pause_after=1)
+            job = await app.repeats.trigger("shaky")
+            await app.worker(until_empty=True).run()
+            return job.id
+
+    id = asyncio.run(fail())
+    why = f"1 failure, the last of job {id}: ValueError: no money"
+    assert f"shaky  paused: {why}" in mita("repeats", "show", "shaky").out
+    assert why.split(":")[0] in mita("repeats").out
+    said = mita("why", id).out
+    assert "its repeat 'shaky' is paused" in said
+    assert "repeats resume shaky" in said
+    assert mita("repeats", "resume", "shaky").code == 0
+    data = mita("repeats", "show", "shaky", "--json").data["repeat"]
+    assert (data["state"], data["reason"], data["failures"]) == ("active", "", 0)
+
+
+RANGE = ("--from", "2020-01-01", "--to", "2020-02-01")
+
+
+def test_a_backfill_shows_its_plan_and_does_it_once(mita: Run) -> None:
+    mita(*ADD, "hello", "greet", "Ada", "--cron", "0 9 * * *", "--tz", "Europe/Madrid")
+    plan = mita("repeats", "backfill", "hello", *RANGE, "--dry-run")
+    lines = plan.out.splitlines()
+    assert lines[0] == "hello  31 fire times in the range"
+    assert lines[1].strip() == "Wed 2020-01-01 08:00:00 UTC", "9 o'clock in Madrid"
+    assert "… 21 more …" in plan.out
+    assert mita("jobs", "--repeat", "hello", "--json").data["jobs"] == []
+    done = mita("repeats", "backfill", "hello", *RANGE)
+    assert (done.code, done.out.strip()) == (0, "hello  31 jobs enqueued")
+    again = mita("repeats", "backfill", "hello", *RANGE, "--json").data
+    assert (again["backfill"]["enqueued"], len(again["backfill"]["windows"])) == (0, 31)
+    more = mita("repeats", "backfill", "hello", "--from", "2020-01-31", "--to", "2020-02-02")
+    assert more.out.strip() == "hello  1 job enqueued, 1 there already"
+    none = mita("repeats", "backfill", "hello", "--from", "2020-01-01", "--to", "2020-01-01T09:00")
+    assert none.out.strip() == "hello  no fire time is in the range"
+
+
+def test_a_backfill_of_many_shows_its_progress(mita: Run) -> None:
+    mita(*ADD, "hello", "greet", "Ada", "--cron", "0 * * * *")
+    done = mita("repeats", "backfill", "hello", *RANGE)
+    assert done.out.strip() == "hello  744 jobs enqueued"
+    assert "enqueuing: 744 of 744" in done.err
+
+
+@pytest.mark.parametrize(
+    ("wrong", "remedy"),
+    [
+        (("nobody", *RANGE), "there are: hello"),
+        (("hello", "--from", "2020-02-01", "--to", "2020-01-01"), "not before"),
+        (("hello", "--from", "2020-01-01", "--to", "2999-01-01"), "in the future"),
+        (("hello", "--from", "yesterday", "--to", "2020-01-01"), "is not a time"),
+        (("hello", "--from", "1980-01-01", "--to", "2020-01-01"), "split the range"),
+        (("hello", "--from", "2020-01-01"), "--to"),
+    ],
+)
+def test_a_wrong_backfill_enqueues_nothing(mita: Run, wrong: tuple[str, ...], remedy: str) -> None:
+    mita(*ADD, "hello", "greet", "Ada", "--cron", "0 9 * * *")
+    said = mita("repeats", "backfill", *wrong)
+    assert said.code != 0
+    assert remedy in said.err
+    assert mita("jobs", "--json").data["jobs"] == []

@@ -71,6 +71,26 @@ WRONG: dict[str, tuple[Callable[[Any], Any], dict[str, Any], list[str]]] = {
         {"missed": "all"},
         ["missed='all'", "All(max_catchup)"],
     ),
+    "an unknown overlap": (
+        lambda _: Every(1),
+        {"overlap": "kill"},
+        ["overlap='kill'", "'queue', 'cancel'"],
+    ),
+    "to cancel all of a catch-up": (
+        lambda _: Every(1),
+        {"overlap": "cancel", "missed": All},
+        ["missed='once' or 'skip'"],
+    ),
+    "a negative jitter": (lambda _: Every(1), {"jitter": -1}, ["jitter=-1", "0 (now) or more"]),
+    "a jitter of text": (lambda _: Every(1), {"jitter": "5"}, ["jitter='5'", "seconds"]),
+    "a jitter that is a truth": (lambda _: Every(1), {"jitter": True}, ["jitter=True", "seconds"]),
+    "no jitter at all": (lambda _: Every(1), {"jitter": None}, ["jitter=None", "seconds"]),
+    "a jitter that is no number": (lambda _: Every(1), {"jitter": float("nan")}, ["jitter=nan"]),
+    "a jitter of ages": (lambda _: Every(1), {"jitter": 1e12}, ["a hundred years"]),
+    "a pause after nothing": (lambda _: Every(1), {"pause_after": 0}, ["pause_after=0", "1 or"]),
+    "a pause before": (lambda _: Every(1), {"pause_after": -3}, ["pause_after=-3", "1 or more"]),
+    "a pause after a truth": (lambda _: Every(1), {"pause_after": True}, ["pause_after=True"]),
+    "a pause after half": (lambda _: Every(1), {"pause_after": 1.5}, ["pause_after=1.5"]),
 }
 
 
@@ -100,6 +120,21 @@ async def test_it_is_refused_with_its_reason(app: Mita, digest: Any, what: str) 
     for part in WRONG[what][2]:
         assert part in str(caught.value)
     assert await app.repeats.all() == []
+
+
+@pytest.mark.parametrize("overlap", ["queue", "cancel"])
+async def test_a_task_with_a_resource_key_cannot_wait_for_its_repeat(
+    app: Mita, overlap: Any
+) -> None:
+    @app.task(resource="account:{day}")
+    async def keyed(day: str = "x") -> None: ...
+
+    with pytest.raises(UsageError, match=r"'account:x'.*resource=None"):
+        await app.repeat("k", keyed.call(), Every(1), overlap=overlap)
+    with pytest.raises(UsageError, match="resource=None"):
+        app.repeats(Every(1), overlap=overlap)(keyed)
+    assert await app.repeats.all() == []
+    await app.repeat("k", keyed.options(resource=None).call(), Every(1), overlap=overlap)
 
 
 # an edit may end a repeat

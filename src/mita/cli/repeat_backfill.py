@@ -57,7 +57,7 @@ async def backfill(context: CommandContext) -> Report:
         result = await context.app.repeats.backfill(
             key,
             start=options.from_,
-            end=options.to,
+            end=options.to_,
             dry_run=options.dry_run,
             progress=_Progress(context, stack),
         )
