@@ -207,6 +207,7 @@ async def test_a_claim_that_expires_while_it_waits_for_a_slot_is_not_started(app
 
 async def test_a_claim_that_expires_while_it_waits_for_a_thread_is_not_started(app: Mita) -> None:
     gate, ran = threading.Event(), []
+    seen: list[tuple[Kind, str]] = []
 
     @app.task
     def fill() -> None:
@@ -217,6 +218,7 @@ async def test_a_claim_that_expires_while_it_waits_for_a_thread_is_not_started(a
     def send() -> None:
         ran.append("late")
 
+    listening = app.listen(lambda events: seen.extend((event.kind, event.id) for event in events))
     async with working(app, queues=["default"], threads=1, poll=60.0) as worker:
         try:
             filler = await fill.enqueue()
@@ -225,13 +227,21 @@ async def test_a_claim_that_expires_while_it_waits_for_a_thread_is_not_started(a
             claim = await claimed(worker, "aside")
             assert not worker._executor.waiting, "it has a slot, and waits for a thread"
             store = worker._executor._context.store
+            worker._executor.emit_started()
             await until(lambda: is_past(store, claim.due + 1000 * SOON))
         finally:
             gate.set()
         with pytest.raises(JobCancelled, match="expired"):
             await late.result(timeout=20)
         await filler.result(timeout=20)
-    assert ran == ["filler"]
+        in_time = await send.options(queue="default", expires=60).enqueue()
+        await in_time.result(timeout=20)
+        await until(lambda: (Kind.SUCCEEDED, in_time.id) in seen)
+    listening.stop()
+    assert ran == ["filler", "late"]
+    assert [kind for kind, id in seen if id == late.id] == [Kind.ENQUEUED, Kind.EXPIRED]
+    whole = [Kind.ENQUEUED, Kind.STARTED, Kind.SUCCEEDED]
+    assert [kind for kind, id in seen if id == in_time.id] == whole
 
 
 async def is_past(store: Any, moment: float) -> bool:

@@ -81,6 +81,7 @@ class Execution(Struct, eq=False):
     handler: asyncio.Task[None] | None = None
     stop: Stop | None = None
     started: bool = False
+    begun: bool = False  # a run that could come too late has a thread or a process, and may start
     settled: bool = False  # its ending is known; what the handler still does is ignored
     reports: ProgressWriter | None = None  # few runs report progress
     start: Start | None = None  # until it is reported

@@ -9,13 +9,13 @@ import random
 import time
 from collections import deque
 
-from mita.events.signals import RunsStarted, StartedRun
+from mita.events.signals import RunsStarted
 from mita.model.job import Claim, State
 from mita.model.outcome import Ending, Interrupted, Settlement, Start, Unknown
 from mita.rules.claim_size import Load
 from mita.rules.expiry import refusal, seconds_left
 from mita.rules.judge import judge
-from mita.rules.options import PLAIN_OPTIONS, options_of
+from mita.rules.options import PLAIN_OPTIONS, may_come_too_late, options_of
 from mita.traces import tracer
 
 from . import left_behind
@@ -25,6 +25,7 @@ from .full_pools import with_free_slot
 from .job_log import log_lost_lease, log_overrun, log_success, log_verdict
 from .processes import Processes, ProcessPlan
 from .run import Body, run_async, task_maker
+from .started_runs import StartedRuns
 from .task_warnings import TaskWarnings
 from .thread_pool import ThreadPool
 
@@ -51,7 +52,7 @@ class Executor:
         self._running = 0  # slots in use
         self._is_start_scheduled = False  # `_start_waiting` is called soon
         self._leaving = False
-        self._started: list[Execution] = []  # whose start was not reported yet
+        self._starts = StartedRuns()
         self._warnings = TaskWarnings()
         self._success_level = logging.INFO if settings.verbose else logging.DEBUG
         self._logs_successes = log.isEnabledFor(self._success_level)
@@ -104,18 +105,21 @@ class Executor:
         while self.waiting and self._running < slots:
             execution = self.waiting.popleft()
             claim, task = execution.claim, execution.task
-            if claim.options != PLAIN_OPTIONS:
+            starts = self._starts.runs
+            if claim.options != PLAIN_OPTIONS and may_come_too_late(claim.options):
                 why = refusal(claim, now - execution.since)
                 if why is not None:
                     self._finish(execution, why)
                     continue
+                if task.executor != "loop":
+                    starts = self._starts.undecided
             self._running += 1
             self.started += 1
             key = task, execution.since, claim.queue, claim.attempts
             if key != alike:  # neighbours are mostly alike, and share one `Start`
                 alike, start = key, Start(claim.task, claim.queue, claim.attempts, now - key[1])
             execution.start, execution.since, execution.waited = start, now, now - key[1]
-            self._started.append(execution)
+            starts.append(execution)
             if task.executor == "thread":
                 self._start_on_thread(execution)
             else:
@@ -139,15 +143,9 @@ class Executor:
         self._settle_unstarted(claim, refusal(claim) or Unknown())
 
     def emit_started(self) -> None:
-        """Report the runs that started since the last call and still run, or were told to stop.
-        Most have ended by now: their start is reported together with their end, which costs half
-        as much."""
-        runs = [run for run in self._started if not run.settled or run.stop is not None]
-        self._started.clear()
-        begun = [StartedRun(run.claim, run.start.waited) for run in runs if run.start is not None]
-        for run in runs:
-            run.start = None
-        if begun:
+        """Report the runs that started since the last call and have not ended."""
+        starts = self._starts
+        if (starts.runs or starts.undecided) and (begun := starts.take()):
             context = self._context
             context.emit(RunsStarted(begun, context.id, context.clock.now()))
 

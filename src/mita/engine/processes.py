@@ -122,6 +122,7 @@ class Processes:
         try:
             if (why := refusal(execution.claim, spent)) is not None:
                 return why, False
+            execution.begun = True
             timeout = seconds_left(execution.claim, spent)
             return await run_limited(execution, timeout, child.run), child.began
         finally:

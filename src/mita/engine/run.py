@@ -24,7 +24,7 @@ from mita.model.outcome import (
     Unreadable,
 )
 from mita.rules.expiry import refusal, seconds_left
-from mita.rules.options import PLAIN_OPTIONS, options_of
+from mita.rules.options import PLAIN_OPTIONS, may_come_too_late, options_of
 from mita.tasks import Job, Reschedule
 
 from .execution import Execution, Stop
@@ -89,8 +89,11 @@ def run_sync(execution: Execution) -> Ending:
     """Run a sync handler on a thread that is not the main one. Returns how it ended. A job that
     came too late while it waited for the thread is not run."""
     claim = execution.claim
-    if claim.options != PLAIN_OPTIONS and (why := refusal(claim, execution.spent)) is not None:
-        return why
+    if claim.options != PLAIN_OPTIONS and may_come_too_late(claim.options):
+        why = refusal(claim, execution.spent)
+        if why is not None:
+            return why
+        execution.begun = True
     try:
         if execution.context.tracer is None:
             ending = _run_sync(execution)

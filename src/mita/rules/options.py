@@ -30,6 +30,14 @@ def options_of(packed: bytes) -> JobOptions:
     return JobOptions(secret=True)
 
 
+@lru_cache(maxsize=4096)
+def may_come_too_late(packed: bytes) -> bool:
+    """Whether a job with these options may have to end without a run: it expires, or it has a
+    deadline."""
+    options = options_of(packed)
+    return options.expires is not None or options.deadline is not None
+
+
 def _are_sound(options: JobOptions) -> bool:
     """Whether all lengths of time are within bounds; NaN is not."""
     lengths = (options.timeout, options.expires, options.deadline)
