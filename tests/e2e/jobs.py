@@ -10,13 +10,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from mita import Job, Mita, Reschedule, Retry
+from mita import Job, Key, Mita, Rate, Reschedule, Retry
 
 from .record import Record
 
 QUICK = Retry(max_retries=20, base=0.05, cap=0.2, max_crashes=1000)
 TWO_RETRIES = Retry(max_retries=2, base=0.05, cap=0.2, max_crashes=1000)
 POISON = Retry(base=0.2, cap=0.4, max_crashes=1)
+RATE = Rate(200, per=1, burst=20)
+KEY_RATE = Rate(20, per=1, key="host:{key}", burst=3)
 # the checker wants to see every job
 KEPT: dict[str, Any] = {"keep": 86_400, "keep_most": 1_000_000_000, "retry": QUICK}
 
@@ -92,6 +94,18 @@ async def keyed(job: Job, n: int, key: str, ms: int = 0) -> int:
     with on_record(job, n):
         await asyncio.sleep(ms / 1000)
         return effect(job, n)
+
+
+async def rated_key(job: Job, n: int, key: str, ms: int = 0) -> int:
+    return await keyed(job, n, key, ms)
+
+
+async def two_keys(job: Job, n: int, key: str, ms: int = 0) -> int:
+    return await keyed(job, n, key, ms)
+
+
+async def fair(job: Job, n: int, key: str, ms: int = 0) -> int:
+    return await keyed(job, n, key, ms)
 
 
 async def tick(job: Job) -> int:
@@ -248,6 +262,10 @@ class Works:
         self.nap = app.task(nap)
         self.thread_nap = app.task(thread_nap)
         self.keyed = app.task(resource="key:{key}")(keyed)
+        self.rated = app.task(name="rated", rate=RATE)(nap)
+        self.rated_key = app.task(resource="key:{key}", limit=2, rate=KEY_RATE)(rated_key)
+        self.two_keys = app.task(resource=["key:{key}", Key("both", limit=3)])(two_keys)
+        self.fair = app.task(fair="{key}")(fair)
         self.tick = app.task(tick)
         self.noop = app.task(noop)
         self.flaky = app.task(flaky)

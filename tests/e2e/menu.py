@@ -20,6 +20,22 @@ def keyed(scene: Scene, key: str, ms: int = 0) -> Asked:
     return Asked(scene.works.keyed.call(scene.number(), key, ms), Expect())
 
 
+def rated(scene: Scene, ms: int = 0) -> Asked:
+    return Asked(scene.works.rated.call(scene.number(), ms), Expect())
+
+
+def rated_key(scene: Scene, key: str, ms: int = 0) -> Asked:
+    return Asked(scene.works.rated_key.call(scene.number(), key, ms), Expect())
+
+
+def two_keys(scene: Scene, key: str, ms: int = 0) -> Asked:
+    return Asked(scene.works.two_keys.call(scene.number(), key, ms), Expect())
+
+
+def fair(scene: Scene, key: str, ms: int = 0) -> Asked:
+    return Asked(scene.works.fair.call(scene.number(), key, ms), Expect())
+
+
 def later(scene: Scene, after: float, ms: int = 0) -> Asked:
     return Asked(scene.works.nap.after(after).call(scene.number(), ms), Expect(after=after))
 
