@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from mita.errors import MitaError
 
-from . import amend, demo, doctor, enqueue, inspect, queues, repeats, scheduler, top, worker
+from . import amend, demo, doctor, enqueue, inspect, limits, queues, repeats, scheduler, top, worker
 from .exits import Exit, exit_of
 from .parser import Commands, Parser, read, root
 from .screen import Screen
@@ -58,7 +58,19 @@ def grammar() -> Parser:
     """The parser with all commands."""
     parser = root()
     commands = Commands(parser)
-    for group in (worker, scheduler, demo, enqueue, inspect, top, amend, queues, repeats, doctor):
+    for group in (
+        worker,
+        scheduler,
+        demo,
+        enqueue,
+        inspect,
+        top,
+        amend,
+        queues,
+        limits,
+        repeats,
+        doctor,
+    ):
         group.add(commands)
     return parser
 

@@ -16,6 +16,7 @@ from mita.rules.explain.reasons.words import as_datetime, span
 
 from .context import CommandContext, store_command
 from .format import clock, per_second, relative
+from .limit_text import limit_data, limit_text
 from .parser import Commands, time_options
 from .screen import Report, listed
 from .table import Column, Table
@@ -68,11 +69,17 @@ async def show_queues(context: CommandContext) -> Report:
         return Report(data, NO_QUEUES)
     counts = [Column(name, right=True, drop_order=_DROP_ORDER.get(name, 0)) for name in _COUNTS]
     rows = [
-        (view.name, *(getattr(view, name) for name in _COUNTS), oldest(view), paused(view))
+        (
+            view.name,
+            *(getattr(view, name) for name in _COUNTS),
+            oldest(view),
+            limit_text(view.limit),
+            paused(view),
+        )
         for view in views
     ]
     return Report(
-        data, Table((QUEUE_COLUMN, *counts, Column("oldest", right=True), "paused"), rows)
+        data, Table((QUEUE_COLUMN, *counts, Column("oldest", right=True), "limit", "paused"), rows)
     )
 
 
@@ -90,6 +97,8 @@ def queue_data(view: QueueView) -> dict[str, Any]:
         **{name: getattr(view, name) for name in _COUNTS},
         "oldest_seconds": None if view.oldest is None else view.oldest / SECOND,
         "paused": None if view.paused is None else as_datetime(view.paused),
+        "limit": limit_data(view.limit),
+        "next_start": None if view.next_start is None else as_datetime(view.next_start),
     }
 
 
@@ -108,11 +117,12 @@ async def resume(context: CommandContext) -> Report:
 def _queues_report(queues: list[str], known: list[str], done: str) -> Report:
     """Report the queues. A queue that never had a job may be misspelled, so the report says so."""
     data = {done: [{"name": name, "known": name in known} for name in queues]}
-    lines = [f"{name}  {done}{'' if name in known else _unknown_queue(known)}" for name in queues]
+    lines = [f"{name}  {done}{'' if name in known else unknown_queue(known)}" for name in queues]
     return Report(data, *lines)
 
 
-def _unknown_queue(known: list[str]) -> str:
+def unknown_queue(known: list[str]) -> str:
+    """What to add to the name of a queue that may be misspelled."""
     return f" (it has had no job so far; there are: {listed(known) or 'none yet'})"
 
 
@@ -121,7 +131,7 @@ def _unknown_queue(known: list[str]) -> str:
 
 async def hold(context: CommandContext) -> Report:
     options = context.options
-    queues = await _queues(context)
+    queues = await queues_of_key(context)
     await context.app.hold(
         options.key, until=options.until, after=options.after, queue=options.queue
     )
@@ -136,7 +146,7 @@ async def hold(context: CommandContext) -> Report:
 
 
 async def unhold(context: CommandContext) -> Report:
-    queues = await _queues(context)
+    queues = await queues_of_key(context)
     await context.app.unhold(context.options.key, queue=context.options.queue)
     return Report(
         {"key": context.options.key, "queues": queues},
@@ -144,8 +154,8 @@ async def unhold(context: CommandContext) -> Report:
     )
 
 
-async def _queues(context: CommandContext) -> list[str]:
-    """The queues of a hold for which none is named."""
+async def queues_of_key(context: CommandContext) -> list[str]:
+    """The queues in which a key is held or limited: the named one, else all."""
     if context.options.queue is not None:
         return [context.options.queue]
     queues = {view.name for view in await context.app.queues()} | {
