@@ -11,6 +11,7 @@ from .conftest import Run
 
 
 def test_a_queue_is_limited_and_shown(mita: Run) -> None:
+    mita("migrate")
     done = mita("limit", "queue", "mail", "--concurrency", "50", "--rate", "100/s")
     assert done.out.startswith("mail  50 at once, 100/s (it has had no job so far")
     assert "50 at once, 100/s" in mita("queues").out
@@ -21,6 +22,7 @@ def test_a_queue_is_limited_and_shown(mita: Run) -> None:
 
 
 def test_a_key_is_limited_and_shown(mita: Run) -> None:
+    mita("migrate")
     words = ("--concurrency", "0", "--rate", "60/m", "--burst", "5", "--queue", "mail")
     done = mita("limit", "key", "partner", *words)
     assert done.out == "partner  0 at once, 1/s, 5 at once in mail\n"
@@ -45,6 +47,7 @@ def test_a_key_is_limited_and_shown(mita: Run) -> None:
     ],
 )
 def test_a_wrong_limit_is_refused(mita: Run, words: list[str], says: str) -> None:
+    mita("migrate")
     done = mita(*words)
     assert done.code == 2
     assert says in done.err
