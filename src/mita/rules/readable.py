@@ -87,8 +87,8 @@ def _contradiction(job: Job) -> str:
     """Finds a combination of fields that no store writes: no verb would find such a job again."""
     if job.state is State.RUNNING and job.lease_until is None:
         return "it is running without a lease"
-    if job.state is State.BLOCKED and job.resource is None:
-        return "it is blocked without a resource key"
+    if job.state is State.BLOCKED and job.resource is None and job.blocked_at is None:
+        return "it is blocked without a key"
     return ""
 
 
@@ -114,6 +114,8 @@ def _is_text(job: Job) -> bool:
         job.repeat,
         job.worker,
         job.asked,
+        job.fair,
+        job.blocked_at,
     )
     return all(text is None or text.isascii() or _can_be_written(text) for text in texts)
 

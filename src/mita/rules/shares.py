@@ -5,6 +5,9 @@ more. The group with the smallest virtual time starts its next job. A start move
 virtual time by one step, and by less if its weight is higher. So of k groups with ready jobs and
 one weight, each gets one start in every k. A group that was idle begins at the current virtual
 time: it goes next, but it gets nothing for the time in which it had no jobs.
+
+A queue counts turns from its first job with `fair` on. Before that there is nothing to count, so
+that queues without groups pay nothing.
 """
 
 from mita.model.job import NORMAL_WEIGHT_THOUSANDTHS

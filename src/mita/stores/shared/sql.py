@@ -17,7 +17,7 @@ from .record import JOB, RESET_ON_RETRY
 _NAMES = {"unique": "uniq", "limit": "most"}
 _CONTRADICTIONS = (
     f"state = '{State.RUNNING}' and lease_until is null",
-    f"state = '{State.BLOCKED}' and resource is null",
+    f"state = '{State.BLOCKED}' and resource is null and blocked_at is null",
 )
 HIGHEST = chr(0x10FFFF)  # sorts after every id that is a text
 _COLUMNS = {

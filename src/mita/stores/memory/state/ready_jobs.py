@@ -59,11 +59,13 @@ class ReadyJobs:
 
     def __init__(self) -> None:
         self.priorities: dict[int, _Priority] = {}
+        self._has_groups = False  # since its first job with `fair`
         self._place: dict[str, _Place] = {}  # by id
 
     def add(self, job: Job, age: int) -> None:
         """Add a queued job."""
         group = job.fair or NO_GROUP
+        self._has_groups = self._has_groups or job.fair is not None
         priority = self.priorities.setdefault(job.priority, _Priority())
         priority.groups.setdefault(group, SortedIds()).add((job.due, age, job.id))
         weight = job.weight if job.fair else NORMAL_WEIGHT_THOUSANDTHS
@@ -83,9 +85,10 @@ class ReadyJobs:
         return first_of(self, now, ageing)
 
     def start(self, id: str) -> None:
-        """This job starts: its group has had a turn."""
+        """This job starts: its group has had a turn, if the queue has groups."""
         place = self._place[id]
-        place.priority.start(place.group, place.weight)
+        if self._has_groups:
+            place.priority.start(place.group, place.weight)
 
     def ready(self, now: Moment, ageing: Wait | None) -> list[str]:
         """All due jobs, in the order in which they start if nothing changes."""
