@@ -205,13 +205,14 @@ class Held(StrEnum):
 
 
 class Busy(Struct, frozen=True):
-    """A job whose resource key was taken. `ended`: it does not wait for the key, and was
-    cancelled."""
+    """A job that could not pass one of its gates. `ended`: it does not wait for the key, and was
+    cancelled. `at_rate`: the key was free, and its rate had no token."""
 
     id: str
     task: str
     queue: str
     ended: bool = False
+    at_rate: bool = False
 
 
 class ClaimResult(Struct, frozen=True):

@@ -8,7 +8,7 @@ from mita.model.gate import MOST_HOLDERS, Gate
 from mita.model.job import Claim, Job, State
 from mita.model.outcome import Busy, ClaimResult, Settlement, TimelineKind
 from mita.model.time import Moment, Wait
-from mita.rules.busy import BUSY_RETENTION, busy_policy, replaced_note
+from mita.rules.busy import BUSY_RETENTION, RATE_POLICY, busy_policy, replaced_note
 from mita.rules.gates import after_starts, next_token_at, places
 
 from .codec import to_claim
@@ -95,7 +95,7 @@ def _send_away(context: MemoryContext, record: MemoryRecord, gate: Gate) -> None
     policy = busy_policy(job.when_busy, gate, use, context.now)
     if gate.interval_us:
         set_level(context, (job.queue, gate.key), gate, use)
-    context.busy.append(Busy(job.id, job.task, job.queue, policy.ends))
+    context.busy.append(Busy(job.id, job.task, job.queue, policy.ends, policy is RATE_POLICY))
     if policy.replaces:
         _replace_others(context, job, gate.key)
     context.note(record, policy.line, policy.note(gate.key))

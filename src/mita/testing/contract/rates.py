@@ -42,7 +42,7 @@ async def test_a_job_without_a_token_waits_and_counts_no_attempt(store: Store) -
     first, second = await put_many(store, 2, gates=SLOW)
     turn = await store.claim([QUEUE], 10, LONG, "w1")
     assert [claim.id for claim in turn.claims] == [first]
-    assert [(busy.id, busy.ended) for busy in turn.busy] == [(second, False)]
+    assert [(busy.id, busy.ended, busy.at_rate) for busy in turn.busy] == [(second, False, True)]
     job = await look(store, second)
     assert (job.state, job.blocked_at, job.attempts, job.busy) == (State.BLOCKED, KEY, 0, 1)
 

@@ -54,6 +54,7 @@ async def test_a_claim_returns_the_jobs_that_met_a_busy_key(store: Store) -> Non
     assert sorted((busy.id, busy.queue, busy.ended) for busy in turn.busy) == sorted(
         [(waits, QUEUE, False), (skips, QUEUE, True)]
     )
+    assert not any(busy.at_rate for busy in turn.busy)
     assert {busy.task for busy in turn.busy} == {jobs(1)[0].task}
     assert not (await store.claim([QUEUE], 10, LONG, "w1")).busy
 
