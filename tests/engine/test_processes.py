@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from mita import Mita, UsageError
+from mita import JobCancelled, Mita, UsageError
 from mita.rules.explain.reasons.evidence import Code
 from tests.waiting import until
 
 from . import crunch
 from .conftest import URLS, until_state, working
+from .test_expiry import claimed, is_past
 
 SETTINGS = {"handler_processes": 2, "poll": 0.1}
 
@@ -400,7 +401,7 @@ async def test_jobs_beyond_the_processes_wait_in_the_store(on_file: Mita, tmp_pa
         await running.result(timeout=20)
 
 
-# ---------------------------------------------------------------- deadlines
+# ---------------------------------------------------------------- deadlines and expiry
 
 
 async def test_a_process_is_killed_at_the_deadline_of_its_job(app: Mita, tmp_path: Path) -> None:
@@ -410,3 +411,20 @@ async def test_a_process_is_killed_at_the_deadline_of_its_job(app: Mita, tmp_pat
         assert (record.error or "").startswith("DeadlineExceeded: ")
         if (tmp_path / "forever").exists():  # not on a machine that starts processes slowly
             await gone(await written(tmp_path / "forever"))
+
+
+async def test_a_claim_that_expires_while_it_waits_for_a_process_is_not_started(
+    on_file: Mita, tmp_path: Path
+) -> None:
+    settings = {"queues": ["default"], "handler_processes": 1, "poll": 60.0}
+    async with working(on_file, **settings) as worker:
+        filler = await crunch.forever.enqueue(str(tmp_path))
+        await written(tmp_path / "forever")
+        late = await crunch.add.options(queue="aside", expires=0.2).enqueue(1, 2)
+        claim = await claimed(worker, "aside")
+        assert not worker._executor.waiting, "it has a slot, and waits for a process"
+        store = worker._executor._context.store
+        await until(lambda: is_past(store, claim.due + 200))
+        await on_file.cancel(filler.id)
+        with pytest.raises(JobCancelled, match="expired"):
+            await late.result(timeout=20)
