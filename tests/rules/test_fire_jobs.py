@@ -16,6 +16,7 @@ from mita.model.time import DAY, HOUR, MINUTE, SECOND, Moment
 from mita.rules.options import options_of, with_pause_after
 from mita.rules.schedule.fire import plan
 from mita.rules.schedule.jobs import backfill_spec, delay, fire_id, is_superseded, job
+from mita.rules.schedule.spec import pack, unpack
 from mita.rules.schedule.times import before, between, following
 
 from .given import NOON
@@ -133,13 +134,22 @@ def test_a_fire_names_the_older_jobs_that_it_cancels() -> None:
         fire_id("k", NOON - MINUTE),
         fire_id("k", NOON - 2 * MINUTE),
     )
-    assert plan(later, spec(overlap="queue"), NOON).cancels is None
+    assert plan(later, spec(overlap="queue"), NOON).cancels == ()
 
 
 OLD = Job(
-    id="1", task="t", queue="q", state=State.RUNNING, priority=5, due=0, created=0, payload=b"",
-    resource="repeat:k", repeat="k", fire_time=NOON,
-)  # fmt: skip
+    id=fire_id("k", NOON),
+    task="t",
+    queue="q",
+    state=State.RUNNING,
+    priority=5,
+    due=0,
+    created=0,
+    payload=b"",
+    resource="repeat:k",
+    repeat="k",
+    fire_time=NOON,
+)
 
 
 @pytest.mark.parametrize("state", State)
@@ -154,6 +164,8 @@ def test_an_older_job_that_has_not_ended_is_superseded(state: State) -> None:
         {"fire_time": NOON + 1},
         {"fire_time": NOON + 2},
         {"fire_time": None},
+        {"fire_time": NOON - 1},
+        {"id": "one that a person triggered"},
         {"repeat": "other"},
         {"repeat": None},
         {"resource": "backfill:k"},
@@ -221,3 +233,12 @@ def test_the_jobs_of_a_backfill(overlap: Any, own: str | None, resource: str | N
     assert (made.id, made.fire_time) == (fire_id("k", NOON), NOON), "those of the fire"
     assert (made.unique, made.unique_for, made.resource) == (None, 0, resource)
     assert options_of(made.options) == JobOptions()
+
+
+def test_a_spec_that_an_older_version_packed_can_be_read() -> None:
+    """It has no jitter and no `pause_after`, and says so by leaving them out."""
+    plain = spec(overlap="skip")
+    assert unpack(pack(plain)) == plain
+    assert not [word for word in (b"jitter", b"pause_after") if word in pack(plain)], (
+        "so an older worker reads it, too"
+    )

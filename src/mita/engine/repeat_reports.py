@@ -50,13 +50,14 @@ async def _report(store: Store, settlement: Settlement, key: str, most: int, emi
         return
     claim = settlement.claim
     reason = pause_reason(failures, claim.id, first_line(settlement.verdict.error or ""))
+    now = await store.now()
     if not all(await store.pause_repeats([key], reason)):
         return  # it is paused already, or over
-    _tell(claim, key, reason)
-    emit(RepeatPaused(key, claim.task, claim.queue, failures, await store.now()))
+    _log_pause(claim, key, reason)
+    emit(RepeatPaused(key, claim.task, claim.queue, failures, now))
 
 
-def _tell(claim: Claim, key: str, reason: str) -> None:
+def _log_pause(claim: Claim, key: str, reason: str) -> None:
     facts = {"event": "paused", "repeat": key, "task": claim.task, "queue": claim.queue}
     text = "repeat %s is paused: %s. Resume it with: mita repeats resume %s"
     log.error(text, key, reason, key, extra=facts)

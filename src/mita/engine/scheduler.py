@@ -46,9 +46,9 @@ async def fire_due(
         firings, fired = await _fire(store, planned)
         log_dropped(firings, fired)
         emit(Fired(firings, fired, due.now))
-        for firing, mine in zip(firings, fired, strict=True):
-            if mine and firing.cancels is not None:
-                await cancel_older(store, firing, keep, emit)
+        cancelling = [one for one, mine in zip(firings, fired, strict=True) if mine and one.cancels]
+        if cancelling:
+            await cancel_older(store, cancelling, keep, emit)
         won += sum(fired)
         ahead += [firing.next for firing in firings if firing.next is not None]
     if len(due.repeats) == BATCH_REPEATS:
@@ -203,10 +203,10 @@ class Scheduler:
             return self._poll
         # the store's clock was read a little later: wake early rather than late
         began = asyncio.get_running_loop().time()
+        _, wait = await fire_due(self._store, self._emit, self._keep)
         if self._may_be_left_over:
             await cancel_left_over(self._store, self._keep, self._emit)
             self._may_be_left_over = False
-        _, wait = await fire_due(self._store, self._emit, self._keep)
         most = min(self._poll, self._lock / 3) if self._lock else self._poll
         if wait is None:
             return most

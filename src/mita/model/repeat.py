@@ -49,8 +49,8 @@ class Firing(Struct, frozen=True, kw_only=True):
     `last` is the nominal time of the newest job; None when missed windows were only left out.
     `fired` is how many fires this counts for, `dropped` how many windows it leaves out. If `next`
     is None, the repeat ends as `state` with `reason`. `missed` is the policy that was applied, for
-    events. `cancels` is not None for a repeat with `overlap="cancel"`: the scheduler then cancels
-    the older jobs of the repeat, among them those with these ids; a store ignores it."""
+    events. `cancels` are the ids of older jobs of a repeat with `overlap="cancel"`: the scheduler
+    cancels them after the store has applied the firing; a store ignores them."""
 
     key: str
     cursor: Moment
@@ -63,7 +63,7 @@ class Firing(Struct, frozen=True, kw_only=True):
     reason: str = ""
     missed: str = "skip"
     dropped: int = 0
-    cancels: tuple[str, ...] | None = None
+    cancels: tuple[str, ...] = ()
 
 
 class DueRepeats(Struct, frozen=True):

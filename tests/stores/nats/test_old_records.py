@@ -4,8 +4,9 @@ import msgspec
 
 from mita.model.job import Asked, Job, NewJob, State, WhenBusy
 from mita.model.outcome import TimelineEntry
+from mita.model.repeat import Repeat
 from mita.stores.nats.codec import FIRST_FIELDS, NatsJob, NatsJobHead, as_job, as_record, pack
-from mita.stores.nats.stream.decode import decode_job, decode_job_head
+from mita.stores.nats.stream.decode import decode_job, decode_job_head, decode_repeat
 from mita.stores.nats.stream.subjects import Subjects
 
 SUBJECT = Subjects("mita").record("mail", "job1")
@@ -77,3 +78,13 @@ def test_every_field_of_a_job_is_stored() -> None:
     new = NewJob(id="a", task="t", queue="q", payload=b"", repeat="r", fire_time=5)
     job = as_job(as_record(new, 1000, 1))
     assert (job.repeat, job.fire_time, job.due, job.created) == ("r", 5, 1000, 1000)
+
+
+def test_a_repeat_without_failures_can_be_read() -> None:
+    """As versions wrote it that did not count failures."""
+    subject = Subjects("mita").repeat("daily")
+    old = {"key": "daily", "spec": b"1", "cursor": 7, "state": "active", "reason": "why"}
+    old |= {"revision": 3, "count": 2, "last": 6}
+    assert decode_repeat(msgspec.msgpack.encode(old), subject) == Repeat(
+        key="daily", spec=b"1", cursor=7, reason="why", revision=3, count=2, last=6
+    )

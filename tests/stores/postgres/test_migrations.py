@@ -6,6 +6,7 @@ import psycopg
 import pytest
 
 from mita.errors import UsageError
+from mita.model.repeat import Repeat
 from mita.model.view import Health
 from mita.stores.postgres import PostgresStore
 from mita.stores.postgres.server import statements
@@ -105,3 +106,17 @@ async def test_a_column_of_an_early_schema_goes_with_mita_migrate(
     assert await again.migrate() == ["0004_happened.post"]
     assert (await again.enqueue([job()]))[0].created
     await again.close()
+
+
+async def test_a_repeat_of_an_earlier_schema_stays_as_it_was(
+    store: PostgresStore, url: str
+) -> None:
+    """A worker of the last release writes its row beside a newer one, without the new columns."""
+    space = url.rpartition("=")[2]
+    server("pg18").execute(
+        f"insert into {space}._repeat (key, spec, cursor, state, reason, revision, count, last) "
+        "values ('daily', '1', 7, 'active', 'why', 3, 2, 6)"
+    )
+    repeat = Repeat(key="daily", spec=b"1", cursor=7, reason="why", revision=3, count=2, last=6)
+    assert await store.find_repeats(["daily"]) == [repeat]
+    assert await store.report_repeat("daily", True) == 1

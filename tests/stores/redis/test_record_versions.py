@@ -8,6 +8,7 @@ import pytest
 
 from mita.model.job import State
 from mita.model.outcome import Answer, PrioritiseJob, Settlement
+from mita.model.repeat import Firing, Repeat
 from mita.model.time import NOW, When
 from mita.rules.readable import is_unreadable
 from mita.stores.redis import RedisStore
@@ -91,3 +92,21 @@ def test_the_fields_of_version_0_1_keep_their_positions() -> None:
         *("worker", "started", "asked", "asked_due", "asked_keep"),
         *("stranded", "finished", "expires", "extras"),
     )
+
+
+async def test_a_repeat_of_an_older_version_is_read_fired_and_counted(store: RedisStore) -> None:
+    """It was written without its failures and without the reason of its pause."""
+    repeat = await store.put_repeat(Repeat(key="daily", spec=b"1", cursor=7, reason="why"))
+    command, key = store.context.connection.command, store.context.keys.in_namespace("repeats")
+    packed = msgspec.msgpack.decode(await command("HGET", key, "daily"))
+    await command("HSET", key, "daily", msgspec.msgpack.encode(packed[:6]))
+    assert await store.find_repeats(["daily"]) == [repeat]
+    firing = Firing(
+        key="daily", cursor=7, revision=repeat.revision, next=8, fired=1, last=7, jobs=()
+    )
+    assert await store.fire([firing]) == [True]
+    await command("HSET", key, "daily", msgspec.msgpack.encode(packed[:6]))
+    assert await store.report_repeat("daily", True) == 1
+    assert await store.pause_repeats(["daily"], "it failed") == [True]
+    [paused] = await store.list_repeats()
+    assert (paused.cursor, paused.failures, paused.pause_reason) == (7, 1, "it failed")

@@ -8,6 +8,7 @@ import pytest
 from mita.errors import UsageError
 from mita.model.job import Claim, NewJob, State
 from mita.model.outcome import Settlement
+from mita.model.repeat import Repeat
 from mita.ports.ids import new_id
 from mita.ports.pubsub import EventMessage
 from mita.rules.judge import success
@@ -100,6 +101,33 @@ async def test_renamed_tables_keep_their_rows(
         [(seq,)] = database.execute("select seq from _mita_message")
         assert seq == 2, "a number of a message is not used twice"
     database.close()
+
+
+async def test_a_repeat_of_an_earlier_version_stays_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And it can count its failures from then on."""
+    path = tmp_path / "jobs.db"
+    with monkeypatch.context() as before:
+        before.setattr(maintenance, "migrations", lambda: migrations()[:8])
+        old = SqliteStore(path)
+        await old.open()
+        await old.close()
+    with sqlite3.connect(path) as database:
+        database.execute(
+            "insert into _mita_repeat (key, spec, cursor, state, reason, revision, count, last) "
+            "values ('daily', x'80', 7, 'active', 'why', 3, 2, 6)"
+        )
+    database.close()
+    new = SqliteStore(path)
+    await new.open()
+    repeat = Repeat(key="daily", spec=b"\x80", cursor=7, reason="why", revision=3, count=2, last=6)
+    assert await new.find_repeats(["daily"]) == [repeat]
+    assert await new.report_repeat("daily", True) == 1
+    assert await new.pause_repeats(["daily"], "it failed") == [True]
+    [paused] = await new.list_repeats()
+    assert (paused.failures, paused.pause_reason) == (1, "it failed")
+    await new.close()
 
 
 async def test_a_file_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ def plan(repeat: Repeat, spec: RepeatSpec, now: Moment) -> Firing:
         ),
         missed="all" if isinstance(spec.missed, All) else spec.missed,
         dropped=dropped,
-        cancels=_older(repeat, spec) if spec.overlap == "cancel" and due else None,
+        cancels=_older(repeat, spec) if spec.overlap == "cancel" and due else (),
     )
 
 

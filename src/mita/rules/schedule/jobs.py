@@ -54,13 +54,15 @@ def delay(key: str, spec: RepeatSpec, time: Moment) -> Wait:
 
 
 def is_superseded(job: Job, key: str, newest: Moment) -> bool:
-    """Whether a fire at `newest` of a repeat with `overlap="cancel"` cancels this job: it is an
-    older job of this repeat, has its key, and has not ended."""
+    """Whether a fire at `newest` of a repeat with `overlap="cancel"` cancels this job: an older
+    fire of this repeat made it, it has the key of the repeat, and it has not ended. A job that a
+    person triggered has an id of another form."""
     return (
         job.repeat == key
         and job.resource == repeat_key(key)
         and job.fire_time is not None
         and job.fire_time < newest
+        and job.id == fire_id(key, job.fire_time)
         and job.state not in TERMINAL
         and job.asked is not Asked.CANCEL
     )
