@@ -7,7 +7,7 @@ import threading
 import pytest
 from prometheus_client import CollectorRegistry
 
-from mita import Every, Job, Mita, Retry, StoreError
+from mita import Every, Job, Mita, Rate, Retry, StoreError
 from mita.events import listener
 from mita.metrics import TABLE
 from mita.model.event import MoveReason
@@ -54,6 +54,10 @@ class Mishaps:
         async def shaky() -> None:
             raise ValueError("it shakes")
 
+        @app.task(name="rated", queue="mishaps", rate=Rate(1, per=60))
+        async def rated() -> None: ...
+
+        self._rated = rated
         self._plain, self._twice, self._endless = plain, settles_itself, endless
         self._late = late
         self._shaky = shaky
@@ -73,6 +77,7 @@ class Mishaps:
 
     async def begin(self) -> None:
         await self._twice.enqueue()
+        await self._app.enqueue_many([self._rated.call() for _ in range(2)])
         await self._endless.enqueue()
         async with asyncio.timeout(20):
             await self._began.wait()

@@ -244,16 +244,17 @@ class ClaimLoop:
 
 
 def log_busy(jobs: Sequence[Busy]) -> None:
-    """Log one line for each job that was claimed while its resource key was busy."""
+    """Log one line for each job that was due while its key was busy or its rate had no token."""
     if log.isEnabledFor(logging.INFO):
         for busy in jobs:
             event = "cancelled" if busy.ended else "blocked"
-            text = (
+            text = "its rate has no token" if busy.at_rate else "its resource key is busy"
+            then = (
                 "cancelled, as its when_busy says"
                 if busy.ended
                 else "postponed until it is free; this costs no attempt"
+                if not busy.at_rate
+                else "postponed until it has one; this costs no attempt"
             )
             facts = {"job": busy.id, "task": busy.task, "queue": busy.queue, "event": event}
-            log.info(
-                "job %s of %s: its resource key is busy: %s", busy.id, busy.task, text, extra=facts
-            )
+            log.info("job %s of %s: %s: %s", busy.id, busy.task, text, then, extra=facts)

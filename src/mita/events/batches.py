@@ -8,6 +8,7 @@ from mita.model.event import EventBatch, Kind, MoveReason
 from mita.model.job import Claim, NewJob, State
 from mita.model.outcome import (
     Answer,
+    Busy,
     CancelJob,
     Counter,
     RescheduleJob,
@@ -265,14 +266,18 @@ def _dropped(firings: Iterable[Firing], at: Moment) -> list[EventBatch]:
 
 
 def _busy(signal: BusyJobs) -> list[EventBatch]:
-    groups: dict[tuple[str, str, bool], list[str]] = {}
+    groups: dict[tuple[str, str, bool, MoveReason], list[str]] = {}
     for job in signal.jobs:
-        groups.setdefault((job.task, job.queue, job.ended), []).append(job.id)
+        group = job.task, job.queue, job.ended, busy_reason(job)
+        groups.setdefault(group, []).append(job.id)
     return [
         EventBatch(Kind.CANCELLED, task, queue, signal.at, ids=ids)
         if ended
-        else EventBatch(
-            Kind.RESCHEDULED, task, queue, signal.at, reason=MoveReason.RESOURCE_BUSY, ids=ids
-        )
-        for (task, queue, ended), ids in groups.items()
+        else EventBatch(Kind.RESCHEDULED, task, queue, signal.at, reason=reason, ids=ids)
+        for (task, queue, ended, reason), ids in groups.items()
     ]
+
+
+def busy_reason(busy: Busy) -> MoveReason:
+    """Why a job that could not pass its gates was rescheduled."""
+    return MoveReason.RATE_LIMITED if busy.at_rate else MoveReason.RESOURCE_BUSY

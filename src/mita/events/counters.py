@@ -12,7 +12,7 @@ from mita.model.outcome import Counter as Counted
 from mita.model.time import SECOND
 from mita.rules.options import options_of
 
-from .batches import amend_event, batches_of, run_event, seconds_waited
+from .batches import amend_event, batches_of, busy_reason, run_event, seconds_waited
 from .histogram import SIZE_BOUNDS, Histogram
 from .signals import (
     Amended,
@@ -42,6 +42,7 @@ _PLAIN_COUNTS = (
     "crashes",
     "stale",
     "expired",
+    "rate_waits",
 )
 
 
@@ -56,6 +57,7 @@ class Counts:
         "finished",
         "lateness",
         "moved",
+        "rate_waits",
         "retried",
         "retries",
         "retry_latency",
@@ -68,7 +70,7 @@ class Counts:
     def __init__(self) -> None:
         self.enqueued = self.started = self.retries = self.retried = self.exhausted = (
             self.crashes
-        ) = self.stale = self.expired = 0
+        ) = self.stale = self.expired = self.rate_waits = 0
         self.finished = {Kind.SUCCEEDED: 0, Kind.FAILED: 0, Kind.CANCELLED: 0}
         self.moved = dict.fromkeys(MoveReason, 0)
         self.run, self.wait, self.lateness, self.retry_latency = (
@@ -218,9 +220,11 @@ class Counters:
             self.settle_seconds.add(signal.seconds)
 
     def _busy(self, busy: Busy) -> None:
-        """Count a job whose key was busy. A job that does not wait for its key also ends."""
+        """Count a job whose key was busy, or whose rate had no token. A job that does not wait for
+        its key also ends."""
         counts = self.of(busy.queue, busy.task)
-        counts.moved[MoveReason.RESOURCE_BUSY] += 1
+        counts.moved[busy_reason(busy)] += 1
+        counts.rate_waits += busy.at_rate
         counts.finished[Kind.CANCELLED] += busy.ended
 
     def _amended(self, signal: Amended) -> None:

@@ -27,6 +27,7 @@ _PLAIN = {
     "mita_retried_jobs_total": "retried",
     "mita_retry_exhausted_total": "exhausted",
     "mita_expired_total": "expired",
+    "mita_rate_waits_total": "rate_waits",
     "mita_crashes_total": "crashes",
     "mita_stale_writes_total": "stale",
 }

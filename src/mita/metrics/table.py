@@ -46,7 +46,11 @@ TABLE: tuple[Described, ...] = (
         "mita_rescheduled_total",
         "counter",
         (*_JOB, "reason"),
-        "moves in time, never failures: handler, api, resource_busy, unavailable, shutdown",
+        "moves in time, never failures: handler, api, resource_busy, rate_limited, unavailable, "
+        "shutdown",
+    ),
+    Described(
+        "mita_rate_waits_total", "counter", _JOB, "jobs that found no token of their rate and wait"
     ),
     Described(
         "mita_expired_total",

@@ -37,6 +37,7 @@ class MoveReason(StrEnum):
     HANDLER = "handler"
     API = "api"
     RESOURCE_BUSY = "resource_busy"
+    RATE_LIMITED = "rate_limited"
     UNAVAILABLE = "unavailable"
     SHUTDOWN = "shutdown"
 
