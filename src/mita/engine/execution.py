@@ -77,7 +77,7 @@ class Execution(Struct, eq=False):
     context: RunContext
     deadline: float
     since: float  # time of the claim, and of the start once it has started
-    handler: asyncio.Task[None] | None = None
+    handler: asyncio.Task[Any] | None = None
     stop: Stop | None = None
     started: bool = False
     settled: bool = False  # its ending is known; what the handler still does is ignored

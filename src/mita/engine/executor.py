@@ -1,11 +1,13 @@
 """Runs jobs: gives slots to claimed jobs, and turns the ending of each run into a settlement.
 
-The way of a job: `start` takes its claim, `_start_waiting` gives it a slot, `_run` awaits its
-handler, and `_finish` adds its settlement to `ended`, where the claim loop finds it."""
+The way of a job: `start` takes its claim, `_start_waiting` gives it a slot and starts its handler,
+`_task_done` or `_thread_done` gets its ending, and `_finish` adds its settlement to `ended`, where
+the claim loop finds it."""
 
 import asyncio
 import logging
 import random
+import sys
 import time
 from collections import deque
 
@@ -15,7 +17,7 @@ from mita.model.outcome import Ending, Interrupted, Settlement, Start, Unknown
 from mita.rules.claim_size import Load
 from mita.rules.judge import judge
 from mita.rules.options import options_of
-from mita.traces import tracer
+from mita.traces import TRACING, tracer
 
 from . import left_behind
 from .context import WorkerContext
@@ -23,7 +25,7 @@ from .execution import Execution, RunContext, Stop
 from .full_pools import with_free_slot
 from .job_log import extras, log_lost_lease, log_overrun, log_success, log_verdict
 from .processes import Processes, ProcessPlan
-from .run import Body, run_async, task_maker
+from .run import run_async, task_maker
 from .thread_pool import ThreadPool
 
 log = logging.getLogger("mita.worker")
@@ -77,7 +79,8 @@ class Executor:
             taken, others = with_free_slot(claims, self._tasks, self.load(0.0))
             for claim in others:
                 self._settle_unstarted(claim, Interrupted(started=False))
-        self._runs.tracer = tracer()
+        if TRACING in sys.modules:
+            self._runs.tracer = tracer()
         fresh = []
         for claim in taken:
             task = self._tasks.get(claim.task)
@@ -100,20 +103,26 @@ class Executor:
         self._running += count
         self.started += count
         now = time.monotonic()
-        alike = start = None
+        start, since = None, 0.0
         for _ in range(count):
             execution = self.waiting.popleft()
             claim, task = execution.claim, execution.task
-            key = task, execution.since, claim.queue, claim.attempts
-            if key != alike:  # neighbours are mostly alike, and share one `Start`
-                alike, start = key, Start(claim.task, claim.queue, claim.attempts, now - key[1])
+            if (
+                start is None
+                or execution.since != since
+                or claim.task != start.task
+                or claim.queue != start.queue
+                or claim.attempts != start.attempts
+            ):  # neighbours are mostly alike, and share one `Start`
+                since = execution.since
+                start = Start(claim.task, claim.queue, claim.attempts, now - since)
             execution.start, execution.since = start, now
             self._started.append(execution)
             if task.executor == "thread":
                 self._start_on_thread(execution)
             else:
-                body = run_async if task.is_async else self._processes.run
-                execution.handler = self._make_task(self._run(execution, body), name=claim.id)
+                run = run_async if task.is_async else self._processes.run
+                execution.handler = self._make_task(run(execution, self._task_done), name=claim.id)
 
     def _start_on_thread(self, execution: Execution) -> None:
         execution.started = True
@@ -147,10 +156,9 @@ class Executor:
 
     # ------------------------------------------------------------ ending runs
 
-    async def _run(self, execution: Execution, body: Body) -> None:
-        """One run, in a task and a context of its own. Runs that end in the same round of the event
-        loop free their slots together."""
-        ending = await body(execution)
+    def _task_done(self, execution: Execution, ending: Ending) -> None:
+        """The run in a task has ended. Runs that end in the same round of the event loop free their
+        slots together."""
         self._running -= 1
         if not execution.settled:
             self._finish(execution, ending)
