@@ -103,7 +103,7 @@ class Executor:
         self._running += count
         self.started += count
         now = time.monotonic()
-        start, since = None, 0.0
+        start, since, done = None, 0.0, self._task_done
         for _ in range(count):
             execution = self.waiting.popleft()
             claim, task = execution.claim, execution.task
@@ -122,7 +122,7 @@ class Executor:
                 self._start_on_thread(execution)
             else:
                 run = run_async if task.is_async else self._processes.run
-                execution.handler = self._make_task(run(execution, self._task_done), name=claim.id)
+                execution.handler = self._make_task(run(execution, done), name=claim.id)
 
     def _start_on_thread(self, execution: Execution) -> None:
         execution.started = True

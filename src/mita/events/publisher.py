@@ -116,6 +116,7 @@ class EventPublisher:
         if (task := self._task) is not None:
             await asyncio.wait([task], timeout=CLOSE_TIMEOUT_S)
             task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
 
     async def _publish(self, signals: list[Signal]) -> None:
         """Send the events of these signals to the queues that have subscribers."""
