@@ -11,9 +11,9 @@ from mita.model.job import Job, State
 from mita.model.outcome import TimelineEntry
 from mita.model.time import MINUTE, SECOND
 from mita.model.view import Holder, QueueView, ResourceView, WorkerView
-from mita.rules.explain.reasons.evidence import Code, Evidence, Reason
-from mita.rules.explain.reasons.reasons import explain
-from mita.rules.explain.reasons.words import span
+from mita.rules.display import span
+from mita.rules.explain.evidence import Evidence, Reason, ReasonCode
+from mita.rules.explain.reasons import explain
 from tests.waiting import until
 
 from .conftest import working
@@ -122,7 +122,7 @@ RUNNING = {
             ["worker died", "1 crash so far"],
         ),
         (SCHEDULED, {"events": (TimelineEntry(1, "unavailable", "429"),)}, ["not available (429)"]),
-        ({**SCHEDULED, "stranded": NOW - MINUTE}, {}, ["no worker that met it", "'send'"]),
+        ({**SCHEDULED, "stranded": NOW - MINUTE}, {}, ["no worker that received it", "'send'"]),
         (
             BLOCKED,
             {"resource": HELD, "ahead": 12},
@@ -176,7 +176,7 @@ RUNNING = {
         (
             {},
             {"workers": (replace(WORKER, full=True),)},
-            ["plain functions take all their threads, with 1 of 4 slots busy"],
+            ["sync functions use all their threads, with 1 of 4 slots busy"],
         ),
         (
             {},
@@ -189,10 +189,10 @@ RUNNING = {
             {"workers": (replace(WORKER, offset=70 * SECOND),)},
             ["blue is 1 m 10 s ahead of the store's"],
         ),
-        (RUNNING, {}, ["runs right now on worker blue (pid 7 on h)", "3 s ago", "attempt 2"]),
+        (RUNNING, {}, ["is running on worker blue (pid 7 on h)", "3 s ago", "attempt 2"]),
         ({**RUNNING, "asked": "cancel"}, {}, ["asked to cancel while it ran"]),
         ({**RUNNING, "asked": "reschedule"}, {}, ["asked to reschedule"]),
-        ({**RUNNING, "lease_until": NOW - 5 * SECOND}, {}, ["lease ran out 5 s ago", "next sweep"]),
+        ({**RUNNING, "lease_until": NOW - 5 * SECOND}, {}, ["lease expired 5 s ago", "next sweep"]),
         ({**RUNNING, "lease_until": NOW - 5 * SECOND}, {"workers": ()}, ["worker w1", "start one"]),
         (
             {
@@ -202,12 +202,12 @@ RUNNING = {
                 "finished": NOW - MINUTE,
             },
             {},
-            ["dead after 4 failed runs", "1 m ago", "ValueError: bad", "retry"],
+            ["failed after 4 failed runs", "1 m ago", "ValueError: bad", "retry"],
         ),
         (
             {"state": State.FAILED, "crashes": 4, "attempts": 1},
             {},
-            ["dead after 1 failed run and 4 crashes"],
+            ["failed after 1 failed run and 4 crashes"],
         ),
         ({"state": State.SUCCEEDED, "finished": NOW - SECOND}, {}, ["it succeeded at", "1 s ago"]),
         (
@@ -240,7 +240,7 @@ RUNNING = {
             {},
             ["keeps the unique key 'u' until", "no new one"],
         ),
-        ({"unique": "u"}, {}, ["next in line", "every enqueue with that key gives this job"]),
+        ({"unique": "u"}, {}, ["next in line", "every enqueue with that key returns this job"]),
         ({"state": State.FAILED, "unique": "u"}, {"twin": "j9"}, ["'u' now belongs to job j9"]),
     ],
 )
@@ -254,20 +254,27 @@ def test_every_reason_has_its_words(
 
 def test_what_the_job_waits_for_comes_before_what_waits_behind_it() -> None:
     paused = (QueueView(name="mail", paused=NOW),)
-    assert codes(SCHEDULED, queues=paused, workers=()) == [Code.DUE, Code.PAUSED, Code.NO_WORKER]
-    assert codes(BLOCKED, resource=HELD, queues=paused) == [Code.KEY_HELD, Code.PAUSED]
-    assert codes({}, queues=paused, workers=(BUSY,)) == [Code.PAUSED]
-    assert codes({}, workers=(replace(BUSY, offset=-MINUTE),)) == [Code.BUSY, Code.CLOCK]
-    assert codes({"unique": "u"}, queues=paused) == [Code.PAUSED, Code.TWIN]
+    assert codes(SCHEDULED, queues=paused, workers=()) == [
+        ReasonCode.DUE,
+        ReasonCode.PAUSED,
+        ReasonCode.NO_WORKER,
+    ]
+    assert codes(BLOCKED, resource=HELD, queues=paused) == [ReasonCode.KEY_HELD, ReasonCode.PAUSED]
+    assert codes({}, queues=paused, workers=(BUSY,)) == [ReasonCode.PAUSED]
+    assert codes({}, workers=(replace(BUSY, offset=-MINUTE),)) == [
+        ReasonCode.BUSY,
+        ReasonCode.CLOCK,
+    ]
+    assert codes({"unique": "u"}, queues=paused) == [ReasonCode.PAUSED, ReasonCode.TWIN]
 
 
 def test_slots_that_filled_up_since_the_last_beat_count_as_busy() -> None:
     others = QueueView(name="web", running=9)
-    assert codes({}, queues=(QueueView(name="mail", running=4), others)) == [Code.BUSY]
-    assert codes({}, queues=(QueueView(name="mail", running=3), others)) == [Code.NEXT]
+    assert codes({}, queues=(QueueView(name="mail", running=4), others)) == [ReasonCode.BUSY]
+    assert codes({}, queues=(QueueView(name="mail", running=3), others)) == [ReasonCode.NEXT]
     both = (WORKER, replace(WORKER, id="w2", queues=("web",), slots=6))
     assert codes({}, queues=(QueueView(name="mail", running=3), others), workers=both) == [
-        Code.NEXT
+        ReasonCode.NEXT
     ]
 
 
@@ -287,7 +294,7 @@ def test_lengths_are_told_in_their_largest_units(length: int, says: str) -> None
 
 
 def test_a_worker_that_names_no_queue_serves_them_all() -> None:
-    assert codes({}, workers=(replace(WORKER, queues=()),)) == [Code.NEXT]
+    assert codes({}, workers=(replace(WORKER, queues=()),)) == [ReasonCode.NEXT]
 
 
 async def test_explain_gathers_its_evidence_from_the_store(app: Mita) -> None:
@@ -297,24 +304,24 @@ async def test_explain_gathers_its_evidence_from_the_store(app: Mita) -> None:
     async def send() -> None:
         await release.wait()
 
-    async def says(id: str, code: Code) -> bool:
+    async def says(id: str, code: ReasonCode) -> bool:
         # and its worker has been heard of
         return [reason.code for reason in await app.explain(id)] == [code]
 
     first = await send.enqueue()
-    assert [reason.code for reason in await app.explain(first.id)] == [Code.NO_WORKER]
+    assert [reason.code for reason in await app.explain(first.id)] == [ReasonCode.NO_WORKER]
     async with working(app):
-        await until(lambda: says(first.id, Code.RUNNING))
+        await until(lambda: says(first.id, ReasonCode.RUNNING))
         second = await send.enqueue()
-        await until(lambda: says(second.id, Code.KEY_HELD))
+        await until(lambda: says(second.id, ReasonCode.KEY_HELD))
         [held] = await app.explain(second.id)
         assert first.id in held.text
         release.set()
         await second.result(10)
-    assert [reason.code for reason in await app.explain(second.id)] == [Code.SUCCEEDED]
+    assert [reason.code for reason in await app.explain(second.id)] == [ReasonCode.SUCCEEDED]
     twin = await send.options(unique="u").enqueue()
     await app.cancel(twin.id)
     other = await send.options(unique="u").enqueue()
     told = await app.explain(twin.id)
-    assert [reason.code for reason in told] == [Code.CANCELLED, Code.TWIN]
+    assert [reason.code for reason in told] == [ReasonCode.CANCELLED, ReasonCode.TWIN]
     assert other.id in told[1].text

@@ -243,7 +243,7 @@ def test_why_says_what_a_job_waits_for_and_what_to_do(mita: Run, enqueue: Put) -
     assert said.code == 0
     assert "it is due in" in said.out
     assert "queue 'default' has been paused since" in said.out
-    assert "→ let it go on: mita resume default\n" in said.out
+    assert "→ resume it: mita resume default\n" in said.out
     codes = [reason["code"] for reason in mita("why", id, "--json").data["reasons"]]
     assert codes == ["due", "queue paused", "no worker"]
 

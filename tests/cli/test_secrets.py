@@ -149,4 +149,4 @@ def test_what_is_not_secret_is_still_told(log: list[str], mita: Run) -> None:
     login = mita("show", ids["login"], "--args", "--json").data["job"]
     assert login["arguments"] == {"user": "ada", "password": "(withheld: task is secret)"}
     assert login["resource"] == "user:ada"
-    assert "it is dead after 2 failed runs" in mita("why", ids["fail"]).out
+    assert "it failed after 2 failed runs" in mita("why", ids["fail"]).out

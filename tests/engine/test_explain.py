@@ -13,7 +13,7 @@ import pytest
 
 from mita import Job, Mita, Reschedule, Retry, Unavailable
 from mita.engine import lease_keeper
-from mita.rules.explain.reasons.evidence import Code, Reason
+from mita.rules.explain.evidence import Reason, ReasonCode
 from mita.tasks import Handle, Task
 from tests.waiting import until
 
@@ -23,7 +23,7 @@ QUICK = {"poll": 0.05, "schedule": False}
 SOON = Retry(max_retries=3, waits=(240.0,))
 
 
-async def told(app: Mita, job: Handle[Any], *codes: Code) -> list[Reason]:
+async def told(app: Mita, job: Handle[Any], *codes: ReasonCode) -> list[Reason]:
     """The reasons, once they are these: workers need a moment to get into a situation."""
     reasons: list[Reason] = []
 
@@ -74,9 +74,9 @@ async def running(app: Mita, gate: Gate, **settings: Any) -> AsyncIterator[None]
 
 async def test_it_runs_right_now(app: Mita, gate: Gate) -> None:
     async with running(app, gate, name="blue"):
-        [reason] = await told(app, await gate.wait.enqueue(), Code.RUNNING)
+        [reason] = await told(app, await gate.wait.enqueue(), ReasonCode.RUNNING)
         await until(lambda: says(app, reason.evidence["worker"]))
-        assert "it runs right now on worker" in reason.text
+        assert "it is running on worker" in reason.text
         assert "since" in reason.text
         assert reason.evidence["attempt"] == 1
 
@@ -90,9 +90,9 @@ async def says(app: Mita, worker: str) -> bool:
 async def test_it_was_asked_to_move_while_it_ran(app: Mita, gate: Gate) -> None:
     async with running(app, gate):
         job = await gate.wait.enqueue()
-        await told(app, job, Code.RUNNING)
+        await told(app, job, ReasonCode.RUNNING)
         await app.reschedule(job.id, after=240)
-        [_, asked] = await told(app, job, Code.RUNNING, Code.ASKED)
+        [_, asked] = await told(app, job, ReasonCode.RUNNING, ReasonCode.ASKED)
         assert "asked to reschedule" in asked.text
 
 
@@ -101,15 +101,15 @@ async def test_its_worker_died(app: Mita, gate: Gate) -> None:
     store = await app._store()
     # a lease of a millisecond, and nobody to extend it
     await store.claim(["default"], 1, 1, "gone")
-    [_, over] = await told(app, job, Code.RUNNING, Code.LEASE_OVER)
-    assert "its lease ran out" in over.text
+    [_, over] = await told(app, job, ReasonCode.RUNNING, ReasonCode.LEASE_OVER)
+    assert "its lease expired" in over.text
     assert over.remedy.endswith("start one: mita worker MODULE:APP")
 
 
 async def test_it_is_scheduled(app: Mita, gate: Gate) -> None:
     job = await gate.wait.after(240).enqueue()
     async with running(app, gate):
-        [due] = await told(app, job, Code.DUE)
+        [due] = await told(app, job, ReasonCode.DUE)
     assert "it is due in" in due.text
     assert "it was scheduled for then" in due.text
     assert 0 < due.evidence["in_seconds"] <= 240
@@ -123,7 +123,7 @@ async def test_it_waits_for_a_retry(app: Mita) -> None:
         raise RuntimeError("no luck")
 
     async with working(app, **QUICK):
-        [due] = await told(app, await fail.enqueue(), Code.DUE)
+        [due] = await told(app, await fail.enqueue(), ReasonCode.DUE)
     assert "retry 1 of 3 after RuntimeError: no luck" in due.text
     assert due.evidence["because"] == "retried"
 
@@ -134,7 +134,7 @@ async def test_its_handler_moved_it(app: Mita) -> None:
         raise Reschedule(after=240, reason="the file is not there yet")
 
     async with working(app, **QUICK):
-        [due] = await told(app, await later.enqueue(), Code.DUE)
+        [due] = await told(app, await later.enqueue(), ReasonCode.DUE)
     assert "rescheduled by its handler (the file is not there yet)" in due.text
 
 
@@ -142,7 +142,7 @@ async def test_somebody_moved_it(app: Mita, gate: Gate) -> None:
     job = await gate.wait.enqueue()
     await app.reschedule(job.id, after=240, reason="by Ada: the partner is closed")
     async with running(app, gate):
-        [due] = await told(app, job, Code.DUE)
+        [due] = await told(app, job, ReasonCode.DUE)
     assert "rescheduled from outside (by Ada: the partner is closed)" in due.text
 
 
@@ -154,15 +154,15 @@ async def test_its_worker_crashed_and_it_waits_to_be_tried_again(app: Mita) -> N
     store = await app._store()
     await store.claim(["default"], 1, 1, "gone")
     async with working(app, **QUICK, lease=0.4):
-        [due] = await told(app, job, Code.DUE)
+        [due] = await told(app, job, ReasonCode.DUE)
     assert "its worker died or was cut off (1 crash so far)" in due.text
 
 
 async def test_its_key_was_busy_and_it_would_not_wait(app: Mita, gate: Gate) -> None:
     async with running(app, gate):
-        await told(app, await gate.charge.enqueue(42), Code.RUNNING)
+        await told(app, await gate.charge.enqueue(42), ReasonCode.RUNNING)
         [skipped] = await told(
-            app, await gate.charge.options(when_busy="skip").enqueue(42), Code.CANCELLED
+            app, await gate.charge.options(when_busy="skip").enqueue(42), ReasonCode.CANCELLED
         )
     assert "cancelled" in skipped.text
     assert ": skipped (account:42 is taken)" in skipped.text
@@ -174,12 +174,12 @@ async def test_its_key_is_held(app: Mita, gate: Gate) -> None:
         [reason] = await told(
             app,
             holder,
-            Code.RUNNING,
+            ReasonCode.RUNNING,
         )
         await until(lambda: says(app, reason.evidence["worker"]))
         waiting = [await gate.charge.enqueue(42) for _ in range(3)]
         for job in waiting:
-            await told(app, job, Code.KEY_HELD)
+            await told(app, job, ReasonCode.KEY_HELD)
         [held] = await app.explain(waiting[-1].id)
     assert f"key 'account:42' is held by job {holder.id} on worker blue" in held.text
     assert "2 ahead of it" in held.text
@@ -193,8 +193,8 @@ async def test_its_key_is_unavailable(app: Mita) -> None:
         raise Unavailable(after=240, reason="429")
 
     async with working(app, **QUICK):
-        [reason] = await told(app, await ask.enqueue(), Code.KEY_UNAVAILABLE)
-        [behind] = await told(app, await ask.enqueue(), Code.KEY_UNAVAILABLE)
+        [reason] = await told(app, await ask.enqueue(), ReasonCode.KEY_UNAVAILABLE)
+        [behind] = await told(app, await ask.enqueue(), ReasonCode.KEY_UNAVAILABLE)
     assert "key 'partner' is on hold until" in reason.text
     assert "1 ahead of it" in behind.text
     assert reason.remedy.endswith(": mita unhold partner --queue default")
@@ -204,16 +204,16 @@ async def test_its_queue_is_paused(app: Mita, gate: Gate) -> None:
     job = await gate.wait.enqueue()
     await app.pause("default")
     async with running(app, gate):
-        [paused] = await told(app, job, Code.PAUSED)
+        [paused] = await told(app, job, ReasonCode.PAUSED)
     assert "queue 'default' has been paused since" in paused.text
     assert "ago" in paused.text
     assert paused.evidence["since"] is not None
-    assert paused.remedy == "let it go on: mita resume default"
+    assert paused.remedy == "resume it: mita resume default"
 
 
 async def test_nobody_serves_its_queue(app: Mita, gate: Gate) -> None:
     job = await gate.wait.enqueue()
-    [alone] = await told(app, job, Code.NO_WORKER)
+    [alone] = await told(app, job, ReasonCode.NO_WORKER)
     assert alone.text == "no worker is alive"
     async with running(app, gate, queues=["mail"]):
 
@@ -224,7 +224,7 @@ async def test_nobody_serves_its_queue(app: Mita, gate: Gate) -> None:
             )
 
         await until(other)
-        [reason] = await told(app, job, Code.NO_WORKER)
+        [reason] = await told(app, job, ReasonCode.NO_WORKER)
     assert reason.remedy == "start one for 'default': mita worker MODULE:APP --queues default"
 
 
@@ -235,8 +235,8 @@ async def test_nobody_knows_its_task(app: Mita, gate: Gate) -> None:
     job = await unheard_of.enqueue()
     del app.task._registry.tasks["unheard_of"]  # from here on this is older code
     async with running(app, gate):
-        [due, unknown] = await told(app, job, Code.DUE, Code.TASK_UNKNOWN)
-    assert "no worker that met it has known its task 'unheard_of'" in due.text
+        [due, unknown] = await told(app, job, ReasonCode.DUE, ReasonCode.TASK_UNKNOWN)
+    assert "no worker that received it has known its task 'unheard_of'" in due.text
     assert "no live worker of queue 'default' knows the task 'unheard_of'" in unknown.text
     assert "deploy" in unknown.remedy
     assert due.remedy == "", "it could not run now either"
@@ -244,9 +244,9 @@ async def test_nobody_knows_its_task(app: Mita, gate: Gate) -> None:
 
 async def test_all_slots_are_busy(app: Mita, gate: Gate) -> None:
     async with running(app, gate, concurrency=1):
-        await told(app, await gate.wait.enqueue(), Code.RUNNING)
+        await told(app, await gate.wait.enqueue(), ReasonCode.RUNNING)
         jobs = [await gate.wait.enqueue() for _ in range(8)]
-        [busy] = await told(app, jobs[-1], Code.BUSY)
+        [busy] = await told(app, jobs[-1], ReasonCode.BUSY)
     assert "the only slot of its worker is busy" in busy.text
     assert "ahead of it" in busy.text
     assert busy.evidence["ahead"] >= 1
@@ -262,13 +262,13 @@ async def test_all_threads_are_busy(app: Mita) -> None:
 
     async with working(app, **QUICK, threads=1, lease=1):
         try:
-            await told(app, await block.enqueue(), Code.RUNNING)
+            await told(app, await block.enqueue(), ReasonCode.RUNNING)
             jobs = [await block.enqueue() for _ in range(3)]
-            [busy] = await told(app, jobs[-1], Code.BUSY)
-            [next_one] = await told(app, jobs[-2], Code.BUSY)
+            [busy] = await told(app, jobs[-1], ReasonCode.BUSY)
+            [next_one] = await told(app, jobs[-2], ReasonCode.BUSY)
         finally:
             let_go.set()
-    assert "plain functions take all their threads" in busy.text
+    assert "sync functions use all their threads" in busy.text
     assert "2 jobs ahead of it" in busy.text
     assert "1 job ahead of it" in next_one.text
     assert busy.remedy.endswith("more threads: mita worker MODULE:APP --threads 32")
@@ -299,7 +299,7 @@ async def test_a_workers_clock_is_off(
     monkeypatch.setattr(lease_keeper, "time", fast)
     job = await gate.wait.after(240).enqueue()
     async with running(app, gate, name="blue", lease=1):
-        [_, clock] = await told(app, job, Code.DUE, Code.CLOCK)
+        [_, clock] = await told(app, job, ReasonCode.DUE, ReasonCode.CLOCK)
     assert "the clock of worker blue is 1 m" in clock.text
     assert "ahead of the store's" in clock.text
     assert clock.evidence["offset_seconds"] == pytest.approx(70, abs=PATIENCE)
@@ -312,8 +312,8 @@ async def test_it_is_dead(app: Mita) -> None:
         raise RuntimeError(f"no luck in run {job.attempt}")
 
     async with working(app, **QUICK):
-        [dead] = await told(app, await fail.enqueue(), Code.FAILED)
-    assert "it is dead after 4 failed runs" in dead.text
+        [dead] = await told(app, await fail.enqueue(), ReasonCode.FAILED)
+    assert "it failed after 4 failed runs" in dead.text
     assert "the last error was RuntimeError: no luck in run 4" in dead.text
     assert dead.remedy.startswith("correct the cause, then run it again: mita retry ")
 
@@ -324,14 +324,14 @@ async def test_it_is_the_unique_twin_of_another(app: Mita, gate: Gate) -> None:
     assert (second.created, second.id) == (False, first.id)
     await app.pause("default")
     async with running(app, gate):
-        [_, twin] = await told(app, second, Code.PAUSED, Code.TWIN)
-        assert "every enqueue with that key gives this job" in twin.text
+        [_, twin] = await told(app, second, ReasonCode.PAUSED, ReasonCode.TWIN)
+        assert "every enqueue with that key returns this job" in twin.text
         await app.resume("default")
         gate.open.set()
         await until_state(app, first.id, "succeeded")
         third = await task.enqueue()
         assert third.id == first.id
-        [_, kept] = await told(app, third, Code.SUCCEEDED, Code.TWIN)
+        [_, kept] = await told(app, third, ReasonCode.SUCCEEDED, ReasonCode.TWIN)
         assert "it keeps the unique key 'one' until" in kept.text
 
 
@@ -340,6 +340,6 @@ async def test_another_job_took_its_unique_key(app: Mita, gate: Gate) -> None:
     first = await task.enqueue()
     await app.cancel(first.id, "not wanted")
     second = await task.enqueue()
-    [cancelled, twin] = await told(app, first, Code.CANCELLED, Code.TWIN)
+    [cancelled, twin] = await told(app, first, ReasonCode.CANCELLED, ReasonCode.TWIN)
     assert "(not wanted)" in cancelled.text
     assert f"its unique key 'one' now belongs to job {second.id}" in twin.text

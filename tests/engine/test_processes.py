@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from mita import Mita, UsageError
-from mita.rules.explain.reasons.evidence import Code
+from mita.rules.explain.evidence import ReasonCode
 from tests.waiting import until
 
 from . import crunch
@@ -288,7 +288,7 @@ async def test_crashes_have_their_own_budget(app: Mita, tmp_path: Path) -> None:
         [reason] = await app.explain(job.id)
     assert (tmp_path / "deaths").read_text() == "xx"
     assert (record.crashes, record.attempts) == (2, 0)
-    assert reason.code is Code.FAILED
+    assert reason.code is ReasonCode.FAILED
 
 
 async def test_a_process_that_died_while_idle_is_replaced(on_file: Mita) -> None:

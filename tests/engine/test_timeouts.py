@@ -9,7 +9,7 @@ from contextlib import suppress
 import pytest
 
 from mita import Job, Mita, Reschedule, Retry
-from mita.rules.explain.reasons.evidence import Code
+from mita.rules.explain.evidence import ReasonCode
 from tests.waiting import until
 
 from .conftest import until_state, working
@@ -190,7 +190,7 @@ async def test_a_job_past_its_time_out_is_shown_as_such(
         job = await hold.enqueue()
 
         async def said() -> bool:
-            return Code.TIMED_OUT in [reason.code for reason in await app.explain(job.id)]
+            return ReasonCode.TIMED_OUT in [reason.code for reason in await app.explain(job.id)]
 
         try:
             await until(said)

@@ -15,7 +15,7 @@ from mita.engine.execution import RunContext
 from mita.engine.scheduler import fire_due
 from mita.model.repeat import Repeat
 from mita.model.time import HOUR, Moment
-from mita.rules.explain.reasons.words import as_datetime
+from mita.rules.display import as_datetime
 from mita.rules.schedule import spec
 from mita.stores.memory import MemoryStore
 from mita.stores.postgres.server import arrays

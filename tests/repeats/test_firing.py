@@ -16,7 +16,7 @@ from mita.model.job import State
 from mita.model.outcome import Settlement, Verdict
 from mita.model.repeat import Firing, Repeat, RepeatState
 from mita.model.time import DAY, HOUR, MINUTE, SECOND, Moment
-from mita.rules.explain.reasons.words import as_datetime
+from mita.rules.display import as_datetime
 from mita.testing.contract.clocks import Ticker
 from mita.testing.contract.given import claim_one
 from tests.rules.test_cron import utc

@@ -10,7 +10,7 @@ from mita.model.pattern import All, Cron, Every, JobTemplate, Pattern, RepeatSpe
 from mita.model.record import RepeatRecord
 from mita.model.repeat import Repeat, RepeatState
 from mita.model.time import Moment
-from mita.rules.explain.reasons.words import as_datetime
+from mita.rules.display import as_datetime
 from mita.rules.names import check_name
 from mita.rules.schedule import fire, spec
 from mita.rules.schedule.dropped import dropped

@@ -260,7 +260,7 @@ class Execution(Struct, eq=False):
             self._lose()
 
     def _lose(self) -> None:
-        raise LeaseLost(f"job {self.claim.id} is no longer this run's: its lease ran out")
+        raise LeaseLost(f"job {self.claim.id} is no longer this run's: its lease expired")
 
 
 def _once_lock(name: str) -> str:
