@@ -1,4 +1,4 @@
-"""Why is this job not running: every reason, and the order of them."""
+"""Every reason why a job is not running, and their order."""
 
 import asyncio
 from typing import Any
@@ -247,12 +247,12 @@ RUNNING = {
 def test_every_reason_has_its_words(
     job: dict[str, Any], evidence: dict[str, Any], says: list[str]
 ) -> None:
-    told = words(job, **evidence)
+    text = words(job, **evidence)
     for part in says:
-        assert part in told
+        assert part in text
 
 
-def test_what_the_job_waits_for_comes_before_what_waits_behind_it() -> None:
+def test_what_the_job_waits_for_now_comes_before_later_obstacles() -> None:
     paused = (QueueView(name="mail", paused=NOW),)
     assert codes(SCHEDULED, queues=paused, workers=()) == [
         ReasonCode.DUE,
@@ -268,7 +268,7 @@ def test_what_the_job_waits_for_comes_before_what_waits_behind_it() -> None:
     assert codes({"unique": "u"}, queues=paused) == [ReasonCode.PAUSED, ReasonCode.TWIN]
 
 
-def test_slots_that_filled_up_since_the_last_beat_count_as_busy() -> None:
+def test_slots_that_filled_up_since_the_last_heartbeat_count_as_busy() -> None:
     others = QueueView(name="web", running=9)
     assert codes({}, queues=(QueueView(name="mail", running=4), others)) == [ReasonCode.BUSY]
     assert codes({}, queues=(QueueView(name="mail", running=3), others)) == [ReasonCode.NEXT]
@@ -289,11 +289,11 @@ def test_slots_that_filled_up_since_the_last_beat_count_as_busy() -> None:
         (190_800_000, "2 d 5 h"),
     ],
 )
-def test_lengths_are_told_in_their_largest_units(length: int, says: str) -> None:
+def test_lengths_are_shown_in_their_largest_units(length: int, says: str) -> None:
     assert span(length) == says
 
 
-def test_a_worker_that_names_no_queue_serves_them_all() -> None:
+def test_a_worker_without_a_list_of_queues_serves_all() -> None:
     assert codes({}, workers=(replace(WORKER, queues=()),)) == [ReasonCode.NEXT]
 
 
@@ -305,7 +305,7 @@ async def test_explain_gathers_its_evidence_from_the_store(app: Mita) -> None:
         await release.wait()
 
     async def says(id: str, code: ReasonCode) -> bool:
-        # and its worker has been heard of
+        # and its worker has sent a heartbeat
         return [reason.code for reason in await app.explain(id)] == [code]
 
     first = await send.enqueue()
@@ -322,6 +322,6 @@ async def test_explain_gathers_its_evidence_from_the_store(app: Mita) -> None:
     twin = await send.options(unique="u").enqueue()
     await app.cancel(twin.id)
     other = await send.options(unique="u").enqueue()
-    told = await app.explain(twin.id)
-    assert [reason.code for reason in told] == [ReasonCode.CANCELLED, ReasonCode.TWIN]
-    assert other.id in told[1].text
+    reasons = await app.explain(twin.id)
+    assert [reason.code for reason in reasons] == [ReasonCode.CANCELLED, ReasonCode.TWIN]
+    assert other.id in reasons[1].text
