@@ -78,8 +78,8 @@ class Bench:
         return self._filled(figure, want, list(self._drains(want, figure.processes)))
 
     def drain_by_turns(self, figure: Figure, want: Drain, raw_jobs: int) -> Figure:
-        """Like `drain`, with the raw loop again after each drain. The share is the median over
-        these pairs, because a machine changes its speed less within a pair than within a run."""
+        """Like `drain`, with the raw loop again after each drain. The share is the median of
+        these pairs, because the speed of a machine changes less within a pair than within a run."""
         drains, raws = [], []
         for drained in self._drains(want, figure.processes):
             drains.append(drained)
@@ -162,7 +162,7 @@ class Bench:
     # ------------------------------------------------------------ other kinds
 
     def clocked(self, figure: Figure, role: str, most: int = 0) -> Figure:
-        """A producer that counts how many jobs it enqueued in a fixed time."""
+        """How many jobs a producer enqueues in a fixed time."""
         answers = []
         for _ in range(self.sizes.repeat):
             awake = self.lab.kept_awake() if role == "one" else nullcontext()
@@ -181,7 +181,7 @@ class Bench:
         return self._beside_raw(figure, role)
 
     def paced(self, figure: Figure, role: str, jobs: int) -> Figure:
-        """Single jobs from another process: how late each started."""
+        """How late single jobs from another process start."""
         with self.scene(jobs) as scene, self.lab.kept_awake():
             late, figure.noise, problems = scene.paced(role)
         if not late:
@@ -291,7 +291,7 @@ def spread(ordered: Sequence[float]) -> Spread:
 
 
 _DEPTHS_JOBS = (1_000_000, 500_000, 200_000, 100_000, 50_000, 20_000, 10_000)
-_SLICE_SHARE = 0.1  # of the waiting jobs: how many one measured slice covers
+_SLICE_SHARE = 0.1  # the share of the waiting jobs that one measured slice covers
 
 
 def slices(ends: Sequence[int]) -> list[Slice]:

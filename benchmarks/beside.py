@@ -20,7 +20,7 @@ _DELAYS = {"pickup": "idle pick-up", "timer": "timer lateness"}
 
 
 def whole_table(run: Peers) -> str:
-    """One table for each engine, the fastest drain first."""
+    """One table for each database, the fastest drain first."""
     engines = list(dict.fromkeys(peer["engine"] for peer in run["peers"].values()))
     return "\n\n".join(
         f"**{_ENGINES[engine]}**\n\n{_engine_table(run, engine)}" for engine in engines
@@ -45,7 +45,7 @@ def _engine_table(run: Peers, engine: str) -> str:
 
 
 def _of(run: Peers, engine: str) -> list[str]:
-    """The peers on an engine, the fastest first."""
+    """The queues on one database, the fastest first."""
     names = [name for name, peer in run["peers"].items() if peer["engine"] == engine]
     return sorted(names, key=lambda name: -_drain(run, name))
 
@@ -98,7 +98,7 @@ def conditions(run: Peers) -> str:
 
 
 def drains(runs: list[Peers]) -> str:
-    """Only the drains: Mita and the next best of each engine."""
+    """Only the drains: Mita, and the fastest other queue on each database."""
     rows = []
     for run in runs:
         for engine in dict.fromkeys(peer["engine"] for peer in run["peers"].values()):

@@ -20,7 +20,7 @@ from .worker_app import QUEUE, Make
 
 LIVE_JOBS = 10_000
 BATCH_JOBS = 500
-CURVE_POINTS = 20  # of the curve
+CURVE_POINTS = 20  # points of the curve
 _LEASE_MS = 600_000
 _DONE = Verdict(state=State.SUCCEEDED, keep=0)
 
@@ -28,8 +28,8 @@ _DONE = Verdict(state=State.SUCCEEDED, keep=0)
 async def move_through(
     app: Mita, make: Make, record: Record, jobs: int, pin: str | None
 ) -> dict[str, Any]:
-    """The curve: how many were moved, and the median of what a claimed job cost since the last
-    point, in microseconds."""
+    """Return the curve: how many jobs were processed, and the median cost of a claimed job since
+    the last point, in microseconds."""
     live = min(LIVE_JOBS, jobs // 10)
     store = await app.open_store()
     try:
@@ -65,8 +65,8 @@ async def _pinned(url: str | None) -> AsyncIterator[None]:
     if url is None:
         yield
         return
-    told, _ = parse(url)
-    async with await psycopg.AsyncConnection.connect(**told) as holder:
+    params, _ = parse(url)
+    async with await psycopg.AsyncConnection.connect(**params) as holder:
         await holder.execute("set transaction isolation level repeatable read")
         await holder.execute("select txid_current()")
         yield

@@ -60,7 +60,7 @@ SERVER = "server"
 
 
 class Bill(Struct):
-    """Microseconds of CPU for one job, by stage; and what the raw loop of the engine took, if it
+    """Microseconds of CPU for one job, by stage, and those of the raw loop of the engine, if it
     has one."""
 
     store: str
@@ -143,7 +143,8 @@ def _run(work: Coroutine[Any, Any, Reading]) -> Reading:
 
 
 async def _work(url: str, pid: int | None, jobs: int, profiler: cProfile.Profile | None) -> Reading:
-    """Shares of the stages, seconds, CPU of this thread, of all our threads, and of the server."""
+    """Return the shares of the stages, the seconds, and the CPU time of this thread, of all our
+    threads, and of the server."""
     done, count = asyncio.Event(), 0
     app = Mita(url, keep=0)
 
@@ -173,7 +174,7 @@ async def _work(url: str, pid: int | None, jobs: int, profiler: cProfile.Profile
 
 
 def _shares(profiler: cProfile.Profile) -> dict[str, float]:
-    """What part of the thread's time each stage took by itself. A built-in function counts for
+    """Which share of the thread's time each stage took by itself. A built-in function counts for
     its caller."""
     spent = dict.fromkeys((*STAGES, REST), 0.0)
     for (file, _, name), (_, _, own, _, callers) in pstats.Stats(profiler).stats.items():  # type: ignore[attr-defined]

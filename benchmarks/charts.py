@@ -1,4 +1,4 @@
-"""Two kinds of picture: groups of bars, and lines over a scale of powers of ten."""
+"""Two kinds of pictures: groups of bars, and lines over a logarithmic scale."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -9,12 +9,12 @@ from .svg import WIDTH, Board, short, steps
 
 _LEFT, _RIGHT, _TOP, _FOOT = 112.0, 150.0, 84.0, 70.0
 _BAR, _BETWEEN, _APART = 18.0, 3.0, 18.0
-_TALL = 280.0  # of the field of a line chart
+_TALL = 280.0  # the area of a line chart
 _ROW = 16.0  # between two labels that would touch
 
 
 class Words(Struct, frozen=True, kw_only=True):
-    """What is written around a picture."""
+    """The texts around a picture."""
 
     title: str
     across: str
@@ -29,7 +29,7 @@ class Bar(Struct, frozen=True):
 
 
 class Line(Struct, frozen=True):
-    """Points are (how many wait, what a job costs), from left to right."""
+    """A line of a chart. Points are (waiting jobs, cost of a job), from left to right."""
 
     name: str
     colour: str
@@ -40,8 +40,8 @@ class Line(Struct, frozen=True):
 
 
 def bars(words: Words, groups: Mapping[str, Sequence[Bar]], *, named: bool = False) -> Board:
-    """One group under the other, each with its bars; the number stands at the end of each bar, with
-    its name if `named`."""
+    """Draw groups of bars, one below the other. The number is at the end of each bar, with its
+    name if `named`."""
     heights = [len(group) * (_BAR + _BETWEEN) + _APART for group in groups.values()]
     bottom = _TOP + sum(heights)
     said = "; ".join(
@@ -98,7 +98,8 @@ def _foot(board: Board, words: Words, bottom: float) -> None:
 
 
 class _Field:
-    """Where a point goes: powers of ten from left to right, evenly from 0 upwards."""
+    """The position of a point: a logarithmic scale from left to right, a linear one from 0
+    upwards."""
 
     def __init__(self, lines: Sequence[Line]) -> None:
         across = [x for line in lines for x, _ in line.points]
@@ -120,7 +121,7 @@ class _Field:
 
 
 def lines(words: Words, drawn: Sequence[Line]) -> Board:
-    """One line for each store, named at its end."""
+    """Draw one line for each store, with its name at the end."""
     field = _Field(drawn)
     said = "; ".join(
         f"{line.name}: " + ", ".join(f"{y:.1f} at {x:,.0f}" for x, y in line.points)
@@ -146,7 +147,7 @@ def lines(words: Words, drawn: Sequence[Line]) -> Board:
 
 
 def _names(board: Board, field: _Field, drawn: Sequence[Line]) -> None:
-    """At the ends of the lines, pushed apart where they would touch."""
+    """Write the names at the ends of the lines, moved apart where they would touch."""
     free = field.bottom + _ROW
     for line in sorted(drawn, key=lambda line: line.points[-1][1]):
         x, value = line.points[-1]

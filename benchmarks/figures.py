@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct, field
 
-VERSION = 1  # of the document
+VERSION = 1  # the version of the document
 
 
 class Spread(Struct, frozen=True, kw_only=True):
@@ -22,10 +22,9 @@ class Spread(Struct, frozen=True, kw_only=True):
 
 
 class Cost(Struct, frozen=True, kw_only=True):
-    """What it took: CPU in seconds per 1,000 jobs, memory in MB, the store in bytes.
-
-    `worker_rss` is at the first job, half way and at the end, without the map that the jobs are
-    recorded in. `store_full` is with all jobs waiting."""
+    """The cost: CPU in seconds per 1,000 jobs, memory in MB, the store in bytes. `worker_rss` is
+    measured at the first job, half way and at the end, without the map in which the jobs are
+    recorded. `store_full` is measured while all jobs wait."""
 
     worker_cpu: float | None = None
     server_cpu: float | None = None

@@ -75,7 +75,7 @@ async def _put(store: Store, packed: bytes, repeats: int, chance: random.Random)
 
 async def _fire(store: Store, first: Moment, seconds: float) -> dict[str, Any]:
     now = await store.now()
-    # putting them took longer than that: it catches up first
+    # storing them took longer than that: the scheduler catches up first
     began = first if now < first else now + SECOND
     watched: Any = Watched(store, began)
     scheduler = asyncio.create_task(Scheduler(watched, 1.0, 3.0, "bench").run())

@@ -95,12 +95,12 @@ async def measure(
                         )
                         async with AsyncExitStack() as stack:
                             for _ in range(listeners):
-                                ear = await stack.enter_async_context(
+                                connection = await stack.enter_async_context(
                                     await psycopg.AsyncConnection.connect(
                                         server.url(), autocommit=True
                                     )
                                 )
-                                await ear.execute(f"listen {CHANNEL}")
+                                await connection.execute(f"listen {CHANNEL}")
                             took = await asyncio.to_thread(
                                 pgbench, server, name, script, writers, seconds
                             )

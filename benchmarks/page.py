@@ -79,7 +79,7 @@ def joined(reports: Iterable[Report]) -> Report:
 
 def our_table(report: Report) -> str:
     """One line for each thing that was measured, one column for each store."""
-    order = ["raw", *WORKLOADS]  # what the engine gives comes first
+    order = ["raw", *WORKLOADS]  # the raw loop of the engine comes first
     figures = sorted(report.figures, key=lambda figure: order.index(figure.workload))
     names = list(dict.fromkeys(figure.name for figure in figures))
     found = {(figure.name, figure.store): figure for figure in report.figures}

@@ -1,7 +1,7 @@
-"""Mita on the engine of CFG: one worker process, concurrency 100, uvloop when installed, succeeded
-jobs forgotten at once (keep=0) as the other peers do; durability as the store's default. The
-harness asks an adapter about itself with no store at hand; that question is answered on a store in
-memory. The worker's process is set up as `mita worker` sets up its own."""
+"""Mita on the engine of CFG: one worker process, concurrency 100, uvloop if it is installed,
+succeeded jobs deleted at once (keep=0) as in the other queues, and the default durability of the
+store. The harness asks for a description without a store; a store in memory answers that. The
+process is set up like that of `mita worker`."""
 
 import runpy
 from pathlib import Path

@@ -4,7 +4,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 _FULL = {"memory": 100_000, "sqlite": 120_000, "redis": 200_000, "postgres": 60_000, "nats": 50_000}
-_FEWER_WAITING = {"memory": 100_000}  # its plain lists were never meant to hold a million
+_FEWER_WAITING = {"memory": 100_000}  # its lists are not made for a million jobs
 _QUICK = {"memory": 20_000, "sqlite": 30_000, "redis": 40_000, "postgres": 15_000, "nats": 12_000}
 
 

@@ -25,7 +25,7 @@ NAMES = {
 _COLOURS_BY_PROCESSES = {1: "sky", 2: "blue", 4: "navy"}
 _RATE = "jobs per second"
 _COST = "microseconds per job"
-_LEAST_WAITING_JOBS = 10_000  # jobs waiting, from where on growth is drawn
+_LEAST_WAITING_JOBS = 10_000  # growth is drawn from this many waiting jobs on
 
 
 def draw_all(report: Report, folder: Path) -> Iterator[Path]:

@@ -128,9 +128,9 @@ while os.getppid() == parent:
 
 
 def keep_awake(folder: Path, python: str) -> list[Process]:
-    """One spinner of idle priority for each core: it runs only when nothing else wants the core,
-    and keeps a virtual one from halting. To wake it costs more than a round trip to a server: an
-    idle machine would look slower than a busy one."""
+    """Run one busy loop of idle priority on each core. It runs only if no other process needs
+    the core, and keeps a virtual core from halting: waking such a core takes longer than a round
+    trip to a server, so an idle machine would look slower than a busy one."""
     if not hasattr(os, "SCHED_IDLE"):
         return []
     cores = sorted(os.sched_getaffinity(0))

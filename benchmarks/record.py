@@ -8,10 +8,12 @@ from typing import Any
 
 # in the head: 1 when the workers may begin; jobs in the store; events that were lost
 GATE, LOADED, MISSED = 0, 1, 2
-# from here on, one place for each process that is ready: the workers, then who hears them
+# from here on, one entry for each process that is ready: the workers, then the subscribers
 _READY = 8
 _HEAD = 64
-SPARE_ROWS = 16  # after the jobs: the first must stay untouched, the others are for the warm-up
+SPARE_ROWS = (
+    16  # entries after the jobs: the first must stay unchanged, the others are for the warm-up
+)
 _WIDTH = 8
 
 
@@ -84,7 +86,7 @@ class Record:
 
     @property
     def strays(self) -> int:
-        """Runs of jobs that were not due."""
+        """How many runs jobs had that were not due."""
         return int(self.count[self.jobs])
 
     def seconds(self, first: int, last: int) -> float:
@@ -95,7 +97,7 @@ class Record:
         return sorted(self.end[first:last])
 
     def late(self, jobs: int) -> list[float]:
-        """Start less due time in milliseconds, of the jobs that started, in order of size."""
+        """The delay from due time to start in milliseconds, of the jobs that started, sorted."""
         pairs: Any = zip(self.start[:jobs], self.due[:jobs], strict=True)
         return sorted((start - due) / 1e6 for start, due in pairs if start)
 

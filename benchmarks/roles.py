@@ -1,8 +1,5 @@
-"""What the processes of a run do, each as its brief says: load, work, enqueue against the clock,
-count what is left.
-
-`python -m benchmarks.roles ROLE BRIEF`, BRIEF being a `Brief` as JSON.
-"""
+"""What the processes of a run do: load jobs, work, enqueue for a fixed time, count what is left.
+`python -m benchmarks.roles ROLE BRIEF`; BRIEF is a `Brief` as JSON."""
 
 # ruff: noqa: ASYNC110  (what is waited for happens in other processes)
 
@@ -29,13 +26,13 @@ from .record import GATE, LOADED, MISSED, Record
 from .worker_app import QUEUE, TEXT, build, maker
 
 BULK = 1000
-IN_FLIGHT = 4  # portions on their way into the store while it is loaded
-_FAR = 3600.0  # seconds ahead of jobs that must not run
-_ORPHAN = 1.0  # seconds between two checks whether the parent process is alive
+IN_FLIGHT = 4  # batches that are being stored at once while the store is loaded
+_FAR = 3600.0  # how far in the future jobs are due that must not run
+_ORPHAN = 1.0  # between two checks whether the parent process is alive
 
 
 class Load(Struct, frozen=True, kw_only=True):
-    """Jobs to be put into the store. `scheduled`: for a time that the run will not see."""
+    """Jobs to be stored. `scheduled`: they are due after the end of the run."""
 
     jobs: int
     first: int = 0
@@ -49,9 +46,9 @@ class Brief(Struct, frozen=True, kw_only=True):
     jobs: int = 0
     keep: float = 0.0
     loads: list[Load] = []
-    beside: str = ""  # a producer that runs in the worker's own process
+    beside: str = ""  # a producer that runs in the process of the worker
     task: str = "noop"
-    watched: str = ""  # what watches the worker: some of WATCHED
+    watched: str = ""  # which of WATCHED are switched on
     number: int = 0
     concurrency: int = 100
     threads: int = 16
@@ -68,7 +65,7 @@ class Stage:
         self.brief = brief
         self.record = Record(Path(brief.record), brief.jobs)
         self.app, self.tasks = build(brief.url, brief.keep, self.record)
-        self.hearing: asyncio.Task[None] | None = None
+        self.subscriber: asyncio.Task[None] | None = None
 
 
 Role = Callable[[Stage], Coroutine[Any, Any, object]]
@@ -81,11 +78,11 @@ async def load(stage: Stage) -> None:
 
 
 async def _load_some(stage: Stage, each: Load, starts: Iterator[int]) -> None:
-    """Portions until there are no more: the next is made while the store is at work on those before
-    it."""
+    """Store batches until there are none left: the next is built while the store writes the ones
+    before it."""
     for start in starts:
         last = min(start + BULK, each.jobs)
-        # each thousand has a second of its own; a run of one of them would show in the spare place
+        # each thousand has another due second; a run of one would be recorded in the spare entry
         if each.scheduled:
             make = maker(stage.tasks, each.task, _FAR + start // BULK)
             calls = [make(stage.brief.jobs) for _ in range(start, last)]
@@ -97,8 +94,8 @@ async def _load_some(stage: Stage, each: Load, starts: Iterator[int]) -> None:
 
 
 async def work(stage: Stage) -> object:
-    """A worker, until SIGTERM. With `loads` and `beside` it is alone with its store, and says what
-    is left of it."""
+    """Run a worker until SIGTERM. With `loads` and `beside` it is the only process of its store,
+    and prints what is left in it."""
     brief, record = stage.brief, stage.record
     await load(stage)
     watch(stage)
@@ -126,7 +123,7 @@ def watch(stage: Stage) -> None:
     if "listener" in stage.brief.watched:
         stage.app.listen(looker(stage))
     if "events" in stage.brief.watched and stage.brief.loads:
-        stage.hearing = asyncio.create_task(hear(stage))
+        stage.subscriber = asyncio.create_task(subscribe(stage))
 
 
 def looker(stage: Stage) -> Callable[[list[JobEvent]], None]:
@@ -140,8 +137,8 @@ def looker(stage: Stage) -> Callable[[list[JobEvent]], None]:
     return look
 
 
-async def hear(stage: Stage) -> None:
-    """The same in a process of its own, until it is ended."""
+async def subscribe(stage: Stage) -> None:
+    """Subscribe to events in a separate process, until it is stopped."""
     look = looker(stage)
     async with stage.app.events() as events:
         stage.record.ready(stage.brief.number)
@@ -161,7 +158,7 @@ async def count(stage: Stage) -> object:
 
 
 async def one(stage: Stage) -> object:
-    """One call awaited after another; also how long each took."""
+    """Enqueue one job after the other, and record how long each call took."""
     task, clock = stage.tasks["noop"], time.perf_counter
     took: list[float] = []
     for i in range(50):
@@ -182,7 +179,7 @@ async def one(stage: Stage) -> object:
 
 
 async def bulk(stage: Stage) -> object:
-    """A thousand at a time, the making of the calls included."""
+    """Enqueue a thousand jobs at a time; building the calls is included."""
     make = maker(stage.tasks, "noop")
     await stage.app.enqueue_many([make(i) for i in range(BULK)])
     cpu, began, jobs = time.process_time(), time.perf_counter(), 0
@@ -210,7 +207,7 @@ async def _warm(stage: Stage, enqueue: Callable[[int], Awaitable[Any]]) -> rando
 
 
 async def pickup(stage: Stage) -> None:
-    """Single jobs at random gaps, for a worker that has nothing else to do."""
+    """Enqueue single jobs at random intervals, for an idle worker."""
     task, record = stage.tasks["noop"], stage.record
     chance = await _warm(stage, lambda i: task.enqueue(i, TEXT))
     for i in range(stage.brief.jobs):
@@ -220,8 +217,8 @@ async def pickup(stage: Stage) -> None:
 
 
 async def timer(stage: Stage) -> None:
-    """Jobs for random times one to three seconds ahead, in whole milliseconds as stores keep
-    them."""
+    """Enqueue jobs that are due at random times one to three seconds later, in whole
+    milliseconds as stores keep them."""
     task, record = stage.tasks["noop"], stage.record
     chance = await _warm(stage, lambda i: task.after(0.2).enqueue(i, TEXT))
     for i in range(stage.brief.jobs):
@@ -232,7 +229,7 @@ async def timer(stage: Stage) -> None:
 
 
 async def repeats(stage: Stage) -> object:
-    """Repeats of one second, `most` of them, on one scheduler; no worker runs their jobs."""
+    """Fire `most` repeats of one second on one scheduler; no worker runs their jobs."""
     brief = stage.brief
     return await fire_many(
         stage.app, stage.tasks["noop"].call(0, TEXT), brief.most, brief.seconds, brief.seed
@@ -240,8 +237,8 @@ async def repeats(stage: Stage) -> object:
 
 
 async def bloat(stage: Stage) -> object:
-    """`most` jobs of one task moved through few that wait; `beside` says that another session
-    keeps an old snapshot open."""
+    """Process `most` jobs of one task while few wait; `beside`: another session keeps an old
+    snapshot open."""
     from .bloat import move_through  # it needs the driver
 
     brief = stage.brief
@@ -255,7 +252,7 @@ ROLES: dict[str, Role] = {
     "load": load,
     "work": work,
     "count": count,
-    "hear": hear,
+    "subscribe": subscribe,
     "one": one,
     "bulk": bulk,
     "pickup": pickup,
@@ -293,7 +290,7 @@ def main() -> None:
 
 
 def fast_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """uvloop's when it is installed, as `mita worker` has it."""
+    """The event loop of uvloop if it is installed, as in `mita worker`."""
     try:
         from uvloop import new_event_loop
     except ImportError:

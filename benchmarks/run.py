@@ -1,4 +1,5 @@
-"""A run: store after store, workload after workload, each figure is stored when it is made."""
+"""A run: store after store, workload after workload. Each figure is stored as soon as it is
+measured."""
 
 import os
 import shutil
@@ -24,7 +25,7 @@ _SHM = Path("/dev/shm")
 
 
 class Wish(Struct, frozen=True, kw_only=True):
-    """What was asked for."""
+    """The options of a run."""
 
     stores: list[str]
     workloads: list[str]
@@ -42,7 +43,7 @@ class Wish(Struct, frozen=True, kw_only=True):
 
 
 def run(wish: Wish) -> Report:
-    """Ctrl-C and SIGTERM end it early; the figures so far are kept."""
+    """Measure everything. Ctrl-C and SIGTERM end it early; the figures so far are kept."""
     report = Report(started=_now())
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
@@ -60,11 +61,11 @@ def run(wish: Wish) -> Report:
 
 @contextmanager
 def _lab(wish: Wish, report: Report) -> Iterator[tuple[Lab, Progress]]:
-    """Folders and facts."""
+    """Make the folders, and collect the facts about the machine."""
     with ExitStack() as stack:
         if wish.folder is not None:
             stack.callback(setattr, tempfile, "tempdir", tempfile.tempdir)
-            # the servers make their folders there too
+            # the servers create their folders there too
             tempfile.tempdir = str(wish.folder.resolve())
         folder = _temporary(stack, None)
         shm = _temporary(stack, _SHM if os.access(_SHM, os.W_OK) else None)
@@ -97,7 +98,8 @@ def _temporary(stack: ExitStack, inside: Path | None) -> Path:
 
 
 def _measure(store: str, wish: Wish, lab: Lab, progress: Progress, report: Report) -> None:
-    """All workloads of one store. A store without a server is named, and the run continues."""
+    """Measure all workloads of one store. If there is no server for a store, that is reported
+    and the run continues."""
     about = report.stores[store] = About()
     try:
         engine = start(store, wish.aof)
@@ -152,14 +154,14 @@ def _figures(
     json: Path,
     progress: Progress,
 ) -> None:
-    """Each is written down as it is found; a workload that breaks leaves a figure without a value
+    """Yield each figure as it is measured. A workload that fails has a figure without a value
     that says why."""
     progress.begin(bench.store, name)
     try:
         for figure in measure(bench):
             _keep(bench, figure, json, progress)
     except Exception as error:  # noqa: BLE001
-        # whatever broke one workload must not cost the others
+        # an error of one workload must not end the others
         why = (
             str(error)
             if isinstance(error, Failed | NoServer)

@@ -20,9 +20,9 @@ from .roles import Brief, Load
 from .servers import Engine, NoServer
 
 _HOME = Path(__file__).parent.parent
-_STALL_S = 60.0  # without progress: then a measurement is given up
+_STALL_S = 60.0  # after this time without progress a measurement has failed
 _LOOK_EVERY_S = 0.02
-_QUIET_CORES = 0.1  # cores that others may use on a quiet machine
+_QUIET_CORES = 0.1  # cores that other programs may use on a quiet machine
 _UNDONE = ("ready", "blocked", "running")
 _UNTIMED = {"PGOPTIONS": "-c synchronous_commit=off"}  # while loading only
 
@@ -32,7 +32,7 @@ class Failed(Exception):
 
 
 class EventBus(Protocol):
-    """Is called with the progress of a measurement."""
+    """A function that is called with the progress of a measurement."""
 
     def __call__(self, what: str, done: int = 0, total: int = 0) -> None: ...
 
@@ -53,8 +53,8 @@ class Lab(Struct, frozen=True, kw_only=True):
 
     @contextmanager
     def kept_awake(self) -> Iterator[None]:
-        """Where single jobs are timed. In a drain no core sleeps, and a spinner would only
-        slow down the other thread of its core."""
+        """Keep idle cores awake while single jobs are timed. In a drain no core sleeps, and a
+        busy loop would only slow down the other thread of its core."""
         spinners = keep_awake(self.folder, sys.executable) if self.awake else []
         try:
             yield
@@ -79,7 +79,8 @@ class Drained(Struct, frozen=True, kw_only=True):
 
 
 class Scene:
-    """`jobs` is how many the record has room for. A context: what was started is ended with it."""
+    """One measurement. `jobs` is how many jobs the record can hold. At the end of the context
+    everything that was started is stopped."""
 
     def __init__(self, lab: Lab, engine: Engine, jobs: int = 0, keep: float = 0.0) -> None:
         self._lab, self._engine, self._jobs = lab, engine, jobs
@@ -93,7 +94,7 @@ class Scene:
             self.place = engine.open(self._folder)
         except BaseException as error:
             self.record.close()
-            # how the servers of the tests say that they do not come up
+            # the servers of the tests raise this if they do not start
             if isinstance(error, AssertionError):
                 raise NoServer(str(error)) from error
             raise
@@ -119,7 +120,7 @@ class Scene:
     def _start(self, role: str, brief: Brief, **env: str) -> Process:
         name = f"{role}-{len(self._processes)}"
         argv = [sys.executable, "-m", "benchmarks.roles", role, msgspec.json.encode(brief).decode()]
-        # what a store leaves in the temporary folder goes with ours
+        # files of a store in the temporary folder are deleted with ours
         tidy = {"TMPDIR": str(self._lab.shm)}
         process = Process(argv, self._folder, name, cwd=_HOME, env={**os.environ, **tidy, **env})
         self._processes.append(process)
@@ -142,8 +143,8 @@ class Scene:
             time.sleep(_LOOK_EVERY_S)
 
     def ask(self, role: str, *, total: int = 0, **brief: Any) -> Any:
-        """Run a role to its end, and give its answer. One that takes long notes how many of a
-        `total` are done."""
+        """Run a role to its end and return its answer. A long one reports how many of a `total`
+        are done."""
         process = self._start(role, replace(self._brief, **brief))
         if total:
             self._until(
@@ -155,7 +156,7 @@ class Scene:
         return msgspec.json.decode(self._answer(role, process))
 
     def run(self, name: str, argv: list[str]) -> str:
-        """Run a program to its end, and give what it said."""
+        """Run a program to its end and return its output."""
         process = Process(argv, self._folder, name, cwd=_HOME)
         self._processes.append(process)
         return self._answer(name, process)
@@ -243,8 +244,8 @@ class Scene:
         return cpu(self.place.pid) if self.place.pid else 0.0
 
     def _workers(self, processes: int, beside: str = "", watched: str = "") -> list[Process]:
-        """Ready, and waiting at the gate. One alone is pinned to a core; several share what there
-        is."""
+        """Start the workers and wait until they are ready. A single worker is pinned to a core;
+        several share all cores."""
         self.record.close_gate()
         core = self._lab.core if processes == 1 else None
         alone = not self._engine.shared
@@ -258,11 +259,11 @@ class Scene:
         workers = [
             self._start("work", replace(brief, number=number)) for number in range(processes)
         ]
-        heard = "events" in watched and not alone
-        if heard:
-            self._start("hear", replace(self._brief, number=processes, core=_another(core)))
+        subscribed = "events" in watched and not alone
+        if subscribed:
+            self._start("subscribe", replace(self._brief, number=processes, core=_another(core)))
         loading = sum(load.jobs for load in brief.loads)
-        self._until("starting", 1, lambda: self._gathered(processes + heard, loading), workers)
+        self._until("starting", 1, lambda: self._gathered(processes + subscribed, loading), workers)
         return workers
 
     def _gathered(self, processes: int, loading: int) -> int:
@@ -273,7 +274,7 @@ class Scene:
     def _watch_memory(
         self, first: int, last: int, runs: int, workers: list[Process]
     ) -> list[float]:
-        """Of the workers, at the first job, half way and at the end."""
+        """Measure the memory of the workers at the first job, half way and at the end."""
         pids = [worker.pid for worker in workers]
         memory = []
         jobs = last - first
@@ -317,8 +318,8 @@ class Scene:
     # ------------------------------------------------------------ one now and then
 
     def paced(self, role: str) -> tuple[list[float], Noise, list[str]]:
-        """How late each job of this producer started, in ms; it and the worker are two processes
-        where they can be."""
+        """How late each job of this producer started, in ms. The producer and the worker are two
+        processes if the store allows it."""
         workers = self._workers(1, beside=role)
         self.calm()
         producers = [self._start(role, self._brief)] if self._engine.shared else []

@@ -1,8 +1,5 @@
-"""The engines under the stores: one server of our own for each, and an empty place in it for every
-measurement.
-
-The servers are those of the tests; only here are they told to be as durable as the figures claim.
-"""
+"""The engines of the stores: one server for each, with an empty location for every measurement.
+The servers are those of the tests; here they are configured to be as durable as the figures say."""
 
 import shutil
 import sqlite3
@@ -25,7 +22,7 @@ class Place(Protocol):
     pid: int | None
 
     def settle(self) -> None:
-        """After loading: what the server would soon do by itself, done now."""
+        """After loading, do now what the server would soon do by itself."""
 
     def size(self) -> int | None:
         """Bytes that the store takes."""
@@ -34,7 +31,7 @@ class Place(Protocol):
 
 
 class Engine(Protocol):
-    """Opens places. `shared`: whether processes can share one."""
+    """Opens stores for measurements. `shared`: whether processes can share one."""
 
     version: str
     settings: str
@@ -58,7 +55,7 @@ def _folder_size(folder: Path) -> int:
 
 
 class Opened:
-    """A place, put together from its parts."""
+    """A location, made of its parts."""
 
     def __init__(
         self,
@@ -100,7 +97,7 @@ class Sqlite:
 
 
 class Redis:
-    """A fresh server for each place."""
+    """A new server for each measurement."""
 
     shared = True
 
@@ -140,7 +137,7 @@ class Redis:
 
 
 class Postgres:
-    """One server, a fresh database for each place."""
+    """One server, with a new database for each measurement."""
 
     shared = True
     settings = "fsync on, synchronous_commit on, shared_buffers 128MB, otherwise its defaults"

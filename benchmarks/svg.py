@@ -1,5 +1,5 @@
-"""A small drawing board. Colours are classes, each with a value for light and for dark pages; fonts
-are the reader's own."""
+"""Drawing SVG pictures. Colours are classes, each with a value for light and for dark pages;
+fonts are the reader's own."""
 
 from collections.abc import Sequence
 from html import escape
@@ -70,7 +70,7 @@ class Board:
         )
 
     def mark(self, x: float, y: float, colour: str, shape: int) -> None:
-        """Shapes differ, so that colour is not the only difference."""
+        """Draw a point. Shapes differ, so that colour is not the only difference."""
         around = _SHAPES[shape % len(_SHAPES)]
         path = " ".join(f"{x + dx:.1f},{y + dy:.1f}" for dx, dy in around)
         self._parts.append(f'<polygon class="{colour}" points="{path}"/>')
@@ -94,7 +94,7 @@ class Board:
         )
 
     def upright(self, x: float, y: float, text: str, colour: str = "muted") -> None:
-        """Text that is read from below, for the name of an axis."""
+        """Draw vertical text, for the name of an axis."""
         place = f'transform="translate({x:.1f} {y:.1f}) rotate(-90)" text-anchor="middle"'
         self._parts.append(f'<text class="{colour}" {place}>{escape(text)}</text>')
 

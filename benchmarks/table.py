@@ -10,7 +10,7 @@ from .figures import Figure, Report
 from .machine import in_words
 
 _MB = 2**20
-_NOISY_CORES = 0.25  # cores that others may use before a figure is marked as noisy
+_NOISY_CORES = 0.25  # cores that other programs may use before a figure is marked as noisy
 
 COLUMNS = (
     Column("store"),
@@ -57,7 +57,7 @@ def footer(report: Report) -> list[str]:
 
 
 def _fewer_waiting(report: Report, store: str) -> str:
-    """Where growth was measured less far than on other stores."""
+    """The remark that growth was measured with fewer waiting jobs than on other stores."""
     most = {
         name: max((figure.waiting for figure in report.find(name, "scheduled")), default=0)
         for name in report.stores

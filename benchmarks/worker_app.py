@@ -1,4 +1,4 @@
-"""The app under test: tasks that do next to nothing and note that they ran."""
+"""The app under test: tasks that do almost nothing and record that they ran."""
 
 # ruff: noqa: ARG001  (a job has arguments, whether its handler looks at them or not)
 
@@ -64,7 +64,8 @@ def build(url: str, keep: float, record: Record) -> tuple[Mita, dict[str, Any]]:
 
 
 def maker(tasks: dict[str, Any], name: str, after: float = 0.0) -> Make:
-    """Makes the call of job `i`. The keys are spread as by chance, the same in every run."""
+    """A function that makes the call of job `i`. The keys look random and are the same in every
+    run."""
     task = tasks[name].after(after) if after else tasks[name]
     if name == "keyed":
         return lambda i: task.call(i, TEXT, i * 2_654_435_761 % 2**32 % RESOURCE_KEYS)

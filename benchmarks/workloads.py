@@ -13,7 +13,9 @@ _FIRING = 10.0  # seconds
 # these stores read all repeats to find the due ones
 _FEWER_REPEATS = {"memory": 1000, "nats": 500}
 _RAW_MOST = 400_000
-_RAW = 3  # times the jobs of a plain drain, or the raw loop would be over before it can be timed
+_RAW = (
+    3  # times the jobs of a plain drain, because the raw loop is too fast to be measured with fewer
+)
 
 
 class Workload(Struct, frozen=True):
@@ -108,7 +110,8 @@ def keys(bench: Bench) -> Iterator[Figure]:
 
 
 def processes(bench: Bench) -> Iterator[Figure]:
-    """The first one is a single process, not pinned: what the others are compared with."""
+    """The first figure is a single process, not pinned to a core; the others are compared with
+    it."""
     alone = 0.0
     for number in bench.sizes.processes:
         figure = bench.figure(
@@ -140,7 +143,7 @@ def watched(bench: Bench) -> Iterator[Figure]:
 
 
 def memory(bench: Bench) -> Iterator[Figure]:
-    """Of the drain of all those ready jobs, if it was measured already; else it is measured now."""
+    """Memory in the drain with the most ready jobs, which is measured now unless it was before."""
     measured = bench.report.find(bench.store, "ready") or list(ready(bench))
     first, half, last = measured[-1].cost.worker_rss if measured[-1].cost else (0.0, 0.0, 0.0)
     name = f"worker memory over {measured[-1].jobs:,} jobs"

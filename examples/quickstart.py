@@ -1,5 +1,5 @@
-"""Jobs now, after a wait and at a time. `python quickstart.py` enqueues them, `mita worker
-quickstart:app` runs them."""
+"""Jobs now, after a delay and at a point in time. `python quickstart.py` enqueues them, `mita
+worker quickstart:app` runs them."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -14,7 +14,7 @@ async def greet(name: str) -> None:
 
 
 @app.task(queue="billing", resource="account:{account}")  # one job per account at a time
-def charge(account: int, cents: int) -> None:  # not async: it runs on a thread
+def charge(account: int, cents: int) -> None:  # a sync function runs on a thread
     print(f"charged account {account}: {cents / 100:.2f}")
 
 

@@ -25,8 +25,8 @@ _WAITS = {
 }
 
 
-class Said(Struct, frozen=True):
-    """One line of the demo: a headline, or what happened to a job."""
+class DemoLine(Struct, frozen=True):
+    """One line of the demo: a heading, or what happened to a job."""
 
     at: float
     what: str
@@ -35,11 +35,11 @@ class Said(Struct, frozen=True):
 
 
 class Row(Struct):
-    """What happened to one job; `story` is the headline above it, for the first of its part."""
+    """What happened to one job. `heading` is the heading above it, for the first job of a step."""
 
     job: str
-    story: str
-    steps: list[Said]
+    heading: str
+    steps: list[DemoLine]
 
 
 def main() -> None:
@@ -53,22 +53,22 @@ def main() -> None:
 
 def rows(said: str) -> Iterator[Row]:
     found: dict[str, Row] = {}
-    story = ""
+    heading = ""
     for line in said.splitlines():
         match = _LINE.match(line)
         if match is None:
-            story = line.partition(".")[0] if re.match(r"^[A-Z][a-z ]+\. ", line) else story
+            heading = line.partition(".")[0] if re.match(r"^[A-Z][a-z ]+\. ", line) else heading
         elif match["what"] != "repeat":
-            row = found.setdefault(match["job"], Row(match["job"], story, []))
+            row = found.setdefault(match["job"], Row(match["job"], heading, []))
             row.steps.append(
-                Said(float(match["at"]), match["what"], match["job"], match["note"] or "")
+                DemoLine(float(match["at"]), match["what"], match["job"], match["note"] or "")
             )
-            story = ""
+            heading = ""
     yield from found.values()
 
 
 def draw(found: list[Row]) -> Board:
-    height = _TOP + sum(_ROW + (_HEAD if row.story else 0) for row in found) + 44
+    height = _TOP + sum(_ROW + (_HEAD if row.heading else 0) for row in found) + 44
     end = max(step.at for row in found for step in row.steps)
     about = "; ".join(
         f"{row.job}: " + ", ".join(f"{step.what} at {step.at:.2f} s" for step in row.steps)
@@ -83,9 +83,9 @@ def draw(found: list[Row]) -> Board:
         board.text(x, height - 22, f"{second} s", "muted", anchor="middle", size=11)
     y = _TOP
     for row in found:
-        if row.story:
+        if row.heading:
             y += _HEAD
-            board.text(20, y - 9, row.story, "ink", bold=True)
+            board.text(20, y - 9, row.heading, "ink", bold=True)
         _job(board, row, y, wide)
         y += _ROW
     return board

@@ -1,8 +1,5 @@
-"""The raw loop of each engine: what a plain batched loop reaches that keeps none of Mita's
-promises.
-
-A job is put down when the next batch is taken: no lease, no token, no retry, no wake-up.
-"""
+"""The raw loop of each engine: the speed of a plain batched loop without Mita's guarantees. A
+job is deleted when the next batch is taken: no lease, no token, no retry, no wake-up."""
 
 from .common import BATCH_JOBS, PAYLOAD, Ask, Phase, Timer
 

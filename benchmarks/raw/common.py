@@ -55,7 +55,7 @@ class Timer:
         self.phases[phase] = Phase(jobs=jobs, seconds=seconds, cpu=used, server_cpu=server)
 
     def singles(self, seconds: float, add: Callable[[], object]) -> None:
-        """Add one job after the other for so long."""
+        """Add one job after the other for this many seconds."""
         self.begin()
         until, jobs = time.perf_counter() + seconds, 0
         while time.perf_counter() < until:

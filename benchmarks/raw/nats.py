@@ -1,5 +1,4 @@
-"""A work-queue stream and one pull consumer: 500 messages asked for, each answered with a bare
-acknowledgement."""
+"""A work-queue stream and one pull consumer: it requests 500 messages and acknowledges each."""
 
 import asyncio
 import time
@@ -66,14 +65,14 @@ async def _singles(client: Any, timer: Timer, seconds: float) -> None:
 
 
 async def _publish(client: Any, jobs: int) -> None:
-    """A batch of publishes goes out before the first answer is waited for."""
+    """Send a batch before waiting for the first answer."""
     answered = asyncio.Semaphore(0)
 
-    async def heard(_: Any) -> None:
+    async def on_message(_: Any) -> None:
         answered.release()
 
     inbox = client.new_inbox()
-    subscription = await client.subscribe(inbox, cb=heard)
+    subscription = await client.subscribe(inbox, cb=on_message)
     out = 0
     for _ in range(jobs):
         await client.publish(_SUBJECT, PAYLOAD, reply=inbox)
@@ -91,9 +90,9 @@ async def _drain(client: Any, jobs: int) -> None:
     finished = asyncio.Event()
     request = msgspec.json.encode({"batch": BATCH_JOBS, "expires": int(_ANSWER_S * 1e9)})
 
-    async def heard(message: Any) -> None:
+    async def on_message(message: Any) -> None:
         nonlocal done, asked
-        if not message.reply:  # the end of a request that found too few
+        if not message.reply:  # the end of a request that found too few messages
             return
         await client.publish(message.reply, b"")
         done += 1
@@ -103,11 +102,11 @@ async def _drain(client: Any, jobs: int) -> None:
             asked += BATCH_JOBS
             await client.publish(_NEXT, request, reply=inbox)
 
-    await client.subscribe(inbox, cb=heard)
+    await client.subscribe(inbox, cb=on_message)
     asked = BATCH_JOBS
     await client.publish(_NEXT, request, reply=inbox)
     await finished.wait()
     await client.flush()
-    # in the server
+    # bytes in the server
     while (await _call(client, f"STREAM.INFO.{_STREAM}"))["state"]["messages"]:  # noqa: ASYNC110
         await asyncio.sleep(0.001)

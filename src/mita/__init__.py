@@ -36,8 +36,7 @@ from mita.model.record import ProgressReport as ProgressReport
 from mita.model.record import TimelineLine as TimelineLine
 from mita.model.repeat import RepeatState
 from mita.model.view import Holder, QueueView, ResourceView, WorkerView
-from mita.rules.explain.reasons.evidence import Code as ReasonCode
-from mita.rules.explain.reasons.evidence import Reason
+from mita.rules.explain.evidence import Reason, ReasonCode
 from mita.rules.judge import Retention as Retention
 from mita.settings import StoreURL
 from mita.tasks import Abort, Call, CallableTask, Handle, Job, Reschedule, Task, Unavailable

@@ -1,4 +1,4 @@
-"""An app on each of the stores that need no server, and a worker at its side."""
+"""An app on each store that needs no server, and a worker for it."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -26,7 +26,7 @@ async def app(url: str) -> AsyncIterator[Mita]:
 
 @asynccontextmanager
 async def working(app: Mita, **options: Any) -> AsyncIterator[None]:
-    """A worker for as long as the block lasts."""
+    """Run a worker until the block ends."""
     worker = app.worker(**options)
     running = asyncio.create_task(worker.run())
     try:
@@ -37,5 +37,5 @@ async def working(app: Mita, **options: Any) -> AsyncIterator[None]:
 
 
 async def total(app: Mita) -> int:
-    """How many jobs are in the store, in whatever state."""
+    """How many jobs are in the store, in any state."""
     return sum(sum(states.values()) for states in (await app.counts()).values())

@@ -1,5 +1,5 @@
-"""Arguments and results of every kind that can be stored come back as they were, and wrong ones are
-refused by name."""
+"""Every type that can be stored is returned unchanged, as an argument and as a result; wrong
+values are refused by the name of their parameter."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -144,7 +144,7 @@ def taking(kind: Any) -> Arguments:
 
 
 @pytest.mark.parametrize(("kind", "value"), VALUES)
-def test_it_comes_back_as_it_was_as_an_argument_and_as_a_result(kind: Any, value: Any) -> None:
+def test_a_value_is_unchanged_as_an_argument_and_as_a_result(kind: Any, value: Any) -> None:
     arguments = taking(kind)
     [[seen], _] = arguments.unpack(arguments.pack((value,), {}))
     result = arguments.unpack_result(arguments.pack_result(value))
@@ -219,7 +219,7 @@ def test_an_argument_that_was_stored_wrong_is_refused_before_the_run() -> None:
         taking(Order).unpack(stored)
 
 
-async def test_they_go_through_a_store_and_are_shown_as_plain_values(app: Mita) -> None:
+async def test_values_pass_through_a_store_and_are_shown_as_plain_values(app: Mita) -> None:
     @app.task
     async def handle(order: Order, file: Path, number: int, colour: Colour) -> Parcel:
         return Parcel(file, order, number + 1, colour=colour)
@@ -241,7 +241,7 @@ async def test_they_go_through_a_store_and_are_shown_as_plain_values(app: Mita) 
     ("kind", "value"),
     [(int, "seven"), (int, None), (None, 7), (list[int], ["x"]), (Order, {"id": 1})],
 )
-async def test_a_result_that_is_not_what_the_annotation_says_fails_the_job_at_once(
+async def test_a_result_that_does_not_match_the_annotation_fails_the_job_at_once(
     app: Mita, kind: Any, value: Any
 ) -> None:
     runs = 0
@@ -272,7 +272,7 @@ async def test_a_result_that_is_not_what_the_annotation_says_fails_the_job_at_on
         ("Unknown", "x"),
     ],
 )
-def test_a_result_that_the_annotation_allows_is_taken(kind: Any, value: Any) -> None:
+def test_a_result_that_matches_the_annotation_is_accepted(kind: Any, value: Any) -> None:
     def give() -> Any: ...
 
     give.__annotations__ = {"return": kind}

@@ -1,5 +1,5 @@
-"""Arguments are bound, checked and packed at the caller, and come back as the handler's annotations
-say."""
+"""Arguments are bound, checked and packed in the caller's process, and unpacked as the handler's
+annotations say."""
 
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -26,7 +26,7 @@ class Money(msgspec.Struct, frozen=True):
 
 
 class Stranger:
-    """Nothing that could be stored."""
+    """A type that cannot be stored."""
 
 
 def through(fn: Any, *args: Any, **kwargs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -40,7 +40,7 @@ def refused(fn: Any, *args: Any, **kwargs: Any) -> str:
     return str(caught.value)
 
 
-def test_every_kind_of_value_comes_back_as_it_was_annotated() -> None:
+def test_every_value_is_unpacked_as_it_was_annotated() -> None:
     def fn(
         a: datetime,
         b: UUID,
@@ -69,7 +69,7 @@ def test_every_kind_of_value_comes_back_as_it_was_annotated() -> None:
     assert through(fn, *values) == (values, {})
 
 
-def test_by_position_and_by_name_are_one_and_the_same() -> None:
+def test_arguments_by_position_and_by_name_are_stored_alike() -> None:
     def fn(a: int, b: str = "x", *, c: float, d: list[int] | None = None) -> None: ...
 
     arguments = Arguments("it", fn)
@@ -83,9 +83,7 @@ def test_parameters_without_annotation_take_plain_values() -> None:
     assert through(fn, {"k": [1, 2]}) == (({"k": [1, 2]}, 3), {})
 
 
-def test_a_payload_is_a_map_by_parameter_name_with_what_the_caller_passed_and_nothing_else() -> (
-    None
-):
+def test_a_payload_is_a_map_of_only_the_arguments_that_the_caller_passed() -> None:
     def fn(a: int, b: int = 2, c: str = "x", *, d: list[int] = [1], e: float = 0.5) -> None: ...  # noqa: B006
 
     arguments = Arguments("it", fn)
@@ -99,7 +97,7 @@ def test_a_payload_is_a_map_by_parameter_name_with_what_the_caller_passed_and_no
     assert msgspec.msgpack.decode(arguments.pack((1,), {})) == {"a": 1}
 
 
-def test_what_was_passed_stays_when_a_later_version_has_another_default() -> None:
+def test_a_passed_argument_stays_when_a_later_version_has_another_default() -> None:
     def old(account: int, cents: int = 100, *, note: str | None = None) -> None: ...
 
     def new(account: int, cents: int = 250, *, note: str | None = "none") -> None: ...
@@ -133,7 +131,7 @@ def test_positional_only_parameters_are_passed_by_position() -> None:
     assert through(fn, 1, b=2) == ((1, 2), {})
 
 
-def test_a_parameter_that_was_added_later_gets_its_default() -> None:
+def test_a_parameter_that_was_added_after_the_enqueue_gets_its_default() -> None:
     def old(a: int) -> None: ...
 
     def new(a: int, b: str = "added") -> None: ...
@@ -224,7 +222,7 @@ def test_too_large_a_payload_is_refused_with_size_limit_and_the_largest_part() -
 # ---------------------------------------------------------------- functions that cannot be tasks
 
 
-def test_stars_are_refused_at_registration() -> None:
+def test_star_parameters_are_refused_at_registration() -> None:
     with pytest.raises(UsageError, match=r"\*names.*one list"):
         Arguments("it", lambda *names: None)
     with pytest.raises(UsageError, match=r"\*\*more.*one dict"):
@@ -281,7 +279,7 @@ def test_the_first_parameter_asks_for_the_job_by_annotation_or_by_name() -> None
         assert arguments.unpack(arguments.pack((1,), {})) == ((1,), {})
 
 
-def test_other_first_parameters_do_not() -> None:
+def test_a_first_parameter_without_that_annotation_or_name_gets_no_job() -> None:
     def other(job: str) -> None: ...
 
     def later(a: int, job: Any) -> None: ...
@@ -290,7 +288,7 @@ def test_other_first_parameters_do_not() -> None:
     assert Arguments("it", later).parameters == ("a", "job")
 
 
-def test_the_job_must_come_first() -> None:
+def test_the_job_must_be_the_first_parameter() -> None:
     def fn(a: int, job: Job) -> None: ...
 
     with pytest.raises(UsageError, match="must be the first"):
@@ -323,18 +321,18 @@ def gives_a_text() -> str: ...  # type: ignore[empty-body]
 def gives_a_stranger() -> Stranger: ...  # type: ignore[empty-body]
 
 
-def test_results_come_back_by_annotation() -> None:
+def test_results_are_unpacked_by_their_annotation() -> None:
     for fn in (gives_money, gives_money_later):
         arguments = Arguments("it", fn)
         assert arguments.unpack_result(arguments.pack_result(Money(3))) == Money(3)
 
 
-def test_results_without_a_usable_annotation_come_back_plain() -> None:
+def test_results_without_a_usable_annotation_are_plain_values() -> None:
     arguments = Arguments("it", gives_a_stranger)
     assert arguments.unpack_result(arguments.pack_result(Money(3))) == {"cents": 3}
 
 
-def test_a_result_that_no_longer_fits_comes_back_plain() -> None:
+def test_a_result_that_no_longer_matches_is_a_plain_value() -> None:
     stored = Arguments("it", gives_a_text).pack_result("text")
     assert Arguments("it", gives_money).unpack_result(stored) == "text"
 
@@ -344,7 +342,7 @@ def test_a_result_that_cannot_be_stored_is_a_usage_error() -> None:
         Arguments("it", gives_a_stranger).pack_result(Stranger())
 
 
-def test_an_async_function_behind_a_plain_decorator_is_told_to_be_one() -> None:
+def test_an_async_function_behind_a_sync_decorator_is_refused_with_the_remedy() -> None:
     async def work() -> None: ...
 
     with pytest.raises(UsageError, match="does a decorator hide it"):

@@ -1,5 +1,4 @@
-"""What the caller wrote wrong is refused at the call, by name, with the remedy, and nothing is
-stored."""
+"""Wrong input is refused at the call; the error names it and the remedy, and nothing is stored."""
 
 import asyncio
 import sys
@@ -20,7 +19,7 @@ NAIVE = datetime(2030, 1, 1)  # noqa: DTZ001
 
 @pytest.fixture
 async def any(app: Mita) -> Any:
-    """A task, untyped, so that it can be misused."""
+    """A task without types, so that it can be called wrongly."""
 
     @app.task
     async def send(to: str, times: int = 1) -> None: ...
@@ -163,7 +162,7 @@ async def test_a_wrong_enqueue_is_refused_and_nothing_is_stored(
     assert await total(app) == 0
 
 
-async def test_a_wrong_one_among_many_stores_none(app: Mita, any: Any) -> None:
+async def test_one_wrong_call_among_many_stores_none(app: Mita, any: Any) -> None:
     stranger = Mita("memory://")
 
     @stranger.task
@@ -176,7 +175,9 @@ async def test_a_wrong_one_among_many_stores_none(app: Mita, any: Any) -> None:
     assert await total(app) == 0
 
 
-async def test_an_unknown_task_is_refused_with_those_that_are_known(app: Mita, any: Any) -> None:
+async def test_an_unknown_task_is_refused_with_the_names_of_the_known_ones(
+    app: Mita, any: Any
+) -> None:
     with pytest.raises(UsageError, match=r"'sned'.*known: send"):
         app.find_task("sned")
 
@@ -237,14 +238,14 @@ def test_a_wrong_declaration_is_refused(what: str) -> None:
     assert not app.tasks
 
 
-def test_a_method_that_is_not_there_is_an_attribute_error_as_well(app: Mita, any: Any) -> None:
+def test_a_missing_method_is_an_attribute_error_too(app: Mita, any: Any) -> None:
     assert not hasattr(any, "delay")
     assert getattr(any, "apply_async", None) is None
     with pytest.raises(AttributeError, match="no attribute 'nosuch'"):
         any.nosuch  # noqa: B018
 
 
-def test_options_are_given_by_name() -> None:
+def test_options_must_be_given_by_name() -> None:
     app: Any = Mita("memory://")
     with pytest.raises(UsageError, match="by name"):
         app.task("mail")
@@ -307,7 +308,7 @@ async def test_a_missing_driver_names_the_extra_to_install(
         await StorePool(StoreURL.parse(url)).new()
 
 
-def test_two_namespaces_that_differ_are_refused() -> None:
+def test_two_different_namespaces_are_refused() -> None:
     with pytest.raises(UsageError, match=r"'a'.*namespace=b"):
         Mita("memory://?namespace=b", namespace="a")
 
@@ -440,7 +441,7 @@ async def _result(task: Any, timeout: float) -> None:
 
 
 @pytest.mark.parametrize("what", ASKED)
-async def test_a_wrong_wish_is_refused(app: Mita, any: Any, what: str) -> None:
+async def test_a_wrong_option_of_a_method_is_refused(app: Mita, any: Any, what: str) -> None:
     wrong, says = ASKED[what]
     with pytest.raises(UsageError) as caught:
         await wrong(app, any)
@@ -465,7 +466,7 @@ async def test_a_wrong_wish_is_refused(app: Mita, any: Any, what: str) -> None:
         ({"secret": ["to"], "unique": "{to}/{times}"}, "secret=['password']"),
     ],
 )
-def test_a_secret_that_could_not_be_kept_is_refused(
+def test_a_secret_task_with_arguments_in_its_keys_is_refused(
     app: Mita, choices: dict[str, Any], says: str
 ) -> None:
     async def send(to: str, times: int = 1) -> None: ...
@@ -495,7 +496,7 @@ def test_a_secret_that_could_not_be_kept_is_refused(
         lambda: Retry(jitter="wild"),  # type: ignore[arg-type]
     ],
 )
-def test_wrong_words_are_refused_when_they_are_said(wrong: Callable[[], object]) -> None:
+def test_wrong_arguments_are_refused_at_the_call(wrong: Callable[[], object]) -> None:
     with pytest.raises(UsageError):
         wrong()
 

@@ -1,4 +1,4 @@
-"""Many jobs at once: all that match a filter, as they were when the call began."""
+"""Changes to all jobs that match a filter at the start of the call."""
 
 import asyncio
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ async def many(app: Mita, task: Any, n: int, **more: Any) -> list[str]:
 
 
 async def ended(app: Mita, task: Any) -> None:
-    """Three that failed, and two that succeeded."""
+    """Three failed and two succeeded jobs."""
     jobs = await app.enqueue_many(
         [*(task.call("nobody") for _ in range(3)), *(task.call(f"a{n}") for n in range(2))]
     )
@@ -45,7 +45,7 @@ async def ended(app: Mita, task: Any) -> None:
         await until(all_ended, within=60)
 
 
-async def test_all_that_match_are_cancelled_and_no_other(app: Mita, send: Any) -> None:
+async def test_only_the_jobs_that_match_are_cancelled(app: Mita, send: Any) -> None:
     @app.task(queue="other")
     async def other() -> None: ...
 
@@ -61,7 +61,7 @@ async def test_all_that_match_are_cancelled_and_no_other(app: Mita, send: Any) -
     assert [line.note for line in record.timeline if line.kind == "cancelled"] == ["too many"]
 
 
-async def test_more_than_one_batch_is_asked_in_batches(app: Mita, send: Any) -> None:
+async def test_many_jobs_are_changed_in_batches(app: Mita, send: Any) -> None:
     seen: list[tuple[int, int]] = []
     await many(app, send, 2300)
     result = await app.cancel_many(queue="mail", progress=lambda done, of: seen.append((done, of)))
@@ -70,7 +70,7 @@ async def test_more_than_one_batch_is_asked_in_batches(app: Mita, send: Any) -> 
     assert (await app.counts())["mail"]["cancelled"] == 2300
 
 
-async def test_the_store_is_asked_once_for_each_batch_and_never_for_a_job(
+async def test_the_store_is_called_once_for_each_batch_and_not_for_each_job(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     whole, sizes = MemoryStore.amend, []
@@ -88,20 +88,20 @@ async def test_the_store_is_asked_once_for_each_batch_and_never_for_a_job(
         @app.task
         async def number(n: int) -> None: ...
 
-        told: list[str] = []
+        kinds: list[str] = []
         listening = app.listen(
-            lambda events: told.extend(event.kind for event in events), ["cancelled"]
+            lambda events: kinds.extend(event.kind for event in events), ["cancelled"]
         )
         await app.enqueue_many(number.call(n) for n in range(1500))
         monkeypatch.setattr(MemoryStore, "find", find)
         assert (await app.cancel_many(all=True)).done == 1500
         assert sizes == [1000, 500]
-        await until(lambda: asyncio.sleep(0, len(told) == 1500))
+        await until(lambda: asyncio.sleep(0, len(kinds) == 1500))
         listening.stop()
 
 
-async def test_jobs_that_come_later_are_not_touched(app: Mita, send: Any) -> None:
-    """The ids are frozen when the call begins."""
+async def test_jobs_that_are_enqueued_later_are_not_changed(app: Mita, send: Any) -> None:
+    """The ids are fixed when the call begins."""
     await many(app, send, 3)
 
     def one_more(_: int) -> bool:
@@ -125,7 +125,7 @@ async def test_a_dry_run_and_a_refusal_only_count(app: Mita, send: Any) -> None:
     assert (await app.counts())["mail"]["ready"] == 3
 
 
-async def test_failed_jobs_are_retried_unless_cancelled_ones_are_named(
+async def test_failed_jobs_are_retried_and_cancelled_ones_only_on_request(
     app: Mita, send: Any
 ) -> None:
     await ended(app, send)
@@ -136,14 +136,16 @@ async def test_failed_jobs_are_retried_unless_cancelled_ones_are_named(
     assert await app.retry_many(all=True) == BulkResult(0)
 
 
-async def test_a_unique_key_that_another_has_is_counted_as_taken(app: Mita, send: Any) -> None:
+async def test_a_job_whose_unique_key_another_job_has_is_counted_as_taken(
+    app: Mita, send: Any
+) -> None:
     first = await send.options(unique="k").enqueue("ada")
     await app.cancel(first.id)
     await send.options(unique="k").enqueue("ada")
     assert await app.retry_many(queue="mail", state="cancelled") == BulkResult(1, {Answer.TAKEN: 1})
 
 
-async def test_jobs_are_moved_to_another_time(app: Mita, send: Any) -> None:
+async def test_jobs_are_rescheduled(app: Mita, send: Any) -> None:
     await many(app, send, 3)
     assert await app.reschedule_many(task="send", after=3600, reason="tonight") == BulkResult(
         3, {Answer.DONE: 3}
@@ -151,7 +153,7 @@ async def test_jobs_are_moved_to_another_time(app: Mita, send: Any) -> None:
     assert (await app.counts())["mail"]["scheduled"] == 3
 
 
-async def test_a_running_job_is_asked_and_counted_so(app: Mita) -> None:
+async def test_a_running_job_is_counted_as_asked(app: Mita) -> None:
     began = asyncio.Event()
 
     @app.task(queue="slow")
@@ -172,7 +174,7 @@ async def test_a_running_job_is_asked_and_counted_so(app: Mita) -> None:
         await until(stopped, within=60)
 
 
-async def test_jobs_that_have_ended_are_deleted_and_the_others_stay(app: Mita, send: Any) -> None:
+async def test_only_jobs_that_have_ended_are_deleted(app: Mita, send: Any) -> None:
     await ended(app, send)
     waits = await send.after(60).enqueue("bo")
     assert await app.delete_many(queue="mail", state="failed") == BulkResult(3, {Answer.DONE: 3})
@@ -211,7 +213,7 @@ WRONG: dict[str, tuple[str, dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("what", WRONG)
-async def test_a_wrong_choice_is_refused_and_nothing_is_done(
+async def test_a_wrong_filter_is_refused_and_nothing_is_changed(
     app: Mita, send: Any, what: str
 ) -> None:
     method, given, says = WRONG[what]

@@ -1,5 +1,5 @@
-"""Many jobs in one call: the next slice is made while the last is under way, and sent only when
-that one is in."""
+"""Many jobs in one call: the next slice is built while the previous one is being stored, and
+sent only after that."""
 
 import asyncio
 from collections.abc import Iterator
@@ -17,8 +17,7 @@ from .conftest import total
 
 
 class Post:
-    """Sends numbers and notes what happened when; what is under way waits until it is let
-    through."""
+    """Sends numbers and records the order of events; a send waits until the test releases it."""
 
     def __init__(self, broken: int | None = None) -> None:
         self.log: list[str] = []
@@ -42,7 +41,7 @@ class Post:
         return [number, number]
 
 
-async def test_the_next_is_made_while_the_last_is_under_way_and_sent_after_it() -> None:
+async def test_the_next_slice_is_built_during_the_send_before_it() -> None:
     post = Post()
     asyncio.get_running_loop().call_later(0.01, post.through.set)
     assert await one_ahead(post.make(3), post.send) == [0, 0, 1, 1, 2, 2]
@@ -60,7 +59,7 @@ async def test_the_next_is_made_while_the_last_is_under_way_and_sent_after_it() 
     assert await one_ahead(post.make(0), post.send) == []
 
 
-async def test_nothing_is_sent_after_one_that_failed() -> None:
+async def test_nothing_is_sent_after_a_slice_that_failed() -> None:
     post = Post(broken=1)
     post.through.set()
     with pytest.raises(StoreError):
@@ -68,7 +67,7 @@ async def test_nothing_is_sent_after_one_that_failed() -> None:
     assert not any(line in post.log for line in ("sent 2", "sent 3"))
 
 
-async def test_who_is_cancelled_takes_what_is_under_way_with_him() -> None:
+async def test_a_cancelled_call_cancels_its_send() -> None:
     post = Post()
     waiting = asyncio.create_task(one_ahead(post.make(3), post.send))
     await post.ahead.wait()
@@ -81,7 +80,7 @@ async def test_who_is_cancelled_takes_what_is_under_way_with_him() -> None:
     assert "sent 1" not in post.log
 
 
-async def test_a_slice_that_fails_is_the_last_that_was_sent(
+async def test_no_slice_is_sent_after_a_failed_one_on_a_store(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     takes_in, sizes = MemoryStore.enqueue, []

@@ -1,4 +1,4 @@
-"""Why is this job not running: every reason, and the order of them."""
+"""Every reason why a job is not running, and their order."""
 
 import asyncio
 from typing import Any
@@ -13,9 +13,9 @@ from mita.model.outcome import TimelineEntry
 from mita.model.policy import JobOptions
 from mita.model.time import MINUTE, SECOND
 from mita.model.view import Holder, QueueView, ResourceView, WorkerView
-from mita.rules.explain.reasons.evidence import Code, Evidence, Reason
-from mita.rules.explain.reasons.reasons import explain
-from mita.rules.explain.reasons.words import span
+from mita.rules.display import span
+from mita.rules.explain.evidence import Evidence, Reason, ReasonCode
+from mita.rules.explain.reasons import explain
 from mita.rules.moves import SLOWED
 from tests.waiting import until
 
@@ -125,7 +125,7 @@ RUNNING = {
             ["worker died", "1 crash so far"],
         ),
         (SCHEDULED, {"events": (TimelineEntry(1, "unavailable", "429"),)}, ["not available (429)"]),
-        ({**SCHEDULED, "stranded": NOW - MINUTE}, {}, ["no worker that met it", "'send'"]),
+        ({**SCHEDULED, "stranded": NOW - MINUTE}, {}, ["no worker that received it", "'send'"]),
         (
             BLOCKED,
             {"resource": HELD, "ahead": 12},
@@ -179,7 +179,7 @@ RUNNING = {
         (
             {},
             {"workers": (replace(WORKER, full=True),)},
-            ["plain functions take all their threads, with 1 of 4 slots busy"],
+            ["sync functions use all their threads, with 1 of 4 slots busy"],
         ),
         (
             {},
@@ -192,10 +192,10 @@ RUNNING = {
             {"workers": (replace(WORKER, offset=70 * SECOND),)},
             ["blue is 1 m 10 s ahead of the store's"],
         ),
-        (RUNNING, {}, ["runs right now on worker blue (pid 7 on h)", "3 s ago", "attempt 2"]),
+        (RUNNING, {}, ["is running on worker blue (pid 7 on h)", "3 s ago", "attempt 2"]),
         ({**RUNNING, "asked": "cancel"}, {}, ["asked to cancel while it ran"]),
         ({**RUNNING, "asked": "reschedule"}, {}, ["asked to reschedule"]),
-        ({**RUNNING, "lease_until": NOW - 5 * SECOND}, {}, ["lease ran out 5 s ago", "next sweep"]),
+        ({**RUNNING, "lease_until": NOW - 5 * SECOND}, {}, ["lease expired 5 s ago", "next sweep"]),
         ({**RUNNING, "lease_until": NOW - 5 * SECOND}, {"workers": ()}, ["worker w1", "start one"]),
         (
             {
@@ -205,12 +205,12 @@ RUNNING = {
                 "finished": NOW - MINUTE,
             },
             {},
-            ["dead after 4 failed runs", "1 m ago", "ValueError: bad", "retry"],
+            ["failed after 4 failed runs", "1 m ago", "ValueError: bad", "retry"],
         ),
         (
             {"state": State.FAILED, "crashes": 4, "attempts": 1},
             {},
-            ["dead after 1 failed run and 4 crashes"],
+            ["failed after 1 failed run and 4 crashes"],
         ),
         ({"state": State.SUCCEEDED, "finished": NOW - SECOND}, {}, ["it succeeded at", "1 s ago"]),
         (
@@ -243,34 +243,41 @@ RUNNING = {
             {},
             ["keeps the unique key 'u' until", "no new one"],
         ),
-        ({"unique": "u"}, {}, ["next in line", "every enqueue with that key gives this job"]),
+        ({"unique": "u"}, {}, ["next in line", "every enqueue with that key returns this job"]),
         ({"state": State.FAILED, "unique": "u"}, {"twin": "j9"}, ["'u' now belongs to job j9"]),
     ],
 )
 def test_every_reason_has_its_words(
     job: dict[str, Any], evidence: dict[str, Any], says: list[str]
 ) -> None:
-    told = words(job, **evidence)
+    text = words(job, **evidence)
     for part in says:
-        assert part in told
+        assert part in text
 
 
-def test_what_the_job_waits_for_comes_before_what_waits_behind_it() -> None:
+def test_what_the_job_waits_for_now_comes_before_later_obstacles() -> None:
     paused = (QueueView(name="mail", paused=NOW),)
-    assert codes(SCHEDULED, queues=paused, workers=()) == [Code.DUE, Code.PAUSED, Code.NO_WORKER]
-    assert codes(BLOCKED, resource=HELD, queues=paused) == [Code.KEY_HELD, Code.PAUSED]
-    assert codes({}, queues=paused, workers=(BUSY,)) == [Code.PAUSED]
-    assert codes({}, workers=(replace(BUSY, offset=-MINUTE),)) == [Code.BUSY, Code.CLOCK]
-    assert codes({"unique": "u"}, queues=paused) == [Code.PAUSED, Code.TWIN]
+    assert codes(SCHEDULED, queues=paused, workers=()) == [
+        ReasonCode.DUE,
+        ReasonCode.PAUSED,
+        ReasonCode.NO_WORKER,
+    ]
+    assert codes(BLOCKED, resource=HELD, queues=paused) == [ReasonCode.KEY_HELD, ReasonCode.PAUSED]
+    assert codes({}, queues=paused, workers=(BUSY,)) == [ReasonCode.PAUSED]
+    assert codes({}, workers=(replace(BUSY, offset=-MINUTE),)) == [
+        ReasonCode.BUSY,
+        ReasonCode.CLOCK,
+    ]
+    assert codes({"unique": "u"}, queues=paused) == [ReasonCode.PAUSED, ReasonCode.TWIN]
 
 
-def test_slots_that_filled_up_since_the_last_beat_count_as_busy() -> None:
+def test_slots_that_filled_up_since_the_last_heartbeat_count_as_busy() -> None:
     others = QueueView(name="web", running=9)
-    assert codes({}, queues=(QueueView(name="mail", running=4), others)) == [Code.BUSY]
-    assert codes({}, queues=(QueueView(name="mail", running=3), others)) == [Code.NEXT]
+    assert codes({}, queues=(QueueView(name="mail", running=4), others)) == [ReasonCode.BUSY]
+    assert codes({}, queues=(QueueView(name="mail", running=3), others)) == [ReasonCode.NEXT]
     both = (WORKER, replace(WORKER, id="w2", queues=("web",), slots=6))
     assert codes({}, queues=(QueueView(name="mail", running=3), others), workers=both) == [
-        Code.NEXT
+        ReasonCode.NEXT
     ]
 
 
@@ -285,12 +292,12 @@ def test_slots_that_filled_up_since_the_last_beat_count_as_busy() -> None:
         (190_800_000, "2 d 5 h"),
     ],
 )
-def test_lengths_are_told_in_their_largest_units(length: int, says: str) -> None:
+def test_lengths_are_shown_in_their_largest_units(length: int, says: str) -> None:
     assert span(length) == says
 
 
-def test_a_worker_that_names_no_queue_serves_them_all() -> None:
-    assert codes({}, workers=(replace(WORKER, queues=()),)) == [Code.NEXT]
+def test_a_worker_without_a_list_of_queues_serves_all() -> None:
+    assert codes({}, workers=(replace(WORKER, queues=()),)) == [ReasonCode.NEXT]
 
 
 async def test_explain_gathers_its_evidence_from_the_store(app: Mita) -> None:
@@ -300,27 +307,27 @@ async def test_explain_gathers_its_evidence_from_the_store(app: Mita) -> None:
     async def send() -> None:
         await release.wait()
 
-    async def says(id: str, code: Code) -> bool:
-        # and its worker has been heard of
+    async def says(id: str, code: ReasonCode) -> bool:
+        # and its worker has sent a heartbeat
         return [reason.code for reason in await app.explain(id)] == [code]
 
     first = await send.enqueue()
-    assert [reason.code for reason in await app.explain(first.id)] == [Code.NO_WORKER]
+    assert [reason.code for reason in await app.explain(first.id)] == [ReasonCode.NO_WORKER]
     async with working(app):
-        await until(lambda: says(first.id, Code.RUNNING))
+        await until(lambda: says(first.id, ReasonCode.RUNNING))
         second = await send.enqueue()
-        await until(lambda: says(second.id, Code.KEY_HELD))
+        await until(lambda: says(second.id, ReasonCode.KEY_HELD))
         [held] = await app.explain(second.id)
         assert first.id in held.text
         release.set()
         await second.result(10)
-    assert [reason.code for reason in await app.explain(second.id)] == [Code.SUCCEEDED]
+    assert [reason.code for reason in await app.explain(second.id)] == [ReasonCode.SUCCEEDED]
     twin = await send.options(unique="u").enqueue()
     await app.cancel(twin.id)
     other = await send.options(unique="u").enqueue()
-    told = await app.explain(twin.id)
-    assert [reason.code for reason in told] == [Code.CANCELLED, Code.TWIN]
-    assert other.id in told[1].text
+    reasons = await app.explain(twin.id)
+    assert [reason.code for reason in reasons] == [ReasonCode.CANCELLED, ReasonCode.TWIN]
+    assert other.id in reasons[1].text
 
 
 # ---------------------------------------------------------------- the job's own limits
@@ -336,39 +343,39 @@ def test_a_job_that_expired_is_told_so_before_anything_else() -> None:
     first, *others = reasons(
         {**MINUTE_LATE, **limited(expires=20.0)}, queues=(QueueView(name="mail", paused=NOW - 1),)
     )
-    assert first.code is Code.EXPIRED
+    assert first.code is ReasonCode.EXPIRED
     assert "it expired 40 s ago, 20 s after its due time; it ends as soon as a worker" in first.text
     assert first.command == ("reschedule", "j1", "--after", "0")
-    assert [reason.code for reason in others] == [Code.PAUSED]
+    assert [reason.code for reason in others] == [ReasonCode.PAUSED]
 
 
 def test_a_job_whose_deadline_is_over_is_told_so() -> None:
     first, *_ = reasons({**MINUTE_LATE, **BLOCKED, **limited(deadline=20.0)}, resource=HELD)
-    assert first.code is Code.PAST_DEADLINE
+    assert first.code is ReasonCode.PAST_DEADLINE
     assert "its deadline of 20 s was over 40 s ago; it fails as soon as a worker" in first.text
 
 
 def test_a_job_within_its_limits_is_told_nothing_of_them() -> None:
     inside = {**MINUTE_LATE, **limited(expires=60.0, deadline=61.0)}
-    assert codes(inside) == [Code.NEXT]
-    assert codes({**inside, **RUNNING}) == [Code.RUNNING]
-    assert codes({**SCHEDULED, **limited(expires=1.0, deadline=1.0)}) == [Code.DUE]
+    assert codes(inside) == [ReasonCode.NEXT]
+    assert codes({**inside, **RUNNING}) == [ReasonCode.RUNNING]
+    assert codes({**SCHEDULED, **limited(expires=1.0, deadline=1.0)}) == [ReasonCode.DUE]
 
 
 def test_a_run_past_its_deadline_is_told_so() -> None:
     told = reasons({**MINUTE_LATE, **RUNNING, **limited(deadline=20.0)})
-    assert [reason.code for reason in told] == [Code.RUNNING, Code.PAST_DEADLINE]
+    assert [reason.code for reason in told] == [ReasonCode.RUNNING, ReasonCode.PAST_DEADLINE]
     assert "its handler has not ended yet" in told[1].text
 
 
 def test_a_slowed_job_is_told_how_to_help_itself() -> None:
     line = TimelineEntry(1, "rescheduled", f"{SLOWED}; by its handler", "w1")
     told = reasons({"due": NOW + SECOND, "reschedules": 11}, events=(line,))
-    assert [reason.code for reason in told] == [Code.DUE, Code.SLOWED]
+    assert [reason.code for reason in told] == [ReasonCode.DUE, ReasonCode.SLOWED]
     assert "rescheduled 11 times" in told[1].text
     assert "Reschedule(after=…)" in told[1].remedy
     outside = TimelineEntry(2, "rescheduled", "by Ada")
-    assert codes({"due": NOW + SECOND}, events=(line, outside)) == [Code.DUE]
+    assert codes({"due": NOW + SECOND}, events=(line, outside)) == [ReasonCode.DUE]
 
 
 def test_a_job_that_ended_by_its_limits_says_which() -> None:

@@ -1,4 +1,4 @@
-"""What a handler sees of its job, with a worker that is only acted."""
+"""What a handler sees of its job, with a fake worker."""
 
 from collections.abc import Coroutine
 from datetime import UTC, datetime
@@ -13,7 +13,7 @@ from mita.model.time import DAY
 
 
 class Acted:
-    """A `Run` that remembers in memory."""
+    """A fake `Run` that keeps everything in memory."""
 
     def __init__(self) -> None:
         self.cancelled = False
@@ -84,7 +84,7 @@ def job(run: Acted) -> Job:
     return Job(CLAIM, run)
 
 
-def test_a_job_tells_what_it_is(job: Job, run: Acted) -> None:
+def test_a_job_has_the_fields_of_its_claim(job: Job, run: Acted) -> None:
     assert (job.id, job.task, job.queue, job.priority, job.token) == ("j1", "send", "mail", 7, 3)
     assert (job.attempt, job.reschedules) == (3, 1)
     assert job.fire_time == datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC)
@@ -94,20 +94,20 @@ def test_a_job_tells_what_it_is(job: Job, run: Acted) -> None:
     assert not hasattr(job, "__dict__")
 
 
-async def test_progress_is_reported_and_remembered(job: Job, run: Acted) -> None:
+async def test_progress_is_reported_and_kept(job: Job, run: Acted) -> None:
     await job.progress(3, 10, "page 3")
     assert run.reports == [[3, 10, "page 3"]]
     assert job.checkpoint == (3, 10, "page 3")
 
 
 @pytest.mark.parametrize("wrong", [("3",), (float("nan"),), (float("inf"), 10), (1, "10"), (True,)])
-async def test_progress_that_is_no_number_is_refused(job: Job, run: Acted, wrong: Any) -> None:
+async def test_progress_that_is_not_a_number_is_refused(job: Job, run: Acted, wrong: Any) -> None:
     with pytest.raises(UsageError, match=r"progress\((done|total)="):
         await job.progress(*wrong)
     assert not run.reports
 
 
-def test_progress_from_a_thread(job: Job, run: Acted) -> None:
+def test_progress_can_be_reported_from_a_thread(job: Job, run: Acted) -> None:
     job.progress_sync(4)
     assert job.checkpoint == (4, None, "")
     assert run.reports == [[4, None, ""]]
@@ -127,7 +127,7 @@ async def test_progress_of_a_lost_run_is_refused(job: Job, run: Acted) -> None:
         await job.once("x", lambda: 1)
 
 
-async def test_once_runs_once_whatever_the_colour(job: Job) -> None:
+async def test_once_runs_async_and_sync_functions_once(job: Job) -> None:
     calls: list[str] = []
 
     async def slow() -> str:
@@ -148,7 +148,7 @@ class Receipt(msgspec.Struct):
     number: int
 
 
-async def test_once_gives_back_the_annotated_type_every_time(job: Job) -> None:
+async def test_once_returns_the_annotated_type_every_time(job: Job) -> None:
     def charge() -> Receipt:
         return Receipt(7)
 
@@ -175,7 +175,7 @@ async def test_wrong_uses_of_once_are_refused(job: Job) -> None:
         await job.once("a", object)
 
 
-async def test_success_can_be_part_of_a_transaction_of_the_handlers_own() -> None:
+async def test_a_job_can_be_completed_in_the_handlers_own_transaction() -> None:
     run = Acted()
     job = Job(CLAIM, run)
     await job.complete_in("your connection", {"paid": True})

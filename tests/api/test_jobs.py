@@ -1,4 +1,4 @@
-"""Enqueue, wait, look, move, cancel, retry: on an app as people write one."""
+"""Enqueue, wait, inspect, reschedule, cancel and retry, on an ordinary app."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta
@@ -14,7 +14,7 @@ from mita.tasks import Handle
 from .conftest import total, working
 
 
-async def test_a_job_runs_and_its_result_comes_back_typed(app: Mita) -> None:
+async def test_a_job_runs_and_its_result_has_its_type(app: Mita) -> None:
     @app.task
     async def greet(name: str) -> str:
         return f"hello {name}"
@@ -31,7 +31,7 @@ async def test_a_job_runs_and_its_result_comes_back_typed(app: Mita) -> None:
     assert first.created
 
 
-async def test_a_task_can_be_called_as_the_function_it_is(app: Mita) -> None:
+async def test_a_task_can_be_called_like_its_function(app: Mita) -> None:
     @app.task
     async def greet(name: str) -> str:
         return f"hello {name}"
@@ -40,7 +40,7 @@ async def test_a_task_can_be_called_as_the_function_it_is(app: Mita) -> None:
     assert await total(app) == 0
 
 
-async def test_a_deploy_with_another_default_does_not_change_what_waiting_jobs_were_given(
+async def test_a_new_default_does_not_change_the_arguments_of_waiting_jobs(
     tmp_path: Path,
 ) -> None:
     url = f"sqlite:///{tmp_path}/jobs.db"
@@ -62,7 +62,7 @@ async def test_a_deploy_with_another_default_does_not_change_what_waiting_jobs_w
             assert await after.result(left_out.id, 10) == 250
 
 
-async def test_a_job_waits_for_its_time(app: Mita) -> None:
+async def test_a_job_waits_for_its_due_time(app: Mita) -> None:
     @app.task
     async def greet(name: str) -> None: ...
 
@@ -76,7 +76,7 @@ async def test_a_job_waits_for_its_time(app: Mita) -> None:
     assert abs(records[1].due - moment) < timedelta(milliseconds=2)
 
 
-async def test_options_of_the_task_and_of_the_job(app: Mita) -> None:
+async def test_options_of_a_job_override_those_of_its_task(app: Mita) -> None:
     @app.task(queue="mail", priority=3, resource="to:{to}", unique="{to}/{subject}")
     async def send(to: str, subject: str = "hi") -> None: ...
 
@@ -95,7 +95,7 @@ async def test_options_of_the_task_and_of_the_job(app: Mita) -> None:
     assert (record.queue, record.priority, record.resource, record.unique) == ("fast", 9, None, "u")
 
 
-async def test_a_twin_gets_the_handle_of_the_first(app: Mita) -> None:
+async def test_a_second_enqueue_of_a_unique_key_returns_the_first_job(app: Mita) -> None:
     @app.task
     async def greet(name: str) -> None: ...
 
@@ -105,7 +105,7 @@ async def test_a_twin_gets_the_handle_of_the_first(app: Mita) -> None:
     assert await total(app) == 1
 
 
-async def test_many_jobs_at_once_keep_their_order(app: Mita) -> None:
+async def test_jobs_of_one_call_keep_their_order(app: Mita) -> None:
     @app.task
     async def number(n: int) -> int:
         return n
@@ -125,7 +125,7 @@ async def test_a_failed_job_raises_its_error_and_can_be_retried(app: Mita) -> No
     async def fragile() -> str:
         if broken[0]:
             raise RuntimeError("it broke")
-        return "mended"
+        return "fixed"
 
     async with working(app):
         job = await fragile.enqueue()
@@ -143,7 +143,7 @@ async def test_a_failed_job_raises_its_error_and_can_be_retried(app: Mita) -> No
         ]
         broken[0] = False
         assert await app.retry(job.id) is Answer.DONE
-        assert await job.result(10) == "mended"
+        assert await job.result(10) == "fixed"
         assert await app.retry(job.id) is Answer.TOO_LATE
 
 
@@ -184,7 +184,7 @@ async def test_a_cancelled_job_says_why(app: Mita) -> None:
     assert await app.retry(job.id) is Answer.DONE
 
 
-async def test_a_job_can_be_moved_from_outside_and_by_itself(app: Mita) -> None:
+async def test_a_job_can_be_rescheduled_from_outside_and_by_its_handler(app: Mita) -> None:
     @app.task
     async def patient(job: Job) -> int | Reschedule:
         return Reschedule(after=0.01) if job.reschedules < 3 else job.attempt
@@ -209,7 +209,7 @@ async def test_a_priority_can_be_changed(app: Mita) -> None:
     assert record.priority == 9
 
 
-async def test_waiting_ends_in_time_and_the_job_goes_on(app: Mita) -> None:
+async def test_waiting_for_a_result_times_out_and_the_job_continues(app: Mita) -> None:
     @app.task
     async def greet(name: str) -> None: ...
 
@@ -220,7 +220,7 @@ async def test_waiting_ends_in_time_and_the_job_goes_on(app: Mita) -> None:
         await job.result(0)
 
 
-async def test_a_forgotten_job_cannot_tell_its_result(url: str) -> None:
+async def test_a_deleted_job_has_no_result(url: str) -> None:
     async with Mita(url, keep=0) as app:
 
         @app.task
@@ -233,7 +233,7 @@ async def test_a_forgotten_job_cannot_tell_its_result(url: str) -> None:
         assert await job.get() is None
 
 
-async def test_counts_name_every_state_of_every_queue(app: Mita) -> None:
+async def test_counts_have_every_state_of_every_queue(app: Mita) -> None:
     @app.task
     async def greet(name: str) -> None: ...
 
@@ -255,7 +255,7 @@ async def test_counts_name_every_state_of_every_queue(app: Mita) -> None:
     }
 
 
-async def test_pages_go_from_new_to_old_and_obey_the_filter(app: Mita) -> None:
+async def test_pages_are_newest_first_and_obey_the_filter(app: Mita) -> None:
     @app.task
     async def number(n: int) -> None: ...
 
@@ -269,7 +269,7 @@ async def test_pages_go_from_new_to_old_and_obey_the_filter(app: Mita) -> None:
     assert (await app.jobs(queue="nobodys")).jobs == ()
 
 
-async def test_a_paused_queue_waits_and_a_held_key_too(app: Mita) -> None:
+async def test_jobs_of_a_paused_queue_and_of_a_held_key_wait(app: Mita) -> None:
     @app.task(queue="mail", resource="key")
     async def send() -> str:
         return "sent"
@@ -287,7 +287,7 @@ async def test_a_paused_queue_waits_and_a_held_key_too(app: Mita) -> None:
         assert await job.result(10) == "sent"
 
 
-async def test_progress_and_once_inside_a_handler(app: Mita) -> None:
+async def test_a_handler_can_report_progress_and_use_once(app: Mita) -> None:
     ran: list[str] = []
 
     @app.task(retry=Retry(max_retries=2, base=0.001))
@@ -324,7 +324,7 @@ async def test_progress_and_once_inside_a_handler(app: Mita) -> None:
     assert record.progress == (3, 3, "on the way")
 
 
-async def test_jobs_of_a_loop_can_be_asked_after_in_another(app: Mita) -> None:
+async def test_a_job_of_one_event_loop_can_be_read_in_another(app: Mita) -> None:
     @app.task
     async def greet(name: str) -> str:
         return name
@@ -342,7 +342,7 @@ async def test_jobs_of_a_loop_can_be_asked_after_in_another(app: Mita) -> None:
     assert record.state == "ready"
 
 
-def test_many_jobs_are_sent_in_parts_that_every_store_can_carry() -> None:
+def test_many_jobs_are_sent_in_parts_that_every_store_accepts() -> None:
     app = Mita("memory://", payload_limit=20_000_000)
 
     @app.task
@@ -357,7 +357,7 @@ def test_many_jobs_are_sent_in_parts_that_every_store_can_carry() -> None:
     assert fit_together(calls[-1000:])
 
 
-async def test_a_dead_job_comes_back_at_a_time(app: Mita) -> None:
+async def test_a_failed_job_can_be_retried_at_a_given_time(app: Mita) -> None:
     @app.task
     async def send() -> None: ...
 

@@ -1,4 +1,4 @@
-"""Repeats as people handle them: put, edit, look, pause, trigger, remove."""
+"""Repeats through the app: create, edit, read, pause, trigger and remove them."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta
@@ -100,7 +100,9 @@ async def test_preview_shows_the_next_fires(app: Mita, digest: Task[Any, Any]) -
     assert [(fire.hour, fire.minute) for fire in ahead] == [(9, 0)] * 3
 
 
-async def test_trigger_makes_a_job_beside_the_schedule(app: Mita, digest: Task[Any, Any]) -> None:
+async def test_trigger_enqueues_a_job_and_does_not_change_the_schedule(
+    app: Mita, digest: Task[Any, Any]
+) -> None:
     before = await app.repeat("k", digest.call("now"), Every(3600))
     job = await app.repeats.trigger("k")
     again = await app.repeats.trigger("k")
@@ -113,7 +115,7 @@ async def test_trigger_makes_a_job_beside_the_schedule(app: Mita, digest: Task[A
     assert (record.repeat, record.queue) == ("k", "mail")
 
 
-async def test_an_overlapping_trigger_finds_the_job_that_is_there(
+async def test_an_overlapping_trigger_returns_the_unfinished_job(
     app: Mita, digest: Task[Any, Any]
 ) -> None:
     await app.repeat("k", digest.call(), Every(3600), overlap="skip")
@@ -121,7 +123,9 @@ async def test_an_overlapping_trigger_finds_the_job_that_is_there(
     assert (twin.id, twin.created) == (first.id, False)
 
 
-async def test_pause_resume_and_remove(app: Mita, digest: Task[Any, Any]) -> None:
+async def test_a_repeat_can_be_paused_resumed_and_removed(
+    app: Mita, digest: Task[Any, Any]
+) -> None:
     await app.repeat("k", digest.call(), Every(3600))
     assert await app.repeats.pause("k")
     assert not await app.repeats.pause("k")
@@ -132,7 +136,7 @@ async def test_pause_resume_and_remove(app: Mita, digest: Task[Any, Any]) -> Non
     assert not await app.repeats.remove("k")
 
 
-async def test_a_worker_fires_it(app: Mita, digest: Task[Any, Any]) -> None:
+async def test_a_worker_fires_a_repeat(app: Mita, digest: Task[Any, Any]) -> None:
     await app.repeat(
         "k",
         digest.call(),
@@ -157,7 +161,7 @@ async def test_a_worker_fires_it(app: Mita, digest: Task[Any, Any]) -> None:
     assert (more.state, more.count) == ("active", 1)
 
 
-async def test_what_the_code_declares_is_put_when_a_worker_starts(url: str) -> None:
+async def test_declared_repeats_are_stored_when_a_worker_starts(url: str) -> None:
     async with Mita(url) as app:
 
         @app.repeats(Every(3600), key="hourly", missed="once")
@@ -179,7 +183,7 @@ async def test_what_the_code_declares_is_put_when_a_worker_starts(url: str) -> N
         assert await total(app) == 0
 
 
-def test_only_what_can_be_called_without_arguments_is_declared() -> None:
+def test_a_declared_repeat_needs_a_task_without_required_arguments() -> None:
     app: Any = Mita("memory://")
 
     async def plain() -> None: ...
@@ -193,20 +197,18 @@ def test_only_what_can_be_called_without_arguments_is_declared() -> None:
         app.repeats(Every(1))(app.task(greet))
 
 
-async def test_a_repeat_that_cannot_be_read_is_shown_not_dropped(
-    app: Mita, digest: Task[Any, Any]
-) -> None:
+async def test_a_repeat_that_cannot_be_read_is_shown(app: Mita, digest: Task[Any, Any]) -> None:
     store = await app.open_store()
     await store.put_repeat(Repeat(key="broken", spec=b"\xc1", cursor=1))
     await store.close()
     [shown] = await app.repeats.all()
     assert (shown.key, shown.state) == ("broken", "parked")
     assert "cannot be read" in shown.reason
-    mended = await app.repeat("broken", digest.call(), Every(60))
-    assert mended.state == "active"
+    replaced = await app.repeat("broken", digest.call(), Every(60))
+    assert replaced.state == "active"
 
 
-async def test_a_spec_goes_through_bytes_unchanged(digest: Task[Any, Any]) -> None:
+async def test_a_spec_is_unchanged_after_packing_and_unpacking(digest: Task[Any, Any]) -> None:
     from mita.client.repeat_spec import repeat_spec
 
     wanted = repeat_spec(

@@ -1,5 +1,5 @@
-"""One app in many loops, threads, processes and places: nothing is opened before its time, nothing
-stays open after."""
+"""One app in many event loops, threads, processes and stores: a store is opened at its first
+use, and none stays open."""
 
 import asyncio
 import multiprocessing
@@ -52,7 +52,7 @@ def test_the_same_app_works_in_one_loop_after_the_other_and_leaves_no_thread(
     assert ours() == []
 
 
-def test_a_program_that_is_not_async(url: str) -> None:
+def test_a_sync_program_can_use_an_app(url: str) -> None:
     app, double = make(url)
     jobs = [double.enqueue_sync(n) for n in range(3)]
     assert [job.get_sync().arguments for job in jobs] == [{"n": 0}, {"n": 1}, {"n": 2}]
@@ -75,7 +75,7 @@ def test_many_threads_share_one_loop(url: str) -> None:
     app.close_sync()
 
 
-def test_a_call_under_way_when_the_app_closes_does_not_wait_for_ever() -> None:
+def test_a_call_that_runs_while_the_app_closes_ends() -> None:
     app, double = make("memory://")
     job = double.enqueue_sync(1)
     ends: list[str] = []
@@ -95,8 +95,8 @@ def test_a_call_under_way_when_the_app_closes_does_not_wait_for_ever() -> None:
     assert "closed" in ends[0]
 
 
-def test_a_worker_on_another_thread_is_woken_and_finds_what_was_there_before_it(url: str) -> None:
-    """Its poll is an hour away."""
+def test_a_worker_on_another_thread_finds_earlier_jobs_and_is_woken_for_new_ones(url: str) -> None:
+    """Its next poll is an hour later."""
     app, double = make(url)
     worker = app.worker(poll=3600)
     loop = asyncio.new_event_loop()
@@ -113,7 +113,7 @@ def test_a_worker_on_another_thread_is_woken_and_finds_what_was_there_before_it(
     app.close_sync()
 
 
-def test_loops_on_many_threads_that_come_first_at_once_share_one_memory(
+def test_event_loops_that_start_at_once_on_many_threads_share_one_memory_store(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     app, double = make("memory://")
@@ -139,7 +139,7 @@ def _in_a_child(app: Mita, double: Any) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_a_forked_child_opens_its_own(tmp_path: Path) -> None:
+def test_a_forked_child_opens_its_own_store(tmp_path: Path) -> None:
     app, double = make(f"sqlite:///{tmp_path}/jobs.db")
     double.enqueue_sync(1)
 
@@ -162,7 +162,7 @@ def _alone_in_a_child(app: Mita, double: Any) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_a_forked_childs_memory_is_its_own_and_the_parents_jobs_are_not_in_it() -> None:
+def test_a_forked_child_has_an_empty_memory_store_of_its_own() -> None:
     app, double = make("memory://")
     double.enqueue_sync(1)
     child = multiprocessing.get_context("fork").Process(
@@ -175,7 +175,7 @@ def test_a_forked_childs_memory_is_its_own_and_the_parents_jobs_are_not_in_it() 
     app.close_sync()
 
 
-async def test_close_closes_and_the_next_use_opens_again(tmp_path: Path) -> None:
+async def test_a_closed_app_opens_its_store_again_at_the_next_use(tmp_path: Path) -> None:
     app, double = make(f"sqlite:///{tmp_path}/jobs.db")
     async with app:
         await double.enqueue(1)
@@ -186,7 +186,7 @@ async def test_close_closes_and_the_next_use_opens_again(tmp_path: Path) -> None
     await app.close()
 
 
-async def test_using_runs_the_same_tasks_elsewhere(tmp_path: Path) -> None:
+async def test_using_runs_the_same_tasks_on_another_store(tmp_path: Path) -> None:
     app, double = make(f"sqlite:///{tmp_path}/jobs.db")
     async with app.using("memory://"):
         job = await double.enqueue(4)
@@ -201,7 +201,7 @@ async def test_using_runs_the_same_tasks_elsewhere(tmp_path: Path) -> None:
     await app.close()
 
 
-async def test_a_store_that_cannot_be_opened_is_tried_again_at_the_next_use(tmp_path: Path) -> None:
+async def test_a_store_that_failed_to_open_is_opened_at_the_next_use(tmp_path: Path) -> None:
     app, double = make(f"sqlite:///{tmp_path}/missing/jobs.db")
     for _ in range(2):
         with pytest.raises(UsageError, match="missing"):
@@ -212,7 +212,7 @@ async def test_a_store_that_cannot_be_opened_is_tried_again_at_the_next_use(tmp_
     await app.close()
 
 
-async def test_a_caller_that_gives_up_does_not_spoil_the_opening_for_others(url: str) -> None:
+async def test_a_cancelled_caller_does_not_cancel_the_opening_for_others(url: str) -> None:
     app, double = make(url)
     hasty = asyncio.create_task(double.enqueue(1))
     patient = asyncio.create_task(double.enqueue(2))
@@ -223,7 +223,7 @@ async def test_a_caller_that_gives_up_does_not_spoil_the_opening_for_others(url:
     await app.close()
 
 
-async def test_two_namespaces_do_not_see_each_other(tmp_path: Path) -> None:
+async def test_two_namespaces_do_not_share_jobs(tmp_path: Path) -> None:
     one, double = make(f"sqlite:///{tmp_path}/jobs.db?namespace=one")
     two, _ = make(f"sqlite:///{tmp_path}/jobs.db", namespace="two")
     await double.enqueue(1)
@@ -232,7 +232,7 @@ async def test_two_namespaces_do_not_see_each_other(tmp_path: Path) -> None:
     await two.close()
 
 
-def test_where_the_jobs_are(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_url_is_that_of_the_app_or_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MITA_URL", raising=False)
     assert Mita().url == StoreURL("sqlite", "sqlite:///mita.db", "mita")
     monkeypatch.setenv("MITA_URL", "memory://?namespace=shop")
@@ -251,7 +251,7 @@ def test_where_the_jobs_are(monkeypatch: pytest.MonkeyPatch) -> None:
     assert StoreURL.parse("sqlite+aiosqlite:///jobs.db") == StoreURL.parse("sqlite:///jobs.db")
 
 
-def test_lengths_are_seconds_or_timedeltas() -> None:
+def test_delays_are_seconds_or_timedeltas() -> None:
     from datetime import timedelta
 
     assert AppSettings.of(keep=2, keep_failed=timedelta(minutes=1)) == AppSettings(
@@ -259,7 +259,7 @@ def test_lengths_are_seconds_or_timedeltas() -> None:
     )
 
 
-def test_a_wrong_url_of_the_environment_is_said_to_be_from_there(
+def test_the_error_of_a_wrong_url_names_the_environment_variable(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("MITA_URL", "mysql://me:secret@host/jobs")
@@ -268,5 +268,5 @@ def test_a_wrong_url_of_the_environment_is_said_to_be_from_there(
     ) as caught:
         Mita()
     assert "secret" not in str(caught.value)
-    monkeypatch.setenv("MITA_URL", " memory://\n")  # as it comes out of a file
+    monkeypatch.setenv("MITA_URL", " memory://\n")  # as it is read from a file
     assert Mita().url.text == "memory://"

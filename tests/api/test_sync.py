@@ -1,5 +1,5 @@
-"""Every public async method has a `_sync` twin with the same parameters, which does the same from
-code that is not async."""
+"""Every public async method has a `_sync` twin with the same parameters, which does the same
+from sync code."""
 
 import inspect
 import os
@@ -23,7 +23,7 @@ ALONE = {
 }
 
 
-OVERLOADED = {"Job.once"}  # it takes functions of both kinds, and its twin plain ones
+OVERLOADED = {"Job.once"}  # it takes async and sync functions, and its twin only sync ones
 
 
 def public() -> Iterator[tuple[str, type, str]]:
@@ -56,7 +56,7 @@ def pair(name: str) -> tuple[Any, Any]:
 
 
 @pytest.mark.parametrize("name", PAIRS)
-def test_it_has_a_twin_with_the_same_parameters_and_a_docstring(name: str) -> None:
+def test_an_async_method_has_a_twin_with_the_same_parameters_and_a_docstring(name: str) -> None:
     method, twin = pair(name)
     assert twin is not None, f"{name} has no {name}_sync"
     assert not inspect.iscoroutinefunction(twin)
@@ -73,7 +73,7 @@ def test_it_has_a_twin_with_the_same_parameters_and_a_docstring(name: str) -> No
     assert re.search("not async|sync (code|function)", twin.__doc__ or "")
 
 
-def test_the_list_is_not_empty_and_every_twin_has_its_method() -> None:
+def test_every_twin_has_its_async_method() -> None:
     assert {
         "Mita.jobs",
         "Repeats.preview",
@@ -90,7 +90,7 @@ def test_the_list_is_not_empty_and_every_twin_has_its_method() -> None:
     assert not {name for name, cls, member in twins if not hasattr(cls, member)}
 
 
-def test_a_twin_takes_what_a_subclass_says() -> None:
+def test_a_twin_calls_the_method_of_a_subclass() -> None:
     class Base:
         def _run_sync(self, coro: Any) -> Any:
             with pytest.raises(StopIteration) as ended:
@@ -117,7 +117,7 @@ def test_a_twin_takes_what_a_subclass_says() -> None:
 
 @pytest.fixture
 def plain(url: str) -> Iterator[Mita]:
-    """An app that is never used from async code."""
+    """An app that only sync code uses."""
     app = Mita(url)
 
     @app.task(queue="mail", resource="to:{to}")
@@ -129,7 +129,7 @@ def plain(url: str) -> Iterator[Mita]:
     app.close_sync()
 
 
-def test_looking_from_plain_code(plain: Mita) -> None:
+def test_sync_code_can_read_jobs(plain: Mita) -> None:
     send = plain.tasks["send"]
     [first, second] = plain.enqueue_many_sync([send.call("ada"), send.after(60).call("bo")])
     third = plain.enqueue_sync(send.call("cy"))
@@ -147,7 +147,7 @@ def test_looking_from_plain_code(plain: Mita) -> None:
     assert record == first.get_sync()
 
 
-def test_acting_from_plain_code(plain: Mita) -> None:
+def test_sync_code_can_change_jobs(plain: Mita) -> None:
     send = plain.tasks["send"]
     job = send.after(60).enqueue_sync("ada")
     assert plain.prioritise_sync(job.id, 9) is Answer.DONE
@@ -165,7 +165,7 @@ def test_acting_from_plain_code(plain: Mita) -> None:
     assert plain.resources_sync() == []
 
 
-def test_repeats_from_plain_code(plain: Mita) -> None:
+def test_sync_code_can_use_repeats(plain: Mita) -> None:
     send = plain.tasks["send"]
     assert plain.repeat_sync("k", send.call(), Every(timedelta(hours=1))).state == "active"
     assert plain.repeats.put_sync("d", send.call(), Cron("@daily")).key == "d"
@@ -178,7 +178,7 @@ def test_repeats_from_plain_code(plain: Mita) -> None:
     assert plain.repeats.remove_sync("k")
 
 
-def test_a_worker_is_run_from_plain_code_and_results_are_waited_for(plain: Mita) -> None:
+def test_sync_code_can_run_a_worker_and_wait_for_results(plain: Mita) -> None:
     worker = plain.worker()
 
     @plain.task(queue="last", priority=0)
@@ -191,17 +191,17 @@ def test_a_worker_is_run_from_plain_code_and_results_are_waited_for(plain: Mita)
     assert job.result_sync(10) == "sent to ada"
 
 
-def test_a_scheduler_is_run_from_plain_code(plain: Mita) -> None:
+def test_sync_code_can_run_a_scheduler(plain: Mita) -> None:
     plain.repeat_sync("k", plain.tasks["send"].call(), Every(0.2), limit=1)
     scheduler = plain.scheduler(poll=0.05)
-    # Ctrl-C, once it has fired
-    told = plain.listen(lambda _: os.kill(os.getpid(), signal.SIGINT), ["enqueued"])
+    # Ctrl-C, after the repeat has fired
+    listener = plain.listen(lambda _: os.kill(os.getpid(), signal.SIGINT), ["enqueued"])
     scheduler.run_sync()
-    told.stop()
+    listener.stop()
     assert plain.counts_sync()["mail"]["ready"] == 1
 
 
-def test_events_are_read_from_plain_code(plain: Mita) -> None:
+def test_sync_code_can_read_events(plain: Mita) -> None:
     send = plain.tasks["send"]
     with plain.events_sync("mail", ["enqueued"]) as events:
         jobs = [send.enqueue_sync("ada") for _ in range(3)]
@@ -214,7 +214,7 @@ def test_events_are_read_from_plain_code(plain: Mita) -> None:
     assert events.missed == 0
 
 
-def test_events_that_are_closed_end_the_loop(plain: Mita) -> None:
+def test_closed_events_end_the_loop_that_reads_them(plain: Mita) -> None:
     events = plain.events_sync()
     began = threading.Event()
     seen: list[str] = []
@@ -232,7 +232,7 @@ def test_events_that_are_closed_end_the_loop(plain: Mita) -> None:
     assert not reader.is_alive()
 
 
-def test_another_store_for_a_block_of_plain_code(plain: Mita) -> None:
+def test_sync_code_can_use_another_store_in_a_block(plain: Mita) -> None:
     send = plain.tasks["send"]
     send.enqueue_sync("ada")
     with plain.using_sync("memory://") as other:

@@ -1,4 +1,4 @@
-"""A task is its function, with a name of its own that no other function can take."""
+"""A task behaves like its function, and has a name that no other function can have."""
 
 import importlib
 import inspect
@@ -102,16 +102,14 @@ def registers_plain(app: Mita) -> Any:
     return made
 
 
-def test_two_functions_of_one_factory_are_two_functions(app: Mita) -> None:
+def test_two_functions_of_one_factory_cannot_have_one_name(app: Mita) -> None:
     first = registers(app, 1000)
     with pytest.raises(UsageError, match=r"'made' is taken by .*other values around it.*name="):
         registers(app, 2000)
     assert app.tasks["made"] is first
 
 
-def test_two_functions_of_one_name_in_one_module_are_two_functions(
-    app: Mita, tmp_path: Path
-) -> None:
+def test_two_functions_of_one_name_in_one_module_are_refused(app: Mita, tmp_path: Path) -> None:
     says = r"'send' is taken by twice\.send \(line 3\): give twice\.send \(line 6\) another"
     with pytest.raises(UsageError, match=says), module(tmp_path, "twice", TWICE, app):
         pass
@@ -131,7 +129,7 @@ def test_the_same_function_may_be_registered_again(app: Mita) -> None:
     assert set(app.tasks) == {"greet", "made"}
 
 
-def test_a_module_that_is_reloaded_replaces_its_tasks_even_when_their_lines_moved(
+def test_a_reloaded_module_replaces_its_tasks_even_if_their_lines_changed(
     app: Mita, tmp_path: Path
 ) -> None:
     with module(tmp_path, "changing", ONCE, app) as imported:
@@ -146,7 +144,9 @@ def test_a_module_that_is_reloaded_replaces_its_tasks_even_when_their_lines_move
         assert app.tasks["send"].queue == "letters"
 
 
-def test_a_shell_replaces_what_is_typed_again(app: Mita, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_function_that_is_typed_again_in_a_shell_replaces_its_task(
+    app: Mita, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def typed() -> Any:
         names: dict[str, Any] = {"app": app, "__name__": "__main__"}
         exec("@app.task\ndef send() -> None: ...", names)
@@ -172,7 +172,7 @@ registering: Mita
 
 @contextmanager
 def module(folder: Path, name: str, text: str, app: Mita) -> Iterator[Any]:
-    """A module of this text, imported for the block; it registers its tasks with `app`."""
+    """Import a module with this text for the block; it registers its tasks with `app`."""
     global registering  # noqa: PLW0603
     registering = app
     (folder / f"{name}.py").write_text(text)

@@ -1,5 +1,5 @@
-"""A task is typed like its function: what type checkers say of good and bad calls in a user's
-file."""
+"""A task is typed like its function: what type checkers report for right and wrong calls in a
+user's file."""
 
 import json
 import re
@@ -15,7 +15,7 @@ CASES = HERE / "typed_calls.txt"  # not a .py: half of it is wrong on purpose
 
 
 def mypy(file: Path) -> tuple[set[int], str]:
-    """The lines that it finds wrong, and all that it printed."""
+    """Run mypy. Returns the lines with errors, and its whole output."""
     options = [
         "--strict",
         "--no-error-summary",
@@ -25,15 +25,15 @@ def mypy(file: Path) -> tuple[set[int], str]:
         str(file.parent),
     ]
     command = [sys.executable, "-m", "mypy", *options, str(file)]
-    told = subprocess.run(
+    output = subprocess.run(
         command, cwd=HERE.parents[1], capture_output=True, text=True, check=False
     ).stdout
-    return {int(line) for line in re.findall(r"typed\.py:(\d+): error", told)}, told
+    return {int(line) for line in re.findall(r"typed\.py:(\d+): error", output)}, output
 
 
 def pyright(file: Path) -> tuple[set[int], str]:
-    """In its strict mode. (basedpyright is the same checker, packaged so that it needs no
-    download.)"""
+    """Run pyright in strict mode. (basedpyright is the same checker, packaged so that it needs
+    no download.)"""
     (file.parent / "pyrightconfig.json").write_text(json.dumps({"typeCheckingMode": "strict"}))
     command = [
         sys.executable,
@@ -55,13 +55,13 @@ def pyright(file: Path) -> tuple[set[int], str]:
 
 
 @pytest.mark.parametrize("check", [mypy, pyright])
-def test_wrong_calls_are_wrong_and_right_ones_are_right(
+def test_type_checkers_report_exactly_the_wrong_calls(
     check: Callable[[Path], tuple[set[int], str]], tmp_path: Path
 ) -> None:
     copy = tmp_path / "typed.py"
     copy.write_text(CASES.read_text())
-    found, told = check(copy)
+    found, output = check(copy)
     wrong = {
         n for n, line in enumerate(CASES.read_text().splitlines(), 1) if line.endswith("# wrong")
     }
-    assert found == wrong, told
+    assert found == wrong, output

@@ -1,5 +1,4 @@
-"""A project in a folder of its own, and `mita` run there: in this process, or as a process of its
-own."""
+"""A project in a new folder, and `mita` run there: in this process, or as another process."""
 
 import asyncio
 import json
@@ -117,7 +116,7 @@ async def elsewhere(seconds: float) -> None:
 
 
 class Said(NamedTuple):
-    """What a command answered."""
+    """The output and the exit code of a command."""
 
     code: int
     out: str
@@ -148,7 +147,7 @@ Run = Callable[..., Said]
 
 @pytest.fixture
 def mita(project: Path, capsys: pytest.CaptureFixture[str]) -> Run:
-    """`mita …` in this process."""
+    """Run `mita …` in this process."""
 
     def run(*arguments: str) -> Said:
         capsys.readouterr()
@@ -160,7 +159,7 @@ def mita(project: Path, capsys: pytest.CaptureFixture[str]) -> Run:
 
 @pytest.fixture
 def shell(project: Path) -> Run:
-    """`mita …` as a process of its own, without a terminal."""
+    """Run `mita …` as another process, without a terminal."""
 
     def run(*arguments: str, within: float = 60, **environment: str) -> Said:
         done = subprocess.run(
@@ -179,7 +178,7 @@ def shell(project: Path) -> Run:
 
 @pytest.fixture
 def enqueue(mita: Run) -> Callable[..., str]:
-    """Put one job in by hand; gives its id."""
+    """Enqueue one job. Returns its id."""
 
     def put(*arguments: str) -> str:
         said = mita("enqueue", *arguments, "--app", "shop:app", "--json")
@@ -191,7 +190,7 @@ def enqueue(mita: Run) -> Callable[..., str]:
 
 @pytest.fixture
 def work_off(project: Path) -> Callable[[], None]:
-    """Run everything that is ready."""
+    """Run all jobs that are ready."""
 
     async def work() -> None:
         from shop import app  # type: ignore[import-not-found]

@@ -1,4 +1,4 @@
-"""A `mita worker` that runs beside the test, and what it writes."""
+"""A `mita worker` that runs during a test, and its log."""
 
 import os
 import queue
@@ -11,11 +11,11 @@ from pathlib import Path
 
 from tests.waiting import wait_until
 
-PATIENCE = 60.0
+TIMEOUT_S = 60.0
 
 
 class Running:
-    """Reads its log as it comes; `heard` waits for a line."""
+    """A worker process. Its log is read all the time; `wait_for_line` waits for a line."""
 
     def __init__(self, *arguments: str, **environment: str) -> None:
         self.process = subprocess.Popen(
@@ -35,14 +35,16 @@ class Running:
         for line in self.process.stderr:
             self._lines.put(line)
 
-    def heard(self, pattern: str) -> re.Match[str]:
-        """The next line that has this in it."""
-        end = time.monotonic() + PATIENCE
+    def wait_for_line(self, pattern: str) -> re.Match[str]:
+        """Wait for the next line that matches this pattern, and return it."""
+        end = time.monotonic() + TIMEOUT_S
         while True:
             try:
                 line = self._lines.get(timeout=max(0.0, end - time.monotonic()))
             except queue.Empty:
-                raise AssertionError(f"never heard {pattern!r} in:\n{''.join(self.log)}") from None
+                raise AssertionError(
+                    f"never wait_for_line {pattern!r} in:\n{''.join(self.log)}"
+                ) from None
             self.log.append(line)
             if found := re.search(pattern, line):
                 return found
@@ -51,8 +53,8 @@ class Running:
         self.process.send_signal(number)
 
     def ended(self) -> int:
-        code = self.process.wait(PATIENCE)
-        self._reader.join(PATIENCE)
+        code = self.process.wait(TIMEOUT_S)
+        self._reader.join(TIMEOUT_S)
         while not self._lines.empty():
             self.log.append(self._lines.get())
         return code
@@ -65,9 +67,9 @@ class Running:
     def close(self) -> None:
         if self.process.poll() is None:
             self.process.kill()
-            self.process.wait(PATIENCE)
-        self._reader.join(PATIENCE)
-        # a process that it left behind holds the pipe: to close our end would wait for ever
+            self.process.wait(TIMEOUT_S)
+        self._reader.join(TIMEOUT_S)
+        # a process that it started may still hold the pipe: closing our end would wait for ever
         if self._reader.is_alive():
             return
         for stream in (self.process.stdout, self.process.stderr):
@@ -76,7 +78,8 @@ class Running:
 
 
 def alive(pid: int) -> bool:
-    """Whether this process still runs; one that ended and was not collected does not."""
+    """Whether this process still runs. A process that has ended but was not waited for does not
+    run."""
     try:
         status = Path(f"/proc/{pid}/stat").read_text()
     except FileNotFoundError:
@@ -85,6 +88,6 @@ def alive(pid: int) -> bool:
 
 
 def gone(pid: int) -> bool:
-    """Waits for it."""
+    """Wait until the process has ended."""
     wait_until(lambda: not alive(pid))
     return True

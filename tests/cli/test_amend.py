@@ -1,4 +1,4 @@
-"""`reschedule`, `cancel`, `retry`: one job, some, or all that match."""
+"""`reschedule`, `cancel`, `retry` and `delete`: one job, several, or all that match."""
 
 import re
 from collections.abc import Callable
@@ -18,13 +18,13 @@ def state(mita: Run, id: str) -> str:
 
 @pytest.fixture
 def dead(mita: Run, enqueue: Put, work_off: Work) -> list[str]:
-    """Three dead letters, of two accounts."""
+    """Three failed jobs, of two accounts."""
     ids = [enqueue("charge", account, "-5") for account in "112"]
     work_off()
     return ids
 
 
-def test_reschedule_moves_jobs_in_time(mita: Run, enqueue: Put) -> None:
+def test_reschedule_changes_the_due_time_of_jobs(mita: Run, enqueue: Put) -> None:
     ids = [enqueue("greet", name) for name in ("Ada", "Bo")]
     said = mita("reschedule", *ids, "--after", "2d")
     assert (said.code, said.out.splitlines()) == (0, [f"{id}  rescheduled" for id in ids])
@@ -34,7 +34,7 @@ def test_reschedule_moves_jobs_in_time(mita: Run, enqueue: Put) -> None:
     assert mita("show", ids[0], "--json").data["job"]["due"] == "2040-01-01T00:00:00Z"
 
 
-def test_who_asked_and_why_is_kept(
+def test_the_timeline_has_the_user_and_the_reason(
     mita: Run, enqueue: Put, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("getpass.getuser", lambda: "ada")
@@ -69,7 +69,9 @@ def test_cancel_ends_a_job_with_its_reason(mita: Run, enqueue: Put) -> None:
 LIVE = "only waiting and running jobs can be cancelled"
 
 
-def test_too_late_is_a_failure(mita: Run, enqueue: Put, work_off: Work) -> None:
+def test_a_change_that_comes_too_late_has_exit_code_1(
+    mita: Run, enqueue: Put, work_off: Work
+) -> None:
     id = enqueue("greet", "Ada")
     work_off()
     said = mita("cancel", id)
@@ -77,7 +79,7 @@ def test_too_late_is_a_failure(mita: Run, enqueue: Put, work_off: Work) -> None:
     assert mita("cancel", id, "--json").data == {"answers": [{"id": id, "answer": "too late"}]}
 
 
-def test_one_unknown_id_does_not_keep_others_from_being_asked(mita: Run, enqueue: Put) -> None:
+def test_an_unknown_id_does_not_stop_the_others(mita: Run, enqueue: Put) -> None:
     id = enqueue("greet", "Ada")
     said = mita("cancel", "0" * 32, id)
     assert said.code == 1
@@ -85,16 +87,14 @@ def test_one_unknown_id_does_not_keep_others_from_being_asked(mita: Run, enqueue
     assert state(mita, id) == "cancelled"
 
 
-def test_retry_brings_one_job_back(mita: Run, dead: list[str]) -> None:
+def test_retry_runs_a_failed_job_again(mita: Run, dead: list[str]) -> None:
     said = mita("retry", dead[0])
     assert (said.code, said.out) == (0, f"{dead[0]}  queued again\n")
     job = mita("show", dead[0], "--json").data["job"]
     assert (job["state"], job["attempts"]) == ("ready", 0)
 
 
-def test_retry_brings_a_job_back_at_a_time(
-    mita: Run, dead: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_retry_takes_a_time(mita: Run, dead: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("getpass.getuser", lambda: "ada")
     said = mita("retry", dead[0], "--after", "10m", "--reason", "the bank is closed")
     assert (said.code, said.out) == (0, f"{dead[0]}  queued again\n")
@@ -107,7 +107,7 @@ def test_retry_brings_a_job_back_at_a_time(
     assert state(mita, dead[2]) == "scheduled"
 
 
-def test_reschedule_brings_a_dead_job_back_at_a_time(
+def test_reschedule_runs_a_failed_job_again_at_a_time(
     mita: Run, dead: list[str], enqueue: Put
 ) -> None:
     said = mita("reschedule", dead[0], "--after", "10m")
@@ -115,7 +115,7 @@ def test_reschedule_brings_a_dead_job_back_at_a_time(
     assert state(mita, dead[0]) == "scheduled"
     enqueue("greet", "Ada")
     assert mita("reschedule", "--all", "--yes", "--after", "1h").out == "2 jobs rescheduled\n", (
-        "dead ones stay dead"
+        "jobs that do not match stay failed"
     )
     assert state(mita, dead[1]) == "failed"
     assert (
@@ -135,7 +135,7 @@ def test_retry_all_counts_first(mita: Run, dead: list[str]) -> None:
     assert [state(mita, id) for id in dead] == ["failed"] * 3
 
 
-def test_retry_all_does_nothing_unasked(mita: Run, dead: list[str]) -> None:
+def test_retry_all_needs_confirmation(mita: Run, dead: list[str]) -> None:
     said = mita("retry", "--all")
     assert said.code == 2
     assert "3 jobs match, and there is no terminal to ask for confirmation: pass --yes" in said.err
@@ -145,7 +145,7 @@ def test_retry_all_does_nothing_unasked(mita: Run, dead: list[str]) -> None:
 @pytest.mark.parametrize(
     ("answer", "code", "became"), [("y\n", 0, "ready"), ("\n", 1, "failed"), ("no\n", 1, "failed")]
 )
-def test_a_person_is_asked(
+def test_on_a_terminal_the_user_is_asked_to_confirm(
     mita: Run, dead: list[str], monkeypatch: pytest.MonkeyPatch, answer: str, code: int, became: str
 ) -> None:
     monkeypatch.setattr("mita.cli.screen.Screen.can_ask", True)
@@ -169,7 +169,7 @@ def test_retry_all_as_json_is_one_document(mita: Run, dead: list[str]) -> None:
     assert said.err == ""
 
 
-def test_retry_all_of_nothing(mita: Run) -> None:
+def test_retry_all_without_a_match_changes_nothing(mita: Run) -> None:
     mita("migrate")
     assert mita("retry", "--all").out == "0 jobs match\n"
 
@@ -197,7 +197,7 @@ def test_jobs_are_chosen_by_id_or_by_filter_but_not_by_both_nor_neither(
     assert "by id" in said.err
 
 
-def test_all_that_match_are_cancelled(mita: Run, enqueue: Put) -> None:
+def test_all_jobs_that_match_are_cancelled(mita: Run, enqueue: Put) -> None:
     ids = [enqueue("greet", "Ada") for _ in range(3)]
     kept = enqueue("greet", "Bo", "--queue", "kept")
     queue = mita("show", ids[0], "--json").data["job"]["queue"]
@@ -213,7 +213,7 @@ def test_all_that_match_are_cancelled(mita: Run, enqueue: Put) -> None:
     assert "too many; by" in mita("show", ids[0]).out
 
 
-def test_all_that_match_are_moved(mita: Run, enqueue: Put) -> None:
+def test_all_jobs_that_match_are_rescheduled(mita: Run, enqueue: Put) -> None:
     ids = [enqueue("greet", "Ada") for _ in range(2)]
     said = mita("reschedule", "--task", "greet", "--after", "1h", "--yes", "--json")
     assert said.data == {"matched": 2, "answers": {"done": 2}, "dry_run": False}
@@ -235,7 +235,7 @@ def test_jobs_that_have_ended_are_deleted_by_id_and_by_filter(
     assert mita("jobs", "--json").data["jobs"][0]["id"] == waits
 
 
-def test_a_person_is_asked_before_jobs_are_deleted(
+def test_the_user_is_asked_before_jobs_are_deleted(
     mita: Run, dead: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mita.cli.screen.Screen.can_ask", True)

@@ -1,4 +1,4 @@
-"""What is wrong is said, with what to do about it, and an exit code; with `--json` as JSON."""
+"""Errors say what is wrong and how to fix it, with an exit code; with `--json` as JSON."""
 
 import os
 import sqlite3
@@ -109,7 +109,7 @@ def test_a_job_that_is_not_there_has_exit_code_1_and_one_that_cannot_be_has_2(
     assert "'greet' is not a job id" in said.err
 
 
-def test_looking_does_not_make_a_store(mita: Run, project: Path) -> None:
+def test_read_commands_create_no_store(mita: Run, project: Path) -> None:
     for command in (["jobs"], ["queues"], ["doctor"], ["cancel", "0" * 32], ["pause", "mail"]):
         said = mita(*command)
         assert said.code == 3
@@ -120,7 +120,7 @@ def test_looking_does_not_make_a_store(mita: Run, project: Path) -> None:
 
 @contextmanager
 def not_root() -> Iterator[None]:
-    """Root may write everywhere, so it is somebody else for a while."""
+    """Root may write everywhere, so the test runs as another user."""
     root = os.geteuid() == 0
     if root:
         os.setresuid(65534, 65534, 0)
@@ -131,7 +131,7 @@ def not_root() -> Iterator[None]:
             os.setresuid(0, 0, 0)
 
 
-def test_a_folder_or_a_file_without_rights(mita: Run) -> None:
+def test_a_folder_or_file_without_permission_has_exit_code_2(mita: Run) -> None:
     mita("migrate")
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "there.db").touch(mode=0o400)
@@ -143,13 +143,13 @@ def test_a_folder_or_a_file_without_rights(mita: Run) -> None:
         Path(folder).chmod(0o700)
 
 
-def test_a_file_that_is_no_database(mita: Run, project: Path) -> None:
+def test_a_file_that_is_not_a_database_is_an_error(mita: Run, project: Path) -> None:
     (project / "jobs.db").write_text("not a database at all" * 100)
     said = mita("jobs")
     assert (said.code, "is not an SQLite database" in said.err) == (2, True)
 
 
-def test_a_database_of_a_newer_schema(mita: Run, project: Path) -> None:
+def test_a_database_of_a_newer_schema_is_refused(mita: Run, project: Path) -> None:
     mita("migrate")
     with sqlite3.connect(project / "jobs.db") as connection:
         connection.execute("update _mita_meta set value = '999' where name = 'schema'")
@@ -166,7 +166,7 @@ def test_a_store_that_cannot_answer_has_exit_code_3(mita: Run, project: Path) ->
     assert mita("queues").code == 3
 
 
-def test_where_the_store_is_can_be_said_before_the_command_or_after(mita: Run) -> None:
+def test_the_store_can_be_named_before_or_after_the_command(mita: Run) -> None:
     mita("migrate", "--url", "sqlite:///elsewhere.db")
     assert mita("--url", "sqlite:///elsewhere.db", "jobs").code == 0
     assert mita("jobs", "--url", "sqlite:///elsewhere.db").code == 0
@@ -187,7 +187,7 @@ def test_an_app_is_used_on_another_store_and_namespace(mita: Run, project: Path)
     assert not (project / "jobs.db").exists()
 
 
-def test_help_tells_the_exit_codes(shell: Run) -> None:
+def test_help_lists_the_exit_codes(shell: Run) -> None:
     for words in (["--help"], ["retry", "--help"]):
         said = shell(*words)
         assert said.code == 0
@@ -195,7 +195,7 @@ def test_help_tells_the_exit_codes(shell: Run) -> None:
         assert "3    the store is unreachable" in said.out
 
 
-def test_the_version(shell: Run) -> None:
+def test_version_prints_the_version(shell: Run) -> None:
     assert shell("--version").out.startswith("mita ")
 
 
@@ -209,7 +209,7 @@ def test_an_interrupt_has_exit_code_130(mita: Run, monkeypatch: pytest.MonkeyPat
     assert mita("jobs", "--json").data == {"error": "interrupted", "kind": "interrupted"}
 
 
-def test_a_reader_that_has_read_enough_is_no_failure(mita: Run) -> None:
+def test_a_closed_output_pipe_is_no_failure(mita: Run) -> None:
     mita("migrate")
     reads, writes = os.pipe()
     os.close(reads)

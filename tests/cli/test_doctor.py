@@ -13,7 +13,7 @@ from mita.model.view import Finding, Health
 from .conftest import Run
 
 
-def test_migrate_makes_a_store_that_others_then_use(mita: Run, project: Path) -> None:
+def test_migrate_creates_a_store_that_other_commands_use(mita: Run, project: Path) -> None:
     said = mita("migrate")
     assert (said.code, said.out) == (
         0,
@@ -26,7 +26,7 @@ def test_migrate_makes_a_store_that_others_then_use(mita: Run, project: Path) ->
     }
 
 
-def test_the_doctor_finds_a_good_store_good(mita: Run) -> None:
+def test_doctor_finds_nothing_bad_in_a_good_store(mita: Run) -> None:
     mita("migrate")
     said = mita("doctor")
     assert said.code == 0
@@ -37,14 +37,14 @@ def test_the_doctor_finds_a_good_store_good(mita: Run) -> None:
     assert findings["workers"]["health"] == "warn"
 
 
-def test_the_doctor_points_at_rights_that_are_too_wide(mita: Run, project: Path) -> None:
+def test_doctor_warns_of_a_file_that_others_may_read(mita: Run, project: Path) -> None:
     mita("migrate")
     (project / "jobs.db").chmod(0o644)
     said = mita("doctor")
     assert (said.code, "chmod 600" in said.out) == (0, True)
 
 
-def test_a_parked_repeat_makes_the_doctor_fail(mita: Run, enqueue: Callable[..., str]) -> None:
+def test_doctor_fails_for_a_parked_repeat(mita: Run, enqueue: Callable[..., str]) -> None:
     enqueue("greet", "Ada")
 
     async def park() -> None:
@@ -57,7 +57,7 @@ def test_a_parked_repeat_makes_the_doctor_fail(mita: Run, enqueue: Callable[...,
     assert (said.code, "torn is parked" in said.out) == (1, True)
 
 
-def test_what_is_bad_is_an_exit_code(mita: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bad_finding_has_exit_code_1(mita: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     mita("migrate")
 
     async def has_bad_finding(store: object) -> list[Finding]:

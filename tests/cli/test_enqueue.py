@@ -1,4 +1,4 @@
-"""`mita enqueue`: values from words, options, and what is refused."""
+"""`mita enqueue`: how words become values, its options, and what it refuses."""
 
 from collections.abc import Callable
 from io import StringIO
@@ -16,14 +16,14 @@ def arguments_of(mita: Run, id: str) -> object:
     return mita("show", id, "--args", "--json").data["job"]["arguments"]
 
 
-def test_it_answers_with_the_id_of_the_new_job(mita: Run) -> None:
+def test_enqueue_prints_the_id_of_the_new_job(mita: Run) -> None:
     said = mita("enqueue", "greet", "Ada", "--app", "shop:app")
     id, word = said.out.split()
     assert (said.code, word) == (0, "enqueued")
     assert mita("show", id, "--json").data["job"]["task"] == "greet"
 
 
-def test_values_are_text_where_text_is_wanted_and_json_elsewhere(
+def test_words_are_text_for_text_parameters_and_json_for_others(
     mita: Run, enqueue: Callable[..., str]
 ) -> None:
     assert arguments_of(mita, enqueue("greet", "Ada", "times=3")) == {"name": "Ada", "times": 3}
@@ -51,19 +51,21 @@ def test_all_arguments_can_be_given_as_one_json_value(
     }
 
 
-def test_secret_arguments_can_come_from_stdin(
+def test_arguments_can_be_read_from_stdin(
     mita: Run, enqueue: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.stdin", StringIO('["Ada"]'))
     assert arguments_of(mita, enqueue("greet", "--args", "-")) == {"name": "Ada"}
 
 
-def test_options_may_stand_among_the_arguments(mita: Run) -> None:
+def test_options_may_be_between_arguments(mita: Run) -> None:
     said = mita("enqueue", "greet", "--app", "shop:app", "Ada", "--json", "times=2")
     assert arguments_of(mita, said.data["id"]) == {"name": "Ada", "times": 2}
 
 
-def test_queue_priority_key_and_time_are_as_asked(mita: Run, enqueue: Callable[..., str]) -> None:
+def test_the_job_has_the_queue_priority_key_and_time_of_the_options(
+    mita: Run, enqueue: Callable[..., str]
+) -> None:
     id = enqueue(
         "greet",
         "Ada",
@@ -86,7 +88,7 @@ def test_after_takes_units(mita: Run, enqueue: Callable[..., str]) -> None:
     assert "in 1 h" in mita("jobs").out
 
 
-def test_a_unique_key_gives_the_earlier_job(mita: Run, enqueue: Callable[..., str]) -> None:
+def test_a_unique_key_returns_the_earlier_job(mita: Run, enqueue: Callable[..., str]) -> None:
     first = enqueue("greet", "Ada", "--unique", "ada")
     again = mita("enqueue", "greet", "Ada", "--unique", "ada", "--app", "shop:app", "--json")
     assert again.data == {"id": first, "created": False}
@@ -115,7 +117,7 @@ def test_a_unique_key_gives_the_earlier_job(mita: Run, enqueue: Callable[..., st
         (["greet", "--args", "3"], "--args takes a JSON list or object"),
     ],
 )
-def test_what_does_not_fit_is_refused_and_nothing_is_stored(
+def test_wrong_arguments_are_refused_and_nothing_is_stored(
     mita: Run, words: list[str], complaint: str
 ) -> None:
     mita("migrate")
@@ -125,12 +127,12 @@ def test_what_does_not_fit_is_refused_and_nothing_is_stored(
     assert mita("jobs", "--json").data["jobs"] == []
 
 
-def test_it_needs_to_know_whose_task_it_is(mita: Run) -> None:
+def test_enqueue_needs_an_app(mita: Run) -> None:
     said = mita("enqueue", "greet", "Ada")
     assert (said.code, "--app MODULE:APP" in said.err) == (2, True)
 
 
-def test_a_word_for_a_path_is_a_path_even_if_it_reads_as_a_number() -> None:
+def test_a_word_for_a_path_parameter_is_a_path_even_if_it_is_a_number() -> None:
     app = Mita("memory://")
 
     @app.task

@@ -1,4 +1,4 @@
-"""The example of the README does what it says."""
+"""The example of the README does what the README says."""
 
 import ast
 import shutil
@@ -20,7 +20,7 @@ def test_the_quickstart_enqueues_and_a_worker_runs_it(mita: Run, project: Path) 
     subprocess.run([sys.executable, "quickstart.py"], check=True, timeout=60)
     jobs = mita("jobs", "--app", "quickstart:app", "--json").data["jobs"]
     assert sorted(job["state"] for job in jobs) == ["ready", "ready", "scheduled", "scheduled"]
-    for job in jobs:  # nobody wants to wait
+    for job in jobs:  # so that the test is quick
         mita("reschedule", job["id"], "--after", "0", "--app", "quickstart:app")
     worker = Running("quickstart:app")
     try:

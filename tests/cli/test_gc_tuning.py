@@ -1,4 +1,5 @@
-"""A worker's process spares the collector of cycles, unless somebody has set it up otherwise."""
+"""A worker process excludes its startup objects from garbage collection, unless the program has
+set the collector up itself."""
 
 import subprocess
 import sys
@@ -22,7 +23,9 @@ print(gc.get_freeze_count() > 1000, gc.get_threshold()[0], gc.isenabled())
         ("gc.disable()", "True 5000 False"),
     ],
 )
-def test_what_is_there_is_frozen_and_own_thresholds_are_kept(first: str, answer: str) -> None:
+def test_startup_objects_are_frozen_and_thresholds_of_the_program_are_kept(
+    first: str, answer: str
+) -> None:
     run = subprocess.run(
         [sys.executable, "-c", ASK.format(first=first)], capture_output=True, text=True, check=True
     )

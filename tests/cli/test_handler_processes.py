@@ -1,5 +1,5 @@
-"""Tasks with executor='process' under `mita worker` and in scripts: who imports what, and who
-outlives whom."""
+"""Tasks with executor='process' under `mita worker` and in scripts: what each process imports,
+and when it ends."""
 
 import json
 import signal
@@ -109,12 +109,10 @@ def test_a_handler_process_ends_with_its_worker_even_if_that_is_killed(
     assert gone(int((project / "hog").read_text()))
 
 
-def test_what_a_handler_logs_there_looks_like_the_log_of_its_worker(
-    start: Start, mita: Run
-) -> None:
+def test_a_handler_process_logs_in_the_format_of_its_worker(start: Start, mita: Run) -> None:
     worker = start("--log-json", "--handler-processes", "1")
     id = put(mita, "compute")
-    line = worker.heard(r"computing in \d+").string
+    line = worker.wait_for_line(r"computing in \d+").string
     until(mita, id, "succeeded")
     worker.signal(signal.SIGTERM)
     assert worker.ended() == 0
@@ -175,7 +173,7 @@ def test_a_script_may_start_a_worker(project: Path, how: str) -> None:
     assert said.code == 0
 
 
-def test_a_script_that_starts_it_while_it_is_imported_is_told_how_to(project: Path) -> None:
+def test_a_script_that_starts_a_worker_at_import_is_refused_with_the_remedy(project: Path) -> None:
     (project / "program.py").write_text(SCRIPT + "asyncio.run(main())\n")
     said = run("program.py")
     assert said.code == 1

@@ -1,5 +1,5 @@
-"""Text from jobs steers no terminal and forges no line: every command, with hostile text in every
-field a store keeps."""
+"""Text from jobs cannot control a terminal or imitate a line of Mita: every command, with
+hostile text in every stored field."""
 
 import asyncio
 import json
@@ -30,7 +30,7 @@ from mita.printable import printable, printable_json, printable_lines
 from tests.waiting import wait_until
 
 from .conftest import Run
-from .processes import PATIENCE, Running
+from .processes import TIMEOUT_S, Running
 
 FORGED = "2026-11-15 INFO forged"
 # A window title, a colour, an 8-bit escape, both kinds of direction marks, a bell, a delete, a
@@ -74,15 +74,15 @@ app.listen(listener, kinds=["failed"])
 
 
 def is_clean(text: str) -> bool:
-    """Nothing but printable characters and line breaks, and no line that looks like one of Mita's
-    own."""
+    """Whether the text has only printable characters and line breaks, and no line that looks
+    like one of Mita's own."""
     return all(c.isprintable() for c in text.replace("\n", "")) and not re.search(
         rf"^{FORGED}", text, re.MULTILINE
     )
 
 
 @pytest.mark.parametrize("clean", [printable, printable_lines])
-def test_what_is_cleaned_is_printable_and_says_what_was_there(clean: Callable[[str], str]) -> None:
+def test_cleaned_text_is_printable_and_shows_the_escapes(clean: Callable[[str], str]) -> None:
     assert is_clean(clean(HOSTILE))
     assert "\\x1b]0;owned\\x07" in clean(HOSTILE)
     assert "\\u202e" in clean(HOSTILE)
@@ -100,8 +100,8 @@ def test_json_is_printable_and_exact(text: str) -> None:
 
 
 async def fill(store: Store) -> dict[str, str]:
-    """Jobs in every state, a worker and repeats, with hostile text wherever a store takes text; the
-    ids."""
+    """Store jobs in every state, a worker and repeats, with hostile text in every text field.
+    Returns the ids."""
     common: dict[str, Any] = {
         "task": f"t{HOSTILE}",
         "queue": f"q{HOSTILE}",
@@ -232,14 +232,14 @@ def commands(ids: dict[str, str]) -> list[tuple[str, ...]]:
     return [*lists, *each, *others, *acts, *lists]
 
 
-def test_every_command_is_tried(ids: dict[str, str]) -> None:
+def test_the_list_has_every_command(ids: dict[str, str]) -> None:
     [action] = [action for action in grammar()._actions if action.dest == "command"]
     assert action.choices is not None
     assert set(action.choices) <= {command[0] for command in commands(ids)}
 
 
 @pytest.mark.parametrize("as_json", [False, True])
-def test_no_command_writes_what_could_steer_a_terminal(
+def test_no_command_prints_control_characters(
     mita: Run, project: Path, ids: dict[str, str], as_json: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (project / "bad_import.py").write_text(f"raise ValueError({HOSTILE!r})")
@@ -264,7 +264,7 @@ def test_json_has_the_exact_text(mita: Run, ids: dict[str, str]) -> None:
     )
 
 
-def test_a_fault_of_ours_is_told_clean(
+def test_the_traceback_of_a_bug_is_printed_without_control_characters(
     mita: Run, ids: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def broken(*_: object) -> None:
@@ -276,11 +276,13 @@ def test_a_fault_of_ours_is_told_clean(
     assert "RuntimeError: evil \\x1b]0;owned" in said.err
 
 
-SEQUENCES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r\n")  # colours and places, which are ours
+SEQUENCES = re.compile(
+    r"\x1b\[[0-9;?]*[A-Za-z]|\r\n"
+)  # colours and cursor positions, which are our own
 
 
 @pytest.mark.parametrize("words", [("jobs",), ("show",), ("why",), ("top",)])
-def test_a_terminal_with_colours_is_not_steered_either(
+def test_a_terminal_with_colours_gets_only_our_own_escapes(
     project: Path, ids: dict[str, str], words: tuple[str, ...]
 ) -> None:
     ours, theirs = pty.openpty()
@@ -294,7 +296,7 @@ def test_a_terminal_with_colours_is_not_steered_either(
     while b"owned" not in written or b"\n" not in written.partition(b"owned")[2]:
         written += os.read(ours, 65536)
     child.send_signal(signal.SIGINT)
-    child.wait(PATIENCE)
+    child.wait(TIMEOUT_S)
     os.close(ours)
     assert "\\x1b]0;owned" in written.decode()
     assert is_clean(SEQUENCES.sub("\n", written.decode(errors="ignore"))), written

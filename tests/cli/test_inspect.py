@@ -32,7 +32,9 @@ def test_jobs_are_listed_newest_first(mita: Run, enqueue: Put) -> None:
     assert [line.split()[0] for line in mita("jobs").out.splitlines()] == ["ID", *reversed(ids)]
 
 
-def test_a_list_shows_what_matters_of_each_job(mita: Run, enqueue: Put, work_off: Work) -> None:
+def test_a_list_shows_state_time_task_queue_and_note_of_each_job(
+    mita: Run, enqueue: Put, work_off: Work
+) -> None:
     enqueue("charge", "1", "-5")
     work_off()
     enqueue("greet", "Ada", "--after", "300")
@@ -45,7 +47,7 @@ def test_a_list_shows_what_matters_of_each_job(mita: Run, enqueue: Put, work_off
     assert "ValueError: cannot charge less than nothing" in failed
 
 
-def test_text_of_jobs_cannot_steer_the_terminal(mita: Run, enqueue: Put, work_off: Work) -> None:
+def test_text_of_jobs_cannot_control_the_terminal(mita: Run, enqueue: Put, work_off: Work) -> None:
     id = enqueue("charge", "1", "-5")
     work_off()
     for said in (mita("jobs"), mita("show", id), mita("why", id)):
@@ -68,7 +70,7 @@ def test_text_of_jobs_cannot_steer_the_terminal(mita: Run, enqueue: Put, work_of
         (["--task", "greet", "--state", "scheduled"], 1),
     ],
 )
-def test_filters_choose(
+def test_filters_choose_jobs(
     mita: Run, enqueue: Put, work_off: Work, chosen: list[str], count: int
 ) -> None:
     for words in (["charge", "1", "-5"], ["charge", "2", "5"], ["greet", "Ada", "--unique", "ada"]):
@@ -78,7 +80,7 @@ def test_filters_choose(
     assert len(mita("jobs", *chosen, "--json").data["jobs"]) == count
 
 
-def test_pages_follow_one_another(mita: Run, enqueue: Put) -> None:
+def test_the_next_page_starts_after_the_last_id(mita: Run, enqueue: Put) -> None:
     ids = [enqueue("greet", str(n)) for n in "abcde"]
     first = mita("jobs", "--limit", "2", "--json").data
     second = mita("jobs", "--limit", "3", "--after", first["after"], "--json").data
@@ -94,7 +96,7 @@ def test_an_empty_list_says_so(mita: Run) -> None:
     assert "queue 'typo' never had any" in mita("jobs", "--queue", "typo").out
 
 
-def test_a_record_has_everything_but_the_arguments(mita: Run, enqueue: Put, work_off: Work) -> None:
+def test_show_has_everything_except_the_arguments(mita: Run, enqueue: Put, work_off: Work) -> None:
     id = enqueue("charge", "1", "-5", "card=4111")
     work_off()
     said = mita("show", id)
@@ -141,7 +143,9 @@ def test_every_attempt_that_failed_is_shown(mita: Run, enqueue: Put, work_off: W
     assert "failures" not in mita("jobs", "--json").data["jobs"][0]
 
 
-def test_a_long_story_ends_with_the_newest_and_counts_the_rest(mita: Run, enqueue: Put) -> None:
+def test_a_long_timeline_shows_the_newest_lines_and_counts_the_others(
+    mita: Run, enqueue: Put
+) -> None:
     id = enqueue("greet", "Ada", "--after", "1h")
     for n in range(52):
         assert mita("reschedule", id, "--after", f"{n + 1}h", "--reason", f"move {n}").code == 0
@@ -151,7 +155,7 @@ def test_a_long_story_ends_with_the_newest_and_counts_the_rest(mita: Run, enqueu
     assert "move 2 " not in said
 
 
-def test_a_record_as_json(mita: Run, enqueue: Put, work_off: Work) -> None:
+def test_show_prints_json(mita: Run, enqueue: Put, work_off: Work) -> None:
     id = enqueue("greet", "Ada", "times=2")
     work_off()
     job = mita("show", id, "--json").data["job"]
@@ -165,7 +169,7 @@ def test_a_record_as_json(mita: Run, enqueue: Put, work_off: Work) -> None:
     }
 
 
-def test_the_first_digits_of_an_id_will_do(mita: Run, enqueue: Put) -> None:
+def test_the_first_digits_of_an_id_are_enough(mita: Run, enqueue: Put) -> None:
     first, second = enqueue("greet", "Ada"), enqueue("greet", "Bo")
     for length in range(16, 32):
         assert mita("show", first[:length], "--json").data["job"]["id"] == first
@@ -173,9 +177,7 @@ def test_the_first_digits_of_an_id_will_do(mita: Run, enqueue: Put) -> None:
     assert mita("show", "ffff").code == 1
 
 
-def test_an_id_that_fits_several_jobs_is_answered_with_what_tells_them_apart(
-    mita: Run, enqueue: Put
-) -> None:
+def test_an_ambiguous_id_is_answered_with_longer_ids(mita: Run, enqueue: Put) -> None:
     ids = [enqueue("greet", "Ada"), enqueue("charge", "1", "2")]
     both = mita("show", ids[0][:4])
     assert both.code == 2
@@ -197,7 +199,7 @@ def test_an_id_that_fits_several_jobs_is_answered_with_what_tells_them_apart(
 def test_a_terminal_shows_as_many_digits_of_an_id_as_are_needed(
     project: Path, mita: Run, enqueue: Put, chosen: list[str]
 ) -> None:
-    """Also of jobs that were made together, in one call."""
+    """Also for jobs that were enqueued in one call."""
 
     async def together() -> None:
         async with Mita("sqlite:///jobs.db") as app:
@@ -232,7 +234,7 @@ def test_ids_of_one_call_are_in_order_and_differ_early(n: int) -> None:
     assert all(uuid.UUID(id).version == 7 for id in ids[::999])
 
 
-def test_an_id_whose_neighbours_are_not_known_is_whole() -> None:
+def test_an_id_whose_neighbours_are_not_known_is_not_shortened() -> None:
     ids = ["b" * 32, "a" * 32, "9" * 32]
     assert shortened(ids, ids, complete=True) == {id: id[:12] for id in ids}
     assert shortened([*ids, "c" * 32], ids, complete=False) == {
@@ -252,7 +254,7 @@ def test_why_says_what_a_job_waits_for_and_what_to_do(mita: Run, enqueue: Put) -
     assert said.code == 0
     assert "it is due in" in said.out
     assert "queue 'default' has been paused since" in said.out
-    assert "→ let it go on: mita resume default\n" in said.out
+    assert "→ resume it: mita resume default\n" in said.out
     codes = [reason["code"] for reason in mita("why", id, "--json").data["reasons"]]
     assert codes == ["due", "queue paused", "no worker"]
 
@@ -261,8 +263,8 @@ def commands_of(out: str) -> list[str]:
     return re.findall(r"→ .*?: (mita .*)", out)
 
 
-def test_what_helps_can_be_pasted(project: Path, shell: Run, enqueue: Put) -> None:
-    """With the app and the store that this person named."""
+def test_the_command_of_a_remedy_can_be_pasted(project: Path, shell: Run, enqueue: Put) -> None:
+    """It names the app and the store of the user's own command."""
     id = enqueue("charge", "1", "2", "--after", "1h")
     for place in (
         ["--app", "shop:app"],
@@ -302,7 +304,7 @@ def test_what_helps_can_be_pasted(project: Path, shell: Run, enqueue: Put) -> No
     "command",
     [["jobs"], ["top", "--once"], ["queues"], ["doctor"], ["why", "{id}"], ["show", "{id}"]],
 )
-def test_the_app_of_the_environment_is_looked_at(
+def test_the_app_of_the_environment_is_used(
     mita: Run, enqueue: Put, monkeypatch: pytest.MonkeyPatch, command: list[str]
 ) -> None:
     id = enqueue("greet", "Ada", "--after", "1h")
@@ -316,7 +318,7 @@ def test_the_app_of_the_environment_is_looked_at(
     monkeypatch.setenv("MITA_APP", "shop:app")
     assert mita(*words).code == 0
     assert mita(*words, "--url", "sqlite:///elsewhere.db").code == 3, (
-        "what is said comes before what is set"
+        "an option comes before the environment"
     )
     assert mita("enqueue", "greet", "Bo").code == 0
     assert mita("why", id).out.count("mita worker shop:app") == 1
@@ -334,7 +336,7 @@ def test_a_worker_takes_the_app_of_the_environment(project: Path, enqueue: Put, 
     assert "mita worker MODULE:APP, or set $MITA_APP" in mita("worker").err
 
 
-def test_a_command_can_be_pasted_whatever_is_in_its_words() -> None:
+def test_special_characters_in_a_command_are_quoted() -> None:
     words = ["printf", "%s|", "plain", "it's", "a b;$(c)", "\x1b\u202e\n'\\", "é"]
     said = subprocess.run(["bash", "-c", shell_command(words)], check=True, capture_output=True)
     assert said.stdout.decode() == "|".join([*words[2:], ""])
@@ -352,7 +354,7 @@ def test_an_unknown_id_is_not_found(mita: Run, command: str) -> None:
 
 
 @pytest.mark.parametrize("command", ["show", "why", "cancel", "retry"])
-def test_what_cannot_be_an_id_is_wrong_use(mita: Run, command: str) -> None:
+def test_text_that_cannot_be_an_id_has_exit_code_2(mita: Run, command: str) -> None:
     mita("migrate")
     said = mita(command, "not-an-id")
     assert (said.code, "is not a job id" in said.err) == (2, True)

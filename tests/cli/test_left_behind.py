@@ -1,4 +1,5 @@
-"""What handlers leave behind when their worker leaves: it is named in the log, and it ends."""
+"""What handlers started and did not stop when their worker ends: the log names it, and it is
+ended."""
 
 import signal
 from collections.abc import Iterator
@@ -100,30 +101,30 @@ def started(project: Path) -> int:
         ),
     ],
 )
-def test_what_still_runs_is_named_and_ends(
+def test_what_still_runs_is_named_and_ended(
     start: Start, mita: Run, project: Path, task: str, said: str
 ) -> None:
     worker = start("--grace", "0.2s")
     id = put(mita, task)
     pid = started(project)
     worker.signal(signal.SIGTERM)
-    worker.heard(said)
+    worker.wait_for_line(said)
     assert worker.ended() == 0
     assert gone(pid)
     assert (job(mita, id)["state"], job(mita, id)["interruptions"]) == ("ready", 1)
 
 
-def test_a_worker_that_cannot_leave_by_itself_kills_its_handler_processes_first(
+def test_a_blocked_worker_kills_its_handler_processes_before_it_ends(
     start: Start, mita: Run, project: Path
 ) -> None:
-    """I5: an async handler blocks the loop, so another thread puts the jobs back. Their processes
-    must be gone by then."""
+    """I5: an async handler blocks the event loop, so another thread returns the jobs to the
+    queue. Their processes must have ended by then."""
     worker = start("--grace", "0.2s")
     ids = [put(mita, "in_a_process"), put(mita, "hog")]
     pid = started(project)
     wait_until(lambda: [job(mita, id)["state"] for id in ids] == ["running", "running"])
     worker.signal(signal.SIGTERM)
-    worker.heard("ending with 2 jobs still running, returned to the queue")
+    worker.wait_for_line("ending with 2 jobs still running, returned to the queue")
     worker.ended()
     assert gone(pid)
     assert [job(mita, id)["interruptions"] for id in ids] == [1, 1]

@@ -33,19 +33,19 @@ def test_queues_show_depth_oldest_wait_and_pauses(mita: Run, enqueue: Put) -> No
     assert default.split()[:3] == ["default", "1", "1"]
 
 
-def test_no_queues_yet(mita: Run) -> None:
+def test_without_queues_the_list_says_so(mita: Run) -> None:
     mita("migrate")
     assert "no queues yet" in mita("queues").out
 
 
-def test_a_paused_queue_goes_on_when_it_is_resumed(mita: Run, enqueue: Put) -> None:
+def test_a_resumed_queue_runs_its_jobs(mita: Run, enqueue: Put) -> None:
     enqueue("greet", "Ada")
     assert mita("pause", "default").out == "default  paused\n"
     assert mita("resume", "default").out == "default  resumed\n"
     assert mita("queues", "--json").data["queues"][0]["paused"] is None
 
 
-def test_a_queue_that_is_not_known_is_pointed_out(mita: Run, enqueue: Put) -> None:
+def test_pausing_an_unknown_queue_says_that_it_is_unknown(mita: Run, enqueue: Put) -> None:
     enqueue("greet", "Ada")
     said = mita("pause", "defualt", "default")
     assert (
@@ -63,7 +63,7 @@ def test_an_odd_queue_name_is_refused(mita: Run) -> None:
     assert (said.code, "not a usable name" in said.err) == (2, True)
 
 
-def test_a_key_can_be_put_on_hold_and_let_go(mita: Run, enqueue: Put) -> None:
+def test_a_resource_key_can_be_held_and_released(mita: Run, enqueue: Put) -> None:
     enqueue("charge", "42", "5")
     held = mita("hold", "account:42", "--after", "10m")
     assert held.code == 0
@@ -75,14 +75,14 @@ def test_a_key_can_be_put_on_hold_and_let_go(mita: Run, enqueue: Put) -> None:
     assert mita("unhold", "account:42").out == "account:42  free in billing\n"
 
 
-def test_a_hold_needs_a_time_and_somewhere_to_hold(mita: Run) -> None:
+def test_a_hold_needs_a_time_and_a_queue(mita: Run) -> None:
     mita("migrate")
     assert mita("hold", "account:42").code == 2
     nowhere = mita("hold", "account:42", "--after", "5")
     assert (nowhere.code, "name the queue" in nowhere.err) == (2, True)
 
 
-def test_workers_are_listed_while_they_live(mita: Run, enqueue: Put, project: Path) -> None:
+def test_live_workers_are_listed(mita: Run, enqueue: Put, project: Path) -> None:
     enqueue("greet", "Ada")
     assert "no worker is alive" in mita("workers").out
     app = Mita("sqlite:///jobs.db")
@@ -131,7 +131,7 @@ def test_repeats_are_listed_with_their_next_fire(mita: Run) -> None:
 
 
 @pytest.mark.usefixtures("digest")
-def test_the_coming_fires_can_be_seen(mita: Run) -> None:
+def test_the_next_fires_are_shown(mita: Run) -> None:
     assert len(mita("repeats", "next", "digest", "-n", "3").out.splitlines()) == 3
     assert len(mita("repeats", "next", "digest", "--json").data["fires"]) == 10
 

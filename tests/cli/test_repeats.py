@@ -98,7 +98,7 @@ def test_wrong_use_says_what_is_wrong(mita: Run, what: str) -> None:
     assert (said.code, says in said.err) == (2, True), said.err
 
 
-def test_a_line_is_explained_without_a_store(mita: Run) -> None:
+def test_a_cron_line_is_explained_without_a_store(mita: Run) -> None:
     said = mita(
         "repeats",
         "explain",
@@ -121,7 +121,7 @@ def test_a_line_is_explained_without_a_store(mita: Run) -> None:
     assert (data["words"], len(data["fires"])) == ("every 90 s", 5)
 
 
-def test_a_repeat_is_explained_and_its_fires_shown_elsewhere(mita: Run) -> None:
+def test_the_fires_of_a_repeat_can_be_shown_in_another_time_zone(mita: Run) -> None:
     mita(
         *ADD,
         "hello",
@@ -156,7 +156,7 @@ def test_a_repeat_is_explained_and_its_fires_shown_elsewhere(mita: Run) -> None:
     )
 
 
-def test_a_scheduler_fires_and_leaves(mita: Run, project: Path) -> None:
+def test_a_scheduler_fires_repeats_until_it_is_stopped(mita: Run, project: Path) -> None:
     mita(*ADD, "tick", "greet", "Ada", "--every", "0.1", "--limit", "3")
     command = [sys.executable, "-m", "mita", "scheduler", "shop:app", "--lock", "1s", "--log-json"]
     process = subprocess.Popen(command, cwd=project, stderr=subprocess.PIPE, text=True)
@@ -186,7 +186,7 @@ def test_a_repeat_shows_the_windows_that_it_dropped(mita: Run, project: Path) ->
             async def greet(name: str) -> None: ...
 
             await app.repeat("late", greet.call("Ada"), Every(0.01))
-            await asyncio.sleep(0.1)  # nobody is there for its first windows
+            await asyncio.sleep(0.1)  # no scheduler runs during its first windows
             store = await app.open_store()
             await fire_due(store)
             await store.close()

@@ -36,7 +36,7 @@ def test_columns_are_aligned() -> None:
     assert lines(table) == ["NAME     JOBS  NOTE", "a       1,200  x", "longer      3"]
 
 
-def test_a_narrow_terminal_cuts_what_may_give_and_nothing_else() -> None:
+def test_a_narrow_terminal_cuts_only_columns_with_a_drop_order() -> None:
     table = Table(
         ("id", Column("queue", drop_order=2), Column("note", drop_order=1)),
         [("0" * 32, "a" * 12, "b" * 40)],
@@ -75,7 +75,7 @@ def test_times_are_relative(seconds: float, words: str) -> None:
 @pytest.mark.parametrize(
     ("text", "seconds"), [("0", 0), ("1.5", 1.5), ("250ms", 0.25), ("1h30m", 5400), ("1 d", 86400)]
 )
-def test_waits_have_units(text: str, seconds: float) -> None:
+def test_durations_have_units(text: str, seconds: float) -> None:
     assert duration(text) == seconds
 
 
@@ -106,7 +106,7 @@ MITA = (sys.executable, "-m", "mita")
 
 
 def on_a_terminal(*arguments: str, **environment: str) -> str:
-    """What `mita` writes when its stdout is a terminal."""
+    """What `mita` prints when its stdout is a terminal."""
     ours, theirs = pty.openpty()
     env = {**os.environ, "TERM": "xterm", "COLUMNS": "80", **environment}
     child = subprocess.Popen([*MITA, *arguments], stdout=theirs, stderr=theirs, env=env)
@@ -115,7 +115,7 @@ def on_a_terminal(*arguments: str, **environment: str) -> str:
     while True:
         try:
             some = os.read(ours, 65536)
-        except OSError:  # Linux says so when the other side is gone
+        except OSError:  # Linux raises this when the other side is closed
             break
         if not some:
             break
@@ -126,7 +126,7 @@ def on_a_terminal(*arguments: str, **environment: str) -> str:
 
 
 @pytest.mark.parametrize("environment", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
-def test_colours_are_for_terminals_that_want_them(
+def test_colours_are_used_only_on_terminals_that_support_them(
     project: Path, enqueue: Callable[..., str], shell: Run, environment: dict[str, str]
 ) -> None:
     id = enqueue("greet", "Ada")
@@ -141,7 +141,7 @@ def test_json_is_never_coloured(project: Path, enqueue: Callable[..., str]) -> N
     assert "\x1b" not in on_a_terminal("jobs", "--json")
 
 
-def test_tables_have_colours_without_another_package(
+def test_tables_have_colours_without_the_rich_package(
     project: Path, enqueue: Callable[..., str]
 ) -> None:
     (project / "rich.py").write_text("raise ImportError('not installed')")
@@ -152,7 +152,7 @@ def test_tables_have_colours_without_another_package(
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device that is always full is needed")
-def test_an_answer_that_cannot_be_written_is_said_in_a_line(
+def test_output_that_cannot_be_written_is_an_error_of_one_line(
     project: Path, enqueue: Callable[..., str]
 ) -> None:
     enqueue("greet", "Ada")
@@ -165,10 +165,8 @@ def test_an_answer_that_cannot_be_written_is_said_in_a_line(
     assert said.stderr.count("\n") == 1
 
 
-def test_streams_that_were_closed_before_are_no_hindrance(
-    project: Path, enqueue: Callable[..., str]
-) -> None:
-    """As daemons have it."""
+def test_a_command_works_with_closed_streams(project: Path, enqueue: Callable[..., str]) -> None:
+    """As in a daemon."""
     enqueue("greet", "Ada")
     program = " ".join(shlex.quote(part) for part in MITA)
     assert subprocess.run(["sh", "-c", f"{program} jobs >&- 2>&-"], check=False).returncode == 0

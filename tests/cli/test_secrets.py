@@ -1,5 +1,5 @@
-"""A secret in arguments, results and the text of errors is shown nowhere: not in logs, timelines,
-`show`, `jobs`, `why`."""
+"""Secrets in arguments, results and error texts are shown nowhere: not in logs, timelines,
+`show`, `jobs` or `why`."""
 
 import asyncio
 import importlib
@@ -90,7 +90,7 @@ ENDS = {
 
 @pytest.fixture
 def log(project: Path, mita: Run) -> Iterator[list[str]]:
-    """What a worker process had to say that ran all those jobs, with every detail it can give."""
+    """The log of a worker process that ran all these jobs, at the most detailed level."""
     (project / "vault.py").write_text(VAULT)
     sys.path.insert(0, str(project))
     asyncio.run(importlib.import_module("vault").fill())
@@ -107,9 +107,9 @@ def states(mita: Run) -> dict[str, str]:
 
 
 def test_nothing_secret_is_shown_anywhere(log: list[str], mita: Run, project: Path) -> None:
-    told = [json.loads(line) for line in log]
+    lines = [json.loads(line) for line in log]
     assert {"fail", "fail_oddly", "misfit", "abort", "login", "move", "refuse"} <= {
-        line.get("task") for line in told
+        line.get("task") for line in lines
     }
     said = [*log, *_everything(mita)]
     assert any("ValueError (text withheld: task is secret)" in text for text in said)
@@ -118,8 +118,8 @@ def test_nothing_secret_is_shown_anywhere(log: list[str], mita: Run, project: Pa
 
 
 def _everything(mita: Run) -> Iterator[str]:
-    """All that can be asked about those jobs, with and without their app, for people and for
-    programs."""
+    """The output of every command about these jobs, with and without their app, as text and as
+    JSON."""
     jobs = mita("jobs", "--json").data["jobs"]
     assert len(jobs) == len(ENDS)
     for app in ([], ["--app", "vault:app"]):
@@ -137,7 +137,7 @@ def _everything(mita: Run) -> Iterator[str]:
                 yield str(mita(command[0], job["id"], *command[1:], *app))
 
 
-def test_what_is_not_secret_is_still_told(log: list[str], mita: Run) -> None:
+def test_what_is_not_secret_is_shown(log: list[str], mita: Run) -> None:
     ids = {job["task"]: job["id"] for job in mita("jobs", "--json").data["jobs"]}
     failed = mita("show", ids["fail"], "--args").out
     assert re.search(r"arguments +\(withheld: task is secret\)", failed)
@@ -149,4 +149,4 @@ def test_what_is_not_secret_is_still_told(log: list[str], mita: Run) -> None:
     login = mita("show", ids["login"], "--args", "--json").data["job"]
     assert login["arguments"] == {"user": "ada", "password": "(withheld: task is secret)"}
     assert login["resource"] == "user:ada"
-    assert "it is dead after 2 failed runs" in mita("why", ids["fail"]).out
+    assert "it failed after 2 failed runs" in mita("why", ids["fail"]).out

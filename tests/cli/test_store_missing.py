@@ -1,5 +1,5 @@
-"""Looking at a place where there is no Mita: it says so, with the place and what to do, and it
-creates nothing."""
+"""Commands on a location without a Mita store: they say so, name the location and the remedy,
+and create nothing."""
 
 import asyncio
 import sqlite3
@@ -44,7 +44,7 @@ async def is_there(url: str) -> bool:
 
 
 @pytest.mark.parametrize("name", [*STORES, "memory"])
-def test_looking_creates_nothing_and_names_the_place(name: str, tmp_path: Path, mita: Run) -> None:
+def test_a_missing_store_is_named_and_not_created(name: str, tmp_path: Path, mita: Run) -> None:
     folder = tmp_path / "place"
     folder.mkdir()
     if name == "memory":
@@ -74,7 +74,7 @@ def _namespace(url: str) -> str:
 
 
 @pytest.mark.parametrize("name", STORES)
-def test_what_was_used_once_can_be_looked_at(name: str, tmp_path: Path, mita: Run) -> None:
+def test_a_store_that_was_used_once_can_be_read(name: str, tmp_path: Path, mita: Run) -> None:
     with STORES[name](tmp_path) as url:
 
         async def use() -> Any:
@@ -99,7 +99,7 @@ def test_what_was_used_once_can_be_looked_at(name: str, tmp_path: Path, mita: Ru
 
 
 @pytest.mark.parametrize("name", ["sqlite", "postgres", "nats"])
-def test_a_misspelt_namespace_is_answered_with_those_there_are(
+def test_a_misspelt_namespace_is_answered_with_the_existing_ones(
     name: str, tmp_path: Path, mita: Run
 ) -> None:
     with STORES[name](tmp_path) as url:
@@ -116,7 +116,7 @@ def test_a_misspelt_namespace_is_answered_with_those_there_are(
         assert "(there are: " in said.err
 
 
-def test_doctor_leaves_an_untouched_database_untouched(mita: Run) -> None:
+def test_doctor_changes_nothing_in_a_database_without_mita(mita: Run) -> None:
     url = server("pg18").url()
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("create database untouched")
@@ -131,7 +131,7 @@ def test_doctor_leaves_an_untouched_database_untouched(mita: Run) -> None:
         connection.execute("drop database untouched")
 
 
-def test_a_strangers_sqlite_file_stays_as_it_is(mita: Run, tmp_path: Path) -> None:
+def test_the_sqlite_file_of_another_program_is_not_changed(mita: Run, tmp_path: Path) -> None:
     path = tmp_path / "other.db"
     with sqlite3.connect(path) as database:
         database.execute("create table orders (id integer)")
@@ -143,7 +143,7 @@ def test_a_strangers_sqlite_file_stays_as_it_is(mita: Run, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("name", ["sqlite", "postgres"])
-def test_a_schema_of_an_older_version_is_not_changed_by_looking(
+def test_read_commands_do_not_change_the_schema_of_an_older_version(
     name: str, tmp_path: Path, mita: Run
 ) -> None:
     with STORES[name](tmp_path) as url:
@@ -165,7 +165,7 @@ def test_a_schema_of_an_older_version_is_not_changed_by_looking(
 # ---------------------------------------------------------------- which file that is
 
 
-def test_a_relative_path_is_shown_whole(mita: Run, project: Path) -> None:
+def test_a_relative_path_is_shown_as_an_absolute_one(mita: Run, project: Path) -> None:
     mita("migrate")
     for command in ("doctor", "top", "migrate"):
         assert f"sqlite file {project}/jobs.db" in mita(command).out, command
@@ -173,7 +173,7 @@ def test_a_relative_path_is_shown_whole(mita: Run, project: Path) -> None:
     assert str(project / "jobs.db") in mita("jobs").err
 
 
-async def test_an_app_stays_with_its_file_when_its_process_goes_elsewhere(
+async def test_an_app_keeps_its_file_when_the_current_folder_changes(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     app = Mita("sqlite:///jobs.db")
@@ -188,7 +188,7 @@ async def test_an_app_stays_with_its_file_when_its_process_goes_elsewhere(
     assert list((project / "elsewhere").iterdir()) == []
 
 
-async def test_whoever_creates_a_new_file_says_so(
+async def test_a_command_that_creates_a_file_says_so(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO", "mita.store")

@@ -1,4 +1,4 @@
-"""`mita top`: one picture for programs and pipes, a live one on a terminal."""
+"""`mita top`: one snapshot for programs and pipes, a live view on a terminal."""
 
 import fcntl
 import io
@@ -25,7 +25,7 @@ from mita.model.view import QueueView, WorkerView
 from tests.waiting import wait_until
 
 from .conftest import Run
-from .processes import PATIENCE, Running
+from .processes import TIMEOUT_S, Running
 from .test_screen import on_a_terminal
 
 Put = Callable[..., str]
@@ -42,7 +42,7 @@ async def crawl(job: Job, pages: int) -> None:
 
 @pytest.fixture
 def crawling(project: Path, mita: Run) -> Iterator[str]:
-    """A worker with a job that is half done; its id."""
+    """Run a worker with a job that is half done. Yields the id of the job."""
     (project / "crawler.py").write_text(CRAWL)
     said = mita("enqueue", "crawl", "10", "--app", "crawler:app", "--json")
     worker = Running(
@@ -55,7 +55,7 @@ def crawling(project: Path, mita: Run) -> Iterator[str]:
     worker.close()
 
 
-def test_one_picture_has_queues_workers_and_running_jobs(
+def test_a_snapshot_has_queues_workers_and_running_jobs(
     mita: Run, crawling: str, enqueue: Put
 ) -> None:
     enqueue("greet", "Ada", "--after", "1h")
@@ -83,7 +83,7 @@ def test_one_picture_has_queues_workers_and_running_jobs(
     )
 
 
-def test_one_picture_as_data(mita: Run, crawling: str) -> None:
+def test_a_snapshot_as_json(mita: Run, crawling: str) -> None:
     wait_until(lambda: bool(mita("top", "--json").data["workers"]))
     data = mita("top", "--json").data
     [queue] = data["queues"]
@@ -100,10 +100,10 @@ def test_one_picture_as_data(mita: Run, crawling: str) -> None:
 
 
 @pytest.mark.parametrize("command", [["top", "--once"], ["workers"]])
-def test_what_a_new_worker_runs_is_shown_at_once(
+def test_the_jobs_of_a_new_worker_are_shown_at_once(
     project: Path, mita: Run, command: list[str]
 ) -> None:
-    """Not only after its next heartbeat, which is ten seconds away."""
+    """Not only after its next heartbeat, ten seconds later."""
     worker = Running("shop:app", "--name", "box")
     try:
         id = mita("enqueue", "nap", "60", "--app", "shop:app", "--json").data["id"]
@@ -122,7 +122,7 @@ def test_what_a_new_worker_runs_is_shown_at_once(
         worker.close()
 
 
-def test_a_rate_is_told_with_the_time_it_covers(project: Path, mita: Run) -> None:
+def test_a_rate_is_shown_with_the_time_that_it_covers(project: Path, mita: Run) -> None:
     worker = Running("shop:app", "--name", "box", "--lease", "1.5")
     try:
         for name in "abc":
@@ -190,7 +190,7 @@ def picture(width: int) -> str:
 
 
 @pytest.mark.parametrize("width", [60, 80, 120, 200])
-def test_every_width_keeps_what_a_row_is_about(width: int) -> None:
+def test_every_width_keeps_the_name_of_each_row(width: int) -> None:
     shown = picture(width)
     assert all(len(line) <= width for line in shown.splitlines()[1:]), shown
     for start in (
@@ -245,9 +245,10 @@ class Terminal:
         os.set_blocking(self._ours, False)
         self.said = ""
 
-    def heard(self, pattern: str) -> str:
-        """What was said since this was asked last, up to the first place that looks so."""
-        end = time.monotonic() + PATIENCE
+    def wait_for_line(self, pattern: str) -> str:
+        """Wait until the output since the last call matches the pattern, and return it up to the
+        match."""
+        end = time.monotonic() + TIMEOUT_S
         while not (found := re.search(pattern, self.said, re.DOTALL)):
             assert time.monotonic() < end, f"never saw {pattern!r} in {self.said[-2000:]!r}"
             self._read()
@@ -258,19 +259,19 @@ class Terminal:
     def _read(self) -> None:
         try:
             self.said += os.read(self._ours, 1_000_000).decode(errors="replace")
-        except (BlockingIOError, OSError):  # nothing yet, or nobody there any more
+        except (BlockingIOError, OSError):  # no output yet, or the program has ended
             return
 
     def interrupt(self) -> int:
         os.killpg(self.process.pid, signal.SIGINT)
-        code = self.process.wait(PATIENCE)
+        code = self.process.wait(TIMEOUT_S)
         self._read()
         return code
 
     def close(self) -> None:
         if self.process.poll() is None:
             self.process.kill()
-            self.process.wait(PATIENCE)
+            self.process.wait(TIMEOUT_S)
         os.close(self._ours)
 
 
@@ -287,37 +288,35 @@ def terminal(project: Path) -> Iterator[Callable[..., Terminal]]:
         one.close()
 
 
-def test_a_live_screen_follows_what_happens_and_ctrl_c_leaves_it(
+def test_the_live_view_is_updated_and_ctrl_c_ends_it(
     mita: Run, enqueue: Put, terminal: Callable[..., Terminal]
 ) -> None:
     enqueue("greet", "Ada", "--after", "1h")
     top = terminal("--interval", "0.1")
-    assert ENTER in top.heard("1 waiting")
+    assert ENTER in top.wait_for_line("1 waiting")
     enqueue("greet", "Bo", "--after", "1h")
-    top.heard("2 waiting")
+    top.wait_for_line("2 waiting")
     assert top.interrupt() == 0
     assert top.said.endswith(LEAVE)
     assert "Traceback" not in top.said
 
 
-def test_a_store_that_goes_away_is_said_and_it_comes_back(
+def test_an_unreachable_store_is_reported_until_it_is_back(
     mita: Run, enqueue: Put, terminal: Callable[..., Terminal], project: Path
 ) -> None:
     enqueue("greet", "Ada", "--after", "1h")
     top = terminal("--interval", "0.1")
-    top.heard("1 waiting")
+    top.wait_for_line("1 waiting")
     (project / "jobs.db").rename(project / "away.db")
-    told = top.heard(r"as of \d\d:\d\d:\d\d UTC: the store is unreachable.*1 waiting")
-    assert "deleted or replaced" in told
+    line = top.wait_for_line(r"as of \d\d:\d\d:\d\d UTC: the store is unreachable.*1 waiting")
+    assert "deleted or replaced" in line
     (project / "away.db").rename(project / "jobs.db")
     enqueue("greet", "Bo", "--after", "1h")
-    assert "cannot be reached" not in top.heard("2 waiting").rsplit("mita top", 1)[1]
+    assert "cannot be reached" not in top.wait_for_line("2 waiting").rsplit("mita top", 1)[1]
     assert top.interrupt() == 0
 
 
-def test_a_terminal_that_cannot_go_back_gets_one_picture(
-    project: Path, enqueue: Callable[..., str]
-) -> None:
+def test_a_dumb_terminal_gets_one_snapshot(project: Path, enqueue: Callable[..., str]) -> None:
     enqueue("greet", "Ada")
     said = on_a_terminal("top", TERM="dumb")
     assert said.startswith("mita top")

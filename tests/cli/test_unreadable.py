@@ -1,4 +1,4 @@
-"""I15: a record that cannot be read is shown by every command, and stops none of them."""
+"""I15: every command shows a record that cannot be read, and none fails because of it."""
 
 import json
 import sqlite3
@@ -35,7 +35,7 @@ def broken(enqueue: Put, request: pytest.FixtureRequest) -> str:
 
 
 @pytest.mark.parametrize("broken", GARBAGE, indirect=True)
-def test_no_command_stops_for_a_record_that_cannot_be_read(mita: Run, broken: str) -> None:
+def test_no_command_fails_because_of_an_unreadable_record(mita: Run, broken: str) -> None:
     for command in (
         "jobs",
         "queues",
@@ -54,18 +54,20 @@ def test_no_command_stops_for_a_record_that_cannot_be_read(mita: Run, broken: st
 
 
 @pytest.mark.parametrize("broken", GARBAGE, indirect=True)
-def test_a_worker_sets_it_aside_and_goes_on(
+def test_a_worker_sets_an_unreadable_record_aside_and_continues(
     mita: Run, broken: str, enqueue: Put, work_off: Work
 ) -> None:
     healthy = enqueue("charge", "1", "5")  # of the same key
     work_off()
     states = {job["id"]: job["state"] for job in json.loads(mita("jobs", "--json").out)["jobs"]}
     assert states[healthy] == "succeeded"
-    assert states[broken] in ("failed", "succeeded"), "what a run does not need, it runs without"
+    assert states[broken] in ("failed", "succeeded"), "a run does not need the unreadable part"
 
 
 @pytest.mark.parametrize("broken", ["task = cast(x'41ff42' as text)"], indirect=True)
-def test_its_bytes_can_be_exported(mita: Run, broken: str, tmp_path: Path) -> None:
+def test_the_bytes_of_an_unreadable_record_can_be_exported(
+    mita: Run, broken: str, tmp_path: Path
+) -> None:
     file = tmp_path / "record.json"
     assert mita("show", broken, "--raw", str(file)).code == 0
     document = json.loads(file.read_text())
@@ -79,7 +81,9 @@ def test_its_bytes_can_be_exported(mita: Run, broken: str, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("broken", ["task = cast(x'41ff42' as text)"], indirect=True)
-def test_a_retry_says_why_it_cannot_run_again(mita: Run, broken: str, work_off: Work) -> None:
+def test_a_retry_says_why_an_unreadable_job_cannot_run_again(
+    mita: Run, broken: str, work_off: Work
+) -> None:
     work_off()
     said = mita("retry", broken)
     assert said.code != 0

@@ -1,4 +1,5 @@
-"""`mita worker`, as processes: what it says, how it stops, and how it keeps others alive."""
+"""`mita worker` as a process: what it logs, how it stops, and how its supervisor restarts
+processes."""
 
 import json
 import os
@@ -43,19 +44,19 @@ def until(mita: Run, id: str, state: str) -> None:
     wait_until(lambda: job(mita, id)["state"] == state)
 
 
-def test_it_says_that_it_creates_a_new_file_and_which(start: Start) -> None:
+def test_a_worker_logs_the_name_of_a_file_that_it_creates(start: Start) -> None:
     worker = start("shop:app")
-    worker.heard(r"created the new file /.*/jobs\.db")
+    worker.wait_for_line(r"created the new file /.*/jobs\.db")
     worker.signal(signal.SIGTERM)
     assert worker.ended() == 0
 
 
-def test_it_says_what_it_serves_from_where_and_how_durable_that_is(
+def test_a_worker_logs_its_queues_its_store_and_how_durable_it_is(
     start: Start, enqueue: Put, mita: Run
 ) -> None:
     id = enqueue("greet", "Ada")
     worker = start("shop:app", "--queues", "default,billing", "--name", "box", "--concurrency", "3")
-    worker.heard(
+    worker.wait_for_line(
         r"worker box serves queues default, billing, \d+ tasks, 3 slots, from sqlite file "
         r"/.*/jobs\.db.*on disk"
     )
@@ -73,34 +74,32 @@ def test_a_signal_lets_running_jobs_end(
     worker = start()
     until(mita, id, "running")
     worker.signal(number)
-    worker.heard("stopping: running jobs have 20 s")
+    worker.wait_for_line("stopping: running jobs have 20 s")
     (project / "gate").touch()
     assert worker.ended() == 0
     assert (job(mita, id)["state"], job(mita, id)["interruptions"]) == ("succeeded", 0)
 
 
-def test_what_is_to_outlive_its_terminal_does(start: Start, enqueue: Put, mita: Run) -> None:
+def test_a_worker_under_nohup_outlives_its_terminal(start: Start, enqueue: Put, mita: Run) -> None:
     usual = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as `nohup` does; children inherit it
     try:
         worker = start()
     finally:
         signal.signal(signal.SIGHUP, usual)
-    worker.heard("serves all queues")
+    worker.wait_for_line("serves all queues")
     worker.signal(signal.SIGHUP)
     until(mita, enqueue("greet", "Ada"), "succeeded")
     worker.signal(signal.SIGTERM)
     assert worker.ended() == 0
 
 
-def test_a_third_signal_ends_it_whatever_its_handlers_do(
-    start: Start, enqueue: Put, mita: Run
-) -> None:
+def test_a_third_signal_ends_a_worker_at_once(start: Start, enqueue: Put, mita: Run) -> None:
     id = enqueue("hog", "60")
     worker = start()
     until(mita, id, "running")
 
     def insisted() -> bool:
-        worker.signal(signal.SIGINT)  # those that come together are heard as one
+        worker.signal(signal.SIGINT)  # signals that arrive together count as one
         return worker.process.poll() is not None
 
     wait_until(insisted)
@@ -108,7 +107,7 @@ def test_a_third_signal_ends_it_whatever_its_handlers_do(
 
 
 @pytest.mark.parametrize("task", ["nap", "doze", "stubborn", "elsewhere"])
-def test_after_the_grace_time_running_jobs_are_put_back(
+def test_after_the_grace_time_running_jobs_return_to_the_queue(
     start: Start, enqueue: Put, mita: Run, task: str
 ) -> None:
     id = enqueue(task, "60")
@@ -123,22 +122,24 @@ def test_after_the_grace_time_running_jobs_are_put_back(
     )
 
 
-def test_a_second_signal_puts_them_back_at_once(start: Start, enqueue: Put, mita: Run) -> None:
+def test_after_a_second_signal_running_jobs_return_at_once(
+    start: Start, enqueue: Put, mita: Run
+) -> None:
     id = enqueue("nap", "60")
     worker = start("shop:app", "--grace", "60")
     until(mita, id, "running")
     worker.signal(signal.SIGINT)
-    worker.heard("stopping")
+    worker.wait_for_line("stopping")
     worker.signal(signal.SIGINT)
-    worker.heard("returning running jobs to the queue")
+    worker.wait_for_line("returning running jobs to the queue")
     assert worker.ended() == 0
     assert (job(mita, id)["state"], job(mita, id)["interruptions"]) == ("ready", 1)
 
 
-def test_a_keyboard_interrupt_of_a_handler_fails_its_job_and_no_more(
+def test_a_keyboard_interrupt_in_a_handler_fails_only_its_job(
     start: Start, enqueue: Put, mita: Run
 ) -> None:
-    """No Ctrl-C was pressed: the signal has a handler of ours, which raises nothing."""
+    """Ctrl-C was not pressed: our handler of that signal raises nothing."""
     id = enqueue("interrupting")
     worker = start()
     until(mita, id, "failed")
@@ -147,7 +148,7 @@ def test_a_keyboard_interrupt_of_a_handler_fails_its_job_and_no_more(
     assert worker.ended() == 0
 
 
-def test_a_signal_to_a_forked_child_of_a_handler_ends_the_child_alone(
+def test_a_signal_to_a_forked_child_of_a_handler_ends_only_the_child(
     start: Start, enqueue: Put, mita: Run
 ) -> None:
     """The child has its parent's handlers and pipes: the signal must not go to the parent."""
@@ -161,19 +162,21 @@ def test_a_signal_to_a_forked_child_of_a_handler_ends_the_child_alone(
 
 
 @pytest.mark.parametrize("signals", [1, 2])
-def test_a_handler_that_blocks_the_loop_does_not_keep_it_alive(
+def test_a_handler_that_blocks_the_event_loop_does_not_keep_the_worker_alive(
     start: Start, enqueue: Put, mita: Run, signals: int
 ) -> None:
-    """Its job is put back by the thread that keeps the leases. A second signal does not wait for
-    the grace time."""
+    """The thread that extends the leases returns its job to the queue. A second signal does not
+    wait for the grace time."""
     id = enqueue("hog", "600")
     worker = start("shop:app", "--grace", "0.2" if signals == 1 else "600")
     until(mita, id, "running")
     worker.signal(signal.SIGTERM)
-    worker.heard("stopping")
+    worker.wait_for_line("stopping")
     if signals == 2:
         worker.signal(signal.SIGTERM)
-    worker.heard(rf"ending with 1 job still running, returned to the queue: job {id} of hog")
+    worker.wait_for_line(
+        rf"ending with 1 job still running, returned to the queue: job {id} of hog"
+    )
     assert worker.ended() == 0
     assert (job(mita, id)["state"], job(mita, id)["interruptions"], job(mita, id)["attempts"]) == (
         "ready",
@@ -183,7 +186,7 @@ def test_a_handler_that_blocks_the_loop_does_not_keep_it_alive(
 
 
 @pytest.mark.parametrize("signals", [1, 2])
-def test_nor_does_it_keep_processes_alive(
+def test_a_handler_that_blocks_the_event_loop_does_not_keep_a_supervisor_alive(
     start: Start, enqueue: Put, mita: Run, signals: int
 ) -> None:
     id = enqueue("hog", "600")
@@ -191,15 +194,17 @@ def test_nor_does_it_keep_processes_alive(
     until(mita, id, "running")
     supervisor.signal(signal.SIGTERM)
     for _ in range(2):
-        supervisor.heard("stopping")
+        supervisor.wait_for_line("stopping")
     if signals == 2:
         supervisor.signal(signal.SIGTERM)
-    supervisor.heard(rf"ending with 1 job still running, returned to the queue: job {id} of hog")
+    supervisor.wait_for_line(
+        rf"ending with 1 job still running, returned to the queue: job {id} of hog"
+    )
     assert supervisor.ended() == 0
     assert (job(mita, id)["state"], job(mita, id)["interruptions"]) == ("ready", 1)
 
 
-def test_it_leaves_in_time_when_its_file_was_deleted(
+def test_a_worker_whose_file_was_deleted_ends_in_time(
     start: Start, enqueue: Put, mita: Run, project: Path
 ) -> None:
     id = enqueue("nap", "600")
@@ -207,23 +212,25 @@ def test_it_leaves_in_time_when_its_file_was_deleted(
     until(mita, id, "running")
     for file in project.glob("jobs.db*"):
         file.unlink()
-    worker.heard("deleted or replaced")
+    worker.wait_for_line("deleted or replaced")
     worker.signal(signal.SIGTERM)
-    worker.heard("stopping")
-    assert worker.ended() in (0, 1), "it left by itself"
+    worker.wait_for_line("stopping")
+    assert worker.ended() in (0, 1), "it ended by itself"
 
 
-def test_it_can_run_the_app_on_another_store(start: Start, mita: Run) -> None:
+def test_a_worker_can_run_the_app_on_another_store(start: Start, mita: Run) -> None:
     place = ("--url", "sqlite:///elsewhere.db", "--namespace", "two")
     id = mita("enqueue", "greet", "Ada", "--app", "shop:app", *place, "--json").data["id"]
     worker = start("shop:app", *place)
-    worker.heard(r"sqlite file /.*/elsewhere\.db, namespace two")
+    worker.wait_for_line(r"sqlite file /.*/elsewhere\.db, namespace two")
     wait_until(lambda: mita("show", id, "--json", *place).data["job"]["state"] == "succeeded")
     worker.signal(signal.SIGTERM)
     assert worker.ended() == 0
 
 
-def test_its_log_can_be_json_and_its_answer_too(start: Start, enqueue: Put, mita: Run) -> None:
+def test_the_log_and_the_report_of_a_worker_can_be_json(
+    start: Start, enqueue: Put, mita: Run
+) -> None:
     id = enqueue("charge", "1", "-5")
     worker = start("shop:app", "--json")
     until(mita, id, "failed")
@@ -235,7 +242,7 @@ def test_its_log_can_be_json_and_its_answer_too(start: Start, enqueue: Put, mita
     assert json.loads(worker.out) == {"stopped": True}
 
 
-def test_a_worker_does_not_load_what_only_people_need(
+def test_a_worker_does_not_import_rich(
     start: Start, enqueue: Put, mita: Run, project: object
 ) -> None:
     id = enqueue("greet", "Ada")
@@ -254,20 +261,20 @@ def test_a_worker_does_not_load_what_only_people_need(
 
 
 def pids(worker: Running, *numbers: int) -> list[int]:
-    return [int(worker.heard(rf"process {number} is (\d+)")[1]) for number in numbers]
+    return [int(worker.wait_for_line(rf"process {number} is (\d+)")[1]) for number in numbers]
 
 
-def test_a_process_that_dies_is_started_again_and_all_stop_together(
+def test_a_process_that_dies_is_restarted_and_all_stop_together(
     start: Start, enqueue: Put, mita: Run
 ) -> None:
     supervisor = start("shop:app", "--processes", "2", "--name", "box", "--lease", "1")
     first, second = pids(supervisor, 1, 2)
     for _ in range(2):
-        supervisor.heard(r"worker box-\d serves all queues")
+        supervisor.wait_for_line(r"worker box-\d serves all queues")
     os.kill(first, signal.SIGKILL)
-    supervisor.heard("process 1 was killed by SIGKILL; another is started in 0.5 s")
+    supervisor.wait_for_line("process 1 was killed by SIGKILL; another is started in 0.5 s")
     [third] = pids(supervisor, 1)
-    supervisor.heard("worker box-1 serves all queues")
+    supervisor.wait_for_line("worker box-1 serves all queues")
     id = enqueue("greet", "Ada")
     until(mita, id, "succeeded")
     supervisor.signal(signal.SIGTERM)
@@ -276,30 +283,30 @@ def test_a_process_that_dies_is_started_again_and_all_stop_together(
     assert "all worker processes have ended" in supervisor.log[-1]
 
 
-def test_a_signal_to_the_whole_group_still_lets_jobs_end(
+def test_a_signal_to_the_whole_process_group_lets_jobs_end(
     start: Start, enqueue: Put, mita: Run, project: Path
 ) -> None:
     id = enqueue("gated")
     supervisor = start("shop:app", "--processes", "2")
     children = pids(supervisor, 1, 2)
     for _ in children:
-        supervisor.heard("serves all queues")
+        supervisor.wait_for_line("serves all queues")
     until(mita, id, "running")
     for pid in (*children, supervisor.process.pid):
         os.kill(pid, signal.SIGTERM)
-    supervisor.heard("stopping")
+    supervisor.wait_for_line("stopping")
     (project / "gate").touch()
     assert supervisor.ended() == 0
     assert (job(mita, id)["state"], job(mita, id)["interruptions"]) == ("succeeded", 0)
 
 
-def test_a_second_signal_reaches_the_processes_too(start: Start, enqueue: Put, mita: Run) -> None:
+def test_a_second_signal_reaches_the_processes(start: Start, enqueue: Put, mita: Run) -> None:
     id = enqueue("nap", "60")
     supervisor = start("shop:app", "--processes", "2", "--grace", "60")
     until(mita, id, "running")
     supervisor.signal(signal.SIGTERM)
     for _ in range(2):
-        supervisor.heard("stopping: running jobs have 60 s")
+        supervisor.wait_for_line("stopping: running jobs have 60 s")
     supervisor.signal(signal.SIGTERM)
     assert supervisor.ended() == 0
     assert job(mita, id)["interruptions"] == 1
@@ -309,12 +316,12 @@ def test_processes_do_not_outlive_their_supervisor(start: Start, mita: Run) -> N
     supervisor = start("shop:app", "--processes", "2")
     children = pids(supervisor, 1, 2)
     for _ in children:
-        supervisor.heard("serves all queues")
+        supervisor.wait_for_line("serves all queues")
     supervisor.signal(signal.SIGKILL)
     assert all(gone(pid) for pid in children)
 
 
-def test_a_mistake_is_not_tried_again(start: Start, mita: Run) -> None:
+def test_a_process_with_a_usage_error_is_not_restarted(start: Start, mita: Run) -> None:
     supervisor = start("nosuch:app", "--processes", "2", "--json")
     assert supervisor.ended() == 2
     assert "there is no module 'nosuch'" in "".join(supervisor.log)

@@ -45,7 +45,7 @@ def test_a_supervisor_starts_another_process_after_max_jobs(
 ) -> None:
     ids = [enqueue("greet", "Ada") for _ in range(5)]
     worker = start("shop:app", "--max-jobs", "1", "--processes", "2")
-    worker.heard("process . has run its jobs; another is started")
+    worker.wait_for_line("process . has run its jobs; another is started")
     for id in ids:
         until(mita, id, "succeeded")
     assert not re.search("exit code", "".join(worker.log))
@@ -56,7 +56,7 @@ def test_a_supervisor_starts_another_process_after_max_jobs(
 def test_excluded_queues_are_not_served(start: Start, enqueue: Put, mita: Run) -> None:
     billed, greeted = enqueue("charge", "1", "5"), enqueue("greet", "Ada")
     worker = start("shop:app", "--exclude", "billing", "--exclude", "mail")
-    worker.heard("serves all queues but billing, mail")
+    worker.wait_for_line("serves all queues but billing, mail")
     wait_until(lambda: states(mita, billed, greeted) == ["ready", "succeeded"])
     worker.signal(signal.SIGTERM)
     assert worker.ended() == 0
@@ -71,14 +71,14 @@ def test_queues_and_exclude_are_refused_together(mita: Run) -> None:
 def test_verbose_logs_each_job_that_succeeds(start: Start, enqueue: Put, mita: Run) -> None:
     id = enqueue("greet", "Ada")
     worker = start("shop:app", "-v", "--until-empty")
-    worker.heard(rf"INFO .*job {id} of greet succeeded in [\d.e-]+ s")
+    worker.wait_for_line(rf"INFO .*job {id} of greet succeeded in [\d.e-]+ s")
     assert worker.ended() == 0
 
 
 def test_a_failure_is_logged_with_its_traceback(start: Start, enqueue: Put, mita: Run) -> None:
     id = enqueue("charge", "1", "-5")
     worker = start("shop:app", "--until-empty")
-    worker.heard(rf"ERROR .*job {id} of charge failed: ValueError: cannot charge")
-    worker.heard(r'File ".*shop.py", line \d+, in charge')
+    worker.wait_for_line(rf"ERROR .*job {id} of charge failed: ValueError: cannot charge")
+    worker.wait_for_line(r'File ".*shop.py", line \d+, in charge')
     assert worker.ended() == 0
     assert "\x1b" not in "".join(worker.log)

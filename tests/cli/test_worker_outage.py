@@ -1,5 +1,4 @@
-"""A worker whose store is gone for good leaves in time all the same, on every store with a
-server."""
+"""A worker whose server does not come back ends in time, on every store with a server."""
 
 import signal
 from collections.abc import Iterator
@@ -29,10 +28,10 @@ def worker(server: CutServer, project: Path) -> Iterator[Running]:
 
 
 @pytest.mark.parametrize("how", ["refuses", "is silent"])
-def test_a_worker_whose_server_is_gone_leaves_in_time(
+def test_a_worker_whose_server_has_ended_ends_in_time(
     server: CutServer, worker: Running, how: str
 ) -> None:
-    worker.heard("serves all queues")
+    worker.wait_for_line("serves all queues")
     app = Mita(server.url)
 
     @app.task
@@ -46,5 +45,5 @@ def test_a_worker_whose_server_is_gone_leaves_in_time(
     else:
         server.black_hole()
     worker.signal(signal.SIGTERM)
-    worker.heard("stopping")
-    assert worker.ended() in (0, 1), "it left by itself"
+    worker.wait_for_line("stopping")
+    assert worker.ended() in (0, 1), "it ended by itself"

@@ -16,7 +16,7 @@ Again. A failure is tried again, after longer and longer waits.
 
 
 def test_each_job_has_a_row_and_each_part_its_headline() -> None:
-    assert [(row.story, row.job, [step.what for step in row.steps]) for row in rows(SAID)] == [
+    assert [(row.heading, row.job, [step.what for step in row.steps]) for row in rows(SAID)] == [
         ("Later", "greet Bo", ["enqueued", "runs", "succeeded"]),
         ("Again", "fetch", ["enqueued"]),
     ]

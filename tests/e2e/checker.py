@@ -1,7 +1,7 @@
 """Joins what the processes wrote down with what stands in the store, and holds both against the
 invariants.
 
-A run is told by (job, token). It was accepted as one of: the success, a failed attempt, a
+A run is identified by (job, token). It was accepted as one of: the success, a failed attempt, a
 reschedule, an interruption; or it was lost, which is allowed only where we broke the process that
 had it."""
 
@@ -18,7 +18,7 @@ from mita.rules.states import TERMINAL
 
 from .record import Line
 
-# figures that are told even when they are zero
+# figures that are shown even if they are zero
 ALWAYS = ("asked", "finished", "lost", "runs", "runs lost")
 COUNTERS = ("attempts", "reschedules", "busy", "interruptions", "crashes")
 
@@ -53,7 +53,7 @@ class Fault(Struct, frozen=True):
 
 
 class History(Struct, kw_only=True):
-    """All that is known of one test. `unsure`: enqueues whose answer was never heard. `crashed`: by
+    """All that is known of one test. `unsure`: enqueues whose answer never arrived. `crashed`: by
     job, when its crashes were noticed, on the store's clock. `server_kills`: when the server was
     killed, in wall time. `unsynced_claims_s`: for how long a claim without a resource key may not
     be on disk yet; a server that is killed meanwhile forgets it, and no crash is counted for it."""
@@ -73,7 +73,7 @@ class History(Struct, kw_only=True):
         return [line for line in self.lines if line.what == what]
 
     def starts(self) -> dict[str, list[Line]]:
-        """By job, in the order in which they happened."""
+        """The starts of each job, in the order in which they happened."""
         found: dict[str, list[Line]] = defaultdict(list)
         for line in sorted(self.of("start"), key=lambda line: line.mono):
             found[line.job].append(line)
@@ -246,7 +246,7 @@ INVARIANTS: dict[str, Callable[[History], Violations]] = {
 
 
 def accepted(job: Job) -> int:
-    """The runs of a job that came to something."""
+    """The runs of a job whose verdict was accepted."""
     return (job.state is State.SUCCEEDED) + job.attempts + job.reschedules + job.interruptions
 
 
@@ -273,7 +273,7 @@ def repeated_effects(history: History) -> int:
 
 
 def healings(history: History) -> list[tuple[str, float]]:
-    """For each run that was cut short: how long until some other worker noticed."""
+    """For each run that was interrupted by a fault: how long until another worker noticed."""
     cut = {fault.who: fault.wall for fault in history.faults if fault.kind != "away"}
     ended = {(line.job, line.token) for line in history.of("end")}
     found = []

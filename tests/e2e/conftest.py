@@ -9,9 +9,9 @@ import pytest
 from .harness import Scene
 from .stores import STORES
 
-# What every store goes through in the daily run; the rest of this folder is for the embedded one,
-# and for all of them under `make soak`: a server and six workers on two cores need their time.
-ON_EVERY_STORE = {"test_a_job_that_kills_its_workers_fails_and_the_others_go_on"}
+# The tests that run on every store in the daily run; the others run there on SQLite only, and on
+# all stores under `make soak`: a server and six workers on two cores need their time.
+ON_EVERY_STORE = {"test_a_job_that_kills_its_workers_fails_and_other_jobs_run"}
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -34,8 +34,8 @@ def _is_for_the_soak(item: pytest.Item) -> bool:
 
 @pytest.fixture(params=STORES)
 async def scene(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Scene]:
-    """A server shares the cores with its workers, so leases are longer there: a lost one must be a
-    fault that was made."""
+    """One store and its processes. A server shares the cores with its workers, so leases are
+    longer there: only a fault of the test may lose one."""
     with STORES[request.param](tmp_path) as url:
         scene = Scene(
             tmp_path,
@@ -49,7 +49,7 @@ async def scene(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
 
 @pytest.fixture
 async def nats_scene(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Scene]:
-    """For what lies between two steps of a verb on JetStream."""
+    """For faults between two steps of a method on JetStream."""
     with STORES["nats"](tmp_path) as url:
         scene = Scene(tmp_path, url, request.node.user_properties, lease=4.0)
         yield scene
@@ -58,7 +58,7 @@ async def nats_scene(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIte
 
 @pytest.fixture
 async def file_scene(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Scene]:
-    """For what can only be done to a file."""
+    """For faults that only a file can have."""
     with STORES["sqlite"](tmp_path) as url:
         scene = Scene(tmp_path, url, request.node.user_properties)
         yield scene

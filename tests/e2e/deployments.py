@@ -1,5 +1,5 @@
-"""A store of one test alone, which that test may break: its server can be killed, and workers reach
-it through a proxy."""
+"""A store that only one test uses and may break: its server can be killed, and workers reach it
+through a proxy."""
 
 from pathlib import Path
 from typing import Protocol

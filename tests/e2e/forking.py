@@ -22,7 +22,7 @@ from mita import Mita
 
 CHILDREN = 20
 EACH = 4
-LIMIT = 60.0  # seconds for a child that does ten milliseconds' work
+LIMIT = 60.0  # for a child that works for ten milliseconds
 FORK = multiprocessing.get_context("fork")
 
 
@@ -41,7 +41,7 @@ def connections() -> set[str]:
 
 
 def is_named(number: int) -> bool:
-    """Not one of the pairs by which an event loop wakes itself."""
+    """Whether a socket has a name. The pairs by which an event loop wakes itself have none."""
     with socket.socket(fileno=os.dup(number)) as found:
         if found.getsockname():
             return True
@@ -64,8 +64,8 @@ def settled() -> None:
 
 
 class Load:
-    """Enqueues without end, until it is stopped: through the `_sync` methods, and on an event loop
-    of its own."""
+    """Enqueues until it is stopped: through the `_sync` methods, and on an event loop of its
+    own."""
 
     def __init__(self, note: Any) -> None:
         self._note = note
@@ -79,7 +79,7 @@ class Load:
     def __enter__(self) -> "Load":
         for thread in self._threads:
             thread.start()
-        while self.enqueued < 50:  # all of them are at it
+        while self.enqueued < 50:  # all of them have started
             self._over.wait(0.01)
         settled()
         return self
@@ -129,7 +129,7 @@ def fork(target: Callable[..., None], *args: Any) -> tuple[Any, Connection]:
 
 
 def ended(process: Any, pipe: Connection) -> tuple[list[str], str]:
-    """What a child had inherited, and its error; one that hangs is ended."""
+    """Wait for a child, and kill it if it hangs. Returns what it had inherited, and its error."""
     answer: tuple[list[str], str] = ([], f"it hangs: pid {process.pid}")
     if pipe.poll(LIMIT):
         try:
@@ -153,7 +153,7 @@ def main(url: str) -> None:
         forked = [fork(child, app, note, number, connections()) for number in range(CHILDREN)]
         answers = [ended(process, pipe) for process, pipe in forked]
     jobs = app._run_sync(app.counts())
-    # a few may hold one that was being made
+    # a few may hold a connection that was being made
     shared = Counter(held for inherited, _ in answers for held in inherited)
     app.close_sync()
     json.dump(

@@ -28,8 +28,8 @@ from .record import Line, Record
 
 SOAK = os.environ.get("MITA_SOAK", "") not in ("", "0")
 SEED = int(os.environ.get("MITA_SEED", "0")) or random.SystemRandom().randrange(1, 1_000_000)
-SLACK = 15.0  # seconds that two cores may add to anything when others use them too
-NO_LOSS_LEASE_S = 15.0  # for a test without faults: no busy machine loses it
+SLACK = 15.0  # how much longer anything may take on two cores that other programs use too
+NO_LOSS_LEASE_S = 15.0  # for a test without faults: a busy machine does not lose it
 
 # A server that has everything imported and forks: a process costs 10 ms and not 300.
 FORKS = multiprocessing.get_context("forkserver")
@@ -42,7 +42,7 @@ def scaled(short: int, long: int) -> int:
 
 
 class Asked(Struct, frozen=True):
-    """A job to be enqueued, and what must become of it."""
+    """A job to be enqueued, and how it must end."""
 
     call: Call[Any]
     expect: Expect
@@ -63,15 +63,15 @@ class Process:
 
     @property
     def code(self) -> int | None:
-        """None while it is alive; minus the signal that killed it."""
+        """Its exit code; None while it is alive, and below 0 if a signal killed it."""
         return self._process.exitcode
 
     def signal(self, number: int) -> None:
         os.kill(self.pid, number)
 
     def is_still(self) -> bool:
-        """Stopped, with all its threads: one that was on its way into a lock may still get it
-        before it stops."""
+        """Whether it and all its threads are stopped: a thread that waits for a lock may still
+        get it before it stops."""
         threads = Path(f"/proc/{self.pid}/task").glob("*/stat")
         return all(thread.read_text().rpartition(") ")[2][0] in "Tt" for thread in threads)
 
@@ -92,10 +92,10 @@ class Scene:
     """A store with its processes and the record of what they did."""
 
     def __init__(
-        self, folder: Path, url: str, told: list[tuple[str, object]], lease: float = 1.0
+        self, folder: Path, url: str, remarks: list[tuple[str, object]], lease: float = 1.0
     ) -> None:
         self.folder, self.url, self.lease = folder, url, lease
-        self._told = told
+        self._remarks = remarks
         self.random = random.Random(SEED)
         self.record = Record(folder / "record.jsonl")
         self.works = Works(url)
@@ -171,7 +171,7 @@ class Scene:
     async def started(
         self, *numbers: int, by: Process | None = None, within: float = LIMIT_S
     ) -> None:
-        """These jobs have started (in this process)."""
+        """Wait until these jobs have started (in this process)."""
 
         def missing() -> set[int]:
             return set(numbers) - {
@@ -193,7 +193,7 @@ class Scene:
         self.fault(process, "kill")
 
     async def died(self, process: Process, within: float = LIMIT_S) -> None:
-        """It killed itself."""
+        """Wait until it has killed itself."""
         assert await process.gone(within) == -signal.SIGKILL, self.troubles()
         self.fault(process, "kill")
 
@@ -249,7 +249,7 @@ class Scene:
         self.acked += [Acked(line.n, line.job, expect or Expect(attempts=0), 0.0) for line in lines]
 
     async def finished(self, within: float = 60.0, *, repeats: bool = False) -> None:
-        """Nothing is left to do."""
+        """Wait until no job is left to run."""
         end = time.monotonic() + within
         while await self._left(repeats):
             assert time.monotonic() < end, (
@@ -282,7 +282,7 @@ class Scene:
     def errors(self) -> list[str]:
         """Errors that no process may have: uncaught exceptions, and parts of a worker that died."""
         found = self.record.lines("error", "alarm")
-        # a dead letter is no error of ours
+        # a failed job is not an error of a process
         return [line.text for line in found if not line.text.startswith("job ")]
 
     async def history(self) -> History:
@@ -319,7 +319,7 @@ class Scene:
 
     def tell(self, what: str) -> None:
         """Show this at the end of the test run."""
-        self._told.append(("told", what))
+        self._remarks.append(("remark", what))
         print(what)
 
     async def check(self) -> Report:

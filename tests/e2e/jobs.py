@@ -19,13 +19,13 @@ TWO_RETRIES = Retry(max_retries=2, base=0.05, cap=0.2, max_crashes=1000)
 POISON = Retry(base=0.2, cap=0.4, max_crashes=1)
 RATE = Rate(200, per=1, burst=20)
 KEY_RATE = Rate(20, per=1, key="host:{key}", burst=3)
-# the checker wants to see every job
+# the checker needs to see every job
 KEPT: dict[str, Any] = {"keep": 86_400, "keep_most": 1_000_000_000, "retry": QUICK}
 
 
 class Here:
-    """What the handlers of this process know of it: where to write, and the files that let a
-    waiting handler go on."""
+    """What the handlers of this process use: where to write, and the files that let a waiting
+    handler continue."""
 
     record: Record
     gate: Path
@@ -49,7 +49,7 @@ def note(what: str, job: Job, n: int, how: str = "") -> None:
 
 
 def die(why: str) -> None:
-    """As a power cut would have it: nothing is tidied up."""
+    """End the process as a power cut would: without any cleanup."""
     Here.record.write("dying", how=why)
     os.kill(os.getpid(), signal.SIGKILL)
 
@@ -68,7 +68,7 @@ def on_record(job: Job, n: int) -> Iterator[None]:
 
 
 def effect(job: Job, n: int) -> int:
-    """What the job is for. Its result names the run that gave it."""
+    """The effect of the job. Its result names the run that made it."""
     note("effect", job, n)
     if Here.deadly == "run.effect":
         die(Here.deadly)
@@ -109,13 +109,13 @@ async def fair(job: Job, n: int, key: str, ms: int = 0) -> int:
 
 
 async def tick(job: Job) -> int:
-    """What repeats make."""
+    """The job that repeats create."""
     with on_record(job, -1):
         return effect(job, -1)
 
 
 async def noop() -> None:
-    """Nothing at all, not even a line: for counting by the hundred thousand."""
+    """Do nothing, and write no line: for counting hundreds of thousands of jobs."""
 
 
 # ---------------------------------------------------------------- jobs that do not simply return
@@ -153,15 +153,14 @@ async def poison(job: Job, n: int) -> int:
 
 
 async def blocking(job: Job, n: int, ms: int) -> int:
-    """What one should not do: it holds up the whole event loop."""
+    """Block the event loop, as a wrong handler does."""
     with on_record(job, n):
         time.sleep(ms / 1000)  # noqa: ASYNC251
         return effect(job, n)
 
 
 async def spinning(job: Job, n: int, ms: int) -> int:
-    """Worse: it blocks the event loop, and the other threads of the process hardly get the
-    interpreter."""
+    """Block the event loop, and leave the other threads of the process hardly any time."""
     with on_record(job, n):
         end = time.monotonic() + ms / 1000
         while time.monotonic() < end:
@@ -170,7 +169,7 @@ async def spinning(job: Job, n: int, ms: int) -> int:
 
 
 def is_first_run(job: Job) -> bool:
-    """By its counters: a token need not begin with one."""
+    """Whether this is its first run, by its counters: the first token need not be 1."""
     claim = job._claim
     return not (claim.attempts or claim.reschedules or claim.interruptions or claim.crashes)
 
@@ -189,7 +188,7 @@ def slow_thread_at_first(job: Job, n: int, ms: int) -> int:
 
 
 async def gate() -> None:
-    """Until it is open."""
+    """Wait until the gate is open."""
     while True:
         if Here.gate.exists():
             return
@@ -197,7 +196,7 @@ async def gate() -> None:
 
 
 async def gated(job: Job, n: int) -> int:
-    """Waits for the gate of its process to open, however long that takes."""
+    """Wait until the gate of its process is open, however long that takes."""
     with on_record(job, n):
         await gate()
         return effect(job, n)
@@ -217,11 +216,12 @@ def gated_thread(job: Job, n: int) -> int:
 
 
 async def gated_writer(job: Job, n: int) -> int:
-    """Writes progress and a memo before and after the gate; a refusal of either ends the run."""
+    """Write progress and a once value before and after the gate; a refusal of either ends the
+    run."""
     with on_record(job, n):
         await job.progress(1, 2)
         await gate()
-        await asyncio.sleep(0.3)  # progress is written down no more often than this
+        await asyncio.sleep(0.3)  # progress is written no more often than this
         refusals = [
             await _refusal(job.progress(2, 2)),
             await _refusal(job.once("memo", lambda: job.token)),
@@ -236,7 +236,7 @@ async def gated_writer(job: Job, n: int) -> int:
 
 
 async def reporting(job: Job, n: int, ms: int = 0) -> int:
-    """Talks to the store all the time: progress, and a value that it computes once."""
+    """Call the store all the time: progress, and a value that is computed once."""
     with on_record(job, n):
         for step in range(5):
             await job.progress(step, 5)

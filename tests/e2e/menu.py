@@ -1,4 +1,4 @@
-"""Jobs to choose from, each with what must become of it."""
+"""Jobs to choose from, each with how it must end."""
 
 from random import Random
 
@@ -59,7 +59,7 @@ def reporting(scene: Scene, ms: int = 0) -> Asked:
 
 
 def mixed(scene: Scene, count: int, longest: int = 200) -> list[Asked]:
-    """Some of each, in no order, at most `longest` ms long."""
+    """Some jobs of each kind, in random order, each at most `longest` ms long."""
     return [_one(scene, scene.random, scene.random.randrange(longest)) for _ in range(count)]
 
 

@@ -63,7 +63,7 @@ AROUND: dict[str, Point] = {
     "extend.before": Point(("extend",), False, _any),
     "extend.after": Point(("extend",), True, _some),
     "reap.before": Point(("reap",), False, _any),
-    "reap.after": Point(("reap",), True, _some),  # jobs are inherited and not yet judged
+    "reap.after": Point(("reap",), True, _some),  # jobs were taken over and have no verdict yet
     "sweep.after": Point(("settle",), True, _crashes),
     "fire.before": Point(("fire",), False, _any),
     "fire.after": Point(("fire",), True, _some),
@@ -79,7 +79,7 @@ IN_A_TRANSACTION = (
     *("claim_take", "settle_succeed", "settle", "reap_take", "fire"),
     "enqueue_insert_alike",
 )
-# of a transaction in which something was claimed or settled
+# of a transaction that claimed or settled something
 AT_THE_COMMIT = ("commit.before", "commit.after")
 BETWEEN_TWO_STEPS = {
     "nats.acknowledge": "between record and acknowledgement",
@@ -131,9 +131,9 @@ def _deadly(name: str, point: Point, act: Callable[..., Any]) -> Callable[..., A
 
 def _arm_steps(name: str, where: str) -> None:
     """Every JetStream store that is opened from now on dies there."""
-    # until the server makes good for a ticket that was never written: half a minute, but for this
+    # how long until the server writes a ticket that is missing: half a minute outside this test
     nats_records.SAFETY_DELAY_MS = 2000
-    nats_repeats.FIRE_BATCH_JOBS = 0  # as if no firing fitted into a batch
+    nats_repeats.FIRE_BATCH_JOBS = 0  # as if no firing fits into a batch
     opened = NatsStore.open
 
     async def point(reached: str) -> None:

@@ -1,5 +1,4 @@
-"""The stores that the processes are let loose on. A new store is one more entry: it gives a URL
-while it is there."""
+"""The stores of these tests. A new store is one more entry: a context that returns its URL."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager

@@ -1,5 +1,4 @@
-"""The checker sees what it is there to see: each invariant, broken on purpose in a made-up
-history."""
+"""The checker reports each invariant that is broken on purpose in an invented history."""
 
 from collections.abc import Callable
 

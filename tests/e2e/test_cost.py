@@ -1,4 +1,4 @@
-"""What a worker costs: when there is nothing to do, and after very much of it."""
+"""What a worker costs: without jobs, and after many jobs."""
 
 import asyncio
 import os
@@ -29,15 +29,15 @@ def memory(process: Process) -> int:
     )
 
 
-async def test_an_idle_worker_costs_next_to_no_processor_time(scene: Scene) -> None:
-    """I14: with jobs and a repeat that are not due yet, and the settings that people have."""
+async def test_an_idle_worker_uses_hardly_any_processor_time(scene: Scene) -> None:
+    """I14: with jobs and a repeat that are not due yet, and default settings."""
     await scene.app.enqueue_many(
         [scene.works.noop.after(timedelta(hours=1)).call() for _ in range(1000)]
     )
     await scene.app.repeat("hourly", scene.works.tick.call(), Every(3600))
     worker = scene.worker(lease=30, poll=1.0)
     await scene.ready(worker)
-    await asyncio.sleep(1)  # its first looks around are work
+    await asyncio.sleep(1)  # its start is not idle
     before = cpu_seconds(worker)
     seconds = scaled(3, 60)
     await asyncio.sleep(seconds)
@@ -48,7 +48,7 @@ async def test_an_idle_worker_costs_next_to_no_processor_time(scene: Scene) -> N
 
 
 async def test_the_memory_of_a_worker_stays_flat(scene: Scene) -> None:
-    """I14: after many jobs it is what it was after a few; and the store forgets what it need not
+    """I14: after many jobs it is as large as after a few, and the store deletes what it need not
     keep."""
     warm, most, batch = 20_000, scaled(100_000, 1_000_000), 5000
     worker = scene.start(app={})

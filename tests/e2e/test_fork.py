@@ -1,5 +1,5 @@
-"""An app that was used before a fork: parent and children go on, each with connections, threads and
-locks of its own."""
+"""An app that was used before a fork: parent and children continue, each with its own
+connections, threads and locks."""
 
 import json
 import subprocess
@@ -29,8 +29,8 @@ def test_children_forked_under_load_hold_nothing_of_their_parents_and_none_hangs
             check=False,
         )
     assert program.returncode == 0, program.stderr
-    told = json.loads(program.stdout)
-    assert told["problems"] == []
-    assert told["inherited"] == []
-    assert told["found"] == told["wanted"]
-    assert told["left"] == []
+    report = json.loads(program.stdout)
+    assert report["problems"] == []
+    assert report["inherited"] == []
+    assert report["found"] == report["wanted"]
+    assert report["left"] == []

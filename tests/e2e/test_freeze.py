@@ -1,5 +1,5 @@
-"""Workers that are stopped for longer than their lease, and come back believing that they still
-have their jobs."""
+"""Workers that are stopped for longer than their lease, and then continue as if they still had
+their jobs."""
 
 import asyncio
 from functools import partial
@@ -24,23 +24,23 @@ def gated(scene: Scene, sort: str, *more: Any) -> tuple[int, Asked]:
     return n, Asked(getattr(scene.works, sort).call(n, *more), Expect())
 
 
-@pytest.mark.parametrize("deaf", [False, True], ids=["told", "deaf"])
-async def test_a_worker_that_wakes_up_after_its_lease_changes_nothing(
+@pytest.mark.parametrize("deaf", [False, True], ids=["informed", "deaf"])
+async def test_a_worker_that_continues_after_its_lease_changes_nothing(
     scene: Scene, deaf: bool
 ) -> None:
-    """I3 I4 I12: its commit, heartbeat, progress and memo are refused, and the job's outcome is its
-    heir's. A deaf worker is never told that it lost anything, so nothing but the token in the store
-    can stop it."""
+    """I3 I4 I12: its commit, heartbeat, progress and once value are refused, and the job ends as
+    the worker decides that took it over. A deaf worker never learns that it lost the lease, so
+    only the token in the store can stop it."""
     numbers, asked = zip(
         *[gated(scene, sort) for sort in SORTS for _ in range(scaled(2, 20))], strict=True
     )
     zombie = scene.worker(gate="zombie", concurrency=100, threads=50, deaf=deaf)
     ids = await scene.enqueue(asked)
     await scene.started(*numbers, by=zombie)
-    heir = scene.worker(gate="heir", concurrency=100, threads=50)
-    await scene.ready(heir)
+    successor = scene.worker(gate="successor", concurrency=100, threads=50)
+    await scene.ready(successor)
     await scene.freeze(zombie)
-    await scene.started(*numbers, by=heir)
+    await scene.started(*numbers, by=successor)
     held = [await scene.job(id) for id in ids]
 
     scene.thaw(zombie)
@@ -53,20 +53,23 @@ async def test_a_worker_that_wakes_up_after_its_lease_changes_nothing(
         writers = [line.how for line in scene.lines("refused", who=zombie.who)]
         assert sorted(writers) == ["memo"] * scaled(2, 20) + ["progress"] * scaled(2, 20)
     else:
-        await until(lambda: scene.lines("warning", who=zombie.who), "the zombie hears of its loss")
-    await scene.stop(zombie)  # with all that it wanted to write
+        await until(
+            lambda: scene.lines("warning", who=zombie.who),
+            "the late worker learns that it lost the lease",
+        )
+    await scene.stop(zombie)  # with everything that it tried to write
     for before in held:
         now = await scene.job(before.id)
         assert (now.state, now.token, now.worker) == (
             State.RUNNING,
             before.token,
-            scene.worker_id(heir),
+            scene.worker_id(successor),
         )
         assert now.progress in (None, before.progress)
 
-    open_gate(scene.gate("heir"))
+    open_gate(scene.gate("successor"))
     await scene.finished()
-    await scene.stop(heir)
+    await scene.stop(successor)
     report = await scene.check()
     assert report.figures["crashes"] == report.figures["runs lost"] == len(ids)
 
@@ -83,30 +86,30 @@ async def test_a_late_holder_of_a_key_can_neither_settle_nor_free_the_key(scene:
     [late] = await scene.enqueue([one])
     await scene.started(first, by=zombie)
     ids = [late, *await scene.enqueue([other])]
-    heir = scene.worker(gate="heir")
-    await scene.ready(heir)
+    successor = scene.worker(gate="successor")
+    await scene.ready(successor)
     await scene.freeze(zombie)
-    await until(lambda: scene.lines("start", who=heir.who), "the heir has the key")
+    await until(lambda: scene.lines("start", who=successor.who), "the successor has the key")
 
     scene.thaw(zombie)
     open_gate(scene.gate("zombie"))
     await until(lambda: too_late(scene), "the zombie's verdict is refused")
     [key] = await (await scene.store()).resources(key="key:account")
-    assert [holder.worker for holder in key.holders] == [scene.worker_id(heir)]
+    assert [holder.worker for holder in key.holders] == [scene.worker_id(successor)]
     jobs = [await scene.job(id) for id in ids]
     assert not [job for job in jobs if job.state in TERMINAL]
-    assert len(scene.lines("start", who=heir.who)) == 1, "the second job waits for the key"
+    assert len(scene.lines("start", who=successor.who)) == 1, "the second job waits for the key"
 
-    open_gate(scene.gate("heir"))
+    open_gate(scene.gate("successor"))
     await scene.finished()
-    await scene.stop(zombie, heir)
+    await scene.stop(zombie, successor)
     await scene.check()
 
 
 async def test_a_late_worker_cannot_settle_even_while_no_other_runs_the_job(
     scene: Scene,
 ) -> None:
-    """I3 I4: the one that inherited the job died before it could say what becomes of it."""
+    """I3 I4: the worker that took the job over died before it settled the job."""
     n, one = gated(scene, "gated")
     zombie = scene.worker(gate="zombie", deaf=True)
     [id] = await scene.enqueue([one])
@@ -117,28 +120,28 @@ async def test_a_late_worker_cannot_settle_even_while_no_other_runs_the_job(
     open_gate(scene.gate("zombie"))
     await until(lambda: too_late(scene), "the zombie's verdict is refused")
     assert (await scene.job(id)).state is State.RUNNING
-    open_gate(scene.gate("heir"))
+    open_gate(scene.gate("successor"))
     await scene.stop(zombie)
-    heir = scene.worker(gate="heir")
+    successor = scene.worker(gate="successor")
     await scene.finished()
-    await scene.stop(heir)
+    await scene.stop(successor)
     await scene.check()
 
 
 async def test_the_heartbeats_of_a_late_worker_keep_nothing_alive(scene: Scene) -> None:
-    """I3 I12: when the heir dies as well, the job is found, although the late worker still believes
-    that it has it."""
+    """I3 I12: when the second worker dies as well, the job is taken over, although the late
+    worker still sends heartbeats for it."""
     n, one = gated(scene, "gated")
-    # with no room to take the job once more
+    # without a free slot to claim the job again
     zombie = scene.worker(gate="zombie", deaf=True, concurrency=1)
     await scene.enqueue([one])
     await scene.started(n, by=zombie)
-    heir = scene.worker(gate="heir")
-    await scene.ready(heir)
+    successor = scene.worker(gate="successor")
+    await scene.ready(successor)
     await scene.freeze(zombie)
-    await scene.started(n, by=heir)
+    await scene.started(n, by=successor)
     scene.thaw(zombie)
-    await scene.kill(heir)
+    await scene.kill(successor)
     open_gate(scene.gate("third"))
     third = scene.worker(gate="third")
     await scene.started(n, by=third, within=scene.lease * 2 + SLACK)

@@ -1,4 +1,4 @@
-"""Handlers that take longer than the lease, in workers that are well."""
+"""Handlers that take longer than the lease, in healthy workers."""
 
 import pytest
 
@@ -9,9 +9,10 @@ KINDS = ("nap", "thread_nap", "blocking", "spinning")
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_a_handler_that_outlasts_its_lease_keeps_its_job(scene: Scene, kind: str) -> None:
-    """I4: the leases are kept by a thread of their own, even while a handler blocks the event
-    loop."""
+async def test_a_handler_that_runs_longer_than_the_lease_keeps_its_job(
+    scene: Scene, kind: str
+) -> None:
+    """I4: a separate thread extends the leases, even while a handler blocks the event loop."""
     scene.lease, leases = 2 * scene.lease, scaled(2, 60)
     task = getattr(scene.works, kind)
     await scene.enqueue(
@@ -20,7 +21,7 @@ async def test_a_handler_that_outlasts_its_lease_keeps_its_job(scene: Scene, kin
             for _ in range(2)
         ]
     )
-    # each would sweep what the other lost
+    # each would take over the jobs that the other loses
     workers = [scene.worker(concurrency=1), scene.worker(concurrency=1)]
     await scene.finished(within=leases * scene.lease * 2 + 20)
     await scene.stop(*workers)

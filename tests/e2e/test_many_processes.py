@@ -1,4 +1,4 @@
-"""Many processes at one store, with nothing broken."""
+"""Many processes on one store, without faults."""
 
 from collections import Counter
 
@@ -32,7 +32,7 @@ async def test_six_processes_share_one_store_and_nothing_is_lost_or_run_twice(sc
 
 
 async def test_concurrent_enqueues_of_one_unique_job_create_one(scene: Scene) -> None:
-    """I1 I13: exactly one enqueue makes the job, and all are told the same id."""
+    """I1 I13: exactly one enqueue creates the job, and all return the same id."""
     keys = scaled(200, 10_000)
     rivals = [scene.start("rivals", gate="all", numbers=(0, keys)) for _ in range(6)]
     await scene.ready(*rivals)
@@ -41,12 +41,14 @@ async def test_concurrent_enqueues_of_one_unique_job_create_one(scene: Scene) ->
         assert await rival.gone(within=60) == 0, scene.troubles()
     answers = scene.lines("enqueued")
     assert len(answers) == keys * len(rivals)
-    assert len({(line.n, line.job) for line in answers}) == keys, "some were told another id"
+    assert len({(line.n, line.job) for line in answers}) == keys, (
+        "some enqueues returned another id"
+    )
     made = [line for line in answers if line.created]
     assert Counter(line.n for line in made) == dict.fromkeys(range(keys), 1)
     makers = Counter(line.who for line in made)
     scene.tell(f"{keys} keys, made by {dict(makers)}")
-    assert len(makers) > 1, "they did not compete: the test shows nothing"
+    assert len(makers) > 1, "the enqueues were not concurrent: the test shows nothing"
     scene.acknowledge(made)
     worker = scene.worker(lease=NO_LOSS_LEASE_S)
     await scene.finished()

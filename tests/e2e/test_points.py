@@ -1,4 +1,4 @@
-"""Processes that die at one named point, between any two things they do."""
+"""Processes that die at a named point between two of their steps."""
 
 import signal
 
@@ -41,9 +41,9 @@ FIRES = 20
 
 
 async def one_death(scene: Scene, point: str) -> None:
-    """Some jobs of every sort, some of them left behind by a worker that was killed; and a worker
-    that dies at its point. Those last longer than it is from one heartbeat to the next, so that
-    there is one at which it has something to keep."""
+    """Some jobs of every kind, some of them lost by a killed worker, and a worker that dies at
+    its point. The jobs run longer than the time between two heartbeats, so that at least one
+    heartbeat has leases to extend."""
     await scene.enqueue(menu.mixed(scene, 30, longest=100))
     orphans = [menu.nap(scene, 500) for _ in range(4)]
     await scene.enqueue(orphans)
@@ -54,16 +54,16 @@ async def one_death(scene: Scene, point: str) -> None:
 
 
 async def repeats_that_must_all_fire(scene: Scene) -> None:
-    """Enough of them to be due while processes die, and none may be left out."""
+    """Enough repeats to be due while processes die. None may be left out."""
     await scene.app.repeat(
         "tick", scene.works.tick.call(), Every(0.1), limit=FIRES, missed=All(1000)
     )
 
 
 async def recovered(scene: Scene) -> None:
-    heir = scene.worker(concurrency=50)
+    successor = scene.worker(concurrency=50)
     await scene.finished(repeats=True)
-    await scene.stop(heir)
+    await scene.stop(successor)
     await scene.check()
 
 
@@ -74,7 +74,9 @@ async def each_fire_has_its_job(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("point", ANYWHERE)
-async def test_a_worker_may_die_anywhere(scene: Scene, point: str) -> None:
+async def test_a_worker_that_dies_at_any_call_of_the_store_loses_nothing(
+    scene: Scene, point: str
+) -> None:
     """I1 I2 I3 I4 I5 I6 I7 I8 I12 I13"""
     await repeats_that_must_all_fire(scene)
     for _ in range(scaled(1, 20)):
@@ -84,7 +86,9 @@ async def test_a_worker_may_die_anywhere(scene: Scene, point: str) -> None:
 
 
 @pytest.mark.parametrize("point", IN_SQLITE)
-async def test_a_worker_may_die_inside_a_transaction(file_scene: Scene, point: str) -> None:
+async def test_a_worker_that_dies_inside_a_transaction_loses_nothing(
+    file_scene: Scene, point: str
+) -> None:
     """I1 I2 I3 I4 I5 I6 I7 I8 I12 I13"""
     await repeats_that_must_all_fire(file_scene)
     for _ in range(scaled(1, 20)):
@@ -94,12 +98,12 @@ async def test_a_worker_may_die_inside_a_transaction(file_scene: Scene, point: s
 
 
 @pytest.mark.parametrize("point", ["nats.acknowledge", "nats.ticket"])
-async def test_a_worker_may_die_between_two_steps_of_a_verb(nats_scene: Scene, point: str) -> None:
-    """I1 I2 I3 I4 I5 I6 I7 I8 I12 I13: the windows are written down in `stores/nats`, each beside
-    its verb.
-
-    Each death is healed before the next: an heir that dies here before it has judged what it
-    inherited leaves it to the next heir, and so on for as long as there are deaths."""
+async def test_a_worker_that_dies_between_two_steps_of_a_method_loses_nothing(
+    nats_scene: Scene, point: str
+) -> None:
+    """I1 I2 I3 I4 I5 I6 I7 I8 I12 I13: `stores/nats` describes each point beside its method.
+    Each death is repaired before the next one. Otherwise a worker could die before it settles
+    the jobs that it took over, and the next one as well, for as long as there are deaths."""
     await repeats_that_must_all_fire(nats_scene)
     for _ in range(scaled(1, 10)):
         await one_death(nats_scene, point)
@@ -107,7 +111,9 @@ async def test_a_worker_may_die_between_two_steps_of_a_verb(nats_scene: Scene, p
     await each_fire_has_its_job(nats_scene)
 
 
-async def test_a_producer_may_die_before_its_queue_is_known(nats_scene: Scene) -> None:
+async def test_a_producer_that_dies_before_its_queue_is_listed_loses_nothing(
+    nats_scene: Scene,
+) -> None:
     """I1 I2 I13: the consumer exists and the queue is not listed; the next enqueue lists it."""
     await died_producing(nats_scene, "nats.line")
     await nats_scene.enqueue([menu.nap(nats_scene)])
@@ -116,9 +122,11 @@ async def test_a_producer_may_die_before_its_queue_is_known(nats_scene: Scene) -
 
 
 @pytest.mark.parametrize("point", ["release.before", "release.after"])
-async def test_a_worker_may_die_while_it_puts_its_jobs_back(scene: Scene, point: str) -> None:
-    """I1 I4 I6: a job that was put back counts an interruption, one that was not a crash; none
-    counts an attempt."""
+async def test_a_worker_that_dies_while_it_returns_its_jobs_loses_nothing(
+    scene: Scene, point: str
+) -> None:
+    """I1 I4 I6: a job that was returned to the queue counts an interruption, any other a crash;
+    none counts an attempt."""
     n = scene.number()
     [id] = await scene.enqueue([Asked(scene.works.slow_at_first.call(n, 60_000), Expect())])
     worker = scene.worker(point=point, grace=0.2)
@@ -131,16 +139,20 @@ async def test_a_worker_may_die_while_it_puts_its_jobs_back(scene: Scene, point:
 
 
 @pytest.mark.parametrize("point", ["enqueue.before", "enqueue.after"])
-async def test_a_producer_may_die_around_its_enqueue(scene: Scene, point: str) -> None:
-    """I1 I2 I13: what it never heard of is there as a whole or not at all, and is run once if it is
-    there."""
+async def test_a_producer_that_dies_around_its_enqueue_loses_nothing(
+    scene: Scene, point: str
+) -> None:
+    """I1 I2 I13: a batch without an answer is stored completely or not at all, and runs once if
+    it is stored."""
     await died_producing(scene, point)
     await recovered(scene)
     assert len((await scene.history()).jobs) == (0 if point == "enqueue.before" else BATCH)
 
 
 @pytest.mark.parametrize("point", ["sql.enqueue_insert_alike"])
-async def test_a_producer_may_die_inside_its_transaction(file_scene: Scene, point: str) -> None:
+async def test_a_producer_that_dies_inside_its_transaction_loses_nothing(
+    file_scene: Scene, point: str
+) -> None:
     """I1 I2 I13"""
     await died_producing(file_scene, point)
     await recovered(file_scene)
@@ -159,7 +171,7 @@ async def died_producing(scene: Scene, point: str) -> None:
 
 
 async def test_a_point_that_is_not_reached_is_noticed(scene: Scene) -> None:
-    """So that these tests cannot pass by doing nothing."""
+    """So these tests cannot pass without a death."""
     worker = scene.worker(point="fire.after")
     [id] = await scene.enqueue([menu.nap(scene)])
     await scene.finished()

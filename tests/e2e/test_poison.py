@@ -11,8 +11,8 @@ from .harness import Asked, Scene, scaled
 from .jobs import POISON
 
 
-async def test_a_job_that_kills_its_workers_fails_and_the_others_go_on(scene: Scene) -> None:
-    """I1 I4 I6 I15: crashes have a budget of their own, apart from attempts."""
+async def test_a_job_that_kills_its_workers_fails_and_other_jobs_run(scene: Scene) -> None:
+    """I1 I4 I6 I15: crashes have their own limit, separate from attempts."""
     poisons = scaled(1, 20)
     dead = Expect(state=State.FAILED, attempts=0)
     ids = await scene.enqueue(

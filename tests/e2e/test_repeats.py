@@ -1,4 +1,4 @@
-"""Many schedulers, one clock."""
+"""Many schedulers on one store."""
 
 from collections import defaultdict
 
@@ -15,10 +15,10 @@ KEYS = 10
 
 
 @pytest.mark.parametrize("all_lead", [False, True], ids=["one leads", "all believe that they lead"])
-async def test_five_schedulers_make_one_job_for_each_fire_whatever_happens_to_them(
+async def test_five_schedulers_with_faults_create_one_job_for_each_fire(
     scene: Scene, all_lead: bool
 ) -> None:
-    """I1 I2 I4 I7 I8 I13: one of them is frozen for a while and comes back late, another one is
+    """I1 I2 I4 I7 I8 I13: one of them is frozen for a while and continues late, another one is
     killed."""
     fires = scaled(100, 3000)
     workers = [
@@ -34,7 +34,9 @@ async def test_five_schedulers_make_one_job_for_each_fire_whatever_happens_to_th
     late, unlucky, *others = workers
     await scene.freeze(late)
     await scene.kill(unlucky)
-    await until(lambda: len(scene.lines("start")) > KEYS * fires / 2, "the others go on")
+    await until(
+        lambda: len(scene.lines("start")) > KEYS * fires / 2, "the other schedulers continue"
+    )
     scene.thaw(late)
     await scene.finished(repeats=True, within=60 + fires * INTERVAL)
     await scene.stop(late, *others)

@@ -1,5 +1,4 @@
-"""An app that is used from one short event loop after the other, and never closed: nothing stays
-open."""
+"""An app that is used from many short event loops and never closed: nothing stays open."""
 
 import asyncio
 import json
@@ -29,8 +28,8 @@ def test_a_hundred_loops_leave_no_socket_no_thread_and_no_store_behind(
             check=False,
         )
     assert program.returncode == 0, program.stderr
-    told = json.loads(program.stdout)
-    assert all(told["many"][what] <= count + 1 for what, count in told["few"].items()), told
+    report = json.loads(program.stdout)
+    assert all(report["many"][what] <= count + 1 for what, count in report["few"].items()), report
 
 
 ONE = """
@@ -48,7 +47,7 @@ async def test_a_loop_that_ends_right_after_its_enqueue_has_woken_the_workers(
 ) -> None:
     with STORES[name](tmp_path) as url:
         store = await Mita(url).open_store()
-        # the first call looks once, whatever has happened
+        # the first call always returns at once
         while await store.wait(["default"], 0.1):
             pass
         waiting = asyncio.create_task(store.wait(["default"], 60))

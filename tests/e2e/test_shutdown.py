@@ -1,4 +1,4 @@
-"""Workers that are told to stop, as every deploy does."""
+"""Workers that are asked to stop, as in every deploy."""
 
 import signal
 from functools import partial
@@ -27,7 +27,7 @@ async def stopped(scene: Scene, process: Process, times: int = 1) -> None:
     )
 
 
-async def test_jobs_that_fit_the_grace_time_are_finished_and_not_run_again(scene: Scene) -> None:
+async def test_jobs_that_end_within_the_grace_time_are_not_run_again(scene: Scene) -> None:
     """I4 I6"""
     await scene.enqueue([menu.nap(scene, 800), menu.thread_nap(scene, 800)])
     worker = scene.worker(grace=20, concurrency=2)
@@ -38,7 +38,7 @@ async def test_jobs_that_fit_the_grace_time_are_finished_and_not_run_again(scene
     await scene.check()
 
 
-async def test_jobs_that_a_stopping_worker_has_not_started_are_put_back_unchanged(
+async def test_jobs_that_a_stopping_worker_has_not_started_are_returned_unchanged(
     scene: Scene,
 ) -> None:
     """I4 I6"""
@@ -62,7 +62,7 @@ async def test_jobs_that_a_stopping_worker_has_not_started_are_put_back_unchange
 @pytest.mark.parametrize(
     "hurry", [False, True], ids=["when the grace is over", "at once after a second signal"]
 )
-async def test_jobs_that_do_not_fit_are_interrupted_which_costs_no_attempt(
+async def test_jobs_that_run_longer_than_the_grace_time_are_interrupted_without_an_attempt(
     scene: Scene, hurry: bool
 ) -> None:
     """I1 I4 I6"""

@@ -7,7 +7,7 @@ from .harness import Scene, scaled
 from .program import open_gate
 
 
-async def test_many_may_open_a_fresh_file_at_the_same_moment(file_scene: Scene) -> None:
+async def test_many_processes_can_open_a_new_file_at_once(file_scene: Scene) -> None:
     """None of them meets a locked database, even if SQLite itself never waits: the lock of the
     store is enough."""
     scene = file_scene
@@ -23,7 +23,7 @@ async def test_many_may_open_a_fresh_file_at_the_same_moment(file_scene: Scene) 
     assert not scene.lines("warning"), scene.troubles()
 
 
-async def test_a_process_that_leaves_does_not_take_the_log_away_under_the_others(
+async def test_a_process_that_ends_does_not_delete_the_log_that_others_use(
     file_scene: Scene,
 ) -> None:
     """I1: what is written afterwards is in the file for all processes.

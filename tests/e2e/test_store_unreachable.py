@@ -16,8 +16,8 @@ from . import menu
 from .checker import Expect
 from .harness import SLACK, Asked, Process, Scene
 
-QUICKLY = 0.3  # seconds after which a locked file is an error, and not a longer wait
-AWAY = 3.0  # seconds, and thus several leases
+QUICKLY = 0.3  # after this time a locked file is an error
+AWAY = 3.0  # several leases
 
 
 @contextmanager
@@ -34,8 +34,7 @@ def locked(scene: Scene) -> Iterator[None]:
 
 @contextmanager
 def disk_full(process: Process, size: int) -> Iterator[None]:
-    """For this process, and only for files that are larger: which is how a full disk looks to
-    SQLite."""
+    """Limit the size of files of this process, which looks like a full disk to SQLite."""
     before = resource.prlimit(process.pid, resource.RLIMIT_FSIZE)
     resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (size, before[1]))
     try:
@@ -49,7 +48,7 @@ def more_than(scene: Scene, many: int) -> bool:
 
 
 async def all_is_well_again(scene: Scene, worker: Process) -> None:
-    """The same process that was there before does the rest, and takes on new jobs."""
+    """Check that the same process runs the remaining jobs and new ones."""
     await scene.enqueue(menu.mixed(scene, 20))
     await scene.finished()
     assert worker.code is None, scene.troubles()
@@ -58,7 +57,7 @@ async def all_is_well_again(scene: Scene, worker: Process) -> None:
 
 
 @pytest.mark.parametrize("busy", [None, QUICKLY], ids=["hangs", "refuses"])
-async def test_a_worker_waits_for_a_locked_store_and_comes_back_by_itself(
+async def test_a_worker_waits_for_a_locked_store_and_continues_by_itself(
     file_scene: Scene, busy: float | None
 ) -> None:
     """I1 I3 I12 I13; an enqueue meanwhile waits and raises no error."""
@@ -77,7 +76,7 @@ async def test_a_worker_waits_for_a_locked_store_and_comes_back_by_itself(
 async def test_a_store_that_is_unreachable_for_less_than_the_lease_costs_no_run(
     file_scene: Scene,
 ) -> None:
-    """I4: runs that ended meanwhile are settled when the store is back."""
+    """I4: runs that ended during the outage are settled when the store is back."""
     scene = file_scene
     worker = scene.start(busy=0.05, worker={"concurrency": 20, "lease": 30})
     await scene.enqueue(menu.mixed(scene, 100))
@@ -86,7 +85,7 @@ async def test_a_store_that_is_unreachable_for_less_than_the_lease_costs_no_run(
         with locked(scene):
             await until(lambda: scene.lines("warning"), "it finds the store unreachable")
             await asyncio.sleep(0.5)  # the fault itself
-    await all_is_well_again(scene, worker)  # with no fault to excuse a lost run
+    await all_is_well_again(scene, worker)  # without a fault that would allow a lost run
 
 
 @pytest.mark.parametrize("busy", [None, QUICKLY], ids=["hangs", "refuses"])
@@ -130,7 +129,7 @@ async def test_a_worker_survives_a_full_disk(file_scene: Scene) -> None:
     """I1 I3 I12 I13 I15"""
     scene = file_scene
     store = await scene.store()
-    for _ in range(200):  # a log that is large enough to be cut off, and larger than our own record
+    for _ in range(200):  # a log that is larger than the limit, which is above our own record
         await store.pause(["elsewhere"])
     worker = scene.worker(concurrency=20)
     await scene.enqueue(menu.mixed(scene, 100))

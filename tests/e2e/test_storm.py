@@ -70,8 +70,8 @@ class Storm:
         self.scene.thaw(victim)
 
     async def _kill_producer(self) -> None:
-        """It dies during its enqueues. Those that it recorded are acknowledged; of the rest nothing
-        is known."""
+        """Kill a producer during its enqueues. The recorded ones are acknowledged; it is unknown
+        whether the others are stored."""
         numbers = self.scene.numbers(5000)
         producer = self.scene.start("producer", numbers=numbers, ms=5)
         open_gate(self.scene.gate(str(producer.who)))
@@ -79,9 +79,9 @@ class Storm:
             lambda: self.scene.lines("enqueued", who=producer.who), "the producer is at work"
         )
         await self.scene.kill(producer)
-        heard = self.scene.lines("enqueued", who=producer.who)
-        self.scene.acknowledge(heard)
-        last = heard[-1].n
+        acknowledged = self.scene.lines("enqueued", who=producer.who)
+        self.scene.acknowledge(acknowledged)
+        last = acknowledged[-1].n
         self.scene.unsure |= set(range(last + 1, last + 1 + LARGEST_BATCH))
 
     async def _cut(self) -> None:

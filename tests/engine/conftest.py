@@ -1,4 +1,4 @@
-"""An app on each of the stores, and workers that are stopped whatever happens."""
+"""An app on each store, and workers that are stopped even if the test fails."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -15,7 +15,7 @@ from tests.stores.postgres import shared as postgres_servers
 from tests.stores.redis import servers as redis_servers
 from tests.waiting import until
 
-PATIENCE = 60.0
+TIMEOUT_S = 60.0
 
 
 URLS: dict[str, Callable[[Path], str]] = {
@@ -40,20 +40,20 @@ async def app(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[M
 
 @asynccontextmanager
 async def working(app: Mita, **settings: Any) -> AsyncIterator[Worker]:
-    """A worker that runs inside the block. Its own errors come out of it."""
+    """Run a worker until the block ends. An error of the worker is raised here."""
     worker = app.worker(**settings)
     running = asyncio.create_task(worker.run())
     try:
         yield worker
     finally:
-        if not worker._stopping.is_set():  # a second stop would mean: leave at once
+        if not worker._stopping.is_set():  # a second stop would end it at once
             worker.stop()
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(TIMEOUT_S):
             await running
 
 
 async def until_state(app: Mita, id: str, state: str) -> Any:
-    """The record, once the job is in that state."""
+    """Wait until the job has this state. Returns its record."""
     record = None
 
     async def reached() -> bool:

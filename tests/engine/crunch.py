@@ -1,4 +1,4 @@
-"""An app whose tasks run in processes of their own. A handler process imports it by name."""
+"""An app whose tasks run in handler processes, which import it by name."""
 
 import ctypes
 import logging
@@ -58,7 +58,7 @@ def refuse() -> None:
 
 @app.task(executor="process", retry=AT_ONCE)
 def remember(job: Job, folder: str) -> int:
-    """Counts in a file how often the effect really happened."""
+    """Count in a file how often the effect happened."""
 
     def effect() -> int:
         with (Path(folder) / "effects").open("a") as file:
@@ -75,7 +75,7 @@ def remember(job: Job, folder: str) -> int:
 
 @app.task(executor="process")
 def shared(job: Job, folder: str) -> int:
-    """Many of these compute one value together."""
+    """Use a value that many jobs share."""
 
     def effect() -> int:
         with (Path(folder) / "effects").open("a") as file:
@@ -88,8 +88,8 @@ def shared(job: Job, folder: str) -> int:
 
 @app.task(executor="process")
 def ask_twice(job: Job, folder: str) -> str:
-    """One thread of the handler waits for a shared value that another job computes; the other one
-    reports meanwhile."""
+    """One thread of the handler waits for a shared value that another job computes; another
+    thread reports progress at the same time."""
     waiting = threading.Thread(
         target=job.once_sync, args=("slow", lambda: "mine"), kwargs={"scope": "global"}
     )
@@ -117,8 +117,8 @@ def _mark(folder: str, name: str) -> None:
 
 @app.task(executor="process", timeout=0.5, resource="key", retry=AT_ONCE)
 def overrun(job: Job, folder: str) -> None:
-    """Never looks at job.cancelled. Each run writes down its process, and which earlier ones are
-    still alive."""
+    """Never check job.cancelled. Each run writes down its process, and which earlier processes
+    are alive."""
     runs = Path(folder) / "runs"
     before = runs.read_text().split() if runs.exists() else []
     alive = [pid for pid in before if Path(f"/proc/{pid}").exists() and pid != str(os.getpid())]
@@ -193,7 +193,7 @@ def big(size: int) -> bytes:
 
 @app.task(executor="process")
 def trace_here() -> int:
-    """The trace that is current in the handler. The first call in a process sets up tracing
+    """Return the current trace of the handler. The first call in a process sets up tracing
     there."""
     from opentelemetry import trace
     from opentelemetry.sdk.trace import TracerProvider

@@ -1,5 +1,5 @@
-"""Stores that a test can make unreachable: real servers behind a proxy, and a file that somebody
-keeps locked."""
+"""Stores that a test can make unreachable: real servers behind a proxy, and a file that another
+program keeps locked."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -100,7 +100,7 @@ def _made(store: str, folder: Path) -> LockedFile | CutServer:
 def outage(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Outage]:
-    # a locked file is an error soon
+    # a locked file becomes an error soon
     monkeypatch.setattr("mita.stores.sqlite.connection.BUSY_TIMEOUT_S", 0.05)
     with outage_of(request.param, tmp_path) as made:
         yield made

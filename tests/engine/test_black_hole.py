@@ -1,8 +1,6 @@
-"""A connection whose other end is gone, and nobody says so: no data, no end of file, no reset. New
-connections pass.
-
-A worker asks after a sixth of its lease whether its connections still live. The limit is one for a
-busy machine."""
+"""A connection that is silently dead: no data, no end of file, no reset. New connections work.
+After a sixth of its lease a worker checks whether its connections are alive. The limits allow
+for a busy machine."""
 
 import asyncio
 import logging
@@ -28,7 +26,7 @@ from .outage import CutServer, outage_of
 
 STORES = ("postgres", "redis", "nats")
 LEASE = 3.0
-LIMIT = 25.0  # seconds; before there was any check, the quickest store took 30
+LIMIT = 25.0  # without a check, the fastest store took 30
 QUEUE = "default"
 
 pytestmark = pytest.mark.timeout(120)
@@ -36,17 +34,17 @@ pytestmark = pytest.mark.timeout(120)
 
 @pytest.fixture(params=STORES)
 def hole(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[CutServer]:
-    """A server behind a proxy (`url`) and the same without it (`direct`)."""
+    """A server behind a proxy (`url`), and the same server without it (`direct`)."""
     with outage_of(request.param, tmp_path) as hole:
         assert isinstance(hole, CutServer)
         yield hole
 
 
-async def test_a_worker_goes_on_when_its_connections_fall_silent(
+async def test_a_worker_continues_when_its_connections_fall_silent(
     hole: CutServer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """I12: a job that comes by another way runs, one that was running keeps its lease, and the log
-    tells of it."""
+    """I12: a job that was enqueued without the proxy runs, a running job keeps its lease, and
+    the log says what happened."""
     caplog.set_level(logging.INFO, "mita.store")
     app, elsewhere = Mita(hole.url), Mita(hole.direct)
     seen: list[str] = []
@@ -92,7 +90,8 @@ async def test_a_worker_goes_on_when_its_connections_fall_silent(
 
 @pytest.fixture
 async def stores(hole: CutServer) -> AsyncIterator[tuple[Store, Store]]:
-    """One behind the proxy that asks after half a second, and one beside it."""
+    """A store behind the proxy that checks its connection after half a second, and one without
+    the proxy."""
     behind = await StorePool(StoreURL.parse(hole.url)).new(LEASE / 6)
     beside = await StorePool(StoreURL.parse(hole.direct)).new()
     yield behind, beside
@@ -100,13 +99,13 @@ async def stores(hole: CutServer) -> AsyncIterator[tuple[Store, Store]]:
     await beside.close()
 
 
-async def test_a_sleeper_is_notified_after_its_connection_fell_silent(
+async def test_a_waiting_store_is_notified_after_its_connection_fell_silent(
     hole: CutServer, stores: tuple[Store, Store]
 ) -> None:
     behind, beside = stores
     await behind.enqueue([NewJob(id=new_id(), task="t", queue=QUEUE, payload=b"\x90")])
     await behind.claim([QUEUE], 1, 60_000, "w")
-    while await behind.wait([QUEUE], 0.5):  # what rang so far
+    while await behind.wait([QUEUE], 0.5):  # the wake-ups so far
         pass
     hole.black_hole()
 
@@ -117,25 +116,25 @@ async def test_a_sleeper_is_notified_after_its_connection_fell_silent(
     await until(is_notified, within=LIMIT)
 
 
-async def test_events_are_heard_after_the_connection_fell_silent(
+async def test_events_arrive_after_the_connection_fell_silent(
     hole: CutServer, stores: tuple[Store, Store], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mita.stores.redis.pubsub.SILENCE_S", LEASE / 6)
     behind, beside = stores
-    ear = await behind.subscribe(None)
+    subscription = await behind.subscribe(None)
     hole.black_hole()
 
     async def is_heard() -> bool:
         await beside.publish([EventMessage(QUEUE, 1, b"")])
         try:
             async with asyncio.timeout(0.5):
-                heard = await ear.receive()
+                delivery = await subscription.receive()
         except TimeoutError:
             return False
-        return heard is not None and bool(heard.messages)
+        return delivery is not None and bool(delivery.messages)
 
     await until(is_heard, within=LIMIT)
-    await ear.close()
+    await subscription.close()
 
 
 # ---------------------------------------------------------------- a server that takes its time
@@ -149,10 +148,10 @@ async def is_waited_for(behind: Store, caplog: pytest.LogCaptureFixture) -> None
 
 
 @pytest.mark.parametrize("hole", ["postgres"], indirect=True)
-async def test_a_postgres_that_is_at_work_is_waited_for(
+async def test_a_busy_postgresql_connection_is_not_closed(
     hole: CutServer, stores: tuple[Store, Store], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It works for us, or waits for a lock: the connection is not dead."""
+    """The server runs our statement, or waits for a lock: the connection is not dead."""
     behind, beside = stores
     assert isinstance(beside, PostgresStore)
     async with await psycopg.AsyncConnection.connect(**beside._state.params) as other:
@@ -165,7 +164,7 @@ async def test_a_postgres_that_is_at_work_is_waited_for(
 
 
 @pytest.mark.parametrize("hole", ["redis"], indirect=True)
-async def test_a_redis_that_is_busy_is_waited_for(
+async def test_the_connection_to_a_busy_redis_is_not_closed(
     hole: CutServer, stores: tuple[Store, Store], caplog: pytest.LogCaptureFixture
 ) -> None:
     behind, beside = stores

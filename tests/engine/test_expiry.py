@@ -14,7 +14,7 @@ from mita import Every, Job, JobCancelled, JobFailed, Mita, Reschedule, Retry
 from mita.engine.worker import Worker
 from mita.model.event import Kind
 from mita.model.job import Claim
-from mita.rules.explain.reasons.evidence import Code
+from mita.rules.explain.evidence import ReasonCode
 from mita.rules.moves import FREE_MOVES
 from mita.tasks import Handle
 from tests.waiting import until
@@ -29,7 +29,7 @@ async def expired(app: Mita, job: Handle[Any]) -> None:
     """Wait until the job has expired, by the store's clock."""
 
     async def says_so() -> bool:
-        return Code.EXPIRED in [reason.code for reason in await app.explain(job.id)]
+        return ReasonCode.EXPIRED in [reason.code for reason in await app.explain(job.id)]
 
     await until(says_so)
 
@@ -98,9 +98,9 @@ async def test_an_expired_job_of_a_paused_queue_ends_when_a_worker_looks_at_it(a
     await expired(app, late)
     async with working(app, **QUICK):
         first, *others = await app.explain(late.id)
-        assert first.code is Code.EXPIRED
+        assert first.code is ReasonCode.EXPIRED
         assert "it ends as soon as a worker looks at it" in first.text
-        assert Code.PAUSED in [reason.code for reason in others]
+        assert ReasonCode.PAUSED in [reason.code for reason in others]
         await app.resume("slow")
         with pytest.raises(JobCancelled, match="expired"):
             await late.result(timeout=20)
@@ -358,7 +358,7 @@ async def test_a_handler_that_spins_is_slowed_and_named_once(
         await until(slowed)
 
         async def explained() -> bool:
-            return Code.SLOWED in [reason.code for reason in await app.explain(jobs[0].id)]
+            return ReasonCode.SLOWED in [reason.code for reason in await app.explain(jobs[0].id)]
 
         await until(explained)
     lines = [line for line in caplog.records if getattr(line, "event", "") == "slowed"]

@@ -1,5 +1,4 @@
-"""Why is this job not running: every reason, on every store, in the situation itself with real
-workers."""
+"""Every reason why a job is not running, on every store, with real workers."""
 
 import asyncio
 import threading
@@ -13,18 +12,19 @@ import pytest
 
 from mita import Job, Mita, Reschedule, Retry, Unavailable
 from mita.engine import lease_keeper
-from mita.rules.explain.reasons.evidence import Code, Reason
+from mita.rules.explain.evidence import Reason, ReasonCode
 from mita.tasks import Handle, Task
 from tests.waiting import until
 
-from .conftest import PATIENCE, until_state, working
+from .conftest import TIMEOUT_S, until_state, working
 
 QUICK = {"poll": 0.05, "schedule": False}
 SOON = Retry(max_retries=3, waits=(240.0,))
 
 
-async def told(app: Mita, job: Handle[Any], *codes: Code) -> list[Reason]:
-    """The reasons, once they are these: workers need a moment to get into a situation."""
+async def reasons_of(app: Mita, job: Handle[Any], *codes: ReasonCode) -> list[Reason]:
+    """Wait until the reasons have these codes, because workers need a moment. Returns the
+    reasons."""
     reasons: list[Reason] = []
 
     async def as_expected() -> bool:
@@ -35,13 +35,13 @@ async def told(app: Mita, job: Handle[Any], *codes: Code) -> list[Reason]:
         await until(as_expected)
     except TimeoutError:
         pytest.fail(
-            f"after {PATIENCE:g} s it says {[str(reason) for reason in reasons]}, not {codes}"
+            f"after {TIMEOUT_S:g} s it says {[str(reason) for reason in reasons]}, not {codes}"
         )
     return reasons
 
 
 class Gate:
-    """Tasks that run until they are let go."""
+    """Tasks that run until the gate is opened."""
 
     def __init__(self, app: Mita) -> None:
         self.open = asyncio.Event()
@@ -72,44 +72,44 @@ async def running(app: Mita, gate: Gate, **settings: Any) -> AsyncIterator[None]
             gate.open.set()
 
 
-async def test_it_runs_right_now(app: Mita, gate: Gate) -> None:
+async def test_a_running_job_is_explained(app: Mita, gate: Gate) -> None:
     async with running(app, gate, name="blue"):
-        [reason] = await told(app, await gate.wait.enqueue(), Code.RUNNING)
+        [reason] = await reasons_of(app, await gate.wait.enqueue(), ReasonCode.RUNNING)
         await until(lambda: says(app, reason.evidence["worker"]))
-        assert "it runs right now on worker" in reason.text
+        assert "it is running on worker" in reason.text
         assert "since" in reason.text
         assert reason.evidence["attempt"] == 1
 
 
 async def says(app: Mita, worker: str) -> bool:
-    """Has this worker described itself?"""
+    """Whether this worker has sent a heartbeat."""
     store = await app._store()
     return worker in {view.id for view in await store.workers()}
 
 
-async def test_it_was_asked_to_move_while_it_ran(app: Mita, gate: Gate) -> None:
+async def test_a_running_job_that_was_rescheduled_is_explained(app: Mita, gate: Gate) -> None:
     async with running(app, gate):
         job = await gate.wait.enqueue()
-        await told(app, job, Code.RUNNING)
+        await reasons_of(app, job, ReasonCode.RUNNING)
         await app.reschedule(job.id, after=240)
-        [_, asked] = await told(app, job, Code.RUNNING, Code.ASKED)
+        [_, asked] = await reasons_of(app, job, ReasonCode.RUNNING, ReasonCode.ASKED)
         assert "asked to reschedule" in asked.text
 
 
-async def test_its_worker_died(app: Mita, gate: Gate) -> None:
+async def test_a_job_whose_worker_died_is_explained(app: Mita, gate: Gate) -> None:
     job = await gate.wait.enqueue()
     store = await app._store()
-    # a lease of a millisecond, and nobody to extend it
+    # a lease of a millisecond that is not extended
     await store.claim(["default"], 1, 1, "gone")
-    [_, over] = await told(app, job, Code.RUNNING, Code.LEASE_OVER)
-    assert "its lease ran out" in over.text
+    [_, over] = await reasons_of(app, job, ReasonCode.RUNNING, ReasonCode.LEASE_OVER)
+    assert "its lease expired" in over.text
     assert over.remedy.endswith("start one: mita worker MODULE:APP")
 
 
-async def test_it_is_scheduled(app: Mita, gate: Gate) -> None:
+async def test_a_scheduled_job_is_explained(app: Mita, gate: Gate) -> None:
     job = await gate.wait.after(240).enqueue()
     async with running(app, gate):
-        [due] = await told(app, job, Code.DUE)
+        [due] = await reasons_of(app, job, ReasonCode.DUE)
     assert "it is due in" in due.text
     assert "it was scheduled for then" in due.text
     assert 0 < due.evidence["in_seconds"] <= 240
@@ -117,36 +117,36 @@ async def test_it_is_scheduled(app: Mita, gate: Gate) -> None:
     assert due.command == ("reschedule", job.id, "--after", "0")
 
 
-async def test_it_waits_for_a_retry(app: Mita) -> None:
+async def test_a_job_that_waits_for_a_retry_is_explained(app: Mita) -> None:
     @app.task(retry=SOON)
     async def fail() -> None:
         raise RuntimeError("no luck")
 
     async with working(app, **QUICK):
-        [due] = await told(app, await fail.enqueue(), Code.DUE)
+        [due] = await reasons_of(app, await fail.enqueue(), ReasonCode.DUE)
     assert "retry 1 of 3 after RuntimeError: no luck" in due.text
     assert due.evidence["because"] == "retried"
 
 
-async def test_its_handler_moved_it(app: Mita) -> None:
+async def test_a_job_that_its_handler_rescheduled_is_explained(app: Mita) -> None:
     @app.task
     async def later() -> None:
         raise Reschedule(after=240, reason="the file is not there yet")
 
     async with working(app, **QUICK):
-        [due] = await told(app, await later.enqueue(), Code.DUE)
+        [due] = await reasons_of(app, await later.enqueue(), ReasonCode.DUE)
     assert "rescheduled by its handler (the file is not there yet)" in due.text
 
 
-async def test_somebody_moved_it(app: Mita, gate: Gate) -> None:
+async def test_a_job_that_a_user_rescheduled_is_explained(app: Mita, gate: Gate) -> None:
     job = await gate.wait.enqueue()
     await app.reschedule(job.id, after=240, reason="by Ada: the partner is closed")
     async with running(app, gate):
-        [due] = await told(app, job, Code.DUE)
+        [due] = await reasons_of(app, job, ReasonCode.DUE)
     assert "rescheduled from outside (by Ada: the partner is closed)" in due.text
 
 
-async def test_its_worker_crashed_and_it_waits_to_be_tried_again(app: Mita) -> None:
+async def test_a_job_that_waits_after_a_crash_is_explained(app: Mita) -> None:
     @app.task(retry=SOON)
     async def work() -> None: ...
 
@@ -154,32 +154,32 @@ async def test_its_worker_crashed_and_it_waits_to_be_tried_again(app: Mita) -> N
     store = await app._store()
     await store.claim(["default"], 1, 1, "gone")
     async with working(app, **QUICK, lease=0.4):
-        [due] = await told(app, job, Code.DUE)
+        [due] = await reasons_of(app, job, ReasonCode.DUE)
     assert "its worker died or was cut off (1 crash so far)" in due.text
 
 
-async def test_its_key_was_busy_and_it_would_not_wait(app: Mita, gate: Gate) -> None:
+async def test_a_job_that_was_skipped_for_a_busy_key_is_explained(app: Mita, gate: Gate) -> None:
     async with running(app, gate):
-        await told(app, await gate.charge.enqueue(42), Code.RUNNING)
-        [skipped] = await told(
-            app, await gate.charge.options(when_busy="skip").enqueue(42), Code.CANCELLED
+        await reasons_of(app, await gate.charge.enqueue(42), ReasonCode.RUNNING)
+        [skipped] = await reasons_of(
+            app, await gate.charge.options(when_busy="skip").enqueue(42), ReasonCode.CANCELLED
         )
     assert "cancelled" in skipped.text
     assert ": skipped (account:42 is taken)" in skipped.text
 
 
-async def test_its_key_is_held(app: Mita, gate: Gate) -> None:
+async def test_a_job_whose_key_is_held_is_explained(app: Mita, gate: Gate) -> None:
     async with running(app, gate, name="blue"):
         holder = await gate.charge.enqueue(42)
-        [reason] = await told(
+        [reason] = await reasons_of(
             app,
             holder,
-            Code.RUNNING,
+            ReasonCode.RUNNING,
         )
         await until(lambda: says(app, reason.evidence["worker"]))
         waiting = [await gate.charge.enqueue(42) for _ in range(3)]
         for job in waiting:
-            await told(app, job, Code.KEY_HELD)
+            await reasons_of(app, job, ReasonCode.KEY_HELD)
         [held] = await app.explain(waiting[-1].id)
     assert f"key 'account:42' is held by job {holder.id} on worker blue" in held.text
     assert "2 ahead of it" in held.text
@@ -187,33 +187,33 @@ async def test_its_key_is_held(app: Mita, gate: Gate) -> None:
     assert held.command == ("why", holder.id)
 
 
-async def test_its_key_is_unavailable(app: Mita) -> None:
+async def test_a_job_whose_key_is_on_hold_is_explained(app: Mita) -> None:
     @app.task(resource="partner")
     async def ask() -> None:
         raise Unavailable(after=240, reason="429")
 
     async with working(app, **QUICK):
-        [reason] = await told(app, await ask.enqueue(), Code.KEY_UNAVAILABLE)
-        [behind] = await told(app, await ask.enqueue(), Code.KEY_UNAVAILABLE)
+        [reason] = await reasons_of(app, await ask.enqueue(), ReasonCode.KEY_UNAVAILABLE)
+        [behind] = await reasons_of(app, await ask.enqueue(), ReasonCode.KEY_UNAVAILABLE)
     assert "key 'partner' is on hold until" in reason.text
     assert "1 ahead of it" in behind.text
     assert reason.remedy.endswith(": mita unhold partner --queue default")
 
 
-async def test_its_queue_is_paused(app: Mita, gate: Gate) -> None:
+async def test_a_job_of_a_paused_queue_is_explained(app: Mita, gate: Gate) -> None:
     job = await gate.wait.enqueue()
     await app.pause("default")
     async with running(app, gate):
-        [paused] = await told(app, job, Code.PAUSED)
+        [paused] = await reasons_of(app, job, ReasonCode.PAUSED)
     assert "queue 'default' has been paused since" in paused.text
     assert "ago" in paused.text
     assert paused.evidence["since"] is not None
-    assert paused.remedy == "let it go on: mita resume default"
+    assert paused.remedy == "resume it: mita resume default"
 
 
-async def test_nobody_serves_its_queue(app: Mita, gate: Gate) -> None:
+async def test_a_job_of_a_queue_without_a_worker_is_explained(app: Mita, gate: Gate) -> None:
     job = await gate.wait.enqueue()
-    [alone] = await told(app, job, Code.NO_WORKER)
+    [alone] = await reasons_of(app, job, ReasonCode.NO_WORKER)
     assert alone.text == "no worker is alive"
     async with running(app, gate, queues=["mail"]):
 
@@ -224,36 +224,36 @@ async def test_nobody_serves_its_queue(app: Mita, gate: Gate) -> None:
             )
 
         await until(other)
-        [reason] = await told(app, job, Code.NO_WORKER)
+        [reason] = await reasons_of(app, job, ReasonCode.NO_WORKER)
     assert reason.remedy == "start one for 'default': mita worker MODULE:APP --queues default"
 
 
-async def test_nobody_knows_its_task(app: Mita, gate: Gate) -> None:
+async def test_a_job_of_an_unknown_task_is_explained(app: Mita, gate: Gate) -> None:
     @app.task
     async def unheard_of() -> None: ...
 
     job = await unheard_of.enqueue()
-    del app.task._registry.tasks["unheard_of"]  # from here on this is older code
+    del app.task._registry.tasks["unheard_of"]  # from here on the worker has older code
     async with running(app, gate):
-        [due, unknown] = await told(app, job, Code.DUE, Code.TASK_UNKNOWN)
-    assert "no worker that met it has known its task 'unheard_of'" in due.text
+        [due, unknown] = await reasons_of(app, job, ReasonCode.DUE, ReasonCode.TASK_UNKNOWN)
+    assert "no worker that received it has known its task 'unheard_of'" in due.text
     assert "no live worker of queue 'default' knows the task 'unheard_of'" in unknown.text
     assert "deploy" in unknown.remedy
-    assert due.remedy == "", "it could not run now either"
+    assert due.remedy == "", "an earlier time would not help"
 
 
-async def test_all_slots_are_busy(app: Mita, gate: Gate) -> None:
+async def test_a_job_that_waits_for_a_slot_is_explained(app: Mita, gate: Gate) -> None:
     async with running(app, gate, concurrency=1):
-        await told(app, await gate.wait.enqueue(), Code.RUNNING)
+        await reasons_of(app, await gate.wait.enqueue(), ReasonCode.RUNNING)
         jobs = [await gate.wait.enqueue() for _ in range(8)]
-        [busy] = await told(app, jobs[-1], Code.BUSY)
+        [busy] = await reasons_of(app, jobs[-1], ReasonCode.BUSY)
     assert "the only slot of its worker is busy" in busy.text
     assert "ahead of it" in busy.text
     assert busy.evidence["ahead"] >= 1
     assert busy.remedy.endswith("more slots: mita worker MODULE:APP --concurrency 2")
 
 
-async def test_all_threads_are_busy(app: Mita) -> None:
+async def test_a_job_that_waits_for_a_thread_is_explained(app: Mita) -> None:
     let_go = threading.Event()
 
     @app.task
@@ -262,19 +262,19 @@ async def test_all_threads_are_busy(app: Mita) -> None:
 
     async with working(app, **QUICK, threads=1, lease=1):
         try:
-            await told(app, await block.enqueue(), Code.RUNNING)
+            await reasons_of(app, await block.enqueue(), ReasonCode.RUNNING)
             jobs = [await block.enqueue() for _ in range(3)]
-            [busy] = await told(app, jobs[-1], Code.BUSY)
-            [next_one] = await told(app, jobs[-2], Code.BUSY)
+            [busy] = await reasons_of(app, jobs[-1], ReasonCode.BUSY)
+            [next_one] = await reasons_of(app, jobs[-2], ReasonCode.BUSY)
         finally:
             let_go.set()
-    assert "plain functions take all their threads" in busy.text
+    assert "sync functions use all their threads" in busy.text
     assert "2 jobs ahead of it" in busy.text
     assert "1 job ahead of it" in next_one.text
     assert busy.remedy.endswith("more threads: mita worker MODULE:APP --threads 32")
 
 
-async def test_a_rate_makes_an_estimate(app: Mita, gate: Gate) -> None:
+async def test_a_known_rate_gives_an_estimate(app: Mita, gate: Gate) -> None:
     @app.task
     async def quick() -> None:
         await asyncio.sleep(0.001)
@@ -292,54 +292,56 @@ async def test_a_rate_makes_an_estimate(app: Mita, gate: Gate) -> None:
         await until(estimated)
 
 
-async def test_a_workers_clock_is_off(
+async def test_a_wrong_clock_of_a_worker_is_reported(
     app: Mita, gate: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fast = SimpleNamespace(time=lambda: time.time() + 70, monotonic=time.monotonic)
     monkeypatch.setattr(lease_keeper, "time", fast)
     job = await gate.wait.after(240).enqueue()
     async with running(app, gate, name="blue", lease=1):
-        [_, clock] = await told(app, job, Code.DUE, Code.CLOCK)
+        [_, clock] = await reasons_of(app, job, ReasonCode.DUE, ReasonCode.CLOCK)
     assert "the clock of worker blue is 1 m" in clock.text
     assert "ahead of the store's" in clock.text
-    assert clock.evidence["offset_seconds"] == pytest.approx(70, abs=PATIENCE)
+    assert clock.evidence["offset_seconds"] == pytest.approx(70, abs=TIMEOUT_S)
     assert "synchronise" in clock.remedy
 
 
-async def test_it_is_dead(app: Mita) -> None:
+async def test_a_failed_job_is_explained(app: Mita) -> None:
     @app.task(retry=Retry(max_retries=3, waits=(0.0,)))
     async def fail(job: Job) -> None:
         raise RuntimeError(f"no luck in run {job.attempt}")
 
     async with working(app, **QUICK):
-        [dead] = await told(app, await fail.enqueue(), Code.FAILED)
-    assert "it is dead after 4 failed runs" in dead.text
+        [dead] = await reasons_of(app, await fail.enqueue(), ReasonCode.FAILED)
+    assert "it failed after 4 failed runs" in dead.text
     assert "the last error was RuntimeError: no luck in run 4" in dead.text
     assert dead.remedy.startswith("correct the cause, then run it again: mita retry ")
 
 
-async def test_it_is_the_unique_twin_of_another(app: Mita, gate: Gate) -> None:
+async def test_a_job_with_a_unique_key_is_explained(app: Mita, gate: Gate) -> None:
     task = gate.wait.options(unique="one", unique_for=240)
     first, second = await task.enqueue(), await task.enqueue()
     assert (second.created, second.id) == (False, first.id)
     await app.pause("default")
     async with running(app, gate):
-        [_, twin] = await told(app, second, Code.PAUSED, Code.TWIN)
-        assert "every enqueue with that key gives this job" in twin.text
+        [_, twin] = await reasons_of(app, second, ReasonCode.PAUSED, ReasonCode.TWIN)
+        assert "every enqueue with that key returns this job" in twin.text
         await app.resume("default")
         gate.open.set()
         await until_state(app, first.id, "succeeded")
         third = await task.enqueue()
         assert third.id == first.id
-        [_, kept] = await told(app, third, Code.SUCCEEDED, Code.TWIN)
+        [_, kept] = await reasons_of(app, third, ReasonCode.SUCCEEDED, ReasonCode.TWIN)
         assert "it keeps the unique key 'one' until" in kept.text
 
 
-async def test_another_job_took_its_unique_key(app: Mita, gate: Gate) -> None:
+async def test_an_ended_job_whose_unique_key_another_job_has_is_explained(
+    app: Mita, gate: Gate
+) -> None:
     task = gate.wait.options(unique="one")
     first = await task.enqueue()
     await app.cancel(first.id, "not wanted")
     second = await task.enqueue()
-    [cancelled, twin] = await told(app, first, Code.CANCELLED, Code.TWIN)
+    [cancelled, twin] = await reasons_of(app, first, ReasonCode.CANCELLED, ReasonCode.TWIN)
     assert "(not wanted)" in cancelled.text
     assert f"its unique key 'one' now belongs to job {second.id}" in twin.text

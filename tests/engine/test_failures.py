@@ -1,4 +1,4 @@
-"""What is kept of each attempt that failed."""
+"""What is stored about each failed attempt."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ class SoldError(Exception):
     """An error of the user's own."""
 
 
-async def test_each_attempt_leaves_its_error_its_worker_and_its_times(app: Mita) -> None:
+async def test_each_failed_attempt_is_stored_with_error_worker_and_times(app: Mita) -> None:
     @app.task(retry=AGAIN)
     async def flaky(job: Job) -> str:
         if job.attempt == 1:
@@ -37,14 +37,14 @@ async def test_each_attempt_leaves_its_error_its_worker_and_its_times(app: Mita)
     assert [each.kind for each in record.failures] == ["retried", "retried", "failed"]
     assert {each.worker for each in record.failures} == {worker.id}
     assert first.text.startswith(f"{__name__}.SoldError: out of stock\nsince Monday\n")
-    assert "in test_each_attempt_leaves_its_error" in second.text
+    assert "in test_each_failed_attempt_is_stored" in second.text
     assert third.text == record.error
     moments = [moment for each in record.failures for moment in (each.started, each.ended)]
     assert record.created <= moments[0]
     assert moments == sorted(moments)
 
 
-async def test_a_time_out_is_one_of_them_and_a_reschedule_is_not(app: Mita) -> None:
+async def test_a_timeout_is_a_failed_attempt_and_a_reschedule_is_not(app: Mita) -> None:
     import asyncio
 
     from mita import Reschedule
@@ -60,7 +60,7 @@ async def test_a_time_out_is_one_of_them_and_a_reschedule_is_not(app: Mita) -> N
     assert [(each.type, each.kind) for each in record.failures] == [("TimedOut", "failed")]
 
 
-async def test_a_long_error_is_cut_and_a_page_leaves_them_out(app: Mita) -> None:
+async def test_a_long_error_is_cut_and_pages_have_no_failures(app: Mita) -> None:
     """I14"""
 
     @app.task(retry=Retry(max_retries=0))
@@ -75,7 +75,7 @@ async def test_a_long_error_is_cut_and_a_page_leaves_them_out(app: Mita) -> None
     assert (await app.jobs()).jobs[0].failures == ()
 
 
-async def test_of_a_secret_task_they_tell_no_more_than_its_error_does(app: Mita) -> None:
+async def test_the_failures_of_a_secret_task_have_only_the_error_type(app: Mita) -> None:
     @app.task(secret=True, retry=Retry(max_retries=1, base=0))
     async def hidden() -> None:
         raise SoldError("to Mr Jones")
@@ -86,7 +86,7 @@ async def test_of_a_secret_task_they_tell_no_more_than_its_error_does(app: Mita)
     assert "Jones" not in repr(record)
 
 
-async def test_a_revived_job_keeps_those_of_its_earlier_life(app: Mita) -> None:
+async def test_a_retried_job_keeps_its_earlier_failures(app: Mita) -> None:
     allowed: list[Any] = []
 
     @app.task(retry=Retry(max_retries=0))

@@ -1,4 +1,4 @@
-"""Sync handlers that fill the threads do not hold up async jobs, nor other workers (I9)."""
+"""Sync handlers that use all threads do not delay async jobs or other workers (I9)."""
 
 import asyncio
 import threading
@@ -20,7 +20,7 @@ BOTH = ("loop", "thread")
 
 
 class Blocked:
-    """Sync handlers that wait until they are let go."""
+    """Sync handlers that wait until the test releases them."""
 
     def __init__(self) -> None:
         self.gate = threading.Event()
@@ -35,7 +35,7 @@ def blocked() -> Iterator[Blocked]:
     made.gate.set()
 
 
-async def test_an_async_job_starts_beside_full_threads(app: Mita, blocked: Blocked) -> None:
+async def test_an_async_job_starts_while_all_threads_are_busy(app: Mita, blocked: Blocked) -> None:
     @app.task
     def slow(n: int) -> int:
         blocked.running += 1
@@ -52,7 +52,7 @@ async def test_an_async_job_starts_beside_full_threads(app: Mita, blocked: Block
             handles = [await slow.enqueue(n) for n in range(2)]
             await until(lambda: running(blocked, 2))
             assert await (await quick.enqueue()).result(timeout=15) == "done"
-            # these find no thread, and stand before the next
+            # these jobs find no thread, and are before the next in the queue
             handles += [await slow.enqueue(n) for n in range(2, 6)]
             assert await (await quick.enqueue()).result(timeout=15) == "done"
             assert blocked.ran == []
@@ -63,7 +63,10 @@ async def test_an_async_job_starts_beside_full_threads(app: Mita, blocked: Block
             assert await handle.result(timeout=20) == n
     for record in waiting:
         assert record is not None
-        assert record.state in ("ready", "running")  # for a moment, until it is put back
+        assert record.state in (
+            "ready",
+            "running",
+        )  # for a moment, until it is returned to the queue
         assert (record.attempts, record.interruptions, record.crashes) == (0, 0, 0)
     assert sorted(blocked.ran) == list(range(6)), "each ran once"
 
@@ -72,8 +75,10 @@ async def running(blocked: Blocked, count: int) -> bool:
     return blocked.running == count
 
 
-async def test_another_worker_gets_what_finds_no_thread(app: Mita, blocked: Blocked) -> None:
-    """Both workers know a task for the loop, so both claim while their threads are full."""
+async def test_another_worker_gets_the_jobs_that_find_no_thread(
+    app: Mita, blocked: Blocked
+) -> None:
+    """Both workers have an async task, so both claim while their threads are busy."""
     where: dict[int, str] = {}
 
     @app.task
@@ -93,8 +98,9 @@ async def test_another_worker_gets_what_finds_no_thread(app: Mita, blocked: Bloc
     assert sorted(where) == [0, 1, 2]
 
 
-def test_claims_that_bring_nothing_to_start_become_rarer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """I14: two workers with full threads would hand the same jobs to each other all the time."""
+def test_claims_without_a_job_to_start_become_rarer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """I14: two workers with busy threads would otherwise pass the same jobs to each other all
+    the time."""
     now = 1000.0
     called: list[float] = []
     monkeypatch.setattr(full_pools, "time", SimpleNamespace(monotonic=lambda: now))
@@ -118,10 +124,12 @@ def test_claims_that_bring_nothing_to_start_become_rarer(monkeypatch: pytest.Mon
     )
     now += FIRST_PAUSE_S
     pools.claimed(started=0, put_back=0)
-    assert pools.jobs_to_claim(FULL, BOTH) == 98, "nothing was put back, so nobody is disturbed"
+    assert pools.jobs_to_claim(FULL, BOTH) == 98, (
+        "no job was returned, so the claims disturb no other worker"
+    )
 
 
-def test_a_worker_without_tasks_for_the_loop_waits_for_a_thread() -> None:
+def test_a_worker_without_async_tasks_waits_for_a_thread() -> None:
     pools = FullPools(asyncio.Event())
     assert pools.jobs_to_claim(FULL, ["thread"]) == 0
     assert pools.since is None

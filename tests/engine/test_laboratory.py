@@ -1,4 +1,4 @@
-"""The engine under a clock that stands still: what happens when, to the millisecond."""
+"""The engine on a clock that the test moves: what happens when, to the millisecond."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -15,7 +15,7 @@ def app() -> Mita:
     return Mita("sqlite:///never-opened.db")
 
 
-async def test_nothing_runs_before_its_time(app: Mita) -> None:
+async def test_no_job_runs_before_its_due_time(app: Mita) -> None:
     """I8"""
     ran = []
 
@@ -34,7 +34,7 @@ async def test_nothing_runs_before_its_time(app: Mita) -> None:
     assert ran == [("now", 0.0), ("at five", 5.0), ("after ten", 10.0)]
 
 
-async def test_retries_wait_as_the_backoff_says(app: Mita) -> None:
+async def test_retries_have_the_delays_of_the_backoff(app: Mita) -> None:
     starts = []
 
     @app.task(retry=Retry(max_retries=4, base=1, cap=5))
@@ -51,7 +51,7 @@ async def test_retries_wait_as_the_backoff_says(app: Mita) -> None:
     assert (record.state, record.attempts) == ("failed", 5)
 
 
-async def test_waits_can_be_listed_or_computed(app: Mita) -> None:
+async def test_the_delays_of_retries_can_be_a_list_or_a_function(app: Mita) -> None:
     starts: dict[str, list[float]] = {"listed": [], "computed": [], "chosen": []}
 
     def rule(attempt: int, error: BaseException) -> float:
@@ -76,7 +76,7 @@ async def test_waits_can_be_listed_or_computed(app: Mita) -> None:
     assert starts == {"listed": [0, 2, 6, 10], "computed": [0, 10, 30], "chosen": [0, 7]}
 
 
-async def test_moves_never_cost_an_attempt_however_many(app: Mita) -> None:
+async def test_reschedules_never_count_as_attempts(app: Mita) -> None:
     """I6"""
 
     @app.task(retry=Retry(max_retries=0))
@@ -93,7 +93,7 @@ async def test_moves_never_cost_an_attempt_however_many(app: Mita) -> None:
     assert (record.result, record.attempts, record.reschedules) == (1, 0, 50)
 
 
-async def test_an_unavailable_key_holds_all_its_jobs_and_none_of_the_others(app: Mita) -> None:
+async def test_unavailable_holds_only_the_jobs_of_its_key(app: Mita) -> None:
     starts = []
 
     @app.task(resource="{partner}")
@@ -108,7 +108,7 @@ async def test_an_unavailable_key_holds_all_its_jobs_and_none_of_the_others(app:
     assert starts == [("slow", 1, 0), ("quick", 3, 0), ("slow", 1, 30), ("slow", 2, 30)]
 
 
-async def test_repeats_keep_their_cadence(app: Mita) -> None:
+async def test_repeats_keep_their_interval(app: Mita) -> None:
     fires = []
 
     @app.task
@@ -139,7 +139,7 @@ async def test_declared_repeats_fire_in_their_zone(app: Mita) -> None:
     assert fires == ["2026-03-08T07:00:00+00:00", "2026-03-09T06:30:00+00:00"]
 
 
-async def test_a_job_that_never_comes_to_rest_does_not_hang_the_test(
+async def test_a_job_that_reschedules_itself_for_ever_does_not_hang_the_test(
     app: Mita, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mita.testing.laboratory.MOST_RUNS", 100)
@@ -154,7 +154,7 @@ async def test_a_job_that_never_comes_to_rest_does_not_hang_the_test(
             await it.run_due()
 
 
-async def test_plain_functions_run_too_and_the_app_is_its_own_again_afterwards(app: Mita) -> None:
+async def test_sync_functions_run_and_the_app_has_its_own_store_again_afterwards(app: Mita) -> None:
     @app.task
     def double(n: int) -> int:
         return n * 2

@@ -1,5 +1,4 @@
-"""One log line per notable event of a job, with what programs look for beside its text; what a job
-was given, never."""
+"""One log line per notable event of a job, with fields for programs; arguments are never logged."""
 
 import asyncio
 import json
@@ -36,7 +35,7 @@ def told(caplog: pytest.LogCaptureFixture, id: str) -> list[tuple[str, str]]:
 
 
 def declare(app: Mita) -> dict[str, tuple[Any, str, list[tuple[str, str]]]]:
-    """Tasks, the state in which they leave their job, and what is logged of it."""
+    """Tasks, the state of their jobs after the run, and what is logged."""
 
     @app.task
     async def succeed(text: str) -> str:
@@ -72,7 +71,7 @@ def declare(app: Mita) -> dict[str, tuple[Any, str, list[tuple[str, str]]]]:
     }
 
 
-async def test_each_notable_event_has_one_line_with_its_facts(
+async def test_each_notable_event_has_one_log_line_with_fields(
     here: Mita, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG, "mita")
@@ -96,7 +95,7 @@ async def test_each_notable_event_has_one_line_with_its_facts(
     assert all(PRECIOUS not in str(record.__dict__) for record in caplog.records)
 
 
-async def test_a_shutdown_a_cancel_and_a_lost_lease_are_told(
+async def test_a_shutdown_a_cancel_and_a_lost_lease_are_logged(
     here: Mita, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     caplog.set_level(logging.INFO, "mita")
@@ -121,16 +120,14 @@ async def test_a_shutdown_a_cancel_and_a_lost_lease_are_told(
     async with working(here, lease=0.3, grace=0.01):
         lost = await hang.enqueue()
 
-        async def heard() -> bool:
+        async def is_logged() -> bool:
             return {("lease lost", "WARNING"), ("crashed", "INFO")} <= set(told(caplog, lost.id))
 
-        await until(heard)
+        await until(is_logged)
     await here.close()
 
 
-async def test_a_task_that_is_unknown_here_is_told_once(
-    here: Mita, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_an_unknown_task_is_logged_once(here: Mita, caplog: pytest.LogCaptureFixture) -> None:
     @here.task
     async def known() -> None: ...
 
@@ -147,7 +144,7 @@ async def test_a_task_that_is_unknown_here_is_told_once(
     await here.close()
 
 
-async def test_a_handler_that_holds_up_the_loop_is_named(
+async def test_a_handler_that_blocks_the_event_loop_is_named(
     here: Mita, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(loop_watchdog, "BLOCKED_AFTER_S", 0.05)
@@ -211,7 +208,7 @@ async def test_failures_are_logged_with_their_traceback(
             assert len(text) < 15_000
 
 
-async def test_of_a_secret_task_no_traceback_is_logged(
+async def test_no_traceback_of_a_secret_task_is_logged(
     here: Mita, caplog: pytest.LogCaptureFixture
 ) -> None:
     @here.task(secret=True, retry=Retry(max_retries=0))
@@ -253,7 +250,7 @@ async def test_successes_are_logged_when_asked_for(
 async def test_a_job_that_is_postponed_for_a_busy_key_is_logged(
     app: Mita, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """On every store, once for each time; one that does not wait says so."""
+    """On every store, once for each time; a job that does not wait has a line of its own."""
     caplog.set_level(logging.INFO, "mita")
     let_go = asyncio.Event()
 

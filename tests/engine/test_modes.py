@@ -1,4 +1,4 @@
-"""Workers that end by themselves, and workers of all queues but some."""
+"""Workers that end by themselves, and workers that exclude queues."""
 
 import asyncio
 
@@ -6,12 +6,12 @@ import pytest
 
 from mita import Every, Mita, Retry, UsageError
 
-from .conftest import PATIENCE, until_state, working
+from .conftest import TIMEOUT_S, until_state, working
 
 
 async def ends(app: Mita, **settings: object) -> None:
-    """Run a worker to its own end."""
-    async with asyncio.timeout(PATIENCE):
+    """Run a worker until it ends by itself."""
+    async with asyncio.timeout(TIMEOUT_S):
         await app.worker(poll=0.1, **settings).run()  # type: ignore[arg-type]
 
 
@@ -19,9 +19,9 @@ async def states(app: Mita, *ids: str) -> list[str]:
     return [record.state for id in ids if (record := await app.get(id)) is not None]
 
 
-async def test_until_empty_ends_when_nothing_is_left_to_do_now(app: Mita) -> None:
-    """Jobs of jobs, and those that wait for a key, are run; scheduled ones, paused queues and held
-    keys are not."""
+async def test_until_empty_ends_when_no_job_is_ready_or_running(app: Mita) -> None:
+    """Jobs that other jobs enqueue and jobs that wait for a key are run; scheduled jobs and jobs
+    of paused queues and held keys are not."""
 
     @app.task
     async def leaf() -> None: ...
@@ -56,11 +56,11 @@ async def test_until_empty_ends_when_nothing_is_left_to_do_now(app: Mita) -> Non
     await ends(app, until_empty=True)
     assert await states(app, first.id, await first.result(), *keys) == ["succeeded"] * 7
     assert await states(app, *left) == ["scheduled", "scheduled", "ready"]
-    # as its store shows what waits for a held key
+    # how its store shows jobs that wait for a held key
     assert (await states(app, closed.id))[0] in ("blocked", "ready")
 
 
-async def test_until_empty_waits_for_what_another_worker_runs(app: Mita) -> None:
+async def test_until_empty_waits_for_the_jobs_of_another_worker(app: Mita) -> None:
     go, started = asyncio.Event(), asyncio.Event()
 
     @app.task
@@ -70,7 +70,7 @@ async def test_until_empty_waits_for_what_another_worker_runs(app: Mita) -> None
 
     async with working(app, poll=0.1):
         job = await long.enqueue()
-        await asyncio.wait_for(started.wait(), PATIENCE)
+        await asyncio.wait_for(started.wait(), TIMEOUT_S)
         other = asyncio.create_task(ends(app, until_empty=True))
         done, _ = await asyncio.wait([other], timeout=0.5)
         assert not done
@@ -92,13 +92,13 @@ async def test_until_empty_fires_the_repeats_that_are_due(app: Mita) -> None:
     assert ran == [1]
 
 
-async def test_an_empty_store_ends_it_at_once(app: Mita) -> None:
+async def test_until_empty_ends_at_once_on_an_empty_store(app: Mita) -> None:
     await ends(app, until_empty=True)
     assert await app.counts() == {}
-    assert await app.workers() == [], "it has signed off"
+    assert await app.workers() == [], "it is no longer listed as a worker"
 
 
-async def test_after_max_jobs_it_ends_with_the_last_of_them(app: Mita) -> None:
+async def test_a_worker_with_max_jobs_ends_with_the_last_of_them(app: Mita) -> None:
     @app.task
     async def short() -> None:
         await asyncio.sleep(0.05)
@@ -111,15 +111,15 @@ async def test_after_max_jobs_it_ends_with_the_last_of_them(app: Mita) -> None:
     assert {record.interruptions for record in records if record} == {0}
 
 
-async def test_excluded_queues_are_left_to_others(app: Mita) -> None:
+async def test_excluded_queues_are_left_for_other_workers(app: Mita) -> None:
     @app.task
     async def work() -> None: ...
 
     heavy, light = await work.options(queue="heavy").enqueue(), await work.enqueue()
     async with working(app, exclude=["heavy"], poll=0.1):
-        await light.result(timeout=PATIENCE)
+        await light.result(timeout=TIMEOUT_S)
         new = await work.options(queue="new").enqueue()
-        await new.result(timeout=PATIENCE)
+        await new.result(timeout=TIMEOUT_S)
         assert await states(app, heavy.id) == ["ready"]
     await ends(app, exclude=["heavy"], until_empty=True)
     assert await states(app, heavy.id) == ["ready"]
@@ -127,7 +127,7 @@ async def test_excluded_queues_are_left_to_others(app: Mita) -> None:
     assert await states(app, heavy.id) == ["succeeded"]
 
 
-def test_modes_are_checked() -> None:
+def test_wrong_modes_are_refused() -> None:
     app = Mita("memory://")
     with pytest.raises(UsageError, match="but not both"):
         app.worker(["a"], exclude=["b"])

@@ -1,4 +1,4 @@
-"""A value that all jobs share is computed by one of them; the others wait for it."""
+"""A shared once value is computed by one job; the other jobs wait for it."""
 
 import asyncio
 import threading
@@ -39,7 +39,7 @@ async def test_of_five_concurrent_jobs_one_computes_the_value_and_the_others_wai
     assert (len(computed), values) == (1, {f"token of {computed[0]}"})
 
 
-async def test_the_same_for_sync_handlers(app: Mita) -> None:
+async def test_of_five_concurrent_sync_handlers_one_computes_the_value(app: Mita) -> None:
     computed: list[str] = []
     asked, go = [], threading.Event()
 
@@ -61,7 +61,7 @@ async def test_the_same_for_sync_handlers(app: Mita) -> None:
     assert (len(computed), values) == (1, {f"token of {computed[0]}"})
 
 
-async def test_calls_inside_one_handler_wait_for_each_other_too(app: Mita) -> None:
+async def test_calls_inside_one_handler_wait_for_each_other(app: Mita) -> None:
     computed: list[int] = []
 
     @app.task(retry=NO_RETRY)
@@ -103,8 +103,8 @@ async def test_when_the_function_fails_the_next_job_runs_it(app: Mita) -> None:
     ]
 
 
-async def test_a_run_that_died_is_replaced_when_its_lock_is_over(app: Mita) -> None:
-    """The dead run is one that took the lock and never came back."""
+async def test_the_lock_of_a_dead_run_expires(app: Mita) -> None:
+    """The dead run took the lock and did not release it."""
     store = await app._store()
     assert await store.lock("once:token", "a dead run", SECOND)
 
@@ -116,8 +116,9 @@ async def test_a_run_that_died_is_replaced_when_its_lock_is_over(app: Mita) -> N
         assert await (await fetch.enqueue()).result(timeout=20) == "token"
 
 
-async def test_the_lock_is_kept_for_as_long_as_the_function_runs(app: Mita) -> None:
-    """Far longer than a lease: the second job must not start the function meanwhile."""
+async def test_the_lock_is_held_as_long_as_the_function_runs(app: Mita) -> None:
+    """It runs far longer than a lease, and the second job must not start the function in that
+    time."""
     computed: list[str] = []
 
     @app.task(retry=NO_RETRY)

@@ -1,5 +1,4 @@
-"""A store that is unreachable for a while burns no attempt (I6): what a handler asks of its job
-waits for it."""
+"""A store that is unreachable for a while costs no attempt (I6): calls of a handler wait for it."""
 
 import asyncio
 import threading
@@ -20,7 +19,8 @@ ONE_TRY = Retry(max_retries=0)
 
 
 async def succeeded(app: Mita, id: str) -> JobRecord:
-    """The record, once the job has succeeded; the store may be unreachable until then."""
+    """Wait until the job has succeeded; the store may be unreachable until then. Returns the
+    record."""
     found: list[JobRecord] = []
 
     async def reached() -> bool:
@@ -88,7 +88,7 @@ async def test_once_waits_for_a_store_that_is_unreachable_for_a_while(outage: Ou
     assert (record.attempts, record.interruptions, record.crashes) == (0, 0, 0)
 
 
-async def test_so_do_both_on_a_thread(outage: Outage) -> None:  # noqa: F811
+async def test_progress_and_once_wait_for_the_store_on_a_thread_too(outage: Outage) -> None:  # noqa: F811
     app, ready, cut, reported = (
         Mita(outage.url),
         threading.Event(),
@@ -122,7 +122,7 @@ async def test_a_run_that_must_end_while_it_waits_for_the_store_is_interrupted(
     outage: Outage,  # noqa: F811
     why: str,
 ) -> None:
-    """Its timeout, and the end of its worker's grace time, are no fault of the handler."""
+    """Its timeout and the end of the grace time are not the handler's fault."""
     app, cut, waiting = Mita(outage.url), asyncio.Event(), asyncio.Event()
     ready, runs = asyncio.Event(), []
 
@@ -161,8 +161,8 @@ async def test_a_run_that_must_end_while_it_waits_for_the_store_is_interrupted(
 async def test_a_run_that_waited_for_as_long_as_its_lease_is_interrupted(
     app: Mita, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The store keeps the lease and refuses this one call: that must not hold the run for ever, nor
-    fail it."""
+    """The store extends the lease but refuses this call: that must neither block the run for
+    ever nor fail it."""
     runs: list[int] = []
     recall = type(await app._store()).load_once
 
@@ -185,7 +185,7 @@ async def test_a_run_that_waited_for_as_long_as_its_lease_is_interrupted(
     assert (record.attempts, record.interruptions, record.crashes) == (0, 1, 0)
 
 
-async def test_a_worker_inside_a_program_leaves_in_time_when_its_store_is_gone(
+async def test_a_worker_inside_a_program_ends_in_time_when_its_store_is_unreachable(
     outage: Outage,  # noqa: F811
 ) -> None:
     app, started = Mita(outage.url), asyncio.Event()
@@ -200,6 +200,6 @@ async def test_a_worker_inside_a_program_leaves_in_time_when_its_store_is_gone(
         await asyncio.wait_for(started.wait(), 20)
         outage.cut()
         cut = time.monotonic()
-    assert time.monotonic() - cut < 40, "a worker has a third of its lease to leave"
+    assert time.monotonic() - cut < 40, "a worker has a third of its lease to end"
     outage.open()
     await app.close()

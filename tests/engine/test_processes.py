@@ -1,4 +1,4 @@
-"""Tasks with executor='process': real processes, which are really killed."""
+"""Tasks with executor='process', with real processes that are killed."""
 
 import asyncio
 import logging
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from mita import JobCancelled, Mita, UsageError
-from mita.rules.explain.reasons.evidence import Code
+from mita.rules.explain.evidence import ReasonCode
 from tests.waiting import until
 
 from . import crunch
@@ -63,7 +63,7 @@ async def gone(pid: int) -> None:
 # ---------------------------------------------------------------- what a handler can do there
 
 
-async def test_handlers_run_in_processes_that_are_used_again(app: Mita) -> None:
+async def test_handlers_run_in_processes_that_are_reused(app: Mita) -> None:
     async with working(app, handler_processes=1):
         runs = [await (await crunch.whoami.enqueue()).result(timeout=20) for _ in range(3)]
         assert await (await crunch.asynchronous.enqueue()).result(timeout=20) == "on the loop"
@@ -73,16 +73,14 @@ async def test_handlers_run_in_processes_that_are_used_again(app: Mita) -> None:
     assert not alive(pid), "no process outlives its worker"
 
 
-async def test_no_more_processes_than_asked_for(on_file: Mita) -> None:
+async def test_there_are_no_more_processes_than_configured(on_file: Mita) -> None:
     async with working(on_file, **SETTINGS):
         jobs = await on_file.enqueue_many([crunch.whoami.call() for _ in range(50)])
         pids = {(await job.result(timeout=20))[0] for job in jobs}
     assert 1 <= len(pids) <= 2
 
 
-async def test_once_progress_and_checkpoints_go_through_the_worker(
-    app: Mita, tmp_path: Path
-) -> None:
+async def test_once_values_and_progress_pass_through_the_worker(app: Mita, tmp_path: Path) -> None:
     async with working(app, **SETTINGS):
         job = await crunch.remember.enqueue(str(tmp_path))
         assert await job.result(timeout=20) == 7
@@ -101,7 +99,9 @@ async def test_a_shared_value_is_computed_once_by_all_processes(app: Mita, tmp_p
     assert (tmp_path / "effects").read_text() == "x"
 
 
-async def test_several_threads_of_a_handler_may_ask_at_once(on_file: Mita, tmp_path: Path) -> None:
+async def test_several_threads_of_a_handler_may_call_the_job_at_once(
+    on_file: Mita, tmp_path: Path
+) -> None:
     async with working(on_file, **SETTINGS):
         first = await crunch.slow_value.enqueue(str(tmp_path))
         await written(tmp_path / "computing")
@@ -150,7 +150,7 @@ async def test_a_failure_is_logged_with_the_traceback_of_its_process(
     assert "\n" not in hidden
 
 
-async def test_large_results_come_through(on_file: Mita) -> None:
+async def test_large_results_are_passed_on(on_file: Mita) -> None:
     async with working(on_file, **SETTINGS):
         assert await (await crunch.big.enqueue(3_000_000)).result(timeout=20) == b"x" * 3_000_000
 
@@ -167,7 +167,7 @@ async def test_a_handler_enqueues_into_the_store_of_its_worker(on_file: Mita) ->
 
 
 async def test_a_store_in_memory_cannot_be_reached_from_a_handler_process() -> None:
-    """The job would be put into a store that nobody else sees."""
+    """The job would be stored where no other process can see it."""
     async with crunch.app.using("memory://") as app, working(app, **SETTINGS):
         record = await until_state(app, (await crunch.enqueue_more.enqueue()).id, "scheduled")
         assert "memory://, which only the worker's own process can use" in record.error
@@ -198,22 +198,22 @@ async def test_a_handler_completes_its_job_in_a_transaction_of_its_own() -> None
 # ---------------------------------------------------------------- it is killed
 
 
-async def test_a_time_out_kills_the_process_before_the_key_is_free(
+async def test_a_timeout_kills_the_process_before_the_key_is_free(
     app: Mita, tmp_path: Path
 ) -> None:
-    """I5: the next run of the key starts when the one before is gone."""
+    """I5: the next run with the key starts after the process of the earlier one has ended."""
     async with working(app, **SETTINGS):
         jobs = [await crunch.overrun.enqueue(str(tmp_path)) for _ in range(2)]
         records = [await until_state(app, job.id, "failed") for job in jobs]
     pids = [int(pid) for pid in (tmp_path / "runs").read_text().split()]
-    # one that was slow to start may have been killed before it wrote
+    # a process that was slow to start may have been killed before it wrote
     assert 1 <= len(pids) == len(set(pids)) <= 4
     assert not any(alive(pid) for pid in pids)
     assert not (tmp_path / "overlap").exists()
     assert all(record.error.startswith("TimedOut: ") and record.attempts == 2 for record in records)
 
 
-async def test_a_cancel_kills_a_handler_that_does_not_look_with_all_that_it_started(
+async def test_a_cancel_kills_a_handler_and_the_processes_that_it_started(
     app: Mita, tmp_path: Path
 ) -> None:
     async with working(app, **SETTINGS):
@@ -239,7 +239,7 @@ async def test_a_handler_sees_that_its_job_was_cancelled(on_file: Mita, tmp_path
         assert alive(pid), "it ended by itself, so its process is used again"
 
 
-async def test_a_leaving_worker_kills_what_outlasts_the_grace_time(
+async def test_a_stopping_worker_kills_handlers_after_the_grace_time(
     app: Mita, tmp_path: Path
 ) -> None:
     async with working(app, grace=0.1, **SETTINGS) as worker:
@@ -267,7 +267,7 @@ async def test_a_leaving_worker_kills_what_outlasts_the_grace_time(
         ("segfault", "was killed by SIGSEGV"),
     ],
 )
-async def test_a_process_that_dies_is_a_crash_of_its_job_alone(
+async def test_a_process_that_dies_is_a_crash_of_only_its_job(
     on_file: Mita, tmp_path: Path, how: str, fate: str
 ) -> None:
     async with working(on_file, **SETTINGS):
@@ -289,7 +289,7 @@ async def test_crashes_have_their_own_budget(app: Mita, tmp_path: Path) -> None:
         [reason] = await app.explain(job.id)
     assert (tmp_path / "deaths").read_text() == "xx"
     assert (record.crashes, record.attempts) == (2, 0)
-    assert reason.code is Code.FAILED
+    assert reason.code is ReasonCode.FAILED
 
 
 async def test_a_process_that_died_while_idle_is_replaced(on_file: Mita) -> None:
@@ -301,7 +301,7 @@ async def test_a_process_that_died_while_idle_is_replaced(on_file: Mita) -> None
     assert other != pid
 
 
-async def test_signals_to_a_handler_process_are_left_to_the_worker(
+async def test_a_handler_process_ignores_signals_for_its_worker(
     on_file: Mita, tmp_path: Path
 ) -> None:
     """A process manager may send SIGTERM to every process of a service."""
@@ -338,7 +338,7 @@ async def test_a_worker_whose_app_cannot_be_imported_refuses_to_start() -> None:
 async def test_a_process_that_cannot_start_later_costs_no_attempt(
     on_file: Mita, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As for a task that this worker does not know: the job is left for others."""
+    """As with a task that this worker does not know, the job is left for other workers."""
     async with working(on_file, handler_processes=1) as worker:
         pid, _ = await (await crunch.whoami.enqueue()).result(timeout=20)
         processes = worker._executor._processes
@@ -388,8 +388,8 @@ def test_executor_is_checked_where_it_is_declared() -> None:
         crunch.app.worker(handler_processes=0)
 
 
-async def test_jobs_beyond_the_processes_wait_in_the_store(on_file: Mita, tmp_path: Path) -> None:
-    """Other workers may have processes to spare."""
+async def test_jobs_without_a_free_process_wait_in_the_store(on_file: Mita, tmp_path: Path) -> None:
+    """Other workers may have free processes."""
     async with working(on_file, handler_processes=1, poll=0.1):
         running = await crunch.wait_for.enqueue(str(tmp_path), "go")
         await written(tmp_path / "waiting")

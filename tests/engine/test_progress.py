@@ -1,4 +1,4 @@
-"""What a run tells of itself while it runs, and what the next one finds."""
+"""Progress that a run reports, and what the next run finds of it."""
 
 import asyncio
 import threading
@@ -64,10 +64,10 @@ async def test_once_runs_once_across_retries(app: Mita) -> None:
     assert charged == [1]
 
 
-async def test_progress_is_written_seldom_but_the_last_word_is_kept(
+async def test_progress_is_written_seldom_but_the_last_report_is_kept(
     app: Mita, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """I14: and a run that failed is gone on with from where it really was."""
+    """I14: and the run after a failed one continues at its last report."""
     store = await app._store()
     written: list[int] = []
     write = type(store).progress
@@ -105,7 +105,7 @@ async def test_progress_is_written_seldom_but_the_last_word_is_kept(
 
 
 @pytest.mark.parametrize("how", ["cancel", "time"])
-async def test_a_last_word_that_cannot_be_written_does_not_hold_up_the_ending(
+async def test_a_last_report_that_cannot_be_written_does_not_delay_the_end(
     how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     app, stuck = Mita("memory://"), asyncio.Event()
@@ -129,7 +129,7 @@ async def test_a_last_word_that_cannot_be_written_does_not_hold_up_the_ending(
         await until_state(app, handle.id, "cancelled" if how == "cancel" else "succeeded")
 
 
-async def test_progress_of_a_long_step_reaches_its_readers(app: Mita) -> None:
+async def test_progress_before_a_long_step_is_visible(app: Mita) -> None:
     seen = asyncio.Event()
 
     @app.task

@@ -1,4 +1,4 @@
-"""The rate that people are shown is what was counted over a time that is told with it."""
+"""The rate of a worker is what was counted over a window, which is shown with it."""
 
 from collections import Counter
 
@@ -17,11 +17,11 @@ def test_a_worker_that_has_just_started_has_no_rate() -> None:
     assert Rates(Clock()).measure(Counter(mail=1)) == ({}, 0)
 
 
-def test_two_runs_a_second_are_two_a_second_whenever_it_is_asked() -> None:
+def test_a_rate_is_right_at_any_point_in_time() -> None:
     clock = Clock()
     rates = Rates(clock)
     ended: Counter[str] = Counter()
-    for _ in range(600):  # ten looks a second, a run after every fifth
+    for _ in range(600):  # ten reads a second, a run after every fifth
         clock.now += 0.1
         ended["mail"] += round(clock.now * 10) % 5 == 0
         found, window = rates.measure(ended)
@@ -30,7 +30,7 @@ def test_two_runs_a_second_are_two_a_second_whenever_it_is_asked() -> None:
     assert RATE_WINDOW_S * 1000 <= window <= RATE_WINDOW_S * 1000 + 1000
 
 
-def test_a_rate_covers_the_last_window_and_forgets_what_was_before() -> None:
+def test_a_rate_covers_only_the_last_window() -> None:
     clock = Clock()
     rates = Rates(clock)
     clock.now += RATE_WINDOW_S
@@ -39,7 +39,7 @@ def test_a_rate_covers_the_last_window_and_forgets_what_was_before() -> None:
     assert rates.measure(Counter(mail=1000, web=5)) == ({"mail": 0.0, "web": 0.5}, 10_000)
 
 
-def test_a_pause_between_two_looks_is_in_the_window() -> None:
+def test_a_pause_between_two_reads_is_in_the_window() -> None:
     clock = Clock()
     rates = Rates(clock)
     clock.now += 3 * RATE_WINDOW_S

@@ -1,4 +1,4 @@
-"""Leases that end, and workers that leave: what becomes of their jobs."""
+"""What becomes of jobs when leases expire and workers stop."""
 
 import asyncio
 import threading
@@ -14,7 +14,7 @@ from .conftest import working
 QUICK = Retry(max_retries=2, base=0.001, cap=0.002)
 
 
-async def test_a_stopping_worker_lets_short_jobs_end_and_puts_long_ones_back(app: Mita) -> None:
+async def test_a_stopping_worker_lets_short_jobs_end_and_returns_long_ones(app: Mita) -> None:
     started = asyncio.Semaphore(0)
 
     @app.task
@@ -43,7 +43,7 @@ async def test_a_stopping_worker_lets_short_jobs_end_and_puts_long_ones_back(app
     assert [record.attempts for record in records if record] == [0, 0, 0]
 
 
-async def test_a_second_stop_leaves_at_once(app: Mita) -> None:
+async def test_a_second_stop_ends_the_worker_at_once(app: Mita) -> None:
     started = asyncio.Event()
 
     @app.task
@@ -78,10 +78,10 @@ async def test_expired_leases_are_swept_and_counted_as_crashes(app: Mita) -> Non
     assert (record.crashes, record.attempts) == (1, 0)
 
 
-async def test_a_lost_lease_stops_the_run_and_its_verdict_counts_for_nothing(
+async def test_a_lost_lease_stops_the_run_and_its_verdict_is_refused(
     app: Mita, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """I3: as if the worker's heartbeats no longer reached the store."""
+    """I3: as if the heartbeats of the worker did not reach the store."""
     ended: list[str] = []
     runs: list[int] = []
 
@@ -108,10 +108,10 @@ async def test_a_lost_lease_stops_the_run_and_its_verdict_counts_for_nothing(
     assert (record.crashes, record.attempts) == (1, 0)
 
 
-async def test_a_worker_whose_keeper_dies_leaves_with_the_error(
+async def test_a_worker_whose_lease_keeper_fails_ends_with_the_error(
     app: Mita, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """I12: leases that nobody keeps would run out one after the other, and its jobs run twice."""
+    """I12: otherwise its leases would expire, and its jobs would run twice."""
     ended: list[str] = []
     died = threading.Event()
 
@@ -132,4 +132,4 @@ async def test_a_worker_whose_keeper_dies_leaves_with_the_error(
     with pytest.raises(ZeroDivisionError):
         async with asyncio.timeout(20):
             await app.worker(lease=1.5, grace=5).run()
-    assert ended == ["work"], "what ran came to its end within the grace time"
+    assert ended == ["work"], "running jobs ended within the grace time"

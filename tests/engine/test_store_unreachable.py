@@ -1,4 +1,4 @@
-"""A store that goes away and comes back, and one that never will."""
+"""A store that is unreachable for a while, and one that stays unreachable."""
 
 import asyncio
 import sqlite3
@@ -14,7 +14,7 @@ from tests.waiting import until
 from .conftest import working
 
 
-async def test_a_worker_waits_for_a_store_that_somebody_keeps_shut(
+async def test_a_worker_waits_for_a_locked_store(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mita.stores.sqlite.connection.BUSY_TIMEOUT_S", 0.05)
@@ -44,7 +44,7 @@ async def test_a_worker_waits_for_a_store_that_somebody_keeps_shut(
     await app.close()
 
 
-async def test_a_file_that_was_deleted_under_us_takes_no_more_jobs(tmp_path: Path) -> None:
+async def test_a_deleted_file_accepts_no_more_jobs(tmp_path: Path) -> None:
     path = tmp_path / "jobs.db"
     app = Mita(f"sqlite:///{path}")
 
@@ -90,7 +90,7 @@ async def test_a_worker_starts_as_soon_as_its_store_can_be_opened(
     await app.close()
 
 
-async def test_a_worker_waits_for_a_store_that_goes_away_right_after_it_was_opened(
+async def test_a_worker_waits_for_a_store_that_fails_right_after_it_was_opened(
     app: Mita, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     @app.task
@@ -113,8 +113,10 @@ async def test_a_worker_waits_for_a_store_that_goes_away_right_after_it_was_open
     assert tries >= 3
 
 
-async def test_who_waits_for_a_store_leaves_when_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However long it would have waited before the next try."""
+async def test_a_worker_that_waits_for_its_store_can_be_stopped(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Even if its next attempt is far away."""
     monkeypatch.setattr(backoff, "FIRST_PAUSE_S", 3600.0)
     monkeypatch.setattr(backoff, "LONGEST_PAUSE_S", 3600.0)
     stopping, tried = asyncio.Event(), asyncio.Event()

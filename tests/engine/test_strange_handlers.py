@@ -1,4 +1,4 @@
-"""Whatever a handler raises or returns, its job ends, and the worker goes on (I1, I15)."""
+"""Whatever a handler raises or returns, its job ends and the worker continues (I1, I15)."""
 
 import asyncio
 import sys
@@ -21,7 +21,7 @@ class Mute(Exception):
 
 
 class Leaving(BaseException):
-    """Other libraries have such: they are no Exceptions."""
+    """An error that is not an Exception, as in some libraries."""
 
 
 def half() -> None:
@@ -113,7 +113,7 @@ async def failing(app: Mita, fn: Callable[..., Any], **options: Any) -> str:
 
 
 @pytest.mark.parametrize("raised", RAISED, ids=lambda fn: fn.__name__)
-async def test_an_error_of_any_kind_fails_its_job_and_no_more(
+async def test_an_error_of_any_kind_fails_only_its_job(
     app: Mita, raised: Callable[[], None]
 ) -> None:
     async def handler() -> None:
@@ -124,7 +124,7 @@ async def test_an_error_of_any_kind_fails_its_job_and_no_more(
 
 @pytest.mark.parametrize("timeout", [None, 60.0], ids=["no timeout", "timeout"])
 @pytest.mark.parametrize("raised", RAISED, ids=lambda fn: fn.__name__)
-async def test_so_does_one_of_a_run_with_progress(
+async def test_an_error_after_progress_fails_only_its_job(
     raised: Callable[[], None], timeout: float | None
 ) -> None:
     """The end of a run with a timeout, and of one that has reported progress, takes another path
@@ -139,12 +139,12 @@ async def test_so_does_one_of_a_run_with_progress(
 
 
 @pytest.mark.parametrize("raised", ON_A_THREAD, ids=lambda fn: fn.__name__)
-async def test_so_does_one_on_a_thread(raised: Callable[[], None]) -> None:
+async def test_an_error_on_a_thread_fails_only_its_job(raised: Callable[[], None]) -> None:
     assert RAISED.get(raised, "KeyboardInterrupt") in await failing(Mita("memory://"), raised)
 
 
 async def test_a_handler_that_cancels_its_own_task_and_returns_has_returned(app: Mita) -> None:
-    """The cancel would arrive at the next await, which is ours: the last progress report."""
+    """The cancel would arrive at the next await, which is in our code: the last progress report."""
 
     @app.task
     async def handler(job: Job) -> str:
@@ -159,8 +159,8 @@ async def test_a_handler_that_cancels_its_own_task_and_returns_has_returned(app:
         assert await (await handler.enqueue()).result(timeout=20) == "done"
 
 
-async def test_an_error_of_a_handler_that_was_told_to_stop_is_no_failure(app: Mita) -> None:
-    """I6: drivers answer a cancel with errors of their own, at a shutdown too."""
+async def test_an_error_of_a_handler_that_was_cancelled_is_no_failure(app: Mita) -> None:
+    """I6: drivers raise errors of their own after a cancel, also at a shutdown."""
     started = asyncio.Event()
 
     @app.task(retry=ONE_TRY)
@@ -180,7 +180,9 @@ async def test_an_error_of_a_handler_that_was_told_to_stop_is_no_failure(app: Mi
     assert (record.state, record.attempts, record.interruptions) == ("ready", 0, 1)
 
 
-async def test_a_backoff_function_that_wants_to_end_the_program_does_not(app: Mita) -> None:
+async def test_a_backoff_function_that_raises_system_exit_does_not_end_the_program(
+    app: Mita,
+) -> None:
     def leave(*_: object) -> float:
         sys.exit(3)
 
@@ -193,7 +195,7 @@ async def test_a_backoff_function_that_wants_to_end_the_program_does_not(app: Mi
             await (await handler.enqueue()).result(timeout=20)
 
 
-async def test_reasons_and_remarks_that_cannot_be_written_down_are_spelled_out(app: Mita) -> None:
+async def test_reasons_and_messages_that_are_not_utf8_are_escaped(app: Mita) -> None:
     @app.task
     async def wander(job: Job) -> None:
         await job.progress(1, 2, HALF)
@@ -212,7 +214,7 @@ async def test_reasons_and_remarks_that_cannot_be_written_down_are_spelled_out(a
         assert str(record.timeline).count("caf\\\\udce9") == times
 
 
-async def test_a_result_that_the_store_has_no_room_for_fails_its_job_and_no_other() -> None:
+async def test_a_result_that_is_too_large_for_the_store_fails_only_its_job() -> None:
     """NATS keeps a job in one message, and a server takes messages of a megabyte."""
     from tests.stores.nats import servers
 
@@ -223,7 +225,7 @@ async def test_a_result_that_the_store_has_no_room_for_fails_its_job_and_no_othe
     assert "store it elsewhere and return its name" in error
 
 
-async def test_a_large_result_is_kept_where_there_is_room(app: Mita) -> None:
+async def test_a_large_result_is_stored_if_it_fits(app: Mita) -> None:
     @app.task
     async def large() -> str:
         return "x" * 600_000
@@ -234,9 +236,9 @@ async def test_a_large_result_is_kept_where_there_is_room(app: Mita) -> None:
         await until_state(app, job.id, "succeeded")
 
 
-async def test_a_backoff_function_may_say_anything(app: Mita) -> None:
+async def test_a_backoff_function_may_return_anything(app: Mita) -> None:
     async def fails(job: Job) -> None:
-        if job.attempt > 1:  # a wait of none was taken as one, and so it runs again at once
+        if job.attempt > 1:  # None counts as no delay, so it runs again at once
             raise Reschedule(after=3600)
         raise ValueError("once")
 

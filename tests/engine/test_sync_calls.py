@@ -1,5 +1,5 @@
-"""The `_sync` methods inside handlers: one that would wait for its own worker is refused with the
-remedy."""
+"""The `_sync` methods inside handlers: a call that would wait for its own worker is refused with
+the remedy."""
 
 import asyncio
 
@@ -15,7 +15,7 @@ REMEDY = r"result_sync blocks the event loop of this worker.*use `await job.resu
 
 
 async def test_an_async_handler_cannot_wait_with_result_sync(app: Mita) -> None:
-    """It would block the loop that has to run the job: the worker would stand still for ever."""
+    """It would block the event loop that has to run the job: the worker would hang."""
 
     @app.task
     async def child() -> str:
@@ -42,8 +42,10 @@ async def test_an_async_handler_cannot_wait_with_result_sync(app: Mita) -> None:
             assert await (await task.enqueue()).result(timeout=20) == "grown up"
 
 
-async def test_nor_can_other_code_of_the_loop_that_a_worker_runs_on(app: Mita) -> None:
-    """A web server with a worker beside it, for example."""
+async def test_other_code_on_the_event_loop_of_a_worker_cannot_wait_with_result_sync(
+    app: Mita,
+) -> None:
+    """For example in a web server that runs a worker."""
 
     @app.task
     async def child() -> str:
@@ -73,7 +75,7 @@ async def test_calls_that_wait_for_the_store_alone_work_in_an_async_handler(app:
         assert await (await parent.enqueue()).result(timeout=20) == "scheduled"
 
 
-async def test_in_a_test_without_a_worker_it_is_refused_too() -> None:
+async def test_result_sync_is_refused_in_a_test_without_a_worker() -> None:
     app = Mita("memory://")
 
     @app.task

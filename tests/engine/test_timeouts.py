@@ -1,4 +1,4 @@
-"""A handler that outlives its timeout keeps its slot and its resource key until it really ends
+"""A handler that runs longer than its timeout keeps its slot and its resource key until it ends
 (I5)."""
 
 import asyncio
@@ -9,7 +9,7 @@ from contextlib import suppress
 import pytest
 
 from mita import Job, Mita, Reschedule, Retry
-from mita.rules.explain.reasons.evidence import Code
+from mita.rules.explain.evidence import ReasonCode
 from tests.waiting import until
 
 from .conftest import until_state, working
@@ -18,7 +18,7 @@ AT_ONCE = Retry(max_retries=1, waits=(0.0,))
 
 
 class Inside:
-    """Counts runs, and how many were inside at once."""
+    """Counts runs, and how many ran at once."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -36,7 +36,7 @@ class Inside:
 
 
 async def _claims_go_on(app: Mita) -> None:
-    """The worker has claimed at least twice since: whatever was due before could have started."""
+    """Wait until the worker has claimed twice: every job that was due before could have started."""
     for _ in range(2):
         job = await app.find_task("other").enqueue()
         await job.result(timeout=20)
@@ -69,7 +69,7 @@ async def test_a_key_stays_taken_until_a_thread_that_timed_out_ends(app: Mita) -
     assert all(record.error.startswith("TimedOut: ") for record in records)
 
 
-async def test_a_key_stays_taken_until_an_async_handler_that_swallows_its_time_out_ends(
+async def test_a_key_stays_taken_until_an_async_handler_that_ignores_its_timeout_ends(
     app: Mita,
 ) -> None:
     inside, told, let_go = Inside(), asyncio.Event(), asyncio.Event()
@@ -101,7 +101,7 @@ async def test_a_key_stays_taken_until_an_async_handler_that_swallows_its_time_o
     assert record.error.startswith("TimedOut: ")
 
 
-async def test_the_lease_of_a_thread_that_timed_out_is_kept(app: Mita) -> None:
+async def test_the_lease_of_a_thread_that_timed_out_is_extended(app: Mita) -> None:
     """I4: no other worker takes the job over while it runs."""
     told, let_go = threading.Event(), threading.Event()
     runs: list[int] = []
@@ -135,8 +135,8 @@ async def test_the_lease_of_a_thread_that_timed_out_is_kept(app: Mita) -> None:
     assert (len(runs), record.crashes, record.attempts) == (1, 0, 1)
 
 
-async def test_a_handler_that_timed_out_may_still_ask_for_another_time() -> None:
-    """DESIGN: a Reschedule stands, whatever else happened in the run."""
+async def test_a_handler_that_timed_out_may_still_reschedule_its_job() -> None:
+    """A Reschedule counts, whatever else happened in the run."""
     app = Mita("memory://")
 
     @app.task(timeout=0.05)
@@ -156,7 +156,7 @@ async def test_a_handler_that_timed_out_may_still_ask_for_another_time() -> None
     assert (record.attempts, record.reschedules) == (0, 1)
 
 
-async def test_a_worker_that_leaves_puts_a_timed_out_job_back_as_timed_out(app: Mita) -> None:
+async def test_a_stopping_worker_returns_a_timed_out_job_as_timed_out(app: Mita) -> None:
     """I6: it is a failed attempt, not an interruption."""
     told, let_go = threading.Event(), threading.Event()
 
@@ -177,7 +177,7 @@ async def test_a_worker_that_leaves_puts_a_timed_out_job_back_as_timed_out(app: 
     assert (record.state, record.attempts, record.interruptions) == ("scheduled", 1, 0)
 
 
-async def test_a_job_past_its_time_out_is_shown_as_such(
+async def test_explain_shows_a_job_that_is_past_its_timeout(
     app: Mita, caplog: pytest.LogCaptureFixture
 ) -> None:
     let_go = threading.Event()
@@ -190,7 +190,7 @@ async def test_a_job_past_its_time_out_is_shown_as_such(
         job = await hold.enqueue()
 
         async def said() -> bool:
-            return Code.TIMED_OUT in [reason.code for reason in await app.explain(job.id)]
+            return ReasonCode.TIMED_OUT in [reason.code for reason in await app.explain(job.id)]
 
         try:
             await until(said)

@@ -1,4 +1,5 @@
-"""A job that its store does not take whole ends in sight, and the jobs beside it do not notice."""
+"""A job that is too large for its store ends with a visible error, and other jobs are not
+affected."""
 
 import sqlite3
 from collections.abc import AsyncIterator, Callable
@@ -15,7 +16,7 @@ from mita.engine.execution import RunContext
 from mita.engine.scheduler import fire_due
 from mita.model.repeat import Repeat
 from mita.model.time import HOUR, Moment
-from mita.rules.explain.reasons.words import as_datetime
+from mita.rules.display import as_datetime
 from mita.rules.schedule import spec
 from mita.stores.memory import MemoryStore
 from mita.stores.postgres.server import arrays
@@ -66,7 +67,7 @@ TIGHT: dict[str, Tighten] = {
 async def app(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[Mita]:
-    """Its store has little room for a job."""
+    """An app whose store accepts only small jobs."""
     app = Mita(TIGHT[request.param](tmp_path, monkeypatch), payload_limit=10_000_000)
     yield app
     await app.close()
@@ -80,7 +81,7 @@ async def room(app: Mita) -> int:
 
 @pytest.fixture
 def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The worker does not look at the size of a result, so that it is the store that rejects it."""
+    """The worker does not check the size of a result, so that the store rejects it."""
 
     def unchecked_context(*args: Any) -> RunContext:
         made = RunContext(*args)
@@ -91,7 +92,7 @@ def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def succeeded(app: Mita, ids: list[str]) -> None:
-    """They ran once, and nothing happened to them."""
+    """Check that these jobs ran once and succeeded."""
     for id in ids:
         record = await until_state(app, id, "succeeded")
         assert (record.attempts, record.crashes, record.interruptions) == (0, 0, 0)
@@ -99,7 +100,7 @@ async def succeeded(app: Mita, ids: list[str]) -> None:
 
 
 @pytest.mark.usefixtures("unchecked")
-async def test_a_result_that_the_store_rejects_fails_its_job_and_no_other(app: Mita) -> None:
+async def test_a_result_that_the_store_rejects_fails_only_its_job(app: Mita) -> None:
     """I12 I15"""
     size = 3 * await room(app)
 
@@ -124,7 +125,7 @@ async def test_a_result_that_the_store_rejects_fails_its_job_and_no_other(app: M
     assert [line.kind for line in record.timeline] == ["created", "started", "failed"]
 
 
-async def test_memos_errors_and_a_result_that_are_too_much_together_end_their_job_and_no_other(
+async def test_once_values_errors_and_a_result_that_are_too_large_together_end_only_their_job(
     app: Mita,
 ) -> None:
     """I12 I15: each of them fits, and together they may not."""
@@ -157,7 +158,7 @@ async def test_memos_errors_and_a_result_that_are_too_much_together_end_their_jo
     assert (record.attempts, record.crashes) == (3 if record.state == "succeeded" else 4, 0)
 
 
-async def test_a_value_that_cannot_be_remembered_ends_its_job_and_is_made_once(app: Mita) -> None:
+async def test_a_once_value_that_is_too_large_fails_its_job_and_is_computed_once(app: Mita) -> None:
     """I15: another run would do the work again, in vain."""
     size = 3 * await room(app)
     made = []
@@ -176,7 +177,7 @@ async def test_a_value_that_cannot_be_remembered_ends_its_job_and_is_made_once(a
     assert (record.attempts, len(made)) == (1, 1)
 
 
-async def test_a_catch_up_that_is_too_much_for_one_call_is_made_in_several(app: Mita) -> None:
+async def test_a_catch_up_that_is_too_large_for_one_call_uses_several(app: Mita) -> None:
     """I7: one job for each window, and none is lost."""
     size = await room(app) // 2
 
@@ -194,10 +195,10 @@ async def test_a_catch_up_that_is_too_much_for_one_call_is_made_in_several(app: 
     assert made == [as_datetime(first + n * HOUR) for n in range(30)]
 
 
-async def test_a_repeat_whose_job_the_store_does_not_take_is_parked_and_the_others_fire(
+async def test_a_repeat_whose_job_the_store_rejects_is_parked_and_others_fire(
     app: Mita,
 ) -> None:
-    """I15: somebody has made the server's limit smaller since it was put there."""
+    """I15: the server's limit was lowered after the repeat was stored."""
     size = await room(app)
 
     @app.task
@@ -217,7 +218,7 @@ async def test_a_repeat_whose_job_the_store_does_not_take_is_parked_and_the_othe
 
 
 async def missed(app: Mita, call: Any, windows: int, key: str = "digest") -> Moment:
-    """A repeat of every hour that has missed so many windows; the first of them."""
+    """Store an hourly repeat that has missed this many windows. Returns the first of them."""
     store = await app._pool.store()
     first = await store.now() - windows * HOUR + HOUR // 2
     wanted = repeat_spec(call, Every(3600), {"missed": All(1000)})
@@ -257,7 +258,7 @@ RULES: dict[str, tuple[Callable[[Path], str], Callable[[str, str, str], None]]] 
 
 
 @pytest.mark.parametrize("store", RULES)
-async def test_what_a_rule_of_the_database_forbids_fails_its_job_and_no_other(
+async def test_a_verdict_that_a_database_rule_forbids_fails_only_its_job(
     store: str, tmp_path: Path
 ) -> None:
     make, forbid = RULES[store]
@@ -298,10 +299,10 @@ async def test_progress_that_is_rejected_does_not_fail_its_run(store: str, tmp_p
 
 
 @pytest.mark.parametrize("store", RULES)
-async def test_a_job_that_cannot_be_put_down_at_all_holds_up_no_other(
+async def test_a_job_that_cannot_be_settled_does_not_block_others(
     store: str, tmp_path: Path
 ) -> None:
-    """It is left until its lease ends."""
+    """It waits until its lease expires."""
     make, forbid = RULES[store]
     url = make(tmp_path)
     app = Mita(url)

@@ -1,4 +1,4 @@
-"""What `mita top` asks is answered by every store that another process can reach."""
+"""`mita top` works on every store that another process can reach."""
 
 import asyncio
 import json
@@ -16,7 +16,7 @@ async def test_top_shows_queues_workers_and_progress_of_every_store(
     app: Mita, capsys: pytest.CaptureFixture[str]
 ) -> None:
     if app.url.scheme == "memory":
-        return  # nobody else can look into it
+        return  # other processes cannot read it
     seen = asyncio.Event()
 
     @app.task(queue="web")

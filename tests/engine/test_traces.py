@@ -26,7 +26,7 @@ ONCE_MORE = Retry(max_retries=1, waits=(0.0,))
 
 
 class Spans:
-    """What was exported so far."""
+    """The spans that were exported so far."""
 
     def __init__(self, exporter: InMemorySpanExporter) -> None:
         self._exporter = exporter
@@ -197,7 +197,7 @@ async def test_each_run_has_a_span_and_errors_are_recorded(here: Mita, spans: Sp
     await here.close()
 
 
-async def test_a_move_is_no_error_and_a_time_out_is(here: Mita, spans: Spans) -> None:
+async def test_a_reschedule_is_no_error_and_a_timeout_is_one(here: Mita, spans: Spans) -> None:
     @here.task
     async def later(job: Job) -> Reschedule | None:
         return None if job.reschedules else Reschedule(after=0)
@@ -248,7 +248,7 @@ async def test_a_run_in_a_process_has_its_span_in_the_worker_and_its_trace_in_th
     assert facts(runs[2])["error.type"] == "ProcessDied"
 
 
-async def test_baggage_travels_with_the_job(here: Mita, spans: Spans) -> None:
+async def test_baggage_is_stored_with_the_job(here: Mita, spans: Spans) -> None:
     seen = []
 
     @here.task
@@ -266,7 +266,7 @@ async def test_baggage_travels_with_the_job(here: Mita, spans: Spans) -> None:
     await here.close()
 
 
-async def test_a_trace_tells_nothing_of_a_secret_task(here: Mita, spans: Spans) -> None:
+async def test_a_trace_has_no_error_text_of_a_secret_task(here: Mita, spans: Spans) -> None:
     @here.task(secret=True, retry=ONCE_MORE)
     async def fail(password: str) -> None:
         raise ValueError(f"not {password}")
@@ -283,7 +283,7 @@ async def test_a_trace_tells_nothing_of_a_secret_task(here: Mita, spans: Spans) 
     await here.close()
 
 
-async def test_headers_that_cannot_be_read_cost_only_the_link(here: Mita, spans: Spans) -> None:
+async def test_headers_that_cannot_be_read_only_remove_the_link(here: Mita, spans: Spans) -> None:
     @here.task
     async def send() -> None: ...
 
@@ -293,7 +293,7 @@ async def test_headers_that_cannot_be_read_cost_only_the_link(here: Mita, spans:
     assert linked(run) == []
 
 
-async def test_a_provider_that_is_set_while_a_worker_runs_is_seen(
+async def test_a_provider_that_is_set_while_a_worker_runs_is_used(
     here: Mita, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(trace, "_TRACER_PROVIDER", None)

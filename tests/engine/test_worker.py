@@ -1,4 +1,4 @@
-"""What a worker does with the jobs it claims, on real stores and in real time."""
+"""What a worker does with the jobs that it claims, on real stores and in real time."""
 
 import asyncio
 import contextvars
@@ -17,7 +17,7 @@ from .conftest import until_state, working
 QUICK = Retry(max_retries=2, base=0.001, cap=0.002)
 
 
-async def test_async_and_sync_handlers_run_and_their_results_come_back(app: Mita) -> None:
+async def test_async_and_sync_handlers_run_and_their_results_are_stored(app: Mita) -> None:
     @app.task
     async def add(a: int, b: int) -> int:
         return a + b
@@ -55,7 +55,7 @@ async def test_every_handler_has_a_context_of_its_own(app: Mita) -> None:
         assert {await job.result(timeout=10) for job in jobs} == {0}
 
 
-async def test_a_failure_is_retried_within_its_budget_and_then_dead(app: Mita) -> None:
+async def test_a_failing_job_is_retried_within_its_budget_and_then_fails(app: Mita) -> None:
     attempts = []
 
     @app.task(retry=QUICK)
@@ -92,7 +92,7 @@ async def test_abort_and_final_errors_fail_at_once(app: Mita) -> None:
     assert "the account is closed" in records[0].error
 
 
-async def test_a_handler_moves_its_job_without_spending_an_attempt(app: Mita) -> None:
+async def test_a_handler_reschedules_its_job_without_using_an_attempt(app: Mita) -> None:
     @app.task
     async def later(job: Job) -> str | Reschedule:
         match job.reschedules:
@@ -111,7 +111,7 @@ async def test_a_handler_moves_its_job_without_spending_an_attempt(app: Mita) ->
     assert (record.attempts, record.reschedules) == (0, 2)
 
 
-async def test_a_time_out_counts_as_a_failure_on_the_loop_and_on_a_thread(app: Mita) -> None:
+async def test_a_timeout_counts_as_a_failure_on_the_event_loop_and_on_a_thread(app: Mita) -> None:
     @app.task(timeout=0.05, retry=Retry(max_retries=0))
     async def slow() -> None:
         await asyncio.sleep(30)
@@ -127,7 +127,7 @@ async def test_a_time_out_counts_as_a_failure_on_the_loop_and_on_a_thread(app: M
     assert all(record.error.startswith("TimedOut") and record.attempts == 1 for record in records)
 
 
-async def test_a_time_out_error_of_the_handlers_own_is_its_own(app: Mita) -> None:
+async def test_a_timeout_error_of_the_handler_itself_is_an_ordinary_error(app: Mita) -> None:
     @app.task(timeout=30, retry=Retry(max_retries=0))
     async def own() -> None:
         raise TimeoutError("the partner did not answer")
@@ -138,7 +138,7 @@ async def test_a_time_out_error_of_the_handlers_own_is_its_own(app: Mita) -> Non
 
 
 @pytest.mark.parametrize("timeout", [None, 30.0], ids=["without a timeout", "with a timeout"])
-async def test_a_handler_that_cancels_its_own_task_fails_and_leaves_its_slot(
+async def test_a_handler_that_cancels_its_own_task_fails_and_frees_its_slot(
     app: Mita, timeout: float | None
 ) -> None:
     @app.task(timeout=timeout, retry=Retry(max_retries=0))
@@ -163,7 +163,7 @@ async def test_a_handler_that_cancels_its_own_task_fails_and_leaves_its_slot(
     assert record.error.startswith("asyncio.exceptions.CancelledError")
 
 
-async def test_a_running_job_is_told_at_once_when_somebody_cancels_it(app: Mita) -> None:
+async def test_a_running_job_learns_at_once_that_it_was_cancelled(app: Mita) -> None:
     started, told = asyncio.Event(), []
 
     @app.task
@@ -215,7 +215,7 @@ async def test_a_job_rescheduled_while_it_runs_runs_again_at_the_asked_time(app:
     assert (record.attempts, record.reschedules, record.result) == (0, 1, 2)
 
 
-async def test_jobs_of_one_key_take_turns(app: Mita) -> None:
+async def test_jobs_of_one_key_run_one_at_a_time(app: Mita) -> None:
     inside, most = 0, 0
 
     @app.task(resource="account:{account}")
@@ -290,7 +290,7 @@ async def test_a_job_of_an_unknown_task_is_left_for_a_worker_that_knows_it(app: 
     assert (job.attempts, job.crashes, job.interruptions) == (0, 0, 0)
 
 
-async def test_a_worker_takes_only_what_it_can_start_soon(app: Mita) -> None:
+async def test_a_worker_claims_only_jobs_that_it_can_start_soon(app: Mita) -> None:
     """I9: jobs that one worker cannot start are there for another."""
     release = asyncio.Event()
 
@@ -316,7 +316,7 @@ async def test_a_worker_takes_only_what_it_can_start_soon(app: Mita) -> None:
         await until(all_done)
 
 
-async def test_a_worker_of_all_queues_hears_of_new_ones(app: Mita) -> None:
+async def test_a_worker_of_all_queues_serves_new_queues(app: Mita) -> None:
     @app.task(queue="brand-new")
     async def work() -> str:
         return "ran"

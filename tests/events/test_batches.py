@@ -20,7 +20,7 @@ from mita.model.event import EventBatch, Kind
 from mita.model.job import Claim, State
 from mita.model.outcome import Counter, Settlement, Start, Verdict
 from mita.model.time import SECOND, When
-from tests.engine.conftest import PATIENCE
+from tests.engine.conftest import TIMEOUT_S
 
 SUCCESS = Verdict(state=State.SUCCEEDED)
 BEGUN = Start("t", "q", 0, 0.0)
@@ -172,7 +172,7 @@ async def test_a_great_enqueue_is_told_in_several_messages(monkeypatch: pytest.M
     heard = []
     async with app, app.events() as told:
         jobs = await app.enqueue_many([work.call() for _ in range(40)])
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(TIMEOUT_S):
             async for event in told:
                 heard.append(event)
                 if len(heard) == 40:

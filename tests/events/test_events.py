@@ -14,7 +14,7 @@ from mita.events import publisher
 from mita.model.event import Kind
 from mita.ports.pubsub import EventMessage
 from mita.stores.memory import MemoryStore
-from tests.engine.conftest import PATIENCE, until_state, working
+from tests.engine.conftest import TIMEOUT_S, until_state, working
 from tests.waiting import until
 
 
@@ -38,7 +38,7 @@ class Log:
         ]
 
     async def until(self, id: str, last: str) -> list[str]:
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(TIMEOUT_S):
             while last not in self.of(id):
                 self._news.clear()
                 await self._news.wait()
@@ -151,7 +151,7 @@ async def test_closing_the_app_ends_the_loop() -> None:
     reading = asyncio.create_task(read())
     await asyncio.sleep(0)
     await app.close()
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(TIMEOUT_S):
         await reading
     assert ended.is_set(), "the loop ended, and was not cancelled"
 
@@ -176,7 +176,7 @@ async def test_where_nobody_listens_nothing_is_told(monkeypatch: pytest.MonkeyPa
 
     async with working(app):
         jobs = await app.enqueue_many([work.call() for _ in range(500)])
-        await asyncio.gather(*(job.result(timeout=PATIENCE) for job in jobs))
+        await asyncio.gather(*(job.result(timeout=TIMEOUT_S) for job in jobs))
     await app.close()
     assert asked
     assert not told
@@ -203,7 +203,7 @@ async def test_a_store_that_cannot_be_told_holds_up_nobody(
     with caplog.at_level(logging.WARNING):
         async with working(app):
             jobs = await app.enqueue_many([work.call() for _ in range(500)])
-            await asyncio.gather(*(job.result(timeout=PATIENCE) for job in jobs))
+            await asyncio.gather(*(job.result(timeout=TIMEOUT_S) for job in jobs))
             await asked.wait()
     await app.close()
     assert not caplog.records

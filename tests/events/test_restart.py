@@ -14,7 +14,7 @@ from tests.stores.nats import servers as nats_servers
 from tests.stores.postgres import server as postgres_servers
 from tests.stores.redis import servers as redis_servers
 
-PATIENCE = 60.0
+TIMEOUT_S = 60.0
 
 
 class Server(Protocol):
@@ -56,7 +56,7 @@ async def test_a_restart_of_the_server_is_survived_and_told(place: tuple[Server,
     listening, telling = await app.open_store(), await app.open_store()
     ear = await listening.subscribe("mail")
     await telling.publish([EventMessage("mail", 1, b"before")])
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(TIMEOUT_S):
         assert await heard(ear, b"before") is False
         await asyncio.to_thread(server.kill)
         await asyncio.to_thread(server.start)

@@ -10,7 +10,7 @@ from mita import Abort, Job, Mita, Reschedule, Retry, Unavailable
 from tests.engine.conftest import working
 from tests.waiting import until
 
-PATIENCE = 110.0
+TIMEOUT_S = 110.0
 LEASE_S = 600.0  # a machine that others keep busy must not lose a lease: the job would run again
 STEPS = "mru"  # on the way: it moves itself, it raises, it finds its partner unavailable
 ENDS = "sssssssfa"  # and in the end: it succeeds, it fails for good, it aborts
@@ -64,7 +64,7 @@ class Workload:
     async def run(self) -> None:
         async with working(self._app, concurrency=200, lease=LEASE_S):
             await self._enqueue()
-            await until(self._is_over, "every job has ended", PATIENCE)
+            await until(self._is_over, "every job has ended", TIMEOUT_S)
 
     async def _enqueue(self) -> None:
         moved = await self._later(max(5, self._jobs // 200))

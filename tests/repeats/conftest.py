@@ -1,4 +1,4 @@
-"""An app on every store there is, under a clock that stands still where the store obeys one."""
+"""An app on every store, on a clock that the test moves if the store can use one."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack

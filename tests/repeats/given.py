@@ -1,4 +1,4 @@
-"""What the tests begin with, in few words."""
+"""Helpers for tests of repeats."""
 
 from collections.abc import Callable
 from contextlib import AsyncExitStack
@@ -18,8 +18,8 @@ KEY = "digest"
 
 
 class Scene:
-    """An app with one task, `digest`, and the store behind it; `another` is to that as another
-    process is."""
+    """An app with one task, `digest`, and its store; `another` opens the store as another
+    process would."""
 
     def __init__(
         self, app: Mita, store: Store, made: Callable[[], Store], stack: AsyncExitStack
@@ -41,8 +41,8 @@ class Scene:
     async def stands(
         self, pattern: Every | Cron, cursor: Moment, key: str = KEY, **choices: Any
     ) -> Repeat:
-        """A repeat whose next fire is that moment, however long ago: as if nobody had been there
-        since."""
+        """Store a repeat whose next fire time is this one, however long ago: as if no scheduler
+        had run since."""
         wanted = repeat_spec(self.digest.call(), pattern, choices)
         return await self.store.put_repeat(Repeat(key=key, spec=spec.pack(wanted), cursor=cursor))
 
@@ -64,7 +64,7 @@ class Scene:
         return [job.fire_time or 0 for job in await self.jobs(key)]
 
     async def fire(self) -> int:
-        """All that is due now."""
+        """Fire all repeats that are due now. Returns how many fires were won."""
         total, wait = 0, 0
         while wait == 0:
             won, again = await fire_due(self.store)

@@ -1,5 +1,4 @@
-"""A scheduler as a process of its own: `python -m tests.repeats.process KIND URL NAMESPACE
-LOCK`."""
+"""A scheduler as another process: `python -m tests.repeats.process KIND URL NAMESPACE LOCK`."""
 
 import asyncio
 import logging
@@ -21,7 +20,7 @@ async def main(kind: str, url: str, namespace: str, lock: float) -> None:
 
     scheduler = StandaloneScheduler(opened, SchedulerSettings(lock=lock, poll=0.05))
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, scheduler.stop)
-    logging.info("it can be told to stop")
+    logging.info("it handles signals now")
     await scheduler.run()
 
 

@@ -1,5 +1,4 @@
-"""Every store there is, and where it is: for handles in this process, and for those of other
-processes."""
+"""Every store and its location, for this process and for others."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -18,12 +17,12 @@ from tests.stores.redis import servers as redis_servers
 Handles = Callable[[], Store]  # each call makes another handle on the same data
 
 KINDS = ("memory", "sqlite", "postgres", "redis", "nats")
-SHARED = KINDS[1:]  # those that processes can share
+SHARED = KINDS[1:]  # stores that processes can share
 NO_FAKE_CLOCK = {"nats"}
 
 
 def address(kind: str, folder: Path) -> tuple[str, str]:
-    """URL or path, and namespace, of an empty place."""
+    """URL or path, and namespace, of an empty store."""
     match kind:
         case "sqlite":
             return str(folder / "jobs.db"), "mita"

@@ -11,7 +11,7 @@ from mita.client import backfill as backfilling
 from mita.model.job import State
 from mita.model.outcome import Settlement, Verdict
 from mita.model.time import DAY, HOUR, MINUTE
-from mita.rules.explain.reasons.words import as_datetime
+from mita.rules.display import as_datetime
 from mita.rules.schedule.jobs import fire_id
 from mita.testing.contract.given import claim_one, claims
 from tests.rules.test_cron import utc

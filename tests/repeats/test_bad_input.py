@@ -1,4 +1,4 @@
-"""What is wrong with a repeat is said when it is put, and nothing is stored."""
+"""A wrong repeat is refused when it is put, with the reason, and nothing is stored."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -114,7 +114,7 @@ async def put(app: Mita, digest: Any, what: str) -> None:
 
 
 @pytest.mark.parametrize("what", WRONG)
-async def test_it_is_refused_with_its_reason(app: Mita, digest: Any, what: str) -> None:
+async def test_a_wrong_repeat_is_refused_with_the_reason(app: Mita, digest: Any, what: str) -> None:
     with pytest.raises(UsageError) as caught:
         await put(app, digest, what)
     for part in WRONG[what][2]:
@@ -139,7 +139,7 @@ async def test_a_task_with_a_resource_key_cannot_wait_for_its_repeat(
 
 # an edit may end a repeat
 @pytest.mark.parametrize("what", [what for what in WRONG if what != "an end that has passed"])
-async def test_and_an_edit_leaves_what_stands(app: Mita, digest: Any, what: str) -> None:
+async def test_a_wrong_edit_does_not_change_the_repeat(app: Mita, digest: Any, what: str) -> None:
     before = await app.repeat("k", digest.call("x"), Every(60))
     with pytest.raises(UsageError):
         await put(app, digest, what)
@@ -155,7 +155,7 @@ async def test_an_odd_key_is_refused(app: Mita, digest: Any, key: Any) -> None:
     assert await app.repeats.all() == []
 
 
-async def test_a_call_that_does_not_fit_is_refused(app: Mita, digest: Any) -> None:
+async def test_a_repeat_with_wrong_arguments_is_refused(app: Mita, digest: Any) -> None:
     calls: list[Any] = [
         digest.call,
         lambda: digest.call("x", n="y"),
@@ -176,14 +176,14 @@ async def test_a_call_that_does_not_fit_is_refused(app: Mita, digest: Any) -> No
 
 
 @pytest.mark.parametrize("n", [0, -1, 10_001, 1.5, True])
-async def test_a_preview_has_bounds(app: Mita, digest: Any, n: Any) -> None:
+async def test_the_size_of_a_preview_is_limited(app: Mita, digest: Any, n: Any) -> None:
     await app.repeat("k", digest.call("x"), Every(1))
     with pytest.raises(UsageError, match="a preview shows"):
         await app.repeats.preview("k", n)
 
 
 @pytest.mark.parametrize("lock", [-1, 0.01, float("nan"), "3"])
-def test_a_lock_that_is_none_is_refused(app: Mita, lock: Any) -> None:
+def test_a_wrong_lock_time_is_refused(app: Mita, lock: Any) -> None:
     with pytest.raises(UsageError, match="lock="):
         app.scheduler(lock=lock)
     with pytest.raises(UsageError, match="schedule_lock="):

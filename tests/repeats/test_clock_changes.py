@@ -28,7 +28,7 @@ MINUTE = timedelta(minutes=1)
 
 
 class Line(NamedTuple):
-    """`interval`: it fires whenever the wall shows its time, and not once for each."""
+    """`interval`: it fires whenever the wall clock shows its time, also a second time."""
 
     shows: Callable[[datetime], bool]
     interval: bool
@@ -65,7 +65,7 @@ class Change(NamedTuple):
 
     @property
     def kind(self) -> tuple[float, float]:
-        """How far it goes, and what the clock showed."""
+        """The length of the change, and the time of day at which it happens."""
         return self.after - self.before, (self.at + self.before) % 86400
 
 
@@ -76,7 +76,8 @@ def offset(at: int, tz: ZoneInfo) -> float:
 
 
 def changes(tz: ZoneInfo) -> Iterator[Change]:
-    """Found by looking, not by reading the zone's file. No zone changes twice in two days."""
+    """All changes of a zone, found by comparing offsets and not by reading the zone's file. No
+    zone changes twice in two days."""
     step = 2 * 86400
     for start in range(BEGIN, END, step):
         low, high = start, start + step
@@ -91,7 +92,7 @@ def changes(tz: ZoneInfo) -> Iterator[Change]:
 
 @cache
 def places() -> dict[tuple[Change, ...], str]:
-    """One zone for each way of changing."""
+    """One zone for each list of changes."""
     found: dict[tuple[Change, ...], str] = {}
     for name in sorted(available_timezones()):
         if history := tuple(changes(ZoneInfo(name))):
@@ -107,7 +108,7 @@ def sample() -> list[tuple[str, Change]]:
 
 
 def walls(change: Change, tz: ZoneInfo) -> Walls:
-    """What the clock on the wall shows at each minute around the change."""
+    """What the wall clock shows at each minute around the change."""
     start = change.at - change.at % 60 - AROUND
     return [
         (at, datetime.fromtimestamp(at, tz).replace(tzinfo=None, fold=0))
@@ -142,7 +143,7 @@ def cronsims(expression: str, tz: str, seen: Walls) -> list[int]:
 
 
 @pytest.mark.timeout(1800)
-def test_gaps_and_folds_are_as_the_oracle_says() -> None:
+def test_fires_around_clock_changes_equal_those_of_the_oracle() -> None:
     """I7"""
     wrong = []
     for name, change in sample():
@@ -155,15 +156,15 @@ def test_gaps_and_folds_are_as_the_oracle_says() -> None:
     assert not wrong, wrong[:20]
 
 
-def test_the_sample_is_of_every_kind() -> None:
+def test_the_sample_has_every_kind_of_change() -> None:
     everything = {change.kind for history in places() for change in history}
     assert {change.kind for _, change in sample()} == everything
     assert {far for far, _ in everything} >= {3600.0, -3600.0, 1800.0, -1800.0, 7200.0, -7200.0}
 
 
-def test_why_the_times_of_a_day_are_not_left_to_cronsim() -> None:
-    """It is right almost everywhere. Lines of six fields it treats as intervals, and half hours
-    lead it astray."""
+def test_cronsim_is_wrong_for_some_clock_changes() -> None:
+    """It is right almost everywhere. It treats lines of six fields as intervals, and is wrong
+    for changes of half an hour."""
     autumn = next(
         change for change in changes(ZoneInfo("Europe/Madrid")) if change.after < change.before
     )
@@ -180,8 +181,10 @@ def test_why_the_times_of_a_day_are_not_left_to_cronsim() -> None:
     "tz", ["America/New_York", "Australia/Lord_Howe", "Europe/Dublin", "Africa/Cairo"]
 )
 @pytest.mark.parametrize("expression", LINES)
-def test_it_does_not_matter_from_which_minute_one_looks(expression: str, tz: str) -> None:
-    """I7: above all not from within an hour that comes twice."""
+def test_the_next_fire_does_not_depend_on_the_minute_of_the_question(
+    expression: str, tz: str
+) -> None:
+    """I7: especially inside an hour that comes twice."""
     for change in list(changes(ZoneInfo(tz)))[:2]:
         seen = walls(change, ZoneInfo(tz))
         whole = ours(expression, tz, seen)

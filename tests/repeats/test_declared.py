@@ -8,7 +8,7 @@ import pytest
 from mita import Every, Mita
 
 
-async def test_one_whose_end_has_passed_does_not_keep_a_worker_from_starting(
+async def test_a_declared_repeat_that_is_over_does_not_stop_a_worker_from_starting(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.WARNING, "mita.repeats")

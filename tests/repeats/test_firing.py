@@ -1,4 +1,4 @@
-"""What becomes of a repeat whose time has come, has long come, or is over: on every store."""
+"""What happens to repeats that are due, were missed, or are over, on every store."""
 
 import asyncio
 import logging
@@ -16,7 +16,7 @@ from mita.model.job import State
 from mita.model.outcome import Settlement, Verdict
 from mita.model.repeat import Firing, Repeat, RepeatState
 from mita.model.time import DAY, HOUR, MINUTE, SECOND, Moment
-from mita.rules.explain.reasons.words import as_datetime
+from mita.rules.display import as_datetime
 from mita.testing.contract.clocks import Ticker
 from mita.testing.contract.given import claim_one
 from tests.rules.test_cron import utc
@@ -29,14 +29,14 @@ OUTAGE = DAY + 30 * MINUTE
 
 
 async def after_an_outage(scene: Scene, **choices: Any) -> tuple[Moment, Repeat]:
-    """Fires once, a day later; gives the first window and how the repeat stands."""
+    """Fire once, a day later. Returns the first window and the repeat."""
     first = await scene.store.now() - OUTAGE
     await scene.stands(Every(3600), first, **choices)
     assert await scene.fire() == 1
     return first, await scene.repeat()
 
 
-async def test_fires_keep_their_cadence_when_the_scheduler_is_late(
+async def test_fires_keep_their_interval_when_the_scheduler_is_late(
     scene: Scene, clock: Ticker
 ) -> None:
     """I7"""
@@ -65,7 +65,7 @@ async def test_a_fire_that_is_due_exactly_now_is_not_a_missed_one(
     assert (await scene.repeat()).cursor == now + MINUTE
 
 
-async def test_skip_drops_what_was_missed_in_a_day_but_not_what_is_merely_late(
+async def test_skip_drops_the_missed_windows_of_a_day_but_not_a_late_one(
     scene: Scene,
 ) -> None:
     first, repeat = await after_an_outage(scene, missed="skip")
@@ -79,13 +79,13 @@ async def test_once_makes_one_job_for_a_day_dated_at_the_first_window(scene: Sce
     assert (repeat.cursor, repeat.count, repeat.last) == (first + 25 * HOUR, 1, first)
 
 
-async def test_all_makes_up_for_every_window_of_a_day(scene: Scene) -> None:
+async def test_all_creates_a_job_for_every_missed_window_of_a_day(scene: Scene) -> None:
     first, repeat = await after_an_outage(scene, missed=All(100))
     assert await scene.fired() == [first + n * HOUR for n in range(25)]
     assert (repeat.cursor, repeat.count, repeat.last) == (first + 25 * HOUR, 25, first + 24 * HOUR)
 
 
-async def test_all_stops_at_its_cap_and_goes_on_right_after_now(scene: Scene) -> None:
+async def test_all_stops_at_its_limit_and_continues_after_now(scene: Scene) -> None:
     first, repeat = await after_an_outage(scene, missed=All(5))
     assert await scene.fired() == [first + n * HOUR for n in range(5)]
     assert (repeat.cursor, repeat.count) == (first + 25 * HOUR, 5)
@@ -94,10 +94,10 @@ async def test_all_stops_at_its_cap_and_goes_on_right_after_now(scene: Scene) ->
 @pytest.mark.parametrize(
     ("missed", "dropped"), [("skip", 24), ("once", 24), (All(5), 20), (All(100), 0)]
 )
-async def test_windows_that_are_dropped_are_told_and_kept(
+async def test_dropped_windows_are_logged_counted_and_shown(
     scene: Scene, missed: Any, dropped: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """In the log, as an event and a metric, and in what people see of the repeat."""
+    """In the log, as an event and a metric, and in the record of the repeat."""
     caplog.set_level(logging.INFO, "mita.scheduler")
     tally, told = Counters(), list[JobEvent]()
 
@@ -131,7 +131,7 @@ async def test_windows_that_are_dropped_are_told_and_kept(
     assert (f"{dropped} windows dropped so far" in record.reason) == bool(dropped)
 
 
-async def test_a_limit_holds_in_the_middle_of_a_catch_up(scene: Scene) -> None:
+async def test_a_limit_ends_a_repeat_in_the_middle_of_a_catch_up(scene: Scene) -> None:
     first, repeat = await after_an_outage(scene, missed=All(100), limit=7)
     assert await scene.fired() == [first + n * HOUR for n in range(7)]
     assert (repeat.state, repeat.count, repeat.cursor) == (RepeatState.FINISHED, 7, None)
@@ -139,7 +139,7 @@ async def test_a_limit_holds_in_the_middle_of_a_catch_up(scene: Scene) -> None:
     assert await scene.fire() == 0
 
 
-async def test_a_catch_up_of_thousands_is_whole(scene: Scene) -> None:
+async def test_a_catch_up_of_thousands_is_complete(scene: Scene) -> None:
     """I7 I14: more jobs than any store takes in one call, by two schedulers at once."""
     first = await scene.store.now() - 3_000_000 * SECOND - 500
     await scene.stands(Every(1000), first, missed=All(2500))
@@ -150,8 +150,8 @@ async def test_a_catch_up_of_thousands_is_whole(scene: Scene) -> None:
     assert (await scene.repeat()).count == 2500
 
 
-async def test_one_that_ends_in_the_middle_is_gone_on_with(scene: Scene) -> None:
-    """I7: whoever comes next makes the rest, and no more than the cap."""
+async def test_a_catch_up_that_was_interrupted_is_continued(scene: Scene) -> None:
+    """I7: the next scheduler creates the other jobs, and no more than the limit."""
     first = await scene.store.now() - 3_000_000 * SECOND - 500
     await scene.stands(Every(1000), first, missed=All(600))
     assert await fire_due(scene.store) == (1, 0)
@@ -166,8 +166,8 @@ async def test_one_that_ends_in_the_middle_is_gone_on_with(scene: Scene) -> None
     assert (ended.count, ended.reason.split(",")[0]) == (600, "2401 windows dropped so far")
 
 
-async def test_new_york_is_caught_up_with_through_a_change_of_clocks(scene: Scene) -> None:
-    """Down over the night of 8 March 2026, in which 02:30 does not exist there."""
+async def test_a_catch_up_in_new_york_is_right_through_a_clock_change(scene: Scene) -> None:
+    """The outage covers the night of 8 March 2026, in which 02:30 does not exist there."""
     windows = [
         utc(2026, 3, 7, 7, 30),
         utc(2026, 3, 8, 7),
@@ -182,7 +182,7 @@ async def test_new_york_is_caught_up_with_through_a_change_of_clocks(scene: Scen
     assert now < following <= now + 25 * HOUR
 
 
-async def test_new_york_has_the_hour_that_comes_twice_once(scene: Scene) -> None:
+async def test_an_hour_that_comes_twice_in_new_york_fires_once(scene: Scene) -> None:
     windows = [utc(2025, 11, 1, 5, 30), utc(2025, 11, 2, 5, 30), utc(2025, 11, 3, 6, 30)]
     await scene.stands(Cron("30 1 * * *", tz="America/New_York"), windows[0], missed=All(3))
     await scene.fire()
@@ -190,8 +190,8 @@ async def test_new_york_has_the_hour_that_comes_twice_once(scene: Scene) -> None
 
 
 async def test_an_overlapping_fire_makes_no_second_job(scene: Scene, clock: Ticker) -> None:
-    """A job that takes longer than the interval. On a clock of its own a test may miss windows,
-    which make no job either."""
+    """The job takes longer than the interval. On a real clock a test may miss windows, for which
+    no job is created either."""
     first = await scene.store.now()
     await scene.stands(Every(1), first, overlap="skip")
     await scene.fire()
@@ -211,7 +211,7 @@ async def test_an_overlapping_fire_makes_no_second_job(scene: Scene, clock: Tick
         assert (await scene.repeat()).count == 4
 
 
-async def test_nothing_fires_at_its_end(scene: Scene) -> None:
+async def test_a_repeat_does_not_fire_at_its_end(scene: Scene) -> None:
     now = await scene.store.now()
     end = as_datetime(now + 2 * SECOND)
     await scene.stands(Every(1), now - 10 * SECOND, end_before=end, missed=All(100))
@@ -240,7 +240,7 @@ async def test_a_start_is_the_first_fire_of_an_interval(scene: Scene) -> None:
 
 
 async def old_and_new(scene: Scene) -> tuple[Firing, Moment]:
-    """A repeat that is due, and what a scheduler has already planned for it."""
+    """A repeat that is due, and the firing that a scheduler has already planned for it."""
     now = await scene.store.now()
     await scene.stands(Every(60), now)
     [due] = (await scene.store.due_repeats(10)).repeats
@@ -255,7 +255,7 @@ async def test_a_repeat_that_is_removed_while_due_does_not_fire(scene: Scene) ->
     assert await scene.jobs() == []
 
 
-async def test_nor_does_it_fire_on_the_one_that_took_its_place(scene: Scene) -> None:
+async def test_a_planned_firing_does_not_apply_to_a_replaced_repeat(scene: Scene) -> None:
     """I7"""
     planned, now = await old_and_new(scene)
     assert await scene.app.repeats.remove(KEY)
@@ -278,7 +278,7 @@ async def test_a_repeat_that_is_paused_while_due_does_not_fire(scene: Scene) -> 
     assert await scene.fired() == [now]
 
 
-async def test_a_repeat_that_is_edited_while_due_fires_as_it_is_now(scene: Scene) -> None:
+async def test_a_repeat_that_is_edited_while_due_fires_with_its_new_spec(scene: Scene) -> None:
     """I7"""
     planned, now = await old_and_new(scene)
     await scene.app.repeat(KEY, scene.digest.call("tomorrow"), Every(60))
@@ -301,7 +301,7 @@ async def test_an_upsert_changes_pattern_and_payload_and_keeps_the_count(scene: 
     assert (await scene.repeat()).count == 1
 
 
-async def test_what_cannot_be_read_is_parked_in_sight_and_stops_nobody(scene: Scene) -> None:
+async def test_a_repeat_that_cannot_be_read_is_parked_and_others_fire(scene: Scene) -> None:
     """I15"""
     now = await scene.store.now()
     healthy = await scene.stands(Every(60), now - 5, "healthy")
@@ -319,5 +319,5 @@ async def test_what_cannot_be_read_is_parked_in_sight_and_stops_nobody(scene: Sc
         ("strange", "parked"),
     }
     assert await scene.fire() == 0
-    mended = await scene.app.repeat("broken", scene.digest.call(), Every(60))
-    assert (mended.state, mended.reason) == ("active", "")
+    replaced = await scene.app.repeat("broken", scene.digest.call(), Every(60))
+    assert (replaced.state, replaced.reason) == ("active", "")

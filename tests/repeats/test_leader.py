@@ -1,5 +1,4 @@
-"""A leader that is stopped for longer than its lock, in a process of its own, and comes back: on
-every store."""
+"""A leader process that is stopped for longer than its lock and then continues, on every store."""
 
 import asyncio
 import signal
@@ -25,7 +24,7 @@ HOME = Path(__file__).parents[2]
 
 
 class Process:
-    """What it says goes into a file, so that it never waits for a reader."""
+    """A scheduler process. Its output goes into a file, so that it never waits for a reader."""
 
     def __init__(self, arguments: list[str], said: Path) -> None:
         self._said = said
@@ -39,8 +38,8 @@ class Process:
 
     @property
     def leads(self) -> bool:
-        """By what it said last. On a busy machine a lock of half a second changes hands by itself
-        too."""
+        """Whether it leads, by its last log line. On a busy machine a lock of half a second may
+        also change its holder without a fault."""
         return self.said.rfind("is now the repeat leader") > self.said.rfind("was away too long")
 
     def signal(self, number: int) -> None:
@@ -72,7 +71,7 @@ async def shared(
 
 
 async def freeze(scene: Scene, process: Process) -> None:
-    """Stop it, but not inside a transaction: on an embedded file that would stop everybody."""
+    """Stop it, but not inside a transaction: on an SQLite file that would stop all processes."""
     while True:
         process.signal(signal.SIGSTOP)
         try:
@@ -84,7 +83,7 @@ async def freeze(scene: Scene, process: Process) -> None:
             await asyncio.sleep(0.013)
 
 
-async def test_a_leader_that_comes_back_late_fires_nothing_twice(
+async def test_a_leader_that_continues_after_its_lock_expired_fires_nothing_twice(
     shared: tuple[Scene, list[str]], tmp_path: Path
 ) -> None:
     """I7"""
@@ -101,7 +100,7 @@ async def test_a_leader_that_comes_back_late_fires_nothing_twice(
             await until(enough, f"{least} fires; {[process.said for process in three]}", 90)
 
         async def all_there() -> bool:
-            return all("told to stop" in process.said for process in three)
+            return all("handles signals now" in process.said for process in three)
 
         await until(all_there, "three processes have started", 90)
         await fires(20)

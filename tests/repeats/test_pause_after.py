@@ -19,7 +19,7 @@ from mita.model.job import State
 from mita.model.outcome import Settlement, Verdict
 from mita.model.repeat import RepeatState
 from mita.model.time import DAY, HOUR
-from mita.rules.explain.reasons.evidence import Code
+from mita.rules.explain.evidence import ReasonCode
 from mita.testing import lab
 from mita.testing.contract.given import claim_one
 from tests.waiting import until
@@ -163,11 +163,11 @@ async def test_why_says_that_the_repeat_is_paused(scene: Scene) -> None:
     await stands(scene, 1)
     last = await ends(scene, FAILED)
     reasons = await scene.app.explain(last)
-    [found] = [reason for reason in reasons if reason.code is Code.REPEAT_PAUSED]
+    [found] = [reason for reason in reasons if reason.code is ReasonCode.REPEAT_PAUSED]
     assert "no such list" in found.text
     assert found.command == ("repeats", "resume", KEY)
     await scene.app.repeats.resume(KEY)
-    assert Code.REPEAT_PAUSED not in [one.code for one in await scene.app.explain(last)]
+    assert ReasonCode.REPEAT_PAUSED not in [one.code for one in await scene.app.explain(last)]
 
 
 # ---------------------------------------------------------------- real workers

@@ -1,4 +1,4 @@
-"""Schedulers at work: how they sleep, wake, share, fail and leave. On every store, in real time."""
+"""How schedulers wait, wake up, share the work, fail and stop. On every store, in real time."""
 
 import asyncio
 import logging
@@ -20,7 +20,7 @@ from tests.waiting import until
 
 from .given import KEY, Scene
 
-LONG = 30.0  # seconds: whoever polls this slowly must have been woken
+LONG = 30.0  # a scheduler that polls this seldom must have been woken
 KEYS, FIRES = 10, 100
 
 
@@ -36,7 +36,7 @@ async def at_work(*schedulers: Scheduler | StandaloneScheduler) -> AsyncIterator
         assert all(isinstance(end, asyncio.CancelledError) for end in ended), ended
 
 
-async def test_five_without_a_lock_fire_each_time_exactly_once(live: Scene) -> None:
+async def test_five_schedulers_without_a_lock_fire_each_time_exactly_once(live: Scene) -> None:
     """I7"""
     for n in range(KEYS):
         await live.app.repeat(
@@ -55,7 +55,9 @@ async def test_five_without_a_lock_fire_each_time_exactly_once(live: Scene) -> N
         assert len(times) == FIRES == (await live.repeat(f"k{n}")).count
 
 
-async def test_one_that_sleeps_hears_of_a_repeat_and_fires_on_time(live: Scene) -> None:
+async def test_a_waiting_scheduler_is_notified_of_a_new_repeat_and_fires_on_time(
+    live: Scene,
+) -> None:
     alone = live.app.scheduler(lock=0, poll=LONG)
     async with at_work(alone):
         await asyncio.sleep(0.3)
@@ -71,7 +73,7 @@ async def test_one_that_sleeps_hears_of_a_repeat_and_fires_on_time(live: Scene) 
     assert 0 <= job.created - job.fire_time < LONG * SECOND / 2, "neither late nor early"
 
 
-async def test_a_worker_hears_of_it_too(live: Scene) -> None:
+async def test_a_worker_is_notified_of_a_new_repeat_too(live: Scene) -> None:
     worker = live.app.worker(poll=LONG, schedule_lock=0, lease=60)
     running = asyncio.create_task(worker.run())
     await asyncio.sleep(0.5)
@@ -85,7 +87,7 @@ async def test_a_worker_hears_of_it_too(live: Scene) -> None:
     await running
 
 
-async def test_a_worker_that_leaves_repeats_to_others_does(live: Scene) -> None:
+async def test_a_worker_with_schedule_false_fires_nothing(live: Scene) -> None:
     worker = live.app.worker(poll=0.05, schedule=False)
     running = asyncio.create_task(worker.run())
     await live.app.repeat(KEY, live.digest.call(), Every(0.01))
@@ -95,7 +97,7 @@ async def test_a_worker_that_leaves_repeats_to_others_does(live: Scene) -> None:
     assert await live.jobs() == []
 
 
-async def test_more_than_a_batch_is_drained_without_sleeping(
+async def test_more_repeats_than_a_batch_fire_without_a_pause(
     live: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mita.engine.scheduler.BATCH_REPEATS", 20)
@@ -114,7 +116,7 @@ async def test_more_than_a_batch_is_drained_without_sleeping(
 # ---------------------------------------------------------------- the lock
 
 
-async def test_with_a_lock_one_does_the_work_and_hands_it_over(
+async def test_with_a_lock_one_scheduler_works_and_another_takes_over(
     live: Scene, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "mita.scheduler")
@@ -142,7 +144,7 @@ async def test_with_a_lock_one_does_the_work_and_hands_it_over(
     assert {later - earlier for earlier, later in pairwise(times)} == {20}
 
 
-async def test_one_that_was_away_too_long_finds_its_lock_lost(live: Scene) -> None:
+async def test_a_scheduler_that_was_stopped_too_long_has_lost_its_lock(live: Scene) -> None:
     one = Scheduler(await live.another(), 0.05, 0.3, "one")
     async with at_work(one):
 
@@ -152,7 +154,7 @@ async def test_one_that_was_away_too_long_finds_its_lock_lost(live: Scene) -> No
         await until(leads, "it leads")
 
         async def taken() -> bool:
-            """By whoever comes while it sleeps: its own renewals are in the way until one is
+            """Take the lock while its holder sleeps. Its own renewals prevent that until one is
             late."""
             await live.store.unlock("scheduler", "one")
             return await live.store.lock("scheduler", "two", 60_000)
@@ -169,8 +171,8 @@ async def test_one_that_was_away_too_long_finds_its_lock_lost(live: Scene) -> No
 # ---------------------------------------------------------------- trouble
 
 
-class Moody:
-    """A store that is away now and then."""
+class FailingStore:
+    """A store that fails for some calls."""
 
     def __init__(self, store: Any, failures: int) -> None:
         self._store, self._failures = store, failures
@@ -182,7 +184,7 @@ class Moody:
     async def due_repeats(self, limit: int) -> DueRepeats:
         self.asked.append(asyncio.get_running_loop().time())
         if len(self.asked) <= self._failures:
-            raise StoreError("the line is dead", transient=True)
+            raise StoreError("the connection is closed", transient=True)
         answer: DueRepeats = await self._store.due_repeats(limit)
         return answer
 
@@ -193,27 +195,29 @@ class Moody:
         return won
 
 
-async def test_trouble_is_waited_out_longer_and_longer_and_fires_nothing_twice(live: Scene) -> None:
+async def test_errors_of_the_store_are_waited_out_with_growing_delays_and_nothing_fires_twice(
+    live: Scene,
+) -> None:
     """I7: also when the answer to a fire is lost."""
-    moody = Moody(await live.another(), 4)
+    failing_store = FailingStore(await live.another(), 4)
     await live.stands(Every(3600), await live.store.now())
-    stubborn: Any = moody
-    async with at_work(Scheduler(stubborn, 0.05, 0, "s")):
+    store: Any = failing_store
+    async with at_work(Scheduler(store, 0.05, 0, "s")):
 
         async def calm() -> bool:
-            return len(moody.asked) > 7
+            return len(failing_store.asked) > 7
 
         await until(calm, "it goes on")
-    waits = [later - earlier for earlier, later in pairwise(moody.asked)]
+    waits = [later - earlier for earlier, later in pairwise(failing_store.asked)]
     for wait, least in zip(waits, (0.025, 0.05, 0.1, 0.2), strict=False):
         assert wait >= least * 0.9
     assert (len(await live.jobs()), (await live.repeat()).count) == (1, 1)
 
 
-async def test_tries_are_close_together_while_the_store_is_away(
+async def test_attempts_are_close_together_while_the_store_is_unreachable(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """So that repeats are hardly late when it is back."""
+    """So repeats are hardly late when the store is back."""
     waits: list[float] = []
 
     class Away:

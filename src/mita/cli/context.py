@@ -11,8 +11,8 @@ from mita.errors import StoreMissing, UsageError
 from mita.model.record import JobRecord
 from mita.model.view import JobFilter
 from mita.ports.store import Store
-from mita.rules.explain.reasons.evidence import APP
-from mita.rules.explain.reasons.words import as_datetime
+from mita.rules.display import as_datetime
+from mita.rules.explain.evidence import APP
 from mita.store_pool import shown_factory
 
 from . import ids

@@ -3,8 +3,8 @@
 from mita.model.repeat import RepeatState
 from mita.model.view import Finding, Health, WorkerView
 from mita.printable import shell_command
-from mita.rules.explain.reasons.obstacles import CLOCK_TOLERANCE_MS
-from mita.rules.explain.reasons.words import span
+from mita.rules.display import span
+from mita.rules.explain.waiting import CLOCK_TOLERANCE_MS
 
 from .context import CommandContext, location, store_command, store_text
 from .exits import Exit

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 from mita.model.record import DisplayState, JobRecord
 from mita.model.time import DAY, HOUR, MINUTE, SECOND
-from mita.rules.explain.reasons.words import span
+from mita.rules.display import span
 
 
 def length(between: timedelta) -> str:

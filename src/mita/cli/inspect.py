@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from mita.client.filters import FILTERS
 from mita.model.record import WITHHELD, DisplayState, JobRecord
 from mita.printable import shell_command
-from mita.rules.explain.reasons.evidence import Reason
+from mita.rules.explain.evidence import Reason
 from mita.rules.failures import failure
 
 from . import raw

@@ -4,7 +4,7 @@ from typing import Any
 
 from mita.model.gate import StoredLimit
 from mita.model.time import SECOND
-from mita.rules.explain.reasons.words import span
+from mita.rules.display import span
 
 ONE_SECOND_US = 1_000_000
 

@@ -8,7 +8,7 @@ from typing import Any
 from mita.errors import UsageError
 from mita.model.limits import Rate
 from mita.model.view import ResourceView
-from mita.rules.explain.reasons.words import as_datetime
+from mita.rules.display import as_datetime
 
 from .argtypes import count, duration
 from .context import CommandContext, store_command

@@ -12,7 +12,7 @@ from mita.model.job import Job, State
 from mita.model.record import JobRecord
 from mita.model.time import SECOND
 from mita.model.view import JobFilter, QueueView, WorkerView
-from mita.rules.explain.reasons.words import as_datetime, span
+from mita.rules.display import as_datetime, span
 
 from .context import CommandContext, store_command
 from .format import clock, per_second, relative

@@ -9,7 +9,7 @@ from mita.client.repeat_spec import fires_from
 from mita.model.pattern import Cron, Every, Pattern
 from mita.model.record import RepeatRecord
 from mita.ports.clock import SystemClock
-from mita.rules.explain.reasons.words import as_datetime
+from mita.rules.display import as_datetime
 from mita.rules.schedule.cron import zone
 from mita.rules.schedule.times import pattern_in_words
 

@@ -7,8 +7,8 @@ from msgspec import Struct
 
 from mita.model.record import DisplayState, JobRecord
 from mita.model.view import QueueView, WorkerView
-from mita.rules.explain.reasons.obstacles import CLOCK_TOLERANCE_MS
-from mita.rules.explain.reasons.words import span
+from mita.rules.display import span
+from mita.rules.explain.waiting import CLOCK_TOLERANCE_MS
 
 from .context import CommandContext, store_text
 from .format import bar, brief, counted, per_second, progress

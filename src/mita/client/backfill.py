@@ -9,7 +9,7 @@ from mita.model.job import NewJob
 from mita.model.pattern import Cron, Every, RepeatSpec
 from mita.model.repeat import FIRING_JOBS, Repeat
 from mita.model.time import Moment
-from mita.rules.explain.reasons.words import as_datetime
+from mita.rules.display import as_datetime
 from mita.rules.schedule import jobs
 from mita.rules.schedule.cron import zone
 from mita.rules.schedule.fire import JOB_BYTES, MOST_FIRING_BYTES

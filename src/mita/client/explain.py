@@ -1,14 +1,16 @@
-"""The evidence about one job, for `explain`."""
+"""The evidence about one job, for `explain`: the store is asked what the state of the job needs."""
 
 import asyncio
+from collections.abc import Awaitable
+from typing import Any
 
 from mita.model.job import Job, State
 from mita.model.repeat import Repeat
 from mita.model.view import JobFilter, ResourceView
 from mita.ports.store import Store
-from mita.rules.explain.reasons.evidence import Evidence
+from mita.rules.explain.evidence import Evidence
 from mita.rules.options import options_of
-from mita.rules.states import TERMINAL
+from mita.rules.states import TERMINAL, WAITING
 
 from .calls import unknown_job
 
@@ -36,46 +38,41 @@ async def _find(store: Store, id: str) -> Job:
 
 
 async def _about(store: Store, job: Job) -> Evidence:
-    """Ask everything at once: no answer depends on another."""
-    now, events, queues, ahead, workers, (resource, twin, repeat) = await asyncio.gather(
-        store.now(),
-        store.timeline(job.id),
-        store.queues(),
-        store.ahead(job.id),
-        store.workers(),
-        asyncio.gather(_resource(store, job), _twin(store, job), _repeat(store, job)),
-    )
+    """Ask all questions at once: no answer depends on another."""
+    questions = _questions(store, job)
+    answers = dict(zip(questions, await asyncio.gather(*questions.values()), strict=True))
     options = options_of(job.options)
-    return Evidence(
-        job=job,
-        now=now,
-        events=tuple(events),
-        retry=options.retry,
-        timeout=options.timeout,
-        queues=tuple(queues),
-        ahead=ahead,
-        resource=resource,
-        workers=tuple(workers),
-        twin=twin,
-        repeat=repeat,
-    )
+    return Evidence(job=job, retry=options.retry, timeout=options.timeout, **answers)
 
 
-async def _resource(store: Store, job: Job) -> ResourceView | None:
-    if job.resource is None:
-        return None
-    return next(iter(await store.resources(job.queue, job.resource)), None)
+def _questions(store: Store, job: Job) -> dict[str, Awaitable[Any]]:
+    """The calls to the store, by the field of `Evidence` that they fill."""
+    questions: dict[str, Awaitable[Any]] = {"now": store.now()}
+    if job.state is not State.RUNNING:
+        questions["events"] = store.timeline(job.id)
+    if job.state not in TERMINAL:
+        questions["workers"] = store.workers()
+    if job.state in WAITING:
+        questions |= {"queues": store.queues(), "ahead": store.ahead(job.id)}
+        if job.resource is not None:
+            questions["resource"] = _resource(store, job.queue, job.resource)
+    if job.unique is not None and job.state in (State.FAILED, State.CANCELLED):
+        questions["twin"] = _twin(store, job)
+    if job.repeat is not None and job.state in TERMINAL:
+        questions["repeat"] = _repeat(store, job.repeat)
+    return questions
 
 
-async def _repeat(store: Store, job: Job) -> Repeat | None:
-    return None if job.repeat is None else (await store.find_repeats([job.repeat]))[0]
+async def _resource(store: Store, queue: str, key: str) -> ResourceView | None:
+    return next(iter(await store.resources(queue, key)), None)
+
+
+async def _repeat(store: Store, key: str) -> Repeat | None:
+    return (await store.find_repeats([key]))[0]
 
 
 async def _twin(store: Store, job: Job) -> str | None:
-    if job.unique is None or job.state not in (State.FAILED, State.CANCELLED):
-        return None
+    """The id of another job that has the unique key of this one now."""
     page = await store.page(JobFilter(queue=job.queue, unique=job.unique), None, _TWIN_JOBS)
-    return next(
-        (other.id for other in page.jobs if other.id != job.id and other.state not in TERMINAL),
-        None,
-    )
+    others = (one for one in page.jobs if one.id != job.id and one.state not in TERMINAL)
+    return next((other.id for other in others), None)

@@ -6,8 +6,8 @@ from typing import Any
 from mita.model.record import DisplayState, JobPage, JobRecord
 from mita.model.view import QueueView, ResourceView, WorkerView
 from mita.ports.store import Store
-from mita.rules.explain.reasons.evidence import Reason
-from mita.rules.explain.reasons.reasons import explain
+from mita.rules.explain.evidence import Reason
+from mita.rules.explain.reasons import explain
 from mita.rules.names import check_key, check_name
 from mita.sync import check_may_wait
 from mita.tasks import Task

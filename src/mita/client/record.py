@@ -10,7 +10,7 @@ from mita.model.job import Job, State
 from mita.model.outcome import TimelineEntry, TimelineKind
 from mita.model.record import WITHHELD, Failure, JobRecord, ProgressReport, TimelineLine
 from mita.model.time import Moment
-from mita.rules.explain.reasons.words import as_datetime, shown
+from mita.rules.display import as_datetime, shown
 from mita.rules.failures import type_of
 from mita.rules.gates import keys_of
 from mita.rules.judge import first_line

@@ -12,7 +12,7 @@ from mita.model.pattern import All, Cron, Every, JobTemplate, Overlap, Pattern, 
 from mita.model.record import RepeatRecord
 from mita.model.repeat import Repeat, RepeatState
 from mita.model.time import SECOND, Moment
-from mita.rules.explain.reasons.words import as_datetime
+from mita.rules.display import as_datetime
 from mita.rules.names import check_name
 from mita.rules.options import with_pause_after
 from mita.rules.schedule import spec, times

@@ -16,7 +16,7 @@ from mita.model.record import BackfillResult, RepeatRecord
 from mita.model.repeat import Repeat
 from mita.ports.ids import new_id
 from mita.ports.store import Store
-from mita.rules.explain.reasons.words import as_datetime
+from mita.rules.display import as_datetime
 from mita.rules.fitting import check_room
 from mita.rules.schedule import jobs, spec, times
 from mita.tasks import Call, Handle, Task

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from mita.errors import StoreError
 from mita.ports.backoff import Backoff, wait_up_to
-from mita.rules.explain.reasons.words import times
+from mita.rules.display import times
 
 T = TypeVar("T")
 

@@ -124,7 +124,9 @@ class ClaimLoop:
                 # before the call: a wake-up during the call must lead to another claim
                 self._may_have_jobs = False
                 self._calls += 1
-                queues = rotate(self.queues, self._calls)
+                queues = self.queues
+                if len(queues) > 1:
+                    queues = rotate(queues, self._calls)
                 result = await self._store.settle_and_claim(
                     batch, queues, limit, context.lease, context.id
                 )

@@ -78,7 +78,7 @@ class Execution(Struct, eq=False):
     deadline: float
     since: float  # time of the claim, and of the start once it has started
     waited: float = 0.0  # seconds from the claim to the start
-    handler: asyncio.Task[None] | None = None
+    handler: asyncio.Task[Any] | None = None
     stop: Stop | None = None
     started: bool = False
     begun: bool = False  # a run that could come too late has a thread or a process, and may start
@@ -267,7 +267,7 @@ class Execution(Struct, eq=False):
             self._lose()
 
     def _lose(self) -> None:
-        raise LeaseLost(f"job {self.claim.id} is no longer this run's: its lease ran out")
+        raise LeaseLost(f"job {self.claim.id} is no longer this run's: its lease expired")
 
 
 def _once_lock(name: str) -> str:

@@ -1,11 +1,13 @@
 """Runs jobs: gives slots to claimed jobs, and turns the ending of each run into a settlement.
 
-The way of a job: `start` takes its claim, `_start_waiting` gives it a slot, `_run` awaits its
-handler, and `_finish` adds its settlement to `ended`, where the claim loop finds it."""
+The way of a job: `start` takes its claim, `_start_waiting` gives it a slot and starts its handler,
+`_task_done` or `_thread_done` gets its ending, and `_finish` adds its settlement to `ended`, where
+the claim loop finds it."""
 
 import asyncio
 import logging
 import random
+import sys
 import time
 from collections import deque
 
@@ -16,7 +18,7 @@ from mita.rules.claim_size import Load
 from mita.rules.expiry import refusal, seconds_left
 from mita.rules.judge import judge
 from mita.rules.options import PLAIN_OPTIONS, may_come_too_late, options_of
-from mita.traces import tracer
+from mita.traces import TRACING, tracer
 
 from . import left_behind
 from .context import WorkerContext
@@ -24,7 +26,7 @@ from .execution import Execution, RunContext, Stop
 from .full_pools import with_free_slot
 from .job_log import log_lost_lease, log_overrun, log_success, log_verdict
 from .processes import Processes, ProcessPlan
-from .run import Body, run_async, task_maker
+from .run import run_async, task_maker
 from .started_runs import StartedRuns
 from .task_warnings import TaskWarnings
 from .thread_pool import ThreadPool
@@ -80,7 +82,8 @@ class Executor:
             taken, others = with_free_slot(claims, self._tasks, self.load(0.0))
             for claim in others:
                 self._settle_unstarted(claim, Interrupted(started=False))
-        self._runs.tracer = tracer()
+        if TRACING in sys.modules:
+            self._runs.tracer = tracer()
         fresh = []
         for claim in taken:
             task = self._tasks.get(claim.task)
@@ -101,7 +104,7 @@ class Executor:
         self._is_start_scheduled = False
         slots = 0 if self._leaving else self._slots
         now = time.monotonic()
-        alike = start = None
+        start, since, done = None, 0.0, self._task_done
         while self.waiting and self._running < slots:
             execution = self.waiting.popleft()
             claim, task = execution.claim, execution.task
@@ -115,16 +118,22 @@ class Executor:
                     starts = self._starts.undecided
             self._running += 1
             self.started += 1
-            key = task, execution.since, claim.queue, claim.attempts
-            if key != alike:  # neighbours are mostly alike, and share one `Start`
-                alike, start = key, Start(claim.task, claim.queue, claim.attempts, now - key[1])
-            execution.start, execution.since, execution.waited = start, now, now - key[1]
+            if (
+                start is None
+                or execution.since != since
+                or claim.task != start.task
+                or claim.queue != start.queue
+                or claim.attempts != start.attempts
+            ):  # neighbours are mostly alike, and share one `Start`
+                since = execution.since
+                start = Start(claim.task, claim.queue, claim.attempts, now - since)
+            execution.start, execution.since, execution.waited = start, now, now - since
             starts.append(execution)
             if task.executor == "thread":
                 self._start_on_thread(execution)
             else:
-                body = run_async if task.is_async else self._processes.run
-                execution.handler = self._make_task(self._run(execution, body), name=claim.id)
+                run = run_async if task.is_async else self._processes.run
+                execution.handler = self._make_task(run(execution, done), name=claim.id)
 
     def _start_on_thread(self, execution: Execution) -> None:
         execution.started = True
@@ -151,10 +160,9 @@ class Executor:
 
     # ------------------------------------------------------------ ending runs
 
-    async def _run(self, execution: Execution, body: Body) -> None:
-        """One run, in a task and a context of its own. Runs that end in the same round of the event
-        loop free their slots together."""
-        ending = await body(execution)
+    def _task_done(self, execution: Execution, ending: Ending) -> None:
+        """The run in a task has ended. Runs that end in the same round of the event loop free their
+        slots together."""
         self._running -= 1
         if not execution.settled:
             self._finish(execution, ending)

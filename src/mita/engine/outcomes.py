@@ -46,7 +46,7 @@ def to_ending(error: BaseException, task: Task[Any, Any], claim: Claim) -> Endin
             # the store would reject the same from another run
             return Raised(error_text(error, task, claim), final=True)
         case LeaseLost():
-            return Interrupted(True, "its lease ran out")
+            return Interrupted(True, "its lease expired")
         case StoreAway():
             return Interrupted(True, STORE_AWAY)
     if isinstance(error, task.final):

@@ -18,7 +18,7 @@ from mita.rules.judge import Retention
 from .execution import Execution, Stop
 from .frames import Hello
 from .handler_process import CannotStartError, HandlerProcess
-from .run import broken, run_limited, stopped
+from .run import Done, broken, run_limited, stopped
 
 log = logging.getLogger("mita.worker")
 
@@ -82,8 +82,9 @@ class Processes:
                 f"tasks with executor='process' cannot run: a handler process cannot start: {error}"
             ) from error
 
-    async def run(self, execution: Execution) -> Ending:
-        """Run a job in a process. Returns how it ended. Cancel the task around it to stop it."""
+    async def run(self, execution: Execution, done: Done) -> None:
+        """Run a job in a process, and call `done` with its ending. Cancel the task around it to
+        stop it."""
         execution.started = True
         self.busy += 1
         try:
@@ -94,7 +95,7 @@ class Processes:
         self.busy -= 1
         if execution.reports is not None:
             await execution.close_reports()
-        return ending
+        done(execution, ending)
 
     async def _run(self, execution: Execution) -> Ending:
         try:

@@ -43,6 +43,8 @@ _NOTHING = Returned(msgspec.msgpack.encode(None))  # what most handlers return
 
 # runs a handler anywhere, and returns how it ended
 Body: TypeAlias = Callable[[Execution], Coroutine[Any, Any, Ending]]
+# is called with the ending of a run
+Done: TypeAlias = Callable[[Execution, Ending], None]
 
 
 class _NotRunError(Exception):
@@ -52,7 +54,7 @@ class _NotRunError(Exception):
         self.ending = ending
 
 
-def task_maker(loop: asyncio.AbstractEventLoop) -> Callable[..., asyncio.Task[None]]:
+def task_maker(loop: asyncio.AbstractEventLoop) -> Callable[..., asyncio.Task[Any]]:
     """Returns what makes a task of a coroutine. Without a task factory it is the class itself,
     which takes a third of the time of `loop.create_task`."""
     return (
@@ -62,10 +64,10 @@ def task_maker(loop: asyncio.AbstractEventLoop) -> Callable[..., asyncio.Task[No
     )
 
 
-async def run_async(execution: Execution) -> Ending:
+async def run_async(execution: Execution, done: Done | None = None) -> Ending:
     """Run an async handler, in the task and context that the caller made for it. Returns how it
-    ended. There are as few coroutines and calls around the handler as possible: every job pays for
-    each of them."""
+    ended, and calls `done` with it. There are as few coroutines and calls around the handler as
+    possible: every job pays for each of them."""
     execution.started = True
     options = options_of(execution.claim.options)
     timeout = options.timeout
@@ -82,6 +84,8 @@ async def run_async(execution: Execution) -> Ending:
         ending = broken(execution, error)
     if execution.reports is not None:
         await execution.close_reports()
+    if done is not None:
+        done(execution, ending)
     return ending
 
 

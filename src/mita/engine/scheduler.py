@@ -13,7 +13,7 @@ from mita.model.repeat import DueRepeats, Firing, Repeat, RepeatState
 from mita.model.time import SECOND, Moment, Wait
 from mita.ports.backoff import wait_up_to
 from mita.ports.store import Store
-from mita.rules.explain.reasons.words import times
+from mita.rules.display import times
 from mita.rules.fitting import check_room
 from mita.rules.judge import Retention
 from mita.rules.schedule.fire import MOST_FIRING_BYTES, half, plan

@@ -6,19 +6,18 @@ import contextvars
 import queue
 import threading
 from collections import deque
-from collections.abc import Callable
 
 from mita.model.outcome import Ending
 
 from .execution import Execution
-from .run import run_sync
+from .run import Done, run_sync
 
 
 class ThreadPool:
     """At most `size` threads, each started when it is first needed. `done` is called on the event
     loop with each run that has ended."""
 
-    def __init__(self, size: int, done: Callable[[Execution, Ending], None]) -> None:
+    def __init__(self, size: int, done: Done) -> None:
         self._size = size
         self._done = done
         self._loop = asyncio.get_running_loop()

@@ -11,7 +11,6 @@ from msgspec.structs import replace
 
 from mita.errors import MitaError
 from mita.model.event import EventBatch, Kind
-from mita.ports.backoff import wait_up_to
 from mita.ports.pubsub import EVERY, EventMessage
 from mita.ports.store import Store
 
@@ -61,6 +60,7 @@ class EventPublisher:
         self._subscribed_at = 0.0  # when the store was asked
         self._many = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
+        self._closing = False
 
     def emit(self, signal: Signal) -> None:
         """Hand a signal to the sinks of this process, and queue it for other processes."""
@@ -84,40 +84,45 @@ class EventPublisher:
             self._task = self.loop.create_task(self._run())
 
     async def _run(self) -> None:
+        """Publish until no signal is left. After each message comes a pause, so that the signals
+        which follow go together."""
         try:
             while self._signals:
-                await self._publish()
-                await wait_up_to(GATHER_S, self._many)
+                signals, self._signals, self._waiting = self._signals, [], 0
+                self._many.clear()
+                try:
+                    now = self.loop.time()
+                    # a queue that gets its first subscriber is reported by the next question
+                    age = now - self._subscribed_at
+                    if EVERY not in self._subscribed or age > SUBSCRIBERS_KNOWN_S:
+                        self._subscribed = await self._store.subscribed_queues()
+                        self._subscribed_at = now
+                    if self._subscribed:
+                        await self._publish(signals)
+                    self._has_dropped = False
+                except MitaError as error:
+                    self._has_dropped = True
+                    log.debug("events could not be published: %s", error)
+                if not self._closing:
+                    with suppress(TimeoutError):
+                        async with asyncio.timeout(GATHER_S):
+                            await self._many.wait()
         finally:
             self._task = None
 
     async def close(self) -> None:
         """Publish what is left, unless the store does not answer."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
-        with suppress(TimeoutError):
-            async with asyncio.timeout(CLOSE_TIMEOUT_S):
-                await self._publish()
+        self._closing = True
+        self._many.set()  # ends the pause
+        if (task := self._task) is not None:
+            await asyncio.wait([task], timeout=CLOSE_TIMEOUT_S)
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
 
-    async def _publish(self) -> None:
-        signals, self._signals, self._waiting = self._signals, [], 0
-        self._many.clear()
-        if not signals:
-            return
-        try:
-            now = self.loop.time()
-            # a queue that gets its first subscriber is reported by the next question
-            if EVERY not in self._subscribed or now - self._subscribed_at > SUBSCRIBERS_KNOWN_S:
-                self._subscribed = await self._store.subscribed_queues()
-                self._subscribed_at = now
-            if subscribed := self._subscribed:
-                batches = await self._batches(signals)
-                await self._store.publish(list(self._messages(batches, subscribed)))
-            self._has_dropped = False
-        except MitaError as error:
-            self._has_dropped = True
-            log.debug("events could not be published: %s", error)
+    async def _publish(self, signals: list[Signal]) -> None:
+        """Send the events of these signals to the queues that have subscribers."""
+        batches = await self._batches(signals)
+        await self._store.publish(list(self._messages(batches, self._subscribed)))
 
     async def _batches(self, signals: list[Signal]) -> list[EventBatch]:
         """Returns the batches of all signals. An amend that has only the id of its job is completed

@@ -100,7 +100,7 @@ class Claim(Struct, frozen=True, gc=False):
     settled.
 
     `at` is the store's time of the claim. `ref` is private to the store. `lost` is the worker whose
-    lease ran out, if the claim was taken over from one."""
+    lease expired, if the claim was taken over from one."""
 
     id: str
     token: int

@@ -61,7 +61,7 @@ class Interrupted(Struct, frozen=True, tag=True):
 
 
 class Lost(Struct, frozen=True, tag=True):
-    """The lease ran out: the worker that had the job died or was cut off from the store."""
+    """The lease expired: the worker that had the job died or was cut off from the store."""
 
 
 class Died(Struct, frozen=True, tag=True):

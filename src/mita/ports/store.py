@@ -112,7 +112,7 @@ class Jobs(Protocol):
         was cancelled."""
 
     async def reap(self, limit: int, lease: Wait, worker: str) -> list[Claim]:
-        """Take over jobs whose lease ran out, in any queue, with a new token. Also wakes blocked
+        """Take over jobs whose lease expired, in any queue, with a new token. Also wakes blocked
         jobs whose key is free, in case a wake-up was lost."""
 
     async def amend(self, ids: Sequence[str], change: Change) -> list[Answer]:

@@ -107,7 +107,7 @@ def _after_run(
         case Interrupted(started, reason):
             return _interrupted(reason) if started else RELEASE
         case Lost():
-            error = "WorkerLost: the lease ran out; the worker died or was cut off"
+            error = "WorkerLost: the lease expired; the worker died or was cut off"
             return replace(_crash(claim, keep, roll, error), worker=claim.lost)
         case Died(reason):
             return _crash(claim, keep, roll, f"ProcessDied: {reason}")

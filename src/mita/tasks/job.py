@@ -14,7 +14,7 @@ from mita.errors import LeaseLost, UsageError
 from mita.model.job import Claim
 from mita.model.record import ProgressReport
 from mita.model.time import DAY, Wait
-from mita.rules.explain.reasons.words import as_datetime
+from mita.rules.display import as_datetime
 from mita.rules.names import check_key
 from mita.rules.text import note
 from mita.rules.when import wait
@@ -248,7 +248,7 @@ class Job:
     async def _remember(self, name: str, packed: bytes, keep: Wait | None) -> bytes:
         stands = await self._run.remember(name, packed, keep)
         if stands is None:
-            raise LeaseLost(f"job {self.id}: the lease ran out before {name!r} could be remembered")
+            raise LeaseLost(f"job {self.id}: the lease expired before {name!r} could be remembered")
         return stands
 
     def __repr__(self) -> str:

@@ -5,7 +5,7 @@ import time
 
 from mita import Handle, Job, Mita, MitaError
 from mita.model.record import DisplayState, JobRecord, TimelineLine
-from mita.rules.explain.reasons.words import span
+from mita.rules.display import span
 
 from .feed import Feed, now
 from .tasks import Tasks

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from mita import Every
 from mita.model.outcome import Answer
 from mita.model.record import DisplayState, JobRecord
-from mita.rules.explain.reasons.words import as_datetime
+from mita.rules.display import as_datetime
 
 from .feed import now
 from .run import DemoRun, check

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from mita.model.pattern import Every, RepeatSpec
 from mita.model.time import Moment
-from mita.rules.explain.reasons.words import as_datetime
+from mita.rules.display import as_datetime
 
 Walk: TypeAlias = Callable[[RepeatSpec, Moment, Moment], Iterator[Moment]]
 

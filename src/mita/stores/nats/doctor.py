@@ -3,7 +3,7 @@
 from typing import Any
 
 from mita.model.view import Finding, Health
-from mita.rules.explain.reasons.words import times
+from mita.rules.display import times
 from mita.stores.shared.aside import finding
 
 from .context import NatsContext

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from mita.model.view import Finding, Health
-from mita.rules.explain.reasons.words import times
+from mita.rules.display import times
 
 NAMED_RECORDS = 5
 

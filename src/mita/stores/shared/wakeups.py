@@ -23,25 +23,24 @@ class WakeupBuffer:
         self._is_notified.set()
 
     async def wait(self, queues: Collection[str] | None, timeout: float) -> frozenset[str]:
-        """Wait for a topic of these queues (None: of any). Returns the topics; empty after
-        `timeout` seconds."""
-        deadline = asyncio.get_running_loop().time() + timeout
-        while not (mine := self._mine(queues)):
+        """Wait for a topic of these queues (None: of any), or a topic that every `wait` returns.
+        Returns the topics; empty after `timeout` seconds."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout
+        while True:
+            if ANY in self._topics:  # it may stand for each of them
+                mine = {*self._topics, *(queues or ()), ASKED, REPEATS}
+            else:
+                mine = {
+                    topic
+                    for topic in self._topics
+                    if queues is None or topic in queues or not topic[0].isalnum()
+                }
+            left = deadline - loop.time()
+            if mine or left <= 0:
+                self._topics -= mine
+                return frozenset(mine)
             self._is_notified.clear()
-            left = deadline - asyncio.get_running_loop().time()
-            if left <= 0:
-                return frozenset()
             with suppress(TimeoutError):
                 async with asyncio.timeout(left):
                     await self._is_notified.wait()
-        self._topics -= mine
-        return frozenset(mine)
-
-    def _mine(self, queues: Collection[str] | None) -> set[str]:
-        """The topics for these queues, and those that every `wait` returns. `ANY` may stand for
-        each of them."""
-        if ANY in self._topics:
-            return {*self._topics, *(queues or ()), ASKED, REPEATS}
-        if queues is None:
-            return set(self._topics)
-        return {topic for topic in self._topics if topic in queues or not topic[0].isalnum()}

@@ -58,11 +58,9 @@ def claim(
 ) -> ClaimResult:
     """Hand out up to `limit` due jobs, queue by queue."""
     open_queues = list(queues)
-    any_paused, any_holds = context.row("claim_any_stops")
-    if any_paused:
+    if context.value("claim_any_stops"):
         paused = {name for (name,) in context.rows("claim_paused")}
         open_queues = [queue for queue in queues if queue not in paused]
-    if any_holds:
         resources.end_holds(context, open_queues)
     claims: list[Claim] = []
     busy: list[Busy] = []

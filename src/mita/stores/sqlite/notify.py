@@ -60,17 +60,13 @@ class SqliteNotifier:
         with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
             sender.setblocking(False)
             for address in self._folder.iterdir():
-                self._send(sender, address, message)
-
-    @staticmethod
-    def _send(sender: socket.socket, address: Path, message: bytes) -> None:
-        try:
-            sender.sendto(message, str(address))
-        except ConnectionRefusedError:  # its process died and left it behind
-            with suppress(OSError):
-                address.unlink()
-        except OSError:  # its buffer is full: it has notifications to read
-            return
+                try:
+                    sender.sendto(message, str(address))
+                except ConnectionRefusedError:  # its process died and left it behind
+                    with suppress(OSError):
+                        address.unlink()
+                except OSError:  # its buffer is full: it has notifications to read
+                    continue
 
     async def wait(self, queues: Collection[str] | None, timeout: float) -> frozenset[str]:
         """Wait for a notification of one of these queues (None: of any). Returns the topics; empty

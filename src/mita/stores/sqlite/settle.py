@@ -38,8 +38,8 @@ async def settle(store: HasThreads, settlements: Sequence[Settlement]) -> list[b
 
 def settle_batch(context: SqliteContext, settlements: Sequence[Settlement]) -> list[bool]:
     """Apply verdicts. False: the claim is not valid any more, and nothing was changed."""
-    if len(settlements) == 1:
-        return [_settle_lone(context, settlements[0])]
+    if len(settlements) == 1 and _settle_lone(context, settlements[0]):
+        return [True]
     if len({settlement.claim.ref for settlement in settlements}) < len(settlements):
         # of two settlements for one job, the first one counts
         return [_settle_one(context, settlement) for settlement in settlements]
@@ -99,12 +99,13 @@ def _settle_plain(context: SqliteContext, settlements: list[Settlement]) -> None
 
 
 def _settle_lone(context: SqliteContext, settlement: Settlement) -> bool:
-    """A plain success is written at once; if its claim has changed, the other way finds out."""
+    """Write a lone plain success by one statement. Returns False if it is another settlement, or
+    its claim has changed: nothing was written then."""
     claim, verdict = settlement.claim, settlement.verdict
-    is_plain = verdict.is_plain_success and claim.resource is None and claim.unique is None
-    if is_plain and verdict.keep and _succeed(context, [settlement]):
-        return True
-    return _settle_one(context, settlement)
+    has_keys = claim.resource is not None or claim.unique is not None
+    if has_keys or not verdict.is_plain_success or not verdict.keep:
+        return False
+    return _succeed(context, [settlement]) == 1
 
 
 def _succeed(context: SqliteContext, settlements: list[Settlement]) -> int:
@@ -112,7 +113,7 @@ def _succeed(context: SqliteContext, settlements: list[Settlement]) -> int:
     many."""
     now = context.now
     rows = [
-        ((claim := one.claim).ref, claim.token, (verdict := one.verdict).result, now + verdict.keep)
+        (one.claim.ref, one.claim.token, one.verdict.result, now + one.verdict.keep)
         for one in settlements
     ]
     return context.run_many("settle_succeed", rows, (now,))

@@ -1,24 +1,24 @@
-"""What bears on one job, and what a reason looks like."""
+"""What `explain` takes (`Evidence`) and what it returns (`Reason`)."""
 
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Any
 
 from msgspec import Struct
 
 from mita.model.job import Job
-from mita.model.outcome import TimelineEntry
+from mita.model.outcome import BY_HANDLER, OUTSIDE, TimelineEntry
 from mita.model.policy import Retry
 from mita.model.repeat import Repeat
 from mita.model.time import Moment
 from mita.model.view import QueueView, ResourceView, WorkerView
 from mita.printable import shell_command
+from mita.rules.display import clock, span
 
-from .words import clock, span
-
-APP = "MODULE:APP"
+APP = "MODULE:APP"  # in a command: the app of the user
 
 
-class Code(StrEnum):
+class ReasonCode(StrEnum):
     """What kind of reason it is, for programs."""
 
     RUNNING = "running"
@@ -46,14 +46,13 @@ class Code(StrEnum):
 
 
 class Reason(Struct, frozen=True):
-    """One reason, in words; what can be done about it (empty: nothing needs to be); and what it
-    rests on, for programs.
+    """One reason in words (`text`), what to do about it (`remedy`; empty: nothing), and the facts
+    behind it, for programs (`evidence`).
 
-    Where a command helps, the remedy ends with it as it can be pasted, and `command` has its words
-    without the first one, `mita`. `APP` among them stands for the place of the app, `MODULE:APP`.
-    """
+    If a command helps, the remedy ends with it, ready to be pasted, and `command` has its words
+    without the first one, `mita`. The word `APP` in it stands for the user's `MODULE:APP`."""
 
-    code: Code
+    code: ReasonCode
     text: str
     remedy: str = ""
     evidence: dict[str, Any] = {}
@@ -64,59 +63,62 @@ class Reason(Struct, frozen=True):
 
 
 def advise(advice: str, *command: str) -> dict[str, Any]:
-    """The remedy of a reason, and its command."""
+    """The fields `remedy` and `command` of a reason."""
     return {"remedy": f"{advice}: {shell_command(('mita', *command))}", "command": command}
 
 
 class Evidence(Struct, frozen=True, kw_only=True):
-    """What a store knows that bears on one job. `twin` is another job that has this one's unique
-    key now, `repeat` the repeat that made it."""
+    """What a store knows about one job and what may keep it from running.
+
+    `ahead` is how many jobs go before it. `twin` is the id of another job that has its unique key
+    now, `repeat` the repeat that made it. Only what the state of the job needs is filled in."""
 
     job: Job
     now: Moment
-    events: tuple[TimelineEntry, ...] = ()
+    events: Sequence[TimelineEntry] = ()
     retry: Retry = Retry()
     timeout: float | None = None
-    queues: tuple[QueueView, ...] = ()
+    queues: Sequence[QueueView] = ()
     ahead: int | None = None
     resource: ResourceView | None = None
-    workers: tuple[WorkerView, ...] = ()
+    workers: Sequence[WorkerView] = ()
     twin: str | None = None
     repeat: Repeat | None = None
 
     @property
     def paused(self) -> Moment | None:
-        """Since when its queue is."""
+        """Since when its queue has been paused; None if it is not."""
         return next((view.paused for view in self.queues if view.name == self.job.queue), None)
 
     @property
-    def knowing(self) -> list[WorkerView]:
+    def knowing_workers(self) -> list[WorkerView]:
         """Workers of this queue that know its task."""
-        return [worker for worker in self.serving if self.job.task in worker.tasks]
+        return [worker for worker in self.serving_workers if self.job.task in worker.tasks]
 
     @property
-    def serving(self) -> list[WorkerView]:
+    def serving_workers(self) -> list[WorkerView]:
         """Workers of this queue."""
         return [worker for worker in self.workers if _serves(worker, self.job.queue)]
 
     @property
     def full(self) -> bool:
-        """No worker of this queue has room: they said so in their last beat, or as much runs as
-        there are slots. The store's own count is the fresher of the two, but knows nothing of
-        threads."""
-        if all(worker.full or worker.running >= worker.slots for worker in self.serving):
+        """Whether no worker of this queue has a free slot: all of them reported so in their last
+        heartbeats, or the store counts as many running jobs as there are slots. The count is newer
+        than the heartbeats, but it does not include threads."""
+        if all(worker.full or worker.running >= worker.slots for worker in self.serving_workers):
             return True
         shared = [
             view
             for view in self.queues
-            if any(_serves(worker, view.name) for worker in self.serving)
+            if any(_serves(worker, view.name) for worker in self.serving_workers)
         ]
-        beside = [
+        sharing = [
             worker for worker in self.workers if any(_serves(worker, view.name) for view in shared)
         ]
-        return sum(view.running for view in shared) >= sum(worker.slots for worker in beside)
+        return sum(view.running for view in shared) >= sum(worker.slots for worker in sharing)
 
     def worker(self, id: str | None) -> str:
+        """The worker with this id, in words: its name and process if it is alive."""
         named = [
             f"{worker.name} (pid {worker.pid} on {worker.host})"
             for worker in self.workers
@@ -125,9 +127,15 @@ class Evidence(Struct, frozen=True, kw_only=True):
         return f"worker {named[0] if named else id or 'unknown'}"
 
     def ago(self, moment: Moment) -> str:
+        """`09:00:00 UTC, 4 s ago`."""
         return f"{clock(moment, self.now)}, {span(self.now - moment)} ago"
 
 
 def _serves(worker: WorkerView, queue: str) -> bool:
-    """One that names no queue serves them all."""
+    """Whether the worker serves the queue. A worker without a list of queues serves all."""
     return not worker.queues or queue in worker.queues
+
+
+def in_brackets(note: str) -> str:
+    """The note of a timeline entry, to be added to a sentence; empty if it says nothing new."""
+    return f" ({note})" if note and note not in (BY_HANDLER, OUTSIDE) else ""

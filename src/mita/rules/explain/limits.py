@@ -4,12 +4,12 @@ from collections.abc import Iterator
 
 from mita.model.outcome import TimelineKind
 from mita.model.time import SECOND
+from mita.rules.display import as_datetime, span
 from mita.rules.expiry import deadline_of, expiry_of
 from mita.rules.moves import SLOWED
 from mita.rules.options import options_of
 
-from .evidence import Code, Evidence, Reason, advise
-from .words import as_datetime, span
+from .evidence import Evidence, Reason, ReasonCode, advise
 
 _OVERRUN_MS = SECOND  # the claim begins a little before the run does
 
@@ -27,7 +27,7 @@ def too_late(evidence: Evidence) -> Iterator[Reason]:
             "as a worker looks at it"
         )
         found = {"expires": expires, "expired": as_datetime(end)}
-        yield Reason(Code.EXPIRED, text, evidence=found, **helps)
+        yield Reason(ReasonCode.EXPIRED, text, evidence=found, **helps)
         return
     end = deadline_of(job)
     if end is not None and now >= end:
@@ -37,7 +37,7 @@ def too_late(evidence: Evidence) -> Iterator[Reason]:
             "worker looks at it"
         )
         found = {"deadline": deadline, "over": as_datetime(end)}
-        yield Reason(Code.PAST_DEADLINE, text, evidence=found, **helps)
+        yield Reason(ReasonCode.PAST_DEADLINE, text, evidence=found, **helps)
 
 
 def runs_past_deadline(evidence: Evidence) -> Iterator[Reason]:
@@ -46,7 +46,7 @@ def runs_past_deadline(evidence: Evidence) -> Iterator[Reason]:
     if end is not None and evidence.now > end + _OVERRUN_MS:
         deadline = options_of(evidence.job.options).deadline
         yield Reason(
-            Code.PAST_DEADLINE,
+            ReasonCode.PAST_DEADLINE,
             f"it is past its deadline of {deadline:g} s, and its handler has not ended yet: the "
             "job keeps its slot and its resource key until it does, and then fails",
             "let the handler check job.cancelled, or run it with @app.task(executor='process'), "
@@ -66,7 +66,7 @@ def slowed(evidence: Evidence) -> Iterator[Reason]:
     ):
         moves = evidence.job.reschedules
         yield Reason(
-            Code.SLOWED,
+            ReasonCode.SLOWED,
             f"it was {SLOWED}: it has been rescheduled {moves} times, and its handler asks for no "
             "delay",
             "let the handler give a delay, Reschedule(after=…), or limit it with "

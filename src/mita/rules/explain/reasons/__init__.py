@@ -1,1 +1,0 @@
-"""Why a job does not run."""
