@@ -14,7 +14,7 @@ from mita.errors import StoreError
 from mita.events import Counters, Signal
 from mita.events.batches import batches_of
 from mita.events.signals import RepeatPaused, ignore_signal
-from mita.model.event import Kind
+from mita.model.event import JobEvent, Kind
 from mita.model.job import State
 from mita.model.outcome import Settlement, Verdict
 from mita.model.repeat import RepeatState
@@ -217,6 +217,21 @@ async def test_a_worker_pauses_it_and_no_more_jobs_are_made(live: Scene) -> None
     async with working(app):
         await asyncio.sleep(0.3)
     assert (await live.repeat("shaky")).count == before, "it stays paused"
+
+
+async def test_a_listener_and_a_subscriber_are_told(live: Scene) -> None:
+    heard: list[JobEvent] = []
+    failing(live.app, iter(()))
+    listening = live.app.listen(heard.extend, kinds=["paused"])
+    try:
+        async with live.app.events(kinds=["paused"]) as events, working(live.app):
+            async with asyncio.timeout(60):
+                event = await anext(aiter(events))
+        await until(lambda: heard, "the listener hears of it")
+    finally:
+        listening.stop()
+    for one in (event, heard[0]):
+        assert (one.kind, one.id, one.count, one.queue) == (Kind.PAUSED, "shaky", 3, "shaky")
 
 
 async def test_a_worker_goes_on_if_a_report_fails(

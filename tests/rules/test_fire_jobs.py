@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from mita.errors import UsageError
-from mita.model.job import Asked, Job, State
+from mita.model.job import Asked, Job, State, WhenBusy
 from mita.model.pattern import All, Cron, Every, JobTemplate, RepeatSpec
 from mita.model.policy import JobOptions
 from mita.model.repeat import Repeat
@@ -103,6 +103,18 @@ def test_each_policy_has_its_key() -> None:
         "queue": (None, "repeat:k"),
         "cancel": (None, "repeat:k"),
     }
+
+
+@pytest.mark.parametrize("overlap", ["skip", "queue", "cancel"])
+def test_a_limit_for_a_key_that_was_left_out_is_not_that_of_the_repeat(overlap: Any) -> None:
+    """`task.options(resource=None)` leaves the task's limit and `when_busy` where they are."""
+    template = replace(TEMPLATE, limit=5, when_busy=WhenBusy.SKIP)
+    wanted = spec(overlap=overlap, job=template)
+    jobs = [job("k", backfill_spec("k", wanted), NOON)]
+    if overlap != "skip":
+        jobs.append(job("k", wanted, NOON))
+    for made in jobs:
+        assert (made.limit, made.when_busy) == (1, WhenBusy.WAIT)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from operator import attrgetter
 
 from msgspec.structs import replace
 
-from mita.model.job import Asked, Job, NewJob
+from mita.model.job import Asked, Job, NewJob, WhenBusy
 from mita.model.pattern import JobTemplate, RepeatSpec
 from mita.model.time import Moment, Wait, When
 from mita.rules.options import with_pause_after
@@ -24,7 +24,8 @@ def job(key: str, spec: RepeatSpec, time: Moment, id: str | None = None) -> NewJ
     if spec.overlap == "skip":
         template["unique"] = repeat_key(key)
     elif spec.overlap != "allow":
-        template["resource"] = repeat_key(key)
+        # the task may have declared a limit for a key that the call left out
+        template |= {"resource": repeat_key(key), "limit": 1, "when_busy": WhenBusy.WAIT}
     due = time + delay(key, spec, time) if spec.jitter and id is None else time
     return NewJob(
         id=id or fire_id(key, time), when=When(at=due), repeat=key, fire_time=time, **template
@@ -73,13 +74,9 @@ def backfill_spec(key: str, spec: RepeatSpec) -> RepeatSpec:
     one for each window. With `overlap="queue"` they share the resource key of the repeat. With
     `skip` and `cancel` they have one of their own, so that they run one at a time beside the
     schedule. Their failures do not count for `pause_after`."""
-    own = spec.job.resource
-    keys = {"allow": own, "skip": own or f"backfill:{key}", "queue": repeat_key(key)}
-    made = replace(
-        spec.job,
-        unique=None,
-        unique_for=0,
-        resource=keys.get(spec.overlap, f"backfill:{key}"),
-        options=with_pause_after(spec.job.options, None),
-    )
+    options = with_pause_after(spec.job.options, None)
+    made = replace(spec.job, unique=None, unique_for=0, options=options)
+    if spec.overlap != "allow" and made.resource is None:
+        shared = repeat_key(key) if spec.overlap == "queue" else f"backfill:{key}"
+        made = replace(made, resource=shared, limit=1, when_busy=WhenBusy.WAIT)
     return replace(spec, job=made, overlap="allow", pause_after=None)
