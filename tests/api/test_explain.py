@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from mita import Mita
+from mita.model.gate import Gate, StoredLimit
 from mita.model.job import Job, State
 from mita.model.outcome import TimelineEntry
 from mita.model.policy import JobOptions
@@ -128,33 +129,33 @@ RUNNING = {
         ({**SCHEDULED, "stranded": NOW - MINUTE}, {}, ["no worker that received it", "'send'"]),
         (
             BLOCKED,
-            {"resource": HELD, "ahead": 12},
+            {"keys": [HELD], "ahead": 12},
             ["'account:42' is held by job j0", "blue", "for 3 m", "12 ahead"],
         ),
-        (BLOCKED, {"resource": HELD}, ["the next in line"]),
+        (BLOCKED, {"keys": [HELD]}, ["the next in line"]),
         (
             BLOCKED,
-            {"resource": replace(HELD, holders=HELD.holders * 3)},
+            {"keys": [replace(HELD, holders=HELD.holders * 3)]},
             ["job j0 on", "and 2 other jobs"],
         ),
         (
             {"resource": "account:42"},
-            {"resource": HELD},
+            {"keys": [HELD]},
             ["'account:42' is held by job j0", "13 ahead"],
         ),
-        ({"resource": "account:42", "limit": 2}, {"resource": HELD}, ["ready since"]),
+        ({"resource": "account:42", "limit": 2}, {"keys": [HELD]}, ["ready since"]),
         (
-            {**SCHEDULED, "resource": "k"},
-            {"resource": replace(HELD, held_until=NOW + 5 * MINUTE)},
+            {**SCHEDULED, "resource": "account:42"},
+            {"keys": [replace(HELD, held_until=NOW + 5 * MINUTE)]},
             ["due in", "on hold"],
         ),
         (
             BLOCKED,
-            {"resource": replace(HELD, holders=(), held_until=NOW + MINUTE)},
+            {"keys": [replace(HELD, holders=(), held_until=NOW + MINUTE)]},
             ["on hold until", "in 1 m", "unhold"],
         ),
-        (BLOCKED, {"resource": None}, ["free again"]),
-        ({**BLOCKED, "limit": 2}, {"resource": HELD}, ["free again"]),
+        (BLOCKED, {}, ["free again"]),
+        ({**BLOCKED, "limit": 2}, {"keys": [HELD]}, ["free again"]),
         (
             {},
             {"queues": (QueueView(name="mail", paused=NOW - MINUTE),)},
@@ -262,7 +263,7 @@ def test_what_the_job_waits_for_now_comes_before_later_obstacles() -> None:
         ReasonCode.PAUSED,
         ReasonCode.NO_WORKER,
     ]
-    assert codes(BLOCKED, resource=HELD, queues=paused) == [ReasonCode.KEY_HELD, ReasonCode.PAUSED]
+    assert codes(BLOCKED, keys=[HELD], queues=paused) == [ReasonCode.KEY_HELD, ReasonCode.PAUSED]
     assert codes({}, queues=paused, workers=(BUSY,)) == [ReasonCode.PAUSED]
     assert codes({}, workers=(replace(BUSY, offset=-MINUTE),)) == [
         ReasonCode.BUSY,
@@ -350,7 +351,7 @@ def test_a_job_that_expired_is_told_so_before_anything_else() -> None:
 
 
 def test_a_job_whose_deadline_is_over_is_told_so() -> None:
-    first, *_ = reasons({**MINUTE_LATE, **BLOCKED, **limited(deadline=20.0)}, resource=HELD)
+    first, *_ = reasons({**MINUTE_LATE, **BLOCKED, **limited(deadline=20.0)}, keys=[HELD])
     assert first.code is ReasonCode.PAST_DEADLINE
     assert "its deadline of 20 s was over 40 s ago; it fails as soon as a worker" in first.text
 
@@ -384,3 +385,58 @@ def test_a_job_that_ended_by_its_limits_says_which() -> None:
     assert "1 s ago: expired (not started within 20 s of its due time)" in said
     dead = {"state": State.FAILED, "finished": NOW, "error": "DeadlineExceeded: why\ncaused by x"}
     assert "the last error was DeadlineExceeded: why" in words(dead)
+
+
+# ---------------------------------------------------------------- rates and limits
+
+RATED = {"gates": (Gate("host:a", None, 2 * SECOND * 1000, 5),)}
+WAITS_AT_RATE = {"state": State.BLOCKED, "blocked_at": "host:a", **RATED}
+NO_TOKEN = ResourceView(
+    queue="mail", key="host:a", waiting=4, interval_us=2_000_000, burst=5, next_start=NOW + SECOND
+)
+
+
+def test_a_job_that_waits_for_a_token_is_told_when_its_turn_is() -> None:
+    [reason] = reasons(WAITS_AT_RATE, keys=[NO_TOKEN], ahead=3)
+    assert reason.code is ReasonCode.RATE_LIMITED
+    assert (
+        "its rate of 1 per 2 s, 5 at once (key 'host:a') has no token now; 3 ahead of it; its turn "
+        "is expected in 7 s"
+    ) in reason.text
+    assert (reason.evidence["ahead"], reason.evidence["seconds_between_starts"]) == (3, 2.0)
+
+
+def test_a_ready_job_whose_rate_is_used_up_is_told_so() -> None:
+    assert codes(RATED, keys=[NO_TOKEN]) == [ReasonCode.RATE_LIMITED]
+    assert codes(RATED, keys=[replace(NO_TOKEN, next_start=None)]) == [ReasonCode.NEXT]
+
+
+def test_the_key_that_is_not_free_is_named_whichever_it_is() -> None:
+    several = {"resource": "account:1", "gates": (Gate("account:42", 1),)}
+    [reason] = reasons(several, keys=[HELD])
+    assert reason.code is ReasonCode.KEY_HELD
+    assert "key 'account:42' is held by job j0" in reason.text
+
+
+def test_a_key_whose_limit_was_raised_is_free() -> None:
+    limited = replace(HELD, limit=StoredLimit(concurrency=2))
+    assert codes(BLOCKED, keys=[limited]) == [ReasonCode.KEY_FREE]
+    stopped = replace(HELD, limit=StoredLimit(concurrency=0))
+    [reason] = reasons(BLOCKED, keys=[stopped])
+    assert "has a limit of 0" in reason.text
+    assert reason.command == ("limit", "key", "account:42", "--none", "--queue", "mail")
+
+
+def test_a_queue_at_its_limit_is_named() -> None:
+    full = QueueView(name="mail", running=5, limit=StoredLimit(concurrency=5))
+    [reason] = reasons({}, queues=[full])
+    assert reason.code is ReasonCode.QUEUE_LIMITED
+    assert "queue 'mail' is at its limit: 5 of 5 jobs run" in reason.text
+    assert reason.command == ("limit", "queue", "mail", "--concurrency", "10")
+    slow = QueueView(name="mail", limit=StoredLimit(None, 10_000, 1), next_start=NOW + 40)
+    assert "queue 'mail' starts 100/s: its next start is in 40 ms" in words({}, queues=[slow])
+    assert codes({}, queues=[replace(full, running=1)]) == [ReasonCode.NEXT]
+
+
+def test_a_job_of_a_group_is_told_that_groups_take_turns() -> None:
+    assert "its group 'a' takes turns with others" in words({"fair": "a"}, ahead=2)

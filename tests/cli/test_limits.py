@@ -4,8 +4,8 @@ import argparse
 
 import pytest
 
-from mita.cli.limit_text import rate_text
 from mita.cli.limits import rate
+from mita.rules.display import rate_text
 
 from .conftest import Run
 

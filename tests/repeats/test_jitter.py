@@ -2,12 +2,11 @@
 
 import asyncio
 
-from mita.rules.explain.reasons.words import as_datetime
-
 from mita import All, Every
 from mita.engine.scheduler import fire_due
 from mita.model.job import State
 from mita.model.time import DAY, HOUR, MINUTE, SECOND
+from mita.rules.display import as_datetime
 from mita.rules.schedule import spec
 from mita.rules.schedule.jobs import delay
 from mita.testing.contract.clocks import Ticker

@@ -3,10 +3,7 @@
 from typing import Any
 
 from mita.model.gate import StoredLimit
-from mita.model.time import SECOND
-from mita.rules.display import span
-
-ONE_SECOND_US = 1_000_000
+from mita.rules.display import ONE_SECOND_US, rate_text
 
 
 def seconds_between_starts(interval_us: int) -> float | None:
@@ -22,19 +19,6 @@ def limit_text(limit: StoredLimit | None) -> str:
     if limit.interval_us:
         parts.append(rate_text(limit.interval_us, limit.burst))
     return ", ".join(parts)
-
-
-def rate_text(interval_us: int, burst: int) -> str:
-    """`100/s`, `1 per 2 m`; with the burst if it is more than 1. Empty for no rate."""
-    if not interval_us:
-        return ""
-    per_second = ONE_SECOND_US / interval_us
-    text = (
-        f"{per_second:.6g}/s"
-        if per_second >= 1
-        else f"1 per {span(round(interval_us / ONE_SECOND_US * SECOND))}"
-    )
-    return text if burst == 1 else f"{text}, {burst} at once"
 
 
 def limit_data(limit: StoredLimit | None) -> dict[str, Any] | None:

@@ -8,12 +8,12 @@ from typing import Any
 from mita.errors import UsageError
 from mita.model.limits import Rate
 from mita.model.view import ResourceView
-from mita.rules.display import as_datetime
+from mita.rules.display import as_datetime, rate_text
 
 from .argtypes import count, duration
 from .context import CommandContext, store_command
 from .format import relative
-from .limit_text import limit_data, limit_text, rate_text, seconds_between_starts
+from .limit_text import limit_data, limit_text, seconds_between_starts
 from .parser import Commands, Parser
 from .queues import queues_of_key, unknown_queue
 from .screen import Report, listed

@@ -9,6 +9,7 @@ from mita.model.repeat import Repeat
 from mita.model.view import JobFilter, ResourceView
 from mita.ports.store import Store
 from mita.rules.explain.evidence import Evidence
+from mita.rules.gates import keys_of
 from mita.rules.options import options_of
 from mita.rules.states import TERMINAL, WAITING
 
@@ -54,8 +55,7 @@ def _questions(store: Store, job: Job) -> dict[str, Awaitable[Any]]:
         questions["workers"] = store.workers()
     if job.state in WAITING:
         questions |= {"queues": store.queues(), "ahead": store.ahead(job.id)}
-        if job.resource is not None:
-            questions["resource"] = _resource(store, job.queue, job.resource)
+        questions["keys"] = _keys(store, job)
     if job.unique is not None and job.state in (State.FAILED, State.CANCELLED):
         questions["twin"] = _twin(store, job)
     if job.repeat is not None and job.state in TERMINAL:
@@ -63,8 +63,11 @@ def _questions(store: Store, job: Job) -> dict[str, Awaitable[Any]]:
     return questions
 
 
-async def _resource(store: Store, queue: str, key: str) -> ResourceView | None:
-    return next(iter(await store.resources(queue, key)), None)
+async def _keys(store: Store, job: Job) -> list[ResourceView]:
+    """What is known of the keys of a job, one question for each."""
+    keys = keys_of(job.resource, job.gates)
+    found = await asyncio.gather(*(store.resources(job.queue, key) for key in keys))
+    return [view for views in found for view in views]
 
 
 async def _repeat(store: Store, key: str) -> Repeat | None:

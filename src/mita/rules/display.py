@@ -6,6 +6,8 @@ from mita.model.job import Job, State
 from mita.model.record import DisplayState
 from mita.model.time import DAY, HOUR, MINUTE, SECOND, Moment, Wait
 
+ONE_SECOND_US = 1_000_000
+
 
 def as_datetime(moment: Moment) -> datetime:
     return datetime.fromtimestamp(moment / SECOND, UTC)
@@ -43,6 +45,19 @@ def span(length: Wait) -> str:
                 else f"{whole} {name}"
             )
     return f"{length} ms"
+
+
+def rate_text(interval_us: int, burst: int = 1) -> str:
+    """`100/s`, `1 per 2 m`; with the burst if it is more than 1. Empty for no rate."""
+    if not interval_us:
+        return ""
+    per_second = ONE_SECOND_US / interval_us
+    text = (
+        f"{per_second:.6g}/s"
+        if per_second >= 1
+        else f"1 per {span(round(interval_us / ONE_SECOND_US * SECOND))}"
+    )
+    return text if burst == 1 else f"{text}, {burst} at once"
 
 
 def times(n: int, one: str, many: str = "") -> str:

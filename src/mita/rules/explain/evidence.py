@@ -6,6 +6,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from mita.model.gate import Gate
 from mita.model.job import Job
 from mita.model.outcome import BY_HANDLER, OUTSIDE, TimelineEntry
 from mita.model.policy import Retry
@@ -14,6 +15,7 @@ from mita.model.time import Moment
 from mita.model.view import QueueView, ResourceView, WorkerView
 from mita.printable import shell_command
 from mita.rules.display import clock, span
+from mita.rules.gates import effective, gates_of
 
 APP = "MODULE:APP"  # in a command: the app of the user
 
@@ -32,6 +34,8 @@ class ReasonCode(StrEnum):
     KEY_HELD = "key held"
     KEY_UNAVAILABLE = "key unavailable"
     KEY_FREE = "key free"
+    RATE_LIMITED = "rate limited"
+    QUEUE_LIMITED = "queue limited"
     PAUSED = "queue paused"
     NO_WORKER = "no worker"
     TASK_UNKNOWN = "task unknown"
@@ -70,8 +74,9 @@ def advise(advice: str, *command: str) -> dict[str, Any]:
 class Evidence(Struct, frozen=True, kw_only=True):
     """What a store knows about one job and what may keep it from running.
 
-    `ahead` is how many jobs go before it. `twin` is the id of another job that has its unique key
-    now, `repeat` the repeat that made it. Only what the state of the job needs is filled in."""
+    `ahead` is how many jobs go before it. `keys` is what is known of its keys. `twin` is the id of
+    another job that has its unique key now, `repeat` the repeat that made it. Only what the state
+    of the job needs is filled in."""
 
     job: Job
     now: Moment
@@ -80,7 +85,7 @@ class Evidence(Struct, frozen=True, kw_only=True):
     timeout: float | None = None
     queues: Sequence[QueueView] = ()
     ahead: int | None = None
-    resource: ResourceView | None = None
+    keys: Sequence[ResourceView] = ()
     workers: Sequence[WorkerView] = ()
     twin: str | None = None
     repeat: Repeat | None = None
@@ -88,7 +93,31 @@ class Evidence(Struct, frozen=True, kw_only=True):
     @property
     def paused(self) -> Moment | None:
         """Since when its queue has been paused; None if it is not."""
-        return next((view.paused for view in self.queues if view.name == self.job.queue), None)
+        return None if self.queue is None else self.queue.paused
+
+    @property
+    def queue(self) -> QueueView | None:
+        """Its queue."""
+        return next((view for view in self.queues if view.name == self.job.queue), None)
+
+    @property
+    def gate(self) -> Gate | None:
+        """The gate that matters, as it is in force: the one at which it waits, else the first that
+        is not open, else the first of all. None for a job without keys."""
+        gates = [effective(gate, self.view(gate.key).limit) for gate in gates_of(self.job)]
+        waits_at = [gate for gate in gates if gate.key == self.job.blocked_at]
+        shut = [gate for gate in gates if not self._is_open(gate)]
+        return next(iter([*waits_at, *shut, *gates]), None)
+
+    def _is_open(self, gate: Gate) -> bool:
+        view = self.view(gate.key)
+        closed = max(view.held_until or 0, view.next_start or 0) > self.now
+        return not closed and (gate.limit is None or len(view.holders) < gate.limit)
+
+    def view(self, key: str) -> ResourceView:
+        """What is known of one of its keys."""
+        nothing = ResourceView(queue=self.job.queue, key=key)
+        return next((view for view in self.keys if view.key == key), nothing)
 
     @property
     def knowing_workers(self) -> list[WorkerView]:

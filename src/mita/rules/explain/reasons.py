@@ -10,16 +10,9 @@ from mita.rules.display import as_datetime, clock, span, times
 from mita.rules.judge import first_line
 
 from .evidence import APP, Evidence, Reason, ReasonCode, advise, in_brackets
+from .keys import hold_reasons, key_free, key_reasons
 from .limits import runs_past_deadline, slowed, too_late
-from .waiting import (
-    clock_reasons,
-    due_reason,
-    hold_reasons,
-    key_free,
-    key_reasons,
-    queue_reasons,
-    turn_reason,
-)
+from .waiting import clock_reasons, due_reason, queue_reasons, turn_reason
 
 
 def explain(evidence: Evidence) -> list[Reason]:

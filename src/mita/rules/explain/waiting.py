@@ -1,16 +1,15 @@
-"""Why a job that waits does not start: its due time, its resource key, its queue, the workers and
-their clocks."""
+"""Why a job that waits does not start: its due time, its queue, the workers and their clocks."""
 
 from collections.abc import Iterator
 from typing import Any
 
-from mita.model.job import State
 from mita.model.outcome import BY_HANDLER, OUTSIDE, TimelineEntry
 from mita.model.time import SECOND
 from mita.rules.display import as_datetime, clock, span, times
 from mita.rules.judge import first_line
 
 from .evidence import APP, Evidence, Reason, ReasonCode, advise, in_brackets
+from .keys import queue_limit_reasons
 
 _MORE_THREADS = "32"  # twice the default; a worker does not say how many it has
 CLOCK_TOLERANCE_MS = 5 * SECOND  # a larger difference to the store's clock is reported
@@ -80,80 +79,14 @@ def _cause_in_words(evidence: Evidence, event: TimelineEntry) -> str | None:
     return None
 
 
-# ---------------------------------------------------------------- its resource key
-
-
-def key_reasons(evidence: Evidence) -> Iterator[Reason]:
-    """Its resource key is on hold, or as many jobs hold it as may do so."""
-    job, view, now = evidence.job, evidence.resource, evidence.now
-    yield from hold_reasons(evidence)
-    if view is None or len(view.holders) < job.limit:
-        return
-    first = min(view.holders, key=lambda holder: holder.since or now)
-    held = f" for {span(now - first.since)}" if first.since is not None else ""
-    more = f" and {times(len(view.holders) - 1, 'other job')}" if len(view.holders) > 1 else ""
-    found = {
-        "key": job.resource,
-        "holders": [holder.id for holder in view.holders],
-        "ahead": _ahead(evidence),
-    }
-    yield Reason(
-        ReasonCode.KEY_HELD,
-        f"key {job.resource!r} is held by job {first.id} on "
-        f"{evidence.worker(first.worker)}{held}{more}{_in_line(evidence)}",
-        evidence={
-            **found,
-            "worker": first.worker,
-            "since": None if first.since is None else as_datetime(first.since),
-        },
-        **advise(
-            "it starts when that job ends (or give the task a higher limit=); ask about that job",
-            "why",
-            first.id,
-        ),
-    )
-
-
-def hold_reasons(evidence: Evidence) -> Iterator[Reason]:
-    """Its resource key is on hold after its due time."""
-    job, view, now = evidence.job, evidence.resource, evidence.now
-    until = view.held_until if view is not None else None
-    if until is not None and until > max(now, job.due):
-        text = (
-            f"key {job.resource!r} is on hold until {clock(until, now)}, in "
-            f"{span(until - now)}{_in_line(evidence)}"
-        )
-        found = {"key": job.resource, "until": as_datetime(until), "ahead": _ahead(evidence)}
-        helps = advise("end the hold now", "unhold", job.resource or "", "--queue", job.queue)
-        yield Reason(ReasonCode.KEY_UNAVAILABLE, text, evidence=found, **helps)
-
-
-def key_free(evidence: Evidence) -> Reason:
-    """It is blocked although its resource key is free: a wake-up was lost."""
-    key = evidence.job.resource
-    helps = {} if evidence.workers else advise("start a worker", "worker", APP)
-    text = f"key {key!r} is free again: the next sweep of a worker wakes it"
-    return Reason(ReasonCode.KEY_FREE, text, evidence={"key": key}, **helps)
-
-
-def _ahead(evidence: Evidence) -> int:
-    """How many jobs wait for the key before it: all of them if it is not blocked yet."""
-    if evidence.job.state is State.BLOCKED:
-        return evidence.ahead or 0
-    return evidence.resource.waiting if evidence.resource is not None else 0
-
-
-def _in_line(evidence: Evidence) -> str:
-    ahead = _ahead(evidence)
-    return f"; {ahead} ahead of it" if ahead else "; it is the next in line"
-
-
 # ---------------------------------------------------------------- its queue and the workers
 
 
 def queue_reasons(evidence: Evidence) -> Iterator[Reason]:
-    """Why no job of this queue and task starts: a pause, no worker, or no worker with the task."""
+    """Why no job of this queue and task starts: a pause, a limit, no worker, or no worker with the
+    task."""
     job, paused, serving = evidence.job, evidence.paused, evidence.serving_workers
+    yield from queue_limit_reasons(evidence)
     if paused is not None:
         text = f"queue {job.queue!r} has been paused since {evidence.ago(paused)}"
         found = {"queue": job.queue, "since": as_datetime(paused)}
@@ -197,6 +130,9 @@ def turn_reason(evidence: Evidence) -> Reason:
         "rate": _rate(evidence),
         "since": as_datetime(evidence.job.due),
     }
+    if evidence.job.fair is not None:
+        line += f"; its group {evidence.job.fair!r} takes turns with others"
+        found["fair"] = evidence.job.fair
     if evidence.full:
         text, helps = _full(evidence, slots)
         return Reason(ReasonCode.BUSY, f"{text}; {line}", evidence=found, **helps)
