@@ -8,7 +8,9 @@ from prometheus_client import CollectorRegistry
 
 from mita import Mita
 from mita.engine import claim_loop
+from mita.events.counters import Counts
 from mita.metrics import depths
+from mita.model.job import Claim
 
 from .workload import RETRIES, Workload, sums
 
@@ -59,3 +61,16 @@ async def test_the_counters_equal_what_really_happened(
     assert told["mita_jobs:succeeded"] == runs_of["s"]
     assert told["mita_jobs:failed"] == dead + runs_of["a"]
     assert told["mita_jobs:cancelled"] == work.cancelled
+
+
+def test_a_job_with_jitter_is_late_from_its_due_time_on() -> None:
+    """Without jitter a job of a repeat is due when it is made, and late from its fire time on."""
+
+    def lateness(due: int) -> float:
+        counts, made = Counts(), 10_000
+        claim = Claim("id", 1, 20_000, "t", "q", b"", b"", b"", 5, due, made, fire_time=made - 1000)
+        counts.timed(claim, 0.0)
+        return counts.lateness.total
+
+    assert lateness(10_000) == 11.0
+    assert lateness(19_500) == 0.5

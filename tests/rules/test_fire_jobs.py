@@ -10,14 +10,16 @@ from msgspec.structs import replace
 from mita.errors import UsageError
 from mita.model.job import Asked, Job, State, WhenBusy
 from mita.model.pattern import All, Cron, Every, JobTemplate, RepeatSpec
-from mita.model.policy import JobOptions
+from mita.model.policy import JobOptions, Retry
 from mita.model.repeat import Repeat
 from mita.model.time import DAY, HOUR, MINUTE, SECOND, Moment
+from mita.rules.expiry import deadline_of
 from mita.rules.options import options_of, with_pause_after
 from mita.rules.schedule.fire import plan
 from mita.rules.schedule.jobs import backfill_spec, delay, fire_id, is_superseded, job
 from mita.rules.schedule.spec import pack, unpack
 from mita.rules.schedule.times import before, between, following
+from mita.tasks.options import pack_options
 
 from .given import NOON
 from .test_cron import utc
@@ -84,6 +86,17 @@ def test_a_job_that_a_person_triggers_has_no_jitter() -> None:
 def test_the_last_fire_of_a_repeat_that_ends_has_its_whole_jitter() -> None:
     wanted = spec(Every(60), jitter=HOUR, end_before=NOON + 1)
     assert any(delay(str(n), wanted, NOON) > MINUTE for n in range(20)), "no later fire cuts it"
+
+
+def test_a_deadline_is_counted_from_the_due_time_that_jitter_gave() -> None:
+    template = replace(TEMPLATE, options=pack_options(Retry(), None, deadline=60))
+    made = job("digest", spec(Every(3600), jitter=HOUR, job=template), NOON)
+    assert made.when.at is not None
+    assert made.when.at > NOON
+    again = made.when.at + 10 * SECOND
+    stored = replace(OLD, options=made.options, created=NOON, due=again, attempts=1)
+    assert deadline_of(stored) == made.when.at + MINUTE, "also when it was tried before"
+    assert job("digest", spec(jitter=HOUR), NOON).options == b"", "others pay nothing"
 
 
 # ---------------------------------------------------------------- overlap

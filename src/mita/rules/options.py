@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from mita.errors import UsageError
 from mita.model.policy import JobOptions
-from mita.model.time import LONGEST, SECOND
+from mita.model.time import LONGEST, SECOND, Moment, When
 
 # The options of a job that chose none. Nothing has to be decoded to judge such a job.
 PLAIN_OPTIONS = msgspec.msgpack.encode(JobOptions())
@@ -45,6 +45,15 @@ def _are_sound(options: JobOptions) -> bool:
     return (most is None or most >= 1) and all(
         length is None or 0 < length * SECOND <= LONGEST for length in lengths
     )
+
+
+def with_first_due(packed: bytes, due: Moment) -> bytes:
+    """Returns the options of a job that is due later than it is made: a deadline is counted from
+    then. Options without a deadline stay as they are."""
+    options = options_of(packed)
+    if options.deadline is None:
+        return packed
+    return _encode(replace(options, when=When(at=due)))
 
 
 def with_pause_after(packed: bytes, failures: int | None) -> bytes:

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from mita.model.job import Asked, Job, NewJob, WhenBusy
 from mita.model.pattern import JobTemplate, RepeatSpec
 from mita.model.time import Moment, Wait, When
-from mita.rules.options import with_pause_after
+from mita.rules.options import with_first_due, with_pause_after
 from mita.rules.states import TERMINAL
 
 from .times import following
@@ -26,7 +26,10 @@ def job(key: str, spec: RepeatSpec, time: Moment, id: str | None = None) -> NewJ
     elif spec.overlap != "allow":
         # the task may have declared a limit for a key that the call left out
         template |= {"resource": repeat_key(key), "limit": 1, "when_busy": WhenBusy.WAIT}
-    due = time + delay(key, spec, time) if spec.jitter and id is None else time
+    due = time
+    if spec.jitter and id is None:
+        due += delay(key, spec, time)
+        template["options"] = with_first_due(spec.job.options, due)
     return NewJob(
         id=id or fire_id(key, time), when=When(at=due), repeat=key, fire_time=time, **template
     )
