@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from mita.model.gate import StoredLimit
 from mita.model.job import DEFAULT_PRIORITY, Job, NewJob, State
 from mita.model.outcome import TimelineEntry, TimelineKind, Verdict
 from mita.model.repeat import Repeat
@@ -25,6 +26,7 @@ from mita.rules.timeline import for_people
 from .scripting.record_code import first_claim_maker, later_claim_maker, packer
 from .scripting.record_layout import (
     CLIENT_FIELDS,
+    HANDLE_FLAGS,
     HEAD_FIELDS,
     LIVE_FIELDS,
     OLDEST_CLIENT_FIELDS,
@@ -36,6 +38,7 @@ from .scripting.record_layout import (
 
 _pack = msgspec.msgpack.Encoder().encode
 _unpack = msgspec.msgpack.Decoder().decode
+_decode_limit = msgspec.msgpack.Decoder(StoredLimit).decode
 _FIXED_TYPE = fixed_type()
 _CLIENT_DEFAULTS = client_defaults()
 _LIVE_DEFAULTS = list(live_defaults().values())
@@ -43,12 +46,15 @@ _HEAD = len(HEAD_FIELDS)
 
 
 def is_plain(job: NewJob) -> bool:
-    """Whether a job is due now, has the default priority and no key. Most jobs are plain."""
+    """Whether a job is due now, has the default priority, no key and no group. Most jobs are
+    plain."""
     return (
         job.when is NOW
         and job.priority == DEFAULT_PRIORITY
         and job.resource is None
         and job.unique is None
+        and job.fair is None
+        and not job.gates
     )
 
 
@@ -57,8 +63,14 @@ def job_kind(job: NewJob, queue: int) -> bytes:
     job of the first queue (`lua/include/insert_jobs.lua`)."""
     if queue == 1 and is_plain(job):
         return b""
-    flag = (job.resource is not None) + 2 * (job.unique is not None)
-    return _pack((queue, job.priority, job.when.wait, job.when.at, str(flag), job.unique))
+    has = job.resource is not None, job.unique is not None, bool(job.gates), bool(job.fair)
+    kind = (queue, job.priority, job.when.wait, job.when.at, HANDLE_FLAGS[has], job.unique)
+    throttle = debounce = None
+    if job.unique is not None:  # without a key there is nothing to keep, and no job to meet
+        throttle, debounce = job.throttle or None, job.debounce or None
+    if not job.fair and throttle is None and debounce is None:
+        return _pack(kind)
+    return _pack((*kind, throttle, debounce, job.debounce_max, job.fair or None))
 
 
 def pack_verdict(verdict: Verdict) -> bytes:
@@ -79,6 +91,7 @@ def pack_verdict(verdict: Verdict) -> bytes:
             verdict.note,
             verdict.failure,
             verdict.worker,
+            verdict.unstarted,
         )
     )
 
@@ -132,6 +145,8 @@ def as_job(row: list[Any], queue: str, id: str) -> Job:
     touched = {name: value for name, value in live.items() if value is not False}
     found = {**fixed, **touched, "id": id, "queue": queue, "result": row[3], "progress": row[4]}
     found["state"] = touched.get("state", State.QUEUED.value)
+    if found["state"] == State.BLOCKED:  # before 0.2 a job could only wait at its resource key
+        found.setdefault("blocked_at", found.get("resource"))
     found["error"] = None if row[2] is None else row[2].decode("utf-8", "surrogateescape")
     if row[5] is not None:
         found["lease_until"] = int(float(row[5]))
@@ -197,6 +212,14 @@ def as_repeat(row: list[bytes]) -> Repeat:
     # an older version wrote neither of these
     found |= dict(zip(("failures", "pause_reason"), newer, strict=False))
     return read_repeat(found)
+
+
+def as_limit(packed: bytes | None) -> StoredLimit | None:
+    """A limit that an operator has set. One that cannot be read is not in force, so it is None."""
+    try:
+        return None if packed is None else _decode_limit(packed)
+    except BAD:
+        return None
 
 
 def _or_none(value: Any) -> Any:

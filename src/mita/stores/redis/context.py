@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from itertools import count
 from typing import Any, TypeVar
 
-from mita.model.time import Moment
+from mita.model.time import Moment, Wait
 from mita.ports.clock import Clock
 from mita.ports.ids import new_id
 
@@ -26,6 +26,7 @@ class RedisContext:
         self.keys = keys
         self.cluster = cluster
         self.job_bytes: int | None = None  # for arguments and result of one job; set by `open`
+        self.ageing: Wait | None = None  # see `Store.ageing`
         self.known_queues: set[str] = set()
         self._clock = clock
         self._name = new_id()

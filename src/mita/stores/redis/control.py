@@ -1,4 +1,4 @@
-"""Pausing queues, holding resource keys, and the heartbeats of workers."""
+"""Pausing queues, holding and limiting keys, and the heartbeats of workers."""
 
 from collections.abc import Sequence
 
@@ -38,7 +38,10 @@ async def limit(
     context: RedisContext, queues: Sequence[str], key: str | None, limit: StoredLimit | None
 ) -> None:
     """Set or remove the limit of these queues, or of this key in each of them."""
-    raise NotImplementedError  # to be built on this branch
+    if queues:
+        await context.connection.command("SADD", context.keys.queues, *queues)
+    args = ("" if key is None else f"+{key}", b"" if limit is None else _pack(limit))
+    await context.in_each("limit", queues, context.now(), context.keys.notify_channel, *args)
 
 
 async def beat(context: RedisContext, worker: WorkerView, keep: Wait) -> Moment:

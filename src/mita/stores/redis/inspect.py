@@ -13,11 +13,11 @@ from mita.model.time import Moment
 from mita.model.view import JobFilter, Page, QueueView, WorkerView
 from mita.stores.shared.views import as_moment, as_worker
 
-from .codec import as_job, as_timeline
+from .codec import as_job, as_limit, as_timeline
 from .context import RedisContext, parts
 from .scripting.constants import CALL_ITEMS
 
-# what `lua/queues.lua` returns, before the moment of the pause
+# what `lua/queues.lua` returns, before the moment of the pause, the limit and the next start
 _STATES = ("scheduled", "ready", "blocked", "running", "succeeded", "failed", "cancelled")
 _COUNTS = (*_STATES, "oldest")
 
@@ -37,9 +37,15 @@ async def queues(context: RedisContext) -> list[QueueView]:
     names = await context.queues()
     rows = await context.in_each("queues", names, context.now())
     views = []
-    for name, (*counts, paused) in zip(names, rows, strict=True):
-        since = None if paused is None else as_moment(paused)
-        views.append(QueueView(name=name, paused=since, **dict(zip(_COUNTS, counts, strict=True))))
+    for name, (*counts, paused, limit, next_start) in zip(names, rows, strict=True):
+        view = QueueView(
+            name=name,
+            paused=None if paused is None else as_moment(paused),
+            limit=as_limit(limit),
+            next_start=next_start,
+            **dict(zip(_COUNTS, counts, strict=True)),
+        )
+        views.append(view)
     return views
 
 
@@ -128,7 +134,8 @@ async def timeline(context: RedisContext, id: str) -> list[TimelineEntry]:
 
 async def ahead(context: RedisContext, id: str) -> int | None:
     """How many jobs go before this one; None if it is not waiting."""
-    jobs = await _from_its_queue(context, "ahead", context.now(), id)
+    ageing = "" if context.ageing is None else context.ageing
+    jobs = await _from_its_queue(context, "ahead", context.now(), id, ageing)
     return None if jobs is None or jobs < 0 else int(jobs)
 
 

@@ -28,18 +28,33 @@ async def prune(context: RedisContext, limit: int, most: int) -> int:
             gone += (await context.in_queue("prune", queue, *args))[0]
         deleted, full = deleted + gone, gone == wanted
     for queue in queues:
-        deleted += await _prune_surplus(context, queue, limit - deleted, most)
+        gone, has_rates = await _prune_surplus(context, queue, limit - deleted, most)
+        deleted += gone
+        if has_rates:
+            await _prune_rates(context, queue)
     await context.in_namespace("prune_shared", context.now())
     return deleted
 
 
-async def _prune_surplus(context: RedisContext, queue: str, limit: int, most: int) -> int:
-    deleted, full = 0, True
+async def _prune_surplus(
+    context: RedisContext, queue: str, limit: int, most: int
+) -> tuple[int, bool]:
+    """Returns how many jobs were deleted, and whether the queue has rates."""
+    deleted, full, has_rates = 0, True, 0
     while full:
         wanted = min(limit - deleted, CALL_ITEMS)
-        _, gone = await context.in_queue("prune", queue, context.now(), wanted, most)
+        _, gone, has_rates = await context.in_queue("prune", queue, context.now(), wanted, most)
         deleted, full = deleted + gone, 0 < wanted == gone
-    return int(deleted)
+    return int(deleted), bool(has_rates)
+
+
+async def _prune_rates(context: RedisContext, queue: str) -> None:
+    """Forget the rates that are full again, a part in each call."""
+    start = b"0"
+    while True:
+        start = await context.in_queue("prune_rates", queue, context.now(), start)
+        if start == b"0":
+            return
 
 
 async def oldest_expired(

@@ -77,6 +77,7 @@ async def call_settle_and_claim(
         len(queues),
         look_at,
         *call_number,
+        "" if context.ageing is None else context.ageing,
         *args,
         maybe_done=maybe_done,
     )
@@ -130,7 +131,13 @@ def _grouped(
         claim, verdict = settlement.claim, settlement.verdict
         if verdict is not last:  # runs that ended alike share their verdict
             last, simple, key = verdict, not twice and verdict.is_plain_success, None
-        plain = simple and claim.resource is None and claim.unique is None and claim.ref is not None
+        plain = (
+            simple
+            and claim.resource is None
+            and claim.unique is None
+            and not claim.gates
+            and claim.ref is not None
+        )
         # most are like the one before
         if key is None or not plain or claim.token != key[2] or claim.queue != key[0]:
             key = (claim.queue, verdict.keep, claim.token) if plain else (claim.queue, None, 0)

@@ -62,9 +62,8 @@ class RedisStore:
     unless a test passes its own. A store belongs to the event loop that opened it; a process may
     have several open stores."""
 
-    can = Can.OBEY_A_FAKE_CLOCK | Can.KEEP_EXACT_ORDER
+    can = Can.OBEY_A_FAKE_CLOCK | Can.KEEP_EXACT_ORDER | Can.SHARE_EXACTLY
     silence = SILENCE_S
-    ageing: Wait | None = None
 
     def __init__(self, url: str, *, namespace: str = "mita", clock: Clock | None = None) -> None:
         self._address = read_address(url, namespace)
@@ -76,6 +75,15 @@ class RedisStore:
 
     def _new_connection(self) -> AbstractConnection:
         return self.context.connection.server.new_connection()
+
+    @property
+    def ageing(self) -> Wait | None:
+        """How long a job waits until it has risen by one priority; None: priorities are strict."""
+        return self.context.ageing
+
+    @ageing.setter
+    def ageing(self, wait: Wait | None) -> None:
+        self.context.ageing = wait
 
     @property
     def room(self) -> int | None:

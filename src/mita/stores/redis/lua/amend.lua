@@ -9,6 +9,7 @@
 -- include record
 -- include state_indexes
 -- include timeline
+-- include gates
 local now, q, change = clock(ARGV[1]), check_all_types(queue_of(KEYS[1])), ARGV[3]
 local amount, at, why = tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6]
 local changes = {}
@@ -67,8 +68,9 @@ function changes.cancel(r)
 end
 
 function changes.prioritise(r)
+  local waits_at = r.blocked_at
   if r.state ~= State.RUNNING then remove_from_indexes(q, r) end
-  r.priority = amount
+  r.priority, r.blocked_at = amount, waits_at
   if r.state ~= State.RUNNING then add_to_indexes(q, r) end
   save(q, r)
   return Answer.DONE
@@ -94,5 +96,6 @@ for i = 7, #ARGV do
   answers[i - 6] = answer
   if answer == Answer.DONE then topics[q.name] = true end
 end
+enter_wakes(q, now)
 notify(ARGV[2])
 return answers

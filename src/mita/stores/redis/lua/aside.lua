@@ -18,5 +18,7 @@ for at = 3, #ARGV, 3 do
   end
 end
 for _, key in ipairs(call('SMEMBERS', q.waited)) do wake(q, key, now, CALL_ITEMS) end
+if uses(q, LIMITED) then topics[q.name] = true end
+enter_wakes(q, now)
 notify(ARGV[2])
 return 0

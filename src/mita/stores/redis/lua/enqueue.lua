@@ -16,6 +16,7 @@ if before then return { before, 0 } end
 -- include keys
 -- include record
 -- include insert_jobs
+-- include gates
 local queues = {}
 for i, root in ipairs(KEYS) do queues[i] = queue_of(root) end
 local namespace = ARGV[3] ~= '' and namespace_of(ARGV[3]) or nil
@@ -25,7 +26,8 @@ if last == 7 then kinds = { (#ARGV - 7) / 2, '' } end
 ARGV.first = last + 1
 local refused = insert_jobs(queues, namespace, kinds, ARGV, now, fresh)
 remember_call(calls, number, refused)
+for _, q in ipairs(queues) do enter_wakes(q, now) end
 notify(ARGV[2])
 local new = 0
-for _, q in ipairs(queues) do new = q.new and 1 or new end
+for _, q in ipairs(queues) do new = q.first_job and 1 or new end
 return { refused, new }

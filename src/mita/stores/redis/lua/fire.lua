@@ -9,6 +9,7 @@
 -- include keys
 -- include record
 -- include insert_jobs
+-- include gates
 -- include repeats
 local FIRING_ARGS = 10
 local JOB_ARGS = 3
@@ -43,5 +44,6 @@ for name, jobs in pairs(undelivered) do
   call('ZADD', s.undelivered_since, now, name)
 end
 for key, r in pairs(moved) do write_repeat(s, key, r) end
+for _, q in ipairs(queues) do enter_wakes(q, now) end
 notify(ARGV[2])
 return applied

@@ -8,5 +8,6 @@
 -- include resource_keys
 local now, q = clock(ARGV[1]), check_all_types(queue_of(KEYS[1]))
 hold(q, ARGV[3], moment(tonumber(ARGV[4]), tonumber(ARGV[5]), now), now)
+enter_wakes(q, now)
 notify(ARGV[2])
 return 0

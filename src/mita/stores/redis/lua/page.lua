@@ -20,14 +20,22 @@ local function error_matches(r)
   return error and (trace and error:sub(1, trace - 1) or error):find(ARGV[10], 1, true)
 end
 
+local function has_key(r, key)
+  for _, gate in ipairs(r.gates or {}) do
+    if gate[1] == key then return true end
+  end
+  return r.resource == key
+end
+
 local function matches(r)
   if state ~= '' and r.state ~= state then return false end
   if scheduled ~= '' then
     if r.state ~= State.QUEUED or (r.due > now) ~= (scheduled == '1') then return false end
   end
-  for i, field in ipairs({ 'task', 'resource', 'unique', 'repeat' }) do
-    if ARGV[5 + i] ~= '' and r[field] ~= ARGV[5 + i] then return false end
+  for i, field in pairs({ [6] = 'task', [8] = 'unique', [9] = 'repeat' }) do
+    if ARGV[i] ~= '' and r[field] ~= ARGV[i] then return false end
   end
+  if ARGV[7] ~= '' and not has_key(r, ARGV[7]) then return false end
   return ARGV[10] == '' or error_matches(r)
 end
 

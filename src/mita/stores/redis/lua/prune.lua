@@ -3,7 +3,8 @@
 -- ARGV  1 now, '' to read the server's clock
 --       2 how many succeeded jobs may be deleted beyond the newest `most`  3 most
 --       then handles of jobs whose retention is over
--- Returns how many of the named jobs were deleted, and how many beyond `most`
+-- Returns how many of the named jobs were deleted, how many beyond `most`, and 1 if the queue has
+--       rates (see prune_rates), else 0
 -- include keys
 -- include record
 -- include state_indexes
@@ -41,4 +42,4 @@ if has_id_index(q) and (tonumber(q.index) or 0) <= now then
   call('UNLINK', q.ids)
   call('HDEL', q.meta, 'index', 'scan')
 end
-return { expired, surplus }
+return { expired, surplus, uses(q, RATES) and 1 or 0 }

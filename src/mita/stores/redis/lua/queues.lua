@@ -2,10 +2,13 @@
 -- KEYS  1 root of the queue
 -- ARGV  1 now, '' to read the server's clock
 -- Returns scheduled, ready, blocked, running, succeeded, failed, cancelled, how long the oldest
---       ready job has been ready (false: there is none), since when it is paused (false: it is not)
+--       ready job has been ready (false: there is none), since when it is paused (false: it is
+--       not), its limit (false: none), when its rate allows the next start (false: now)
 -- include keys
 -- include record
 -- include priorities
+-- include shares
+-- include gates
 local LIST_PART_JOBS = 100
 local now, q = clock(ARGV[1]), queue_of(KEYS[1])
 local ready, all, oldest = 0, 0, now + 1
@@ -33,14 +36,21 @@ for priority = LOWEST_PRIORITY, HIGHEST_PRIORITY do
   end
   all = all + call('ZCARD', due) + listed
   ready = ready + call('ZCOUNT', due, '-inf', now) + listed
+  if uses(q, GROUPS) then
+    local queued, is_due = shares().count(q, priority, now)
+    all, ready = all + queued, ready + is_due
+    oldest = math.min(oldest, shares().first_due(q, priority))
+  end
   local head = call('ZRANGE', due, 0, 0, 'WITHSCORES')
   if head[2] then oldest = math.min(oldest, tonumber(head[2])) end
 end
-local running = call('ZCARD', q.lease)
-for _, left in ipairs(call('HVALS', q.left)) do running = running + (tonumber(left) or 1) - 1 end
-local paused = call('HGET', q.meta, 'paused')
+local running = gates().running(q)
+local paused, next_start = call('HGET', q.meta, 'paused'), now
+local limit, level = gates().queue_limit(q)
+if limit and limit.interval > 0 then next_start = gates().next_token_at(limit, level, now) end
 return {
   all - ready, ready, call('ZCARD', q.blocked), running, call('ZCARD', q.succeeded),
   call('ZCARD', q.failed), call('ZCARD', q.cancelled), ready > 0 and now - oldest or false,
-  paused and (tonumber(paused) or 0),
+  paused and (tonumber(paused) or 0), call('HGET', q.meta, 'limit'),
+  next_start > now and next_start,
 }

@@ -5,14 +5,17 @@
 -- include keys
 -- include record
 -- include resource_keys
-local HELD_KEYS = 100 -- keys that no job waits for: each sweep looks at other ones
+local HELD_KEYS = 100 -- keys that running jobs have: each sweep looks at other ones
 local now, q = clock(ARGV[1]), check_all_types(queue_of(KEYS[1]))
 
 local function free_stale_holders(key)
   local holders = q.holders .. key
   for _, handle in ipairs(call('SMEMBERS', holders)) do
     local r = load_handle(q, handle)
-    local holds = r and r.handle == handle and r.state == State.RUNNING and r.resource == key
+    local holds = false
+    if r and r.handle == handle and r.state == State.RUNNING then
+      for _, its_key in ipairs(keys_of(r)) do holds = holds or its_key == key end
+    end
     if not holds then call('SREM', holders, handle) end
   end
   if call('EXISTS', holders) == 0 then call('SREM', q.held, key) end
@@ -20,13 +23,22 @@ end
 
 for priority = LOWEST_PRIORITY, HIGHEST_PRIORITY do -- the list of used ones may be unreadable
   local listed = call('LLEN', ready_of(q, priority))
-  if listed > 0 or call('ZCARD', due_of(q, priority)) > 0 then use_priority(q, priority) end
+  local groups = call('EXISTS', q.groups_next .. priority, q.groups_later .. priority)
+  if groups > 0 then set_use(q, GROUPS, true) end
+  if listed + groups > 0 or call('ZCARD', due_of(q, priority)) > 0 then
+    use_priority(q, priority)
+  end
 end
+set_use(q, RATES, call('EXISTS', q.rates, q.wakes) > 0)
+set_use(q, KEY_LIMITS, call('EXISTS', q.limits) > 0)
+set_use(q, LIMITED, call('HEXISTS', q.meta, 'limit') > 0)
 end_holds(q, now)
+open_rates(q, now)
 for _, key in ipairs(call('SRANDMEMBER', q.held, HELD_KEYS)) do free_stale_holders(key) end
-for _, key in ipairs(call('SMEMBERS', q.waited)) do
+for _, key in ipairs(call('SRANDMEMBER', q.waited, CALL_ITEMS)) do -- so many in each sweep
   free_stale_holders(key)
   wake(q, key, now, CALL_ITEMS)
 end
+enter_wakes(q, now)
 notify(ARGV[2])
 return 0

@@ -4,14 +4,15 @@
 -- ARGV  1 now, '' to read the server's clock  2 channel for wake-ups  3 worker  4 lease  5 limit
 --       6 number of queues to claim from  7 number of jobs that may be looked at
 --       8 name of the calling store  9 number of this call, '' without settlements
---       10 number of groups of settlements  11 how many of these groups are of kind 'each'
+--       10 ageing, '' if priorities are strict
+--       11 number of groups of settlements  12 how many of these groups are of kind 'each'
 --       then for each group: number of its queue, kind, verdict, keep, number of tokens, each token
 --       and the number of its items, number of items, items
 --       kinds: forgotten (id), kept (handle, result), each (id, token, verdict, '+' result or '')
 -- Returns now, positions of stale settlements, how many jobs were claimed from each queue, their
 --       fixed parts, {position, live part, progress} of those that were touched before, the delay
 --       after which there may be more (false: never), how many jobs were looked at,
---       {queue, id, task, ended} of the jobs that found their key busy
+--       {queue, id, task, ended, at a rate} of the jobs that could not pass a gate
 -- include keys
 -- include record
 -- include repeated_calls
@@ -20,9 +21,9 @@
 local now, queues = clock(ARGV[1]), {}
 for i, root in ipairs(KEYS) do
   local q = queue_of(root)
-  local meta = call('HMGET', q.meta, 'paused', 'lines', 'index')
-  queues[i], q.paused, q.used, q.index = q, meta[1], meta[2] or '', meta[3]
-  if ARGV[11] ~= '0' then check_all_types(q) end
+  local meta = call('HMGET', q.meta, 'paused', 'lines', 'index', 'flow')
+  queues[i], q.paused, q.used, q.index, q.flow = q, meta[1], meta[2] or '', meta[3], meta[4] or ''
+  if ARGV[12] ~= '0' then check_all_types(q) end
 end
 
 local number = ARGV[9] ~= '' and ARGV[9]
@@ -30,8 +31,8 @@ local calls = number and queues[1].calls .. ARGV[8]
 local before = number and answer_before(calls, number)
 if before then return { now, before, {}, {}, {}, 0, 0, {} } end
 
-local stale, at, passed = {}, 12, 0
-for _ = 1, tonumber(ARGV[10]) do
+local stale, at, passed = {}, 13, 0
+for _ = 1, tonumber(ARGV[11]) do
   local q, kind, verdict = queues[tonumber(ARGV[at])], ARGV[at + 1], ARGV[at + 2]
   local keep, tokens, from = tonumber(ARGV[at + 3]), at + 5, at + 6 + 2 * ARGV[at + 4]
   local n, late, width = tonumber(ARGV[from - 1]), nil, 1
@@ -50,38 +51,46 @@ local limit = tonumber(ARGV[5])
 local c = {
   now = now, worker = ARGV[3], lease = plain(now + tonumber(ARGV[4])), moment = plain(now),
   limit = limit, left = limit, looked_at = CALL_ITEMS - tonumber(ARGV[7]), fixed = {}, touched = {},
+  ageing = tonumber(ARGV[10]),
 }
 local first = untouched()
 first.state, first.token, first.worker, first.started = State.RUNNING, now, c.worker, now
 c.first_live = pack_live(first)
 
-local open, shares = {}, {}
+local open, claimed = {}, {}
 for i = 1, tonumber(ARGV[6]) do
   local q = queues[i]
   if not q.paused then
     open[#open + 1] = i
     q.has_holds = call('ZCARD', q.holds) > 0
     if q.has_holds then end_holds(q, now) end
+    if q.flow ~= '' then
+      open_rates(q, now)
+      run_deletes() -- runs that have ended just now are not counted
+      q.places = gates().places_in(q, now)
+    end
     read_first_due(q)
   end
-  shares[i] = 0
+  claimed[i] = 0
 end
 for _, i in ipairs(open) do
   local claimed_before = #c.fixed
   claim(queues[i], c)
-  shares[i] = #c.fixed - claimed_before
+  claimed[i] = #c.fixed - claimed_before
+  if queues[i].places then gates().count_starts(queues[i], now, claimed[i]) end
 end
+for _, q in ipairs(queues) do enter_wakes(q, now) end
 
 local again = false
 if limit > 0 and c.left == 0 then
   again = 0
 else
   for _, i in ipairs(open) do
-    local soonest = next_claim_at(queues[i])
+    local soonest = next_claim_at(queues[i], now)
     if soonest then again = math.min(again or math.huge, math.max(0, soonest - now)) end
   end
 end
 run_deletes()
 if number then remember_call(calls, number, stale) end
 notify(ARGV[2])
-return { now, stale, shares, c.fixed, c.touched, again, c.looked_at, busy }
+return { now, stale, claimed, c.fixed, c.touched, again, c.looked_at, busy }

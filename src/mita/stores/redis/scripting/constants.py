@@ -7,7 +7,15 @@ where it is used, and only then. `SETS` are needed more often, and made once in 
 
 from typing import Any
 
-from mita.model.job import DEFAULT_PRIORITY, PRIORITIES, Asked, State, WhenBusy
+from mita.model.gate import MOST_HOLDERS
+from mita.model.job import (
+    DEFAULT_PRIORITY,
+    NORMAL_WEIGHT_THOUSANDTHS,
+    PRIORITIES,
+    Asked,
+    State,
+    WhenBusy,
+)
 from mita.model.outcome import (
     Answer,
     CancelJob,
@@ -22,9 +30,18 @@ from mita.model.outcome import (
 from mita.model.repeat import RepeatState
 from mita.ports.store import ASKED, REPEATS
 from mita.rules.asked import STATE_AFTER, may_ask
-from mita.rules.busy import BUSY_NOTE, BUSY_POLICIES, BUSY_RETENTION, REPLACED_NOTE
+from mita.rules.busy import (
+    BUSY_NOTE,
+    BUSY_POLICIES,
+    BUSY_RETENTION,
+    RATE_POLICY,
+    REPLACED_NOTE,
+    BusyPolicy,
+)
+from mita.rules.gates import ONE_MS_US
 from mita.rules.readable import SET_ASIDE_KEEP, unreadable
-from mita.rules.states import AMENDABLE, DEAD, TERMINAL
+from mita.rules.shares import TURN_STEPS
+from mita.rules.states import AMENDABLE, DEAD, TERMINAL, WAITING
 from mita.rules.timeline import TIMELINE_LINES
 from mita.stores.shared.record import COUNTERS
 
@@ -40,6 +57,7 @@ SIZES = {
 ENUMS = (State, Asked, WhenBusy, TimelineKind, Answer, Held, RepeatState)
 NUMBERS = {
     "CALL_ITEMS": CALL_ITEMS,
+    "WOKEN_KEYS": 200,  # the most keys with a rate that one call wakes; the next call goes on
     "TIMELINE_LINES": TIMELINE_LINES,
     "DEFAULT_PRIORITY": DEFAULT_PRIORITY,
     "LOWEST_PRIORITY": PRIORITIES[0],
@@ -48,12 +66,17 @@ NUMBERS = {
     "SET_ASIDE_RETENTION_MS": SET_ASIDE_KEEP,
     "PAGE_INDEX_RETENTION_MS": 600_000,  # how long ids stay sorted after a page was read
     "CALL_RETENTION_MS": 600_000,  # how long the answer to a call is kept for a repetition
+    "MOST_HOLDERS": MOST_HOLDERS,
+    "ONE_MS_US": ONE_MS_US,
+    "ONE_TURN": TURN_STEPS * NORMAL_WEIGHT_THOUSANDTHS,  # divided by the weight of a job
+    "NORMAL_WEIGHT": NORMAL_WEIGHT_THOUSANDTHS,
     "LARGEST_NUMBER": 2**53 - 1,  # the largest whole number that a double holds exactly
 }
 TEXTS = {
     "ASKED_TOPIC": ASKED,
     "REPEATS_TOPIC": REPEATS,
     "BUSY_NOTE": BUSY_NOTE,
+    "RATE_NOTE": RATE_POLICY.why,
     "REPLACED_NOTE": REPLACED_NOTE,
     "UNREADABLE_ERROR": unreadable("its record cannot be read"),
 }
@@ -70,6 +93,15 @@ def _set(states: Any) -> dict[str, bool]:
     return {state.value: True for state in sorted(states)}
 
 
+def _policy(policy: BusyPolicy) -> dict[str, Any]:
+    return {
+        "state": policy.state.value,
+        "line": policy.line.value,
+        "ends": policy.ends,
+        "replaces": policy.replaces,
+    }
+
+
 SETS = {"STATES": _set(State), "ENDED": _set(TERMINAL)}
 RULES: dict[str, Any] = {
     "REVIVABLE": _set(DEAD),
@@ -79,15 +111,9 @@ RULES: dict[str, Any] = {
         before.value: {wanted.value: may_ask(before, wanted) for wanted in Asked}
         for before in Asked
     },
-    "BUSY_POLICIES": {
-        when.value: {
-            "state": policy.state.value,
-            "line": policy.line.value,
-            "ends": policy.ends,
-            "replaces": policy.replaces,
-        }
-        for when, policy in BUSY_POLICIES.items()
-    },
+    "BUSY_POLICIES": {when.value: _policy(policy) for when, policy in BUSY_POLICIES.items()},
+    "RATE_POLICY": _policy(RATE_POLICY),
+    "MOVED_BY_DEBOUNCE": _set(WAITING),
     "COUNTERS": list(COUNTERS),
     "LIVE_DEFAULTS": list(live_defaults().values()),
 }

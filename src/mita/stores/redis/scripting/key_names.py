@@ -6,10 +6,11 @@ script gets the root of a queue (`mita:{mail}`) and appends a suffix from these 
 
 Each priority of a queue has two keys. `ready:0` to `ready:9` are lists of the jobs that were due
 when they were enqueued, in that order. `due:0` to `due:9` are sorted sets of all other queued jobs,
-by due time.
+by due time. Jobs with `fair` are in neither: each group of a priority has a sorted set of its own.
 
     mita:{mail}:jobs       a key of queue "mail"
     mita:{mail}:ready:5    the list of its priority 5
+    mita:{mail}:group:5:a  the jobs of group "a" in its priority 5
     mita:{mail}:events:ID  the timeline of one of its jobs
     mita:{@}:repeats       a key of the namespace "mita"
     mita:wake              the channel for wake-ups
@@ -22,7 +23,9 @@ QUEUE_KEYS = {
     "meta": "hash: newest (age of the newest job, and when it came), paused (since when), lines "
     "(the priorities that were ever used), gone:0 to gone:9 (how many jobs of a list are only "
     "marked as removed), batch (number of the newest batch), index (until when `ids` is kept), "
-    "scan (how far it is built)",
+    "scan (how far it is built), flow (what of flow control the queue uses, as letters: see "
+    "`include/flow.lua`), limit (the limit of the queue), level (`tat_us` of its rate), virtual:0 "
+    "to virtual:9 (the virtual time of a priority)",
     "jobs": "hash: id -> the fixed part of its record",
     "live": "hash: id -> the live part of its record, or the name of its batch",
     "error": "hash: id -> the text of its last error",
@@ -38,13 +41,28 @@ QUEUE_KEYS = {
     "cancelled": "sorted set of jobs, by the time of their end",
     "expiry": "sorted set of ended jobs, by the end of their retention",
     "unique": "hash: unique key -> id of its job",
-    "unique_ends": "sorted set of unique keys whose job has ended, by the time they become free",
+    "unique_ends": "sorted set of unique keys by the time they become free: keys of jobs that have "
+    "ended, and keys with a throttle",
     "holds": "sorted set of resource keys on hold, by the end of the hold",
     "held": "set of resource keys that a running job has",
     "waited": "set of resource keys that a job waits for",
 }
+# Keys of a queue that has rates or limits. Scripts read their types only in such a queue.
+FLOW_KEYS = {
+    "rates": "hash: key -> tat_us, woken_us, interval_us and burst of its rate (`rules.gates`)",
+    "wakes": "sorted set of keys with a rate that jobs wait for, by the time of the next wake-up",
+    "limits": "hash: key -> the limit that an operator has set for it",
+}
+# Keys of a queue that has groups of `fair`, by priority.
+GROUP_KEYS = {
+    "groups_next": "sorted set of groups with queued jobs whose turn has come: age of the first "
+    "job and name, by its due time",
+    "groups_later": "the same for groups whose turn comes later",
+    "turns": "sorted set of groups whose turn comes later, by its virtual time (`rules.shares`)",
+}
 # Keys of a queue with one more name behind them.
 QUEUE_KEYS_BY_NAME = {
+    "group": "by priority and group: sorted set of its queued jobs, by due time",
     "waiting": "by resource key: sorted set of the jobs that wait for it, by priority and due time",
     "holders": "by resource key: set of the running jobs that have it",
     "calls": "by store: hash of its latest calls -> their answers, for some minutes",
@@ -109,17 +127,23 @@ class KeyNames:
         return f"{self.namespace}:events:{queue}"
 
 
-_SUFFIXES = {name: f":{_stored(name)}" for name in (*QUEUE_KEYS, *NAMESPACE_KEYS)} | {
-    name: f":{_stored(name)}:" for name in (*QUEUE_KEYS_BY_NAME, "ready", "due")
+_SUFFIXES = {name: f":{_stored(name)}" for name in (*QUEUE_KEYS, *FLOW_KEYS, *NAMESPACE_KEYS)} | {
+    name: f":{_stored(name)}:" for name in (*QUEUE_KEYS_BY_NAME, *GROUP_KEYS, "ready", "due")
 }
 
 
 def key_functions() -> str:
     """The same tables for the scripts: tables `q` and `s` make a name when it is first used."""
-    queue = {name: _SUFFIXES[name] for name in QUEUE_KEYS | QUEUE_KEYS_BY_NAME}
+    names = (*QUEUE_KEYS, *QUEUE_KEYS_BY_NAME, *FLOW_KEYS, *GROUP_KEYS)
+    queue = {name: _SUFFIXES[name] for name in names}
     namespace = {name: _SUFFIXES[name] for name in NAMESPACE_KEYS}
-    checks = "\n".join(_type_checks())
-    return _LUA.format(queue=as_lua(queue), namespace=as_lua(namespace), checks=checks)
+    return _LUA.format(
+        queue=as_lua(queue),
+        namespace=as_lua(namespace),
+        checks="\n".join(_type_checks({**QUEUE_KEYS, "meta": ""})),
+        flow_checks="\n".join(_type_checks(FLOW_KEYS)),
+        group_keys=as_lua(list(GROUP_KEYS)),
+    )
 
 
 def key_suffixes(names: list[str]) -> str:
@@ -127,11 +151,12 @@ def key_suffixes(names: list[str]) -> str:
     return "".join(f"local {name.upper()} = '{_SUFFIXES[name]}'\n" for name in names)
 
 
-def _type_checks() -> list[str]:
+def _type_checks(keys: dict[str, str]) -> list[str]:
     command = {"hash": "HLEN", "sorted": "ZCARD", "set": "SCARD"}
     return [
         f"  redis.call('{command[kind.replace(':', ' ').split()[0]]}', q.{name})"
-        for name, kind in QUEUE_KEYS.items()
+        for name, kind in keys.items()
+        if kind  # `meta` is read anyway
     ]
 
 
@@ -168,9 +193,20 @@ local function jobs_of(s, queue)
   return s.root:gsub('@}}$', '') .. queue .. '}}' .. QUEUE_SUFFIXES.jobs
 end
 
+-- The keys of flow control. Only a queue that uses it pays for this.
+local function check_flow_types(q)
+{flow_checks}
+  for priority = LOWEST_PRIORITY, HIGHEST_PRIORITY do
+    for _, name in ipairs({group_keys}) do redis.call('ZCARD', q[name] .. priority) end
+  end
+  q.flow_types_checked = true
+end
+
 -- Read every key of a queue: a key of another type raises here, before the first write.
 local function check_types(q)
 {checks}
+  q.flow = q.flow or redis.call('HGET', q.meta, 'flow') or ''
+  if q.flow ~= '' then check_flow_types(q) end
   q.types_checked = true
   return q
 end

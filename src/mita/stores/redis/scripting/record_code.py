@@ -19,6 +19,8 @@ from .record_layout import (
     HEAD_FIELDS,
     LIVE_FIELDS,
     LUA_CLIENT_FIELDS,
+    LUA_FLOW_FIELDS,
+    OLDEST_CLIENT_FIELDS,
     fixed_type,
     live_defaults,
     live_numbers,
@@ -102,6 +104,10 @@ def lua_record_code() -> str:
     values = ", ".join(member("r", name) for name in LIVE_FIELDS)
     named = ", ".join(f"['{name}'] = t[{at}]" for at, name in enumerate(LIVE_FIELDS, 1))
     client = ", ".join(member("r", name) for name in LUA_CLIENT_FIELDS)
+    flow = ", ".join(member("r", name) for name in LUA_FLOW_FIELDS)
+    later = CLIENT_FIELDS[OLDEST_CLIENT_FIELDS:]
+    # `unpack_limit` returns a position before the values
+    found = ", ".join(f"t[{later.index(name) + 2}]" for name in LUA_FLOW_FIELDS)
     return f"""\
 local LIVE_NUMBERS = {as_lua(live_numbers(may_be_false=False))}
 local LIVE_NUMBERS_OR_FALSE = {as_lua(live_numbers(may_be_false=True))}
@@ -111,5 +117,9 @@ local function untouched() return {as_lua(defaults)} end
 local function read_client_fields(r, fixed, at)
   local _
   _, {client} = cmsgpack.unpack_limit(fixed, {len(LUA_CLIENT_FIELDS)}, at)
+end
+local function read_flow_fields(r, fixed, at)
+  local t = {{ cmsgpack.unpack_limit(fixed, {len(later)}, at) }}
+  {flow} = {found}
 end
 """

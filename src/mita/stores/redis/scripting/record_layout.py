@@ -12,13 +12,15 @@ does; all numbers are big-endian):
     20       priority, 0 to 9
     21       0xc4     bytes follow
     22       length of the handle
-    23..     handle   age of the job (8 bytes), flag (1 digit), id
-    ...      0x9b     an array: the CLIENT_FIELDS, exactly as the client packed them
+    23..     handle   age of the job (8 bytes), flag (1 byte), id
+    ...      0x9e     an array: the CLIENT_FIELDS, as the client packed them
 
 The script writes everything before the last array: only the server knows the time and the age. So
 it can read due time, priority and handle at fixed positions, and copies the rest unread. The age
-counts up in microseconds; it sorts jobs that are due at the same time. The flag says whether the
-job has a resource key (1), a unique key (2) or both (3).
+counts up in microseconds; it sorts jobs that are due at the same time. The flag is '0' plus 1 for a
+resource key, 2 for a unique key, 4 for gates and 8 for a group (`fair`). So a script that has the
+handle knows whether it must read more of the record. Only a debounce changes a fixed part: it
+replaces payload, options and headers.
 
 The live part is an array of the LIVE_FIELDS. False stands for None, which Lua cannot keep in a
 list. A job that was never claimed or amended has no live part. Jobs on their first run that were
@@ -29,6 +31,7 @@ only lists to change. Version 0.1 wrote the fixed part as one array of 15 (0x9f)
 fields followed the handle directly. Such records are still read.
 """
 
+from itertools import product
 from typing import Any, get_type_hints
 
 from msgspec import inspect
@@ -43,6 +46,7 @@ _FIRST_CLIENT_FIELDS = (
     *("fire_time", "payload", "options", "headers"),
 )
 LUA_CLIENT_FIELDS = _FIRST_CLIENT_FIELDS[:7]  # the scripts read these; the others stay unread
+LUA_FLOW_FIELDS = ("gates", "fair", "weight")  # and these of jobs whose flag says that they count
 _IN_THE_KEY = ("id", "queue")
 CLIENT_FIELDS = _FIRST_CLIENT_FIELDS + tuple(
     name for name in FIXED if name not in (*_FIRST_CLIENT_FIELDS, *_IN_THE_KEY)
@@ -62,6 +66,14 @@ LIVE_FIELDS = _FIRST_LIVE_FIELDS + tuple(
 # No record has fewer values than those of version 0.1.
 OLDEST_CLIENT_FIELDS, OLDEST_LIVE_FIELDS = len(_FIRST_CLIENT_FIELDS), len(_FIRST_LIVE_FIELDS)
 
+_FLAG_PARTS = ("resource", "unique", "gates", "fair")  # they count 1, 2, 4 and 8
+_PLAIN_FLAG = ord("0")
+# The flag of a handle, by which of these a job has.
+HANDLE_FLAGS = {
+    has: chr(_PLAIN_FLAG + sum(2**at for at, one in enumerate(has) if one))
+    for has in product((False, True), repeat=len(_FLAG_PARTS))
+}
+
 # The head of a fixed part as Lua counts, and what MessagePack puts before each value.
 LUA_CONSTANTS: dict[str, int | str] = {
     "HEAD_FORMAT": ">BBI8BI8BBB",
@@ -78,7 +90,12 @@ LUA_CONSTANTS: dict[str, int | str] = {
     "NEWEST_FORMAT": ">I8I8",  # what a queue keeps of its newest job: its age, and when it came
     "OLDEST_LIVE_FIELDS": OLDEST_LIVE_FIELDS,
     "NEWEST_LIVE_FIELDS": len(LIVE_FIELDS),
+    "FIELDS_BEFORE_PAYLOAD": CLIENT_FIELDS.index("payload"),
+    "CREATED_AT": 3,
     "FLAG_AT": 9,
+    "PLAIN_FLAG": _PLAIN_FLAG,
+    # a flag from here on: gates, or a group
+    "FIRST_FLOW_FLAG": _PLAIN_FLAG + 2 ** _FLAG_PARTS.index("gates"),
     "ID_AT": 10,
 }
 AGE, ID = slice(0, 8), slice(9, None)  # of a handle, as Python counts

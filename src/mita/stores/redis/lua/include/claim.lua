@@ -2,7 +2,8 @@
 --
 -- `c` is the claim call: `now`, `moment` and `lease` (now and the end of the lease as text, because
 -- numbers are slow to pass to a command; the moment is also the token of every first run),
--- `worker`, `limit`, `left` (how many jobs are still wanted), `looked_at` (how many were met),
+-- `ageing` (nil: priorities are strict), `worker`, `limit`, `left` (how many jobs are still
+-- wanted), `looked_at` (how many were met),
 -- `first_live` (the live part of every first run), and the answer so far: `fixed` (fixed parts) and
 -- `touched` (position, live part and progress of the jobs that are not on their first run).
 
@@ -11,10 +12,7 @@
 local function start_again(q, c, r)
   r.state, r.token, r.worker = State.RUNNING, next_token(r.token, c.now), c.worker
   r.started = c.now
-  if r.resource then
-    call('SADD', q.holders .. r.resource, r.handle)
-    call('SADD', q.held, r.resource)
-  end
+  if r.resource or r.gates then take_keys(q, r, c.now) end
   local live, progress = pack_live(r), r.extras and call('HGET', q.progress, r.id) or false
   c.touched[#c.touched + 1] = { #c.fixed + 1, live, progress }
   return live
@@ -23,11 +21,6 @@ end
 -- When the first job of a sorted set is due; math.huge if the set is empty.
 local function first_due(q, priority)
   return tonumber(call('ZRANGE', due_of(q, priority), '0', '0', 'WITHSCORES')[2] or math.huge)
-end
-
--- Eight bytes as a number; 0 if there are fewer.
-local function number_at(text, at)
-  return #text >= at + 7 and struct.unpack('>I8', text, at) or 0
 end
 
 -- The first n handles of a priority, from its list and its sorted set, by due time and age. Returns
@@ -98,59 +91,47 @@ local function uncount_removed(q, priority, n)
 end
 
 -- Read keys that are written later: a key of another type must be found before the first write.
-local function check_claim_types(q, jobs, keyed)
+-- `flag` is the highest flag of the jobs.
+local function check_claim_types(q, jobs, flag)
   call('ZCARD', q.lease)
   call('HLEN', q.live)
   if jobs >= SMALLEST_BATCH_JOBS then
     call('HLEN', q.runs)
     call('HLEN', q.left)
   end
-  if keyed and not q.types_checked then check_types(q) end
+  if flag and not q.types_checked then check_types(q) end
+  if flag and flag >= FIRST_FLOW_FLAG and not q.flow_types_checked then check_flow_types(q) end
 end
 
--- Start one job that has a live part or a resource key. Appends to `lives` and `leases` what is to
--- be written.
+-- Whether the flag of a handle says that its job has a resource key or gates.
+local function has_gates(flag) return flag and (flag % 2 == 1 or flag % 8 >= 4) end
+
+-- Start one job that has a live part or a key. Appends to `lives` and `leases` what is to be
+-- written.
 local function start_or_block(q, c, id, fixed, live, handle, lives, leases)
   local r = as_record(q, id, fixed, live)
-  if r.unreadable then
-    set_aside(q, r, handle, c.now)
-  elseif not r.resource or may_run(q, r, c.now) then
-    local m = #lives
-    lives[m + 1], lives[m + 2] = id, start_again(q, c, r)
-    leases[m + 1], leases[m + 2] = c.lease, handle
-    c.fixed[#c.fixed + 1] = fixed
-  else
-    apply_busy_policy(q, r, c.now)
-  end
+  if r.unreadable then return set_aside(q, r, handle, c.now) end
+  local gate, lacks_token
+  if r.resource or r.gates then gate, lacks_token = closed_gate(q, r, c.now) end
+  if gate then return apply_busy_policy(q, r, gate, lacks_token, c.now) end
+  local m = #lives
+  lives[m + 1], lives[m + 2] = id, start_again(q, c, r)
+  leases[m + 1], leases[m + 2] = c.lease, handle
+  c.fixed[#c.fixed + 1] = fixed
 end
 
--- Take the first n jobs of a priority out of the queue, and start those that may run. Returns how
--- many were taken out.
-local function claim_first(q, c, priority, n)
-  local handles, a, of_list, b = first_handles(q, c, priority, n)
-  local ids, many, keyed, sub, byte = {}, #handles, false, string.sub, string.byte
-  if many == 0 then return 0 end
-  for i = 1, many do
-    local handle = handles[i]
-    ids[i] = sub(handle, ID_AT)
-    keyed = keyed or (byte(handle, FLAG_AT) or 0) % 2 == 1
-  end
-  check_claim_types(q, many, keyed)
-  local fixed = call('HMGET', q.jobs, unpack(ids))
-  local removed = a > 0 and removed_from_list(q, priority) or 0
-  local lives = (b > 0 or removed > 0) and call('HMGET', q.live, unpack(ids)) or {}
-  if a > 0 then call('LTRIM', ready_of(q, priority), a, '-1') end
-  if b > 0 then
-    call('ZREMRANGEBYRANK', due_of(q, priority), '0', b - 1)
-    q.first_due[priority] = first_due(q, priority)
-  end
+-- Start those of these jobs that may start. They are in no index any more. `removed` says how many
+-- jobs of the list are only counted as removed, and `of_list` which jobs are from the list (nil:
+-- all). Returns how many of them were such jobs.
+local function start_jobs(q, c, handles, ids, fixed, lives, removed, of_list)
   local given, before, first_ids, first_runs, skipped = c.fixed, #c.fixed, {}, {}, 0
-  local new_lives, leases = {}, {}
-  for i = 1, many do
+  local new_lives, leases, byte = {}, {}, string.byte
+  for i = 1, #handles do
     local part, live, handle = fixed[i], lives[i], handles[i]
-    if removed > 0 and (b == 0 or of_list[i]) and is_removed(handle, part, live) then
+    local flag = byte(handle, FLAG_AT)
+    if removed > 0 and (not of_list or of_list[i]) and is_removed(handle, part, live) then
       skipped = skipped + 1
-    elseif part and (live or byte(handle, FLAG_AT) % 2 == 1) then
+    elseif part and (live or (flag ~= PLAIN_FLAG and has_gates(flag))) then
       start_or_block(q, c, ids[i], part, live, handle, new_lives, leases)
     elseif part then
       given[#given + 1] = part
@@ -162,8 +143,35 @@ local function claim_first(q, c, priority, n)
     call('HSET', q.live, unpack(new_lives))
     call('ZADD', q.lease, unpack(leases))
   end
+  local started = #given - before
+  c.left = c.left - started
+  if q.places then q.places = q.places - started end
+  return skipped
+end
+
+-- Take the first n jobs of a priority out of the queue, and start those that may run. Returns how
+-- many were taken out.
+local function claim_first(q, c, priority, n)
+  local handles, a, of_list, b = first_handles(q, c, priority, n)
+  local ids, many, flag, sub, byte = {}, #handles, false, string.sub, string.byte
+  if many == 0 then return 0 end
+  for i = 1, many do
+    local handle = handles[i]
+    ids[i] = sub(handle, ID_AT)
+    local its_flag = byte(handle, FLAG_AT)
+    if its_flag ~= PLAIN_FLAG and has_gates(its_flag) then flag = math.max(flag or 0, its_flag) end
+  end
+  check_claim_types(q, many, flag)
+  local fixed = call('HMGET', q.jobs, unpack(ids))
+  local removed = a > 0 and removed_from_list(q, priority) or 0
+  local lives = (b > 0 or removed > 0) and call('HMGET', q.live, unpack(ids)) or {}
+  if a > 0 then call('LTRIM', ready_of(q, priority), a, '-1') end
+  if b > 0 then
+    call('ZREMRANGEBYRANK', due_of(q, priority), '0', b - 1)
+    q.first_due[priority] = first_due(q, priority)
+  end
+  local skipped = start_jobs(q, c, handles, ids, fixed, lives, removed, of_list)
   if skipped > 0 then uncount_removed(q, priority, skipped) end
-  c.left = c.left - (#given - before)
   return many
 end
 
@@ -175,13 +183,19 @@ local function read_first_due(q)
   end
 end
 
+-- How many more jobs of this queue the call may start.
+local function wanted(q, c) return q.places and math.min(c.left, q.places) or c.left end
+
+-- include ranked_claim
+
 -- Claim from one queue, the highest priority first. Then `q.next_due` says for each priority when
 -- its next job is due; a job in a list is due now.
 local function claim(q, c)
+  if uses(q, GROUPS) or (c.ageing and #q.used > 1) then return ranked().claim(q, c) end
   for priority = HIGHEST_PRIORITY, LOWEST_PRIORITY, -1 do
     local empty = not q.first_due[priority]
-    while not empty and c.left > 0 and c.looked_at < CALL_ITEMS do
-      local n = math.min(c.left, CALL_ITEMS - c.looked_at)
+    while not empty and wanted(q, c) > 0 and c.looked_at < CALL_ITEMS do
+      local n = math.min(wanted(q, c), CALL_ITEMS - c.looked_at)
       local met = claim_first(q, c, priority, n)
       c.looked_at = c.looked_at + met
       empty = met < n
@@ -194,11 +208,18 @@ local function claim(q, c)
   end
 end
 
--- When there may be more to claim: when the next job is due, or when a hold ends that a job waits
--- for. nil: never.
-local function next_claim_at(q)
+-- When there may be more to claim: when the next job is due, when a hold ends that a job waits for,
+-- or when a rate has its next token. nil: never.
+local function next_claim_at(q, now)
   local soonest = math.huge
   for _, due in pairs(q.next_due) do soonest = math.min(soonest, due) end
+  if q.places and soonest < math.huge then
+    soonest = gates().next_start(q, soonest, now) or math.huge
+  end
+  if uses(q, RATES) then
+    local wake_at = call('ZRANGEBYSCORE', q.wakes, '(0', '+inf', 'WITHSCORES', 'LIMIT', 0, 1)[2]
+    soonest = math.min(soonest, tonumber(wake_at or math.huge))
+  end
   local holds = q.has_holds and call('ZRANGE', q.holds, 0, CALL_ITEMS - 1, 'WITHSCORES') or {}
   for i = 1, #holds, 2 do
     if call('EXISTS', q.waiting .. holds[i]) == 1 then

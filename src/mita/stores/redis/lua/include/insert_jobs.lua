@@ -1,10 +1,11 @@
 -- Inserting jobs. `items` are ids, each followed by the client's fields. `kinds` are numbers of
 -- jobs, each followed by their kind: '' for plain jobs of the first queue, else (number of the
--- queue, priority, delay, point in time, flag, unique key) in MessagePack. Everything is read and
--- checked before the first write.
+-- queue, priority, delay, point in time, flag, unique key, throttle, debounce, debounce_max, group)
+-- in MessagePack. Everything is read and checked before the first write.
 
 -- include state_indexes
 -- include build_records
+-- include twins
 local PLAIN_KIND = { 1, DEFAULT_PRIORITY, 0, false, '0' }
 
 -- Which of these ids exist, in the queues of this call or, unless they are fresh (see `NewJob`), in
@@ -41,6 +42,7 @@ local function read_newest(q, now)
   local meta = call('HMGET', q.meta, 'newest', 'lines', 'index')
   local newest = meta[1]
   q.new, q.used, q.index = not newest, meta[2] or '', meta[3]
+  q.first_job = q.new
   q.age, q.came = 0, 0
   if newest and #newest == 16 then q.age, q.came = struct.unpack(NEWEST_FORMAT, newest) end
   q.use_list = q.came <= now
@@ -59,6 +61,11 @@ local function add_to_id_index(q)
   call('ZADD', q.ids, unpack(names))
 end
 
+local function clear(list)
+  for i = #list, 1, -1 do list[i] = nil end
+end
+
+-- Write the jobs that were built, and forget them.
 local function write_jobs(q, registry, now)
   if #q.fixed == 0 then return end
   if q.new then
@@ -70,12 +77,30 @@ local function write_jobs(q, registry, now)
   for _, index in pairs(q.indexes) do
     if #index > 0 then
       use_priority(q, index.priority)
-      call(index.command, index.key, unpack(index))
+      if index.group then
+        shares().add_all(q, index.priority, index.group, index)
+      else
+        call(index.command, index.key, unpack(index))
+      end
+      clear(index)
     end
   end
-  for key, id in pairs(q.uniques) do take_unique(q, key, id) end
+  for key, taken in pairs(q.uniques) do take_unique(q, key, taken.id, taken.throttled_until) end
   if registry and not registry.names[q.name] then call('SADD', registry.queues, q.name) end
   topics[q.name] = true
+  clear(q.fixed)
+  q.uniques, q.new = {}, false
+end
+
+-- What is to be added to the sorted set of a group.
+local function index_of_group(q, priority, group)
+  local name = priority .. ':' .. group
+  if not q.indexes[name] then
+    call('ZCARD', q.group .. name)
+    if not q.flow_types_checked then check_flow_types(q) end
+    q.indexes[name] = { priority = priority, group = group }
+  end
+  return q.indexes[name]
 end
 
 -- What is to be added to the list of a priority (`listed`), or else to its sorted set.
@@ -94,15 +119,16 @@ end
 -- What all jobs of one kind have in common.
 local function read_kind(queues, packed, now)
   local k = packed == '' and PLAIN_KIND or cmsgpack.unpack(packed)
-  local q, due, unique = queues[k[1]], moment(k[3], k[4], now), k[6]
-  local listed = due == now and q.use_list
+  local q, due, unique, throttle, group = queues[k[1]], moment(k[3], k[4], now), k[6], k[7], k[10]
+  local listed = due == now and q.use_list and not group
   if unique then
     call('ZCARD', q.unique_ends)
     q.taken[unique] = q.taken[unique] or unique_holder(q, unique, now)
   end
   return {
-    q = q, index = index_of(q, k[2], listed), priority = k[2], due = due, flag = k[5],
-    score = not listed and plain(due), unique = unique,
+    q = q, index = group and index_of_group(q, k[2], group) or index_of(q, k[2], listed),
+    priority = k[2], due = due, flag = k[5], score = not listed and plain(due), unique = unique,
+    throttled_until = throttle and now + throttle, debounce = k[8], debounce_max = k[9],
   }
 end
 
@@ -120,10 +146,36 @@ local function new_jobs(kind, items, at, n, existing, refused)
       new[m + 1], new[m + 2] = id, items[i + 1]
       m = m + 2
       existing[id] = true
-      if unique then taken[unique], kind.q.uniques[unique] = id, id end
+      if unique then
+        taken[unique] = id
+        kind.q.uniques[unique] = { id = id, throttled_until = kind.throttled_until }
+      end
     end
   end
   return new
+end
+
+-- Of the `n` jobs of one kind that debounce, those that are to be inserted. A job with its key that
+-- waits is moved instead; one that runs loses the key. All earlier jobs of this call are written,
+-- and each job of these before the next, because they act on each other.
+local function debounce_jobs(kind, items, at, n, existing, refused, write, age, now)
+  local q = kind.q
+  for i = at, at + n * 2 - 2, 2 do
+    local id = items[i]
+    local there = existing[id] and id or twins().meet(q, kind, items[i + 1], now)
+    if there then
+      refused[#refused + 1] = (i - items.first) / 2 + 1
+      refused[#refused + 1] = there
+    else
+      existing[id] = true
+      q.taken[kind.unique] = id
+      q.uniques[kind.unique] = { id = id, throttled_until = kind.throttled_until }
+      age = build_records(kind, { id, items[i + 1] }, 1, 1, now, age, q.fixed, kind.index)
+      q.age = age
+      write()
+    end
+  end
+  return age
 end
 
 -- Returns the position of every job that was not inserted, each followed by the id of the job that
@@ -134,18 +186,30 @@ local function insert_jobs(queues, registry, kinds, items, now, fresh)
   local existing = existing_ids(queues, registry, ids, fresh)
   local age = microseconds()
   for _, q in ipairs(queues) do age = math.max(age, read_newest(q, now)) end
+  local function write()
+    for _, q in ipairs(queues) do write_jobs(q, registry, now) end
+  end
   for i = 1, #kinds, 2 do
     local n, packed = tonumber(kinds[i]), kinds[i + 1]
     local kind = read_kinds[packed] or read_kind(queues, packed, now)
-    local new, first, last = items, at, at + n * 2 - 2
-    if not fresh or kind.unique or next(existing) then -- else all are new, each with its own id
-      new = new_jobs(kind, items, at, n, existing, refused)
-      first, last = 1, #new
+    read_kinds[packed] = kind
+    if kind.debounce then
+      for _, q in ipairs(queues) do
+        if not q.types_checked then check_all_types(q) end
+      end
+      write()
+      age = debounce_jobs(kind, items, at, n, existing, refused, write, age, now)
+    else
+      local new, first, last = items, at, at + n * 2 - 2
+      if not fresh or kind.unique or next(existing) then -- else all are new, each with its own id
+        new = new_jobs(kind, items, at, n, existing, refused)
+        first, last = 1, #new
+      end
+      age = build_records(kind, new, first, last, now, age, kind.q.fixed, kind.index)
+      kind.q.age = age
     end
-    age = build_records(kind, new, first, last, now, age, kind.q.fixed, kind.index)
-    read_kinds[packed], kind.q.age = kind, age
     at = at + n * 2
   end
-  for _, q in ipairs(queues) do write_jobs(q, registry, now) end
+  write()
   return refused
 end

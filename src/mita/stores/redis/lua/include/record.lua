@@ -16,6 +16,11 @@ local function is_number(n)
   return type(n) == 'number' and n >= 0 and n <= LARGEST_NUMBER and n % 1 == 0
 end
 
+-- Eight bytes as a number; 0 if there are fewer.
+local function number_at(text, at)
+  return #text >= at + 7 and struct.unpack('>I8', text, at) or 0
+end
+
 -- The fields of a live part; nil for one that cannot be read. A shorter one is of an older version.
 local function read_live(text)
   local ok, t = pcall(cmsgpack.unpack, text)
@@ -71,6 +76,36 @@ local function unreadable_record(q, id, fixed, live)
   return r
 end
 
+-- Where the bytes end that begin behind this position: payload, options or headers. The server's
+-- MessagePack cannot read bytes.
+local function end_of_bytes(text, at)
+  local size = text:byte(at + 1) - HEAD_BYTES
+  if size == 0 then return at + 2 + text:byte(at + 2) end
+  assert(size == 1 or size == 2)
+  return at + 1 + size * 2 + struct.unpack(size == 1 and '>I2' or '>I4', text, at + 2)
+end
+
+-- Where payload, options and headers of a record begin and end. `at` is where its client's fields
+-- begin.
+local function arguments_in(text, at)
+  local first = cmsgpack.unpack_limit(text, FIELDS_BEFORE_PAYLOAD, at)
+  return first, end_of_bytes(text, end_of_bytes(text, end_of_bytes(text, first)))
+end
+
+-- Read the gates and the group of a job whose flag says that it has some. `gates` stays nil if
+-- there are none.
+local function read_flow(r, fixed, at)
+  local _, behind = arguments_in(fixed, at)
+  read_flow_fields(r, fixed, behind)
+  for _, gate in ipairs(r.gates) do
+    assert(type(gate[1]) == 'string' and (not gate[2] or is_number(gate[2])))
+    assert(is_number(gate[3]) and is_number(gate[4]) and gate[4] > 0)
+  end
+  if #r.gates == 0 then r.gates = nil end
+  if r.fair == '' then r.fair = nil end
+  assert(type(r.fair or '') == 'string' and is_number(r.weight) and r.weight > 0)
+end
+
 -- Where the client's fields begin: inside an array, or in version 0.1 right behind the handle.
 local function client_fields_at(fixed)
   local at = HANDLE_LENGTH_AT + fixed:byte(HANDLE_LENGTH_AT)
@@ -85,13 +120,18 @@ local function parsed(q, id, fixed, live)
   if not r.priority then
     r.priority, r.due = fixed:byte(PRIORITY_AT), struct.unpack('>I8', fixed, DUE_AT)
   end
-  read_client_fields(r, fixed, client_fields_at(fixed))
+  local at = client_fields_at(fixed)
+  read_client_fields(r, fixed, at)
+  if r.handle:byte(FLAG_AT) >= FIRST_FLOW_FLAG then read_flow(r, fixed, at) end
   assert(r.handle:sub(ID_AT) == id and type(r.task) == 'string')
   assert(r.priority <= HIGHEST_PRIORITY and r.due <= LARGEST_NUMBER)
   assert(is_number(r.limit) and r.limit > 0 and is_number(r.unique_for))
   assert(type(r.when_busy) == 'string')
   assert(type(r.resource or '') == 'string' and type(r.unique or '') == 'string')
-  assert(r.state ~= State.BLOCKED or r.resource)
+  if r.state == State.BLOCKED then -- before 0.2 a job could only wait at its resource key
+    r.blocked_at = r.blocked_at or r.resource
+    assert(type(r.blocked_at) == 'string')
+  end
   return r
 end
 

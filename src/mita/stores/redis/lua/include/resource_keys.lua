@@ -1,20 +1,40 @@
--- Resource keys: which jobs may run, which wait, which are woken.
+-- Keys: which jobs may start, which wait, which are woken. A job has a resource key, further gates
+-- (see gates), or both.
 
 -- include state_indexes
 -- include timeline
+-- include gates
 
-local busy = {} -- {queue, id, task, whether it ended} of the jobs that found their key busy
+-- {queue, id, task, whether it ended, whether it only lacks a token} of the jobs that could not
+-- pass a gate
+local busy = {}
 
 local function on_hold(q, key, now)
   local ends = call('ZSCORE', q.holds, key)
   return ends and tonumber(ends) > now
 end
 
-local function may_run(q, r, now)
-  return not on_hold(q, r.resource, now) and call('SCARD', q.holders .. r.resource) < r.limit
+-- The first gate that a job cannot pass now, and whether it only lacks a token; nil if the job may
+-- start. A job with one key, in a queue where no operator has limited a key, needs two commands.
+local function closed_gate(q, r, now)
+  if r.gates or uses(q, KEY_LIMITS) then return gates().closed(q, r, now) end
+  if not r.resource then return nil end
+  if on_hold(q, r.resource, now) or call('SCARD', q.holders .. r.resource) >= r.limit then
+    return { key = r.resource }
+  end
 end
 
--- The first job that waits for a key. Jobs that cannot be read or do not wait are taken out.
+-- A job that has passed all of its gates takes its keys.
+local function take_keys(q, r, now)
+  for _, key in ipairs(keys_of(r)) do
+    call('SADD', q.holders .. key, r.handle)
+    call('SADD', q.held, key)
+    touch_key(q, key)
+  end
+  if r.gates or uses(q, KEY_LIMITS) then gates().take_tokens(q, r, now) end
+end
+
+-- The first job that waits at a key. Jobs that cannot be read or do not wait are taken out.
 local function first_waiting(q, key, now)
   local waiting = q.waiting .. key
   while true do
@@ -24,24 +44,31 @@ local function first_waiting(q, key, now)
       return nil
     end
     local r = load_handle(q, handle)
-    if r and not r.unreadable and r.state == State.BLOCKED then return r end
+    local waits = r and not r.unreadable and r.state == State.BLOCKED
+    if waits and r.blocked_at == key then return r end
     call('ZREM', waiting, handle)
-    call('ZREM', q.blocked, handle)
+    if not waits then call('ZREM', q.blocked, handle) end
     if r and r.unreadable then set_aside(q, r, handle, now) end
   end
 end
 
--- Put the first jobs that wait for a key back into the queue: as many as may run by the limit of
+-- Put the first jobs that wait at a key back into the queue: as many as may start by the gate of
 -- the first one, and at most `most`.
 local function wake(q, key, now, most)
+  touch_key(q, key)
   if on_hold(q, key, now) then return end
   local first = first_waiting(q, key, now)
   if not first then return end
-  local free = math.min(first.limit - call('SCARD', q.holders .. key), most)
-  if free <= 0 then return end
-  for _, handle in ipairs(call('ZRANGE', q.waiting .. key, 0, free - 1)) do
+  local many
+  if first.gates or uses(q, KEY_LIMITS) then
+    many = gates().start_waking(q, key, first, now, most)
+  else
+    many = math.min(first.limit - call('SCARD', q.holders .. key), most)
+  end
+  if many <= 0 then return end
+  for _, handle in ipairs(call('ZRANGE', q.waiting .. key, 0, many - 1)) do
     local r = load_handle(q, handle)
-    if r and not r.unreadable and r.state == State.BLOCKED then
+    if r and not r.unreadable and r.state == State.BLOCKED and r.blocked_at == key then
       move(q, r, State.QUEUED, r.due)
     end
   end
@@ -49,6 +76,7 @@ end
 
 local function hold(q, key, ends, now)
   topics[q.name] = true -- a worker that sleeps until the end of an earlier hold must look again
+  touch_key(q, key)
   if ends > now then
     call('ZADD', q.holds, ends, key)
   else
@@ -66,12 +94,20 @@ local function end_holds(q, now)
   end
 end
 
--- End the other jobs that wait for the key of this one.
-local function replace_waiting(q, r, now)
-  for _, handle in ipairs(call('ZRANGE', q.waiting .. r.resource, 0, -1)) do
+-- Wake the jobs whose rate has tokens again. Keys whose time has not come cost nothing.
+local function open_rates(q, now)
+  if not uses(q, RATES) then return end
+  local keys = call('ZRANGEBYSCORE', q.wakes, '-inf', now, 'LIMIT', 0, WOKEN_KEYS)
+  if #keys > 0 and not q.types_checked then check_all_types(q) end
+  for _, key in ipairs(keys) do wake(q, key, now, CALL_ITEMS) end
+end
+
+-- End the other jobs that wait at the key where this one has to wait.
+local function replace_waiting(q, r, key, now)
+  for _, handle in ipairs(call('ZRANGE', q.waiting .. key, 0, -1)) do
     local older = load_handle(q, handle)
     if older and older.unreadable then
-      call('ZREM', q.waiting .. r.resource, handle)
+      call('ZREM', q.waiting .. key, handle)
       set_aside(q, older, handle, now)
     elseif older then
       note(q, older, now, TimelineKind.REPLACED, REPLACED_NOTE .. r.id)
@@ -80,15 +116,19 @@ local function replace_waiting(q, r, now)
   end
 end
 
--- A due job found its key busy, and is in no index: what its busy policy says (`rules.busy`).
-local function apply_busy_policy(q, r, now)
+-- A due job could not pass a gate, and is in no index: what its busy policy says (`rules.busy`). At
+-- a rate without a token it always waits.
+local function apply_busy_policy(q, r, gate, lacks_token, now)
   local policies = BUSY_POLICIES
   local policy = policies[r.when_busy] or policies[WhenBusy.WAIT]
+  if lacks_token then policy = RATE_POLICY end
   r.busy = r.busy + 1
   r.in_no_index = true
-  busy[#busy + 1] = { q.name, r.id, r.task, policy.ends and 1 or 0 }
-  if policy.replaces then replace_waiting(q, r, now) end
-  note(q, r, now, policy.line, r.resource .. BUSY_NOTE)
+  busy[#busy + 1] = { q.name, r.id, r.task, policy.ends and 1 or 0, lacks_token and 1 or 0 }
+  if gate.interval and gate.interval > 0 then gates().keep_level(q, gate) end
+  if policy.replaces then replace_waiting(q, r, gate.key, now) end
+  note(q, r, now, policy.line, gate.key .. (lacks_token and RATE_NOTE or BUSY_NOTE))
   if policy.ends then return finish(q, r, policy.state, BUSY_RETENTION_MS, now) end
+  r.blocked_at = gate.key
   move(q, r, policy.state, r.due)
 end

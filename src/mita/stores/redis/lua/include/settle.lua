@@ -10,6 +10,7 @@ local function delete_later(command, key, items) deletes[#deletes + 1] = { comma
 
 local function run_deletes()
   for _, delete in ipairs(deletes) do call(delete[1], delete[2], unpack(delete[3])) end
+  deletes = {}
 end
 
 -- A job goes back to the queue, or is blocked, as the verdict says or as was asked meanwhile.
@@ -20,7 +21,9 @@ local function put_back(q, r, state, wait, at, now)
   elseif wait then
     r.due = moment(wait, at, now)
   end
-  r.state, r.worker, r.asked, r.asked_due, r.asked_keep = state, false, false, false, false
+  r.worker, r.asked, r.asked_due, r.asked_keep = false, false, false, false
+  r.blocked_at = state == State.BLOCKED and keys_of(r)[1] or false
+  r.state = state == State.BLOCKED and not r.blocked_at and State.QUEUED or state
   topics[q.name] = true
   add_to_indexes(q, r)
   save(q, r)
@@ -32,7 +35,7 @@ local function settle_one(q, id, token, verdict, result, now)
   local r = load(q, id)
   if not has_token(r, token) then return false end
   local state, wait, at, counts, error, keep, hold_wait, hold_at, stranded, kind, text, failure,
-    named = unpack(cmsgpack.unpack(verdict), 1, 13)
+    named, unstarted = unpack(cmsgpack.unpack(verdict), 1, 14)
   local asked_state = r.asked and STATE_AFTER[r.asked]
   r.asked = asked_state and r.asked or false -- what cannot be read was not asked
   if kind == TimelineKind.NONE and r.asked then kind = state end
@@ -40,7 +43,8 @@ local function settle_one(q, id, token, verdict, result, now)
   r.stranded = stranded and (r.stranded or now) or false
   if counts then r[counts] = r[counts] + 1 end
   if error then keep_text(q, r, 'error', error) end
-  local state_after = asked_state or state
+  local state_after, keys = asked_state or state, keys_of(r)
+  if unstarted then gates().give_back(q, r) end
   if ENDED[state_after] then
     if r.asked then
       keep = r.asked_keep
@@ -51,13 +55,14 @@ local function settle_one(q, id, token, verdict, result, now)
   else
     put_back(q, r, state_after, wait, at, now)
   end
-  if r.resource then
-    if hold_wait then
-      hold(q, r.resource, moment(hold_wait, hold_at, now), now)
+  for i, key in ipairs(keys) do
+    if i == 1 and hold_wait then
+      hold(q, key, moment(hold_wait, hold_at, now), now)
     else
-      wake(q, r.resource, now, 1)
+      wake(q, key, now, 1)
     end
   end
+  if uses(q, LIMITED) then topics[q.name] = true end
   return true
 end
 
@@ -109,6 +114,7 @@ local function settle_forgotten(q, tokens, from, n, verdict, now)
     delete_later('ZREM', q.lease, alone)
   end
   if m > 0 then
+    if uses(q, LIMITED) then topics[q.name] = true end
     delete_later('HDEL', q.live, gone)
     call('HDEL', q.jobs, unpack(gone))
     if has_id_index(q) then call('ZREM', q.ids, unpack(gone)) end
@@ -169,6 +175,7 @@ local function settle_kept(q, tokens, from, n, verdict, keep, now)
     i, tokens = last, tokens + 2
   end
   if m > 0 then
+    if uses(q, LIMITED) then topics[q.name] = true end
     call('HSET', q.live, unpack(lives))
     call('HSET', q.result, unpack(results))
     if #handles > 0 then delete_later('ZREM', q.lease, handles) end

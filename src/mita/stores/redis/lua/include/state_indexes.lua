@@ -1,23 +1,37 @@
 -- The lists and sorted sets that a job is in because of its state. A script removes a job from
 -- them before it changes the record, and adds it after.
 --
---   queued     due:PRIORITY (sorted by due time), or the list ready:PRIORITY
+--   queued     due:PRIORITY (sorted by due time), or the list ready:PRIORITY; with `fair`, the set
+--              of its group (see shares)
 --   blocked    blocked, waiting:KEY (sorted by priority and due time), waited
---   running    lease (sorted by the end of the lease), holders:KEY, held
+--   running    lease (sorted by the end of the lease), holders:KEY and held for each of its keys
 --   ended      the set of its state (sorted by the time of its end), expiry
 
 -- include priorities
 -- include id_index
 -- include unique_keys
 -- include notify
+-- include shares
 
 -- 2^48. A score has the priority above the due time, and is still exact in a double.
 local PRIORITY_STEP = 281474976710656
 
-local function free_resource(q, r)
-  local holders = q.holders .. r.resource
+-- The keys of all gates of a job, each once.
+local function keys_of(r)
+  if not r.gates then return { r.resource } end
+  local keys, known = {}, {}
+  if r.resource then keys[1], known[r.resource] = r.resource, true end
+  for _, gate in ipairs(r.gates) do
+    if not known[gate[1]] then keys[#keys + 1], known[gate[1]] = gate[1], true end
+  end
+  return keys
+end
+
+local function free_key(q, r, key)
+  local holders = q.holders .. key
   call('SREM', holders, r.handle)
-  if call('EXISTS', holders) == 0 then call('SREM', q.held, r.resource) end
+  if call('EXISTS', holders) == 0 then call('SREM', q.held, key) end
+  touch_key(q, key)
 end
 
 -- From a short list a job is removed at once. In a long list it is only counted as removed, and
@@ -40,12 +54,19 @@ local function remove_from_indexes(q, r)
   if r.in_no_index then -- a claim has taken it out of its queue, and has not put it anywhere else
     r.in_no_index = false
   elseif r.state == State.QUEUED then
-    if call('ZREM', due_of(q, r.priority), r.handle) == 0 then remove_from_list(q, r) end
+    if r.fair then
+      shares().remove(q, r)
+    elseif call('ZREM', due_of(q, r.priority), r.handle) == 0 then
+      remove_from_list(q, r)
+    end
   elseif r.state == State.BLOCKED then
-    local waiting = q.waiting .. r.resource
+    local key = r.blocked_at
+    local waiting = q.waiting .. key
     call('ZREM', q.blocked, r.handle)
     call('ZREM', waiting, r.handle)
-    if call('EXISTS', waiting) == 0 then call('SREM', q.waited, r.resource) end
+    if call('EXISTS', waiting) == 0 then call('SREM', q.waited, key) end
+    r.blocked_at = false
+    touch_key(q, key)
   elseif r.state == State.RUNNING then
     if r.batch then
       leave_batch(q, r.batch, 1)
@@ -53,7 +74,7 @@ local function remove_from_indexes(q, r)
     else
       call('ZREM', q.lease, r.handle)
     end
-    if r.resource then free_resource(q, r) end
+    for _, key in ipairs(keys_of(r)) do free_key(q, r, key) end
   else
     call('ZREM', q[r.state], r.handle)
     call('ZREM', q.expiry, r.handle)
@@ -63,20 +84,26 @@ end
 local function add_to_indexes(q, r)
   if r.state == State.QUEUED then
     use_priority(q, r.priority)
-    call('ZADD', due_of(q, r.priority), r.due, r.handle)
+    if r.fair then
+      shares().add(q, r)
+    else
+      call('ZADD', due_of(q, r.priority), r.due, r.handle)
+    end
     topics[q.name] = true
   elseif r.state == State.BLOCKED then
     local score = (HIGHEST_PRIORITY - r.priority) * PRIORITY_STEP + r.due
     call('ZADD', q.blocked, 0, r.handle)
-    call('ZADD', q.waiting .. r.resource, score, r.handle)
-    call('SADD', q.waited, r.resource)
+    call('ZADD', q.waiting .. r.blocked_at, score, r.handle)
+    call('SADD', q.waited, r.blocked_at)
+    touch_key(q, r.blocked_at)
   else
     call('ZADD', q[r.state], r.finished, r.handle)
     call('ZADD', q.expiry, r.expires, r.handle)
   end
 end
 
--- Change the state of a job that has not ended, and write it.
+-- Change the state of a job that has not ended, and write it. A job that becomes blocked has its
+-- `blocked_at`.
 local function move(q, r, state, due)
   remove_from_indexes(q, r)
   r.state, r.due = state, due

@@ -1,0 +1,205 @@
+-- Claiming where the next job can be of any priority or group: in a queue that has groups (see
+-- shares), or that uses several priorities and has ageing. Then a job goes first whose due time
+-- minus its priority times the ageing is the smallest.
+--
+-- Jobs are taken out in order, and started together at the end: only jobs with gates are started at
+-- once, because whether they start decides whether their group has had its turn.
+--
+-- Made when `ranked()` is first called, as in gates.
+
+local made_ranked
+local function ranked()
+  if made_ranked then return made_ranked end
+  local k, s = {}, shares()
+  made_ranked = k
+  local FIRST_PART_JOBS = 16 -- then twice as many each time, while they are all of one priority
+
+  local function rank(c, priority, due)
+    return c.ageing and due - priority * c.ageing or -priority
+  end
+
+  -- Take a job out of the list or the sorted set of its priority.
+  local function take_plain(q, priority, job)
+    if job.listed then return call('LTRIM', ready_of(q, priority), '1', '-1') end
+    call('ZREM', due_of(q, priority), job.handle)
+    q.first_due[priority] = first_due(q, priority)
+  end
+
+  -- The first due job without a group: { due, handle, group, listed }; nil if there is none.
+  local function first_plain(q, c, priority)
+    while true do
+      local handles, listed = first_handles(q, c, priority, 1)
+      local handle = handles[1]
+      if not handle then return nil end
+      local job = { handle = handle, group = NO_GROUP, listed = listed == 1 }
+      if not job.listed then
+        job.due = q.first_due[priority]
+        return job
+      end
+      local id = handle:sub(ID_AT)
+      local fixed = call('HGET', q.jobs, id)
+      job.due = number_at(fixed or '', DUE_AT)
+      local removed = removed_from_list(q, priority) > 0
+      if not removed or not is_removed(handle, fixed, call('HGET', q.live, id)) then return job end
+      take_plain(q, priority, job)
+      uncount_removed(q, priority, 1)
+    end
+  end
+
+  -- Start the jobs that were taken out and not started yet.
+  local function start_taken(q, c, taken)
+    if #taken == 0 then return end
+    local ids = {}
+    for i, handle in ipairs(taken) do ids[i] = handle:sub(ID_AT) end
+    local fixed, lives = call('HMGET', q.jobs, unpack(ids)), call('HMGET', q.live, unpack(ids))
+    start_jobs(q, c, taken, ids, fixed, lives, 0)
+  end
+
+  -- The priority whose first job goes next, and the one that would go after it.
+  local function first_two(c, heads)
+    local best, second
+    for priority = HIGHEST_PRIORITY, LOWEST_PRIORITY, -1 do
+      local job = heads[priority]
+      if job then
+        local its_rank = rank(c, priority, job.due)
+        if not best or its_rank < best.rank then
+          best, second = { priority = priority, rank = its_rank }, best
+        elseif not second or its_rank < second.rank then
+          second = { priority = priority, rank = its_rank }
+        end
+      end
+    end
+    return best, second
+  end
+
+  -- Groups: one job after the other
+
+  local function next_of_priority(q, c, priority)
+    q.plain_heads = q.plain_heads or {}
+    if q.plain_heads[priority] == nil then
+      q.plain_heads[priority] = first_plain(q, c, priority) or false
+    end
+    local plain_job, job = q.plain_heads[priority], s.next(q, priority, c.now)
+    if not plain_job then return job end
+    plain_job.tag = s.start_tag(q, priority, NO_GROUP)
+    return job and s.goes_before(job, plain_job) and job or plain_job
+  end
+
+  local function weight_of(q, handle)
+    local id = handle:sub(ID_AT)
+    local fixed = call('HGET', q.jobs, id)
+    return fixed and as_record(q, id, fixed).weight or NORMAL_WEIGHT
+  end
+
+  -- Take a job out of the queue. Returns whether it has started, or will at the end.
+  local function take_job(q, c, priority, job, taken)
+    c.looked_at = c.looked_at + 1
+    if job.group == NO_GROUP then
+      take_plain(q, priority, job)
+      q.plain_heads[priority] = nil
+    else
+      s.take(q, priority, job)
+    end
+    if not has_gates(job.handle:byte(FLAG_AT)) then
+      taken[#taken + 1] = job.handle
+      return true
+    end
+    start_taken(q, c, taken)
+    for i = #taken, 1, -1 do taken[i] = nil end
+    local before = #c.fixed
+    start_taken(q, c, { job.handle })
+    return #c.fixed > before
+  end
+
+  local function take_turns(q, c)
+    local heads, taken = {}, {}
+    for priority in pairs(q.first_due) do heads[priority] = next_of_priority(q, c, priority) end
+    while wanted(q, c) > #taken and c.looked_at < CALL_ITEMS do
+      local best = first_two(c, heads)
+      if not best then break end
+      local priority = best.priority
+      local job = heads[priority]
+      if take_job(q, c, priority, job, taken) then
+        local weight = job.group == NO_GROUP and NORMAL_WEIGHT or weight_of(q, job.handle)
+        s.start(q, priority, job.group, weight)
+      end
+      heads[priority] = next_of_priority(q, c, priority)
+    end
+    start_taken(q, c, taken)
+    return #taken
+  end
+
+  -- Ageing without groups: as many jobs of a priority as go before the next priority
+
+  -- Take up to n jobs of a priority out that are due until then. Returns how many were met.
+  local function take_until(q, c, priority, n, last, taken)
+    local ready, due = ready_of(q, priority), due_of(q, priority)
+    local listed, ids = call('LRANGE', ready, '0', n - 1), {}
+    for i, handle in ipairs(listed) do ids[i] = handle:sub(ID_AT) end
+    local fixed = #ids > 0 and call('HMGET', q.jobs, unpack(ids)) or {}
+    local removed = #ids > 0 and removed_from_list(q, priority) or 0
+    local lives = removed > 0 and call('HMGET', q.live, unpack(ids)) or {}
+    local sorted = call('ZRANGEBYSCORE', due, '-inf', plain(last), 'WITHSCORES', 'LIMIT', '0', n)
+    local a, b, skipped = 0, 0, 0
+    while a + b < n do
+      local mine, other = listed[a + 1], sorted[b * 2 + 1]
+      local mine_due = mine and number_at(fixed[a + 1] or '', DUE_AT)
+      if mine and mine_due > last then mine = nil end
+      if mine and other and fixed[a + 1] then
+        local other_due = tonumber(sorted[b * 2 + 2])
+        local is_older = number_at(other, 1) < number_at(mine, 1)
+        if other_due < mine_due or (other_due == mine_due and is_older) then mine = nil end
+      end
+      if not mine and not other then break end
+      if mine then a = a + 1 else b = b + 1 end
+      if mine and removed > 0 and is_removed(mine, fixed[a], lives[a]) then
+        skipped = skipped + 1
+      else
+        taken[#taken + 1] = mine or other
+      end
+    end
+    if a > 0 then call('LTRIM', ready, a, '-1') end
+    if skipped > 0 then uncount_removed(q, priority, skipped) end
+    if b > 0 then call('ZREMRANGEBYRANK', due, '0', b - 1) end
+    q.first_due[priority] = first_due(q, priority)
+    return a + b
+  end
+
+  local function take_ranked(q, c)
+    local heads, taken, part = {}, {}, FIRST_PART_JOBS
+    for priority in pairs(q.first_due) do heads[priority] = first_plain(q, c, priority) end
+    while wanted(q, c) > #taken and c.looked_at < CALL_ITEMS do
+      local best, second = first_two(c, heads)
+      if not best then break end
+      local priority, last = best.priority, c.now
+      if second then -- of two jobs with the same rank the higher priority goes first
+        local until_then = second.rank + priority * c.ageing
+        last = math.min(last, until_then - (priority > second.priority and 0 or 1))
+      end
+      local n = math.min(wanted(q, c) - #taken, CALL_ITEMS - c.looked_at, part)
+      local met = take_until(q, c, priority, n, last, taken)
+      if met == 0 then break end
+      c.looked_at = c.looked_at + met
+      part = met == n and part * 2 or FIRST_PART_JOBS
+      heads[priority] = first_plain(q, c, priority)
+    end
+    start_taken(q, c, taken)
+    return #taken
+  end
+
+  -- Claim from one queue, as `claim` does.
+  function k.claim(q, c)
+    local has_groups = uses(q, GROUPS)
+    if wanted(q, c) > 0 then check_claim_types(q, CALL_ITEMS, FIRST_FLOW_FLAG) end
+    local take = has_groups and take_turns or take_ranked
+    while wanted(q, c) > 0 and c.looked_at < CALL_ITEMS and take(q, c) > 0 do end
+    local wants_more = c.left > 0 or c.limit == 0
+    for priority, due in pairs(q.first_due) do
+      local is_listed = wants_more and call('LLEN', ready_of(q, priority)) > 0
+      if has_groups then due = math.min(due, s.first_due(q, priority)) end
+      q.next_due[priority] = is_listed and 0 or due
+    end
+  end
+
+  return k
+end
