@@ -10,7 +10,7 @@ from mita import Cron, Every, UsageError
 from mita.client import backfill as backfilling
 from mita.model.job import State
 from mita.model.outcome import Settlement, Verdict
-from mita.model.time import DAY, HOUR, MINUTE
+from mita.model.time import DAY, HOUR, MINUTE, SECOND
 from mita.rules.display import as_datetime
 from mita.rules.schedule.jobs import fire_id
 from mita.testing.contract.given import claim_one, claims
@@ -175,6 +175,22 @@ async def test_the_parts_that_the_error_names_fit(scene: Scene) -> None:
     assert len(first.windows) == backfilling.BACKFILL_JOBS
     rest = await scene.app.repeats.backfill(KEY, start=middle, end=whole["end"], dry_run=True)
     assert rest.windows[0] == middle
+
+
+async def test_an_end_that_is_now_on_a_clock_a_little_ahead_is_now(scene: Scene) -> None:
+    """`datetime.now(UTC)` must do, and no fire time of the future may slip in."""
+    now = await scene.store.now()
+    await scene.stands(Every(1), now + HOUR)
+    end = as_datetime(now + 30 * SECOND)
+    start = as_datetime(now - 10 * SECOND)
+    result = await scene.app.repeats.backfill(KEY, start=start, end=end, dry_run=True)
+    assert result.windows
+    assert max(result.windows) <= as_datetime(await scene.store.now())
+    for late in (61, 3600):
+        with pytest.raises(UsageError, match="in the future"):
+            await scene.app.repeats.backfill(
+                KEY, start=start, end=as_datetime(await scene.store.now() + late * SECOND + 10)
+            )
 
 
 async def test_an_unknown_repeat_cannot_be_backfilled(scene: Scene) -> None:

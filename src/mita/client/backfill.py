@@ -8,7 +8,7 @@ from mita.errors import UsageError
 from mita.model.job import NewJob
 from mita.model.pattern import Cron, Every, RepeatSpec
 from mita.model.repeat import FIRING_JOBS, Repeat
-from mita.model.time import Moment
+from mita.model.time import MINUTE, Moment, Wait
 from mita.rules.display import as_datetime
 from mita.rules.schedule import jobs
 from mita.rules.schedule.cron import zone
@@ -17,6 +17,8 @@ from mita.rules.schedule.times import between
 from mita.rules.when import moment
 
 BACKFILL_JOBS = 10_000  # of one call
+# an end this little ahead is now: `datetime.now(UTC)` on a machine whose clock is not the store's
+CLOCK_TOLERANCE: Wait = MINUTE
 
 
 def windows(
@@ -33,13 +35,13 @@ def windows(
         )
     if first < 0:
         raise UsageError(f"start={start!s} is before 1970: begin the backfill later")
-    if last > now:
+    if last > now + CLOCK_TOLERANCE:
         raise UsageError(
             f"end={end!s} is in the future: a backfill makes jobs for the past, and the repeat "
             f"itself makes those to come; end it at {as_datetime(now):%Y-%m-%dT%H:%M:%SZ} at the "
             "latest"
         )
-    times = between(spec, first, last, _origin(repeat, spec))
+    times = between(spec, first, min(last, now), _origin(repeat, spec))
     found = list(islice(times, BACKFILL_JOBS))
     if (more := next(times, None)) is not None:
         raise UsageError(
