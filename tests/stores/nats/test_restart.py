@@ -257,6 +257,7 @@ async def test_locks_workers_once_values_and_claim_lists_do_not_come_back(
 async def as_the_older_version_made_it(store: NatsStore) -> None:
     config = {
         **schema.stream_config(store._subjects, 1),
+        "subjects": store._subjects.stored_before,
         "max_msgs_per_subject": 1,
         "metadata": {"mita": "2"},
         "republish": {

@@ -283,7 +283,7 @@ async def test_a_claim_that_met_only_busy_jobs_waits_for_late_tickets(
 
     async def late(context: NatsContext, sources: Any, *more: Any, **named: Any) -> Any:
         if list(sources) == [(QUEUE, 5)]:
-            return [], 0  # "there is no ticket"
+            return pulling.Pulled([], 0, [])  # "there is no ticket"
         return await pull(context, sources, *more, **named)
 
     monkeypatch.setattr(claiming, "pull", late)

@@ -1,6 +1,6 @@
 """Changing jobs by id: reschedule, cancel, retry, prioritise, delete."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from mita.errors import Rejected
@@ -17,6 +17,7 @@ from mita.model.outcome import (
 )
 from mita.ports.store import ASKED
 from mita.rules.asked import may_ask
+from mita.rules.gates import keys_of
 from mita.rules.states import DEAD, allowed
 from mita.stores.shared.ids import without_repeats
 from mita.stores.shared.record import COUNTERS
@@ -64,14 +65,20 @@ async def _amend_all(context: NatsContext, ids: Sequence[str], wanted: Change) -
     async def amend_part(part: list[str]) -> None:
         found.update(zip(part, await _amend_together(context, part, wanted), strict=True))
 
-    await in_parallel(ids, lambda one: _shared_key(one, records[one]), AMEND_BATCH_JOBS, amend_part)
+    await in_parallel(
+        ids, lambda one: _shared_keys(one, records[one]), AMEND_BATCH_JOBS, amend_part
+    )
     return found
 
 
-def _shared_key(id: str, record: NatsJob | None) -> tuple[str, ...]:
-    """Jobs whose changes may write the same records have the same value."""
-    key = None if record is None else record.resource or record.unique
-    return (id,) if record is None or key is None else (record.queue, key)
+def _shared_keys(id: str, record: NatsJob | None) -> Collection[tuple[str, ...]]:
+    """Jobs whose changes may write the same records have a value in common."""
+    if record is None:
+        return [(id,)]
+    keys = [(record.queue, key) for key in keys_of(record.resource, record.gates)]
+    if record.unique is not None:
+        keys.append((record.queue, record.unique))
+    return keys or [(id,)]
 
 
 async def _amend_together(context: NatsContext, ids: list[str], wanted: Change) -> list[Answer]:
@@ -101,10 +108,9 @@ async def _read_ahead(tx: StreamTransaction, ids: Sequence[str]) -> None:
     for located in await tx.jobs(ids):
         if (record := located.record) is None:
             continue
-        queue, key = record.queue, record.resource
+        queue, key = record.queue, record.blocked_at
         if key is not None:
             wanted.append(subjects.resource_key(queue, key))
-        if key is not None and record.state is State.BLOCKED:
             wanted.append(subjects.waiter(queue, key, record.priority, record.id))
         if record.unique is not None:
             wanted.append(subjects.unique(queue, record.unique))
@@ -161,6 +167,7 @@ async def _apply(
             moved: dict[str, Any] = {
                 "due": wanted.when.moment(tx.now),
                 "reschedules": record.reschedules + 1,
+                "blocked_at": None,
             }
             entry = timeline_with(record, tx.now, TimelineKind.RESCHEDULED, wanted.note)
             await change_job(tx, located, state=State.QUEUED, record_seq=0, **moved, **entry)

@@ -5,7 +5,6 @@
 import asyncio
 import time
 from collections.abc import Sequence
-from typing import TypeAlias
 
 from msgspec.structs import replace
 
@@ -21,12 +20,14 @@ from .maintenance import restore_queue_record
 from .resources import end_holds
 from .settle import is_simple, settle
 from .stream.decode import decode_queue, is_guessed
+from .stream.subjects import WAKE_SLOT
 from .tickets.claim_call import ClaimCall
 from .tickets.claim_memory import QueuePriority
 from .tickets.next_due import next_claim
-from .tickets.pull import pull
+from .tickets.pull import Pulled, pull
 from .tickets.take import take
 from .tickets.ticket import Ticket, give_back
+from .tickets.wakes import open_keys
 
 PULL_TICKETS = 250
 CLAIM_SCAN_TICKETS = 1000
@@ -38,8 +39,6 @@ UNPAUSED_BELIEVED_S = 20.0
 # Rounds of the event loop in which a claim sends its first pull. `settle_and_claim` sends it before
 # the settlements, so that tickets arrive while those are stored.
 FIRST_PULL_ROUNDS = 2
-
-Pulled: TypeAlias = tuple[list[Ticket], int]  # tickets, and how many messages were delivered
 
 
 async def claim(
@@ -88,6 +87,9 @@ class _Claiming:
         self._call = ClaimCall(context, lease, worker)
         self._believed_until = 0.0  # until then the queues count as not paused
         self._too_late = False  # that time is over, and there may be more tickets
+        self._asked_for_wakes: set[str] = set()  # queues
+        self._wakes: list[Ticket] = []
+        self._woke = False  # jobs became ready after the first pull
 
     async def run(self) -> ClaimResult:
         """Returns the claims, and when to claim again."""
@@ -98,6 +100,7 @@ class _Claiming:
         if await self._end_holds(going):  # jobs became ready after that pull
             self._give_back(ahead)
             ahead = {}
+        self._woke = await self._open_keys(going)
         claims, looked_at = await self._claim_from(going, ahead)
         more = looked_at >= CLAIM_SCAN_TICKETS or self._too_late
         if not claims and not more:
@@ -129,24 +132,42 @@ class _Claiming:
         going = [record for record in records if record.paused is None]
         self._believed_until = asked_at + UNPAUSED_BELIEVED_S
         self._memory.highest = {
-            record.name: (record.name, max(record.priorities))
-            for record in going
-            if record.priorities
+            record.name: (record.name, max(slots)) for record in going if (slots := _slots(record))
+        }
+        self._memory.with_wakes = {
+            record.name for record in going if WAKE_SLOT in record.priorities
         }
         return going
 
     async def _pull_ahead(self) -> dict[QueuePriority, Pulled]:
-        """Pull from the first queue while its record is read: it is rarely paused."""
+        """Pull from the first queue while its record is read: it is rarely paused. Also pull the
+        wake tickets of all queues that have such tickets."""
         source = self._memory.highest.get(self._queues[0])
         if source is None or self._limit <= 0:
             return {}
-        return {source: await pull(self._context, [source], min(self._limit, PULL_TICKETS))}
+        if self._memory.with_wakes:
+            self._asked_for_wakes = self._memory.with_wakes & set(self._queues)
+        sources = [source, *((queue, WAKE_SLOT) for queue in self._asked_for_wakes)]
+        pulled = await pull(self._context, sources, min(self._limit, PULL_TICKETS))
+        self._wakes = pulled.wakes
+        return {source: pulled}
 
     def _give_back(self, ahead: dict[QueuePriority, Pulled]) -> None:
         """Return tickets that were pulled ahead and are not needed."""
-        for tickets, _ in ahead.values():
-            for ticket in tickets:
+        for pulled in ahead.values():
+            for ticket in pulled.tickets:
                 give_back(self._context, ticket, 1)
+
+    async def _open_keys(self, going: list[QueueRecord]) -> bool:
+        """Wake jobs at keys whose rate has tokens. Returns True if there were such keys."""
+        with_wakes = {record.name for record in going if WAKE_SLOT in record.priorities}
+        missing = with_wakes - self._asked_for_wakes
+        if missing and self._limit > 0:
+            sources = [(queue, WAKE_SLOT) for queue in missing]
+            self._wakes += (await pull(self._context, sources, PULL_TICKETS)).wakes
+        if not self._wakes:
+            return False
+        return await open_keys(self._context, self._wakes, with_wakes)
 
     async def _end_holds(self, going: list[QueueRecord]) -> bool:
         now = self._context.clock.now()
@@ -165,7 +186,7 @@ class _Claiming:
         claims: list[Claim] = []
         looked_at = 0
         for record in going:
-            for priority in sorted(record.priorities, reverse=True):
+            for priority in sorted(_slots(record), reverse=True):
                 source = record.name, priority
                 left = self._limit - len(claims)
                 found, seen = await self._drain(source, left, ahead.pop(source, None))
@@ -205,11 +226,11 @@ class _Claiming:
                     self._too_late = empty = True
                     break
                 want = min(limit - looked_at, PULL_TICKETS)
-                tickets, delivered = first or await pull(self._context, [source], want)
-                first = None
+                tickets, delivered, _ = first or await pull(self._context, [source], want)
                 looked_at += delivered
-                empty = delivered < want
-                if any(ticket.record.resource is not None for ticket in tickets):
+                empty = delivered < want and not (self._woke and first)
+                first = None
+                if any(ticket.record.resource or ticket.record.gates for ticket in tickets):
                     await asyncio.gather(*taking)
                 taking.append(asyncio.ensure_future(self._take(tickets)))
         finally:
@@ -222,11 +243,11 @@ class _Claiming:
         sources = [
             (record.name, priority)
             for record in going
-            for priority in sorted(record.priorities, reverse=True)
+            for priority in sorted(_slots(record), reverse=True)
         ]
         if not sources or self._limit <= 0 or time.monotonic() > self._believed_until:
             return []
-        tickets, _ = await pull(self._context, sources, self._limit, wait=IDLE_PULL_MS)
+        tickets = (await pull(self._context, sources, self._limit, wait=IDLE_PULL_MS)).tickets
         order = {name: at for at, (name, _) in enumerate(sources)}
         tickets.sort(key=lambda ticket: (order[ticket.record.queue], -ticket.record.priority))
         for ticket in tickets[self._limit :]:
@@ -255,3 +276,8 @@ class _Claiming:
                 delay_ns = record.due * 1_000_000 - self._context.clock.exact_ns()
                 give_back(self._context, ticket, delay_ns)
         return due
+
+
+def _slots(record: QueueRecord) -> list[int]:
+    """Returns the slots of a queue's job tickets."""
+    return [slot for slot in record.priorities if slot != WAKE_SLOT]

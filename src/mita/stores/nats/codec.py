@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_type_hints
 import msgspec
 from msgspec import NODEFAULT, Struct
 
+from mita.model.gate import Interval, Limit, StoredLimit
 from mita.model.job import Claim, Job, Lasting, NewJob, Priority, State
 from mita.model.outcome import TimelineEntry, TimelineKind
 from mita.model.time import Moment
@@ -24,6 +25,8 @@ from mita.rules.timeline import for_people, lengthened
 from mita.stores.shared import record as fields
 
 StreamSequence: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+
+Microseconds: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
 # The fields of `Job` at the beginning of a stored job. This is the format of records that exist:
 # names are neither moved nor removed, and a new field of `Job` is not added here.
@@ -115,12 +118,22 @@ class QueueRecord(Struct, array_like=True):
 
 
 class ResourceKeyRecord(Struct, array_like=True):
-    """A resource key: the ids of the running jobs that hold it, and how many jobs wait for it."""
+    """A key: the ids of the running jobs that hold it, and how many jobs wait for it.
+
+    `tat_us` and `woken_us` are the two numbers of its rate (`rules.gates`), `interval_us` and
+    `burst` the rate of the latest start. `limit` is what an operator has set. `wake_at` is when the
+    key's wake ticket is due; 0 if the key has none."""
 
     queue: str
     key: str
     holders: tuple[str, ...] = ()
     waiting: int = 0
+    tat_us: Microseconds = 0
+    woken_us: Microseconds = 0
+    interval_us: Interval = 0
+    burst: Limit = 1
+    limit: StoredLimit | None = None
+    wake_at: Moment = 0
 
 
 class WaiterRecord(Struct, array_like=True):
@@ -134,7 +147,8 @@ class WaiterRecord(Struct, array_like=True):
 
 
 class UniqueKeyRecord(Struct, array_like=True):
-    """The job that has a unique key; `until` is set when that job has ended."""
+    """The job that has a unique key. `until` is how long the key stays taken after that job has
+    ended, or whatever becomes of the job if it was enqueued with a throttle."""
 
     id: str
     until: Moment | None = None

@@ -12,9 +12,10 @@ from mita.model.view import WorkerView
 from .client.messages import OutMessage
 from .codec import WorkerRecord, pack
 from .context import NatsContext
-from .resources import hold_key
+from .resources import hold_key, limit_key
 from .stream import consumers, keys
 from .stream.job_records import ROLLUP, TTL, whole_seconds
+from .stream.subjects import WAKE_SLOT
 from .stream.transaction import StreamTransaction, transact
 from .tickets.claim_memory import QueuePriority
 
@@ -85,7 +86,12 @@ async def limit(
     context: NatsContext, queues: Sequence[str], key: str | None, limit: StoredLimit | None
 ) -> None:
     """Set or remove the limit of these queues, or of this key in each of them."""
-    raise NotImplementedError  # to be built on this branch
+    for queue in dict.fromkeys(queues):
+        if key is None:
+            raise NotImplementedError  # to be built on this branch
+        if limit is not None and limit.interval_us:
+            await consumers.ensure_consumers(context, [(queue, WAKE_SLOT)])
+        await limit_key(context, queue, key, limit)
 
 
 async def beat(context: NatsContext, worker: WorkerView, keep: Wait) -> Moment:

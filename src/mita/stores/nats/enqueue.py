@@ -2,8 +2,9 @@
 
 A job without a unique key is one message: a ticket, or a schedule as its record. The server refuses
 it if there is any message of that id, so that enqueuing twice makes one job. A job with a unique
-key is written together with the key's record, in one atomic batch. A crash leaves nothing half
-done: a job that was not acknowledged is stored completely or not at all."""
+key is written together with the key's record, in one atomic batch; if another job has the key, that
+job is changed in the batch instead (`rules.twins`). A crash leaves nothing half done: a job that
+was not acknowledged is stored completely or not at all."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -11,17 +12,23 @@ from types import MappingProxyType
 
 from msgspec.structs import replace
 
-from mita.model.job import NewJob, Receipt
+from mita.model.job import NewJob, Receipt, State
+from mita.model.outcome import TimelineKind
+from mita.model.time import Wait
+from mita.rules.twins import TwinAct, act_on_twin, debounced_due
 from mita.stores.shared import room
 
 from . import unique
 from .client.errors import NoServerAnswer
 from .client.messages import OutMessage
-from .codec import NatsJob, as_record, pack
+from .codec import NatsJob, as_record, pack, timeline_with
 from .context import NatsContext
 from .stream.consumers import ensure_consumers
+from .stream.job_changes import change
 from .stream.job_records import EXPECT_SEQ_AT, LocatedJob, is_due_soon, locate, record_message
+from .stream.subjects import WAKE_SLOT
 from .stream.transaction import StreamTransaction, transact
+from .tickets.claim_memory import QueuePriority
 
 ENQUEUE_CHUNK_JOBS = 1000
 # A job with a unique key takes two or three messages, and a batch has at most a thousand.
@@ -56,7 +63,7 @@ async def _enqueue_chunk(context: NatsContext, jobs: Sequence[NewJob]) -> list[R
         )
     holders: dict[str, str] = {}
     if left := [record for record in records if record.id not in created]:
-        holders = await _look_up_and_put(context, left)
+        holders = await _look_up_and_put(context, left, first)
         created |= {id for id, holder in holders.items() if id == holder}
     if scheduled := {
         record.queue for record in records if record.id in created and not is_due_soon(record, now)
@@ -66,15 +73,29 @@ async def _enqueue_chunk(context: NatsContext, jobs: Sequence[NewJob]) -> list[R
 
 
 def _can_be_sent_at_once(context: NatsContext, record: NatsJob) -> bool:
+    if record.gates and not context.consumers.issuperset(slots_of(record)):
+        return False
     return record.unique is None and (record.queue, record.priority) in context.consumers
 
 
-async def _look_up_and_put(context: NatsContext, records: Sequence[NatsJob]) -> dict[str, str]:
-    """Store those of these jobs that are not there yet. Returns for each new id itself if the job
-    was stored, else the id of the job that has its unique key."""
+def slots_of(job: NatsJob | NewJob) -> list[QueuePriority]:
+    """Returns the consumers that a job needs: that of its priority, and that of wake tickets if it
+    has a rate."""
+    slots = [(job.queue, job.priority)]
+    if any(gate.interval_us for gate in job.gates):
+        slots.append((job.queue, WAKE_SLOT))
+    return slots
+
+
+async def _look_up_and_put(
+    context: NatsContext, records: Sequence[NatsJob], news: Mapping[str, NewJob]
+) -> dict[str, str]:
+    """Store those of these jobs that are not there yet; `news` has them by id as they were given.
+    Returns for each new id itself if the job was stored, else the id of the job that has its unique
+    key."""
     located = await locate(context, [record.id for record in records])
     fresh = [record for record in records if located[record.id].record is None]
-    await ensure_consumers(context, {(record.queue, record.priority) for record in fresh})
+    await ensure_consumers(context, {slot for record in fresh for slot in slots_of(record)})
     plain = [record for record in fresh if record.unique is None]
     keyed = [record for record in fresh if record.unique is not None]
     holders = {id: id for id in await _put_plain(context, plain, located)}
@@ -82,7 +103,7 @@ async def _look_up_and_put(context: NatsContext, records: Sequence[NatsJob]) -> 
     for at in range(0, len(keyed), UNIQUE_BATCH_JOBS):
         holders |= await transact(
             context,
-            lambda tx, some=keyed[at : at + UNIQUE_BATCH_JOBS]: _put_unique(tx, some),  # type: ignore[misc]
+            lambda tx, some=keyed[at : at + UNIQUE_BATCH_JOBS]: _put_unique(tx, some, news),  # type: ignore[misc]
         )
     return holders
 
@@ -127,30 +148,65 @@ def _message(context: NatsContext, record: NatsJob, last_seq: int) -> OutMessage
     return OutMessage(context.subjects.record(record.queue, record.id), body, headers + expected)
 
 
-async def _put_unique(tx: StreamTransaction, records: Sequence[NatsJob]) -> dict[str, str]:
-    """Store jobs whose unique key is free. Returns for each id the id of the job that has its key
-    now."""
+async def _put_unique(
+    tx: StreamTransaction, records: Sequence[NatsJob], news: Mapping[str, NewJob]
+) -> dict[str, str]:
+    """Store jobs whose unique key is free, and act on the jobs that have the keys of the others.
+    Returns for each id the id of the job that has its key now."""
     subjects = tx.context.subjects
     await tx.read(subjects.unique(record.queue, record.unique or "") for record in records)
     others = await unique.recorded_holders(tx, records)
     await tx.jobs([*(record.id for record in records), *others])
-    holders = {}
-    for record in records:
-        holder = await unique.holder(tx, record.queue, record.unique)
-        holders[record.id] = holder or record.id
-        if holder is None:
-            await put_job(tx, replace(record, created=tx.now, due=max(record.due, tx.now)))
-    return holders
+    return {record.id: await _put_or_meet(tx, record, news[record.id]) for record in records}
 
 
-async def put_job(tx: StreamTransaction, record: NatsJob) -> None:
+async def _put_or_meet(tx: StreamTransaction, record: NatsJob, new: NewJob) -> str:
+    """Store a job in a transaction, or act on the job that has its unique key (`rules.twins`).
+    Returns the id of the job that has the key now."""
+    twin = await unique.holder(tx, record.queue, record.unique)
+    if twin is not None and await _stands_for(tx, new, twin):
+        return twin
+    await _put_new(tx, replace(record, created=tx.now, due=max(record.due, tx.now)), new.throttle)
+    return record.id
+
+
+async def _stands_for(tx: StreamTransaction, new: NewJob, twin: str) -> bool:
+    """Act on the job that has the unique key of a new job. Returns whether it stands for the new
+    job, which is not stored then."""
+    located = await tx.job(twin)
+    old = located.record
+    act = TwinAct.KEEP if old is None else act_on_twin(new, old.state)
+    if act is TwinAct.MOVE and old is not None:
+        if located.unsent:
+            tx.take_back(located.unsent)
+            located.unsent = ""
+        await change(
+            tx,
+            located,
+            state=State.QUEUED,
+            due=debounced_due(new, old.created, tx.now),
+            payload=new.payload,
+            options=new.options,
+            headers=new.headers,
+            blocked_at=None,
+            record_seq=0,
+            **timeline_with(old, tx.now, TimelineKind.DEBOUNCED),
+        )
+        tx.wakeups.add(new.queue)
+    return act is not TwinAct.REPLACE
+
+
+async def put_job(tx: StreamTransaction, new: NewJob, age: int) -> None:
     """Store a new job in a transaction, unless its id or its unique key is taken."""
+    if (await tx.job(new.id)).record is None:
+        await _put_or_meet(tx, as_record(new, tx.now, age), new)
+
+
+async def _put_new(tx: StreamTransaction, record: NatsJob, throttle: Wait) -> None:
     located = await tx.job(record.id)
     if located.record is not None:
         return
-    if await unique.holder(tx, record.queue, record.unique) is not None:
-        return
-    await unique.reserve(tx, record)
+    await unique.reserve(tx, record, throttle)
     tx.wakeups.add(record.queue)
     if not is_due_soon(record, tx.now):
         tx.write(located, record)
@@ -158,4 +214,4 @@ async def put_job(tx: StreamTransaction, record: NatsJob) -> None:
     ticket = tx.context.subjects.ticket(record.queue, record.priority, record.id)
     await tx.read([ticket])
     tx.put(ticket, pack(record))
-    located.record = record
+    located.record, located.unsent = record, ticket

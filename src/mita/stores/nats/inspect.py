@@ -147,7 +147,7 @@ async def ahead(context: NatsContext, id: str) -> int | None:
         (-other.priority, other.due, other.age, other.id)
         for other in await _all_jobs(context, record.queue, decode_job)
         if shown_as(other.state, other.due, now) == shown
-        and (shown == DisplayState.READY or other.resource == record.resource)
+        and (shown == DisplayState.READY or other.blocked_at == record.blocked_at)
     ]
     # The job itself need not be among them: it may have started since it was read.
     own = (-record.priority, record.due, record.age, record.id)

@@ -13,9 +13,9 @@ from mita.ports.store import REPEATS
 from mita.rules.readable import is_lost
 from mita.rules.schedule.spec import edited, switched
 
-from .codec import LockRecord, as_record, pack
+from .codec import LockRecord, pack
 from .context import NatsContext
-from .enqueue import put_job
+from .enqueue import put_job, slots_of
 from .stream.consumers import ensure_consumers
 from .stream.decode import decode_lock, decode_repeat
 from .stream.job_records import TTL, whole_seconds
@@ -141,7 +141,7 @@ async def fire(context: NatsContext, firings: Sequence[Firing]) -> list[bool]:
     the server takes milliseconds for each batch, whatever its size."""
     won: list[bool] = []
     for group in _groups(firings):
-        wanted = {(job.queue, job.priority) for firing in group for job in firing.jobs}
+        wanted = {slot for firing in group for job in firing.jobs for slot in slots_of(job)}
         await ensure_consumers(context, wanted)
         won += await transact(context, lambda tx, group=group: _fire_group(tx, group))  # type: ignore[misc]
     return won
@@ -186,7 +186,7 @@ async def _fire_one(tx: StreamTransaction, firing: Firing) -> bool:
     )
     ages = tx.context.clock.new_ages(len(firing.jobs))
     for job, age in zip(firing.jobs, ages, strict=True):
-        await put_job(tx, as_record(job, tx.now, age))
+        await put_job(tx, job, age)
     return True
 
 

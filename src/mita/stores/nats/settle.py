@@ -7,7 +7,7 @@ next waiter woken in one atomic batch. A job that is ready again gets its ticket
 `stream.job_records` says what happens after a crash between the two."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -17,6 +17,7 @@ from mita.model.job import State
 from mita.model.outcome import Settlement, Verdict
 from mita.model.time import Moment
 from mita.rules.asked import kind_after, state_after
+from mita.rules.gates import keys_of
 from mita.rules.states import TERMINAL
 from mita.stores.shared.apart import named, settle_apart
 
@@ -24,6 +25,7 @@ from . import resources
 from .client.messages import OutMessage, too_big
 from .codec import ClaimRef, NatsJob, timeline_with
 from .context import NatsContext
+from .stream.gates import give_back
 from .stream.job_changes import change
 from .stream.job_records import (
     TOMBSTONE,
@@ -37,8 +39,10 @@ from .stream.partition import in_parallel
 from .stream.removal import remove_stale_tickets
 from .stream.transaction import StreamTransaction, transact
 
-# A job with keys takes up to six messages, and a batch has at most a thousand.
+# A job with a key takes up to six messages, and a batch has at most a thousand. A job with several
+# keys takes up to two, and four for each key.
 SETTLE_BATCH_JOBS = 150
+SETTLE_GATED_JOBS = 40
 
 
 async def settle(context: NatsContext, settlements: Sequence[Settlement]) -> list[bool]:
@@ -78,7 +82,9 @@ async def _settle(context: NatsContext, settlements: Sequence[Settlement]) -> li
         for at, answer in zip(part, answers, strict=True):
             took[at] = answer
 
-    await in_parallel(left, lambda at: _shared_key(settlements[at]), SETTLE_BATCH_JOBS, settle_part)
+    gated = any(settlements[at].claim.gates for at in left)
+    most = SETTLE_GATED_JOBS if gated else SETTLE_BATCH_JOBS
+    await in_parallel(left, lambda at: _shared_keys(settlements[at]), most, settle_part)
     if rejected:
         raise named(took, rejected)
     return took
@@ -93,10 +99,11 @@ def _may_have_stale_ticket(context: NatsContext, settlement: Settlement) -> bool
     )
 
 
-def _shared_key(settlement: Settlement) -> tuple[str, ...]:
-    """Settlements that may write the same records have the same value."""
+def _shared_keys(settlement: Settlement) -> Collection[tuple[str, ...]]:
+    """Settlements that may write the same records have a value in common."""
     claim = settlement.claim
-    return (claim.id,) if claim.resource is None else (claim.queue, claim.resource)
+    keys = keys_of(claim.resource, claim.gates)
+    return [(claim.queue, key) for key in keys] if keys else [(claim.id,)]
 
 
 def is_simple(settlement: Settlement) -> bool:
@@ -105,6 +112,7 @@ def is_simple(settlement: Settlement) -> bool:
     return (
         claim.resource is None
         and claim.unique is None
+        and not claim.gates
         and verdict.hold is None
         and verdict.state in TERMINAL
     )
@@ -113,7 +121,7 @@ def is_simple(settlement: Settlement) -> bool:
 def _is_plain(settlement: Settlement) -> bool:
     """True if the job has no keys and the claim was made by this store, unchanged."""
     claim = settlement.claim
-    if claim.resource is not None or claim.unique is not None:
+    if claim.resource is not None or claim.unique is not None or claim.gates:
         return False
     if not isinstance(claim.ref, ClaimRef):
         return False
@@ -191,7 +199,12 @@ async def _settle_together(tx: StreamTransaction, settlements: Sequence[Settleme
             if claim.unique is not None
         ),
         resources.read_for_wake(
-            tx, [(claim.queue, claim.resource) for claim in claims if claim.resource is not None]
+            tx,
+            [
+                (claim.queue, key)
+                for claim in claims
+                for key in keys_of(claim.resource, claim.gates)
+            ],
         ),
     )
     return [await _settle_one(tx, settlement) for settlement in settlements]
@@ -203,13 +216,17 @@ async def _settle_one(tx: StreamTransaction, settlement: Settlement) -> bool:
     record = located.record
     if record is None or not is_held(located, claim.token):
         return False
+    if verdict.unstarted:
+        await give_back(tx, record)
     after = await change(tx, located, **_changes(record, verdict, tx.now))
     if after.state is State.QUEUED:
         tx.wakeups.add(record.queue)
-    if record.resource is not None and verdict.hold is not None:
-        await resources.hold_key(tx, record.queue, record.resource, verdict.hold.moment(tx.now))
-    elif record.resource is not None:
-        await resources.wake(tx, record.queue, record.resource, most=1)
+    keys = keys_of(record.resource, record.gates)
+    if keys and verdict.hold is not None:
+        await resources.hold_key(tx, record.queue, keys[0], verdict.hold.moment(tx.now))
+        keys = keys[1:]
+    for key in keys:
+        await resources.wake(tx, record.queue, key, most=1)
     return True
 
 
@@ -245,4 +262,6 @@ def _changes(record: NatsJob, verdict: Verdict, now: Moment) -> dict[str, Any]:
         due = record.asked_due
     else:
         due = record.due if verdict.when is None else verdict.when.moment(now)
+    if state is State.BLOCKED:  # it waits at the key that it puts on hold
+        changes["blocked_at"] = keys_of(record.resource, record.gates)[0]
     return changes | {"due": due, "worker": None}

@@ -1,8 +1,9 @@
 """Unique keys: at most one job of a queue that has not ended has a key, and for `unique_for` after
-its end no other gets it."""
+its end no other gets it. A throttle keeps the key for a fixed time instead, from the enqueue on."""
 
 from collections.abc import Iterable
 
+from mita.model.time import Wait
 from mita.rules.states import TERMINAL
 
 from .codec import NatsJob, UniqueKeyRecord, pack
@@ -43,11 +44,16 @@ def _is_over(located: LocatedJob) -> bool:
     return located.record is None or located.record.state in TERMINAL
 
 
-async def reserve(tx: StreamTransaction, record: NatsJob) -> None:
-    """Give a job its unique key, if it names one."""
-    if record.unique is not None:
-        subject = tx.context.subjects.unique(record.queue, record.unique)
-        await tx.read([subject])
+async def reserve(tx: StreamTransaction, record: NatsJob, throttle: Wait = 0) -> None:
+    """Give a job its unique key, if it names one: until it ends, or for `throttle` from now."""
+    if record.unique is None:
+        return
+    subject = tx.context.subjects.unique(record.queue, record.unique)
+    await tx.read([subject])
+    if throttle:
+        key = UniqueKeyRecord(record.id, tx.now + throttle)
+        tx.put(subject, pack(key), TTL % whole_seconds(throttle))
+    else:
         tx.put(subject, pack(UniqueKeyRecord(record.id)))
 
 
@@ -66,7 +72,12 @@ async def follow_job(tx: StreamTransaction, old: NatsJob, new: NatsJob) -> None:
         await reserve(tx, new)
         return
     subject = tx.context.subjects.unique(new.queue, new.unique or "")
-    await tx.read([subject])
+    body = await tx.body(subject)
+    if not body:
+        return  # its throttle is over
+    held = decode_unique_key(body)
+    if held is not None and (held.id != new.id or held.until is not None):
+        return  # another job has taken the key over, or a throttle keeps it
     if new.unique_for > 0:
         record = UniqueKeyRecord(new.id, tx.now + new.unique_for)
         tx.put(subject, pack(record), TTL % whole_seconds(new.unique_for))

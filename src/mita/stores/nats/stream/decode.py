@@ -9,12 +9,13 @@ from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import fields
+from msgspec.structs import fields, replace
 
 from mita.errors import StoreError
 from mita.model.job import DEFAULT_PRIORITY, Job, State
 from mita.model.repeat import Repeat
 from mita.model.time import Moment
+from mita.rules.gates import keys_of
 from mita.rules.readable import BAD, UNKNOWN, UNREADABLE, salvaged, unreadable, unreadable_repeat
 from mita.rules.states import TERMINAL
 from mita.stores.nats.codec import (
@@ -31,7 +32,7 @@ from mita.stores.nats.codec import (
     WorkerRecord,
 )
 
-from .subjects import UNREADABLE_KEY, RecordKind, hashed, name, token
+from .subjects import UNREADABLE_KEY, RecordKind, hashed, is_slot, name, token
 
 S = TypeVar("S", bound=Struct)
 
@@ -59,6 +60,7 @@ SMALL_RECORDS: dict[RecordKind, Callable[[bytes], object]] = {
     RecordKind.WORKER: _decode_worker,
     RecordKind.SHARED_ONCE: _decode_shared_once,
     RecordKind.CLAIM_LIST: _decode_claim_list,
+    RecordKind.WAKE: _decode_job,
 }
 
 ALL_PRIORITIES = tuple(range(10))
@@ -93,7 +95,11 @@ def decode_job(body: bytes, subject: str) -> NatsJob:
         or record.gone
         or _is_named_by(record, subject)
     ):
-        if record.state is State.QUEUED or _is_consistent(record):
+        if record.state is State.QUEUED:
+            return record
+        if record.state is State.BLOCKED and record.blocked_at is None:
+            record = replace(record, blocked_at=record.resource)  # version 0.1 had one key
+        if _is_consistent(record):
             return record
         return _unreadable_job(body, subject, "its state and its times contradict each other")
     return _unreadable_job(body, subject, "it names another job than its subject does")
@@ -107,7 +113,9 @@ def _is_named_by(record: NatsJob, subject: str) -> bool:
 def _is_consistent(record: NatsJob) -> bool:
     if record.state is State.RUNNING:
         return record.lease_until is not None
-    return record.state is not State.BLOCKED or record.resource is not None
+    if record.state is not State.BLOCKED:
+        return True
+    return record.blocked_at in keys_of(record.resource, record.gates)
 
 
 def decode_job_head(body: bytes, subject: str) -> NatsJobHead:
@@ -138,7 +146,8 @@ def _raw_fields(body: bytes, kind: type[Struct]) -> dict[str, Any]:
     return dict(zip(names, found, strict=False)) if isinstance(found, list) else {}
 
 
-def _raw_field(body: bytes, kind: type[Struct], field: str, wanted: Any, otherwise: Any) -> Any:
+def raw_field(body: bytes, kind: type[Struct], field: str, wanted: Any, otherwise: Any) -> Any:
+    """Returns one field of a record that cannot be read as a whole, or `otherwise`."""
     try:
         return msgspec.convert(_raw_fields(body, kind)[field], wanted)
     except (KeyError, *BAD):
@@ -151,14 +160,12 @@ def decode_queue(body: bytes, subject: str) -> QueueRecord:
     queue = name(subject.rsplit(".", 1)[1])
     try:
         record = _decode_queue(body)
-        if record.name == queue and all(
-            priority in ALL_PRIORITIES for priority in record.priorities
-        ):
+        if record.name == queue and all(map(is_slot, record.priorities)):
             return record
     except BAD:
         pass
-    paused = _raw_field(body, QueueRecord, "paused", Moment | None, None)
-    holds = _raw_field(body, QueueRecord, "holds", dict[str, Moment], {})
+    paused = raw_field(body, QueueRecord, "paused", Moment | None, None)
+    holds = raw_field(body, QueueRecord, "holds", dict[str, Moment], {})
     return QueueRecord(queue, paused, ALL_PRIORITIES, holds)
 
 

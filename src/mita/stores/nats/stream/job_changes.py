@@ -1,4 +1,4 @@
-"""Changing a job together with the records of its resource key and its unique key."""
+"""Changing a job together with the records of its keys."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from mita.model.time import Wait
 from mita.stores.nats import unique
 from mita.stores.nats.codec import NatsJob
 
-from . import keys
+from . import gates
 from .job_records import LocatedJob
 from .transaction import StreamTransaction
 
@@ -20,8 +20,8 @@ async def change(tx: StreamTransaction, located: LocatedJob, **changes: Any) -> 
     old = located.record
     assert old is not None, "only a job that is there can change"  # noqa: S101
     new = replace(old, **changes)
-    if old.resource is not None:
-        await keys.follow_job(tx, old, new)
+    if old.resource is not None or old.gates:
+        await gates.follow_job(tx, old, new)
     if old.unique is not None:
         await unique.follow_job(tx, old, new)
     tx.write(located, new)
@@ -33,4 +33,5 @@ async def finish(
 ) -> NatsJob:
     """End a job in this state and keep it for `keep`. Returns the new record."""
     changes |= {"lease_until": None, "asked": None, "gone": keep == 0}
+    changes["blocked_at"] = None
     return await change(tx, located, state=state, finished=tx.now, expires=tx.now + keep, **changes)

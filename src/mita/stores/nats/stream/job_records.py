@@ -59,7 +59,7 @@ class LocatedJob(Struct):
     `subject` and `seq` are those of the job's record, `ticket` and `ticket_seq` those of its
     ticket; empty and 0 if there is none. `schedule_at` is when the server makes a ticket of the
     record; 0 if the record is not a schedule. `last_seq` is the highest sequence of all messages
-    with this id."""
+    with this id. `unsent` is the ticket that this transaction stores for a new job."""
 
     record: NatsJob | None = None
     subject: str = ""
@@ -68,6 +68,7 @@ class LocatedJob(Struct):
     ticket: str = ""
     ticket_seq: int = 0
     last_seq: int = 0
+    unsent: str = ""
 
 
 def _combined(subjects: Subjects, found: Iterable[StoredMessage]) -> LocatedJob:

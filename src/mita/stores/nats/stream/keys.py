@@ -1,11 +1,15 @@
-"""The records of queues and of resource keys, and the waiters of a key."""
+"""The records of queues and of keys, and the waiters of a key."""
 
 from msgspec.structs import replace
 
+from mita.model.gate import LONGEST_INTERVAL_US, StoredLimit
 from mita.model.job import State
+from mita.model.time import Moment
+from mita.rules.gates import ONE_MS_US, KeyUse, keys_of
 from mita.stores.nats.codec import NatsJob, QueueRecord, ResourceKeyRecord, WaiterRecord, pack
 
-from .decode import decode_job, decode_queue, decode_resource_key
+from .decode import decode_job, decode_queue, decode_resource_key, raw_field
+from .job_records import TTL, whole_seconds
 from .transaction import StreamTransaction
 
 
@@ -22,76 +26,97 @@ def put_queue(tx: StreamTransaction, record: QueueRecord) -> None:
 
 
 async def resource_key_record(tx: StreamTransaction, queue: str, key: str) -> ResourceKeyRecord:
-    """Returns the record of a resource key; an empty one if no job holds it or waits for it."""
+    """Returns the record of a key; an empty one if nothing is known of it."""
     subject = tx.context.subjects.resource_key(queue, key)
+    found = tx.keys.get(subject)
+    if found is not None:
+        return found
     body = await tx.body(subject)
     if not body:
-        return ResourceKeyRecord(queue, key)
-    return decode_resource_key(body, subject) or await _rebuilt(tx, queue, key)
+        found = ResourceKeyRecord(queue, key)
+    else:
+        found = decode_resource_key(body, subject) or await _rebuilt(tx, queue, key, body)
+    tx.keys[subject] = found
+    return found
 
 
-async def _rebuilt(tx: StreamTransaction, queue: str, key: str) -> ResourceKeyRecord:
+async def _rebuilt(tx: StreamTransaction, queue: str, key: str, body: bytes) -> ResourceKeyRecord:
     """Returns an unreadable record of a key, made again from the jobs that hold the key and those
-    that wait for it."""
+    that wait for it. Its rate, if it has one, has no token now: then it never gives too many."""
     reader, subjects = tx.context.reader, tx.context.subjects
     records = [
         decode_job(message.body, message.subject)
         for message in await reader.all(subjects.records(queue))
     ]
-    of_key = [record for record in records if record.resource == key and not record.gone]
-    holders = tuple(record.id for record in of_key if record.state is State.RUNNING)
-    waiting = sum(record.state is State.BLOCKED for record in of_key)
-    return ResourceKeyRecord(queue, key, holders, waiting)
+    alive = [record for record in records if not record.gone]
+    holders = tuple(
+        record.id
+        for record in alive
+        if record.state is State.RUNNING and key in keys_of(record.resource, record.gates)
+    )
+    waiting = sum(record.state is State.BLOCKED and record.blocked_at == key for record in alive)
+    limit = raw_field(body, ResourceKeyRecord, "limit", StoredLimit | None, None)
+    level_us = tx.now * ONE_MS_US + LONGEST_INTERVAL_US
+    has_rate = any(gate.interval_us for record in alive for gate in record.gates)
+    if not has_rate and (limit is None or not limit.interval_us):
+        level_us = 0
+    return ResourceKeyRecord(
+        queue, key, holders, waiting, tat_us=level_us, woken_us=level_us, limit=limit
+    )
 
 
 def put_resource_key(tx: StreamTransaction, record: ResourceKeyRecord) -> None:
-    """Write the record of a resource key, or remove it if no job holds the key or waits for it."""
+    """Write the record of a key. A record of which only a rate is left is removed by the server
+    when that rate is full again; a record that says nothing is removed now."""
     subject = tx.context.subjects.resource_key(record.queue, record.key)
-    if record.holders or record.waiting > 0:
+    if record.holders or record.waiting > 0 or record.limit is not None:
+        tx.keys[subject] = record
         tx.put(subject, pack(record))
+        return
+    full_at = -(-max(record.tat_us, record.woken_us) // ONE_MS_US)
+    if full_at > tx.now:
+        tx.keys[subject] = record
+        tx.put(subject, pack(record), TTL % whole_seconds(full_at - tx.now))
     else:
+        tx.keys[subject] = ResourceKeyRecord(record.queue, record.key)
         tx.remove(subject)
 
 
-async def follow_job(tx: StreamTransaction, old: NatsJob, new: NatsJob) -> None:
-    """Update the holders and the waiters of a job's resource key when the job changes."""
-    assert old.resource is not None, "only a job with a resource key has one"  # noqa: S101
-    if old.state is new.state and not (old.state is State.BLOCKED and old.priority != new.priority):
-        return
-    if not {old.state, new.state} & {State.RUNNING, State.BLOCKED}:
-        return
-    key = await resource_key_record(tx, old.queue, old.resource)
-    holders = [id for id in key.holders if id != old.id]
-    if new.state is State.RUNNING:
-        holders.append(new.id)
-    waiting = key.waiting - (old.state is State.BLOCKED) + (new.state is State.BLOCKED)
-    put_resource_key(tx, replace(key, holders=tuple(holders), waiting=max(0, waiting)))
-    await _move_waiter(tx, old, new)
+async def count_waiter(tx: StreamTransaction, queue: str, key: str, more: int) -> None:
+    """So many more jobs (or fewer) wait for a key."""
+    record = await resource_key_record(tx, queue, key)
+    waiting = max(0, record.waiting + more)
+    wake_at = record.wake_at if waiting else 0
+    put_resource_key(tx, replace(record, waiting=waiting, wake_at=wake_at))
 
 
-async def _move_waiter(tx: StreamTransaction, old: NatsJob, new: NatsJob) -> None:
-    subjects, key = tx.context.subjects, old.resource or ""
-    if old.state is State.BLOCKED:
-        subject = subjects.waiter(old.queue, key, old.priority, old.id)
+async def move_waiter(tx: StreamTransaction, old: NatsJob, new: NatsJob) -> None:
+    """Update what is stored of a blocked job at its key when the job changes."""
+    subjects = tx.context.subjects
+    was_at = old.blocked_at if old.state is State.BLOCKED else None
+    is_at = new.blocked_at if new.state is State.BLOCKED else None
+    if was_at is not None:
+        subject = subjects.waiter(old.queue, was_at, old.priority, old.id)
         await tx.read([subject])
         tx.remove(subject)
-    if new.state is State.BLOCKED:
-        subject = subjects.waiter(new.queue, key, new.priority, new.id)
+    if is_at is not None:
+        subject = subjects.waiter(new.queue, is_at, new.priority, new.id)
         await tx.read([subject])
         tx.put(subject, pack(WaiterRecord(new.id, new.queue, new.priority, new.due, new.age)))
+    if was_at != is_at and was_at is not None:
+        await count_waiter(tx, old.queue, was_at, -1)
+    if was_at != is_at and is_at is not None:
+        await count_waiter(tx, new.queue, is_at, 1)
 
 
-async def is_on_hold(tx: StreamTransaction, queue: str, key: str) -> bool:
-    """True if jobs with this resource key may not start now."""
-    return (await queue_record(tx, queue)).holds.get(key, tx.now) > tx.now
+async def held_until(tx: StreamTransaction, queue: str, key: str) -> Moment:
+    """Returns until when a key is on hold; 0 if it is not."""
+    until = (await queue_record(tx, queue)).holds.get(key, 0)
+    return until if until > tx.now else 0
 
 
-async def may_run(tx: StreamTransaction, record: NatsJob) -> bool:
-    """True if the job's resource key is free: neither on hold nor held by as many jobs as it
-    allows."""
-    if record.resource is None:
-        return True
-    if await is_on_hold(tx, record.queue, record.resource):
-        return False
-    key = await resource_key_record(tx, record.queue, record.resource)
-    return len(key.holders) < record.limit
+async def use_of(tx: StreamTransaction, queue: str, key: str) -> KeyUse:
+    """Returns what is known of a key, in the words of `rules.gates`."""
+    record = await resource_key_record(tx, queue, key)
+    until = await held_until(tx, queue, key)
+    return KeyUse(len(record.holders), until, record.tat_us, record.woken_us)

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from mita.model.job import State
 from mita.model.outcome import TimelineKind
 from mita.model.time import MINUTE, Wait
+from mita.rules.gates import keys_of
 from mita.rules.judge import Retention
 from mita.stores.nats import resources
 from mita.stores.nats.codec import NatsJob, ResourceKeyRecord, timeline_with
@@ -31,6 +32,7 @@ from .reader import StoredMessage
 from .removal import remove
 from .subjects import RecordKind, hashed, name
 from .transaction import StreamTransaction, transact
+from .wake_tickets import is_armed
 
 # So long after its lease a running job that is on no claim list fails.
 ABANDONED_AFTER_MS: Wait = 5 * MINUTE
@@ -59,8 +61,8 @@ async def free_stale_keys(context: NatsContext) -> None:
     ]
     doubtful = await _doubtful(context, seen_keys)
     for seen in seen_keys:
-        if seen.key.waiting:
-            await transact(context, lambda tx, key=seen.key: resources.wake(tx, key.queue, key.key))  # type: ignore[misc]
+        if seen.key.waiting and not is_armed(seen.key, context.clock.now()):
+            await resources.wake_all(context, seen.key.queue, seen.key.key)
     if doubtful:
         await context.catch_up()
         for seen in doubtful:
@@ -74,17 +76,20 @@ async def _keys(context: NatsContext, message: StoredMessage) -> list[ResourceKe
         return [key]
     queue, hash = message.subject.split(".")[-2:]
     messages = await context.reader.all(context.subjects.records(name(queue)))
-    names = {decode_job(record.body, record.subject).resource for record in messages}
+    records = [decode_job(record.body, record.subject) for record in messages]
+    names = {key for record in records for key in keys_of(record.resource, record.gates)}
     return [
         await keys.resource_key_record(StreamTransaction(context), name(queue), key_name)
         for key_name in names
-        if key_name is not None and hashed(key_name) == hash
+        if hashed(key_name) == hash
     ]
 
 
 async def _doubtful(context: NatsContext, seen_keys: Sequence[SeenKey]) -> list[SeenKey]:
-    """Returns the keys with a holder that does not run, and the keys without a holder. Holders
-    whose record was abandoned half-way are failed first (`fail_abandoned`)."""
+    """Returns the keys with a holder that does not run, and the keys without a holder or a wake
+    ticket at which jobs wait. Holders whose record was abandoned half-way are failed first
+    (`fail_abandoned`)."""
+    now = context.clock.now()
     located = await locate(context, {id for seen in seen_keys for id in seen.key.holders})
     await fail_abandoned(
         context, [one.record for one in located.values() if one.record is not None]
@@ -92,7 +97,7 @@ async def _doubtful(context: NatsContext, seen_keys: Sequence[SeenKey]) -> list[
     return [
         seen
         for seen in seen_keys
-        if not seen.key.holders
+        if (not seen.key.holders and seen.key.waiting and not is_armed(seen.key, now))
         or any(not _is_at_key(located[id], seen.key, State.RUNNING) for id in seen.key.holders)
     ]
 
@@ -100,11 +105,11 @@ async def _doubtful(context: NatsContext, seen_keys: Sequence[SeenKey]) -> list[
 def _is_at_key(located: LocatedJob, key: ResourceKeyRecord, state: State) -> bool:
     """True if the job has this key and this state: running jobs hold it, blocked ones wait."""
     record = located.record
-    return (
-        record is not None
-        and record.state is state
-        and (record.queue, record.resource) == (key.queue, key.key)
-    )
+    if record is None or record.state is not state or record.queue != key.queue:
+        return False
+    if state is State.BLOCKED:
+        return record.blocked_at == key.key
+    return key.key in keys_of(record.resource, record.gates)
 
 
 async def _free(tx: StreamTransaction, seen: SeenKey) -> None:
@@ -112,7 +117,7 @@ async def _free(tx: StreamTransaction, seen: SeenKey) -> None:
     key = seen.key
     if await tx.sequence(seen.subject) != seen.seq:
         return
-    if await keys.is_on_hold(tx, key.queue, key.key):
+    if await keys.held_until(tx, key.queue, key.key):
         return
     jobs = zip(key.holders, await tx.jobs(key.holders), strict=True)
     holders = tuple(id for id, located in jobs if _is_at_key(located, key, State.RUNNING))
@@ -173,5 +178,5 @@ async def _fail(tx: StreamTransaction, suspect: NatsJob) -> None:
     entry = timeline_with(record, tx.now, TimelineKind.FAILED, ABANDONED_ERROR)
     keep = Retention().failed
     await finish(tx, located, State.FAILED, keep, error=ABANDONED_ERROR, **entry)
-    if record.resource is not None:
-        await resources.wake(tx, record.queue, record.resource, most=1)
+    for key in keys_of(record.resource, record.gates):
+        await resources.wake(tx, record.queue, key, most=1)

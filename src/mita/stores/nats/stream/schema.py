@@ -17,9 +17,12 @@ from .subjects import STREAM_PREFIX, SUBJECT_ROOT, Subjects
 
 OLDEST_SERVER = (2, 12, 1)
 ADVISED_SERVERS = "2.12.12, or 2.14.3 and later"
-SCHEMA = "3"
-# The schema before: a limit of one message per subject removed what was replaced.
+SCHEMA = "4"
+# The schema before: there were neither rates nor limits of queues.
+UNLIMITED_SCHEMA = "3"
+# The first schema: a limit of one message per subject removed what was replaced.
 LIMITED_SCHEMA = "2"
+OLDER_SCHEMAS = (LIMITED_SCHEMA, UNLIMITED_SCHEMA)
 NO_STREAM_CODE = 10059  # the server's error code: there is no such stream
 NEEDED_SETTINGS = ("allow_msg_schedules", "allow_msg_ttl", "allow_atomic", "allow_direct")
 DESCRIPTION = "Mita jobs: managed by Mita, not to be edited by hand"
@@ -121,9 +124,10 @@ async def _update(
     _check(config, subjects, wire.version)
     await _ensure_anchor(wire, subjects)
     done = []
-    if config["metadata"]["mita"] == LIMITED_SCHEMA:
+    if config["metadata"]["mita"] in OLDER_SCHEMAS:
         metadata = {**config["metadata"], "mita": SCHEMA}
         config = {**config, "max_msgs_per_subject": -1, "metadata": metadata}
+        config["subjects"] = subjects.stored
         done.append(f"schema {SCHEMA}")
     if config.get("republish") != _republish(subjects):  # version 0.1 had another subject
         config = {**config, "republish": _republish(subjects)}
@@ -140,7 +144,8 @@ async def _update(
 
 def _check(config: dict[str, Any], subjects: Subjects, version: str) -> None:
     schema = config.get("metadata", {}).get("mita")
-    ours = schema is not None and set(config.get("subjects", ())) == set(subjects.stored)
+    stored = subjects.stored_before if schema in OLDER_SCHEMAS else subjects.stored
+    ours = schema is not None and set(config.get("subjects", ())) == set(stored)
     missing = [name for name in NEEDED_SETTINGS if not config.get(name)]
     described = config.get("description", "").startswith("Mita jobs")
     if missing and described and (ours or schema is None):
@@ -150,12 +155,12 @@ def _check(config: dict[str, Any], subjects: Subjects, version: str) -> None:
             f"the stream {subjects.stream!r} on this server is not Mita's: choose another "
             "?namespace=, or remove the stream"
         )
-    if schema not in (LIMITED_SCHEMA, SCHEMA):
+    if schema not in (*OLDER_SCHEMAS, SCHEMA):
         raise UsageError(
             f"the stream {subjects.stream!r} has schema {schema}, and this Mita knows {SCHEMA}: "
             "upgrade Mita everywhere"
         )
-    limited = config.get("max_msgs_per_subject", -1) > 0 and schema == SCHEMA
+    limited = config.get("max_msgs_per_subject", -1) > 0 and schema != LIMITED_SCHEMA
     if missing or limited or config.get("retention") != "workqueue":
         raise StoreError(
             f"the stream {subjects.stream!r} was changed by hand: restore "

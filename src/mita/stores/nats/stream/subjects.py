@@ -18,6 +18,11 @@ _ESCAPED = re.compile(r"=([0-9a-f]{2})")
 UNREADABLE_KEY = "unreadable:"
 STREAM_PREFIX, SUBJECT_ROOT = "mita_", "mita"  # of every stream, and of every subject
 HASH_DIGITS = 32
+# A slot is where a ticket has the priority of its job; each slot has its own consumer. Jobs without
+# a group of `fair` have their priority there, the others their priority plus ten for each lane.
+SLOTS_PER_LANE = 10
+MOST_LANES = 32
+WAKE_SLOT = 1000  # the slot of wake tickets
 
 
 class RecordKind(StrEnum):
@@ -34,6 +39,15 @@ class RecordKind(StrEnum):
     CLAIM_LIST = "c"
     ANCHOR = "m"  # one message that is always there
     LOCK = "l"
+    WAKE = "t"  # when the next job at a rate may be woken
+
+
+NEW_KINDS = {RecordKind.WAKE}  # that schema 3 did not have
+
+
+def is_slot(slot: int) -> bool:
+    """True if tickets may have this slot."""
+    return 0 <= slot < SLOTS_PER_LANE * (MOST_LANES + 1) or slot == WAKE_SLOT
 
 
 def token(name: str) -> str:
@@ -74,6 +88,7 @@ class Subjects:
         self.stream = f"{STREAM_PREFIX}{namespace}"
         self.root = f"{SUBJECT_ROOT}.{namespace}"
         self.stored = [self.all(kind) for kind in RecordKind]
+        self.stored_before = [self.all(kind) for kind in RecordKind if kind not in NEW_KINDS]
         # Not stored: plain messages.
         self.wake = f"{self.root}.wake"  # wake-up topics, sent by stores
         self.republished = f"{self.root}.tickets"  # a copy of each new ticket, sent by the server
@@ -146,6 +161,18 @@ class Subjects:
     def resource_key(self, queue: str, key: str) -> str:
         """The record of a resource key."""
         return self._keyed(RecordKind.RESOURCE_KEY, queue, key)
+
+    def scheduled_wake(self, queue: str, key: str) -> str:
+        """The wake ticket of a key, while the server waits for its time."""
+        return self._keyed(RecordKind.WAKE, queue, key)
+
+    def scheduled_wakes(self, queue: str) -> str:
+        """The wake tickets of a queue for which the server waits."""
+        return f"{self.root}.{RecordKind.WAKE}.{token(queue)}.*"
+
+    def wake_ticket(self, queue: str, key: str) -> str:
+        """The wake ticket of a key, ready to be delivered."""
+        return f"{self._ticket}.{token(queue)}.{WAKE_SLOT}.{hashed(key)}"
 
     def queue(self, queue: str) -> str:
         """The record of a queue."""

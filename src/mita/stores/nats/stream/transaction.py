@@ -16,7 +16,7 @@ from mita.model.job import State
 from mita.model.time import SECOND, Wait
 from mita.rules.states import TERMINAL
 from mita.stores.nats.client.messages import OutMessage, too_big
-from mita.stores.nats.codec import NatsJob
+from mita.stores.nats.codec import NatsJob, ResourceKeyRecord
 from mita.stores.nats.context import NatsContext
 
 from .job_records import (
@@ -57,8 +57,12 @@ class StreamTransaction:
         self.written: dict[str, int] = {}  # after the commit: the sequence of each subject
         # Waiters of resource keys that were read in advance, by the pattern of their subjects.
         self.waiters: dict[str, list[StoredMessage]] = {}
+        # Records of keys as they will be after the commit, by subject (`keys`).
+        self.keys: dict[str, ResourceKeyRecord] = {}
+        self.wake_seqs: set[int] = set()  # wake tickets that are removed after the commit
         self._read: dict[str, StoredMessage] = {}
         self._put: dict[str, tuple[bytes, bytes]] = {}
+        self._unfenced: set[str] = set()  # subjects of `_put` that may replace anything
         self._jobs: dict[str, LocatedJob] = {}
         self._new_tickets: dict[str, NatsJob] = {}
         self._stale_tickets: list[int] = []  # sequences
@@ -94,6 +98,15 @@ class StreamTransaction:
     def put(self, subject: str, body: bytes, headers: bytes = b"") -> None:
         """Write a message. Its subject must have been read, or be new by its nature."""
         self._put[subject] = body, headers
+
+    def put_unfenced(self, subject: str, body: bytes, headers: bytes = b"") -> None:
+        """Write a message whatever is stored there: another record of this transaction decides."""
+        self.put(subject, body, headers)
+        self._unfenced.add(subject)
+
+    def take_back(self, subject: str) -> None:
+        """Do not write this message after all."""
+        self._put.pop(subject, None)
 
     def remove(self, subject: str) -> None:
         """Write an empty message that the server removes soon: a batch cannot delete."""
@@ -166,6 +179,8 @@ class StreamTransaction:
         return True
 
     def _headers(self, subject: str, headers: bytes) -> bytes:
+        if subject in self._unfenced:
+            return headers
         read = self._read.get(subject)
         seq = 0 if read is None else read.seq
         if self.context.subjects.is_ticket(subject):

@@ -15,9 +15,11 @@ class ClaimMemory:
         self.lock = asyncio.Lock()  # one claim at a time
         # The highest priority of each queue that was not paused at the last claim.
         self.highest: dict[str, QueuePriority] = {}
-        # Queue: until when this is believed, and when its next job is due.
+        self.with_wakes: set[str] = set()  # queues that have a consumer of wake tickets
+        # Pattern of records: until when this is believed, and when the next of them is due.
         self.next_due: dict[str, tuple[Moment, Moment | None]] = {}
-        # Tickets given back because they came too early, by job id: due time and queue.
+        # Tickets given back because they came too early, by job id: due time and queue. Wake
+        # tickets by subject.
         self.early: dict[str, tuple[Moment, str]] = {}
 
     def early_dues(self, queues: set[str], now: Moment) -> list[Moment]:

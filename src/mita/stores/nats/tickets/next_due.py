@@ -9,6 +9,7 @@ from mita.stores.nats.context import NatsContext
 from mita.stores.nats.stream import consumers, keys
 from mita.stores.nats.stream.decode import decode_job
 from mita.stores.nats.stream.job_records import locate
+from mita.stores.nats.stream.subjects import WAKE_SLOT
 from mita.stores.nats.stream.transaction import StreamTransaction
 
 # Records read to find the next due time; a queue with more of them is claimed from again soon.
@@ -32,10 +33,12 @@ async def next_claim(
         times.append(now + LEADERLESS_RETRY_MS)
         for source in leaderless:
             await consumers.restore_consumer(context.wire, context.subjects, *source)
-    for name in names:
-        due = await _next_due(context, name, now)
-        if due is not None:
-            times.append(due)
+    for record in queues:
+        patterns = [context.subjects.records(record.name)]
+        if WAKE_SLOT in record.priorities:
+            patterns.append(context.subjects.scheduled_wakes(record.name))
+        dues = [await _next_due(context, record.name, pattern, now) for pattern in patterns]
+        times += [due for due in dues if due is not None]
     return max(0, min(times) - now) if times else None
 
 
@@ -50,25 +53,28 @@ async def _hold_ends(context: NatsContext, queues: list[QueueRecord]) -> list[Mo
     return ends
 
 
-async def _next_due(context: NatsContext, queue: str, now: Moment) -> Moment | None:
-    """Returns when the next scheduled job of a queue is due. Exact for a queue with few records,
-    too early for others."""
+async def _next_due(context: NatsContext, queue: str, pattern: str, now: Moment) -> Moment | None:
+    """Returns when the next of these records of a queue is due: of its jobs, or of its wake
+    tickets. Exact for a queue with few records, too early for others."""
     changed, memory = context.notifier.changed, context.claim_memory
-    believed = memory.next_due.get(queue)
+    believed = memory.next_due.get(pattern)
     if believed is not None and believed[0] > now:
         until, due = believed
         # A large queue is always claimed from again soon: one more job in it changes nothing.
         if queue not in changed or until - now > CLAIM_SOON_MS:
             return now + CLAIM_SOON_MS if due is not None and due <= now else due
     changed.discard(queue)
-    found, left = await context.reader.slice(
-        context.subjects.records(queue), 1, NEXT_DUE_SCAN_RECORDS
-    )
+    found, left = await context.reader.slice(pattern, 1, NEXT_DUE_SCAN_RECORDS)
     records = [decode_job(message.body, message.subject) for message in found]
-    due = min((record.due for record in records if record.state is State.QUEUED), default=None)
+    dues = [
+        record.due
+        for record in records
+        if record.state is State.QUEUED or (record.gone and record.resource is not None)
+    ]
+    due = min(dues, default=None)
     if left:
         due = now + CLAIM_SOON_MS if due is None else min(due, now + CLAIM_SOON_MS)
-    memory.next_due[queue] = (now + (LARGE_QUEUE_BELIEVED_MS if left else CLAIM_SOON_MS), due)
+    memory.next_due[pattern] = (now + (LARGE_QUEUE_BELIEVED_MS if left else CLAIM_SOON_MS), due)
     return due
 
 

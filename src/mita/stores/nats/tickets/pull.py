@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import NamedTuple
 
 from mita.model.job import State
 from mita.model.time import Wait
@@ -22,12 +23,20 @@ ELECTION_WAIT_S = 0.5
 ELECTION_POLL_S = 0.005
 
 
+class Pulled(NamedTuple):
+    """What consumers delivered: tickets of jobs, how many messages that were (some are of deleted
+    jobs), and wake tickets."""
+
+    tickets: list[Ticket]
+    delivered: int
+    wakes: list[Ticket]
+
+
 async def pull(
     context: NatsContext, sources: Sequence[QueuePriority], most: int, wait: Wait = 0
-) -> tuple[list[Ticket], int]:
-    """Returns the tickets that are ready in these queues and priorities, up to `most` of each, and
-    how many messages were delivered: some of them are of deleted jobs. If nothing is ready, wait up
-    to `wait` for something.
+) -> Pulled:
+    """Returns the tickets that are ready in these queues and slots, up to `most` of each. If
+    nothing is ready, wait up to `wait` for something.
 
     After a server of a cluster was lost, a consumer has no leader for a moment and does not answer.
     It is asked again. If that takes too long, it is noted in `context.leaderless`."""
@@ -38,14 +47,14 @@ async def pull(
             await set_aside(context, pulled.unreadable)
         context.leaderless.difference_update(sources)
         if not pulled.leaderless:
-            return pulled.tickets, pulled.delivered
+            return Pulled(pulled.tickets, pulled.delivered, pulled.wakes)
         if pulled.delivered or asyncio.get_running_loop().time() > until:
             context.leaderless.update(
                 source
                 for source in sources
                 if context.subjects.consumer(*source).encode() in pulled.leaderless
             )
-            return pulled.tickets, pulled.delivered
+            return Pulled(pulled.tickets, pulled.delivered, pulled.wakes)
         await asyncio.sleep(ELECTION_POLL_S)
 
 
@@ -81,6 +90,7 @@ class PulledTickets:
     def __init__(self, wire: NatsWire, wanted: dict[bytes, int]) -> None:
         self.tickets: list[Ticket] = []
         self.unreadable: list[tuple[Ticket, bytes]] = []  # each with its body
+        self.wakes: list[Ticket] = []
         self.delivered = 0
         self.leaderless: set[bytes] = set()
         self.complete: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -92,7 +102,10 @@ class PulledTickets:
         consumer, sequence = _origin(reply)
         self.delivered += 1
         record = decode_job(data, subject.decode())
-        if record.gone:  # its job was deleted
+        if record.gone and record.resource is not None:
+            self.delivered -= 1
+            self.wakes.append(Ticket(reply, sequence, record))
+        elif record.gone:  # its job was deleted
             self._wire.send_message(reply, b"")
         elif record.state is State.QUEUED:
             if sequence > self._wire.newest_seq:

@@ -1,16 +1,17 @@
 """Claiming the jobs of tickets.
 
-A job without a resource key is claimed by one publish: its record, as running, which the server
+A job without keys is claimed by one publish: its record, as running, which the server
 refuses if the job's record is not as the ticket says. So even if a ticket is delivered twice, the
 record is written once. Then the ticket is acknowledged, which removes it. After a crash between the
 two the ticket is delivered again and ignored, because the record is newer. Before both, a list of
 the jobs claimed together is stored, for the reap.
 
-`take_keyed` claims jobs with a resource key."""
+`take_keyed` claims jobs with keys."""
 
 from mita.errors import Rejected
 from mita.model.job import Claim, State
 from mita.model.time import Moment
+from mita.rules.gates import keys_of
 from mita.stores.nats.client.errors import NoServerAnswer
 from mita.stores.nats.client.messages import OutMessage
 from mita.stores.nats.codec import ClaimRef, NatsJob, as_claim, pack
@@ -19,13 +20,13 @@ from mita.stores.nats.stream.job_records import fenced, is_about_to_fire, locate
 from mita.stores.nats.stream.partition import in_parallel
 
 from .claim_call import ClaimCall, as_running, fitting, is_valid
-from .take_keyed import KEYED_BATCH_JOBS, take_keyed
+from .take_keyed import GATED_BATCH_JOBS, KEYED_BATCH_JOBS, take_keyed
 from .ticket import Ticket, acknowledge
 
 
 async def take(call: ClaimCall, tickets: list[Ticket], now: Moment) -> list[Claim]:
-    """Claim the jobs of these tickets, as far as the tickets are still valid. Jobs whose resource
-    key is taken are added to `call.busy`."""
+    """Claim the jobs of these tickets, as far as the tickets are still valid. Jobs that
+    cannot pass a gate are added to `call.busy`."""
     context = call.context
     firing = [
         ticket
@@ -35,19 +36,29 @@ async def take(call: ClaimCall, tickets: list[Ticket], now: Moment) -> list[Clai
     if firing:  # the server makes new tickets of their records soon
         acknowledge(context, firing)
         tickets = [ticket for ticket in tickets if ticket not in firing]
-    plain = [ticket for ticket in tickets if ticket.record.resource is None]
+    plain = [ticket for ticket in tickets if not _has_keys(ticket.record)]
     most = context.wire.subjects_per_message(len(tickets) or 1)
     claims: list[Claim] = []
     for at in range(0, len(plain), most):
         claims += await _take_plain(call, plain[at : at + most], now)
-    keyed = [ticket for ticket in tickets if ticket.record.resource is not None]
+    keyed = [ticket for ticket in tickets if _has_keys(ticket.record)]
+    gated = any(ticket.record.gates for ticket in keyed)
     taken = await in_parallel(
         keyed,
-        lambda ticket: (ticket.record.queue, ticket.record.resource),
-        min(most, KEYED_BATCH_JOBS),
+        lambda ticket: _shared_keys(ticket.record),
+        min(most, GATED_BATCH_JOBS if gated else KEYED_BATCH_JOBS),
         lambda part: take_keyed(call, part),
     )
     return claims + [claim for part in taken for claim in part]
+
+
+def _has_keys(record: NatsJob) -> bool:
+    return record.resource is not None or bool(record.gates)
+
+
+def _shared_keys(record: NatsJob) -> list[tuple[str, str]]:
+    """Jobs whose claims may write the same records have a value in common."""
+    return [(record.queue, key) for key in keys_of(record.resource, record.gates)]
 
 
 async def _take_plain(call: ClaimCall, tickets: list[Ticket], now: Moment) -> list[Claim]:

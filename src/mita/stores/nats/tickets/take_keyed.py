@@ -1,29 +1,35 @@
-"""Claiming jobs with a resource key: each is started, blocked or ended together with the record of
-its key, in one atomic batch."""
+"""Claiming jobs with keys: each is started, blocked or ended together with the records of its
+keys, in one atomic batch."""
 
 import asyncio
+from typing import Any
 
 from mita.errors import Rejected
+from mita.model.gate import Gate
 from mita.model.job import Claim, State
 from mita.model.outcome import Busy, TimelineKind
 from mita.model.time import Moment
-from mita.rules.busy import BUSY_POLICIES, BUSY_RETENTION, busy_note, replaced_note
+from mita.rules.busy import BUSY_RETENTION, BusyPolicy, busy_policy, replaced_note
+from mita.rules.gates import keys_of
 from mita.stores.nats import resources
 from mita.stores.nats.codec import ClaimRef, NatsJob, as_claim, timeline_with
-from mita.stores.nats.stream import keys
+from mita.stores.nats.stream.gates import closed_gate
 from mita.stores.nats.stream.job_changes import change, finish
 from mita.stores.nats.stream.job_records import LocatedJob
 from mita.stores.nats.stream.transaction import StreamTransaction, transact
+from mita.stores.nats.stream.wake_tickets import arm
 
 from .claim_call import ClaimCall, as_running, fitting, is_valid
 from .ticket import Ticket, acknowledge
 
-# Blocking a job takes up to five messages, and a batch has at most a thousand.
+# Blocking a job takes up to five messages, and a batch has at most a thousand. A job with several
+# keys takes up to nine.
 KEYED_BATCH_JOBS = 150
+GATED_BATCH_JOBS = 100
 
 
 async def take_keyed(call: ClaimCall, tickets: list[Ticket]) -> list[Claim]:
-    """Claim the jobs of these tickets whose key is free. The others are blocked, or as their
+    """Claim the jobs of these tickets whose gates are all open. The others are blocked, or as their
     `when_busy` says, and added to `call.busy`."""
     context, lists = call.context, call.context.claim_lists
     list_id = lists.new_id()
@@ -62,8 +68,8 @@ async def take_keyed(call: ClaimCall, tickets: list[Ticket]) -> list[Claim]:
 async def _start_or_turn_away(
     tx: StreamTransaction, call: ClaimCall, tickets: list[Ticket]
 ) -> tuple[list[LocatedJob], list[Busy]]:
-    """Start jobs whose key is free; block, skip or replace the rest. Returns (started, turned
-    away)."""
+    """Start jobs whose gates are all open; block, skip or replace the rest. Returns (started,
+    turned away)."""
     jobs, _ = await asyncio.gather(
         tx.jobs(ticket.record.id for ticket in tickets),
         tx.read(subject for ticket in tickets for subject in _key_subjects(tx, ticket.record)),
@@ -74,26 +80,25 @@ async def _start_or_turn_away(
         record = located.record
         if record is None or not is_valid(ticket, located, tx.now):
             continue
-        if await keys.may_run(tx, record):
+        closed = await closed_gate(tx, record)
+        if closed is None:
             await _start(tx, call, located, record)
             started.append(located)
-        else:
-            turned_away.append(_as_busy(record))
-            await _turn_away(tx, located, record)
+            continue
+        gate, use = closed
+        policy = busy_policy(record.when_busy, gate, use, tx.now)
+        turned_away.append(Busy(record.id, record.task, record.queue, policy.ends))
+        await _turn_away(tx, located, gate, policy)
     return started, turned_away
 
 
 def _key_subjects(tx: StreamTransaction, record: NatsJob) -> list[str]:
-    subjects, queue, key = tx.context.subjects, record.queue, record.resource or ""
-    return [
-        subjects.queue(queue),
-        subjects.resource_key(queue, key),
-        subjects.waiter(queue, key, record.priority, record.id),
-    ]
-
-
-def _as_busy(record: NatsJob) -> Busy:
-    return Busy(record.id, record.task, record.queue, BUSY_POLICIES[record.when_busy].ends)
+    subjects, queue = tx.context.subjects, record.queue
+    wanted = [subjects.queue(queue)]
+    for key in keys_of(record.resource, record.gates):
+        wanted.append(subjects.resource_key(queue, key))
+        wanted.append(subjects.waiter(queue, key, record.priority, record.id))
+    return wanted
 
 
 async def _start(
@@ -112,21 +117,25 @@ async def _start(
     )
 
 
-async def _turn_away(tx: StreamTransaction, located: LocatedJob, record: NatsJob) -> None:
-    """The job's key is taken: apply its busy policy (`rules.busy`)."""
-    policy = BUSY_POLICIES[record.when_busy]
-    changes = {"busy": record.busy + 1, "record_seq": 0}
-    changes |= timeline_with(record, tx.now, policy.line, busy_note(record.resource or ""))
+async def _turn_away(
+    tx: StreamTransaction, located: LocatedJob, gate: Gate, policy: BusyPolicy
+) -> None:
+    """The job cannot pass this gate: apply its busy policy (`rules.busy`)."""
+    record = located.record
+    assert record is not None, "only a job that is there can be turned away"  # noqa: S101
+    changes: dict[str, Any] = {"busy": record.busy + 1, "record_seq": 0}
+    changes |= timeline_with(record, tx.now, policy.line, policy.note(gate.key))
     if policy.ends:
         await finish(tx, located, policy.state, BUSY_RETENTION, **changes)
         return
     if policy.replaces:
-        await _replace_others(tx, record)
-    await change(tx, located, state=policy.state, **changes)
+        await _replace_others(tx, record, gate.key)
+    await change(tx, located, state=policy.state, blocked_at=gate.key, **changes)
+    await arm(tx, record.queue, gate)
 
 
-async def _replace_others(tx: StreamTransaction, record: NatsJob) -> None:
-    waiters = await resources.waiters_of(tx, record.queue, record.resource or "")
+async def _replace_others(tx: StreamTransaction, record: NatsJob, key: str) -> None:
+    waiters = await resources.waiters_of(tx, record.queue, key)
     for located in await tx.jobs(waiter.id for waiter in waiters):
         older = located.record
         if older is not None and older.state is State.BLOCKED:

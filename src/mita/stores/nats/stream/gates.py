@@ -1,0 +1,104 @@
+"""The gates of jobs: which are open, and what a start takes from them. The rules are in
+`rules.gates`; here they are applied to the records of keys, inside a transaction."""
+
+from msgspec.structs import replace
+
+from mita.model.gate import Gate
+from mita.model.job import State
+from mita.rules import gates as rules
+from mita.rules.gates import KeyUse
+from mita.stores.nats.codec import NatsJob
+
+from .keys import move_waiter, put_resource_key, resource_key_record, use_of
+from .transaction import StreamTransaction
+
+
+async def gates_in_force(tx: StreamTransaction, job: NatsJob) -> list[Gate]:
+    """Returns the gates of a job: what an operator has set for a key replaces what the job says."""
+    return [
+        rules.effective(gate, (await resource_key_record(tx, job.queue, gate.key)).limit)
+        for gate in rules.gates_of(job)
+    ]
+
+
+async def gate_at(tx: StreamTransaction, job: NatsJob, key: str) -> Gate:
+    """Returns the gate of this job that has this key, as it is in force."""
+    stored = (await resource_key_record(tx, job.queue, key)).limit
+    found = [gate for gate in rules.gates_of(job) if gate.key == key]
+    return rules.effective(found[0] if found else Gate(key, job.limit), stored)
+
+
+async def bounded_use(tx: StreamTransaction, queue: str, gate: Gate) -> KeyUse:
+    """Returns what is known of the key of a gate, with the numbers of its rate brought back."""
+    found = await use_of(tx, queue, gate.key)
+    use = rules.bounded(gate, found, tx.now)
+    if use is not found:
+        await set_levels(tx, queue, gate, use)
+    return use
+
+
+async def set_levels(tx: StreamTransaction, queue: str, gate: Gate, use: KeyUse) -> None:
+    """Write the two numbers of a key's rate."""
+    record = await resource_key_record(tx, queue, gate.key)
+    put_resource_key(
+        tx,
+        replace(
+            record,
+            tat_us=use.tat_us,
+            woken_us=use.woken_us,
+            interval_us=gate.interval_us,
+            burst=gate.burst,
+        ),
+    )
+
+
+async def closed_gate(tx: StreamTransaction, job: NatsJob) -> tuple[Gate, KeyUse] | None:
+    """Returns the first gate that this job cannot pass now, with what is known of its key; None if
+    the job may start."""
+    for gate in await gates_in_force(tx, job):
+        use = await bounded_use(tx, job.queue, gate)
+        if not rules.is_open(gate, use, tx.now):
+            return gate, use
+    return None
+
+
+async def follow_job(tx: StreamTransaction, old: NatsJob, new: NatsJob) -> None:
+    """Update the records of a job's keys when the job changes: its start passes all gates, its end
+    frees all keys, and a blocked job waits at one of them."""
+    if old.state is new.state and not (old.state is State.BLOCKED and old.priority != new.priority):
+        return
+    if new.state is State.RUNNING:
+        for gate in await gates_in_force(tx, new):
+            await _pass(tx, new, gate)
+    elif old.state is State.RUNNING:
+        for key in rules.keys_of(old.resource, old.gates):
+            await _free(tx, old, key)
+    if State.BLOCKED in (old.state, new.state):
+        await move_waiter(tx, old, new)
+
+
+async def _pass(tx: StreamTransaction, job: NatsJob, gate: Gate) -> None:
+    record = await resource_key_record(tx, job.queue, gate.key)
+    holders = (*(id for id in record.holders if id != job.id), job.id)
+    changed = replace(record, holders=holders)
+    if gate.interval_us:
+        use = rules.passed(gate, await use_of(tx, job.queue, gate.key), tx.now)
+        changed.tat_us, changed.woken_us = use.tat_us, use.woken_us
+        changed.interval_us, changed.burst = gate.interval_us, gate.burst
+    put_resource_key(tx, changed)
+
+
+async def _free(tx: StreamTransaction, job: NatsJob, key: str) -> None:
+    record = await resource_key_record(tx, job.queue, key)
+    holders = tuple(id for id in record.holders if id != job.id)
+    put_resource_key(tx, replace(record, holders=holders))
+
+
+async def give_back(tx: StreamTransaction, job: NatsJob) -> None:
+    """The job was not started after all: give the tokens of its rates back."""
+    for gate in await gates_in_force(tx, job):
+        use = await use_of(tx, job.queue, gate.key)
+        if gate.interval_us and use.tat_us:
+            tat_us = rules.given_back(gate, use.tat_us)
+            woken_us = rules.given_back(gate, use.woken_us)
+            await set_levels(tx, job.queue, gate, replace(use, tat_us=tat_us, woken_us=woken_us))
