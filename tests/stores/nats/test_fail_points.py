@@ -11,12 +11,11 @@ from mita.model.job import NewJob, State
 from mita.model.outcome import Answer, PrioritiseJob, RescheduleJob
 from mita.model.time import HOUR, NOW, When
 from mita.stores.nats import NatsStore
-from mita.stores.nats import claim as claiming
 from mita.stores.nats.client.errors import NoServerAnswer
 from mita.stores.nats.client.messages import OutMessage
 from mita.stores.nats.stream import consumers, job_records
+from mita.stores.nats.tickets import draining, take
 from mita.stores.nats.tickets import pull as pulling
-from mita.stores.nats.tickets import take
 from mita.testing.contract.given import (
     LONG,
     QUEUE,
@@ -303,12 +302,12 @@ async def test_an_amend_is_not_undone_by_a_store_that_pulled_the_ticket_before(
     pull = pulling.pull
 
     async def slow(*arguments: Any) -> Any:
-        monkeypatch.setattr(claiming, "pull", pull)
+        monkeypatch.setattr(draining, "pull", pull)
         pulled = await pull(*arguments)
         assert await twin.amend([id], RescheduleJob(When(SOON))) == [Answer.DONE]
         return pulled
 
-    monkeypatch.setattr(claiming, "pull", slow)
+    monkeypatch.setattr(draining, "pull", slow)
     assert await claims(store) == []
     [claim] = await until(lambda: claims(store), "it is due")
     assert (claim.id, claim.reschedules) == (id, 1)

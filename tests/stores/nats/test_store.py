@@ -19,6 +19,7 @@ from mita.stores.nats import claim as claiming
 from mita.stores.nats.context import NatsContext
 from mita.stores.nats.stream.clock import as_stamp, nanoseconds
 from mita.stores.nats.stream.reader import StoredMessage
+from mita.stores.nats.tickets import draining
 from mita.stores.nats.tickets import pull as pulling
 from mita.stores.nats.tickets.next_due import NEXT_DUE_SCAN_RECORDS
 from mita.testing.contract.given import (
@@ -286,5 +287,7 @@ async def test_a_claim_that_met_only_busy_jobs_waits_for_late_tickets(
             return pulling.Pulled([], 0, [])  # "there is no ticket"
         return await pull(context, sources, *more, **named)
 
-    monkeypatch.setattr(claiming, "pull", late)
+    monkeypatch.setattr(draining, "pull", late)
+    for module in (claiming, draining):
+        monkeypatch.setattr(module, "pull", late)
     assert await claimed_ids(store) == [free]

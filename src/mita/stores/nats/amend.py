@@ -3,6 +3,8 @@
 from collections.abc import Collection, Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from mita.errors import Rejected
 from mita.model.job import Asked, State
 from mita.model.outcome import (
@@ -23,7 +25,7 @@ from mita.stores.shared.ids import without_repeats
 from mita.stores.shared.record import COUNTERS
 
 from . import unique
-from .codec import NatsJob, timeline_with
+from .codec import NatsJob, slot_of, timeline_with
 from .context import NatsContext
 from .stream.consumers import ensure_consumers
 from .stream.decode import is_unreadable
@@ -58,8 +60,8 @@ async def _amend_all(context: NatsContext, ids: Sequence[str], wanted: Change) -
     located = await locate(context, ids)
     records = {id: one.record for id, one in located.items()}
     if isinstance(wanted, PrioritiseJob):
-        queues = {record.queue for record in records.values() if record}
-        await ensure_consumers(context, sorted((queue, wanted.priority) for queue in queues))
+        moved = [replace(one, priority=wanted.priority) for one in records.values() if one]
+        await ensure_consumers(context, {(record.queue, slot_of(record)) for record in moved})
     found: dict[str, Answer] = {}
 
     async def amend_part(part: list[str]) -> None:

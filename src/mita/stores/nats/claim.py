@@ -1,6 +1,6 @@
 """Claiming: queue after queue, priority after priority, tickets are pulled and their jobs taken.
 
-`tickets/` has the steps: pulling, taking, and when to claim again."""
+`tickets/` has the steps: pulling, taking, whose turn it is, and when to claim again."""
 
 import asyncio
 import time
@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from mita.errors import Rejected
+from mita.model.gate import MOST_HOLDERS
 from mita.model.job import Claim
 from mita.model.outcome import ClaimResult, Settlement
-from mita.model.time import Moment, Wait
+from mita.model.time import Wait
 from mita.rules.judge import RELEASE
 
 from .codec import QueueRecord
@@ -20,22 +21,20 @@ from .maintenance import restore_queue_record
 from .resources import end_holds
 from .settle import is_simple, settle
 from .stream.decode import decode_queue, is_guessed
-from .stream.subjects import WAKE_SLOT
+from .stream.queue_use import places_left, queue_use, recount
+from .stream.subjects import WAKE_SLOT, job_slots, priority_of
+from .stream.transaction import StreamTransaction
 from .tickets.claim_call import ClaimCall
 from .tickets.claim_memory import QueuePriority
+from .tickets.draining import CLAIM_SCAN_TICKETS, PULL_TICKETS, TicketDrain
 from .tickets.next_due import next_claim
+from .tickets.priorities import lead
 from .tickets.pull import Pulled, pull
-from .tickets.take import take
-from .tickets.ticket import Ticket, give_back
+from .tickets.ticket import Ticket, give_back_all
 from .tickets.wakes import open_keys
 
-PULL_TICKETS = 250
-CLAIM_SCAN_TICKETS = 1000
-# A consumer knows of a new ticket a moment after its publisher does; an idle claim waits for it.
-IDLE_PULL_MS: Wait = 10
-EARLY_WAIT_MS: Wait = 20  # a claim waits so long for tickets that are not due yet
-# How long a claim believes that a queue is not paused; `control.pause` relies on it.
-UNPAUSED_BELIEVED_S = 20.0
+# How long a claim believes that a queue is neither paused nor limited; `control` relies on it.
+UNPAUSED_BELIEVED_S = 3.0
 # Rounds of the event loop in which a claim sends its first pull. `settle_and_claim` sends it before
 # the settlements, so that tickets arrive while those are stored.
 FIRST_PULL_ROUNDS = 2
@@ -58,7 +57,7 @@ async def settle_and_claim(
     worker: str,
 ) -> ClaimResult:
     """Settle, then claim. Both at once if no claim can depend on the settlements."""
-    if not all(is_simple(settlement) for settlement in settlements):
+    if not all(is_simple(settlement, context.limited) for settlement in settlements):
         took = await settle(context, settlements)
         return replace(await claim(context, queues, limit, lease, worker), took=took)
     claiming = asyncio.ensure_future(claim(context, queues, limit, lease, worker))
@@ -85,11 +84,10 @@ class _Claiming:
         self._queues = list(dict.fromkeys(queues))
         self._limit = limit
         self._call = ClaimCall(context, lease, worker)
-        self._believed_until = 0.0  # until then the queues count as not paused
-        self._too_late = False  # that time is over, and there may be more tickets
+        self._drain = TicketDrain(self._call)
+        self._places: dict[str, int] = {}  # of limited queues: how many more jobs may start
         self._asked_for_wakes: set[str] = set()  # queues
         self._wakes: list[Ticket] = []
-        self._woke = False  # jobs became ready after the first pull
 
     async def run(self) -> ClaimResult:
         """Returns the claims, and when to claim again."""
@@ -100,19 +98,25 @@ class _Claiming:
         if await self._end_holds(going):  # jobs became ready after that pull
             self._give_back(ahead)
             ahead = {}
-        self._woke = await self._open_keys(going)
-        claims, looked_at = await self._claim_from(going, ahead)
-        more = looked_at >= CLAIM_SCAN_TICKETS or self._too_late
+        self._drain.first_is_old = await self._open_keys(going)
+        claims = await self._claim_from(going, ahead)
+        more = self._drain.looked_at >= CLAIM_SCAN_TICKETS or self._drain.too_late
         if not claims and not more:
             claims = await self._claim_late(going)
         claims.sort(key=self._order)
         if more or 0 < self._limit <= len(claims):
             return ClaimResult([], claims, 0, self._call.busy)
-        again = await next_claim(self._context, going, look_at_ready=self._limit <= 0)
+        open_queues = [record.name for record in going if self._places_of(record.name) > 0]
+        ready_in = open_queues if self._limit <= 0 else []
+        again = await next_claim(self._context, going, ready_in)
         return ClaimResult([], claims, again, self._call.busy)
 
-    def _order(self, claim: Claim) -> tuple[int, int, Moment, int]:
-        return self._queues.index(claim.queue), -claim.priority, claim.due, claim.ref.record.age
+    def _order(self, claim: Claim) -> tuple[int, ...]:
+        at, ageing = self._queues.index(claim.queue), self._context.ageing
+        own = -claim.priority, claim.due, claim.ref.record.age
+        return (at, *own) if ageing is None else (at, claim.due - claim.priority * ageing, *own)
+
+    # ------------------------------------------------------------ looking at the queues
 
     async def _unpaused(self) -> list[QueueRecord]:
         """Returns the queues that exist and are not paused, in the order asked for."""
@@ -129,42 +133,67 @@ class _Claiming:
             await restore_queue_record(self._context, record) if is_guessed(record) else record
             for record in records
         ]
+        await self._read_limits(records)
         going = [record for record in records if record.paused is None]
-        self._believed_until = asked_at + UNPAUSED_BELIEVED_S
+        self._drain.believed_until = asked_at + UNPAUSED_BELIEVED_S
         self._memory.highest = {
-            record.name: (record.name, max(slots)) for record in going if (slots := _slots(record))
+            record.name: highest_sources(record) for record in going if job_slots(record.priorities)
         }
         self._memory.with_wakes = {
             record.name for record in going if WAKE_SLOT in record.priorities
         }
         return going
 
+    async def _read_limits(self, records: list[QueueRecord]) -> None:
+        """Read how many jobs of limited queues may start. If all places of a queue are taken, check
+        that from time to time."""
+        limited = [record.name for record in records if record.limited]
+        self._context.limited.difference_update(self._queues)
+        self._context.limited.update(limited)
+        for queue in limited:
+            tx = StreamTransaction(self._context)
+            use = await queue_use(tx, queue)
+            if use is None:
+                continue
+            self._places[queue] = places_left(use, tx.now)
+            if self._places[queue] <= 0 and self._memory.may_recount(queue, tx.now):
+                await recount(self._context, queue)
+
+    def _places_of(self, queue: str) -> int:
+        """How many more jobs of this queue may start."""
+        return self._places.get(queue, MOST_HOLDERS) if self._places else MOST_HOLDERS
+
     async def _pull_ahead(self) -> dict[QueuePriority, Pulled]:
         """Pull from the first queue while its record is read: it is rarely paused. Also pull the
         wake tickets of all queues that have such tickets."""
-        source = self._memory.highest.get(self._queues[0])
-        if source is None or self._limit <= 0:
+        queue = self._queues[0]
+        sources = self._memory.highest.get(queue)
+        if sources is None or self._limit <= 0 or queue in self._context.limited:
             return {}
+        want = min(self._limit, PULL_TICKETS)
+        if len(sources) == 1:
+            wanted = {sources[0]: want}
+        else:
+            wanted = self._memory.turns_of(sources[0]).wanted(sources, want)
         if self._memory.with_wakes:
             self._asked_for_wakes = self._memory.with_wakes & set(self._queues)
-        sources = [source, *((queue, WAKE_SLOT) for queue in self._asked_for_wakes)]
-        pulled = await pull(self._context, sources, min(self._limit, PULL_TICKETS))
+            wanted |= {(queue, WAKE_SLOT): PULL_TICKETS for queue in self._asked_for_wakes}
+        pulled = await pull(self._context, wanted)
         self._wakes = pulled.wakes
-        return {source: pulled}
+        return {(queue, priority_of(sources[0][1])): pulled}
 
     def _give_back(self, ahead: dict[QueuePriority, Pulled]) -> None:
         """Return tickets that were pulled ahead and are not needed."""
         for pulled in ahead.values():
-            for ticket in pulled.tickets:
-                give_back(self._context, ticket, 1)
+            give_back_all(self._context, pulled.tickets)
 
     async def _open_keys(self, going: list[QueueRecord]) -> bool:
         """Wake jobs at keys whose rate has tokens. Returns True if there were such keys."""
         with_wakes = {record.name for record in going if WAKE_SLOT in record.priorities}
         missing = with_wakes - self._asked_for_wakes
         if missing and self._limit > 0:
-            sources = [(queue, WAKE_SLOT) for queue in missing]
-            self._wakes += (await pull(self._context, sources, PULL_TICKETS)).wakes
+            wanted = {(queue, WAKE_SLOT): PULL_TICKETS for queue in missing}
+            self._wakes += (await pull(self._context, wanted)).wakes
         if not self._wakes:
             return False
         return await open_keys(self._context, self._wakes, with_wakes)
@@ -178,106 +207,54 @@ class _Claiming:
             await end_holds(self._context, name)
         return bool(over)
 
+    # ------------------------------------------------------------ claiming
+
     async def _claim_from(
         self, going: list[QueueRecord], ahead: dict[QueuePriority, Pulled]
-    ) -> tuple[list[Claim], int]:
-        """Claim from queue after queue, highest priority first. Returns the claims, and how many
-        tickets were looked at."""
+    ) -> list[Claim]:
+        """Claim from queue after queue."""
         claims: list[Claim] = []
-        looked_at = 0
         for record in going:
-            for priority in sorted(_slots(record), reverse=True):
-                source = record.name, priority
-                left = self._limit - len(claims)
-                found, seen = await self._drain(source, left, ahead.pop(source, None))
-                claims += found
-                looked_at += seen
-                if len(claims) >= self._limit or looked_at >= CLAIM_SCAN_TICKETS:
-                    break
+            left = min(self._limit - len(claims), self._places_of(record.name))
+            if left > 0 and self._drain.looked_at < CLAIM_SCAN_TICKETS:
+                claims += await self._claim_queue(record, left, ahead)
         self._give_back(ahead)
-        return claims, looked_at
+        return claims
 
-    async def _drain(
-        self, source: QueuePriority, limit: int, first: Pulled | None
-    ) -> tuple[list[Claim], int]:
-        """Claim from one queue and priority, until `limit` is reached or no ticket is left. Returns
-        the claims, and how many tickets were looked at."""
+    async def _claim_queue(
+        self, record: QueueRecord, limit: int, ahead: dict[QueuePriority, Pulled]
+    ) -> list[Claim]:
+        """Claim from one queue, the priority first whose turn it is."""
         claims: list[Claim] = []
-        looked_at, empty = 0, False
-        while len(claims) < limit and not empty and looked_at < CLAIM_SCAN_TICKETS:
-            found, seen, empty = await self._take_slices(source, limit - len(claims), first)
-            first = None
+        slots = job_slots(record.priorities)
+        while slots and len(claims) < limit and self._drain.looked_at < CLAIM_SCAN_TICKETS:
+            priority, most = await lead(self._context, record.name, slots)
+            sources = [(record.name, slot) for slot in slots if priority_of(slot) == priority]
+            want = min(limit - len(claims), most)
+            first = ahead.pop((record.name, priority), None)
+            if len(sources) == 1:
+                found = await self._drain.one(sources[0], want, first)
+            else:
+                found = await self._drain.lanes(sources, want, first)
             claims += found
-            looked_at += seen
-        return claims, looked_at
-
-    async def _take_slices(
-        self, source: QueuePriority, limit: int, first: Pulled | None
-    ) -> tuple[list[Claim], int, bool]:
-        """Look at `limit` tickets of one queue and priority, slice by slice. While one slice is
-        claimed, the next is pulled. Slices with resource keys wait for the one before: the order at
-        a key must be kept. Returns the claims, how many tickets were looked at, and whether no
-        ticket is left."""
-        taking: list[asyncio.Future[list[Claim]]] = []
-        looked_at, empty = 0, False
-        try:
-            while looked_at < limit and not empty:
-                if time.monotonic() > self._believed_until:  # the queue may be paused by now
-                    self._too_late = empty = True
-                    break
-                want = min(limit - looked_at, PULL_TICKETS)
-                tickets, delivered, _ = first or await pull(self._context, [source], want)
-                looked_at += delivered
-                empty = delivered < want and not (self._woke and first)
-                first = None
-                if any(ticket.record.resource or ticket.record.gates for ticket in tickets):
-                    await asyncio.gather(*taking)
-                taking.append(asyncio.ensure_future(self._take(tickets)))
-        finally:
-            taken = await asyncio.gather(*taking)
-        return [claim for claims in taken for claim in claims], looked_at, empty
+            if len(found) < want:
+                slots = [slot for slot in slots if priority_of(slot) != priority]
+        return claims
 
     async def _claim_late(self, going: list[QueueRecord]) -> list[Claim]:
         """Nothing could be claimed: wait a moment for tickets of which the consumers do not know
         yet."""
         sources = [
-            (record.name, priority)
+            (record.name, slot)
             for record in going
-            for priority in sorted(_slots(record), reverse=True)
+            if self._places_of(record.name) > 0
+            for slot in sorted(job_slots(record.priorities), key=priority_of, reverse=True)
         ]
-        if not sources or self._limit <= 0 or time.monotonic() > self._believed_until:
-            return []
-        tickets = (await pull(self._context, sources, self._limit, wait=IDLE_PULL_MS)).tickets
-        order = {name: at for at, (name, _) in enumerate(sources)}
-        tickets.sort(key=lambda ticket: (order[ticket.record.queue], -ticket.record.priority))
-        for ticket in tickets[self._limit :]:
-            give_back(self._context, ticket, 1)
-        return await self._take(tickets[: self._limit])
-
-    async def _take(self, tickets: list[Ticket]) -> list[Claim]:
-        now = self._context.clock.now()
-        early = min((ticket.record.due for ticket in tickets), default=now) - now
-        if 0 < early <= EARLY_WAIT_MS:  # or another store's clock is a little ahead of ours
-            await asyncio.sleep((early + 1) / 1000)
-            now = self._context.clock.now()
-        due = self._due(tickets, now)
-        return await take(self._call, due, now) if due else []
-
-    def _due(self, tickets: list[Ticket], now: Moment) -> list[Ticket]:
-        """Returns the tickets that are due. The others are given back until they are."""
-        due = []
-        for ticket in tickets:
-            record = ticket.record
-            if record.due <= now:
-                self._memory.early.pop(record.id, None)
-                due.append(ticket)
-            else:
-                self._memory.early[record.id] = record.due, record.queue
-                delay_ns = record.due * 1_000_000 - self._context.clock.exact_ns()
-                give_back(self._context, ticket, delay_ns)
-        return due
+        return await self._drain.late(sources, self._limit) if sources and self._limit > 0 else []
 
 
-def _slots(record: QueueRecord) -> list[int]:
-    """Returns the slots of a queue's job tickets."""
-    return [slot for slot in record.priorities if slot != WAKE_SLOT]
+def highest_sources(record: QueueRecord) -> list[QueuePriority]:
+    """Returns the sources of the highest priority of a queue: one, or one for each lane."""
+    slots = job_slots(record.priorities)
+    highest = max(map(priority_of, slots))
+    return [(record.name, slot) for slot in slots if priority_of(slot) == highest]

@@ -28,6 +28,12 @@ StreamSequence: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
 Microseconds: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
+# Tickets of jobs without a group have the priority of the job in their subject, the others the
+# priority plus this number for each lane: that is the ticket's slot, which has its own consumer.
+LANE_SLOTS = 10
+MOST_LANES = 32
+LaneNumber: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=MOST_LANES)]
+
 # The fields of `Job` at the beginning of a stored job. This is the format of records that exist:
 # names are neither moved nor removed, and a new field of `Job` is not added here.
 _FIRST_FIELDS = """
@@ -57,7 +63,8 @@ class _OwnFields(Struct, frozen=True):
     `age` is its position in the order of arrival. `asked_due` and `asked_keep` belong to `asked`.
     `record_seq`, in a ticket, is the sequence of the record for which the ticket was made (0: there
     was none). `gone` marks a deleted job; its record stays for a short time to overrule late
-    tickets. `schedule_at` is when the server makes a ticket of a record that is a schedule."""
+    tickets. `schedule_at` is when the server makes a ticket of a record that is a schedule. `lane`
+    is where the tickets of its group of `fair` are (`stream.lanes`); 0: it has no group."""
 
     age: StreamSequence = 0
     asked_due: Moment = 0
@@ -67,6 +74,7 @@ class _OwnFields(Struct, frozen=True):
     record_seq: StreamSequence = 0
     gone: bool = False
     schedule_at: Moment = 0
+    lane: LaneNumber = 0
 
 
 def _stored_fields() -> Iterator[tuple[str, Any] | tuple[str, Any, Any]]:
@@ -108,13 +116,36 @@ NO_JOB = NatsJob(
 
 
 class QueueRecord(Struct, array_like=True):
-    """A queue: when it was paused, the priorities it ever used, and the ends of its holds by
-    resource key."""
+    """A queue: when it was paused, the slots of its tickets (`subjects`), which are the priorities
+    it ever used and others, the ends of its holds by key, and whether it has a limit, which is in
+    another record (`QueueUseRecord`)."""
 
     name: str
     paused: Moment | None = None
     priorities: tuple[int, ...] = ()
     holds: dict[str, Moment] = {}
+    limited: bool = False
+
+
+class QueueUseRecord(Struct, array_like=True):
+    """A limited queue: its limit, the ids of its running jobs (if the limit counts them), and the
+    number of its rate. Nothing starts while it is not `counted`: then the jobs that ran before the
+    limit was set, at `since`, are not among its running jobs yet."""
+
+    queue: str
+    limit: StoredLimit
+    running: tuple[str, ...] = ()
+    tat_us: Microseconds = 0
+    counted: bool = False
+    since: Moment = 0
+
+
+class LanesRecord(Struct, array_like=True):
+    """The groups of `fair` in one priority of a queue, and the lane of each."""
+
+    queue: str
+    priority: Priority
+    groups: dict[str, LaneNumber] = {}
 
 
 class ResourceKeyRecord(Struct, array_like=True):
@@ -191,6 +222,11 @@ class ClaimRef(Struct, frozen=True, array_like=True, gc=False):
     seq: int
     list_id: str
     record: NatsJob
+
+
+def slot_of(record: NatsJob) -> int:
+    """Returns the slot of a job's ticket."""
+    return record.priority + LANE_SLOTS * record.lane
 
 
 pack = msgspec.msgpack.Encoder().encode

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from mita.model.time import Moment
+from mita.model.time import Moment, Wait
 
 from .client.wire import NatsWire
 from .notify import NatsNotifier
@@ -43,6 +43,10 @@ class NatsContext:
         self.fail_point: Callable[[str], Awaitable[None]] = _no_fail_point
         self.consumers: set[QueuePriority] = set()  # that are known to exist
         self.leaderless: set[QueuePriority] = set()  # whose consumer did not answer the last pull
+        self.ageing: Wait | None = None  # `NatsStore.ageing`
+        # The lane of a queue's, priority's and group's jobs, and until when that is believed.
+        self.lanes: dict[tuple[str, int, str], tuple[int, float]] = {}
+        self.limited: set[str] = set()  # queues that have a limit, as far as this store knows
         # No record before this sequence is one of an ended job.
         self.nothing_ended_before = 1
         self.reconnected_at: Moment = 0  # the last time; 0: never

@@ -21,11 +21,12 @@ from mita.stores.shared import room
 from . import unique
 from .client.errors import NoServerAnswer
 from .client.messages import OutMessage
-from .codec import NatsJob, as_record, pack, timeline_with
+from .codec import NatsJob, as_record, pack, slot_of, timeline_with
 from .context import NatsContext
 from .stream.consumers import ensure_consumers
 from .stream.job_changes import change
 from .stream.job_records import EXPECT_SEQ_AT, LocatedJob, is_due_soon, locate, record_message
+from .stream.lanes import Group, group_of, lanes_of
 from .stream.subjects import WAKE_SLOT
 from .stream.transaction import StreamTransaction, transact
 from .tickets.claim_memory import QueuePriority
@@ -56,6 +57,9 @@ async def _enqueue_chunk(context: NatsContext, jobs: Sequence[NewJob]) -> list[R
         as_record(job, now, age)
         for job, age in zip(first.values(), context.clock.new_ages(len(first)), strict=True)
     ]
+    if any(record.fair is not None for record in records):
+        lanes = await lanes_of(context, records)
+        records = [in_lane(record, lanes) for record in records]
     created: set[str] = set()
     with suppress(NoServerAnswer):
         created = await _put_plain(
@@ -72,18 +76,23 @@ async def _enqueue_chunk(context: NatsContext, jobs: Sequence[NewJob]) -> list[R
     return _receipts(jobs, created, holders)
 
 
+def in_lane(record: NatsJob, lanes: Mapping[Group, int]) -> NatsJob:
+    """Returns the record of a job with the lane of its group."""
+    return record if record.fair is None else replace(record, lane=lanes.get(group_of(record), 0))
+
+
 def _can_be_sent_at_once(context: NatsContext, record: NatsJob) -> bool:
     if record.gates and not context.consumers.issuperset(slots_of(record)):
         return False
-    return record.unique is None and (record.queue, record.priority) in context.consumers
+    return record.unique is None and (record.queue, slot_of(record)) in context.consumers
 
 
-def slots_of(job: NatsJob | NewJob) -> list[QueuePriority]:
-    """Returns the consumers that a job needs: that of its priority, and that of wake tickets if it
-    has a rate."""
-    slots = [(job.queue, job.priority)]
-    if any(gate.interval_us for gate in job.gates):
-        slots.append((job.queue, WAKE_SLOT))
+def slots_of(record: NatsJob) -> list[QueuePriority]:
+    """Returns the consumers that a job needs: that of its slot, and that of wake tickets if it has
+    a rate."""
+    slots = [(record.queue, slot_of(record))]
+    if any(gate.interval_us for gate in record.gates):
+        slots.append((record.queue, WAKE_SLOT))
     return slots
 
 
@@ -142,7 +151,7 @@ async def _put_plain(
 def _message(context: NatsContext, record: NatsJob, last_seq: int) -> OutMessage:
     expected = EXPECT_SEQ_AT % (last_seq, context.subjects.any_of_id(record.id).encode())
     if is_due_soon(record, record.created):
-        ticket = context.subjects.ticket(record.queue, record.priority, record.id)
+        ticket = context.subjects.ticket(record.queue, slot_of(record), record.id)
         return OutMessage(ticket, pack(record), expected)
     body, headers = record_message(context, record, record.created)
     return OutMessage(context.subjects.record(record.queue, record.id), body, headers + expected)
@@ -196,10 +205,10 @@ async def _stands_for(tx: StreamTransaction, new: NewJob, twin: str) -> bool:
     return act is not TwinAct.REPLACE
 
 
-async def put_job(tx: StreamTransaction, new: NewJob, age: int) -> None:
+async def put_job(tx: StreamTransaction, record: NatsJob, new: NewJob) -> None:
     """Store a new job in a transaction, unless its id or its unique key is taken."""
     if (await tx.job(new.id)).record is None:
-        await _put_or_meet(tx, as_record(new, tx.now, age), new)
+        await _put_or_meet(tx, record, new)
 
 
 async def _put_new(tx: StreamTransaction, record: NatsJob, throttle: Wait) -> None:
@@ -211,7 +220,7 @@ async def _put_new(tx: StreamTransaction, record: NatsJob, throttle: Wait) -> No
     if not is_due_soon(record, tx.now):
         tx.write(located, record)
         return
-    ticket = tx.context.subjects.ticket(record.queue, record.priority, record.id)
+    ticket = tx.context.subjects.ticket(record.queue, slot_of(record), record.id)
     await tx.read([ticket])
     tx.put(ticket, pack(record))
     located.record, located.unsent = record, ticket

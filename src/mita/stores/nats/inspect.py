@@ -7,15 +7,17 @@ from typing import TypeVar
 from mita.model.job import Job
 from mita.model.outcome import TimelineEntry
 from mita.model.record import DisplayState
-from mita.model.time import Moment
+from mita.model.time import Moment, Wait
 from mita.model.view import JobFilter, Page, QueueView, WorkerView
 from mita.rules.matching import matches, shown_as
 
 from . import codec
-from .codec import NatsJob, NatsJobHead, QueueRecord, as_job
+from .codec import NatsJob, NatsJobHead, QueueRecord, QueueUseRecord, as_job
 from .context import NatsContext
+from .resources import next_start
 from .stream.decode import decode_job, decode_job_head, decode_queue, decode_worker
 from .stream.job_records import LocatedJob, locate
+from .stream.queue_use import queue_use
 from .stream.subjects import RecordKind, name
 from .stream.transaction import StreamTransaction
 
@@ -86,15 +88,22 @@ async def queues(context: NatsContext) -> list[QueueView]:
         counts.setdefault(record.queue, Counters())[shown] += 1
         if shown == DisplayState.READY:
             oldest[record.queue] = min(record.due, oldest.get(record.queue, record.due))
+    uses = {record.name: await _use(context, record) for record in known if record.limited}
     return [
         QueueView(
             name=record.name,
             paused=record.paused,
             oldest=now - oldest[record.name] if record.name in oldest else None,
-            **counts[record.name],  # type: ignore[arg-type]
+            limit=None if (use := uses.get(record.name)) is None else use.limit,
+            next_start=None if use is None else next_start(use.limit, use.tat_us, now),
+            **counts[record.name],
         )
         for record in known
     ]
+
+
+async def _use(context: NatsContext, record: QueueRecord) -> QueueUseRecord | None:
+    return await queue_use(StreamTransaction(context), record.name)
 
 
 async def page(context: NatsContext, want: JobFilter, after: str | None, limit: int) -> Page:
@@ -143,15 +152,22 @@ async def ahead(context: NatsContext, id: str) -> int | None:
     shown = shown_as(record.state, record.due, now)
     if shown not in (DisplayState.READY, DisplayState.BLOCKED):
         return None
+    ageing = context.ageing if shown == DisplayState.READY else None
     others = [
-        (-other.priority, other.due, other.age, other.id)
+        _rank(other, ageing)
         for other in await _all_jobs(context, record.queue, decode_job)
         if shown_as(other.state, other.due, now) == shown
         and (shown == DisplayState.READY or other.blocked_at == record.blocked_at)
     ]
     # The job itself need not be among them: it may have started since it was read.
-    own = (-record.priority, record.due, record.age, record.id)
+    own = _rank(record, ageing)
     return sum(other < own for other in others)
+
+
+def _rank(record: NatsJob, ageing: Wait | None) -> tuple[int, int, Moment, int, str]:
+    """Returns the place of a job in its queue, or at its key: the smallest goes first."""
+    rise = 0 if ageing is None else record.due - record.priority * ageing
+    return rise, -record.priority, record.due, record.age, record.id
 
 
 async def workers(context: NatsContext) -> list[WorkerView]:

@@ -22,6 +22,7 @@ from .maintenance import restore_queue_record
 from .resources import end_holds
 from .stream.decode import decode_claim_list, decode_job, decode_queue, is_guessed
 from .stream.job_records import fenced, pack_fitting
+from .stream.queue_use import recount
 from .stream.reader import StoredMessage
 from .stream.removal import remove_stale_tickets, remove_unconfirmed
 from .stream.repair import free_stale_keys
@@ -123,9 +124,9 @@ def _is_held(record: NatsJob, claim: Claim) -> bool:
 
 
 async def reap(context: NatsContext, limit: int, lease: Wait, worker: str) -> list[Claim]:
-    """Take over up to `limit` jobs whose lease has expired, for this worker. Also ends holds, and
-    frees keys that no running job holds."""
-    await _end_holds(context)
+    """Take over up to `limit` jobs whose lease has expired, for this worker. Also ends holds,
+    corrects what runs in limited queues, and frees keys that no running job holds."""
+    await _look_at_queues(context)
     await free_stale_keys(context)
     claims: list[Claim] = []
     for _ in range(REAP_TRIES):  # again as long as other workers are faster
@@ -210,7 +211,7 @@ async def _take_over(
     return claims
 
 
-async def _end_holds(context: NatsContext) -> None:
+async def _look_at_queues(context: NatsContext) -> None:
     now = context.clock.now()
     for message in await context.reader.all(context.subjects.all(RecordKind.QUEUE)):
         record = decode_queue(message.body, message.subject)
@@ -218,3 +219,6 @@ async def _end_holds(context: NatsContext) -> None:
             record = await restore_queue_record(context, record)
         if any(until <= now for until in record.holds.values()):
             await end_holds(context, record.name)
+        if record.limited:
+            context.limited.add(record.name)
+            await recount(context, record.name)

@@ -16,7 +16,7 @@ from .client.messages import OutMessage
 from .codec import NatsJob, QueueRecord
 from .context import NatsContext
 from .stream import keys
-from .stream.consumers import has_consumer
+from .stream.consumers import slots_with_consumers
 from .stream.decode import decode_job, is_guessed
 from .stream.job_records import TTL, fenced, locate
 from .stream.reader import StoredMessage
@@ -119,14 +119,10 @@ async def set_aside(context: NatsContext, unreadable: list[tuple[Ticket, bytes]]
 
 
 async def restore_queue_record(context: NatsContext, guess: QueueRecord) -> QueueRecord:
-    """Write the record of a queue again that cannot be read, with the priorities for which there
-    are consumers. Returns it."""
-    wire, subjects = context.wire, context.subjects
-    priorities = [
-        priority
-        for priority in guess.priorities
-        if await has_consumer(wire, subjects, guess.name, priority)
-    ]
+    """Write the record of a queue again that cannot be read, with the slots for which there are
+    consumers. Returns it."""
+    subjects = context.subjects
+    priorities = await slots_with_consumers(context, guess.name)
 
     async def act(tx: StreamTransaction) -> QueueRecord:
         record = await keys.queue_record(tx, guess.name)
@@ -137,7 +133,8 @@ async def restore_queue_record(context: NatsContext, guess: QueueRecord) -> Queu
                 guess.name,
                 body.hex(),
             )
-            record = replace(record, priorities=tuple(priorities))
+            limited = bool(await tx.body(subjects.queue_use(guess.name)))
+            record = replace(record, priorities=tuple(priorities), limited=limited)
             keys.put_queue(tx, record)
         return record
 

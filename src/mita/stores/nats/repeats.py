@@ -3,7 +3,8 @@
 A firing is one atomic batch: the cursor, if it is still where the scheduler saw it, and the
 jobs."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 
 from msgspec.structs import replace
 
@@ -13,12 +14,13 @@ from mita.ports.store import REPEATS
 from mita.rules.readable import is_lost
 from mita.rules.schedule.spec import edited, switched
 
-from .codec import LockRecord, pack
+from .codec import LockRecord, as_record, pack
 from .context import NatsContext
-from .enqueue import put_job, slots_of
+from .enqueue import in_lane, put_job, slots_of
 from .stream.consumers import ensure_consumers
 from .stream.decode import decode_lock, decode_repeat
 from .stream.job_records import TTL, whole_seconds
+from .stream.lanes import Group, lanes_of
 from .stream.subjects import RecordKind
 from .stream.transaction import StreamTransaction, transact
 
@@ -141,9 +143,11 @@ async def fire(context: NatsContext, firings: Sequence[Firing]) -> list[bool]:
     the server takes milliseconds for each batch, whatever its size."""
     won: list[bool] = []
     for group in _groups(firings):
-        wanted = {slot for firing in group for job in firing.jobs for slot in slots_of(job)}
-        await ensure_consumers(context, wanted)
-        won += await transact(context, lambda tx, group=group: _fire_group(tx, group))  # type: ignore[misc]
+        jobs = [job for firing in group for job in firing.jobs]
+        lanes = await lanes_of(context, jobs)
+        records = [in_lane(as_record(job, 0, 0), lanes) for job in jobs]
+        await ensure_consumers(context, {slot for record in records for slot in slots_of(record)})
+        won += await transact(context, partial(_fire_all, firings=group, lanes=lanes))
     return won
 
 
@@ -161,13 +165,15 @@ def _groups(firings: Sequence[Firing]) -> Iterator[list[Firing]]:
         yield group
 
 
-async def _fire_group(tx: StreamTransaction, firings: list[Firing]) -> list[bool]:
+async def _fire_all(
+    tx: StreamTransaction, firings: list[Firing], lanes: Mapping[Group, int]
+) -> list[bool]:
     await tx.read(tx.context.subjects.repeat(firing.key) for firing in firings)
     await tx.jobs(job.id for firing in firings for job in firing.jobs)
-    return [await _fire_one(tx, firing) for firing in firings]
+    return [await _fire_one(tx, firing, lanes) for firing in firings]
 
 
-async def _fire_one(tx: StreamTransaction, firing: Firing) -> bool:
+async def _fire_one(tx: StreamTransaction, firing: Firing, lanes: Mapping[Group, int]) -> bool:
     repeat = await _stored(tx, firing.key)
     if repeat is None or repeat.state is not RepeatState.ACTIVE:
         return False
@@ -186,7 +192,7 @@ async def _fire_one(tx: StreamTransaction, firing: Firing) -> bool:
     )
     ages = tx.context.clock.new_ages(len(firing.jobs))
     for job, age in zip(firing.jobs, ages, strict=True):
-        await put_job(tx, job, age)
+        await put_job(tx, in_lane(as_record(job, tx.now, age), lanes), job)
     return True
 
 

@@ -8,6 +8,7 @@ next waiter woken in one atomic batch. A job that is ready again gets its ticket
 
 import asyncio
 from collections.abc import Collection, Sequence
+from functools import partial
 from typing import Any
 
 from msgspec.structs import replace
@@ -36,6 +37,7 @@ from .stream.job_records import (
     ticket_message,
 )
 from .stream.partition import in_parallel
+from .stream.queue_use import give_token_back
 from .stream.removal import remove_stale_tickets
 from .stream.transaction import StreamTransaction, transact
 
@@ -66,7 +68,9 @@ async def _settle(context: NatsContext, settlements: Sequence[Settlement]) -> li
         await remove_stale_tickets(context, ids)
     took = [False] * len(settlements)
     rejected: dict[int, str] = {}
-    plain = [at for at, settlement in enumerate(settlements) if _is_plain(settlement)]
+    plain = [
+        at for at, settlement in enumerate(settlements) if _is_plain(settlement, context.limited)
+    ]
     changed = await _settle_plain(context, settlements, plain, took, rejected) if plain else []
     left = sorted({*changed, *(set(range(len(settlements))) - set(plain))})
 
@@ -84,7 +88,8 @@ async def _settle(context: NatsContext, settlements: Sequence[Settlement]) -> li
 
     gated = any(settlements[at].claim.gates for at in left)
     most = SETTLE_GATED_JOBS if gated else SETTLE_BATCH_JOBS
-    await in_parallel(left, lambda at: _shared_keys(settlements[at]), most, settle_part)
+    shared = partial(_shared_keys, limited=context.limited)
+    await in_parallel(left, lambda at: shared(settlements[at]), most, settle_part)
     if rejected:
         raise named(took, rejected)
     return took
@@ -99,29 +104,37 @@ def _may_have_stale_ticket(context: NatsContext, settlement: Settlement) -> bool
     )
 
 
-def _shared_keys(settlement: Settlement) -> Collection[tuple[str, ...]]:
+def _shared_keys(settlement: Settlement, limited: set[str]) -> Collection[tuple[str, ...]]:
     """Settlements that may write the same records have a value in common."""
     claim = settlement.claim
-    keys = keys_of(claim.resource, claim.gates)
-    return [(claim.queue, key) for key in keys] if keys else [(claim.id,)]
+    shared: list[tuple[str, ...]]
+    shared = [(claim.queue, key) for key in keys_of(claim.resource, claim.gates)]
+    if claim.queue in limited:
+        shared.append((claim.queue,))
+    return shared or [(claim.id,)]
 
 
-def is_simple(settlement: Settlement) -> bool:
-    """True if this ends a job without keys, so that no claim can depend on it."""
+def is_simple(settlement: Settlement, limited: set[str]) -> bool:
+    """True if this ends a job without keys, in a queue that is not `limited`, so that no claim can
+    depend on it."""
     claim, verdict = settlement.claim, settlement.verdict
     return (
         claim.resource is None
         and claim.unique is None
         and not claim.gates
+        and claim.queue not in limited
         and verdict.hold is None
         and verdict.state in TERMINAL
     )
 
 
-def _is_plain(settlement: Settlement) -> bool:
-    """True if the job has no keys and the claim was made by this store, unchanged."""
+def _is_plain(settlement: Settlement, limited: set[str]) -> bool:
+    """True if the job has no keys, its queue is not `limited`, and the claim was made by this
+    store, unchanged."""
     claim = settlement.claim
     if claim.resource is not None or claim.unique is not None or claim.gates:
+        return False
+    if claim.queue in limited:
         return False
     if not isinstance(claim.ref, ClaimRef):
         return False
@@ -218,6 +231,8 @@ async def _settle_one(tx: StreamTransaction, settlement: Settlement) -> bool:
         return False
     if verdict.unstarted:
         await give_back(tx, record)
+        if record.queue in tx.context.limited:
+            await give_token_back(tx, record.queue)
     after = await change(tx, located, **_changes(record, verdict, tx.now))
     if after.state is State.QUEUED:
         tx.wakeups.add(record.queue)

@@ -10,6 +10,10 @@ What JetStream cannot do exactly, and why:
 * There is no fake clock: the server's own timers fire schedules and redeliver tickets.
 * The order within a priority is the order of arrival. A job that is queued again with an older due
   time (released, or woken at its key) comes after those that arrived before. Priorities are exact.
+* With `ageing`, priorities are compared by their first tickets, some jobs at a time
+  (`tickets.priorities`).
+* Groups of `fair` share the starts of each claim, up to 32 groups in a priority of a queue; of more
+  groups, some share a turn (`stream.lanes`).
 * Times to live are whole seconds: what has expired is removed a second or two late.
 * `ClaimResult.again` is exact for a queue with few scheduled jobs; with more it is one second. No
   worker sleeps too long because of it: the server notifies when a job is ready."""
@@ -70,7 +74,6 @@ class NatsStore:
 
     can = Can(0)
     silence = SILENCE_S
-    ageing: Wait | None = None
 
     def __init__(
         self,
@@ -91,6 +94,7 @@ class NatsStore:
         self._options = options or {}
         self._subscriptions = pubsub.NatsSubscriptions()
         self._context: NatsContext | None = None
+        self._ageing: Wait | None = None
 
     async def open(self, *, create: bool = True) -> None:
         """Connect. `create`: make the stream, or bring it up to date, first. Raises StoreMissing if
@@ -104,6 +108,7 @@ class NatsStore:
             clock = ServerClock(wire, self._subjects.stream)
             await clock.refresh()
             self._context = NatsContext(wire, self._subjects, clock, replicas=self._replicas)
+            self._context.ageing = self._ageing
             await self._context.notifier.open()
             await wire.flush_now()
         except BaseException:
@@ -124,6 +129,17 @@ class NatsStore:
         if self._context is None:
             raise StoreError("this store is not open")
         return self._context
+
+    @property
+    def ageing(self) -> Wait | None:
+        """How long a job waits until it has risen by one priority; None: priorities are strict."""
+        return self._ageing
+
+    @ageing.setter
+    def ageing(self, ageing: Wait | None) -> None:
+        self._ageing = ageing
+        if self._context is not None:
+            self._context.ageing = ageing
 
     @property
     def room(self) -> int:

@@ -1,4 +1,5 @@
-"""The consumers: one for each queue and priority, which deliver its tickets.
+"""The consumers: one for each slot of a queue, which deliver its tickets. A slot is a priority, a
+lane of a priority (`lanes`), or that of wake tickets.
 
 The state that a consumer keeps does not matter: a ticket that is delivered twice is refused by the
 job's record."""
@@ -17,7 +18,7 @@ from mita.stores.nats.tickets.claim_memory import QueuePriority
 
 from . import keys
 from .clock import as_stamp
-from .subjects import Subjects
+from .subjects import Subjects, is_slot
 from .transaction import StreamTransaction, transact
 
 # A worker has a ticket for milliseconds. After this time the worker counts as lost, and the ticket
@@ -93,6 +94,16 @@ async def pause_consumer(
         raise refused(problem.get("err_code", 0), problem.get("description", ""))
 
 
+async def delivered(context: NatsContext, sources: Iterable[QueuePriority]) -> bool:
+    """True if one of these consumers waits for the answer to a ticket that it has delivered."""
+    stream, subjects = context.subjects.stream, context.subjects
+    for source in sources:
+        found = await context.wire.api(f"CONSUMER.INFO.{stream}.{subjects.consumer(*source)}")
+        if found.get("num_ack_pending", 0):
+            return True
+    return False
+
+
 async def restore_consumer(wire: NatsWire, subjects: Subjects, queue: str, priority: int) -> None:
     """Create a consumer that does not answer again, if it was deleted."""
     found = await wire.api(f"CONSUMER.INFO.{subjects.stream}.{subjects.consumer(queue, priority)}")
@@ -100,7 +111,15 @@ async def restore_consumer(wire: NatsWire, subjects: Subjects, queue: str, prior
         await ensure_consumer(wire, subjects, queue, priority)
 
 
-async def has_consumer(wire: NatsWire, subjects: Subjects, queue: str, priority: int) -> bool:
-    """True if there is a consumer of this priority of a queue."""
-    found = await wire.api(f"CONSUMER.INFO.{subjects.stream}.{subjects.consumer(queue, priority)}")
-    return "error" not in found
+async def slots_with_consumers(context: NatsContext, queue: str) -> list[int]:
+    """Returns the slots of a queue that have a consumer, sorted."""
+    stream, prefix = context.subjects.stream, context.subjects.consumer(queue, 0)[:-1]
+    names: list[str] = []
+    while True:
+        answer = await context.wire.api(f"CONSUMER.NAMES.{stream}", {"offset": len(names)})
+        found = answer.get("consumers") or []
+        names += found
+        if not found or len(names) >= answer.get("total", 0):
+            break
+    slots = [name.removeprefix(prefix) for name in names if name.startswith(prefix)]
+    return sorted(int(slot) for slot in slots if slot.isdigit() and is_slot(int(slot)))

@@ -21,10 +21,12 @@ from mita.rules.states import TERMINAL
 from mita.stores.nats.codec import (
     NO_JOB,
     ClaimListRecord,
+    LanesRecord,
     LockRecord,
     NatsJob,
     NatsJobHead,
     QueueRecord,
+    QueueUseRecord,
     ResourceKeyRecord,
     SharedOnceRecord,
     UniqueKeyRecord,
@@ -39,6 +41,8 @@ S = TypeVar("S", bound=Struct)
 _decode_job = msgspec.msgpack.Decoder(NatsJob).decode
 _decode_head = msgspec.msgpack.Decoder(NatsJobHead).decode
 _decode_queue = msgspec.msgpack.Decoder(QueueRecord).decode
+_decode_lanes = msgspec.msgpack.Decoder(LanesRecord).decode
+_decode_queue_use = msgspec.msgpack.Decoder(QueueUseRecord).decode
 _decode_resource_key = msgspec.msgpack.Decoder(ResourceKeyRecord).decode
 _decode_waiter = msgspec.msgpack.Decoder(WaiterRecord).decode
 _decode_unique_key = msgspec.msgpack.Decoder(UniqueKeyRecord).decode
@@ -61,6 +65,8 @@ SMALL_RECORDS: dict[RecordKind, Callable[[bytes], object]] = {
     RecordKind.SHARED_ONCE: _decode_shared_once,
     RecordKind.CLAIM_LIST: _decode_claim_list,
     RecordKind.WAKE: _decode_job,
+    RecordKind.QUEUE_USE: _decode_queue_use,
+    RecordKind.LANES: _decode_lanes,
 }
 
 ALL_PRIORITIES = tuple(range(10))
@@ -155,8 +161,8 @@ def raw_field(body: bytes, kind: type[Struct], field: str, wanted: Any, otherwis
 
 
 def decode_queue(body: bytes, subject: str) -> QueueRecord:
-    """Returns the record of a queue. An unreadable one may have jobs of any priority, and is paused
-    if that field can be read (see `is_guessed`)."""
+    """Returns the record of a queue. An unreadable one may have jobs of any priority and a limit,
+    and is paused if that field can be read (see `is_guessed`)."""
     queue = name(subject.rsplit(".", 1)[1])
     try:
         record = _decode_queue(body)
@@ -166,7 +172,19 @@ def decode_queue(body: bytes, subject: str) -> QueueRecord:
         pass
     paused = raw_field(body, QueueRecord, "paused", Moment | None, None)
     holds = raw_field(body, QueueRecord, "holds", dict[str, Moment], {})
-    return QueueRecord(queue, paused, ALL_PRIORITIES, holds)
+    return QueueRecord(queue, paused, ALL_PRIORITIES, holds, limited=True)
+
+
+def decode_queue_use(body: bytes, subject: str) -> QueueUseRecord | None:
+    """Returns the limit of a queue and what runs in it; None if it is unreadable (see
+    `queue_use.queue_use`)."""
+    record = _decoded(_decode_queue_use, body)
+    return record if record is not None and subject.endswith(f".{token(record.queue)}") else None
+
+
+def decode_lanes(body: bytes) -> LanesRecord | None:
+    """Returns the lanes of groups. In an unreadable record (None) no group has a lane yet."""
+    return _decoded(_decode_lanes, body)
 
 
 def is_guessed(record: QueueRecord) -> bool:

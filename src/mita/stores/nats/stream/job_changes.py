@@ -9,7 +9,7 @@ from mita.model.time import Wait
 from mita.stores.nats import unique
 from mita.stores.nats.codec import NatsJob
 
-from . import gates
+from . import gates, queue_use
 from .job_records import LocatedJob
 from .transaction import StreamTransaction
 
@@ -22,6 +22,8 @@ async def change(tx: StreamTransaction, located: LocatedJob, **changes: Any) -> 
     new = replace(old, **changes)
     if old.resource is not None or old.gates:
         await gates.follow_job(tx, old, new)
+    if old.queue in tx.context.limited and old.state is State.RUNNING is not new.state:
+        await queue_use.leave(tx, old)
     if old.unique is not None:
         await unique.follow_job(tx, old, new)
     tx.write(located, new)

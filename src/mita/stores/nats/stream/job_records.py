@@ -25,7 +25,7 @@ from mita.model.job import State
 from mita.model.time import SECOND, Moment, Wait
 from mita.rules.states import TERMINAL
 from mita.stores.nats.client.messages import OutMessage
-from mita.stores.nats.codec import NO_JOB, NatsJob, pack, pack_within
+from mita.stores.nats.codec import NO_JOB, NatsJob, pack, pack_within, slot_of
 from mita.stores.nats.context import NatsContext
 
 from .clock import as_stamp
@@ -103,7 +103,7 @@ async def locate(context: NatsContext, ids: Iterable[str]) -> dict[str, LocatedJ
 def record_message(context: NatsContext, record: NatsJob, now: Moment) -> tuple[bytes, bytes]:
     """Returns body and headers of a job's record."""
     if record.state is State.QUEUED:
-        ticket = context.subjects.ticket(record.queue, record.priority, record.id).encode()
+        ticket = context.subjects.ticket(record.queue, slot_of(record), record.id).encode()
         at = schedule_time(record, now)
         body = pack_fitting(context, replace(record, schedule_at=at))
         return body, SCHEDULE % (as_stamp(at), ticket)
@@ -120,7 +120,7 @@ def ticket_message(
 ) -> OutMessage:
     """Returns the ticket for a record that was written at `now` on this subject, with this
     sequence."""
-    ticket = context.subjects.ticket(record.queue, record.priority, record.id)
+    ticket = context.subjects.ticket(record.queue, slot_of(record), record.id)
     at = schedule_time(record, now)
     body = pack_fitting(context, replace(record, record_seq=seq, schedule_at=at))
     return OutMessage(ticket, body, EXPECT_SEQ_AT % (seq, subject.encode()))

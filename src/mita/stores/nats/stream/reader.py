@@ -71,6 +71,25 @@ class StoredMessageReader:
         found = await self.last([subject])
         return found[0] if found else None
 
+    async def first(self, subject: str) -> StoredMessage | None:
+        """Returns the oldest message that matches, if there is one."""
+        came: asyncio.Future[StoredMessage | None] = asyncio.get_running_loop().create_future()
+
+        def take(_: bytes, __: bytes, data: bytes, headers: bytes | None) -> None:
+            head = headers or b""
+            if not came.done():
+                came.set_result(None if head[8:9] == b" " else _as_stored(head, data))
+
+        request = msgspec.json.encode({"seq": 1, "next_by_subj": subject})
+        group = await self._wire.request_stream(self._direct, request, take)
+        try:
+            async with asyncio.timeout(ANSWER_TIMEOUT_S):
+                return await came
+        except TimeoutError:
+            return None
+        finally:
+            self._wire.end_stream(group)
+
     async def scan(self, subject: str, start: int = 1) -> AsyncIterator[list[StoredMessage]]:
         """Yields all messages that match, oldest first, some thousands at a time. While the caller
         handles one slice, the next is on its way."""

@@ -9,8 +9,11 @@ Names chosen by users are never used as they are: queue names and ids are escape
 So no dot, star or blank in them can be read as part of a subject."""
 
 import re
+from collections.abc import Iterable
 from enum import StrEnum
 from hashlib import sha256
+
+from mita.stores.nats.codec import LANE_SLOTS, MOST_LANES
 
 _PLAIN = re.compile(r"[A-Za-z0-9_-]+")
 _ESCAPED = re.compile(r"=([0-9a-f]{2})")
@@ -18,11 +21,7 @@ _ESCAPED = re.compile(r"=([0-9a-f]{2})")
 UNREADABLE_KEY = "unreadable:"
 STREAM_PREFIX, SUBJECT_ROOT = "mita_", "mita"  # of every stream, and of every subject
 HASH_DIGITS = 32
-# A slot is where a ticket has the priority of its job; each slot has its own consumer. Jobs without
-# a group of `fair` have their priority there, the others their priority plus ten for each lane.
-SLOTS_PER_LANE = 10
-MOST_LANES = 32
-WAKE_SLOT = 1000  # the slot of wake tickets
+WAKE_SLOT = 1000  # the slot of wake tickets (`codec.slot_of`)
 
 
 class RecordKind(StrEnum):
@@ -40,14 +39,26 @@ class RecordKind(StrEnum):
     ANCHOR = "m"  # one message that is always there
     LOCK = "l"
     WAKE = "t"  # when the next job at a rate may be woken
+    QUEUE_USE = "n"  # the limit of a queue, and what runs in it
+    LANES = "f"  # the lanes of a queue's groups of `fair`
 
 
-NEW_KINDS = {RecordKind.WAKE}  # that schema 3 did not have
+NEW_KINDS = {RecordKind.WAKE, RecordKind.QUEUE_USE, RecordKind.LANES}  # since schema 4
 
 
 def is_slot(slot: int) -> bool:
     """True if tickets may have this slot."""
-    return 0 <= slot < SLOTS_PER_LANE * (MOST_LANES + 1) or slot == WAKE_SLOT
+    return 0 <= slot < LANE_SLOTS * (MOST_LANES + 1) or slot == WAKE_SLOT
+
+
+def job_slots(slots: Iterable[int]) -> list[int]:
+    """Returns those of these slots that are of jobs."""
+    return [slot for slot in slots if slot != WAKE_SLOT]
+
+
+def priority_of(slot: int) -> int:
+    """Returns the priority of the jobs whose tickets have this slot."""
+    return slot % LANE_SLOTS
 
 
 def token(name: str) -> str:
@@ -109,13 +120,13 @@ class Subjects:
         """The records of all jobs of a queue, or of all queues."""
         return f"{self._record}.{'*' if queue is None else token(queue)}.-.*"
 
-    def ticket(self, queue: str, priority: int, id: str) -> str:
+    def ticket(self, queue: str, slot: int, id: str) -> str:
         """The ticket of a ready job."""
-        return f"{self._ticket}.{token(queue)}.{priority}.{token(id)}"
+        return f"{self._ticket}.{token(queue)}.{slot}.{token(id)}"
 
-    def tickets(self, queue: str, priority: int | None = None) -> str:
-        """The tickets of a queue, of one priority or of all."""
-        return f"{self._ticket}.{token(queue)}.{'*' if priority is None else priority}.*"
+    def tickets(self, queue: str, slot: int | None = None) -> str:
+        """The tickets of a queue, of one slot or of all."""
+        return f"{self._ticket}.{token(queue)}.{'*' if slot is None else slot}.*"
 
     def all_tickets(self) -> str:
         """The tickets of all queues."""
@@ -137,9 +148,9 @@ class Subjects:
         """True for the subject of a ticket."""
         return subject.startswith(self._ticket)
 
-    def consumer(self, queue: str, priority: int) -> str:
-        """The name of the consumer of one priority of a queue."""
-        return f"r-{token(queue)}-{priority}"
+    def consumer(self, queue: str, slot: int) -> str:
+        """The name of the consumer of one slot of a queue."""
+        return f"r-{token(queue)}-{slot}"
 
     def republished_tickets(self, queue: str) -> str:
         """Copies of the new tickets of a queue."""
@@ -177,6 +188,14 @@ class Subjects:
     def queue(self, queue: str) -> str:
         """The record of a queue."""
         return f"{self.root}.{RecordKind.QUEUE}.{token(queue)}"
+
+    def queue_use(self, queue: str) -> str:
+        """The limit of a queue, and what runs in it."""
+        return f"{self.root}.{RecordKind.QUEUE_USE}.{token(queue)}"
+
+    def lanes(self, queue: str, priority: int) -> str:
+        """The lanes of the groups in one priority of a queue."""
+        return f"{self.root}.{RecordKind.LANES}.{token(queue)}.{priority}"
 
     def unique(self, queue: str, key: str) -> str:
         """The record of a unique key."""

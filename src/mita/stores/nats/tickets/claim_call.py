@@ -19,12 +19,14 @@ log = logging.getLogger("mita.store")
 
 
 class ClaimCall(Struct):
-    """The arguments of a claim, and the jobs it turned away because their key is taken."""
+    """The arguments of a claim, the jobs it turned away at a closed gate, and the limited queues of
+    which no more jobs may start."""
 
     context: NatsContext
     lease: Wait
     worker: str
     busy: list[Busy] = field(default_factory=list)
+    full: set[str] = field(default_factory=set)
 
 
 def as_running(call: ClaimCall, record: NatsJob, now: Moment) -> NatsJob:

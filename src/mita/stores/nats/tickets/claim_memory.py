@@ -4,8 +4,11 @@ import asyncio
 from typing import TypeAlias
 
 from mita.model.time import SECOND, Moment
+from mita.stores.nats.stream.subjects import priority_of
 
-QueuePriority: TypeAlias = tuple[str, int]  # each has its own consumer
+from .turns import LaneTurns
+
+QueuePriority: TypeAlias = tuple[str, int]  # or slot; each has its own consumer
 
 
 class ClaimMemory:
@@ -13,14 +16,30 @@ class ClaimMemory:
 
     def __init__(self) -> None:
         self.lock = asyncio.Lock()  # one claim at a time
-        # The highest priority of each queue that was not paused at the last claim.
-        self.highest: dict[str, QueuePriority] = {}
+        # The sources of the highest priority of each queue that was not paused at the last claim.
+        self.highest: dict[str, list[QueuePriority]] = {}
         self.with_wakes: set[str] = set()  # queues that have a consumer of wake tickets
+        self._turns: dict[QueuePriority, LaneTurns] = {}
+        # Queue and priority: until when this priority goes before lower ones.
+        self.leads: dict[QueuePriority, Moment] = {}
+        self._recounted: dict[str, Moment] = {}  # limited queues: when
         # Pattern of records: until when this is believed, and when the next of them is due.
         self.next_due: dict[str, tuple[Moment, Moment | None]] = {}
         # Tickets given back because they came too early, by job id: due time and queue. Wake
         # tickets by subject.
         self.early: dict[str, tuple[Moment, str]] = {}
+
+    def turns_of(self, source: QueuePriority) -> LaneTurns:
+        """Returns the turns between the lanes of a queue and priority."""
+        queue, slot = source
+        return self._turns.setdefault((queue, priority_of(slot)), LaneTurns())
+
+    def may_recount(self, queue: str, now: Moment) -> bool:
+        """True once a second for each queue: its running jobs may be counted again."""
+        if self._recounted.get(queue, 0) > now - SECOND:
+            return False
+        self._recounted[queue] = now
+        return True
 
     def early_dues(self, queues: set[str], now: Moment) -> list[Moment]:
         """Returns the due times of tickets of these queues that were given back. Forgets those

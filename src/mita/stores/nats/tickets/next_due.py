@@ -2,13 +2,17 @@
 
 No worker depends on it: the server notifies when a job becomes ready."""
 
+from collections.abc import Sequence
+
 from mita.model.job import State
 from mita.model.time import SECOND, Moment, Wait
+from mita.rules.gates import next_token_at
 from mita.stores.nats.codec import QueueRecord
 from mita.stores.nats.context import NatsContext
 from mita.stores.nats.stream import consumers, keys
 from mita.stores.nats.stream.decode import decode_job
 from mita.stores.nats.stream.job_records import locate
+from mita.stores.nats.stream.queue_use import queue_use
 from mita.stores.nats.stream.subjects import WAKE_SLOT
 from mita.stores.nats.stream.transaction import StreamTransaction
 
@@ -20,19 +24,20 @@ LEADERLESS_RETRY_MS: Wait = 100  # until a consumer without a leader is asked ag
 
 
 async def next_claim(
-    context: NatsContext, queues: list[QueueRecord], *, look_at_ready: bool
+    context: NatsContext, queues: list[QueueRecord], ready_in: Sequence[str]
 ) -> Wait | None:
-    """Returns how long until a job of these queues may be ready, None if none is scheduled. With
-    `look_at_ready`, 0 if one is ready now."""
+    """Returns how long until a job of these queues may be ready, None if none is scheduled, and 0
+    if one is ready now in the queues `ready_in`."""
     now = context.clock.now()
     names = {record.name for record in queues}
-    if look_at_ready and await _is_any_ready(context, names, now):
+    if await _is_any_ready(context, ready_in, now):
         return 0
     times = [*context.claim_memory.early_dues(names, now), *await _hold_ends(context, queues)]
     if leaderless := [source for source in context.leaderless if source[0] in names]:
         times.append(now + LEADERLESS_RETRY_MS)
         for source in leaderless:
             await consumers.restore_consumer(context.wire, context.subjects, *source)
+    times += await _next_tokens(context, queues)
     for record in queues:
         patterns = [context.subjects.records(record.name)]
         if WAKE_SLOT in record.priorities:
@@ -78,7 +83,18 @@ async def _next_due(context: NatsContext, queue: str, pattern: str, now: Moment)
     return due
 
 
-async def _is_any_ready(context: NatsContext, queues: set[str], now: Moment) -> bool:
+async def _next_tokens(context: NatsContext, queues: list[QueueRecord]) -> list[Moment]:
+    """Returns when the rates of limited queues have their next token, if they have none now."""
+    moments = []
+    for record in queues:
+        tx = StreamTransaction(context)
+        use = await queue_use(tx, record.name) if record.limited else None
+        if use is not None and use.limit.interval_us:
+            moments.append(next_token_at(use.limit, use.tat_us, tx.now))
+    return [moment for moment in moments if moment > context.clock.now()]
+
+
+async def _is_any_ready(context: NatsContext, queues: Sequence[str], now: Moment) -> bool:
     for queue in queues:
         async for found in context.reader.scan(context.subjects.tickets(queue)):
             ids = [

@@ -1,7 +1,7 @@
 """Pulling tickets from consumers."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -32,26 +32,24 @@ class Pulled(NamedTuple):
     wakes: list[Ticket]
 
 
-async def pull(
-    context: NatsContext, sources: Sequence[QueuePriority], most: int, wait: Wait = 0
-) -> Pulled:
-    """Returns the tickets that are ready in these queues and slots, up to `most` of each. If
+async def pull(context: NatsContext, wanted: Mapping[QueuePriority, int], wait: Wait = 0) -> Pulled:
+    """Returns the tickets that are ready in these queues and slots, up to so many of each. If
     nothing is ready, wait up to `wait` for something.
 
     After a server of a cluster was lost, a consumer has no leader for a moment and does not answer.
     It is asked again. If that takes too long, it is noted in `context.leaderless`."""
     until = asyncio.get_running_loop().time() + ELECTION_WAIT_S
     while True:
-        pulled = await _pull_once(context, sources, most, wait)
+        pulled = await _pull_once(context, wanted, wait)
         if pulled.unreadable:
             await set_aside(context, pulled.unreadable)
-        context.leaderless.difference_update(sources)
+        context.leaderless.difference_update(wanted)
         if not pulled.leaderless:
             return Pulled(pulled.tickets, pulled.delivered, pulled.wakes)
         if pulled.delivered or asyncio.get_running_loop().time() > until:
             context.leaderless.update(
                 source
-                for source in sources
+                for source in wanted
                 if context.subjects.consumer(*source).encode() in pulled.leaderless
             )
             return Pulled(pulled.tickets, pulled.delivered, pulled.wakes)
@@ -59,17 +57,17 @@ async def pull(
 
 
 async def _pull_once(
-    context: NatsContext, sources: Sequence[QueuePriority], most: int, wait: Wait
+    context: NatsContext, wanted: Mapping[QueuePriority, int], wait: Wait
 ) -> "PulledTickets":
     wire, subjects = context.wire, context.subjects
-    consumers = [subjects.consumer(*source) for source in sources]
-    pulled = PulledTickets(wire, {consumer.encode(): most for consumer in consumers})
+    consumers = {subjects.consumer(*source): most for source, most in wanted.items()}
+    pulled = PulledTickets(wire, {one.encode(): most for one, most in consumers.items()})
     expires = b',"expires":%d' % (wait * 1_000_000) if wait else b""
-    request = b'{"batch":%d,"no_wait":true%b}' % (most, expires)
     wire.pull_handler = pulled.deliver
     groups = []
     try:
-        for consumer in consumers:
+        for consumer, most in consumers.items():
+            request = b'{"batch":%d,"no_wait":true%b}' % (most, expires)
             subject = f"$JS.API.CONSUMER.MSG.NEXT.{subjects.stream}.{consumer}"
             on_status = pulled.status_handler(consumer.encode())
             groups.append(await wire.request_stream(subject, request, on_status))

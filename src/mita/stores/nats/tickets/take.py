@@ -36,29 +36,38 @@ async def take(call: ClaimCall, tickets: list[Ticket], now: Moment) -> list[Clai
     if firing:  # the server makes new tickets of their records soon
         acknowledge(context, firing)
         tickets = [ticket for ticket in tickets if ticket not in firing]
-    plain = [ticket for ticket in tickets if not _has_keys(ticket.record)]
+    plain, keyed = _divided(tickets, context.limited)
     most = context.wire.subjects_per_message(len(tickets) or 1)
     claims: list[Claim] = []
     for at in range(0, len(plain), most):
         claims += await _take_plain(call, plain[at : at + most], now)
-    keyed = [ticket for ticket in tickets if _has_keys(ticket.record)]
     gated = any(ticket.record.gates for ticket in keyed)
     taken = await in_parallel(
         keyed,
-        lambda ticket: _shared_keys(ticket.record),
+        lambda ticket: _shared_keys(ticket.record, context.limited),
         min(most, GATED_BATCH_JOBS if gated else KEYED_BATCH_JOBS),
         lambda part: take_keyed(call, part),
     )
     return claims + [claim for part in taken for claim in part]
 
 
-def _has_keys(record: NatsJob) -> bool:
-    return record.resource is not None or bool(record.gates)
+def _divided(tickets: list[Ticket], limited: set[str]) -> tuple[list[Ticket], list[Ticket]]:
+    """Returns the tickets of jobs that depend on nothing else, and the others: those with keys, and
+    those of limited queues."""
+    plain: list[Ticket] = []
+    keyed: list[Ticket] = []
+    for ticket in tickets:
+        record = ticket.record
+        depends = record.resource is not None or record.gates or record.queue in limited
+        (keyed if depends else plain).append(ticket)
+    return plain, keyed
 
 
-def _shared_keys(record: NatsJob) -> list[tuple[str, str]]:
+def _shared_keys(record: NatsJob, limited: set[str]) -> list[tuple[str, ...]]:
     """Jobs whose claims may write the same records have a value in common."""
-    return [(record.queue, key) for key in keys_of(record.resource, record.gates)]
+    keys: list[tuple[str, ...]]
+    keys = [(record.queue, key) for key in keys_of(record.resource, record.gates)]
+    return [*keys, (record.queue,)] if record.queue in limited else keys
 
 
 async def _take_plain(call: ClaimCall, tickets: list[Ticket], now: Moment) -> list[Claim]:

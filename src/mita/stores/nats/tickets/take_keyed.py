@@ -1,26 +1,28 @@
-"""Claiming jobs with keys: each is started, blocked or ended together with the records of its
-keys, in one atomic batch."""
+"""Claiming jobs with keys, and jobs of limited queues: each is started, blocked or ended together
+with the records of its keys and its queue, in one atomic batch."""
 
 import asyncio
 from typing import Any
+
+from msgspec import Struct, field
 
 from mita.errors import Rejected
 from mita.model.gate import Gate
 from mita.model.job import Claim, State
 from mita.model.outcome import Busy, TimelineKind
-from mita.model.time import Moment
-from mita.rules.busy import BUSY_RETENTION, BusyPolicy, busy_policy, replaced_note
+from mita.rules.busy import BUSY_RETENTION, RATE_POLICY, BusyPolicy, busy_policy, replaced_note
 from mita.rules.gates import keys_of
 from mita.stores.nats import resources
 from mita.stores.nats.codec import ClaimRef, NatsJob, as_claim, timeline_with
 from mita.stores.nats.stream.gates import closed_gate
 from mita.stores.nats.stream.job_changes import change, finish
 from mita.stores.nats.stream.job_records import LocatedJob
+from mita.stores.nats.stream.queue_use import QueuePlaces, queue_use
 from mita.stores.nats.stream.transaction import StreamTransaction, transact
 from mita.stores.nats.stream.wake_tickets import arm
 
 from .claim_call import ClaimCall, as_running, fitting, is_valid
-from .ticket import Ticket, acknowledge
+from .ticket import Ticket, acknowledge, give_back
 
 # Blocking a job takes up to five messages, and a batch has at most a thousand. A job with several
 # keys takes up to nine.
@@ -34,67 +36,95 @@ async def take_keyed(call: ClaimCall, tickets: list[Ticket]) -> list[Claim]:
     context, lists = call.context, call.context.claim_lists
     list_id = lists.new_id()
 
-    async def act(tx: StreamTransaction) -> list[tuple[LocatedJob, Moment]]:
-        started, turned_away = await _start_or_turn_away(tx, call, tickets)
-        if started:
-            subjects = [located.subject for located in started]
+    async def act(tx: StreamTransaction) -> _Taken:
+        taken = await _start_or_turn_away(tx, call, tickets)
+        if taken.started:
+            subjects = [located.subject for located in taken.started]
             listing = lists.message(list_id, tx.now + call.lease, subjects)
             tx.put(listing.subject, listing.body)
-        committed[:] = [tx]
-        busy[:] = turned_away
-        return [(located, tx.now) for located in started]
+        return taken
 
-    committed: list[StreamTransaction] = []
-    busy: list[Busy] = []
     try:
-        started = await transact(context, act)
+        taken = await transact(context, act)
     except Rejected as error:
         fits = fitting(context, tickets, error)
         return await take_keyed(call, fits) if fits else []
     await context.fail_point("between record and acknowledgement")
-    call.busy += busy
-    acknowledge(context, tickets)
-    seqs = committed[0].written
-    if started:
-        lists.stored(list_id, seqs[context.subjects.claim_list(list_id)], len(started))
+    call.busy += taken.turned_away
+    acknowledge(context, [ticket for ticket in tickets if ticket not in taken.surplus])
+    for ticket in taken.surplus:
+        call.full.add(ticket.record.queue)
+        give_back(context, ticket, 1)
+    seqs = taken.tx.written
+    if taken.started:
+        lists.stored(list_id, seqs[context.subjects.claim_list(list_id)], len(taken.started))
     await context.wire.flush_now()
     return [
-        as_claim(one.record, at, ClaimRef(one.subject, seqs[one.subject], list_id, one.record))
-        for one, at in started
+        as_claim(
+            one.record, taken.tx.now, ClaimRef(one.subject, seqs[one.subject], list_id, one.record)
+        )
+        for one in taken.started
         if one.record is not None
     ]
 
 
+class _Taken(Struct):
+    """What one transaction did with tickets. The `surplus` found no place in its limited queue."""
+
+    tx: StreamTransaction
+    started: list[LocatedJob] = field(default_factory=list)
+    turned_away: list[Busy] = field(default_factory=list)
+    surplus: list[Ticket] = field(default_factory=list)
+
+
 async def _start_or_turn_away(
     tx: StreamTransaction, call: ClaimCall, tickets: list[Ticket]
-) -> tuple[list[LocatedJob], list[Busy]]:
-    """Start jobs whose gates are all open; block, skip or replace the rest. Returns (started,
-    turned away)."""
+) -> _Taken:
+    """Start jobs whose gates are all open, as far as their queue has places; block, skip or replace
+    those that meet a closed gate."""
     jobs, _ = await asyncio.gather(
         tx.jobs(ticket.record.id for ticket in tickets),
         tx.read(subject for ticket in tickets for subject in _key_subjects(tx, ticket.record)),
     )
-    started: list[LocatedJob] = []
-    turned_away: list[Busy] = []
+    places = await _places(tx, tickets)
+    taken = _Taken(tx)
     for ticket, located in zip(tickets, jobs, strict=True):
         record = located.record
         if record is None or not is_valid(ticket, located, tx.now):
             continue
-        closed = await closed_gate(tx, record)
-        if closed is None:
+        of_queue = places.get(record.queue)
+        if of_queue is not None and of_queue.left <= 0:
+            taken.surplus.append(ticket)
+        elif (closed := await closed_gate(tx, record)) is None:
             await _start(tx, call, located, record)
-            started.append(located)
-            continue
-        gate, use = closed
-        policy = busy_policy(record.when_busy, gate, use, tx.now)
-        turned_away.append(Busy(record.id, record.task, record.queue, policy.ends))
-        await _turn_away(tx, located, gate, policy)
-    return started, turned_away
+            taken.started.append(located)
+            if of_queue is not None:
+                of_queue.take(record.id)
+        else:
+            gate, use = closed
+            policy = busy_policy(record.when_busy, gate, use, tx.now)
+            at_rate = policy is RATE_POLICY
+            taken.turned_away.append(
+                Busy(record.id, record.task, record.queue, policy.ends, at_rate)
+            )
+            await _turn_away(tx, located, gate, policy)
+    for of_queue in places.values():
+        of_queue.write()
+    return taken
+
+
+async def _places(tx: StreamTransaction, tickets: list[Ticket]) -> dict[str, QueuePlaces]:
+    """Returns the places of those queues of these tickets that are limited."""
+    queues = {ticket.record.queue for ticket in tickets} & tx.context.limited
+    uses = [await queue_use(tx, queue) for queue in queues]
+    return {use.queue: QueuePlaces(tx, use) for use in uses if use is not None}
 
 
 def _key_subjects(tx: StreamTransaction, record: NatsJob) -> list[str]:
     subjects, queue = tx.context.subjects, record.queue
     wanted = [subjects.queue(queue)]
+    if queue in tx.context.limited:
+        wanted.append(subjects.queue_use(queue))
     for key in keys_of(record.resource, record.gates):
         wanted.append(subjects.resource_key(queue, key))
         wanted.append(subjects.waiter(queue, key, record.priority, record.id))

@@ -24,3 +24,9 @@ def acknowledge(context: NatsContext, tickets: list[Ticket]) -> None:
 def give_back(context: NatsContext, ticket: Ticket, delay_ns: int) -> None:
     """Have the ticket delivered again after this delay, to any store."""
     context.wire.send_message(ticket.reply, b'-NAK {"delay": %d}' % max(1, delay_ns))
+
+
+def give_back_all(context: NatsContext, tickets: list[Ticket]) -> None:
+    """Have these tickets delivered again at once."""
+    for ticket in tickets:
+        give_back(context, ticket, 1)
