@@ -23,7 +23,6 @@ HIGHEST = chr(0x10FFFF)  # sorts after every id that is a text
 _COLUMNS = {
     "queue": "queue",
     "task": "task",
-    "resource": "resource",
     "unique": "uniq",
     "repeat": "repeat",
 }
@@ -44,12 +43,14 @@ class Row(Job, frozen=True, kw_only=True):
 
 class Dialect(Struct, frozen=True):
     """How a database spells a bound value (`{}` is its name), the present moment, "this text is
-    inside that", and an error without its traceback (as `rules.failures.head`)."""
+    inside that", an error without its traceback (as `rules.failures.head`), and "a job has this
+    key" (`{}` is the bound key)."""
 
     bound: str
     now: str
     contains: str
     head: str
+    has_key: str = "resource = {}"
 
 
 def where(want: JobFilter, after: str | None, say: Dialect) -> str:
@@ -60,6 +61,8 @@ def where(want: JobFilter, after: str | None, say: Dialect) -> str:
         for name, column in _COLUMNS.items()
         if getattr(want, name) is not None
     ]
+    if want.resource is not None:
+        clauses.append(say.has_key.format(say.bound.format("resource")))
     if want.error is not None:
         clauses.append(f"{say.contains}({say.head}, {say.bound.format('error')}) > 0")
     state = State.QUEUED if want.scheduled is not None else want.state

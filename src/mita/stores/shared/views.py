@@ -4,10 +4,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 import msgspec
+from msgspec import Struct
 
 from mita.errors import StoreError
+from mita.model.gate import Gate, StoredLimit
 from mita.model.time import LATEST, Moment
 from mita.model.view import Holder, ResourceView, WorkerView
+from mita.rules.gates import next_token_at
 from mita.rules.readable import BAD, UNKNOWN
 
 QueueKey: TypeAlias = tuple[str, str]  # the name of a queue, and a resource key in it
@@ -49,12 +52,35 @@ def as_once_value(name: str, found: Any) -> bytes:
     return found
 
 
+class KeyRecord(Struct, frozen=True):
+    """What a store keeps of a key with a rate or a stored limit, as `ResourceView` shows it."""
+
+    limit: StoredLimit | None = None
+    interval_us: int = 0
+    burst: int = 1
+    next_start: Moment | None = None
+
+
+_NO_RECORD = KeyRecord()
+
+
+def next_start(rate: Gate | StoredLimit | None, tat_us: int, now: Moment) -> Moment | None:
+    """When this rate allows its next start; None: now."""
+    if rate is None or not rate.interval_us:
+        return None
+    moment = next_token_at(rate, tat_us, now)
+    return moment if moment > now else None
+
+
 def resource_views(
     holders: Mapping[QueueKey, Sequence[Holder]],
     waiting: Mapping[QueueKey, int],
     held: Mapping[QueueKey, Moment],
+    records: Mapping[QueueKey, KeyRecord] = {},
 ) -> list[ResourceView]:
-    """A view of each key that a running job has, that a job waits for, or that is on hold."""
+    """A view of each key that a running job has, that a job waits for, that is on hold or
+    limited."""
+    limited = [key for key, record in records.items() if record.limit is not None]
     return [
         ResourceView(
             queue=found[0],
@@ -62,6 +88,10 @@ def resource_views(
             holders=tuple(holders.get(found, ())),
             waiting=waiting.get(found, 0),
             held_until=held.get(found),
+            limit=(record := records.get(found, _NO_RECORD)).limit,
+            interval_us=record.interval_us,
+            burst=record.burst,
+            next_start=record.next_start,
         )
-        for found in sorted({*holders, *waiting, *held})
+        for found in sorted({*holders, *waiting, *held, *limited})
     ]

@@ -56,19 +56,18 @@ def _value(name: str) -> str:
     return f"{name}.value" if isinstance(NEW[name].type, msgspec.inspect.EnumType) else name
 
 
-_values = attrgetter(*map(_value, _SHARED))
+# The values of a `NewJob` that its neighbours mostly share.
+shared_values: Callable[[Any], tuple[Any, ...]] = attrgetter(*map(_value, _SHARED))
 _JSON_AT = [at for at, name in enumerate(_SHARED) if NEW[name].is_json]
 
 
-def _values_with_json(job: Any) -> tuple[Any, ...]:
-    values = list(_values(job))
+def bound_values(shared: Sequence[Any]) -> list[Any]:
+    """Shared values as a statement binds them: what a column holds as JSON is a text."""
+    values = list(shared)
     for at in _JSON_AT:
         values[at] = _to_json(values[at]).decode()
-    return tuple(values)
+    return values
 
-
-# The values of a `NewJob` that its neighbours mostly share.
-shared_values: Callable[[Any], tuple[Any, ...]] = _values_with_json if _JSON_AT else _values
 
 # ------------------------------------------------------------ claim: the JSON of a `Claim`
 
@@ -81,7 +80,8 @@ _RARE = [
 _COMMON = [name for name in CLAIM if name not in _RARE]
 # Where a row has the id and the task, and the rare list what decides whether a job may run.
 ID, TASK = 1 + _COMMON.index("id"), 1 + _COMMON.index("task")
-RESOURCE, LIMIT, WHEN_BUSY = _RARE.index("resource"), len(_RARE), len(_RARE) + 1
+RESOURCE, GATES = _RARE.index("resource"), _RARE.index("gates")
+LIMIT, WHEN_BUSY = len(_RARE), len(_RARE) + 1
 
 
 def _selected(name: str) -> str:

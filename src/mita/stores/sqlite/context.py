@@ -7,13 +7,13 @@ from functools import update_wrapper
 from itertools import chain
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeAlias, TypeVar
+from typing import Any, Concatenate, NamedTuple, ParamSpec, Protocol, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import Struct, field
 
 from mita.model.outcome import TimelineKind
-from mita.model.time import Moment
+from mita.model.time import Moment, Wait
 from mita.rules.timeline import TIMELINE_LINES
 
 from .file.statements import Statements
@@ -23,6 +23,15 @@ T = TypeVar("T")
 
 STATEMENT_ROWS = 256  # rows in one statement at most
 _to_json = msgspec.json.Encoder().encode
+
+
+class Wanted(NamedTuple):
+    """What a claim asks for. `ageing`: see `mita.ports.store`."""
+
+    limit: int
+    lease: Wait
+    worker: str
+    ageing: Wait | None
 
 
 def as_json(values: Iterable[Any]) -> str:
@@ -126,7 +135,10 @@ class VerbThread(Protocol):
 
 
 class HasThreads(Protocol):
-    """A store with a thread that writes and a thread that reads."""
+    """A store with a thread that writes and a thread that reads. `ageing`: see
+    `mita.ports.store`."""
+
+    ageing: Wait | None
 
     @property
     def writer(self) -> VerbThread: ...

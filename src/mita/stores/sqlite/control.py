@@ -36,7 +36,12 @@ def limit(
     context: SqliteContext, queues: Sequence[str], key: str | None, limit: StoredLimit | None
 ) -> None:
     """Set or remove the limit of these queues, or of this key in each of them."""
-    raise NotImplementedError  # to be built on this branch
+    context.run_many("queues_add", [(queue,) for queue in queues])
+    for queue in queues:
+        if key is None:
+            resources.limit_queue(context, queue, limit)
+        else:
+            resources.limit_key(context, queue, key, limit)
 
 
 def beat(context: SqliteContext, worker: WorkerView, keep: Wait) -> Moment:

@@ -6,12 +6,14 @@ from typing import Any
 
 import msgspec
 
-from mita.model.job import NewJob, Receipt
+from mita.model.job import NewJob, Receipt, State
+from mita.model.outcome import TimelineKind
 from mita.model.time import NOW
+from mita.rules.twins import TwinAct, act_on_twin, debounced_due
 from mita.stores.shared import room
 
 from . import unique
-from .codec import shared_values
+from .codec import bound_values, shared_values
 from .context import SqliteContext, as_json
 
 ALIKE_JOBS = 8  # so many neighbours with shared values are worth a statement of their own
@@ -30,21 +32,51 @@ def enqueue(context: SqliteContext, jobs: Sequence[NewJob]) -> list[Receipt]:
     # Ids sort by time, so mostly no id exists from the first of these on.
     if context.value("enqueue_any_since", id=min(ids)):
         known.update(_read_ids(context.value("enqueue_known_ids", ids=as_json(ids))))
-    receipts, new = [], []
+    receipts, new, inserted = [], list[NewJob](), 0
     for job in jobs:
         if job.id in known:
             existing: str | None = job.id
         else:
             existing = None if job.unique is None else unique.take_or_holder(context, job)
+            if existing is not None and job.debounce:
+                _insert(context, new[inserted:])  # the job may be one of these
+                inserted = len(new)
+                existing = _debounce(context, job, existing)
         receipts.append(Receipt(existing or job.id, existing is None))
         if existing is None:
             known.add(job.id)
             new.append(job)
     queues = {job.queue for job in new}
     context.run_many("queues_add", [(queue,) for queue in queues])
-    _insert(context, new)
+    with_groups = {job.queue for job in new if job.fair is not None}
+    if with_groups:
+        context.run("enqueue_groups", queues=as_json(with_groups))
+    _insert(context, new[inserted:])
     context.topics |= queues
     return receipts
+
+
+def _debounce(context: SqliteContext, new: NewJob, twin: str) -> str | None:
+    """Act on the job that has the unique key. Returns its id if it stands for the new job, which is
+    not stored then."""
+    found = context.row("enqueue_twin", id=twin)
+    act = TwinAct.KEEP if found is None else act_on_twin(new, State(found[1]))
+    if act is TwinAct.REPLACE:
+        unique.take(context, new.queue, new.unique, new.id, new.throttle)
+        return None
+    if act is TwinAct.MOVE:
+        seq, _, created = found
+        context.note(seq, TimelineKind.DEBOUNCED, "")
+        context.run(
+            "enqueue_move_twin",
+            seq=seq,
+            due=debounced_due(new, created, context.now),
+            payload=new.payload,
+            options=new.options,
+            headers=new.headers,
+        )
+        context.topics.add(new.queue)
+    return twin
 
 
 def _insert(context: SqliteContext, jobs: list[NewJob]) -> None:
@@ -54,7 +86,7 @@ def _insert(context: SqliteContext, jobs: list[NewJob]) -> None:
     for (values, fixed), alike in groupby(
         jobs, lambda job: (shared_values(job), job.when is not NOW and job.when.is_fixed(now))
     ):
-        shared = (*values, now, fixed)
+        shared = (*bound_values(values), now, fixed)
         rows = [
             (job.id, now if job.when is NOW else job.when.moment(now), job.payload) for job in alike
         ]

@@ -3,23 +3,40 @@
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
+
+from mita.model.gate import Gate
 from mita.model.job import Job, State
 from mita.model.outcome import TimelineEntry
-from mita.model.time import Moment
+from mita.model.time import Moment, Wait
 from mita.model.view import Holder, JobFilter, Page, QueueView, ResourceView, WorkerView
+from mita.rules.readable import BAD
 from mita.rules.timeline import for_people
 from mita.stores.shared import sql
-from mita.stores.shared.views import as_moment, as_name, as_worker, resource_views
+from mita.stores.shared.views import (
+    KeyRecord,
+    as_moment,
+    as_name,
+    as_worker,
+    next_start,
+    resource_views,
+)
 
 from .codec import is_text, to_timeline_entry
-from .context import SqliteContext, as_json
+from .context import HasThreads, SqliteContext, as_json
+from .limits import turns
+from .limits.key_states import as_limit, as_number_us
 
 _TRACEBACK = """char(10) || '  File "'"""
+_HAS_KEY = """\
+(resource = {0} or (gates <> '[]' and case when json_valid(gates) then exists (
+  select 1 from json_each(gates) as g where json_extract(g.value, '$[0]') = {0}) end))"""
 _DIALECT = sql.Dialect(
     bound=":{}",
     now=":now",
     contains="instr",
     head=f"substr(error, 1, instr(error || {_TRACEBACK}, {_TRACEBACK}) - 1)",
+    has_key=_HAS_KEY,
 )
 
 
@@ -30,7 +47,7 @@ def now(context: SqliteContext) -> Moment:
 
 def queue_names(context: SqliteContext) -> list[str]:
     """The names of all queues, sorted."""
-    return [name for name, _ in context.rows("queues") if is_text([name])]
+    return [name for name, *_ in context.rows("queues") if is_text([name])]
 
 
 def queues(context: SqliteContext) -> list[QueueView]:
@@ -45,8 +62,12 @@ def queues(context: SqliteContext) -> list[QueueView]:
 
 def _queues(context: SqliteContext) -> list[QueueView]:
     counts: dict[str, dict[str, Any]] = {
-        as_name(name): {"paused": None if paused is None else as_moment(paused)}
-        for name, paused in context.rows("queues")
+        as_name(name): {
+            "paused": None if paused is None else as_moment(paused),
+            "limit": (limit := as_limit(text)),
+            "next_start": next_start(limit, as_number_us(tat_us), context.now),
+        }
+        for name, paused, text, tat_us in context.rows("queues")
     }
     for name, state, count in context.rows("queues_counts"):
         counts.setdefault(as_name(name), {})[state] = count
@@ -90,16 +111,22 @@ def timeline(context: SqliteContext, id: str) -> list[TimelineEntry]:
     return for_people([to_timeline_entry(row) for row in context.rows("timeline", id=id)])
 
 
-def ahead(context: SqliteContext, id: str) -> int | None:
+async def ahead(store: HasThreads, id: str) -> int | None:
     """How many jobs start before this ready or blocked job; None for other jobs."""
+    return await store.reader.call(_ahead, (id, store.ageing), durable=False)
+
+
+def _ahead(context: SqliteContext, id: str, ageing: Wait | None) -> int | None:
     found = context.row("ahead_state", id=id)
     if found is None:
         return None
-    state, due = found
+    state, due, seq, queue, has_groups = found
     if state == State.BLOCKED:
         return int(context.value("ahead_blocked", id=id))
     if state == State.QUEUED and isinstance(due, int) and due <= context.now:
-        return int(context.value("ahead_ready", id=id, now=context.now))
+        if has_groups:
+            return turns.ahead(context, queue, seq, ageing)
+        return int(context.value("ahead_ready", id=id, now=context.now, ageing=ageing))
     return None
 
 
@@ -112,7 +139,7 @@ def workers(context: SqliteContext) -> list[WorkerView]:
 def resources(
     context: SqliteContext, queue: str | None = None, key: str | None = None
 ) -> list[ResourceView]:
-    """Resource keys that running jobs have, that jobs wait for, or that are on hold."""
+    """Keys that running jobs have, that jobs wait for, that are on hold or limited."""
     which = {"queue": queue, "key": key}
     holders: dict[tuple[str, str], list[Holder]] = {}
     for where, name, id, worker, since in context.rows("resources_holders", **which):
@@ -128,7 +155,22 @@ def resources(
         _key(where, name): as_moment(until)
         for where, name, until in context.rows("resources_holds", now=context.now, **which)
     }
-    return resource_views(holders, waiting, held)
+    records = {
+        _key(where, name): _key_record(context, name, *record)
+        for where, name, *record in context.rows("resources_records", **which)
+    }
+    return resource_views(holders, waiting, held, records)
+
+
+def _key_record(
+    context: SqliteContext, key: str, tat_us: Any, interval_us: Any, burst: Any, limit: Any
+) -> KeyRecord:
+    try:
+        rate = msgspec.convert([key, None, interval_us, burst], Gate)
+    except BAD:
+        rate = Gate(as_name(key))
+    moment = next_start(rate, as_number_us(tat_us), context.now)
+    return KeyRecord(as_limit(limit), rate.interval_us, rate.burst, moment)
 
 
 def _key(queue: Any, key: Any) -> tuple[str, str]:

@@ -11,6 +11,7 @@ from typing import Any
 from mita.errors import StoreError, UsageError
 from mita.model.outcome import TimelineKind
 from mita.ports.pubsub import MESSAGE_RETENTION
+from mita.rules.gates import ONE_MS_US
 from mita.rules.readable import BAD, SET_ASIDE_KEEP
 from mita.rules.text import writable
 from mita.stores.shared import sql
@@ -29,10 +30,11 @@ def prune(context: SqliteContext, limit: int, most: int) -> int:
     each queue; `limit` jobs in all. Returns how many were deleted."""
     now = context.now
     deleted = _delete(context, context.rows("prune_expired", now=now, limit=limit))
-    for name in [name for name, _ in context.rows("queues") if is_text([name])]:
+    for name in [name for name, *_ in context.rows("queues") if is_text([name])]:
         left = limit - deleted
         rows = context.rows("prune_surplus", queue=name, most=most, limit=left)
         deleted += _delete(context, rows)
+    context.run("prune_keys", now_us=now * ONE_MS_US)
     for statement in ("prune_once_values", "prune_unique", "prune_locks", "prune_subscriptions"):
         context.run(statement, now=now)
     context.run("prune_messages", before=now - MESSAGE_RETENTION)

@@ -12,11 +12,13 @@ from mita.model.job import Asked, Claim, State
 from mita.model.outcome import Settlement, Verdict
 from mita.model.time import Moment
 from mita.rules.asked import kind_after, state_after
+from mita.rules.gates import keys_of
 from mita.rules.states import TERMINAL
 from mita.stores.shared.apart import two_halves
 
 from . import resources, unique
 from .context import HasThreads, SqliteContext, as_json
+from .limits import queue_states
 
 _read_numbers = msgspec.json.Decoder(list[int]).decode
 
@@ -31,9 +33,16 @@ class _Due(NamedTuple):
 async def settle(store: HasThreads, settlements: Sequence[Settlement]) -> list[bool]:
     """Apply verdicts in one transaction. If they are rejected together, in halves."""
     try:
-        return await store.writer.call(settle_batch, (settlements,))
+        return await store.writer.call(_settle_alone, (settlements,))
     except Rejected as error:
         return await two_halves(partial(settle, store), settlements, error)
+
+
+def _settle_alone(context: SqliteContext, settlements: Sequence[Settlement]) -> list[bool]:
+    """Apply verdicts without a claim after them."""
+    took = settle_batch(context, settlements)
+    queue_states.notify_limited(context, queue_states.load(context), settlements, took)
+    return took
 
 
 def settle_batch(context: SqliteContext, settlements: Sequence[Settlement]) -> list[bool]:
@@ -73,7 +82,7 @@ def _sorted(settlements: Sequence[Settlement]) -> tuple[list[Settlement], list[S
         if verdict is not last:
             last = verdict
             kind = plain if verdict.is_plain_success else others if _stays(verdict) else None
-        if kind is not None and claim.resource is None and claim.unique is None:
+        if kind is not None and claim.resource is None and claim.unique is None and not claim.gates:
             kind.append(settlement)
     return plain, others
 
@@ -102,7 +111,7 @@ def _settle_lone(context: SqliteContext, settlement: Settlement) -> bool:
     """Write a lone plain success by one statement. Returns False if it is another settlement, or
     its claim has changed: nothing was written then."""
     claim, verdict = settlement.claim, settlement.verdict
-    has_keys = claim.resource is not None or claim.unique is not None
+    has_keys = claim.resource is not None or claim.unique is not None or claim.gates
     if has_keys or not verdict.is_plain_success or not verdict.keep:
         return False
     return _succeed(context, [settlement]) == 1
@@ -131,6 +140,9 @@ def _settle_others(context: SqliteContext, settlements: list[Settlement]) -> Non
         context.fold(seq for seq, *_ in noted)
     context.run_many("settle_many", [_others_row(context, one) for one in settlements])
     context.topics |= {one.claim.queue for one in settlements if one.verdict.state is State.QUEUED}
+    unstarted = [one.claim.queue for one in settlements if one.verdict.unstarted]
+    if unstarted:
+        queue_states.give_back(context, unstarted)
 
 
 def _others_row(context: SqliteContext, settlement: Settlement) -> tuple[Any, ...]:
@@ -180,10 +192,10 @@ def _settle_one(context: SqliteContext, settlement: Settlement) -> bool:
     _write(context, claim, verdict, state, due, keep)
     if state in TERMINAL and claim.unique is not None:
         unique.free(context, claim.queue, claim.unique, claim.id, unique_for)
-    if claim.resource is not None and verdict.hold is not None:
-        resources.hold(context, claim.queue, claim.resource, verdict.hold)
-    elif claim.resource is not None:
-        resources.wake(context, claim.queue, claim.resource, 1)
+    if verdict.unstarted:
+        queue_states.give_back(context, [claim.queue])
+    if claim.resource is not None or claim.gates:
+        resources.free(context, claim, verdict.hold, unstarted=verdict.unstarted)
     if state in TERMINAL and not keep:
         delete(context, [claim.ref])
     if state is State.QUEUED:
@@ -195,6 +207,7 @@ def _write(
     context: SqliteContext, claim: Claim, verdict: Verdict, state: State, due: _Due, keep: int
 ) -> None:
     ended = state in TERMINAL
+    first_key = keys_of(claim.resource, claim.gates)[0] if state is State.BLOCKED else None
     context.run(
         "settle",
         seq=claim.ref,
@@ -209,4 +222,5 @@ def _write(
         now=context.now,
         finished=context.now if ended else None,
         expires=context.now + keep if ended else None,
+        blocked_at=first_key,
     )

@@ -42,7 +42,7 @@ from .thread.connection_thread import ConnectionThread
 class SqliteStore:
     """`path` is the database file. The store has two threads: one writes, one reads."""
 
-    can = Can.OBEY_A_FAKE_CLOCK | Can.KEEP_EXACT_ORDER
+    can = Can.OBEY_A_FAKE_CLOCK | Can.KEEP_EXACT_ORDER | Can.SHARE_EXACTLY
     silence = SILENCE_S  # there is no connection that could fall silent
     ageing: Wait | None = None
     room: int | None = None
@@ -84,7 +84,7 @@ class SqliteStore:
 
     enqueue = written(enqueue.enqueue)
     settle_and_claim = claim.settle_and_claim
-    claim = written(claim.claim, durable=False)
+    claim = claim.claim
     settle = settle.settle
     extend = written(leases.extend, durable=False)
     reap = written(leases.reap, durable=False)
@@ -112,7 +112,7 @@ class SqliteStore:
     find = read(inspect.find)
     raw = read(inspect.raw)
     timeline = read(inspect.timeline)
-    ahead = read(inspect.ahead)
+    ahead = inspect.ahead
     resources = read(inspect.resources)
 
     pause = written(control.pause)

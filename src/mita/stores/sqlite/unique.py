@@ -5,6 +5,7 @@ A key may stay taken for a while after its job has ended (`unique_for`)."""
 from collections.abc import Iterable
 
 from mita.model.job import NewJob
+from mita.model.time import Wait
 
 from .context import SqliteContext, as_json
 
@@ -13,7 +14,7 @@ def take_or_holder(context: SqliteContext, job: NewJob) -> str | None:
     """Take the unique key for a new job. Returns the id of the job that has it already, or None."""
     found = holder(context, job.queue, job.unique)
     if found is None:
-        take(context, job.queue, job.unique, job.id)
+        take(context, job.queue, job.unique, job.id, job.throttle)
     return found
 
 
@@ -23,13 +24,14 @@ def holder(context: SqliteContext, queue: str, key: str | None) -> str | None:
     return None if found is None else str(found[0])
 
 
-def take(context: SqliteContext, queue: str, key: str | None, id: str) -> None:
-    """The key belongs to this job from now on."""
-    context.run("unique_take", queue=queue, key=key, id=id)
+def take(context: SqliteContext, queue: str, key: str | None, id: str, throttle: Wait = 0) -> None:
+    """The key belongs to this job from now on: until it ends, or for `throttle`."""
+    until = context.now + throttle if throttle else None
+    context.run("unique_take", queue=queue, key=key, id=id, until=until)
 
 
 def free(context: SqliteContext, queue: str, key: str, id: str, lasts: int) -> None:
-    """The job has ended: its key is free after `lasts`."""
+    """The job has ended: its key is free after `lasts`, unless a throttle keeps it."""
     context.run("unique_free", queue=queue, key=key, id=id, until=context.now + lasts)
 
 

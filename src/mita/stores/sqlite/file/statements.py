@@ -37,6 +37,14 @@ def _counting(counter: str) -> str:
     return ", ".join(f"{name} = {name} + ({counter} = '{name}')" for name in COUNTERS)
 
 
+# Of each priority so many jobs as are wanted in all: SQLite has no limit per group.
+_FIRST_OF_A_PRIORITY = """
+      select * from (
+        select seq, priority, due from _mita_job indexed by _mita_ready
+        where state = {state} and queue = :queue and priority = {priority} and fair is null
+          and due <= :now
+        order by due, seq limit :limit)"""
+
 FILLED_IN = {
     **{state.value: _text(state) for state in State},
     "waiting": _texts(WAITING),
@@ -52,6 +60,10 @@ FILLED_IN = {
     "priorities": ", ".join(f"({priority})" for priority in reversed(PRIORITIES)),
     "lowest_priority": str(PRIORITIES[0]),
     "highest_priority": str(PRIORITIES[-1]),
+    "first_of_each_priority": "\n      union all".join(
+        _FIRST_OF_A_PRIORITY.format(state=_text(State.QUEUED), priority=priority)
+        for priority in PRIORITIES
+    ),
     "latest": str(LATEST),
     "lock_longest": str(DAY),
     "job_columns": JOB_COLUMNS,

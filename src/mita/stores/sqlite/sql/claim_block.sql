@@ -1,2 +1,3 @@
--- The job found its resource key busy and waits for it.  In: seq.
-update _mita_job set state = {to_block}, busy = busy + 1 where seq = :seq and state in {from_block}
+-- The job could not pass the gate of this key, and waits at it.  In: seq, key.
+update _mita_job set state = {to_block}, busy = busy + 1, blocked_at = :key
+where seq = :seq and state in {from_block}

@@ -3,12 +3,13 @@
 -- It is one text instead of many rows, because every row that is fetched releases the interpreter
 -- lock. Beside a handler that keeps the processor busy, each row would wait up to 5 ms for it.
 -- There is no "order by": for each priority the index is read in the order (due, seq). A sort would
--- read the whole backlog.
+-- read the whole backlog. A queue that has groups is claimed by `claim_groups` instead.
 select json_group_array({claim_row})
 from (
   select j.*
   from (values {priorities}) as p
   cross join _mita_job as j indexed by _mita_ready
-  where j.state = {queued} and j.queue = :queue and j.priority = p.column1 and j.due <= :now
+  where j.state = {queued} and j.queue = :queue and j.priority = p.column1 and j.fair is null
+    and j.due <= :now
   limit :limit
 )

@@ -1,5 +1,5 @@
--- The jobs that wait for a resource key, in the order in which they start: priority, due time, age.
--- In: queue, key, limit.  Out: seq, most, id.
-select seq, most, id from _mita_job indexed by _mita_waiters
-where state = {blocked} and queue = :queue and resource = :key
+-- The jobs that wait at a key, in the order in which they start: priority, due time, age.
+-- In: queue, key, limit.  Out: seq, id, resource, most, gates.
+select seq, id, resource, most, gates from _mita_job indexed by _mita_waiters
+where state = {blocked} and queue = :queue and blocked_at = :key
 order by priority desc, due, seq limit :limit

@@ -11,7 +11,7 @@ select exists (select 1 from (select name from _mita_queue) as q
                cross join (values {priorities}) as p
                cross join _mita_job as j indexed by _mita_ready
                where j.state = {queued} and j.queue = q.name and j.priority = p.column1
-                 and j.due > {latest})
+                 and j.fair is null and j.due > {latest})
     or exists (select 1 from _mita_job indexed by _mita_leased
                where state = {running} and lease_until > {latest})
     or exists (select 1 from _mita_job indexed by _mita_leased
@@ -22,6 +22,6 @@ select exists (select 1 from (select name from _mita_queue) as q
                where state = {queued} and queue >= x'')
     or exists (select 1 from (select name from _mita_queue) as q
                cross join _mita_job as j indexed by _mita_waiters
-               where j.state = {blocked} and j.queue = q.name and j.resource is null)
+               where j.state = {blocked} and j.queue = q.name and j.blocked_at is null)
     or exists (select 1 from _mita_job indexed by _mita_waiters
                where state = {blocked} and queue >= x'')

@@ -1,5 +1,5 @@
--- How many jobs wait for each resource key.  In: queue, key (null for any).
-select queue, resource, count(*) from _mita_job indexed by _mita_waiters
+-- How many jobs wait at each key.  In: queue, key (null for any).
+select queue, blocked_at, count(*) from _mita_job indexed by _mita_waiters
 where state = {blocked}
-  and (:queue is null or queue = :queue) and (:key is null or resource = :key)
-group by queue, resource
+  and (:queue is null or queue = :queue) and (:key is null or blocked_at = :key)
+group by queue, blocked_at

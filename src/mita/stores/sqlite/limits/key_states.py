@@ -1,0 +1,89 @@
+"""What the file knows of keys. The rules are in `rules.gates`.
+
+Most keys have no record: their running jobs are counted by an index. A key has a record in
+`_mita_key` if it has a rate or a stored limit."""
+
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from mita.model.gate import Gate, StoredLimit
+from mita.model.time import Moment
+from mita.rules import gates
+from mita.rules.gates import KeyUse
+from mita.rules.readable import BAD
+from mita.stores.sqlite.context import SqliteContext
+
+_read_limit = msgspec.json.Decoder(StoredLimit).decode
+_read_gates = msgspec.json.Decoder(tuple[Gate, ...]).decode
+_to_json = msgspec.json.Encoder().encode
+NO_GATES = "[]"
+LARGEST_US = 2**62  # a larger number was not written by Mita
+
+
+class KeyState(Struct):
+    """One key in one transaction. `waited_for`: jobs wait at it. `rate` is the gate whose numbers
+    have changed; None: there is nothing to store."""
+
+    use: KeyUse
+    stored: StoredLimit | None = None
+    waited_for: bool = False
+    rate: Gate | None = None
+
+
+def as_limit(text: Any) -> StoredLimit | None:
+    """The limit that an operator has set; None if there is none, or it cannot be read."""
+    try:
+        return None if text is None else _read_limit(text)
+    except BAD:
+        return None
+
+
+def limit_text(limit: StoredLimit | None) -> str | None:
+    """A limit as the file has it."""
+    return None if limit is None else _to_json(limit).decode()
+
+
+def as_number_us(found: Any) -> int:
+    """The number of a rate; 0 if it cannot be read."""
+    return found if isinstance(found, int) and 0 <= found <= LARGEST_US else 0
+
+
+def read_gates(text: str) -> tuple[Gate, ...]:
+    """The gates of a job. Raises if they cannot be read: see `maintenance.set_aside`."""
+    return () if text == NO_GATES else _read_gates(text)
+
+
+def load(context: SqliteContext, queue: str, key: str) -> KeyState:
+    """What is known of a key."""
+    holders, until, has_record, tat_us, woken_us, stored, waited_for = context.row(
+        "key_state", queue=queue, key=key
+    )
+    if not has_record:
+        return KeyState(KeyUse(holders, until or 0))
+    use = KeyUse(holders, until or 0, as_number_us(tat_us), as_number_us(woken_us))
+    return KeyState(use, as_limit(stored), bool(waited_for))
+
+
+def store_rate(
+    context: SqliteContext, queue: str, gate: Gate, use: KeyUse, *, waited_for: bool
+) -> None:
+    """Store the numbers of a key's rate, and when its next waiting job may be woken."""
+    context.run(
+        "key_rate",
+        queue=queue,
+        key=gate.key,
+        tat_us=use.tat_us,
+        woken_us=use.woken_us,
+        interval_us=gate.interval_us,
+        burst=gate.burst,
+        wake_at=_wake_at(gate, use, context.now) if waited_for else None,
+    )
+
+
+def _wake_at(gate: Gate, use: KeyUse, now: Moment) -> Moment | None:
+    """When the clock may wake the next job at this key; None if only a run that ends can."""
+    moment = gates.next_wake_at(gate, use, now)
+    is_full = gate.limit is not None and use.holders >= gate.limit
+    return None if moment <= now and is_full else max(moment, now)

@@ -1,0 +1,7 @@
+-- Keys of these queues whose next job may be woken now, the earliest first.
+-- In: queues (a JSON list, null for all), now, limit.  Out: queue, key.
+select k.queue, k.key
+from json_each(coalesce(:queues, (select json_group_array(name) from _mita_queue))) as q
+cross join _mita_key as k indexed by _mita_wake
+where k.wake_at is not null and k.queue = q.value and k.wake_at <= :now
+order by k.wake_at, k.queue, k.key limit :limit
