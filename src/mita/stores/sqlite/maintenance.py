@@ -34,7 +34,8 @@ def prune(context: SqliteContext, limit: int, most: int) -> int:
         left = limit - deleted
         rows = context.rows("prune_surplus", queue=name, most=most, limit=left)
         deleted += _delete(context, rows)
-    context.run("prune_keys", now_us=now * ONE_MS_US)
+    for statement in ("prune_keys", "prune_rates"):
+        context.run(statement, now_us=now * ONE_MS_US)
     for statement in ("prune_once_values", "prune_unique", "prune_locks", "prune_subscriptions"):
         context.run(statement, now=now)
     context.run("prune_messages", before=now - MESSAGE_RETENTION)
