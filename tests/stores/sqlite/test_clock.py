@@ -256,7 +256,8 @@ HISTORY_AND_COUNTS = {
         "job",
         "n",
     ),
-    *("count", "cursor", "revision", "last"),
+    *("count", "cursor", "revision", "last", "failures"),
+    *("has_groups", "interval_us", "burst", "virtual"),
 }
 
 

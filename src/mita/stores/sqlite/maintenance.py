@@ -126,7 +126,11 @@ def set_aside_unreachable(context: SqliteContext) -> None:
     """Set aside jobs that no claim and no reap would ever find. The indexes show whether there are
     any."""
     context.topics |= {name for (name,) in filter(is_text, context.rows("reap_lost_queues"))}
-    if context.value("reap_any_unreachable", now=context.now):
+    if context.value("reap_any_unreachable", now=context.now) or any(
+        context.value("reap_any_unreachable_group", queue=queue)
+        for queue, _, _, _, has_groups in context.rows("claim_stops")
+        if has_groups and is_text([queue])
+    ):
         set_aside(context)
 
 

@@ -9,6 +9,9 @@ set lease_until = lease_until + :by,
 where state = {running};
 update _mita_job indexed by _mita_expires set expires = expires + :by where expires is not null;
 update _mita_hold set until = until + :by where not fixed;
+update _mita_queue set tat_us = tat_us + :by * 1000 where tat_us > 0;
+update _mita_key set tat_us = tat_us + :by * 1000, woken_us = woken_us + :by * 1000,
+  wake_at = wake_at + :by;
 update _mita_unique set until = until + :by where until is not null;
 update _mita_once_value set expires = expires + :by where expires is not null;
 update _mita_worker set seen = seen + :by, until = until + :by;
