@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
 from mita import Mita
+from mita.model.gate import Gate, StoredLimit
 from mita.model.job import NewJob, State
 from mita.model.outcome import (
     Answer,
@@ -193,6 +194,8 @@ class Field:
             case "queue":
                 await self.store.pause([name])
                 await self.store.resume([name])
+                if case.field in ("stored_limit", "tat_us"):
+                    await self.store.limit([name], None, StoredLimit(5, 1000, 1))
                 if case.field != "paused":  # paused since nobody knows when is still paused
                     await self._healthy(job(name))
             case "message":
@@ -203,6 +206,29 @@ class Field:
                 await self.store.store_once(
                     OnceValue(claim=claim, name=name, value=b"\xc0", keep=HOUR)
                 )
+            case _:
+                await self._limit(case.record, name)
+
+    async def _limit(self, record: str, name: str) -> None:
+        """A key with a rate, a stored limit and jobs; a running job with a further key, for which
+        another waits; a queue with groups."""
+        match record:
+            case "key":
+                rate = (Gate(name, None, 1000, 1),)
+                await self._healthy(job("rates", gates=rate), job("rates", gates=rate))
+                await self.store.limit(["rates"], name, StoredLimit(5, 1000, 1))
+            case "holder":
+                gates = (Gate(name, 1),)
+                self._holders += await self._claimed(job("held", gates=gates))
+                await self._healthy(job("held", gates=gates))
+            case "turn" | "share":
+                self._holders += await self._claimed(job(name, fair="a"))
+                await self._healthy(job(name, fair="a"), job(name, fair="b"), job(name))
+
+    async def _claimed(self, new: NewJob) -> list[Any]:
+        """A healthy job that runs until the worker starts."""
+        await self._healthy(new)
+        return list((await self.store.claim([new.queue], 1, LONG, "w")).claims)
 
     async def spoil(self) -> None:
         """What is spoiled may still be a record that can be read (a text in place of another):

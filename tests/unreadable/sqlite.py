@@ -30,6 +30,10 @@ OTHERS = {
     "_mita_queue": "queue",
     "_mita_once_value": "once value",
     "_mita_message": "message",
+    "_mita_key": "key",
+    "_mita_holder": "holder",
+    "_mita_turn": "turn",
+    "_mita_share": "share",
 }
 NAMED_BY = {
     "repeat": "key",
@@ -39,6 +43,10 @@ NAMED_BY = {
     "lock": "name",
     "queue": "name",
     "once value": "name",
+    "key": "key",
+    "holder": "key",
+    "turn": "queue",
+    "share": "queue",
 }
 
 

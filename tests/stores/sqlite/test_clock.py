@@ -257,7 +257,7 @@ HISTORY_AND_COUNTS = {
         "n",
     ),
     *("count", "cursor", "revision", "last", "failures"),
-    *("has_groups", "interval_us", "burst", "virtual"),
+    *("has_groups", "weight", "interval_us", "burst", "virtual"),
 }
 
 

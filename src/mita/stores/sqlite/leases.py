@@ -38,7 +38,6 @@ def reap(context: SqliteContext, limit: int, lease: Wait, worker: str) -> list[C
     """Take over jobs whose lease has expired, with a new token. Also wakes jobs whose key is free,
     and sets aside records that no claim would ever find."""
     resources.end_holds(context, None)
-    resources.wake_by_clock(context, None)
     resources.wake_all(context)
     maintenance.set_aside_unreachable(context)
     found = _expired(context, limit)

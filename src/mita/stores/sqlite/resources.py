@@ -172,10 +172,10 @@ def _gate_of(waiter: Any, key: str) -> Gate:
     return next((gate for gate in gates.gates_of(job) if gate.key == key), Gate(key))
 
 
-def wake_by_clock(context: SqliteContext, queues: list[str] | None) -> bool:
-    """Wake jobs whose rate has tokens again, in these queues or in all (None). Returns whether more
-    keys are due than one call opens."""
-    names = None if queues is None else as_json(queues)
+def wake_by_clock(context: SqliteContext, queues: list[str]) -> bool:
+    """Wake jobs of these queues whose rate has tokens again. Returns whether more keys are due than
+    one call opens."""
+    names = as_json(queues)
     due = context.rows("key_wake_due", queues=names, now=context.now, limit=WAKE_SCAN_KEYS)
     for queue, key in filter(is_text, due):
         context.run("key_no_wake", queue=queue, key=key)

@@ -1,7 +1,7 @@
 -- Keys of these queues whose next job may be woken now, the earliest first.
--- In: queues (a JSON list, null for all), now, limit.  Out: queue, key.
+-- In: queues (a JSON list), now, limit.  Out: queue, key.
 select k.queue, k.key
-from json_each(coalesce(:queues, (select json_group_array(name) from _mita_queue))) as q
+from json_each(:queues) as q
 cross join _mita_key as k indexed by _mita_wake
 where k.wake_at is not null and k.queue = q.value and k.wake_at <= :now
-order by k.wake_at, k.queue, k.key limit :limit
+order by k.wake_at limit :limit
