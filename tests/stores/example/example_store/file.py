@@ -1,7 +1,7 @@
 """The file, and what is in it."""
 
 import fcntl
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -11,15 +11,17 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from mita.errors import StoreMissing
+from mita.model.gate import StoredLimit
 from mita.model.job import Claim, Job, State
 from mita.model.outcome import TimelineEntry
 from mita.model.repeat import Repeat
 from mita.model.time import Moment, Wait
 from mita.model.view import WorkerView
 from mita.ports.pubsub import EventMessage
+from mita.rules.gates import keys_of
 from mita.rules.timeline import lengthened
 
-Key = tuple[str, str]  # a queue, and a key in it
+Key = tuple[str, str | None]  # a queue, and a key in it; None: the queue itself
 
 
 class Record(Struct):
@@ -43,15 +45,36 @@ class Until(Struct, frozen=True):
     until: Moment | None = None
 
 
+class Level(Struct, frozen=True):
+    """The two numbers of a rate (`rules.gates`), and the rate that they were last used with."""
+
+    tat_us: int = 0
+    woken_us: int = 0
+    interval_us: int = 0
+    burst: int = 1
+
+
+class Turns(Struct):
+    """Whose turn it is among the groups of one queue and priority (`rules.shares`)."""
+
+    virtual: int = 0
+    finished: dict[str, int] = field(default_factory=dict)  # by group
+
+
 class Content(Struct):
-    """All that is stored. `now` is the time of the current operation; it never goes back."""
+    """All that is stored. `now` is the time of the current operation; it never goes back. `ageing`
+    is that of the store that is at work."""
 
     now: Moment = 0
+    ageing: Wait | None = None
     arrivals: int = 0
     records: dict[str, Record] = field(default_factory=dict)
     queues: dict[str, Moment | None] = field(default_factory=dict)  # since when each is paused
     unique: dict[Key, Until] = field(default_factory=dict)  # the id of the job that has the key
     holds: dict[Key, Moment] = field(default_factory=dict)
+    limits: dict[Key, StoredLimit] = field(default_factory=dict)
+    levels: dict[Key, Level] = field(default_factory=dict)
+    turns: dict[str, dict[int, Turns]] = field(default_factory=dict)  # of queues with groups
     once_values: dict[str, Until] = field(default_factory=dict)
     repeats: dict[str, Repeat] = field(default_factory=dict)
     workers: dict[str, tuple[WorkerView, Moment]] = field(default_factory=dict)
@@ -79,14 +102,29 @@ class Content(Struct):
             return None
         return record if record.job.token == claim.token else None
 
-    def in_order(self, wanted: Callable[[Job], bool]) -> list[Record]:
-        """The records whose jobs are wanted, in the order in which they run."""
-        found = [record for record in self.records.values() if wanted(record.job)]
+    def holders(self, key: Key) -> list[Record]:
+        """The running jobs that have this key."""
+        return [
+            record
+            for record in self.records.values()
+            if record.job.state is State.RUNNING and record.job.queue == key[0]
+            if key[1] is None or key[1] in keys_of(record.job.resource, record.job.gates)
+        ]
+
+    def waiting(self, key: Key) -> list[Record]:
+        """The jobs that wait at this key, in the order in which they are woken."""
+        found = [
+            record
+            for record in self.records.values()
+            if record.job.state is State.BLOCKED
+            and (record.job.queue, record.job.blocked_at) == key
+        ]
         return sorted(found, key=lambda r: (-r.job.priority, r.job.due, r.age))
 
-    def with_key(self, key: Key, state: State) -> list[Record]:
-        """The jobs of this state with this resource key, in the order in which they run."""
-        return self.in_order(lambda job: job.state is state and (job.queue, job.resource) == key)
+    def waited_for(self) -> set[Key]:
+        """The keys at which jobs wait."""
+        jobs = [record.job for record in self.records.values()]
+        return {(job.queue, job.blocked_at) for job in jobs if job.state is State.BLOCKED}
 
 
 _decode = msgspec.msgpack.Decoder(Content).decode

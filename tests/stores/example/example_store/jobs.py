@@ -1,19 +1,15 @@
-"""What happens to jobs: enqueue, claim, settle, amend."""
+"""What happens to jobs: enqueue, settle, amend. Their claim is in claim.py."""
 
-from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import msgspec
-from msgspec.structs import asdict, replace
+from msgspec.structs import asdict
 
-from mita.model.job import Claim, Job, NewJob, Receipt, State, WhenBusy
+from mita.model.job import Job, NewJob, Receipt, State
 from mita.model.outcome import (
     Answer,
-    Busy,
     CancelJob,
     Change,
-    ClaimResult,
     DeleteJob,
     PrioritiseJob,
     RescheduleJob,
@@ -21,17 +17,19 @@ from mita.model.outcome import (
     Settlement,
     Verdict,
 )
-from mita.model.time import HOUR, Moment, Wait
+from mita.model.time import Wait
 from mita.ports.store import ASKED
+from mita.rules.asked import kind_after, state_after
+from mita.rules.gates import keys_of
 from mita.rules.states import DEAD, TERMINAL, allowed
+from mita.rules.twins import TwinAct, act_on_twin, debounced_due
 
 from .file import Content, Record
 from .keys import (
-    end_holds,
     end_unique,
+    give_tokens_back,
     give_up_unique,
     hold,
-    may_run,
     take_unique,
     unique_owner,
     wake,
@@ -39,103 +37,40 @@ from .keys import (
 
 AT_ZERO = dict.fromkeys(("attempts", "reschedules", "busy", "interruptions", "crashes"), 0)
 EMPTY = dict.fromkeys(("error", "result", "finished", "expires", "stranded", "worker", "started"))
-SHARED = set(Job.__struct_fields__) & set(Claim.__struct_fields__)
+GIVEN = set(NewJob.__struct_fields__) & set(Job.__struct_fields__)
 
 
 def enqueue(content: Content, new: NewJob) -> Receipt:
     if new.id in content.records:
         return Receipt(new.id, created=False)
-    if earlier := unique_owner(content, new.queue, new.unique):
-        return Receipt(earlier, created=False)
-    given = {name: value for name, value in asdict(new).items() if name not in ("when", "fresh")}
+    twin = unique_owner(content, new.queue, new.unique)
+    if twin is not None and stands_for(content, twin, new):
+        return Receipt(twin, created=False)
+    given = {name: getattr(new, name) for name in GIVEN}
     due = new.when.moment(content.now)
     job = Job(**given, state=State.QUEUED, due=due, created=content.now)
     content.arrivals += 1
     content.records[job.id] = Record(job, content.arrivals)
-    take_unique(content, job)
+    take_unique(content, job, new.throttle)
     content.queues.setdefault(job.queue, None)
+    if job.fair is not None:
+        content.turns.setdefault(job.queue, {})
     content.notify(job.queue)
     return Receipt(job.id)
 
 
-# ---------------------------------------------------------------- claim
-
-
-def claim(
-    content: Content, queues: Sequence[str], limit: int, lease: Wait, worker: str
-) -> ClaimResult:
-    served = [queue for queue in dict.fromkeys(queues) if content.queues.get(queue) is None]
-    end_holds(content, served)
-    claims: list[Claim] = []
-    busy: list[Busy] = []
-    for queue in served:
-        for record in content.in_order(partial(is_due, content, queue)):
-            if len(claims) == limit:
-                return ClaimResult([], claims, 0, busy)
-            if record.job.state is not State.QUEUED:
-                continue  # a job before it has replaced it
-            if may_run(content, record.job):
-                claims.append(take(content, record, lease, worker, started=content.now))
-            else:
-                busy.append(turn_away(content, record))
-    return ClaimResult([], claims, next_due(content, served), busy)
-
-
-def is_due(content: Content, queue: str, job: Job) -> bool:
-    return job.queue == queue and job.state is State.QUEUED and job.due <= content.now
-
-
-def take(content: Content, record: Record, lease: Wait, worker: str, **more: Any) -> Claim:
-    """Give the job to this worker, with a new token."""
-    record.change(
-        state=State.RUNNING,
-        token=record.job.token + 1,
-        worker=worker,
-        lease_until=content.now + lease,
-        **more,
-    )
-    shared = {name: getattr(record.job, name) for name in SHARED}
-    return Claim(at=content.now, **shared)
-
-
-def turn_away(content: Content, record: Record) -> Busy:
-    """The job's resource key is taken."""
-    job = record.job
-    if job.when_busy is WhenBusy.SKIP:
-        content.note(record, "skipped", f"{job.resource} is taken")
-        finish(content, record, State.CANCELLED, HOUR, busy=job.busy + 1)
-        return Busy(job.id, job.task, job.queue, ended=True)
-    if job.when_busy is WhenBusy.REPLACE:
-        for other in content.with_key((job.queue, job.resource or ""), State.BLOCKED):
-            content.note(other, "replaced", f"by {job.id}")
-            finish(content, other, State.CANCELLED, HOUR)
-    content.note(record, "blocked", f"{job.resource} is taken")
-    record.change(state=State.BLOCKED, busy=job.busy + 1)
-    return Busy(job.id, job.task, job.queue)
-
-
-def next_due(content: Content, queues: Sequence[str]) -> Wait | None:
-    """How long it is until a claim may find more; None: nothing is scheduled."""
-    jobs = [record.job for record in content.records.values() if record.job.queue in queues]
-    blocked = {(job.queue, job.resource) for job in jobs if job.state is State.BLOCKED}
-    times: list[Moment] = [job.due for job in jobs if job.state is State.QUEUED]
-    times += [until for key, until in content.holds.items() if key in blocked]
-    return max(0, min(times) - content.now) if times else None
-
-
-def reap(content: Content, limit: int, lease: Wait, worker: str) -> list[Claim]:
-    """Take over the jobs whose lease is over."""
-    over = [
-        record
-        for record in content.records.values()
-        if record.job.state is State.RUNNING and (record.job.lease_until or 0) <= content.now
-    ]
-    over.sort(key=lambda record: (record.job.lease_until or 0, record.age))
-    return [
-        replace(take(content, record, lease, worker), lost=lost)
-        for record in over[:limit]
-        for lost in [record.job.worker]
-    ]
+def stands_for(content: Content, twin: str, new: NewJob) -> bool:
+    """Whether the job that has the unique key stands for the new job, which is not stored then. A
+    debounce moves the twin, and gives it the new arguments."""
+    record = content.records.get(twin)  # None: it was deleted, and a throttle keeps its key
+    act = TwinAct.KEEP if record is None else act_on_twin(new, record.job.state)
+    if record is not None and act is TwinAct.MOVE:
+        content.note(record, "debounced")
+        due = debounced_due(new, record.job.created, content.now)
+        newest = {name: getattr(new, name) for name in ("payload", "options", "headers")}
+        record.change(state=State.QUEUED, blocked_at=None, due=due, **newest)
+        content.notify(new.queue)
+    return act is not TwinAct.REPLACE
 
 
 # ---------------------------------------------------------------- settle
@@ -145,15 +80,19 @@ def settle(content: Content, settlement: Settlement) -> bool:
     record, verdict = content.held_by(settlement.claim), settlement.verdict
     if record is None:
         return False
-    job = record.job
-    kind = verdict.event or (verdict.state.value if job.asked else "")
-    if kind:
+    job, keys = record.job, keys_of(record.job.resource, record.job.gates)
+    if kind := kind_after(job.asked, verdict):
         content.note(record, kind, verdict.note, verdict.worker or job.worker, verdict.failure)
+    if verdict.unstarted:
+        give_tokens_back(content, job)
     apply(content, record, verdict)
-    if job.resource is not None and verdict.hold is not None:
-        hold(content, (job.queue, job.resource), verdict.hold.moment(content.now))
-    elif job.resource is not None:
-        wake(content, (job.queue, job.resource), most=1)
+    for key in keys:
+        if verdict.hold is not None and key == keys[0]:
+            hold(content, (job.queue, key), verdict.hold.moment(content.now))
+        else:
+            wake(content, (job.queue, key), most=1)
+    if (job.queue, None) in content.limits:  # there may be a place for a job that is ready
+        content.notify(job.queue)
     return True
 
 
@@ -167,16 +106,16 @@ def apply(content: Content, record: Record, verdict: Verdict) -> None:
         written[verdict.counts.value] = getattr(job, verdict.counts.value) + 1
     if verdict.error is not None:
         written["error"] = verdict.error
-    if job.asked == "cancel":
-        finish(content, record, State.CANCELLED, record.asked_keep, **written)
-    elif job.asked == "reschedule":
-        put_back(content, record, state=State.QUEUED, due=record.asked_due, **written)
-    elif verdict.state in TERMINAL:
-        written["result"] = verdict.result if verdict.state is State.SUCCEEDED else None
-        finish(content, record, verdict.state, verdict.keep, **written)
-    else:
-        due = job.due if verdict.when is None else verdict.when.moment(content.now)
-        put_back(content, record, state=verdict.state, due=due, **written)
+    state = state_after(job.asked, verdict)
+    if state in TERMINAL:
+        written["result"] = verdict.result if state is State.SUCCEEDED else None
+        keep = record.asked_keep if job.asked else verdict.keep
+        finish(content, record, state, keep, **written)
+        return
+    if state is State.BLOCKED:  # it waits at the key that it puts on hold
+        written["blocked_at"] = keys_of(job.resource, job.gates)[0]
+    due = job.due if verdict.when is None else verdict.when.moment(content.now)
+    put_back(content, record, state=state, due=record.asked_due if job.asked else due, **written)
 
 
 def put_back(content: Content, record: Record, **changes: Any) -> None:
@@ -187,7 +126,7 @@ def put_back(content: Content, record: Record, **changes: Any) -> None:
 def finish(content: Content, record: Record, state: State, keep: Wait, **more: Any) -> None:
     """Bring a job to its end. One that is kept for no time is deleted."""
     ended = {"finished": content.now, "expires": content.now + keep}
-    record.change(state=state, lease_until=None, asked=None, **ended, **more)
+    record.change(state=state, lease_until=None, asked=None, blocked_at=None, **ended, **more)
     end_unique(content, record.job)
     if keep == 0:
         del content.records[record.job.id]
@@ -237,7 +176,8 @@ def reschedule(content: Content, record: Record, change: RescheduleJob) -> Answe
         record.asked_due = due
         record.change(asked="reschedule", reschedules=job.reschedules + 1)
         return Answer.ASKED
-    record.change(state=State.QUEUED, due=due, reschedules=job.reschedules + 1)
+    moves = job.reschedules + 1
+    record.change(state=State.QUEUED, due=due, reschedules=moves, blocked_at=None)
     return Answer.DONE
 
 

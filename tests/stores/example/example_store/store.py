@@ -28,8 +28,8 @@ from mita.ports.pubsub import EVERY, SUBSCRIPTION_RETENTION, EventMessage, Subsc
 from mita.ports.store import ASKED, REPEATS, SILENCE_S, Can, OnceValue
 from mita.rules.timeline import for_people
 
+from . import claim, keys, repeats, views
 from . import jobs as verbs
-from . import keys, repeats, views
 from .file import Content, ContentFile, Until
 
 POLL_S = 0.01  # between two looks at the file
@@ -39,7 +39,7 @@ MESSAGES = 1000  # that are kept for slow subscribers
 class ExampleStore:
     """One handle on the jobs in a file."""
 
-    can = Can.OBEY_A_FAKE_CLOCK | Can.KEEP_EXACT_ORDER
+    can = Can.OBEY_A_FAKE_CLOCK | Can.KEEP_EXACT_ORDER | Can.SHARE_EXACTLY
     silence = SILENCE_S  # not used: a file always answers
     ageing: Wait | None = None
     room = None  # a job may have any size
@@ -64,7 +64,7 @@ class ExampleStore:
     async def _change(self) -> AsyncIterator[Content]:
         await asyncio.sleep(0)  # others run first, as with a store that has a server
         with self._file.change() as content:
-            content.now = max(content.now, self._clock.now())
+            content.now, content.ageing = max(content.now, self._clock.now()), self.ageing
             yield content
 
     # ------------------------------------------------------------ jobs
@@ -92,7 +92,7 @@ class ExampleStore:
     ) -> ClaimResult:
         async with self._change() as content:
             took = [verbs.settle(content, settlement) for settlement in settlements]
-            return replace(verbs.claim(content, queues, limit, lease, worker), took=took)
+            return replace(claim.claim(content, queues, limit, lease, worker), took=took)
 
     async def extend(self, claims: Sequence[Claim], lease: Wait) -> list[Held]:
         async with self._change() as content:
@@ -100,9 +100,9 @@ class ExampleStore:
 
     async def reap(self, limit: int, lease: Wait, worker: str) -> list[Claim]:
         async with self._change() as content:
-            keys.end_holds(content)
+            keys.open_keys(content, content.queues)
             keys.wake_all(content)
-            return verbs.reap(content, limit, lease, worker)
+            return claim.reap(content, limit, lease, worker)
 
     async def amend(self, ids: Sequence[str], change: Change) -> list[Answer]:
         async with self._change() as content:
@@ -256,7 +256,9 @@ class ExampleStore:
     async def limit(
         self, queues: Sequence[str], key: str | None, limit: StoredLimit | None
     ) -> None:
-        raise NotImplementedError
+        async with self._change() as content:
+            for queue in queues:
+                keys.set_limit(content, (queue, key), limit)
 
     async def beat(self, worker: WorkerView, keep: Wait) -> Moment:
         async with self._change() as content:

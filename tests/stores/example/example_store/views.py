@@ -3,14 +3,16 @@
 from collections import Counter
 from typing import Any
 
+from mita.model.gate import Gate, StoredLimit
 from mita.model.job import Job, State
 from mita.model.time import Moment
 from mita.model.view import Holder, JobFilter, Page, QueueView, ResourceView
+from mita.rules.gates import ONE_MS_US, keys_of, next_token_at
 from mita.rules.matching import matches, shown_as
 
-from .file import Content, Key, Until
-from .jobs import is_due
+from .file import Content, Key, Level, Until
 from .keys import is_on_hold
+from .order import in_order, is_due
 
 
 def queue(content: Content, name: str) -> QueueView:
@@ -18,7 +20,23 @@ def queue(content: Content, name: str) -> QueueView:
     counts = Counter(shown_as(job.state, job.due, content.now) for job in jobs)
     ready = [job.due for job in jobs if is_due(content, name, job)]
     oldest = content.now - min(ready) if ready else None
-    return QueueView(name=name, oldest=oldest, paused=content.queues[name], **counts)  # type: ignore[arg-type]
+    limit, level = content.limits.get((name, None)), content.levels.get((name, None), Level())
+    return QueueView(
+        name=name,
+        oldest=oldest,
+        paused=content.queues[name],
+        limit=limit,
+        next_start=_next_start(content, limit, level),
+        **counts,
+    )
+
+
+def _next_start(content: Content, rate: Gate | StoredLimit | None, level: Level) -> Moment | None:
+    """When this rate allows its next start; None: now."""
+    if rate is None or not rate.interval_us:
+        return None
+    moment = next_token_at(rate, level.tat_us, content.now)
+    return moment if moment > content.now else None
 
 
 def page(content: Content, want: JobFilter, after: str | None, limit: int) -> Page:
@@ -32,36 +50,42 @@ def page(content: Content, want: JobFilter, after: str | None, limit: int) -> Pa
 
 def ahead(content: Content, job: Job) -> int | None:
     if job.state is State.BLOCKED:
-        before = content.with_key((job.queue, job.resource or ""), State.BLOCKED)
-    elif is_due(content, job.queue, job):
-        before = content.in_order(lambda other: is_due(content, job.queue, other))
-    else:
-        return None
-    return [record.job.id for record in before].index(job.id)
+        before = content.waiting((job.queue, job.blocked_at))
+        return [record.job.id for record in before].index(job.id)
+    if is_due(content, job.queue, job):
+        return in_order(content, job.queue).index(job.id)
+    return None
 
 
 def resources(content: Content, queue: str | None, key: str | None) -> list[ResourceView]:
-    keys: set[Key] = {key for key in content.holds if is_on_hold(content, key)}
+    found: set[Key] = {limited for limited in content.limits if limited[1] is not None}
+    found |= {key for key in content.holds if is_on_hold(content, key)} | content.waited_for()
     for record in content.records.values():
         job = record.job
-        if job.resource is not None and job.state in (State.RUNNING, State.BLOCKED):
-            keys.add((job.queue, job.resource))
+        if job.state is State.RUNNING:
+            found |= {(job.queue, key) for key in keys_of(job.resource, job.gates)}
     return [
-        _resource(content, found)
-        for found in sorted(keys)
-        if queue in (None, found[0]) and key in (None, found[1])
+        _resource(content, one, str(one[1]))
+        for one in sorted(found)
+        if queue in (None, one[0]) and key in (None, one[1])
     ]
 
 
-def _resource(content: Content, key: Key) -> ResourceView:
-    running = content.with_key(key, State.RUNNING)
+def _resource(content: Content, key: Key, name: str) -> ResourceView:
+    running = content.holders(key)
     running.sort(key=lambda record: (record.job.started or 0, record.age))
+    level = content.levels.get(key, Level())
+    rate = Gate(name, None, level.interval_us, level.burst)
     return ResourceView(
         queue=key[0],
-        key=key[1],
+        key=name,
         holders=tuple(Holder(r.job.id, r.job.worker, r.job.started) for r in running),
-        waiting=len(content.with_key(key, State.BLOCKED)),
+        waiting=len(content.waiting(key)),
         held_until=content.holds[key] if is_on_hold(content, key) else None,
+        limit=content.limits.get(key),
+        interval_us=level.interval_us,
+        burst=level.burst,
+        next_start=_next_start(content, rate, level),
     )
 
 
@@ -88,6 +112,11 @@ def is_over(content: Content, until: Moment | None) -> bool:
 def _prune_the_rest(content: Content) -> None:
     for kept in (content.once_values, content.unique, content.locks):
         _delete_over(content, kept)
+    content.levels = {
+        key: level
+        for key, level in content.levels.items()
+        if key in content.waited_for() or level.tat_us > content.now * ONE_MS_US
+    }
     for id in [id for id, (_, until) in content.workers.items() if until <= content.now]:
         del content.workers[id]
 
