@@ -22,7 +22,7 @@ from .screen import Report, Screen, listed
 
 _ABOUT = """WHAT is the key of a repeat, or a cron
 line in quotes: '0 9 * * MON-FRI'. Times are shown in the pattern's own zone, or
-in that of --tz."""
+in the zone of --tz."""
 
 _MISSED = {
     "skip": "fires that were missed while no scheduler ran are dropped",
@@ -36,6 +36,7 @@ _CLOCKS = (
 
 
 def add(verbs: Commands) -> None:
+    """Add `repeats next`, `show` and `explain` to the parser."""
     for name, run, help in (
         ("next", _coming, "show the next fire times of a repeat or of a pattern"),
         (
@@ -57,7 +58,7 @@ def add(verbs: Commands) -> None:
             help="an interval instead: 30s, 10m, 1h30m",
         )
         parser.add_argument(
-            "--tz", metavar="ZONE", help="of the line, or to show the fires of a repeat in"
+            "--tz", metavar="ZONE", help="the time zone of the cron line, or to show times in"
         )
         fires = 10 if name == "next" else 5
         parser.add_argument(
@@ -76,6 +77,7 @@ class Coming:
         self.repeat: RepeatRecord | None = None
 
     def lines(self) -> list[str]:
+        """The fire times as lines; one line that says so if there are none."""
         return [self._line(fire) for fire in self.fires] or ["it fires no more"]
 
     def _line(self, fire: datetime) -> str:

@@ -83,7 +83,7 @@ class ClaimLoop:
         return queue not in self._excluded if self._chosen is None else queue in self._chosen
 
     def wake(self) -> None:
-        """There may be something to claim, or a reason to leave."""
+        """Run the loop once more: there may be a job to claim, or the worker stops."""
         self._may_have_jobs = True
         self._executor.changed.set()
 

@@ -77,6 +77,7 @@ _shared: WeakKeyDictionary[CollectorRegistry, tuple[_Shared, Collector]] = WeakK
 
 
 def join(registry: CollectorRegistry, source: Source) -> None:
+    """Add the counts of an app to the metrics of this registry."""
     with _changing:
         if registry not in _shared:
             shared = _Shared()
@@ -88,6 +89,7 @@ def join(registry: CollectorRegistry, source: Source) -> None:
 
 
 def leave(registry: CollectorRegistry, source: Source) -> None:
+    """Remove the counts of an app from the metrics of this registry."""
     with _changing:
         shared, collector = _shared[registry]
         shared.sources = _without(shared.sources, source)

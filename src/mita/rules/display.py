@@ -8,10 +8,12 @@ from mita.model.time import DAY, HOUR, MINUTE, SECOND, Moment, Wait
 
 
 def as_datetime(moment: Moment) -> datetime:
+    """A point in time as a datetime in UTC."""
     return datetime.fromtimestamp(moment / SECOND, UTC)
 
 
 def shown(job: Job, now: Moment) -> DisplayState:
+    """The state of a job as it is shown: a queued job is scheduled or ready."""
     if job.state is State.QUEUED:
         return DisplayState.SCHEDULED if job.due > now else DisplayState.READY
     return DisplayState(job.state.value)
@@ -46,4 +48,5 @@ def span(length: Wait) -> str:
 
 
 def times(n: int, one: str, many: str = "") -> str:
+    """A number with its noun: `1 job`, `2 jobs`."""
     return f"{n} {one if n == 1 else many or one + 's'}"

@@ -23,7 +23,7 @@ CLAIM_SCAN_JOBS = 1000
 def claim(
     context: MemoryContext, queues: Sequence[str], limit: int, lease: Wait, worker: str
 ) -> ClaimResult:
-    """Hand out up to `limit` due jobs, queue by queue."""
+    """Claim up to `limit` due jobs, queue by queue. A job whose key is busy is blocked or ended."""
     state = context.state
     open_queues = [queue for queue in dict.fromkeys(queues) if state.queues.get(queue) is None]
     end_holds(context, open_queues)
@@ -38,9 +38,9 @@ def claim(
             examined += 1
             record = state.records[id]
             if may_run(context, record.job):
-                claims.append(_hand_out(context, record, lease, worker))
+                claims.append(_start_run(context, record, lease, worker))
             else:
-                _send_away(context, record)
+                _apply_busy_policy(context, record)
     again = 0 if 0 < limit <= len(claims) else _again(context, open_queues)
     return ClaimResult([], claims, again, context.busy)
 
@@ -58,7 +58,8 @@ def settle_and_claim(
     return replace(claim(context, queues, limit, lease, worker), took=took)
 
 
-def _hand_out(context: MemoryContext, record: MemoryRecord, lease: Wait, worker: str) -> Claim:
+def _start_run(context: MemoryContext, record: MemoryRecord, lease: Wait, worker: str) -> Claim:
+    """The job runs now, under a new token. Returns its claim."""
     job = context.change(
         record,
         state=State.RUNNING,
@@ -70,7 +71,7 @@ def _hand_out(context: MemoryContext, record: MemoryRecord, lease: Wait, worker:
     return to_claim(job, context.now)
 
 
-def _send_away(context: MemoryContext, record: MemoryRecord) -> None:
+def _apply_busy_policy(context: MemoryContext, record: MemoryRecord) -> None:
     """The job's key is busy: block or end it, as its policy says."""
     job = record.job
     policy = BUSY_POLICIES[job.when_busy]

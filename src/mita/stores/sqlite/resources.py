@@ -32,7 +32,7 @@ def admit(context: SqliteContext, queue: str, rows: list[Any], busy: list[Busy])
         if on_hold or count >= rare[LIMIT]:
             seq, id, task = row[0], row[ID], row[TASK]
             policy = BUSY_POLICIES[rare[WHEN_BUSY]]
-            _send_away(context, queue, key, seq, id, policy)
+            _apply_busy_policy(context, queue, key, seq, id, policy)
             busy.append(Busy(id, task, queue, policy.ends))
         else:
             holders[key] = count + 1, on_hold
@@ -40,7 +40,7 @@ def admit(context: SqliteContext, queue: str, rows: list[Any], busy: list[Busy])
     return admitted
 
 
-def _send_away(
+def _apply_busy_policy(
     context: SqliteContext, queue: str, key: str, seq: int, id: str, policy: BusyPolicy
 ) -> None:
     """Apply the policy of a job whose key is busy."""
