@@ -553,12 +553,12 @@ IN_SQLITE = [
         ("test_a_late_worker_cannot_settle_a_job_it_lost",),
     ),
     Fault(
-        "no token check for a lone success",
+        "no token check for a success",
         said_as(settle_succeed=(" and token = v.column2", "")),
         ("test_a_late_worker_cannot_settle_a_job_it_lost",),
     ),
     Fault(
-        "a lone success written over a cancel",
+        "a success written over a cancel",
         said_as(settle_succeed=(" and asked is null", "")),
         ("test_a_running_job_that_was_cancelled_ends_as_cancelled",),
     ),
