@@ -1,4 +1,4 @@
-"""Running async code from code that is not async: one event loop on a thread of its own."""
+"""Running async code from sync code: one event loop on its own thread."""
 
 import asyncio
 import os

@@ -31,7 +31,7 @@ _MISSED = {
 _CLOCKS = (
     "when clocks change: a time of day that does not exist fires right after the gap, one that "
     "comes twice fires once, the first time; a line whose minute or hour begins with * is an "
-    "interval and goes on through both"
+    "interval and fires through both"
 )
 
 

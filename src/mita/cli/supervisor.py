@@ -1,5 +1,5 @@
-"""`mita worker --processes N`: starts the processes, restarts those that die, and passes on
-requests to stop.
+"""`mita worker --processes N`: starts the processes, restarts a process that dies, and passes
+on requests to stop.
 
 Each child has the reading end of a pipe, its lifeline. The supervisor writes its requests into it,
 and when the supervisor dies it is closed, so no child outlives the supervisor. Children are in

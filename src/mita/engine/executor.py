@@ -91,7 +91,7 @@ class Executor:
         self.held.update(fresh)
         self.waiting.extend(fresh)
         self._start_waiting()
-        if self._leaving:  # they were claimed while the worker was told to stop
+        if self._leaving:  # they were claimed while the worker was asked to stop
             self.put_back()
         return len(claims) - len(taken)
 
@@ -142,7 +142,7 @@ class Executor:
         self._settle_unstarted(claim, Unknown())
 
     def emit_started(self) -> None:
-        """Report the runs that started since the last call and still run, or were told to stop.
+        """Report the runs that started since the last call and still run, or were asked to stop.
         Most have ended by now: their start is reported together with their end, which costs half
         as much."""
         runs = [run for run in self._started if not run.settled or run.stop is not None]
@@ -200,7 +200,7 @@ class Executor:
                 log_verdict(claim, verdict, seconds, execution)
             elif self._logs_successes:
                 log_success(claim, self._success_level, seconds)
-            # the start of a run that was told to stop is reported by `emit_started`
+            # the start of a run that was asked to stop is reported by `emit_started`
             start = execution.start if stop is None else None
             self.ended.append(Settlement(claim, verdict, seconds, stop is Stop.CANCELLED, start))
             if len(self.ended) > 1:  # the claim loop knows of the first
@@ -227,7 +227,7 @@ class Executor:
             return
         log_lost_lease(execution.claim, time.monotonic() - execution.since)
         execution.halt(Stop.LOST)
-        execution.stop = Stop.LOST  # even if it was told to stop for another reason before
+        execution.stop = Stop.LOST  # even if it was asked to stop for another reason before
 
     def put_back(self, waited_s: float = 0.0) -> None:
         """Return jobs to the queue, untouched, that have waited for a slot for this long."""
@@ -248,8 +248,8 @@ class Executor:
                 if execution.started and execution.stop is Stop.SHUTDOWN:
                     left_behind.warn(
                         execution,
-                        "is put back; its handler cannot be stopped, and runs on until this "
-                        "process ends",
+                        "is returned to the queue; its handler cannot be stopped, and runs until "
+                        "this process ends",
                     )
                 if execution.reports is None:
                     self._finish(execution, left_behind.ending(execution))
@@ -263,11 +263,12 @@ class Executor:
             self._finish(execution, left_behind.ending(execution))
 
     def abandon(self) -> None:
-        """Return the jobs of handlers that go on although they were cancelled to the queue."""
+        """Return to the queue the jobs of handlers that still run although they were cancelled."""
         for execution in list(self.held):
             left_behind.warn(
                 execution,
-                "goes on although it was cancelled: it is put back, and its handler left to itself",
+                "still runs although it was cancelled: it is returned to the queue, and its "
+                "handler is not waited for",
             )
             self._finish(execution, left_behind.ending(execution))
 
@@ -285,7 +286,8 @@ class Executor:
         return [*self.ended, *left_behind.settlements(self.held, self._retention)]
 
     def kill_processes(self) -> None:
-        """Kill the handler processes, from any thread: only then their jobs may be put back."""
+        """Kill the handler processes, from any thread: only then may their jobs return to the
+        queue."""
         self._processes.kill()
 
     async def prepare(self) -> None:

@@ -47,7 +47,7 @@ def log_lost_lease(claim: Claim, seconds: float) -> None:
 
 
 def log_overrun(claim: Claim, timeout: float) -> None:
-    """Log a handler that goes on after its timeout, on a thread."""
+    """Log a handler that still runs after its timeout, on a thread."""
     text = (
         "job %s of %s ran longer than its timeout of %g s; its thread cannot be stopped, so the "
         "job keeps its slot and its resource key until the handler ends. The handler can check "

@@ -49,7 +49,7 @@ class _Shared:
     def depth(self) -> Depth | None:
         """Returns the depths of all stores. Apps of one store see the same queues, so only one of
         them is asked."""
-        stores = {source.depths.place: source.depths for source in self.sources}
+        stores = {source.depths.identity: source.depths for source in self.sources}
         return together(
             [known for depths in stores.values() if (known := depths.look()) is not None]
         )
@@ -95,7 +95,7 @@ def leave(registry: CollectorRegistry, source: Source) -> None:
         shared.sources = _without(shared.sources, source)
         if not shared.sources:
             del _shared[registry]
-            with suppress(KeyError):  # somebody else took it out
+            with suppress(KeyError):  # the program has removed it
                 registry.unregister(collector)
 
 
