@@ -214,7 +214,7 @@ class Mita(Observable):
             yield self
         finally:
             self._use(before)
-            await self._leave(other)
+            await self._close_pool(other)
 
     @contextmanager
     def using_sync(
@@ -226,7 +226,7 @@ class Mita(Observable):
         clock: Clock | None = None,
         create: bool = True,
     ) -> Iterator[Self]:
-        """`using`, from code that is not async: `with app.using_sync("memory://"): …`."""
+        """`using`, for sync code: `with app.using_sync("memory://"): …`."""
         before, other = self._pool, self._other_pool(url, store, namespace, clock, create)
         self._use(other)
         try:
@@ -234,7 +234,7 @@ class Mita(Observable):
         finally:
             self._use(before)
             if self._portal.open:
-                self._portal(self._leave_here(other))
+                self._portal(self._close_pool_here(other))
 
     def _use(self, pool: StorePool) -> None:
         self._pool, self._sender.open_store = pool, pool.store
@@ -284,15 +284,17 @@ class Mita(Observable):
         await self._reports.close()
         await self._pool.close()
 
-    async def _leave_here(self, place: StorePool) -> None:
+    async def _close_pool_here(self, pool: StorePool) -> None:
         """Close the store that the running event loop has of this pool."""
         await self._reports.close()
-        await place.close()
+        await pool.close()
 
-    async def _leave(self, place: StorePool) -> None:
-        await self._leave_here(place)
+    async def _close_pool(self, pool: StorePool) -> None:
+        """Close the stores of this pool: that of the running event loop, and that of the `_sync`
+        methods."""
+        await self._close_pool_here(pool)
         if self._portal.open:
-            await asyncio.to_thread(self._portal, place.close())
+            await asyncio.to_thread(self._portal, pool.close())
 
     def __repr__(self) -> str:
         source = self._pool.source

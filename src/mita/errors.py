@@ -1,11 +1,11 @@
 """What can go wrong, in one tree.
 
 MitaError
-    UsageError      the caller wrote something wrong; the message says what and how to mend it
+    UsageError      the caller wrote something wrong; the message says what and how to fix it
     StoreError      the store could not; `.transient` says whether trying again may help
         Rejected    the store is there and does not take this: it is too large, or breaks a rule of
         its database
-        StoreMissing  there is no Mita at the place that was to be looked at
+        StoreMissing  there is no Mita store at the given location
         StoreAway   a handler waited for its store until its lease was over; its run is interrupted,
         not failed
     JobFailed       the job you waited for ended in the dead letters

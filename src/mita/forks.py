@@ -6,7 +6,7 @@ share it. So each part that owns something registers here:
 
 - `guarded(lock)`: the lock is taken before a fork and released after it on both sides, so the child
   never finds it taken;
-- `paused(owner)`: the owner stops before a fork and goes on afterwards, because what it uses does
+- `paused(owner)`: the owner stops before a fork and continues afterwards, because what it uses does
   not survive a fork;
 - `left(owner, descriptors)`: in the child, its files and sockets are released; the parent keeps
   them;

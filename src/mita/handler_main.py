@@ -42,6 +42,7 @@ class _NoStore(StorePool):
 
 
 def main() -> None:
+    """Run a handler process until its worker closes the connection."""
     descriptor = int(sys.argv[1])
     os.set_inheritable(descriptor, False)  # what a handler starts must not keep the socket open
     _leave_signals_to_the_worker()
@@ -93,6 +94,8 @@ def _app(hello: Hello) -> Mita:
 
 
 def _store_pool(app: Mita, hello: Hello) -> StorePool:
+    """The stores of this process: those of its worker's URL. A store in memory, or one that a
+    factory makes, cannot be reached from here; its use raises an error."""
     if not hello.url:
         return _NoStore(app._pool.source)  # noqa: SLF001
     url = StoreURL.parse(hello.url, hello.namespace)

@@ -1,4 +1,4 @@
-"""Running async code from code that is not async: one event loop on a thread of its own."""
+"""Running async code from sync code: one event loop on its own thread."""
 
 import asyncio
 import os
@@ -37,19 +37,19 @@ def check_may_wait(called: str, instead: str) -> None:
         raise UsageError(
             f"{called} blocks the event loop of this worker, which would have to run the job "
             "that it waits for. In an async "
-            f"handler use {instead}; or make the handler a plain function, which runs on a thread"
+            f"handler use {instead}; or make the handler a sync function, which runs on a thread"
         )
 
 
 class Portal:
     """Runs coroutines on an event loop in a thread of its own. The thread starts at the first call;
-    after a fork the child starts its own. `farewell` is awaited before the loop stops.
+    after a fork the child starts its own. `on_close` is awaited before the loop stops.
 
     A program that ends without `close` loses nothing: the results of all calls are in the store,
-    and the thread is a daemon. (At that point the executors that `farewell` may need are gone.)"""
+    and the thread is a daemon. (At that point the executors that `on_close` may need are gone.)"""
 
-    def __init__(self, farewell: Callable[[], Awaitable[None]]) -> None:
-        self._farewell = farewell
+    def __init__(self, on_close: Callable[[], Awaitable[None]]) -> None:
+        self._on_close = on_close
         self._starting = forks.guarded(threading.Lock())
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
@@ -76,19 +76,20 @@ class Portal:
         self._loop = self._thread = None
 
     def close(self) -> None:
-        """Await `farewell` and stop the thread. The next call starts it again."""
+        """Await `on_close` and stop the thread. The next call starts it again."""
         loop, thread = self._loop, self._thread
         if not self.open or loop is None or thread is None:
             return
         try:
-            self._run(loop, self._say_farewell())
+            self._run(loop, self._await_on_close())
         finally:
             self._loop = self._thread = None
             loop.call_soon_threadsafe(loop.stop)
             thread.join()
 
-    async def _say_farewell(self) -> None:
-        await self._farewell()
+    async def _await_on_close(self) -> None:
+        """`on_close` as a coroutine, which `_run` needs."""
+        await self._on_close()
 
     @staticmethod
     def _run(loop: asyncio.AbstractEventLoop, coro: Coroutine[Any, Any, T]) -> T:
@@ -97,7 +98,7 @@ class Portal:
             return future.result()
         except CancelledError:
             raise MitaError(
-                "the app was closed while this call was under way; it may have reached the store"
+                "the app was closed during this call; the call may have reached the store"
             ) from None
         except BaseException:  # an interrupted caller must not leave its work behind
             future.cancel()

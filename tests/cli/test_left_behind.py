@@ -95,7 +95,7 @@ def started(project: Path) -> int:
         (
             "on_a_thread",
             (
-                r"is gone; what still runs was put back, .*: job [0-9a-f]+ of on_a_thread on "
+                r"has ended; these jobs still run, .*: job [0-9a-f]+ of on_a_thread on "
                 r"thread mita-handler-1"
             ),
         ),

@@ -611,6 +611,21 @@ IN_SQLITE = [
         ("test_a_late_worker_cannot_settle_a_job_it_lost",),
     ),
     Fault(
+        "no token check for a success",
+        said_as(settle_succeed=(" and token = v.column2", "")),
+        ("test_a_late_worker_cannot_settle_a_job_it_lost",),
+    ),
+    Fault(
+        "a success written over a cancel",
+        said_as(settle_succeed=(" and asked is null", "")),
+        ("test_a_running_job_that_was_cancelled_ends_as_cancelled",),
+    ),
+    Fault(
+        "a claim that ends no holds",
+        said_as(claim_any_stops=("or exists (select 1 from _mita_hold)", "")),
+        ("test_the_end_of_a_hold_wakes_as_many_jobs_as_may_run",),
+    ),
+    Fault(
         "no token check at extend",
         said_as(
             extend=(" and token = v.column2", ""), extend_held=(" and j.token = v.column2", "")

@@ -161,10 +161,10 @@ async def test_a_handler_that_blocks_the_event_loop_is_named(
     async with working(here, lease=0.2):
         await (await hog.enqueue()).result(timeout=20)
 
-        async def goes_on() -> bool:
-            return bool(said("the event loop goes on"))
+        async def runs_again() -> bool:
+            return bool(said("the event loop runs again"))
 
-        await until(goes_on)
+        await until(runs_again)
     [line] = said("held up")
     assert Path(__file__).name in line
     assert hog.fn.__qualname__ in line

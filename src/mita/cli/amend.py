@@ -30,6 +30,7 @@ _DEAD = [DisplayState.FAILED.value, DisplayState.CANCELLED.value]
 
 
 def add(commands: Commands) -> None:
+    """Add the commands of this module to the parser."""
     reschedule = commands.add(
         "reschedule",
         store_command(reschedule_jobs),
@@ -92,6 +93,7 @@ def _user() -> str:
 
 
 async def reschedule_jobs(context: CommandContext) -> Report:
+    """Run `mita reschedule`."""
     options = context.options
     when: dict[str, Any] = {
         "at": options.at,
@@ -104,6 +106,7 @@ async def reschedule_jobs(context: CommandContext) -> Report:
 
 
 async def cancel_jobs(context: CommandContext) -> Report:
+    """Run `mita cancel`."""
     if by_filter(context):
         return await change_matching(
             context, partial(context.app.cancel_many, reason=timeline_note(context.options))
@@ -112,6 +115,7 @@ async def cancel_jobs(context: CommandContext) -> Report:
 
 
 async def retry_jobs(context: CommandContext) -> Report:
+    """Run `mita retry`."""
     options = context.options
     when: dict[str, Any] = {
         "at": options.at,
@@ -124,6 +128,7 @@ async def retry_jobs(context: CommandContext) -> Report:
 
 
 async def delete_jobs(context: CommandContext) -> Report:
+    """Run `mita delete`."""
     return await (
         change_matching(context, context.app.delete_many)
         if by_filter(context)

@@ -29,6 +29,7 @@ BulkMethod: TypeAlias = Callable[..., Awaitable[BulkResult]]
 
 
 def bulk_options(parser: Parser, all: str = "all jobs that match") -> None:
+    """Add the options for changing many jobs."""
     parser.add_argument("--all", action="store_true", help=f"{all}; needed if no filter is given")
     parser.add_argument("--yes", action="store_true", help="do not ask for confirmation")
     parser.add_argument("--dry-run", action="store_true", help="only count the jobs that match")
@@ -56,6 +57,8 @@ def by_filter(context: CommandContext) -> bool:
 
 
 async def change_matching(context: CommandContext, method: BulkMethod) -> Report:
+    """Change all jobs that match the filters, after a confirmation. `method` is the bulk method
+    of the app, without filters."""
     options = context.options
     filters = {name: getattr(options, name) for name in FILTERS}
     with ExitStack() as stack:

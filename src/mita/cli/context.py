@@ -128,6 +128,8 @@ async def run_command(
     screen: Screen,
     creates_store: bool = False,
 ) -> Report:
+    """Run a command on an opened app, and close the app. Returns the report. Raises
+    `StoreMissing`, with advice, if there is no store and the command may not create one."""
     async with AsyncExitStack() as stack:
         app = await stack.enter_async_context(open_app(options, options.app, create=creates_store))
         try:

@@ -15,6 +15,7 @@ from .table import Table
 
 
 def add(commands: Commands) -> None:
+    """Add the commands of this module to the parser."""
     commands.add(
         "doctor",
         store_command(doctor),
@@ -28,6 +29,7 @@ def add(commands: Commands) -> None:
 
 
 async def doctor(context: CommandContext) -> Report:
+    """Run `mita doctor`: the findings of the store, its workers and its repeats."""
     store = await context.store()
     findings = [
         Finding("store", location(context.app)),

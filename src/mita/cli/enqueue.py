@@ -18,6 +18,7 @@ read as JSON: 42, true, '[1, 2]'."""
 
 
 def add(commands: Commands) -> None:
+    """Add the command to the parser."""
     parser = commands.add(
         "enqueue",
         store_command(enqueue, creates_store=True),
@@ -45,6 +46,7 @@ def add(commands: Commands) -> None:
 
 
 async def enqueue(context: CommandContext) -> Report:
+    """Run `mita enqueue`."""
     task, by_position, by_name = named_task(context)
     job = await _timed(task, context.options).enqueue(*by_position, **by_name)
     said = (

@@ -76,8 +76,10 @@ def per_second(rate: float) -> str:
 
 
 def counted(n: int, one: str, many: str = "") -> str:
+    """A number with its noun: `1 job`, `2 jobs`."""
     return f"{n:,} {one if n == 1 else many or one + 's'}"
 
 
 def first_line(error: str | None) -> str:
+    """The first line of an error; empty for None."""
     return (error or "").split("\n", 1)[0]

@@ -25,6 +25,7 @@ COUNTERS = ("attempts", "reschedules", "busy", "interruptions", "crashes")
 
 
 def add(commands: Commands) -> None:
+    """Add the commands of this module to the parser."""
     jobs = commands.add("jobs", store_command(show_jobs), "list jobs, newest first")
     filters(jobs, states=[state.value for state in DisplayState])
     jobs.add_argument("--limit", type=count, default=20, help="jobs on one page (20; at most 1000)")
@@ -48,6 +49,7 @@ def add(commands: Commands) -> None:
 
 
 def filters(parser: Parser, *, states: list[str]) -> None:
+    """Add the options that choose jobs. `states` are the values of `--state`."""
     group = parser.add_argument_group("which jobs")
     group.add_argument("--queue")
     group.add_argument("--task")
@@ -64,6 +66,7 @@ def filters(parser: Parser, *, states: list[str]) -> None:
 
 
 async def show_jobs(context: CommandContext) -> Report:
+    """Run `mita jobs`."""
     options = context.options
     want = {name: getattr(options, name) for name in FILTERS}
     page = await context.app.jobs(**want, after=options.after, limit=options.limit)
@@ -90,6 +93,7 @@ async def _nothing(context: CommandContext) -> str:
 
 
 def jobs_table(jobs: tuple[JobRecord, ...], short: dict[str, str], now: datetime) -> Table:
+    """The jobs as a table. `short` has their shortened ids."""
     task = Column("task", drop_order=1, min_width=10)
     columns = (
         "id",
@@ -132,6 +136,7 @@ def job_data(job: JobRecord, *, whole: bool = False, arguments: bool = False) ->
 
 
 async def show_job(context: CommandContext) -> Report:
+    """Run `mita show`."""
     id = await context.id_of(context.options.id)
     if context.options.raw is not None:
         return await raw.export(context, id)
@@ -244,6 +249,7 @@ def _indented(text: str | None) -> list[str]:
 
 
 async def explain(context: CommandContext) -> Report:
+    """Run `mita why`."""
     id = await context.id_of(context.options.id)
     reasons = await context.app.explain(id)
     reasons = [_here(context, reason) for reason in reasons]

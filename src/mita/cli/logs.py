@@ -17,6 +17,7 @@ class JsonLines(logging.Formatter):
     """One JSON object per line. Error texts are cut and cleaned as in the plain log."""
 
     def format(self, record: logging.LogRecord) -> str:
+        """The record as one line of JSON."""
         line = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
@@ -36,12 +37,15 @@ class PlainLines(logging.Formatter):
 
     # the name is logging's
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802
+        """The line without control characters."""
         return printable(super().formatMessage(record))
 
     def formatException(self, ei: Any) -> str:  # noqa: N802
+        """The traceback without control characters."""
         return trace_of(ei[1])
 
     def formatStack(self, stack_info: str) -> str:  # noqa: N802
+        """The stack without control characters."""
         return printable_lines(stack_info)
 
 

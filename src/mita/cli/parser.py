@@ -34,6 +34,7 @@ class Parser(argparse.ArgumentParser):
     it."""
 
     def error(self, message: str) -> NoReturn:
+        """Raise `UsageError` with the message."""
         raise UsageError(f"{message} (see `{self.prog} --help`)")
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
@@ -115,6 +116,7 @@ def shared(parser: argparse.ArgumentParser, *, app: bool) -> None:
 
 
 def root() -> Parser:
+    """The parser without commands."""
     parser = Parser(
         prog="mita",
         description="Run, inspect and change the jobs of a Mita store.",
@@ -155,6 +157,8 @@ def app_of_environment() -> str | None:
 def time_options(
     parser: argparse.ArgumentParser, *, at: str = "--at", required: bool = False
 ) -> Any:
+    """Add `--at` (or another name) and `--after`, of which one may be given. Returns their
+    group."""
     group = parser.add_mutually_exclusive_group(required=required)
     group.add_argument(
         at,

@@ -30,6 +30,7 @@ QUEUE_COLUMN = Column("queue", drop_order=1, min_width=12)
 
 
 def add(commands: Commands) -> None:
+    """Add the commands of this module to the parser."""
     commands.add(
         "queues",
         store_command(show_queues),
@@ -63,6 +64,7 @@ def add(commands: Commands) -> None:
 
 
 async def show_queues(context: CommandContext) -> Report:
+    """Run `mita queues`."""
     views = await context.app.queues()
     data = {"queues": [queue_data(view) for view in views]}
     if not views:
@@ -84,14 +86,17 @@ async def show_queues(context: CommandContext) -> Report:
 
 
 def oldest(view: QueueView) -> str:
+    """The age of the oldest ready job; empty if there is none."""
     return "" if view.oldest is None else span(view.oldest)
 
 
 def paused(view: QueueView) -> str:
+    """The word `paused`; empty if the queue is not paused."""
     return "" if view.paused is None else "paused"
 
 
 def queue_data(view: QueueView) -> dict[str, Any]:
+    """The queue as a document, for `--json`."""
     return {
         "name": view.name,
         **{name: getattr(view, name) for name in _COUNTS},
@@ -103,12 +108,14 @@ def queue_data(view: QueueView) -> dict[str, Any]:
 
 
 async def pause(context: CommandContext) -> Report:
+    """Run `mita pause`."""
     known = [view.name for view in await context.app.queues()]
     await context.app.pause(*context.options.queues)
     return _queues_report(context.options.queues, known, "paused")
 
 
 async def resume(context: CommandContext) -> Report:
+    """Run `mita resume`."""
     known = [view.name for view in await context.app.queues()]
     await context.app.resume(*context.options.queues)
     return _queues_report(context.options.queues, known, "resumed")
@@ -130,6 +137,7 @@ def unknown_queue(known: list[str]) -> str:
 
 
 async def hold(context: CommandContext) -> Report:
+    """Run `mita hold`."""
     options = context.options
     queues = await queues_of_key(context)
     await context.app.hold(
@@ -146,6 +154,7 @@ async def hold(context: CommandContext) -> Report:
 
 
 async def unhold(context: CommandContext) -> Report:
+    """Run `mita unhold`."""
     queues = await queues_of_key(context)
     await context.app.unhold(context.options.key, queue=context.options.queue)
     return Report(
@@ -170,6 +179,7 @@ async def queues_of_key(context: CommandContext) -> list[str]:
 
 
 async def show_workers(context: CommandContext) -> Report:
+    """Run `mita workers`."""
     store = await context.store()
     page = await store.page(JobFilter(state=State.RUNNING), None, _COUNTED_JOBS)
     views = busy_now(await store.workers(), page.jobs, whole=page.after is None)
@@ -222,6 +232,7 @@ def rate(view: WorkerView) -> str:
 
 
 def seen(view: WorkerView, now: datetime) -> str:
+    """The age of the last heartbeat."""
     return relative(as_datetime(view.seen), now)
 
 
@@ -231,6 +242,7 @@ def served(view: WorkerView) -> str:
 
 
 def worker_data(view: WorkerView) -> dict[str, Any]:
+    """The worker as a document, for `--json`."""
     return {
         "id": view.id,
         "name": view.name,

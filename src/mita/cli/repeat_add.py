@@ -19,6 +19,7 @@ keeps its count. Each ARG is a value by position, or NAME=VALUE."""
 
 
 def add(verbs: Commands) -> None:
+    """Add `repeats add` to the parser."""
     parser = verbs.add(
         "add",
         store_command(put, creates_store=True),
@@ -86,6 +87,7 @@ def add(verbs: Commands) -> None:
 
 
 def pattern_options(group: Any) -> None:
+    """Add the options for a pattern: `--every` or `--cron`."""
     group.add_argument(
         "--every", type=duration, metavar="DURATION", help="seconds, or 30s, 10m, 1h30m, 2d"
     )
@@ -95,6 +97,7 @@ def pattern_options(group: Any) -> None:
 
 
 def missed(text: str) -> str | All:
+    """Parse `skip`, `once`, `all` or `all:N`."""
     word, _, most = text.partition(":")
     if word in ("skip", "once") and not most:
         return word
@@ -104,6 +107,7 @@ def missed(text: str) -> str | All:
 
 
 def pattern_of(options: argparse.Namespace) -> Pattern:
+    """The pattern of the options. Raises `UsageError` for `--tz` with `--every`."""
     if options.every is None:
         return Cron(options.cron, tz=options.tz or "UTC")
     if options.tz is not None:
@@ -112,6 +116,7 @@ def pattern_of(options: argparse.Namespace) -> Pattern:
 
 
 async def put(context: CommandContext) -> Report:
+    """Create or edit a repeat."""
     options = context.options
     task, by_position, by_name = named_task(context)
     call = task.call(*by_position, **by_name)

@@ -22,7 +22,7 @@ from .screen import Report, Screen, listed
 
 _ABOUT = """WHAT is the key of a repeat, or a cron
 line in quotes: '0 9 * * MON-FRI'. Times are shown in the pattern's own zone, or
-in that of --tz."""
+in the zone of --tz."""
 
 _MISSED = {
     "skip": "fires that were missed while no scheduler ran are dropped",
@@ -36,11 +36,12 @@ _OVERLAP = {
 _CLOCKS = (
     "when clocks change: a time of day that does not exist fires right after the gap, one that "
     "comes twice fires once, the first time; a line whose minute or hour begins with * is an "
-    "interval and goes on through both"
+    "interval and fires through both"
 )
 
 
 def add(verbs: Commands) -> None:
+    """Add `repeats next`, `show` and `explain` to the parser."""
     for name, run, help in (
         ("next", _coming, "show the next fire times of a repeat or of a pattern"),
         (
@@ -62,7 +63,7 @@ def add(verbs: Commands) -> None:
             help="an interval instead: 30s, 10m, 1h30m",
         )
         parser.add_argument(
-            "--tz", metavar="ZONE", help="of the line, or to show the fires of a repeat in"
+            "--tz", metavar="ZONE", help="the time zone of the cron line, or to show times in"
         )
         fires = 10 if name == "next" else 5
         parser.add_argument(
@@ -81,6 +82,7 @@ class Coming:
         self.repeat: RepeatRecord | None = None
 
     def lines(self) -> list[str]:
+        """The fire times as lines; one line that says so if there are none."""
         lines = [self._line(fire) for fire in self.fires] or ["it fires no more"]
         if self.fires and self.repeat is not None and self.repeat.jitter:
             lines.append(f"each up to {self.repeat.jitter:g} s later (jitter)")

@@ -17,6 +17,7 @@ from .table import Column, Table
 
 
 def add(commands: Commands) -> None:
+    """Add the commands of this module to the parser."""
     parser = commands.add("repeats", store_command(repeats), "list, add, explain or remove repeats")
     verbs = Commands(parser, verbs=True)
     verbs.add(
@@ -57,6 +58,7 @@ def _known(
 
 
 async def repeats(context: CommandContext) -> Report:
+    """Run `mita repeats`: list them."""
     records = await context.app.repeats.all()
     data = {"repeats": records}
     if not records:

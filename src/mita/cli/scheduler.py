@@ -21,6 +21,7 @@ it also stores the repeats that this app declares."""
 
 
 def add(commands: Commands) -> None:
+    """Add the command to the parser."""
     parser = commands.add(
         "scheduler", schedule, "fire repeats until it is stopped", about=_ABOUT, app=False
     )
@@ -48,6 +49,7 @@ def add(commands: Commands) -> None:
 
 
 def schedule(options: argparse.Namespace, screen: Screen) -> int:
+    """Run `mita scheduler` until it is stopped. Returns the exit code."""
     write_logs(options.log_level, as_json=options.log_json or screen.json)
     asyncio.run(_serve(options))
     return screen.show(Report({"stopped": True}, code=Exit.OK))

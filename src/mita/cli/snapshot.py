@@ -48,6 +48,7 @@ class Snapshot(Struct, frozen=True):
 
     @property
     def running(self) -> int:
+        """How many jobs run, in all queues."""
         return sum(view.running for view in self.queues)
 
     def rate(self, queue: str) -> float:
@@ -200,6 +201,7 @@ def _since(job: JobRecord, now: datetime) -> str:
 
 
 def data(snapshot: Snapshot) -> dict[str, Any]:
+    """The snapshot as a document, for `--json`."""
     return {
         "now": snapshot.now,
         "queues": [

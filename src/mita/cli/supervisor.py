@@ -1,5 +1,5 @@
-"""`mita worker --processes N`: starts the processes, restarts those that die, and passes on
-requests to stop.
+"""`mita worker --processes N`: starts the processes, restarts a process that dies, and passes
+on requests to stop.
 
 Each child has the reading end of a pipe, its lifeline. The supervisor writes its requests into it,
 and when the supervisor dies it is closed, so no child outlives the supervisor. Children are in
@@ -80,6 +80,7 @@ class Child:
                 os.write(self._lifeline, request)
 
     def kill(self) -> None:
+        """Kill the process, if it is running."""
         if self._process is not None:
             with suppress(ProcessLookupError):
                 self._process.kill()
@@ -113,6 +114,7 @@ class Supervisor:
         self._code = Exit.OK
 
     async def run(self) -> Exit:
+        """Run the processes until all have ended. Returns the exit code."""
         on_stop(self.request_stop)
         log.info(
             "supervisor %d keeps %s running",

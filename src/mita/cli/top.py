@@ -26,6 +26,7 @@ READ_TIMEOUT_S = 5.0  # after this time without an answer the store counts as un
 
 
 def add(commands: Commands) -> None:
+    """Add the command to the parser."""
     about = (
         "Without a terminal (or on a dumb one), with --once or with --json it shows one "
         "snapshot and ends. Ctrl-C ends it too."
@@ -45,6 +46,7 @@ def add(commands: Commands) -> None:
 
 
 def interval(text: str) -> float:
+    """Parse the time between two updates."""
     length = duration(text)
     if length < LEAST_INTERVAL_S:
         raise argparse.ArgumentTypeError(f"{text!r} is too short: give 0.1s or more")
@@ -52,6 +54,7 @@ def interval(text: str) -> float:
 
 
 def run(options: argparse.Namespace, screen: Screen) -> int:
+    """Run `mita top`. Returns the exit code."""
     if options.once or screen.json or not screen.can_overwrite:
         return screen.show(asyncio.run(run_command(once, options, screen)))
     with suppress(KeyboardInterrupt):  # Ctrl-C ends the view
@@ -60,6 +63,7 @@ def run(options: argparse.Namespace, screen: Screen) -> int:
 
 
 async def once(context: CommandContext) -> Report:
+    """Show one snapshot."""
     return report(await read_snapshot(context))
 
 
@@ -102,6 +106,7 @@ def own_screen(screen: Screen) -> Iterator[None]:
 
 
 def paint(screen: Screen, snapshot: Snapshot, trouble: str = "") -> None:
+    """Draw the snapshot over the last one. `trouble`: why it is not up to date."""
     size = shutil.get_terminal_size()
     lines = drawn(screen, snapshot, size.columns, size.lines - bool(trouble))
     if trouble:

@@ -37,6 +37,7 @@ _DURABILITY = {
 
 
 def add(commands: Commands) -> None:
+    """Add the command to the parser."""
     parser = commands.add("worker", work, "run jobs until it is stopped", about=_ABOUT, app=False)
     parser.add_argument(
         "target",
@@ -129,6 +130,7 @@ def add(commands: Commands) -> None:
 
 
 def work(options: argparse.Namespace, screen: Screen) -> int:
+    """Run `mita worker` until it is stopped. Returns the exit code."""
     options.target = options.target or app_of_environment()
     if options.target is None:
         raise UsageError(
@@ -169,6 +171,7 @@ def _fast_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 
 async def serve(options: argparse.Namespace, stopper: Stopper) -> Exit:
+    """Run one worker until it ends. Returns the exit code of its process."""
     async with open_app(options, options.target) as app:
         worker = app.worker(
             options.queues,

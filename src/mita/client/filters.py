@@ -73,6 +73,6 @@ def page_size(limit: int) -> int:
     """Check the `limit` of a page. Raises `UsageError` if it is not from 1 to 1,000."""
     if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= CALL_JOBS:
         raise UsageError(
-            f"limit={limit!r}: a page has 1 to {CALL_JOBS} jobs; go on with after=page.after"
+            f"limit={limit!r}: a page has 1 to {CALL_JOBS} jobs; continue with after=page.after"
         )
     return limit

@@ -151,9 +151,9 @@ def _failure(event: TimelineEntry) -> Failure:
 def _place_of_start(job: Job, started: Moment, lines: list[TimelineEntry]) -> int:
     """The position of the start: after everything until then, but before the line of how this run
     ended."""
-    place = sum(line.at <= started for line in lines)
+    index = sum(line.at <= started for line in lines)
     ended = job.state not in (State.RUNNING, State.SUCCEEDED)
-    return place - 1 if ended and place == len(lines) > 1 and lines[-1].at == started else place
+    return index - 1 if ended and index == len(lines) > 1 and lines[-1].at == started else index
 
 
 def _read(decode: Callable[[bytes], Any], packed: bytes | None) -> Any:

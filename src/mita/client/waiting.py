@@ -35,8 +35,8 @@ async def succeeded(
         left = math.inf if end is None else end - loop.time()
         if left <= 0:
             raise TimeoutError(
-                f"job {id} was still {job.state} after {timeout:g} s; the job itself goes on, and "
-                "`mita why` explains what it is waiting for"
+                f"job {id} was still {job.state} after {timeout:g} s; the job itself "
+                "continues, and `mita why` explains what it is waiting for"
             )
         await asyncio.sleep(min(backoff.fail(), left))
 

@@ -87,7 +87,7 @@ class ClaimLoop:
         return queue not in self._excluded if self._chosen is None else queue in self._chosen
 
     def wake(self) -> None:
-        """There may be something to claim, or a reason to leave."""
+        """Run the loop once more: there may be a job to claim, or the worker stops."""
         self._may_have_jobs = True
         self._executor.changed.set()
 
@@ -112,7 +112,7 @@ class ClaimLoop:
     async def _settle_and_claim(self, limit: int, *, beside: bool) -> None:
         """Settle the runs that ended, claim up to `limit` jobs, and start these."""
         context, executor = self._context, self._executor
-        executor.emit_started()  # before the call: nobody may see a run end before it starts
+        executor.emit_started()  # before the call: no subscriber may see a run end before it starts
         batch = self.settling = executor.ended[:CALL_JOBS]
         executor.ended = executor.ended[CALL_JOBS:]
         signal = RunsSettled(batch, (), context.id, self._clock.now())

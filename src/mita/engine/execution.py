@@ -105,7 +105,7 @@ class Execution(Struct, eq=False):
         """Stop the run. A handler on a thread cannot be stopped; it sees `job.cancelled`. A task
         that has not taken its first step must not be cancelled: it would end without an ending.
 
-        A run that goes on after its timeout can still be cancelled. If the worker shuts down, it
+        A run that continues after its timeout can still be cancelled. If the worker shuts down, it
         stays timed out. A timeout while the run waits for the store is not the handler's fault."""
         if self.settled:
             return
@@ -154,7 +154,7 @@ class Execution(Struct, eq=False):
     async def take_once(self, name: str) -> bytes | None:
         """Returns the stored value, or None when this run has the lock and must compute it. The
         lock lasts for one lease and the lease keeper extends it: if the run dies, another one can
-        compute the value when the lease is over. Raises JobCancelled if the run is told to stop
+        compute the value when the lease is over. Raises JobCancelled if the run is asked to stop
         meanwhile."""
         lock, holder = _once_lock(name), f"{self.claim.id}:{self.claim.token}:{new_id()}"
         backoff = run_backoff()
@@ -171,7 +171,7 @@ class Execution(Struct, eq=False):
                 return known
             if self.stop is not None:
                 raise JobCancelled(
-                    self.claim.id, f"it was told to stop while it waited for once({name!r})"
+                    self.claim.id, f"it was asked to stop while it waited for once({name!r})"
                 )
             await backoff.sleep()
 

@@ -94,7 +94,7 @@ class Executor:
         self.held.update(fresh)
         self.waiting.extend(fresh)
         self._start_waiting()
-        if self._leaving:  # they were claimed while the worker was told to stop
+        if self._leaving:  # they were claimed while the worker was asked to stop
             self.put_back()
         return len(claims) - len(taken)
 
@@ -208,7 +208,7 @@ class Executor:
                     execution.start = None  # nothing has started that could be reported
             elif self._logs_successes:
                 log_success(claim, self._success_level, seconds)
-            # the start of a run that was told to stop is reported by `emit_started`
+            # the start of a run that was asked to stop is reported by `emit_started`
             start = execution.start if stop is None else None
             self.ended.append(Settlement(claim, verdict, seconds, stop is Stop.CANCELLED, start))
             if len(self.ended) > 1:  # the claim loop knows of the first
@@ -235,7 +235,7 @@ class Executor:
             return
         log_lost_lease(execution.claim, time.monotonic() - execution.since)
         execution.halt(Stop.LOST)
-        execution.stop = Stop.LOST  # even if it was told to stop for another reason before
+        execution.stop = Stop.LOST  # even if it was asked to stop for another reason before
 
     def put_back(self, waited_s: float = 0.0) -> None:
         """Return jobs to the queue, untouched, that have waited for a slot for this long."""
@@ -256,8 +256,8 @@ class Executor:
                 if execution.started and execution.stop is Stop.SHUTDOWN:
                     left_behind.warn(
                         execution,
-                        "is put back; its handler cannot be stopped, and runs on until this "
-                        "process ends",
+                        "is returned to the queue; its handler cannot be stopped, and runs until "
+                        "this process ends",
                     )
                 if execution.reports is None:
                     self._finish(execution, left_behind.ending(execution))
@@ -271,11 +271,12 @@ class Executor:
             self._finish(execution, left_behind.ending(execution))
 
     def abandon(self) -> None:
-        """Return the jobs of handlers that go on although they were cancelled to the queue."""
+        """Return to the queue the jobs of handlers that still run although they were cancelled."""
         for execution in list(self.held):
             left_behind.warn(
                 execution,
-                "goes on although it was cancelled: it is put back, and its handler left to itself",
+                "still runs although it was cancelled: it is returned to the queue, and its "
+                "handler is not waited for",
             )
             self._finish(execution, left_behind.ending(execution))
 
@@ -293,7 +294,8 @@ class Executor:
         return [*self.ended, *left_behind.settlements(self.held, self._retention)]
 
     def kill_processes(self) -> None:
-        """Kill the handler processes, from any thread: only then their jobs may be put back."""
+        """Kill the handler processes, from any thread: only then may their jobs return to the
+        queue."""
         self._processes.kill()
 
     async def prepare(self) -> None:

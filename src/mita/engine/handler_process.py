@@ -128,10 +128,10 @@ class HandlerProcess(asyncio.Protocol):
             task.cancel()
         if not self._ready.done():
             self._ready.set_exception(
-                CannotStartError(f"the process {fate(code)} before it was ready")
+                CannotStartError(f"the process {how_it_ended(code)} before it was ready")
             )
         if self._execution is not None and not self._ending.done():
-            self._ending.set_result(Died(f"the handler's process {fate(code)}"))
+            self._ending.set_result(Died(f"the handler's process {how_it_ended(code)}"))
         if self._transport is not None:
             self._transport.abort()
 
@@ -143,14 +143,14 @@ class HandlerProcess(asyncio.Protocol):
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)
 
-    async def close(self, patience: float) -> None:
+    async def close(self, timeout: float) -> None:
         """Let an idle process end by itself, by closing its socket, and kill it if it takes too
         long."""
         if self._transport is not None:
             self._transport.close()
-        await asyncio.wait([self._gone], timeout=patience)
+        await asyncio.wait([self._gone], timeout=timeout)
         self.kill()
-        await asyncio.wait([self._gone], timeout=patience)
+        await asyncio.wait([self._gone], timeout=timeout)
 
     # ------------------------------------------------------------ one run
 
@@ -257,7 +257,7 @@ def _portable(claim: Claim) -> Claim:
     return claim if isinstance(claim.ref, int | str | bytes | None) else replace(claim, ref=None)
 
 
-def fate(code: int) -> str:
+def how_it_ended(code: int) -> str:
     """Returns a text that says how a process ended, by its exit code."""
     if code >= 0:
         return f"ended with exit code {code}"

@@ -48,7 +48,7 @@ def log_lost_lease(claim: Claim, seconds: float) -> None:
 
 
 def log_overrun(claim: Claim, seconds: float) -> None:
-    """Log a handler that goes on after its timeout or deadline, on a thread."""
+    """Log a handler that still runs after its timeout or deadline, on a thread."""
     timeout, deadline = options_of(claim.options).timeout, options_of(claim.options).deadline
     is_timeout = deadline is None or (timeout is not None and seconds >= timeout)
     text = (

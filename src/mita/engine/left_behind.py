@@ -1,4 +1,4 @@
-"""Runs that go on when their worker stops: what becomes of their jobs, and what the log says."""
+"""Runs that continue when their worker stops: what becomes of their jobs, and what the log says."""
 
 import logging
 import time
@@ -29,7 +29,7 @@ def settlements(held: Collection[Execution], keep: Retention) -> list[Settlement
 
 
 def warn(execution: Execution, what: str) -> None:
-    """Log a warning about a run that goes on."""
+    """Log a warning about a run that continues."""
     claim = execution.claim
     extra = extras(claim, "abandoned", time.monotonic() - execution.since)
     log.warning("job %s of %s %s", claim.id, claim.task, what, extra=extra)

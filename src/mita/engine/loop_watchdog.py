@@ -43,14 +43,14 @@ class LoopWatchdog:
 
     def _answer(self) -> None:
         if self._told and self._asked is not None:
-            log.warning("the event loop goes on after %.0f s", time.monotonic() - self._asked)
+            log.warning("the event loop runs again after %.0f s", time.monotonic() - self._asked)
         self._asked, self._told = None, False
 
 
 def _place(frame: FrameType | None) -> str:
     """The line of the handler that is running, or the innermost line if no handler is."""
     if frame is None:
-        return "nobody knows where"
+        return "an unknown line"
     within = frame
     while within.f_back is not None and within.f_back.f_code.co_filename != run.__file__:
         within = within.f_back

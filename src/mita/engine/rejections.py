@@ -57,7 +57,7 @@ def _smaller(settlement: Settlement, reason: str, keep: Retention) -> Settlement
     claim = settlement.claim
     verdict = smaller(settlement.verdict, reason, keep.failed)
     if verdict is None:
-        text = "job %s of %s cannot be put down, and is left until its lease ends: %s"
+        text = "job %s of %s cannot be settled, and waits until its lease expires: %s"
         log.error(
             text, claim.id, claim.task, reason, extra=extras(claim, "rejected", settlement.seconds)
         )

@@ -189,7 +189,7 @@ def broken(execution: Execution, error: BaseException) -> Ending:
 def _failed(execution: Execution, error: BaseException) -> Ending:
     ending = to_ending(error, execution.task, execution.claim)
     if execution.stop is not None and isinstance(ending, Raised) and not ending.final:
-        # it was told to stop, and an error is one way to stop
+        # it was asked to stop, and an error is one way to stop
         return stopped(execution)
     if isinstance(ending, Raised):
         execution.error = error
@@ -225,7 +225,7 @@ def _cancelled(execution: Execution, error: asyncio.CancelledError) -> Ending:
 
 
 def stopped(execution: Execution) -> Ending:
-    """Returns the ending of a run that was told to stop and did."""
+    """Returns the ending of a run that was asked to stop and did."""
     if execution.stop is None or execution.stop is Stop.TIMED_OUT:
         return TimedOut(_timeout(execution))
     return _STOPPED[execution.stop]

@@ -74,7 +74,7 @@ class StandaloneScheduler:
                 store, self._settings.poll, self._settings.lock, self.id, emit, self._keep
             )
             await self._work(store, self._scheduler)
-        log.info("scheduler %s is gone", self.name)
+        log.info("scheduler %s has ended", self.name)
 
     async def _work(self, store: Store, scheduler: Scheduler) -> None:
         parts = [

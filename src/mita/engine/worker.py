@@ -63,7 +63,7 @@ class Worker:
         self._bus, self._declare_repeats, self._serve = bus, declare_repeats, serve
         self.processes = processes
         self._clock = StoreClock()
-        self.max_jobs_reached = False  # then another worker is to take its place
+        self.max_jobs_reached = False  # then another worker should replace it
         self._stopping = asyncio.Event()
         self._hurry = asyncio.Event()
         self._started = 0
@@ -149,7 +149,7 @@ class Worker:
 
     async def _prepared(self) -> bool:
         """Wait until handler processes have imported the app, which may take long. Returns False
-        if the worker was told to stop before that."""
+        if the worker was asked to stop before that."""
         preparing: asyncio.Future[Any] = asyncio.ensure_future(self._executor.prepare())
         stopping: asyncio.Future[Any] = asyncio.ensure_future(self._stopping.wait())
         await asyncio.wait([preparing, stopping], return_when=asyncio.FIRST_COMPLETED)
@@ -170,7 +170,7 @@ class Worker:
             fired, again = await fire_due(store, context.emit, keep) if fires else (0, None)
             return not fired and again != 0 and await is_empty(store, self._claim_loop.serves)
         except StoreError as error:
-            log.warning("cannot tell whether there is anything left to do: %s", error)
+            log.warning("cannot determine whether a job is left: %s", error)
             return False
 
     async def _work(self, context: WorkerContext) -> None:
@@ -195,12 +195,12 @@ class Worker:
                 raise result
         if left := self._executor.on_threads():
             text = (
-                "worker %s is gone; what still runs was put back, cannot be stopped, and ends "
-                "with this process: %s"
+                "worker %s has ended; these jobs still run, were returned to the queue, cannot be "
+                "stopped, and end with this process: %s"
             )
             log.warning(text, self.name, "; ".join(left))
         else:
-            log.info("worker %s is gone", self.name)
+            log.info("worker %s has ended", self.name)
 
     def _helpers(self, context: WorkerContext) -> list[Coroutine[Any, Any, None]]:
         """What runs beside the claim loop until the worker stops."""

@@ -58,7 +58,7 @@ _ENDS = {
 
 def run_event(settlement: Settlement) -> tuple[Kind, str] | None:
     """Returns the kind of event that a settled run makes, and why its job was moved; None for a
-    claim that was put back untouched."""
+    claim that was returned unchanged."""
     verdict = settlement.verdict
     if settlement.was_cancelled:
         return Kind.CANCELLED, ""

@@ -30,12 +30,12 @@ class Depth(Struct, frozen=True):
 
 class Depths:
     """Reads the depths of one store. `run_sync` runs a coroutine on a loop of its own, and
-    `open_store` returns that loop's store. `place` identifies the store."""
+    `open_store` returns that loop's store. `identity` identifies the store."""
 
     def __init__(
-        self, place: Hashable, open_store: Callable[[], Awaitable[Store]], run_sync: RunSync
+        self, identity: Hashable, open_store: Callable[[], Awaitable[Store]], run_sync: RunSync
     ) -> None:
-        self.place = place
+        self.identity = identity
         self._open_store, self._run_sync = open_store, run_sync
         self._one_at_a_time = forks.guarded(threading.Lock())
         self._known: Depth | None = None
@@ -55,7 +55,7 @@ class Depths:
             return self._run_sync(self._within_limits())
         except (MitaError, TimeoutError, OSError) as error:
             log.warning(
-                "the store did not tell how deep its queues are: %s",
+                "the depths of the queues cannot be read: %s",
                 str(error) or type(error).__name__,
             )
             return None

@@ -49,7 +49,7 @@ class _Shared:
     def depth(self) -> Depth | None:
         """Returns the depths of all stores. Apps of one store see the same queues, so only one of
         them is asked."""
-        stores = {source.depths.place: source.depths for source in self.sources}
+        stores = {source.depths.identity: source.depths for source in self.sources}
         return together(
             [known for depths in stores.values() if (known := depths.look()) is not None]
         )
@@ -77,6 +77,7 @@ _shared: WeakKeyDictionary[CollectorRegistry, tuple[_Shared, Collector]] = WeakK
 
 
 def join(registry: CollectorRegistry, source: Source) -> None:
+    """Add the counts of an app to the metrics of this registry."""
     with _changing:
         if registry not in _shared:
             shared = _Shared()
@@ -88,12 +89,13 @@ def join(registry: CollectorRegistry, source: Source) -> None:
 
 
 def leave(registry: CollectorRegistry, source: Source) -> None:
+    """Remove the counts of an app from the metrics of this registry."""
     with _changing:
         shared, collector = _shared[registry]
         shared.sources = _without(shared.sources, source)
         if not shared.sources:
             del _shared[registry]
-            with suppress(KeyError):  # somebody else took it out
+            with suppress(KeyError):  # the program has removed it
                 registry.unregister(collector)
 
 

@@ -116,7 +116,7 @@ TABLE: tuple[Described, ...] = (
     ),
     Described("mita_claim_batch_size", "histogram", (), "jobs given by one claim"),
     Described("mita_claim_seconds", "histogram", (), "round trips that claim"),
-    Described("mita_settle_batch_size", "histogram", (), "jobs put down by one settle"),
+    Described("mita_settle_batch_size", "histogram", (), "jobs settled by one call"),
     Described("mita_settle_seconds", "histogram", (), "round trips that settle"),
     Described(
         "mita_events_dropped_total",

@@ -27,4 +27,4 @@ async def one_ahead(
         return answers if under_way is None else answers + await under_way
     finally:
         if under_way is not None:
-            under_way.cancel()  # it has ended by now, unless nobody waits for it any more
+            under_way.cancel()  # it has ended by now, unless the caller was cancelled

@@ -38,4 +38,5 @@ class StoreClock:
         self.offset: Wait = 0
 
     def now(self) -> Moment:
+        """The estimated time of the store, in milliseconds."""
         return wall_clock() - self.offset

@@ -37,6 +37,7 @@ _PRINTABLE = _Printable()
 
 
 def make_logs_printable() -> None:
+    """Replace control characters in all log lines of Mita."""
     for name in LOGGERS:
         logging.getLogger(name).addFilter(_PRINTABLE)
 

@@ -10,10 +10,12 @@ ONE_SECOND_US = 1_000_000
 
 
 def as_datetime(moment: Moment) -> datetime:
+    """A point in time as a datetime in UTC."""
     return datetime.fromtimestamp(moment / SECOND, UTC)
 
 
 def shown(job: Job, now: Moment) -> DisplayState:
+    """The state of a job as it is shown: a queued job is scheduled or ready."""
     if job.state is State.QUEUED:
         return DisplayState.SCHEDULED if job.due > now else DisplayState.READY
     return DisplayState(job.state.value)
@@ -61,4 +63,5 @@ def rate_text(interval_us: int, burst: int = 1) -> str:
 
 
 def times(n: int, one: str, many: str = "") -> str:
+    """A number with its noun: `1 job`, `2 jobs`."""
     return f"{n} {one if n == 1 else many or one + 's'}"

@@ -74,7 +74,7 @@ def _failed(error: str, keep: Wait, counts: Counter | None) -> Verdict:
 
 
 class Story(NamedTuple):
-    """What a record tells about a job, beside what another run needs."""
+    """The parts of a record that no other run needs: the timeline and the last error."""
 
     events: tuple[TimelineEntry, ...]
     error: str | None

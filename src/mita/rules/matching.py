@@ -18,14 +18,14 @@ def shown_as(state: State, due: Moment, now: Moment) -> str:
 
 def matches(job: Job, want: JobFilter, now: Moment) -> bool:
     """Whether a job matches a filter."""
-    wishes = (
+    pairs = (
         (want.queue, job.queue),
         (want.task, job.task),
         (want.state, job.state),
         (want.unique, job.unique),
         (want.repeat, job.repeat),
     )
-    if any(wish is not None and wish != found for wish, found in wishes):
+    if any(wanted is not None and wanted != found for wanted, found in pairs):
         return False
     if want.resource is not None and want.resource not in keys_of(job.resource, job.gates):
         return False

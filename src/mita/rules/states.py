@@ -9,7 +9,7 @@ from mita.model.outcome import CancelJob, Change, DeleteJob, PrioritiseJob, Resc
 Q, B, R = State.QUEUED, State.BLOCKED, State.RUNNING
 WAITING = frozenset({Q, B})
 ALIVE = frozenset({Q, B, R})
-DEAD = frozenset({State.FAILED, State.CANCELLED})  # can be brought back
+DEAD = frozenset({State.FAILED, State.CANCELLED})  # can be retried
 TERMINAL = frozenset({State.SUCCEEDED, State.FAILED, State.CANCELLED})
 
 

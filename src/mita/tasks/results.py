@@ -74,8 +74,9 @@ class Results:
             if inspect.iscoroutine(value):
                 value.close()
                 raise UsageError(
-                    f"task {self._task!r} is no async function, and returned one that nobody "
-                    "awaits: does a decorator hide it? Let the decorator's own function be async"
+                    f"task {self._task!r} is no async function, and returned a coroutine that "
+                    "no code awaits: does a decorator hide it? Let the decorator's own function be "
+                    "async"
                 ) from error
             kind = type(value).__qualname__
             raise UsageError(

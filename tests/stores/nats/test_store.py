@@ -41,6 +41,17 @@ from mita.testing.contract.given import (
 from . import servers
 
 
+async def all_at_once(store: NatsStore, jobs: int, queues: list[str]) -> list[str]:
+    """The ids in the order in which one claim returns them all. A consumer knows of a new ticket a
+    moment after its publisher, so a claim that finds fewer is put back and made again."""
+    for _ in range(50):
+        found = await claims(store, jobs, queues=queues)
+        if len(found) == jobs:
+            break
+        await settled(store, *map(release, found))
+    return [claim.id for claim in found]
+
+
 async def test_priorities_are_exact_and_jobs_of_one_come_in_order_of_arrival(
     store: NatsStore,
 ) -> None:
@@ -52,7 +63,8 @@ async def test_priorities_are_exact_and_jobs_of_one_come_in_order_of_arrival(
 
 async def test_queues_are_served_in_the_order_asked(store: NatsStore) -> None:
     mail, billing = await put(store, priority=9), await put(store, queue="billing", priority=0)
-    assert await claimed_ids(store, 2, queues=["billing", QUEUE]) == [billing, mail]
+    found = await all_at_once(store, 2, queues=["billing", QUEUE])
+    assert found == [billing, mail]
 
 
 async def test_a_new_priority_counts_at_once(store: NatsStore, twin: NatsStore) -> None:

@@ -31,6 +31,7 @@ COUNTERS = ("attempts", "reschedules", "busy")
 
 
 def add(commands: Commands) -> None:
+    """Add the command to the parser."""
     parser = commands.add(
         "demo",
         demo,
@@ -41,6 +42,7 @@ def add(commands: Commands) -> None:
 
 
 def demo(options: argparse.Namespace, screen: Screen) -> int:
+    """Run the demo. Returns the exit code."""
     if options.url or options.namespace or options.app:
         raise UsageError(
             "the demo runs on a file of its own, with tasks of its own: --keep FILE names the file"

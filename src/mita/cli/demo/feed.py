@@ -84,6 +84,7 @@ def _sort_key(line: FeedLine) -> tuple[int, int]:
 
 
 def now() -> int:
+    """The time in milliseconds since the epoch."""
     return time.time_ns() // 1_000_000
 
 

@@ -26,6 +26,7 @@ class DemoStep(NamedTuple):
 
 
 async def at_once(demo: DemoRun) -> None:
+    """A job without options starts at once."""
     job = demo.watch(await demo.tasks.greet.enqueue("greet Ada"), "greet Ada", "to run now")
     [record] = await demo.ended(job)
     _succeeded(record)
@@ -33,6 +34,7 @@ async def at_once(demo: DemoRun) -> None:
 
 
 async def later(demo: DemoRun) -> None:
+    """Jobs with a delay or a due time start then, and not earlier."""
     moment = as_datetime(now()) + timedelta(seconds=2)
     after = demo.watch(
         await demo.tasks.greet.after(1).enqueue("greet Bo"), "greet Bo", "to run after 1 s"
@@ -48,6 +50,7 @@ async def later(demo: DemoRun) -> None:
 
 
 async def retried(demo: DemoRun) -> None:
+    """A job that fails twice succeeds at its third run."""
     job = demo.watch(
         await demo.tasks.fetch.enqueue("fetch"), "fetch", "its server does not answer at first"
     )
@@ -64,6 +67,7 @@ async def retried(demo: DemoRun) -> None:
 
 
 async def rescheduled(demo: DemoRun) -> None:
+    """A handler reschedules its job twice, which counts no attempt."""
     job = demo.watch(await demo.tasks.report.enqueue("report"), "report", "its data comes later")
     [record] = await demo.ended(job)
     _succeeded(record)
@@ -72,6 +76,7 @@ async def rescheduled(demo: DemoRun) -> None:
 
 
 async def one_at_a_time(demo: DemoRun) -> None:
+    """Jobs with the same resource key run one at a time; another key does not wait."""
     charge = demo.tasks.charge
     calls = {"charge 1": 42, "charge 2": 42, "charge 3": 42, "charge 4": 7}
     jobs = await demo.app.enqueue_many(
@@ -97,6 +102,7 @@ async def one_at_a_time(demo: DemoRun) -> None:
 
 
 async def repeated(demo: DemoRun) -> None:
+    """A repeat creates three jobs at its interval."""
     record = await demo.app.repeat("tick", demo.tasks.tick.call("tick"), Every(0.8), limit=3)
     demo.feed.add(now(), "repeat", "tick", f"{record.words}, {record.limit} times")
     made = await demo.made_by("tick", 3)
@@ -110,6 +116,7 @@ async def repeated(demo: DemoRun) -> None:
 
 
 async def dead_letters(demo: DemoRun) -> None:
+    """A job that fails for good is kept, and runs again after a retry by hand."""
     job = demo.watch(
         await demo.tasks.deliver.enqueue("parcel"), "parcel", "its address is wrong; one retry"
     )

@@ -24,7 +24,7 @@ CLAIM_SCAN_JOBS = 1000
 def claim(
     context: MemoryContext, queues: Sequence[str], limit: int, lease: Wait, worker: str
 ) -> ClaimResult:
-    """Hand out up to `limit` due jobs, queue by queue."""
+    """Claim up to `limit` due jobs, queue by queue. A job whose key is busy is blocked or ended."""
     state = context.state
     open_queues = [queue for queue in dict.fromkeys(queues) if state.queues.get(queue) is None]
     open_keys(context, open_queues)
@@ -41,10 +41,10 @@ def claim(
             record = state.records[id]
             gate = closed_gate(context, record.job)
             if gate is None:
-                claims.append(_hand_out(context, record, lease, worker))
+                claims.append(_start_run(context, record, lease, worker))
                 places -= 1
             else:
-                _send_away(context, record, gate)
+                _apply_busy_policy(context, record, gate)
     again = 0 if 0 < limit <= len(claims) else _again(context, open_queues)
     return ClaimResult([], claims, again, context.busy)
 
@@ -71,7 +71,8 @@ def settle_and_claim(
     return replace(claim(context, queues, limit, lease, worker), took=took)
 
 
-def _hand_out(context: MemoryContext, record: MemoryRecord, lease: Wait, worker: str) -> Claim:
+def _start_run(context: MemoryContext, record: MemoryRecord, lease: Wait, worker: str) -> Claim:
+    """The job runs now, under a new token. Returns its claim."""
     state, queue = context.state, record.job.queue
     state.index.of_queue(queue).start(record.job.id)
     pass_gates(context, record.job)
@@ -89,7 +90,7 @@ def _hand_out(context: MemoryContext, record: MemoryRecord, lease: Wait, worker:
     return to_claim(job, context.now)
 
 
-def _send_away(context: MemoryContext, record: MemoryRecord, gate: Gate) -> None:
+def _apply_busy_policy(context: MemoryContext, record: MemoryRecord, gate: Gate) -> None:
     """The job cannot pass this gate: block or end it, as its policy says."""
     job, use = record.job, use_of(context, (record.job.queue, gate.key))
     policy = busy_policy(job.when_busy, gate, use, context.now)

@@ -14,7 +14,8 @@ class Expiring(Protocol):
     """Something that is kept until a point in time; None: for as long as it is needed."""
 
     @property
-    def until(self) -> Moment | None: ...
+    def until(self) -> Moment | None:
+        """The point in time; None: it does not expire."""
 
 
 E = TypeVar("E", bound=Expiring)

@@ -18,7 +18,7 @@ class Waiter:
         self._loop = loop
 
     def wanted(self, topics: set[str]) -> set[str]:
-        """Those of the topics that it waits for."""
+        """Which of the topics it waits for."""
         return set(topics) if self._topics is None else topics & self._topics
 
     def notify(self, topics: set[str]) -> None:
@@ -39,13 +39,13 @@ class MemoryNotifier:
         self._waiters: set[Waiter] = set()
 
     def notify(self, topics: set[str]) -> None:
-        """Wake every `wait` that wants one of these topics."""
-        missed = set(topics)
+        """Wake every `wait` that wants one of these topics. Topics that none wants are kept."""
+        unwanted = set(topics)
         for waiter in self._waiters:
             if wanted := waiter.wanted(topics):
                 waiter.notify(wanted)
-                missed -= wanted
-        self._missed |= missed
+                unwanted -= wanted
+        self._missed |= unwanted
 
     async def wait(self, queues: Collection[str] | None, timeout: float) -> frozenset[str]:
         """Wait for a notification of one of these queues (None: of any). Returns the topics; empty

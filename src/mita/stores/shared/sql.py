@@ -88,6 +88,7 @@ def values(want: JobFilter, after: str | None, limit: int) -> dict[str, Any]:
 
 
 def as_page(rows: Sequence[Sequence[Any]], limit: int) -> Page:
+    """The page of these rows, of which there may be one more than `limit`."""
     jobs = [as_job(row) for row in rows]
     return Page(jobs[:limit], _cursor(rows[limit - 1][0]) if len(jobs) > limit else None)
 
@@ -161,6 +162,7 @@ def columns() -> list[str]:
 
 
 def _row_fields() -> list[tuple[str, Any]]:
+    """The column and the type of each field of `Row`."""
     shape = inspect.type_info(Row)
     assert isinstance(shape, inspect.StructType)  # noqa: S101
     return [(_NAMES.get(field.name, field.name), field.type) for field in shape.fields]

@@ -28,9 +28,10 @@ class WakeupBuffer:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout
         while True:
-            if ANY in self._topics:  # it may stand for each of them
+            if ANY in self._topics:  # each topic may have been notified
                 mine = {*self._topics, *(queues or ()), ASKED, REPEATS}
             else:
+                # a topic that is not the name of a queue begins with a sign
                 mine = {
                     topic
                     for topic in self._topics

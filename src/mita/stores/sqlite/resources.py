@@ -71,7 +71,7 @@ class Admission:
             return self._passes_all(row, _Gated(key, rare[LIMIT], ()))
         use = state.use
         if use.held_until > now or use.holders >= rare[LIMIT]:
-            self._send_away(row, key, BUSY_POLICIES[rare[WHEN_BUSY]])
+            self._apply_busy_policy(row, key, BUSY_POLICIES[rare[WHEN_BUSY]])
             return False
         state.use = KeyUse(use.holders + 1, use.held_until, use.tat_us, use.woken_us)
         return True
@@ -103,11 +103,11 @@ class Admission:
     def _close(self, row: Any, gate: Gate, state: KeyState) -> None:
         """This gate is not open for the job."""
         policy = busy_policy(row[-1][WHEN_BUSY], gate, state.use, self._context.now)
-        self._send_away(row, gate.key, policy)
+        self._apply_busy_policy(row, gate.key, policy)
         state.rate = gate if gate.interval_us else state.rate
         state.waited_for = state.waited_for or not policy.ends
 
-    def _send_away(self, row: Any, key: str, policy: BusyPolicy) -> None:
+    def _apply_busy_policy(self, row: Any, key: str, policy: BusyPolicy) -> None:
         """Apply the policy of a job that cannot pass the gate of this key."""
         context, seq, id = self._context, row[0], row[ID]
         if policy.replaces:

@@ -47,12 +47,13 @@ def _settle_alone(context: SqliteContext, settlements: Sequence[Settlement]) -> 
 
 def settle_batch(context: SqliteContext, settlements: Sequence[Settlement]) -> list[bool]:
     """Apply verdicts. False: the claim is not valid any more, and nothing was changed."""
-    if len(settlements) == 1 and _settle_lone(context, settlements[0]):
-        return [True]
     if len({settlement.claim.ref for settlement in settlements}) < len(settlements):
         # of two settlements for one job, the first one counts
         return [_settle_one(context, settlement) for settlement in settlements]
     plain, others = _sorted(settlements)
+    is_plain = len(plain) == len(settlements) and all(one.verdict.keep for one in plain)
+    if is_plain and _succeed(context, plain):
+        return [True] * len(settlements)
     fresh = _fresh(context, [settlement.claim.ref for settlement in (*plain, *others)])
     plain, others = (
         [one for one in kind if fresh.get(one.claim.ref) == one.claim.token]
@@ -107,25 +108,22 @@ def _settle_plain(context: SqliteContext, settlements: list[Settlement]) -> None
         delete(context, [one.claim.ref for one in settlements if not one.verdict.keep])
 
 
-def _settle_lone(context: SqliteContext, settlement: Settlement) -> bool:
-    """Write a lone plain success by one statement. Returns False if it is another settlement, or
-    its claim has changed: nothing was written then."""
-    claim, verdict = settlement.claim, settlement.verdict
-    has_keys = claim.resource is not None or claim.unique is not None or claim.gates
-    if has_keys or not verdict.is_plain_success or not verdict.keep:
-        return False
-    return _succeed(context, [settlement]) == 1
-
-
-def _succeed(context: SqliteContext, settlements: list[Settlement]) -> int:
-    """Write plain successes whose claims are valid and of which nothing was asked. Returns how
-    many."""
-    now = context.now
+def _succeed(context: SqliteContext, settlements: list[Settlement]) -> bool:
+    """Write plain successes whose jobs are kept. Returns False, and nothing is written, if a claim
+    is not valid any more, or something was asked while a job ran."""
+    now, database, many = context.now, context.connection, len(settlements) > 1
     rows = [
         (one.claim.ref, one.claim.token, one.verdict.result, now + one.verdict.keep)
         for one in settlements
     ]
-    return context.run_many("settle_succeed", rows, (now,))
+    if many:
+        database.execute("savepoint success")
+    is_done = context.run_many("settle_succeed", rows, (now,)) == len(rows)
+    if many:
+        if not is_done:
+            database.execute("rollback to success")
+        database.execute("release success")
+    return is_done
 
 
 def _settle_others(context: SqliteContext, settlements: list[Settlement]) -> None:

@@ -13,7 +13,8 @@ class Ticker(Protocol):
 
     fake: bool
 
-    async def tick(self, ms: Wait) -> None: ...
+    async def tick(self, ms: Wait) -> None:
+        """Let this time pass."""
 
 
 class FakeTicker(FakeClock):
@@ -22,6 +23,7 @@ class FakeTicker(FakeClock):
     fake = True
 
     async def tick(self, ms: Wait) -> None:
+        """Move the clock."""
         self.move_ms(ms)
 
 
@@ -31,4 +33,5 @@ class RealTicker:
     fake = False
 
     async def tick(self, ms: Wait) -> None:
+        """Sleep."""
         await asyncio.sleep(ms / SECOND)

@@ -40,10 +40,12 @@ def exact(store: Store, clock: Ticker) -> bool:
 
 
 def job(**more: Any) -> NewJob:
+    """A new job, with these fields."""
     return NewJob(**{"id": new_id(), "task": "send", "queue": QUEUE, "payload": b"\x90", **more})
 
 
 def jobs(n: int, **more: Any) -> list[NewJob]:
+    """New jobs with ascending ids, and these fields."""
     return [job(id=id, **more) for id in new_ids(n)]
 
 
@@ -60,16 +62,19 @@ async def put_many(store: Store, n: int, **more: Any) -> list[str]:
 
 
 async def look(store: Store, id: str) -> Job:
+    """Return the job, which must exist."""
     [found] = await store.find([id])
     assert found is not None, f"job {id} is gone"
     return found
 
 
 async def state_of(store: Store, id: str) -> State:
+    """Return the state of a job."""
     return (await look(store, id)).state
 
 
 async def gone(store: Store, id: str) -> bool:
+    """Whether there is no such job."""
     return await store.find([id]) == [None]
 
 
@@ -84,18 +89,21 @@ async def claims(
     lease: Wait = LONG,
     worker: str = "w1",
 ) -> list[Claim]:
+    """Claim jobs and return the claims."""
     return (await store.claim(queues, limit, lease, worker)).claims
 
 
 async def claimed_ids(
     store: Store, limit: int = 10, *, queues: Sequence[str] = (QUEUE,)
 ) -> list[str]:
+    """Claim jobs and return their ids."""
     return [claim.id for claim in await claims(store, limit, queues=queues)]
 
 
 async def claim_one(
     store: Store, *, queue: str = QUEUE, lease: Wait = LONG, worker: str = "w1"
 ) -> Claim:
+    """Claim exactly one job."""
     found = await claims(store, 1, queues=[queue], lease=lease, worker=worker)
     assert len(found) == 1, "the claim that this test begins with found nothing"
     return found[0]
@@ -122,10 +130,12 @@ async def lost(store: Store, clock: Ticker, **more: Any) -> tuple[Claim, Claim]:
 
 
 def succeed(claim: Claim, result: bytes = b"done", keep: Wait = HOUR) -> Settlement:
+    """Settle a run as a success."""
     return Settlement(claim, success(result, keep))
 
 
 def fail(claim: Claim, error: str = "Boom: no", keep: Wait = HOUR) -> Settlement:
+    """Settle a run as a failure without a retry."""
     verdict = Verdict(
         state=State.FAILED,
         counts=Counter.ATTEMPTS,
@@ -138,6 +148,7 @@ def fail(claim: Claim, error: str = "Boom: no", keep: Wait = HOUR) -> Settlement
 
 
 def retry(claim: Claim, wait: Wait = 0, error: str = "Boom: try again") -> Settlement:
+    """Settle a run as a failure with a retry."""
     verdict = Verdict(
         state=State.QUEUED,
         when=When(wait),
@@ -150,6 +161,7 @@ def retry(claim: Claim, wait: Wait = 0, error: str = "Boom: try again") -> Settl
 
 
 def crash(claim: Claim, wait: Wait = 0) -> Settlement:
+    """Settle a run as a crash, after which the job runs again."""
     verdict = Verdict(
         state=State.QUEUED,
         when=When(wait),
@@ -161,6 +173,7 @@ def crash(claim: Claim, wait: Wait = 0) -> Settlement:
 
 
 def move(claim: Claim, when: When = NOW) -> Settlement:
+    """Settle a run whose handler rescheduled its job."""
     verdict = Verdict(
         state=State.QUEUED,
         when=when,
@@ -172,6 +185,7 @@ def move(claim: Claim, when: When = NOW) -> Settlement:
 
 
 def release(claim: Claim) -> Settlement:
+    """Return a job to the queue unchanged."""
     return Settlement(claim, Verdict(state=State.QUEUED, unstarted=True))
 
 
@@ -188,6 +202,7 @@ def refuse(claim: Claim, wait: Wait) -> Settlement:
 
 
 def stop(claim: Claim, keep: Wait = HOUR) -> Settlement:
+    """Settle a run that was cancelled."""
     return Settlement(
         claim,
         Verdict(

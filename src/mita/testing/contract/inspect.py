@@ -32,6 +32,7 @@ ANY = JobFilter()
 
 
 async def ids(store: Store, want: JobFilter) -> list[str]:
+    """The ids of the jobs that match, newest first."""
     return [found.id for found in (await store.page(want, None, 100)).jobs]
 
 

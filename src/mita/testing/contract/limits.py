@@ -37,10 +37,12 @@ def room_of(store: Store) -> int:
 
 
 def too_large(store: Store) -> bytes:
+    """Bytes that do not fit into a job."""
     return b"x" * (3 * room_of(store))
 
 
 async def rejected(store: Store, *settlements: Settlement) -> Rejected:
+    """Settle, which the store must reject. Returns the error."""
     with pytest.raises(Rejected) as caught:
         await store.settle(settlements)
     assert not caught.value.transient

@@ -18,10 +18,12 @@ MANY_JOBS = 400
 
 
 async def put_waiting(store: Store, n: int, **more: object) -> list[str]:
+    """Enqueue jobs in one call and return their ids."""
     return [receipt.id for receipt in await store.enqueue(jobs(n, fresh=True, **more))]
 
 
 async def states(store: Store, ids: list[str]) -> set[State]:
+    """The states of these jobs."""
     return {found.state for found in await store.find(ids) if found is not None}
 
 

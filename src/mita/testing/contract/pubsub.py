@@ -16,6 +16,7 @@ OTHER = "billing"
 
 
 def event(text: str, queue: str = QUEUE, count: int = 1) -> EventMessage:
+    """A message with this text."""
     return EventMessage(queue, count, text.encode())
 
 

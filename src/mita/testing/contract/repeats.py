@@ -44,6 +44,7 @@ def firing(repeat: Repeat, next: Moment | None = None, **more: Any) -> Firing:
 
 
 async def stored(store: Store, key: str = "digest") -> Repeat:
+    """Return the repeat with this key."""
     [found] = [repeat for repeat in await store.list_repeats() if repeat.key == key]
     return found
 

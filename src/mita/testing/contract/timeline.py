@@ -39,6 +39,7 @@ from .given import (
 
 
 async def kinds(store: Store, id: str) -> list[str]:
+    """The kinds of the entries of a timeline, oldest first."""
     return [event.kind for event in await store.timeline(id)]
 
 

@@ -15,6 +15,7 @@ from .given import (
 
 
 def worker(id: str, **more: Any) -> WorkerView:
+    """A worker as it describes itself, with these fields."""
     fields: dict[str, Any] = {
         "name": "shop",
         "host": "box",

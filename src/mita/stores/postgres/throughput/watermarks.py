@@ -71,7 +71,7 @@ class Watermarks:
         read_from: list[Moment],
         took_s: float,
     ) -> None:
-        """Set the watermarks after a read that began at `read_from` and took so many seconds.
+        """Set the watermarks after a read that began at `read_from` and took `took_s` seconds.
         `firsts` are the due times of the first waiting jobs."""
         self._refreshed_s, self._claimed = time.monotonic(), 0
         if not any(read_from):
@@ -83,8 +83,9 @@ class Watermarks:
             self._marks[queue] = marks[n * width : (n + 1) * width]
 
     def still_hold(self, now: Moment, behind: int, claimed: int) -> bool:
-        """Whether the watermarks are still right after a claim that read this clock and this value
-        of the sequence. If the sequence has grown or the clock was set back, they are dropped."""
+        """Whether the watermarks are still right after a claim, which returned the server's time
+        (`now`) and the value of the sequence `_behind`. If the sequence has grown or the clock was
+        set back, the watermarks are deleted."""
         self._claimed += claimed
         hold = behind == self.behind and now >= self._now
         if not hold:
