@@ -22,6 +22,7 @@ from tests.stores.postgres import shared as postgres_servers
 from tests.stores.redis import servers as redis_servers
 
 from .faults import IN_MEMORY, IN_SQLITE, Fault
+from .limit_faults import OF_LIMITS
 
 Handles = Callable[[], Store]  # each call makes another handle on the same data
 
@@ -114,7 +115,7 @@ def postgres(name: str) -> StoreEntry:
 
 
 STORES: dict[str, StoreEntry] = {
-    "memory": StoreEntry(memory, tight_memory, faults=IN_MEMORY),
+    "memory": StoreEntry(memory, tight_memory, faults=[*IN_MEMORY, *OF_LIMITS]),
     "sqlite": StoreEntry(sqlite, tight_sqlite, walks=200, faults=IN_SQLITE),
     "redis": StoreEntry(redis, tight_redis, walks=80),
     "nats": StoreEntry(nats, tight_nats, fake_clock=False),

@@ -7,6 +7,7 @@ from mita.model.outcome import CancelJob
 from mita.model.time import HOUR, NOW, When
 from mita.ports.store import Store
 
+from . import notify
 from .clocks import Ticker
 from .given import (
     LONG,
@@ -151,7 +152,7 @@ async def test_a_debounce_notifies(store: Store, twin: Store) -> None:
     await store.enqueue([debounced(LONG)])
     await twin.claim([QUEUE], 1, LONG, "w2")
     await twin.wait([QUEUE], 0.2)
-    waiting = asyncio.ensure_future(twin.wait([QUEUE], 30))
+    waiting = asyncio.ensure_future(twin.wait([QUEUE], notify.WAKE_UP_TIMEOUT_S))
     await asyncio.sleep(0.05)
     await store.enqueue([debounced(SHORT)])
     assert QUEUE in await waiting

@@ -87,6 +87,17 @@ async def test_one_rate_for_all_workers(store: Store, twin: Store) -> None:
     assert sum(len(turn.claims) for turn in found) == 5
 
 
+async def test_a_token_that_one_worker_took_is_gone_for_the_others(
+    store: Store, twin: Store
+) -> None:
+    """A rate is not counted by worker: the third worker finds what the first two have left."""
+    await put_many(store, 9, gates=burst(5))
+    assert len(await claims(store, 2, worker="w1")) == 2
+    assert len(await claims(twin, 2, worker="w2")) == 2
+    assert len(await claims(store, 2, worker="w3")) == 1
+    assert await claims(twin, 2, worker="w4") == []
+
+
 async def test_a_rate_wakes_as_many_jobs_as_it_has_tokens(store: Store, clock: Ticker) -> None:
     """A token wakes one job, and the others stay blocked."""
     needs(store, Can.KEEP_EXACT_ORDER)
@@ -198,3 +209,34 @@ async def test_idle_rates_are_forgotten(store: Store, clock: Ticker) -> None:
     await clock.tick(PAST_SOON)
     await store.prune(10, 10)
     assert len(await claims(store)) == 1
+
+
+async def test_a_woken_job_that_never_starts_takes_no_token(store: Store, clock: Ticker) -> None:
+    """A token is taken at the start and not at the wake-up: if the job that was woken is cancelled
+    before it starts, another job has the token."""
+    needs(store, Can.KEEP_EXACT_ORDER)
+    first, woken = await put_many(store, 2, gates=SLOW)
+    assert await claimed_ids(store) == [first]
+    await clock.tick(PAST_SOON)
+    await store.pause([QUEUE])
+    await store.reap(10, LONG, "w2")
+    assert await state_of(store, woken) is State.QUEUED
+    await store.amend([woken], CancelJob(keep=HOUR))
+    await store.resume([QUEUE])
+    other = await put(store, gates=SLOW)
+    assert await claimed_ids(store) == [other]
+
+
+async def test_a_rate_that_jobs_wait_for_is_not_forgotten(store: Store, clock: Ticker) -> None:
+    """`prune` leaves a rate alone that has woken jobs which did not start yet: its token wakes no
+    second job."""
+    needs(store, Can.KEEP_EXACT_ORDER)
+    ids = await put_many(store, 3, gates=SLOW)
+    assert await claimed_ids(store) == ids[:1]
+    await clock.tick(PAST_SOON)
+    await store.pause([QUEUE])
+    await store.reap(10, LONG, "w2")
+    await store.prune(10, 10)
+    await store.reap(10, LONG, "w2")
+    states = [await state_of(store, id) for id in ids[1:]]
+    assert states == [State.QUEUED, State.BLOCKED]

@@ -6,6 +6,7 @@ from mita.model.gate import Gate, StoredLimit
 from mita.model.job import State
 from mita.ports.store import Store
 
+from . import notify
 from .clocks import Ticker
 from .given import (
     LONG,
@@ -111,7 +112,7 @@ async def test_a_place_in_a_limited_queue_is_a_notification(store: Store, twin: 
     [claim] = await claims(store)
     assert (await twin.claim([QUEUE], 10, LONG, "w2")).claims == []
     await twin.wait([QUEUE], 0.2)
-    waiting = asyncio.ensure_future(twin.wait([QUEUE], 30))
+    waiting = asyncio.ensure_future(twin.wait([QUEUE], notify.WAKE_UP_TIMEOUT_S))
     await asyncio.sleep(0.05)
     await settled(store, succeed(claim))
     assert QUEUE in await waiting

@@ -125,16 +125,22 @@ def hold(content: Content, key: Key, until: Moment) -> None:
     """Start no job with this key before `until`. A point in time that is over ends the hold."""
     content.notify(key[0])
     content.holds[key] = until
-    open_keys(content, [key[0]])
+    if until <= content.now:
+        end_hold(content, key)
+
+
+def end_hold(content: Content, key: Key) -> None:
+    del content.holds[key]
+    wake(content, key)
 
 
 def open_keys(content: Content, queues: Collection[str]) -> None:
     """End the holds that are over, and wake the jobs whose rate has tokens again."""
-    over = {key for key, until in content.holds.items() if until <= content.now}
-    for key in over | (content.waited_for() & content.levels.keys()):
+    for key in [key for key, until in content.holds.items() if until <= content.now]:
         if key[0] in queues:
-            if key in over:
-                del content.holds[key]
+            end_hold(content, key)
+    for key in content.waited_for() & content.levels.keys():
+        if key[0] in queues:
             wake(content, key)
 
 
