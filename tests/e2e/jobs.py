@@ -263,7 +263,7 @@ class Works:
         self.thread_nap = app.task(thread_nap)
         self.keyed = app.task(resource="key:{key}")(keyed)
         self.rated = app.task(name="rated", rate=RATE)(nap)
-        self.rated_key = app.task(resource="key:{key}", limit=2, rate=KEY_RATE)(rated_key)
+        self.rated_key = app.task(resource="key:{key}", rate=KEY_RATE)(rated_key)
         self.two_keys = app.task(resource=["key:{key}", Key("both", limit=3)])(two_keys)
         self.fair = app.task(fair="{key}")(fair)
         self.tick = app.task(tick)
