@@ -6,16 +6,18 @@ and bytes are stored as they are, and anything else as JSON (`jsonb`)."""
 
 from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter
-from typing import Any, TypeAlias, get_type_hints
+from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 from msgspec import NODEFAULT, inspect
 from msgspec.structs import astuple
 
-from mita.model.job import Claim, NewJob
+from mita.model.gate import Gate, StoredLimit
+from mita.model.job import NORMAL_WEIGHT_THOUSANDTHS, Claim, NewJob
 from mita.model.outcome import TimelineEntry, TimelineKind
 from mita.model.repeat import Repeat
 from mita.rules.readable import BAD, read_repeat
+from mita.rules.readable import unreadable as unreadable_text
 from mita.stores.shared.record import CLAIM, NEW, Field
 from mita.stores.shared.sql import column
 
@@ -23,6 +25,7 @@ from .server.arrays import blobs, jsons, numbers, storable, texts
 
 Row: TypeAlias = tuple[Any, ...]
 Rows: TypeAlias = list[Row]
+UnreadableRow: TypeAlias = tuple[str, str]  # the id of a job, and why it cannot be read
 
 # ------------------------------------------------------------------------------ columns of new jobs
 
@@ -92,17 +95,20 @@ def columns(jobs: Sequence[NewJob]) -> dict[str, Any]:
 # ------------------------------------------------------------------------------------------- claims
 
 _FIELDS = Claim.__struct_fields__
-_TYPES = get_type_hints(Claim, include_extras=True)
-_CONVERTED = [
-    (_FIELDS.index(name), _TYPES[name])
-    for name, field in CLAIM.items()
-    if _array(field)[1] is jsons
-]
+# The last columns of a claim are null for a plain job: it has the defaults of these fields.
+_RARELY_SET = ("gates", "fair")
+_PLAIN_FIELDS = _FIELDS.index(_RARELY_SET[0])
+_read_gates = msgspec.json.Decoder(tuple[Gate, ...]).decode
+_read_limit = msgspec.json.Decoder(StoredLimit).decode
+_read_turns = msgspec.json.Decoder(list[tuple[int, int, Any]]).decode
+_NO_GATES = "[]"
+_ALL_NULL = (None,) * len(_RARELY_SET)
 
 
-def claim_values(row: str, *, lost: str | None = None) -> list[str]:
+def claim_values(row: str, *, lost: str | None = None, **more: str) -> list[str]:
     """The fields of a `Claim` in their order, as SQL. `row` names a row with the columns
-    `{claim_columns}`, `clock.now` is the time, and `lost` the worker that lost the job.
+    `{claim_columns}`, `clock.now` is the time, `lost` the worker that lost the job, and `more` are
+    other fields that are spelled in another way.
 
     A token is the clock, or one more than the last token if that is later. A claim that was not
     synced to disk can be lost in a crash of the server; then the job is claimed again from its
@@ -111,9 +117,10 @@ def claim_values(row: str, *, lost: str | None = None) -> list[str]:
     special = {
         "token": f"greatest({row}.token + 1, clock.now)",
         "at": "clock.now",
+        "gates": f"nullif({row}.gates, '{_NO_GATES}')::text",
         "ref": None,
         "lost": lost,
-    }
+    } | more
     values = [special.get(name, f"{row}.{column(name)}") for name in _FIELDS]
     while values[-1] is None:  # these have None as their default
         values.pop()
@@ -125,37 +132,112 @@ CLAIM_TEXTS = {
     "claim_nulls": ", ".join("null" for _ in claim_values("c")),
     "claimed": ", ".join(claim_values("c")),
     "reaped": ", ".join(claim_values("e", lost="e.worker")),
+    "started": ", ".join(claim_values("j", token="j.token")),  # noqa: S106
 }
 
 
 class ClaimHeader(msgspec.Struct, frozen=True):
     """What `claim.sql` says of all queues, in its first row: the clock; the next point in time at
-    which a job is due or a hold ends; the value of the sequence `_behind`; how many holds have
-    ended and must be removed."""
+    which a job is due or the clock opens a key; the value of the sequence `_behind`; how many holds
+    have ended and must be removed; keys that the clock has opened and whose jobs must be woken; the
+    queues with limits or fair groups; whether jobs of several priorities are due that age; and
+    whether due jobs were left out because others had locked them."""
 
     now: int
     next_due: int | None  # not checked: a record that cannot be read must not stop all claims
     behind: int
     ended_holds: int
+    due_keys: list[tuple[str, str]] | None = None
+    careful: list[str] | None = None
+    mixed: bool = False
+    is_short: bool = False
 
+
+class QueueHeader(msgspec.Struct, frozen=True):
+    """What `claim_show.sql` says of a queue, in its first row: the clock; how many jobs of a group
+    are shown at most; whether groups take turns; how many jobs run, if the queue has a limit; whose
+    turn it is, as (priority, virtual time, that of each group); and when the next job is due
+    that is not due yet."""
+
+    now: int
+    group_jobs: int
+    is_fair: bool
+    running: int
+    turns: list[tuple[int, int, Any]] | None
+    next_due: int | None
+
+
+class ShownJob(NamedTuple):
+    """A due job as `claim_show.sql` shows it. `gates` is JSON, or None if there are none."""
+
+    group: str | None
+    priority: int
+    due: int
+    seq: int
+    id: str
+    task: str = ""
+    weight: int = NORMAL_WEIGHT_THOUSANDTHS
+    resource: str | None = None
+    limit: int = 1
+    when_busy: str = ""
+    gates: str | None = None
+
+
+_SHOWN = [f"j.{column(name)}" for name in ShownJob._fields if name not in ("group", "gates")]
+SHOWN_TEXTS = {
+    "shown_columns": ", ".join([*_SHOWN, f"nullif(j.gates, '{_NO_GATES}')::text as gates"]),
+    "shown_nulls": ", ".join("null" for _ in ShownJob._fields),
+}
 
 claim_header = msgspec.json.Decoder(ClaimHeader).decode
+queue_header = msgspec.json.Decoder(QueueHeader).decode
 
 
-def claims(rows: Iterable[Row], first: int = 0) -> list[Claim]:
-    """The claims in these rows: their columns from `first` on are the fields of `Claim`."""
-    if _CONVERTED:
-        rows = [_converted(row, first) for row in rows]
-    return [Claim(*row[first:]) for row in rows]
+def claims(rows: Iterable[Row], first: int = 0) -> tuple[list[Claim], list[UnreadableRow]]:
+    """The claims in these rows: their columns from `first` on are the fields of `Claim`. Also the
+    rows whose gates cannot be read."""
+    unreadable: list[UnreadableRow] = []
+    rare, plain = first + _PLAIN_FIELDS, slice(first, first + _PLAIN_FIELDS)
+    found = []
+    for row in rows:
+        if row[rare:] == _ALL_NULL:
+            found.append(Claim(*row[plain]))
+        elif (claim := _rare_claim(row[first:], unreadable)) is not None:
+            found.append(claim)
+    return found, unreadable
 
 
-def _converted(row: Row, first: int) -> Row:
-    """The row with its JSON values converted to the types of `Claim`. `first` is the position of
-    the first column of the record."""
-    values = list(row)
-    for at, kind in _CONVERTED:
-        values[first + at] = msgspec.convert(values[first + at], kind)
-    return tuple(values)
+def _rare_claim(values: Row, unreadable: list[UnreadableRow]) -> Claim | None:
+    try:
+        gates = read_gates(values[_PLAIN_FIELDS])
+    except BAD as error:
+        unreadable.append((values[0], unreadable_reason("gates", error)))
+        return None
+    return Claim(*(*values[:_PLAIN_FIELDS], gates, *values[_PLAIN_FIELDS + 1 :]))
+
+
+def turns(found: str) -> list[tuple[int, int, Any]]:
+    """Whose turn it is in a queue: priority, virtual time, and that of each group."""
+    return _read_turns(found)
+
+
+def read_gates(found: str | None) -> tuple[Gate, ...]:
+    """The gates of a job. Raises one of `BAD` if they cannot be read."""
+    return () if found is None else _read_gates(found)
+
+
+def unreadable_reason(field: str, error: Exception) -> str:
+    """The error text of a job whose field cannot be read."""
+    return unreadable_text(f"{field}: {error}")
+
+
+def stored_limit(found: Any) -> StoredLimit | None:
+    """A limit that an operator has set. None if there is none, or if it cannot be read: such a
+    limit must not stop all claims, and the doctor names it."""
+    try:
+        return None if found is None else _read_limit(found)
+    except BAD:
+        return None
 
 
 # ------------------------------------------------------------------------------------------ repeats

@@ -2,21 +2,25 @@
 
 from collections.abc import Sequence
 
+from mita.model.gate import MOST_HOLDERS
 from mita.model.job import Asked, Claim
 from mita.model.outcome import Settlement
 from mita.model.time import When
 from mita.rules.asked import kind_after
+from mita.rules.gates import keys_of
 from mita.rules.states import WAITING
 
 from . import resources
 from .codec import Rows
 from .context import PostgresContext, Query, RoundTrip, RoundTrips, query
+from .limits.further_keys import free_further, further_keys
+from .limits.key_states import GatedJob, KeyStates, read_states
 from .server.arrays import blobs, flags, numbers, texts
 from .throughput.watermarks import ResourceKey
 
 
 class SettleRound:
-    """Settlements that do not depend on each other: no job and no resource key occurs twice."""
+    """Settlements that do not depend on each other: no job and no key occurs twice."""
 
     def __init__(self) -> None:
         self.kept: list[Settlement] = []  # plain successes whose job is kept
@@ -25,16 +29,16 @@ class SettleRound:
         self.took: set[str] = set()
         self._seen: set[str | ResourceKey] = set()
 
-    def add(self, settlement: Settlement, key: ResourceKey | None) -> bool:
-        """Add a settlement of a job with this resource key. Returns False if it depends on one that
-        is already here."""
+    def add(self, settlement: Settlement, keys: Sequence[ResourceKey]) -> bool:
+        """Add a settlement of a job with these keys. Returns False if it depends on one that is
+        already here."""
         claim = settlement.claim
-        if claim.id in self._seen or key in self._seen:
+        if claim.id in self._seen or (keys and not self._seen.isdisjoint(keys)):
             return False
         self._seen.add(claim.id)
-        if key is not None:
-            self._seen.add(key)
-        if key is not None or claim.unique is not None or not settlement.verdict.is_plain_success:
+        if keys:
+            self._seen.update(keys)
+        if keys or claim.unique is not None or not settlement.verdict.is_plain_success:
             self.full.append(settlement)
         elif settlement.verdict.keep:
             self.kept.append(settlement)
@@ -53,12 +57,17 @@ class SettleRound:
             queries.append(_settle(self.full))
         return queries
 
+    def after(self) -> list[Query]:
+        """What follows `queries` for jobs with several keys."""
+        free = free_further(further_keys(settlement.claim for settlement in self.full))
+        return [] if free is None else [free]
+
     def read(self, context: PostgresContext, answers: Sequence[Rows]) -> None:
         """Read the answers to `queries`: which settlements took, and which queues got jobs back."""
         for rows in answers:
-            for id, state, queue, _ in rows:
+            for id, state, queue, is_limited, _ in rows:
                 self.took.add(id)
-                if state in WAITING:
+                if is_limited or state in WAITING:
                     context.topics.add(queue)
 
     def second_look(self, context: PostgresContext, *, last: bool) -> RoundTrips[None]:
@@ -73,22 +82,34 @@ class SettleRound:
             self.read(context, (yield RoundTrip(_settle(left), last=last)))
 
     def freed(self) -> list[tuple[ResourceKey, When | None]]:
-        """The keys that were freed, each with the hold that its verdict sets."""
+        """The keys that were freed, each with the hold that its verdict sets: a verdict puts the
+        first key on hold."""
         return [
-            (key, settlement.verdict.hold)
+            (key, None if at else settlement.verdict.hold)
             for settlement in self.full
-            if (key := key_of(settlement.claim)) is not None and settlement.claim.id in self.took
+            if settlement.claim.id in self.took
+            for at, key in enumerate(keys_of_claim(settlement.claim))
+        ]
+
+    def unstarted(self) -> list[Claim]:
+        """The claims with keys that did not start after all."""
+        return [
+            settlement.claim
+            for settlement in self.full
+            if settlement.verdict.unstarted and keys_of_claim(settlement.claim)
         ]
 
 
-def key_of(claim: Claim) -> ResourceKey | None:
-    """The resource key of a claimed job, with its queue."""
-    return None if claim.resource is None else (claim.queue, claim.resource)
+def keys_of_claim(claim: Claim) -> Sequence[ResourceKey]:
+    """The keys of a claimed job, with its queue."""
+    if claim.resource is None and not claim.gates:
+        return ()
+    return [(claim.queue, key) for key in keys_of(claim.resource, claim.gates)]
 
 
 class SettleBatch:
     """Settlements, divided into rounds. The settlements of one round are independent: no two have
-    the same job or the same resource key. Nearly always one round is enough."""
+    the same job or a key in common. Nearly always one round is enough."""
 
     def __init__(self, settlements: Sequence[Settlement]) -> None:
         self.settlements = settlements
@@ -96,14 +117,14 @@ class SettleBatch:
         self.keys: list[ResourceKey] = []
         self._round_of: list[SettleRound] = []
         for settlement in settlements:
-            if (key := key_of(settlement.claim)) is not None:
-                self.keys.append(key)
+            if keys := keys_of_claim(settlement.claim):
+                self.keys += keys
             for part in self.rounds:
-                if part.add(settlement, key):
+                if part.add(settlement, keys):
                     break
             else:
                 part = SettleRound()
-                part.add(settlement, key)
+                part.add(settlement, keys)
                 self.rounds.append(part)
             self._round_of.append(part)
 
@@ -139,20 +160,34 @@ def settle(context: PostgresContext, settlements: Sequence[Settlement]) -> Round
 def _with_keys(context: PostgresContext, batch: SettleBatch) -> RoundTrips[None]:
     lock = resources.lock(context, batch.keys)
     for part in batch.rounds:
-        answers = yield RoundTrip(lock, *part.queries())
-        part.read(context, answers[1:] if lock else answers)
+        queries = part.queries()
+        answers = yield RoundTrip(lock, *queries, *part.after())
+        answers = answers[1:] if lock else answers
+        part.read(context, answers[: len(queries)])
         lock = None
         yield from part.second_look(context, last=False)
+        given_back = yield from _give_back(context, part)
         if freed := part.freed():
             keys = [key for key, _ in freed]
             # A hold that has ended already is removed at once, and then all that may run are woken.
             # Without a hold, one job is.
             held = [key for key, hold in freed if hold is not None]
-            answers = yield RoundTrip(
-                resources.unhold(held) if held else None,
-                resources.wake(context, keys, [1 if hold is None else None for _, hold in freed]),
-            )
-            resources.notify_woken(context, answers[-1])
+            unhold = resources.unhold(held) if held else None
+            mosts = [1 if hold is None else None for _, hold in freed]
+            yield from resources.wake(context, keys, mosts, given_back, unhold)
+
+
+def _give_back(context: PostgresContext, part: SettleRound) -> RoundTrips[Query | None]:
+    """Give back the tokens of runs that did not start."""
+    claims = [claim for claim in part.unstarted() if claim.id in part.took]
+    if not claims:
+        return None
+    keys = [key for claim in claims for key in keys_of_claim(claim)]
+    [rows] = yield RoundTrip(read_states(context, keys, [False] * len(keys)))
+    states = KeyStates(keys, rows)
+    for claim in claims:
+        states.give_back(claim.queue, GatedJob(claim.resource, MOST_HOLDERS, claim.gates))
+    return states.store()
 
 
 def after_a_lost_answer(batch: SettleBatch) -> RoundTrips[list[bool]]:
@@ -178,7 +213,12 @@ def after_a_lost_answer(batch: SettleBatch) -> RoundTrips[list[bool]]:
 def is_plain(settlement: Settlement) -> bool:
     """Whether the job succeeded, with nothing but a result to write, and has no keys."""
     claim, verdict = settlement.claim, settlement.verdict
-    return verdict.is_plain_success and claim.resource is None and claim.unique is None
+    return (
+        verdict.is_plain_success
+        and claim.resource is None
+        and claim.unique is None
+        and not claim.gates
+    )
 
 
 def _claims(settlements: list[Settlement]) -> dict[str, str]:
@@ -192,6 +232,10 @@ def _claims(settlements: list[Settlement]) -> dict[str, str]:
 
 def _id_of(settlement: Settlement) -> str:
     return settlement.claim.id
+
+
+def _first_key(claim: Claim) -> str | None:
+    return next((key for _, key in keys_of_claim(claim)), None)
 
 
 def _succeed(settlements: list[Settlement]) -> Query:
@@ -227,4 +271,6 @@ def _settle(settlements: list[Settlement]) -> Query:
         workers=texts([verdict.worker for verdict in verdicts]),
         hold_waits=numbers([None if hold is None else hold.wait for hold in holds]),
         hold_ats=numbers([None if hold is None else hold.at for hold in holds]),
+        first_keys=texts([_first_key(settlement.claim) for settlement in settlements]),
+        unstarted=flags([verdict.unstarted for verdict in verdicts]),
     )
