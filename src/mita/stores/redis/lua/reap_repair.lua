@@ -3,6 +3,7 @@
 -- KEYS  1 root of the queue
 -- ARGV  1 now, '' to read the server's clock  2 channel for wake-ups
 -- include keys
+-- include type_checks
 -- include record
 -- include resource_keys
 local HELD_KEYS = 100 -- keys that running jobs have: each sweep looks at other ones

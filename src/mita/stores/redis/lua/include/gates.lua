@@ -7,7 +7,7 @@
 -- The server makes the functions of a script anew at every call. Most calls need none of these, so
 -- `gates()` makes them when it is first called.
 
--- include flow
+-- include flow_changes
 
 local made_gates
 local function gates()
@@ -214,7 +214,7 @@ local function gates()
   end
 
   -- Enter into `wakes` when the clock may wake the next job that waits at a key with a rate. A key
-  -- whose places are all taken is not there: the end of a run wakes its next job. 0 means that
+  -- that has tokens, but no place, is not there: the end of a run wakes its next job. 0 means that
   -- each claim tries: no clock opens the gate of the first job, which has no rate.
   function g.enter_wake(q, key, now)
     local handle = g.level(q, key) and call('ZRANGE', q.waiting .. key, 0, 0)[1]
@@ -222,8 +222,9 @@ local function gates()
     if not first then return call('ZREM', q.wakes, key) end
     local gate = g.gate_at(q, first, key)
     local use = g.use_of(q, gate, now)
-    if gate.limit and use.holders >= gate.limit then return call('ZREM', q.wakes, key) end
     local at = g.next_wake_at(gate, use, now)
+    local is_full = gate.limit and use.holders >= gate.limit
+    if is_full and at <= now then return call('ZREM', q.wakes, key) end
     if gate.interval == 0 and at <= now then at = 0 end
     call('ZADD', q.wakes, at, key)
   end
@@ -273,7 +274,6 @@ end
 local function enter_wakes(q, now)
   local keys = q.touched_keys
   if not keys or not uses(q, RATES) then return end
-  q.touched_keys = nil
   for key in pairs(keys) do gates().enter_wake(q, key, now) end
-  q.touched_keys = nil
+  q.touched_keys = false
 end

@@ -9,7 +9,7 @@
 --
 -- Only queues with groups need these functions, so they are made when `shares()` is first called.
 
--- include flow
+-- include flow_changes
 local NO_GROUP = ''
 
 local made_shares
