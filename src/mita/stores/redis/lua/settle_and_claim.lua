@@ -90,8 +90,8 @@ for i = 1, tonumber(ARGV[6]) do
     open[#open + 1] = i
     q.has_holds = call('ZCARD', q.holds) > 0
     if q.has_holds then rare().end_holds(q, now) end
-    if q.flow ~= '' then
-      rare().open_rates(q, now)
+    if uses(q, RATES) and next_wake_at(q) <= now then rare().open_rates(q, now) end
+    if uses(q, LIMITED) then
       run_deletes() -- runs that have ended just now are not counted
       q.places = rare().gates().places_in(q, now)
     end

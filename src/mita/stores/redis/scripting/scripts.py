@@ -48,12 +48,17 @@ class LuaScript(Struct, frozen=True):
 @cache
 def script(name: str) -> LuaScript:
     """The script of this name. Raises `KeyError` if it names an unknown member of an enum."""
-    text = _with_includes(_read(f"{name}.lua"), set())
+    text = assembled(_read(f"{name}.lua"))
+    return LuaScript(name, text, sha1(text.encode(), usedforsecurity=False).hexdigest())
+
+
+def assembled(source: str) -> str:
+    """The text of a script, with its includes and constants and without what it does not use."""
+    text = _with_includes(source, set())
     text = _SUFFIXES.sub(lambda found: key_suffixes(found[1].split()), text)
     values = replacements()
     text = _NAME.sub(lambda found: _value(found[0], values), _COMMENT.sub("", text))
-    text = _without_unused(_CALL.sub("redis.call", text))
-    return LuaScript(name, text, sha1(text.encode(), usedforsecurity=False).hexdigest())
+    return _without_unused(_CALL.sub("redis.call", text))
 
 
 def _value(name: str, values: dict[str, str]) -> str:

@@ -79,9 +79,12 @@ local function gates()
   -- A limit that an operator has set; nil without one, or if it cannot be read.
   function g.read_limit(packed)
     local ok, t = pcall(cmsgpack.unpack, packed or '')
-    if not ok or type(t) ~= 'table' or (t[1] and not is_number(t[1])) then return nil end
-    if not is_number(t[2]) or not is_number(t[3]) then return nil end
-    return { limit = t[1] or false, interval = t[2], burst = max(1, t[3]) }
+    if not ok or type(t) ~= 'table' then return nil end
+    local limit, interval, burst = t[1] or false, t[2] or 0, t[3] or 1
+    if limit and (not is_number(limit) or limit > MOST_HOLDERS) then return nil end
+    if not is_number(interval) or interval > LONGEST_INTERVAL_US then return nil end
+    if not is_number(burst) or burst < 1 or burst > MOST_HOLDERS then return nil end
+    return { limit = limit, interval = interval, burst = burst }
   end
 
   -- The two numbers of a key's rate, and the rate of the latest start: { tat, woken, interval,

@@ -102,7 +102,6 @@ end
 
 -- Wake the jobs whose rate has tokens again. Keys whose time has not come cost nothing.
 local function open_rates(q, now)
-  if not uses(q, RATES) then return end
   local keys = call('ZRANGEBYSCORE', q.wakes, '-inf', now, 'LIMIT', 0, WOKEN_KEYS)
   if #keys > 0 and not q.types_checked then check_all_types(q) end
   for _, key in ipairs(keys) do wake(q, key, now, CALL_ITEMS) end
