@@ -14,7 +14,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from mita.errors import Rejected
-from mita.model.job import State
+from mita.model.job import Claim, State
 from mita.model.outcome import Settlement, Verdict
 from mita.model.time import Moment
 from mita.rules.asked import kind_after, state_after
@@ -26,7 +26,7 @@ from . import resources
 from .client.messages import OutMessage, too_big
 from .codec import ClaimRef, NatsJob, timeline_with
 from .context import NatsContext
-from .stream.gates import give_back
+from .stream.gates import counts, give_back
 from .stream.job_changes import change
 from .stream.job_records import (
     TOMBSTONE,
@@ -40,6 +40,7 @@ from .stream.partition import in_parallel
 from .stream.queue_use import give_token_back
 from .stream.removal import remove_stale_tickets
 from .stream.transaction import StreamTransaction, transact
+from .stream.waiters import read_for_wake
 
 # A job with a key takes up to six messages, and a batch has at most a thousand. A job with several
 # keys takes up to two, and four for each key.
@@ -211,15 +212,19 @@ async def _settle_together(tx: StreamTransaction, settlements: Sequence[Settleme
             for claim in claims
             if claim.unique is not None
         ),
-        resources.read_for_wake(
-            tx,
-            [
-                (claim.queue, key)
-                for claim in claims
-                for key in keys_of(claim.resource, claim.gates)
-            ],
+        tx.read(
+            subject
+            for claim in claims
+            for key in keys_of(claim.resource, claim.gates)
+            for subject in (subjects.queue(claim.queue), subjects.resource_key(claim.queue, key))
         ),
     )
+    freed = [
+        (one.claim.queue, key)
+        for one in settlements
+        for key in await _freed_keys(tx, one.claim, one.verdict)
+    ]
+    await read_for_wake(tx, freed)
     return [await _settle_one(tx, settlement) for settlement in settlements]
 
 
@@ -233,16 +238,24 @@ async def _settle_one(tx: StreamTransaction, settlement: Settlement) -> bool:
         await give_back(tx, record)
         if record.queue in tx.context.limited:
             await give_token_back(tx, record.queue)
+    keys = keys_of(record.resource, record.gates)
+    freed = await _freed_keys(tx, record, verdict)
     after = await change(tx, located, **_changes(record, verdict, tx.now))
     if after.state is State.QUEUED:
         tx.wakeups.add(record.queue)
-    keys = keys_of(record.resource, record.gates)
     if keys and verdict.hold is not None:
         await resources.hold_key(tx, record.queue, keys[0], verdict.hold.moment(tx.now))
-        keys = keys[1:]
-    for key in keys:
+        freed = [key for key in freed if key != keys[0]]
+    for key in freed:
         await resources.wake(tx, record.queue, key, most=1)
     return True
+
+
+async def _freed_keys(tx: StreamTransaction, job: NatsJob | Claim, verdict: Verdict) -> list[str]:
+    """Returns the keys at which another job may start when this one ends: those at which it has a
+    place, and all of them if it gives its tokens back."""
+    keys = keys_of(job.resource, job.gates)
+    return [key for key in keys if verdict.unstarted or await counts(tx, job, key)]
 
 
 def is_held(located: LocatedJob, token: int) -> bool:

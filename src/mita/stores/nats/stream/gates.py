@@ -4,7 +4,7 @@
 from msgspec.structs import replace
 
 from mita.model.gate import Gate
-from mita.model.job import State
+from mita.model.job import Claim, State
 from mita.rules import gates as rules
 from mita.rules.gates import KeyUse
 from mita.stores.nats.codec import NatsJob
@@ -78,9 +78,11 @@ async def follow_job(tx: StreamTransaction, old: NatsJob, new: NatsJob) -> None:
 
 
 async def _pass(tx: StreamTransaction, job: NatsJob, gate: Gate) -> None:
-    record = await resource_key_record(tx, job.queue, gate.key)
-    holders = (*(id for id in record.holders if id != job.id), job.id)
-    changed = replace(record, holders=holders)
+    """A job starts. It is noted at the key only if the key counts running jobs: then its end does
+    not touch the record of a key that has just a rate, for which many workers compete."""
+    changed = replace(await resource_key_record(tx, job.queue, gate.key))
+    if gate.limit is not None:
+        changed.holders = (*(id for id in changed.holders if id != job.id), job.id)
     if gate.interval_us:
         use = rules.passed(gate, await use_of(tx, job.queue, gate.key), tx.now)
         changed.tat_us, changed.woken_us = use.tat_us, use.woken_us
@@ -90,8 +92,14 @@ async def _pass(tx: StreamTransaction, job: NatsJob, gate: Gate) -> None:
 
 async def _free(tx: StreamTransaction, job: NatsJob, key: str) -> None:
     record = await resource_key_record(tx, job.queue, key)
-    holders = tuple(id for id in record.holders if id != job.id)
-    put_resource_key(tx, replace(record, holders=holders))
+    if job.id in record.holders:
+        holders = tuple(id for id in record.holders if id != job.id)
+        put_resource_key(tx, replace(record, holders=holders))
+
+
+async def counts(tx: StreamTransaction, job: NatsJob | Claim, key: str) -> bool:
+    """True if this running job has a place at the key, so that its end makes one free."""
+    return job.id in (await resource_key_record(tx, job.queue, key)).holders
 
 
 async def give_back(tx: StreamTransaction, job: NatsJob) -> None:

@@ -57,7 +57,7 @@ async def _put(tx: StreamTransaction, queue: str, key: str, at: Moment) -> None:
     subjects = tx.context.subjects
     body = pack(replace(NO_JOB, queue=queue, resource=key, due=at))
     ticket = subjects.wake_ticket(queue, key)
-    tx.context.claim_memory.early[ticket] = at, queue
+    tx.context.claim_memory.wakes[ticket] = at, queue
     if at - SCHEDULE_LEAD_MS > tx.now:
         headers = SCHEDULE % (as_stamp(at - SCHEDULE_LEAD_MS), ticket.encode())
         tx.put_unfenced(subjects.scheduled_wake(queue, key), body, headers)
