@@ -14,7 +14,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from mita.errors import Rejected
-from mita.model.job import Claim, State
+from mita.model.job import State
 from mita.model.outcome import Settlement, Verdict
 from mita.model.time import Moment
 from mita.rules.asked import kind_after, state_after
@@ -26,7 +26,7 @@ from . import resources
 from .client.messages import OutMessage, too_big
 from .codec import ClaimRef, NatsJob, timeline_with
 from .context import NatsContext
-from .stream.gates import counts, give_back
+from .stream.gates import freed_keys, give_back, read_gates
 from .stream.job_changes import change
 from .stream.job_records import (
     TOMBSTONE,
@@ -205,6 +205,11 @@ def _leaves_nothing(record: NatsJob, verdict: Verdict) -> bool:
 async def _settle_together(tx: StreamTransaction, settlements: Sequence[Settlement]) -> list[bool]:
     subjects = tx.context.subjects
     claims = [settlement.claim for settlement in settlements]
+    one_key = [
+        (claim.queue, claim.resource)
+        for claim in claims
+        if claim.resource is not None and not claim.gates
+    ]
     await asyncio.gather(
         tx.jobs(claim.id for claim in claims),
         tx.read(
@@ -212,19 +217,10 @@ async def _settle_together(tx: StreamTransaction, settlements: Sequence[Settleme
             for claim in claims
             if claim.unique is not None
         ),
-        tx.read(
-            subject
-            for claim in claims
-            for key in keys_of(claim.resource, claim.gates)
-            for subject in (subjects.queue(claim.queue), subjects.resource_key(claim.queue, key))
-        ),
+        read_for_wake(tx, one_key),
     )
-    freed = [
-        (one.claim.queue, key)
-        for one in settlements
-        for key in await _freed_keys(tx, one.claim, one.verdict)
-    ]
-    await read_for_wake(tx, freed)
+    if gated := [settlement for settlement in settlements if settlement.claim.gates]:
+        await read_gates(tx, gated)
     return [await _settle_one(tx, settlement) for settlement in settlements]
 
 
@@ -239,7 +235,7 @@ async def _settle_one(tx: StreamTransaction, settlement: Settlement) -> bool:
         if record.queue in tx.context.limited:
             await give_token_back(tx, record.queue)
     keys = keys_of(record.resource, record.gates)
-    freed = await _freed_keys(tx, record, verdict)
+    freed = await freed_keys(tx, record, verdict)
     after = await change(tx, located, **_changes(record, verdict, tx.now))
     if after.state is State.QUEUED:
         tx.wakeups.add(record.queue)
@@ -249,13 +245,6 @@ async def _settle_one(tx: StreamTransaction, settlement: Settlement) -> bool:
     for key in freed:
         await resources.wake(tx, record.queue, key, most=1)
     return True
-
-
-async def _freed_keys(tx: StreamTransaction, job: NatsJob | Claim, verdict: Verdict) -> list[str]:
-    """Returns the keys at which another job may start when this one ends: those at which it has a
-    place, and all of them if it gives its tokens back."""
-    keys = keys_of(job.resource, job.gates)
-    return [key for key in keys if verdict.unstarted or await counts(tx, job, key)]
 
 
 def is_held(located: LocatedJob, token: int) -> bool:

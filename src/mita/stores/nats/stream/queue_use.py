@@ -150,7 +150,7 @@ async def recount(context: NatsContext, queue: str) -> None:
     """Correct which jobs of a limited queue run, if that seems to be wrong."""
     tx = StreamTransaction(context)
     use = await queue_use(tx, queue)
-    if use is None or (not use.counted and use.since > tx.now - UNCOUNTED_MS):
+    if use is None or (not use.counted and tx.now - UNCOUNTED_MS < use.since <= tx.now):
         return
     if use.counted and use.limit.concurrency is None:
         return

@@ -16,7 +16,7 @@ from mita.model.job import State
 from mita.model.time import SECOND, Wait
 from mita.rules.states import TERMINAL
 from mita.stores.nats.client.messages import OutMessage, too_big
-from mita.stores.nats.codec import NatsJob, ResourceKeyRecord
+from mita.stores.nats.codec import NatsJob, QueueRecord, ResourceKeyRecord
 from mita.stores.nats.context import NatsContext
 
 from .job_records import (
@@ -59,6 +59,7 @@ class StreamTransaction:
         self.waiters: dict[str, list[StoredMessage]] = {}
         # Records of keys as they will be after the commit, by subject (`keys`).
         self.keys: dict[str, ResourceKeyRecord] = {}
+        self.queues: dict[str, QueueRecord] = {}  # the same of queues, by name
         self.wake_seqs: set[int] = set()  # wake tickets that are removed after the commit
         self._read: dict[str, StoredMessage] = {}
         self._put: dict[str, tuple[bytes, bytes]] = {}

@@ -31,7 +31,8 @@ async def waiters_of(
     if pattern in tx.waiters:
         found, complete = tx.waiters[pattern], True
     else:
-        found, complete = await waiter_messages(tx, queue, key, most)
+        many = (await resource_key_record(tx, queue, key)).waiting > READ_WAITERS
+        found, complete = await waiter_messages(tx, queue, key, most, many=many)
     bodies = {message.subject: message.body for message in found}
     bodies.update(tx.puts(pattern.removesuffix("*.*")))
     waiters = [decode_waiter(body, subject) for subject, body in bodies.items() if body]
@@ -42,10 +43,11 @@ async def waiters_of(
 
 
 async def waiter_messages(
-    tx: StreamTransaction, queue: str, key: str, most: int = WAKE_SCAN_JOBS
+    tx: StreamTransaction, queue: str, key: str, most: int = WAKE_SCAN_JOBS, *, many: bool = False
 ) -> tuple[list[StoredMessage], bool]:
-    """Returns the stored waiters of a key, and whether these are all."""
-    if (await resource_key_record(tx, queue, key)).waiting > READ_WAITERS:
+    """Returns the stored waiters of a key, and whether these are all. `many`: there are more than
+    one answer holds."""
+    if many:
         return await _first_waiters(tx, queue, key, most), False
     try:
         return await tx.context.reader.last([tx.context.subjects.waiters(queue, key)]), True
