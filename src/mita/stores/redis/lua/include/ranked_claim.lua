@@ -85,10 +85,14 @@ local function ranked()
     return job and s.goes_before(job, plain_job) and job or plain_job
   end
 
-  local function weight_of(q, handle)
-    local id = handle:sub(ID_AT)
-    local fixed = call('HGET', q.jobs, id)
-    return fixed and as_record(q, id, fixed).weight or NORMAL_WEIGHT
+  local function weight_of(q, job)
+    if job.group == NO_GROUP then return NORMAL_WEIGHT end
+    local ok, r = pcall(function()
+      local r, fixed = {}, call('HGET', q.jobs, job.handle:sub(ID_AT))
+      read_flow(r, fixed, client_fields_at(fixed))
+      return r
+    end)
+    return ok and r.weight or NORMAL_WEIGHT
   end
 
   -- Take a job out of the queue. Returns whether it has started, or will at the end.
@@ -120,11 +124,11 @@ local function ranked()
       local priority = best.priority
       local job = heads[priority]
       if take_job(q, c, priority, job, taken) then
-        local weight = job.group == NO_GROUP and NORMAL_WEIGHT or weight_of(q, job.handle)
-        s.start(q, priority, job.group, weight)
+        s.start(q, priority, job, weight_of(q, job))
       end
       heads[priority] = next_of_priority(q, c, priority)
     end
+    s.save_virtual(q)
     start_taken(q, c, taken)
     return #taken
   end

@@ -82,23 +82,38 @@ local function shares()
     end
   end
 
-  -- A job of a group starts. Groups whose turn has come leave `turns`; those that have no jobs are
-  -- forgotten by that.
-  function s.start(q, priority, name, weight)
-    local virtual, start = s.virtual(q, priority), s.start_tag(q, priority, name)
-    local turns = q.turns .. priority
-    if start > virtual then
-      q.virtual[priority] = start
-      call('HSET', q.meta, 'virtual:' .. priority, plain(start))
-      for _, other in ipairs(call('ZRANGEBYSCORE', turns, '-inf', plain(start))) do
-        call('ZREM', turns, other)
-        if other ~= NO_GROUP then
-          move_entry(q, priority, other, q.groups_later, q.groups_next)
-        end
+  -- The virtual time of a priority has come to this. Groups whose turn has come leave `turns`; those
+  -- that have no jobs are forgotten by that. `name` is the group that starts a job.
+  local function advance(q, priority, virtual, name)
+    if virtual <= s.virtual(q, priority) then return end
+    local turns, last = q.turns .. priority, plain(virtual)
+    q.virtual[priority], q.has_new_virtual = virtual, true
+    local over = call('ZRANGEBYSCORE', turns, '-inf', last)
+    if #over > 0 then call('ZREMRANGEBYSCORE', turns, '-inf', last) end
+    for _, other in ipairs(over) do
+      if other ~= NO_GROUP and other ~= name then
+        move_entry(q, priority, other, q.groups_later, q.groups_next)
       end
     end
-    call('ZADD', turns, plain(s.finish_tag(start, weight)), name)
-    if name ~= NO_GROUP then move_entry(q, priority, name, q.groups_next, q.groups_later) end
+  end
+
+  -- A job of a group starts, which was found by `next` and is in no index any more.
+  function s.start(q, priority, job, weight)
+    local name = job.group
+    advance(q, priority, job.tag, name)
+    call('ZADD', q.turns .. priority, plain(s.finish_tag(job.tag, weight)), name)
+    if job.second then
+      call('ZREM', job.entries .. priority, entry(job.second, name))
+      call('ZADD', q.groups_later .. priority, job.second_due, entry(job.second, name))
+    end
+  end
+
+  -- After the last start of a script.
+  function s.save_virtual(q)
+    if not q.has_new_virtual then return end
+    for priority, virtual in pairs(q.virtual) do
+      call('HSET', q.meta, 'virtual:' .. priority, plain(virtual))
+    end
   end
 
   -- When the first job of all groups is due; math.huge if there is none.
@@ -111,6 +126,17 @@ local function shares()
     return due
   end
 
+  -- The first job of a group, and the one behind it. `entries` is the set that has the entry of the
+  -- group.
+  local function first_job(q, priority, name, tag, entries)
+    local found = call('ZRANGE', group_of(q, priority, name), 0, 1, 'WITHSCORES')
+    if not found[1] then return nil end
+    return {
+      tag = tag, handle = found[1], due = tonumber(found[2]), group = name, entries = entries,
+      second = found[3], second_due = found[4],
+    }
+  end
+
   -- Of the groups in `turns`, the one whose turn comes first among those with a due job.
   local function first_later(q, priority, now)
     local best, at = nil, 0
@@ -119,12 +145,9 @@ local function shares()
       for i = 1, #found, 2 do
         local tag = tonumber(found[i + 1])
         if best and tag > best.tag then return best end
-        local handle, due = nil, nil
-        if found[i] ~= NO_GROUP then handle, due = s.first(q, priority, found[i]) end
-        if handle and due <= now then
-          local job = { tag = tag, due = due, handle = handle, group = found[i] }
-          if not best or s.goes_before(job, best) then best = job end
-        end
+        local job = found[i] ~= NO_GROUP
+          and first_job(q, priority, found[i], tag, q.groups_later)
+        if job and job.due <= now and (not best or s.goes_before(job, best)) then best = job end
       end
       if #found < 20 then return best end
       at = at + 10
@@ -138,16 +161,14 @@ local function shares()
     return number_at(one.handle, 1) < number_at(other.handle, 1)
   end
 
-  -- The job with a group that goes next: { tag, due, handle, group }; nil if none is due.
+  -- The job with a group that goes next; nil if none is due.
   function s.next(q, priority, now)
     local found = call('ZRANGEBYSCORE', q.groups_next .. priority, '-inf', plain(now),
       'LIMIT', '0', '1')[1]
     if found then
       local name = found:sub(ID_AT - 1)
-      local handle, due = s.first(q, priority, name)
-      if handle and entry(handle, name) == found then
-        return { tag = s.virtual(q, priority), due = due, handle = handle, group = name }
-      end
+      local job = first_job(q, priority, name, s.virtual(q, priority), q.groups_next)
+      if job and entry(job.handle, name) == found then return job end
       call('ZREM', q.groups_next .. priority, found) -- it is not the first job of the group
       enter(q, priority, name, nil)
       return s.next(q, priority, now)
@@ -156,10 +177,13 @@ local function shares()
     if later[2] and tonumber(later[2]) <= now then return first_later(q, priority, now) end
   end
 
-  -- Take the first job out of a group.
+  -- Take the first job out of its group. Its group has had no turn by that (see `start`).
   function s.take(q, priority, job)
     call('ZREM', group_of(q, priority, job.group), job.handle)
-    enter(q, priority, job.group, job.handle)
+    call('ZREM', job.entries .. priority, entry(job.handle, job.group))
+    if job.second then
+      call('ZADD', job.entries .. priority, job.second_due, entry(job.second, job.group))
+    end
   end
 
   -- How many jobs of all groups of a priority are queued, and how many of them are due.
