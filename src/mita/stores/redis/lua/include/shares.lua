@@ -82,8 +82,8 @@ local function shares()
     end
   end
 
-  -- The virtual time of a priority has come to this. Groups whose turn has come leave `turns`; those
-  -- that have no jobs are forgotten by that. `name` is the group that starts a job.
+  -- The virtual time of a priority has come to this. Groups whose turn has come leave `turns`; a
+  -- group without jobs is forgotten by that. `name` is the group that starts a job.
   local function advance(q, priority, virtual, name)
     if virtual <= s.virtual(q, priority) then return end
     local turns, last = q.turns .. priority, plain(virtual)
