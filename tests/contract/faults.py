@@ -710,7 +710,7 @@ IN_SQLITE = [
     ),
     Fault(
         "a token that is not given back",
-        said_as(key_rate=("tat_us = excluded.tat_us", "tat_us = max(tat_us, excluded.tat_us)")),
+        said_as(key_give_back=("tat_us = :tat_us", "tat_us = tat_us")),
         ("test_a_job_that_was_not_started_gives_its_token_back",),
     ),
     Fault(

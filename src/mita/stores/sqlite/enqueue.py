@@ -51,6 +51,7 @@ def enqueue(context: SqliteContext, jobs: Sequence[NewJob]) -> list[Receipt]:
         else:
             existing = None if job.unique is None else unique.take_or_holder(context, job)
             if existing is not None and job.debounce:
+                context.run_many("queues_add", [(one.queue,) for one in new[inserted:]])
                 _insert(context, new[inserted:])  # the job may be one of these
                 inserted = len(new)
                 existing = _debounce(context, job, existing)
@@ -60,9 +61,6 @@ def enqueue(context: SqliteContext, jobs: Sequence[NewJob]) -> list[Receipt]:
             new.append(job)
     queues = {job.queue for job in new}
     context.run_many("queues_add", [(queue,) for queue in queues])
-    with_groups = {job.queue for job in new if job.fair is not None}
-    if with_groups:
-        context.run("enqueue_groups", queues=as_json(with_groups))
     _insert(context, new[inserted:])
     context.topics |= queues
     return receipts
@@ -93,7 +91,7 @@ def _debounce(context: SqliteContext, new: NewJob, twin: str) -> str | None:
 
 def _insert(context: SqliteContext, jobs: list[NewJob]) -> None:
     """Insert jobs in their order, which is their age."""
-    now = context.now
+    now, are_plain = context.now, True
     single: list[tuple[Any, ...]] = []
     kind = PLAIN
     for (values, fixed), alike in groupby(
@@ -103,6 +101,7 @@ def _insert(context: SqliteContext, jobs: list[NewJob]) -> None:
         if len(shared) != kind.width:
             context.run_many(kind.single, single)
             single, kind = [], LIMITED if kind is PLAIN else PLAIN
+            are_plain = False
         rows = [
             (job.id, now if job.when is NOW else job.when.moment(now), job.payload) for job in alike
         ]
@@ -113,3 +112,6 @@ def _insert(context: SqliteContext, jobs: list[NewJob]) -> None:
         single = []
         context.run_many(kind.alike, rows, shared)
     context.run_many(kind.single, single)
+    if not are_plain:
+        with_groups = {job.queue for job in jobs if job.fair is not None}
+        context.run("enqueue_groups", queues=as_json(with_groups))
