@@ -232,6 +232,13 @@ async def test_a_limit_with_an_unreadable_count_still_holds(store: NatsStore) ->
     assert await claims(store) == []
 
 
+async def test_the_doctor_names_limits(store: NatsStore) -> None:
+    await store.limit([QUEUE], None, StoredLimit(concurrency=2))
+    await store.limit([QUEUE], KEY, StoredLimit(concurrency=0))
+    [found] = [one.found for one in await store.doctor() if one.what == "limits"]
+    assert found == f"queue {QUEUE}: 2 at once; key {KEY} of {QUEUE}: stopped"
+
+
 # ---------------------------------------------------------------- fair shares
 
 
