@@ -18,7 +18,7 @@ from mita.model.time import Moment, Wait
 from . import codec, resources
 from .codec import Rows, UnreadableRow
 from .context import PostgresContext, Query, RoundTrip, RoundTrips, query
-from .limits.bounds import CLAIM_SCAN_JOBS
+from .limits.bounds import CLAIM_SCAN_JOBS, WOKEN_KEYS
 from .limits.queue_claim import QueueClaim
 from .server.arrays import numbers, texts
 from .settle import SettleBatch, after_a_lost_answer, settle
@@ -108,7 +108,7 @@ class ClaimSearch:
     def go_on(self, rows: Rows) -> RoundTrips[bool]:
         """Deal with the jobs that a claim has shown. Returns whether to claim again."""
         header, hints = self.header, self._context.hints
-        if (header.ended_holds or header.due_keys) and not self._woke:
+        if (header.ended_holds or header.has_due_keys) and not self._woke:
             yield from self._wake()
             return True
         hints.saw(self.queues, header.careful)
@@ -132,11 +132,13 @@ class ClaimSearch:
     def _wake(self) -> RoundTrips[None]:
         """Wake the jobs that wait at keys which the clock has opened."""
         self._woke = True
+        names = self._where["names"]
         if self.header.ended_holds:
-            [ended] = yield RoundTrip(query("key_ended_holds", queues=self._where["names"]))
+            [ended] = yield RoundTrip(query("key_ended_holds", queues=names))
             yield from resources.wake_all(self._context, ended)
-        if self.header.due_keys:
-            yield from resources.wake_due(self._context, self.header.due_keys)
+        if self.header.has_due_keys:
+            [due] = yield RoundTrip(query("key_due", queues=names, limit=WOKEN_KEYS))
+            yield from resources.wake_due(self._context, due)
 
     def _admit(
         self, shown: list[Claim], keyed: list[Claim], unreadable: list[UnreadableRow]

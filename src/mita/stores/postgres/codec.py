@@ -43,6 +43,11 @@ _PLAIN = {
 _RARE = {name: field for name, field in NEW.items() if name not in _PLAIN}
 _rare_values = attrgetter("when.at", *_RARE)
 _RARE_DEFAULTS = (None, *(field.default for field in _RARE.values()))
+# Fields of a job with one key, or with other fields that are older than limits.
+_LIMITS = ("gates", "fair", "weight")
+_KEYED = {name: field for name, field in NEW.items() if name not in _LIMITS}
+_limit_values = attrgetter(*_LIMITS)
+_LIMIT_DEFAULTS = tuple(NEW[name].default for name in _LIMITS)
 
 
 def _array(field: Field) -> tuple[str, Callable[[Sequence[Any]], str]]:
@@ -57,6 +62,7 @@ def _writers(fields: dict[str, Field]) -> list[tuple[str, Any, Callable[[Sequenc
 _WAIT = ("wait", attrgetter("when.wait"), numbers)
 _AT = ("at", attrgetter("when.at"), numbers)
 _PLAIN_WRITERS = [*_writers(_PLAIN), _WAIT]
+_KEYED_WRITERS = [*_writers(_KEYED), _WAIT, _AT]
 _ALL_WRITERS = [*_writers(NEW), _WAIT, _AT]
 
 
@@ -75,6 +81,9 @@ def _insert_texts(fields: dict[str, Field], *whens: str) -> dict[str, str]:
 INSERT_TEXTS = {f"new_{name}": text for name, text in _insert_texts(NEW, "wait", "at").items()} | {
     f"plain_{name}": text for name, text in _insert_texts(_PLAIN, "wait").items()
 }
+INSERT_TEXTS |= {
+    f"keyed_{name}": text for name, text in _insert_texts(_KEYED, "wait", "at").items()
+}
 
 
 def are_plain(jobs: Sequence[NewJob]) -> bool:
@@ -85,6 +94,16 @@ def are_plain(jobs: Sequence[NewJob]) -> bool:
 def plain_columns(jobs: Sequence[NewJob]) -> dict[str, Any]:
     """The columns of plain jobs, one array each."""
     return {name: write(list(map(get, jobs))) for name, get, write in _PLAIN_WRITERS}
+
+
+def have_limits(jobs: Sequence[NewJob]) -> bool:
+    """Whether one of these jobs has gates or a fair group."""
+    return not all(map(_LIMIT_DEFAULTS.__eq__, map(_limit_values, jobs)))
+
+
+def keyed_columns(jobs: Sequence[NewJob]) -> dict[str, Any]:
+    """The columns of jobs without limits, one array each."""
+    return {name: write(list(map(get, jobs))) for name, get, write in _KEYED_WRITERS}
 
 
 def columns(jobs: Sequence[NewJob]) -> dict[str, Any]:
@@ -102,7 +121,6 @@ _read_gates = msgspec.json.Decoder(tuple[Gate, ...]).decode
 _read_limit = msgspec.json.Decoder(StoredLimit).decode
 _read_turns = msgspec.json.Decoder(list[tuple[int, int, Any]]).decode
 _NO_GATES = "[]"
-_ALL_NULL = (None,) * len(_RARELY_SET)
 
 
 def claim_values(row: str, *, lost: str | None = None, **more: str) -> list[str]:
@@ -139,7 +157,7 @@ CLAIM_TEXTS = {
 class ClaimHeader(msgspec.Struct, frozen=True):
     """What `claim.sql` says of all queues, in its first row: the clock; the next point in time at
     which a job is due or the clock opens a key; the value of the sequence `_behind`; how many holds
-    have ended and must be removed; keys that the clock has opened and whose jobs must be woken; the
+    have ended and must be removed; whether rates have tokens again for jobs that must be woken; the
     queues with limits or fair groups; whether jobs of several priorities are due that age; and
     whether due jobs were left out because others had locked them."""
 
@@ -147,7 +165,7 @@ class ClaimHeader(msgspec.Struct, frozen=True):
     next_due: int | None  # not checked: a record that cannot be read must not stop all claims
     behind: int
     ended_holds: int
-    due_keys: list[tuple[str, str]] | None = None
+    has_due_keys: bool | None = False
     careful: list[str] | None = None
     mixed: bool = False
     is_short: bool = False
@@ -197,14 +215,17 @@ def claims(rows: Iterable[Row], first: int = 0) -> tuple[list[Claim], list[Unrea
     """The claims in these rows: their columns from `first` on are the fields of `Claim`. Also the
     rows whose gates cannot be read."""
     unreadable: list[UnreadableRow] = []
-    rare, plain = first + _PLAIN_FIELDS, slice(first, first + _PLAIN_FIELDS)
-    found = []
-    for row in rows:
-        if row[rare:] == _ALL_NULL:
-            found.append(Claim(*row[plain]))
-        elif (claim := _rare_claim(row[first:], unreadable)) is not None:
-            found.append(claim)
-    return found, unreadable
+    gates = first + _PLAIN_FIELDS
+    fair, end = gates + 1, gates + len(_RARELY_SET)
+    found = [
+        Claim(*row[first:gates])
+        if row[gates] is None and row[fair] is None and len(row) == end
+        else _rare_claim(row[first:], unreadable)
+        for row in rows
+    ]
+    if unreadable:
+        found = [claim for claim in found if claim is not None]
+    return found, unreadable  # type: ignore[return-value]
 
 
 def _rare_claim(values: Row, unreadable: list[UnreadableRow]) -> Claim | None:

@@ -43,27 +43,25 @@ def _with_twins(
     context: PostgresContext, jobs: Sequence[NewJob], *, last: bool
 ) -> RoundTrips[list[Receipt]]:
     """The same for jobs of which some have `debounce` or `throttle`."""
-    keyed = [job for job in jobs if job.unique is not None]
-    batch = unique.TwinBatch(keyed)
+    batch = unique.TwinBatch(jobs)
     yield from batch.run()
-    others = [job for job in jobs if job.unique is None]
-    plain = iter((yield from enqueue(context, others, last=False)) if others else ())
     context.topics |= batch.queues
     name = "enqueue_in_queues" if context.in_user_transaction else "enqueue_queues"
     ids = texts([receipt.id for receipt in batch.receipts])
-    answers = yield RoundTrip(*fair_queues(keyed), query(name, ids=ids), last=last)
+    answers = yield RoundTrip(*fair_queues(jobs), query(name, ids=ids), last=last)
     if context.in_user_transaction:
         [(context.transaction_id,)] = answers[-1]
     context.new_queues |= context.topics
-    twins = iter(batch.receipts)
-    return [next(plain) if job.unique is None else next(twins) for job in jobs]
+    return batch.receipts
 
 
 def _insert(jobs: list[NewJob]) -> list[Query]:
     """The statement that stores these jobs, and then what else they need."""
     if codec.are_plain(jobs):
         return [Query("enqueue_plain", codec.plain_columns(jobs))]
-    return [Query("enqueue", codec.columns(jobs)), *fair_queues(jobs)]
+    if codec.have_limits(jobs):
+        return [Query("enqueue_limited", codec.columns(jobs)), *fair_queues(jobs)]
+    return [Query("enqueue", codec.keyed_columns(jobs))]
 
 
 def fair_queues(jobs: Sequence[NewJob]) -> list[Query]:

@@ -48,7 +48,7 @@ def reap(context: PostgresContext, limit: int, lease: Wait, worker: str) -> Roun
     _, ended, due, [(unreachable,)], *_ = yield RoundTrip(
         query("reap_end_stopped", mark=SESSION_MARK_CODE, seconds=TRANSACTION_TIMEOUT_S),
         query("key_ended_holds", queues=None),
-        query("key_due", limit=WOKEN_KEYS),
+        query("key_due", queues=None, limit=WOKEN_KEYS),
         query("reap_any_unreachable"),
         query("reap_name_keys"),
         query("reap_free_further"),

@@ -63,12 +63,19 @@ class SettleRound:
         return [] if free is None else [free]
 
     def read(self, context: PostgresContext, answers: Sequence[Rows]) -> None:
-        """Read the answers to `queries`: which settlements took, and which queues got jobs back."""
+        """Read the answers to `queries`: which settlements took, and which queues got jobs back
+        or have a place again."""
         for rows in answers:
-            for id, state, queue, is_limited, _ in rows:
+            for id, state, queue, *_ in rows:
                 self.took.add(id)
-                if is_limited or state in WAITING:
+                if state in WAITING:
                     context.topics.add(queue)
+        if self.full:
+            context.topics.update(queue for _, _, queue, is_limited, _ in answers[-1] if is_limited)
+        if limited := context.hints.careful:
+            context.topics.update(
+                limited.intersection(one.claim.queue for one in (*self.kept, *self.deleted))
+            )
 
     def second_look(self, context: PostgresContext, *, last: bool) -> RoundTrips[None]:
         """Settle again, in full, what did not take. Either the token is stale, or a cancel or a
@@ -79,7 +86,10 @@ class SettleRound:
             if settlement.claim.id not in self.took
         ]
         if left:
-            self.read(context, (yield RoundTrip(_settle(left), last=last)))
+            again = SettleRound()
+            again.full = left
+            again.read(context, (yield RoundTrip(_settle(left), last=last)))
+            self.took |= again.took
 
     def freed(self) -> list[tuple[ResourceKey, When | None]]:
         """The keys that were freed, each with the hold that its verdict sets: a verdict puts the

@@ -57,8 +57,8 @@ class Move(NamedTuple):
 
 
 class TwinBatch:
-    """Jobs with unique keys of one enqueue, some with `debounce` or `throttle`. They act on each
-    other and on stored jobs in their order."""
+    """The jobs of one enqueue, some with `debounce` or `throttle`. They are stored, and act on each
+    other and on stored jobs, in their order."""
 
     def __init__(self, jobs: Sequence[NewJob]) -> None:
         self._jobs = jobs
@@ -72,7 +72,7 @@ class TwinBatch:
     def run(self) -> RoundTrips[None]:
         """Store the jobs, or act on the jobs that have their keys. The keys and these jobs are
         locked first, so that it is one act."""
-        keys = sorted({(job.queue, job.unique or "") for job in self._jobs})
+        keys = sorted({(job.queue, job.unique) for job in self._jobs if job.unique is not None})
         where = {"queues": texts([key[0] for key in keys]), "keys": texts([key[1] for key in keys])}
         ids = texts([job.id for job in self._jobs])
         yield RoundTrip(query("unique_lock", **where))
@@ -98,7 +98,7 @@ class TwinBatch:
         if new.id in present:
             return Receipt(new.id, created=False)
         key = (new.queue, new.unique or "")
-        twin = self._twins.get(key)
+        twin = None if new.unique is None else self._twins.get(key)
         if twin is not None:
             act = TwinAct.KEEP if twin.state is None else act_on_twin(new, twin.state)
             if act is TwinAct.MOVE:
@@ -107,8 +107,9 @@ class TwinBatch:
                 self.queues.add(new.queue)
             if act is not TwinAct.REPLACE:
                 return Receipt(twin.id, created=False)
-        self._twins[key] = Twin(new.id, State.QUEUED, self._now)
-        self._given[key] = new
+        if new.unique is not None:
+            self._twins[key] = Twin(new.id, State.QUEUED, self._now)
+            self._given[key] = new
         present.add(new.id)
         self._add_job(new)
         self.queues.add(new.queue)

@@ -28,35 +28,45 @@ open as materialized (
     order by k.wake_at limit 1) as wakes on true
   where v.queue not in (select p.name from mita._paused as p)
 ),
-held as materialized (
-  select h.queue, h.key, h.until, h.until <= clock.now as ended
-  from clock, open join mita._hold as h on h.queue = open.queue
-),
 line as materialized (
-  select v.queue, v.priority, first.due as first
-  from unnest(%(queues)s::text::text[], %(priorities)s::text::int[], %(watermarks)s::text::bigint[])
-    as v (queue, priority, watermark)
+  select v.queue, v.priority, open.n, first.due as first, first.due <= clock.now as ready
+  from clock
+  cross join open
+  join unnest(
+    %(queues)s::text::text[], %(priorities)s::text::int[], %(watermarks)s::text::bigint[]
+  ) with ordinality as v (queue, priority, watermark, n) on v.queue = open.queue
   left join lateral (
     select j.due from mita._job as j
     where j.state = {queued} and j.fair is null and j.queue = v.queue and j.priority = v.priority
       and j.due >= case when (select last_value from mita._behind) = %(behind)s::bigint
                         then v.watermark else 0 end
     order by j.due limit 1) as first on true
-  where v.queue in (select open.queue from open where not open.careful)
+  where not open.careful
+  order by v.n
 ),
 facts as materialized (
-  select (select count(*) from held where held.ended) as ended_holds,
-         (select json_agg(json_build_array(k.queue, k.key))
-          from open, clock
-          cross join lateral (
-            select k.queue, k.key from mita._key as k
-            where k.queue = open.queue and k.wake_at <= clock.now
-            order by k.wake_at limit {woken_keys}) as k
-          where open.first_wake <= clock.now) as due_keys,
-         (select json_agg(open.queue) from open where open.careful) as careful,
-         %(ageing)s::bigint is not null and exists (
-           select 1 from line, clock where line.first <= clock.now
-           group by line.queue having count(*) > 1) as mixed
+  select o.first_wake, o.careful, h.ended_holds, h.next_hold, l.next_due, l.mixed,
+         %(keys_first)s::boolean
+         and (h.ended_holds > 0 or coalesce(o.first_wake <= clock.now, false)) as waits
+  from clock,
+    (select min(open.first_wake) as first_wake,
+            json_agg(open.queue) filter (where open.careful) as careful
+     from open) as o,
+    (select count(*) filter (where h.until <= clock.now) as ended_holds,
+            min(h.until) filter (where h.until <= clock.now or waiter.id is not null) as next_hold
+     from clock, open
+     join mita._hold as h on h.queue = open.queue
+     left join lateral (
+       select w.id from mita._job as w
+       where w.state = {blocked} and w.queue = h.queue and w.blocked_at = h.key
+       limit 1) as waiter on true) as h,
+    (select min(line.first) filter (where not line.ready) as next_due,
+            -- more ready lines than queues with ready lines (one bit for each)
+            %(ageing)s::bigint is not null
+            and count(*) filter (where line.ready)
+                > bit_count(coalesce(bit_or(1::bigint << mod(line.n, 63)::int)
+                                       filter (where line.ready), 0)::bit(64)) as mixed
+     from line) as l
 ),
 {candidate},
 taken as (
@@ -69,10 +79,10 @@ taken as (
 header as (
   select clock.now,
          (select last_value from mita._behind) as behind,
-         facts.ended_holds, facts.due_keys, facts.careful, facts.mixed,
-         (select short.is_short from short) as is_short,
+         facts.ended_holds, facts.first_wake <= clock.now as has_due_keys,
+         facts.careful, facts.mixed, (select short.is_short from short) as is_short,
          least(
-           (select min(line.first) from line where line.first > clock.now),
+           facts.next_due, facts.first_wake, facts.next_hold,
            (select min(j.due)
             from line
             cross join lateral (
@@ -80,13 +90,7 @@ header as (
               where j.state = {queued} and j.fair is null and j.queue = line.queue
                 and j.priority = line.priority and j.due > clock.now
               order by j.due limit 1) as j
-            where line.first <= clock.now),
-           (select min(open.first_wake) from open),
-           (select min(held.until) from held
-            where held.ended
-               or exists (
-                 select 1 from mita._job as w
-                 where w.state = {blocked} and w.queue = held.queue and w.blocked_at = held.key))
+            where line.ready)
          ) as next_due
   from clock, facts
 )

@@ -8,7 +8,6 @@ ranked as materialized (
   from clock
   cross join facts
   cross join line
-  join open on open.queue = line.queue
   cross join lateral (
     select j.id, j.due, j.seq
     from mita._job as j
@@ -18,10 +17,8 @@ ranked as materialized (
     order by j.due, j.seq
     limit 2 * %(limit)s::bigint
   ) as j
-  where line.first <= clock.now and facts.careful is null
-    and not (%(keys_first)s::boolean
-             and (facts.ended_holds > 0 or facts.due_keys is not null))
-  order by open.n, j.due - line.priority * coalesce(%(ageing)s::bigint, 0),
+  where line.ready and facts.careful is null and not facts.waits
+  order by line.n, j.due - line.priority * coalesce(%(ageing)s::bigint, 0),
            line.priority desc, j.due, j.seq
   limit 2 * %(limit)s::bigint
 ),

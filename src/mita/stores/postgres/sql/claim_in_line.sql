@@ -17,9 +17,7 @@ candidate as materialized (
     limit %(limit)s::bigint
     for update skip locked
   ) as j
-  where line.first <= clock.now and facts.careful is null and not facts.mixed
-    and not (%(keys_first)s::boolean
-             and (facts.ended_holds > 0 or facts.due_keys is not null))
+  where line.ready and facts.careful is null and not facts.mixed and not facts.waits
   limit %(limit)s::bigint
 ),
 short as (select false as is_short)

@@ -1,8 +1,7 @@
 -- settle_forget: settle plain successes of jobs without keys that are not kept: delete them. What
 -- was asked of a job while it ran comes first.
 -- In: ids, tokens.
--- Out: id, state, queue of the settlements that took, whether the queue has a limit; the last
---     column is not used.
+-- Out: id, state, queue of the settlements that took; the last column is not used.
 with clock as materialized (select {now} as now),
 v as materialized (
   select * from unnest(%(ids)s::text::text[], %(tokens)s::text::bigint[]) as v (id, token)
@@ -22,7 +21,7 @@ written as (
   from v, asked as a, clock
   where a.id = v.id and j.id = a.id and j.token = v.token and j.state = {hidden_running}
     and j.asked is not null and ({asked_to_wait} or j.asked_keep > 0)
-  returning j.id, j.state, j.queue, j.queue in (select l.queue from mita._queue_limit as l),
+  returning j.id, j.state, j.queue,
             case when j.state = {queued} and j.due < clock.now - {behind_ms}
                  then nextval('mita._behind') end
 ),
@@ -30,8 +29,8 @@ deleted as (
   delete from mita._job as j using v
   where j.id = v.id and j.token = v.token and j.state = {hidden_running}
     and (j.asked is null or ({asked_to_end} and j.asked_keep = 0))
-  returning j.id, j.queue, j.queue in (select l.queue from mita._queue_limit as l) as is_limited
+  returning j.id, j.queue
 )
 select * from written
 union all
-select id, {to_succeed}, queue, is_limited, null from deleted
+select id, {to_succeed}, queue, null from deleted

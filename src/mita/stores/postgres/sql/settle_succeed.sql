@@ -1,8 +1,7 @@
 -- settle_succeed: settle plain successes of jobs without keys that are kept. What was asked of a
 -- job while it ran comes first.
 -- In: ids, tokens, results, keeps (the retention in ms, never 0).
--- Out: id, state, queue of the settlements that took, whether the queue has a limit; the last
---     column is not used.
+-- Out: id, state, queue of the settlements that took; the last column is not used.
 with clock as materialized (select {now} as now),
 v as materialized (
   select * from unnest(
@@ -16,8 +15,7 @@ deleted as (
   delete from mita._job as j using v, asked as a
   where a.id = v.id and j.id = a.id and j.token = v.token and j.state = {hidden_running}
     and {asked_to_end} and j.asked_keep = 0
-  returning j.id, {state_after_asked} as state, j.queue,
-            j.queue in (select l.queue from mita._queue_limit as l) as is_limited
+  returning j.id, {state_after_asked} as state, j.queue
 ),
 written as (
   update mita._job as j
@@ -34,10 +32,10 @@ written as (
   from v, clock
   where j.id = v.id and j.token = v.token and j.state = {hidden_running}
     and not ({asked_to_end} and j.asked_keep = 0)
-  returning j.id, j.state, j.queue, j.queue in (select l.queue from mita._queue_limit as l),
+  returning j.id, j.state, j.queue,
             case when j.state = {queued} and j.due < clock.now - {behind_ms}
                  then nextval('mita._behind') end
 )
 select * from written
 union all
-select id, state, queue, is_limited, null from deleted
+select id, state, queue, null from deleted
