@@ -184,16 +184,21 @@ def admit(
     free: list[Claim] = []
     busy: list[TurnedAway] = []
     for claim in shown:
-        if claim.id in policies and ours.issuperset(claim_keys(claim)):
-            limit, when_busy = policies[claim.id]
-            gates = states.gates_of(claim.queue, GatedJob(claim.resource, limit, claim.gates))
-            gate = states.closed_gate(claim.queue, gates)
-            if gate is None:
-                states.pass_gates(claim.queue, gates)
-                free.append(claim)
-            else:
-                policy = states.block(claim.queue, gate, when_busy)
-                busy.append(TurnedAway(claim.id, claim.task, claim.queue, gate.key, policy))
+        if claim.id not in policies or not ours.issuperset(claim_keys(claim)):
+            continue
+        limit, when_busy = policies[claim.id]
+        one_key = None if claim.gates else claim.resource
+        if one_key is not None and states.admits(claim.queue, one_key, limit):
+            free.append(claim)
+            continue
+        gates = states.gates_of(claim.queue, GatedJob(claim.resource, limit, claim.gates))
+        gate = states.closed_gate(claim.queue, gates)
+        if gate is None:
+            states.pass_gates(claim.queue, gates)
+            free.append(claim)
+        else:
+            policy = states.block(claim.queue, gate, when_busy)
+            busy.append(TurnedAway(claim.id, claim.task, claim.queue, gate.key, policy))
     queries = [_take(free, lease, worker), hold_further(further_keys(free)), *turn_away(busy)]
     answers = yield RoundTrip(*queries, states.store(), aside(unreadable), last=True)
     taken = {id for (id,) in answers[0]} if free else set()

@@ -59,6 +59,18 @@ class KeyStates:
         found = [gate for gate in gates.gates_of(job) if gate.key == key[1]] or [Gate(key[1])]
         return gates.effective(found[0], self._limits[key])
 
+    def admits(self, queue: str, resource: str, limit: int) -> bool | None:
+        """Whether a job whose only key is this one starts now; then it holds the key. None if a
+        limit is stored for the key: then its gates decide."""
+        key = queue, resource
+        if self._limits[key] is not None:
+            return None
+        use = self._uses[key]
+        if use.held_until > self.now or use.holders >= limit:
+            return False
+        self._uses[key] = gates.KeyUse(use.holders + 1, use.held_until, use.tat_us, use.woken_us)
+        return True
+
     def closed_gate(self, queue: str, all: Iterable[Gate]) -> Gate | None:
         """The first of these gates that is not open, or None."""
         return next(
