@@ -203,11 +203,19 @@ class StreamTransaction:
             self.context.notifier.notify(self.wakeups)
 
 
-async def transact(context: NatsContext, act: Callable[[StreamTransaction], Awaitable[T]]) -> T:
+class TooManyWriters(StoreError):
+    """Other writers were faster every time."""
+
+
+async def transact(
+    context: NatsContext,
+    act: Callable[[StreamTransaction], Awaitable[T]],
+    tries: int = TRANSACTION_TRIES,
+) -> T:
     """Call `act` with a new transaction and commit it, until no other writer is faster. Returns
-    what `act` returns. Raises a StoreError after too many tries."""
+    what `act` returns. Raises TooManyWriters after so many tries."""
     started, tried = context.clock.now(), 0
-    while tried < TRANSACTION_TRIES and context.clock.now() < started + FIRE_WAIT_MS:
+    while tried < tries and context.clock.now() < started + FIRE_WAIT_MS:
         tx = StreamTransaction(context)
         try:
             result = await act(tx)
@@ -218,4 +226,4 @@ async def transact(context: NatsContext, act: Callable[[StreamTransaction], Awai
             return result
         tried += 1
         await asyncio.sleep(random.random() * RETRY_DELAY_S * min(tried, RETRY_DELAY_STEPS))
-    raise StoreError("too many others change the same record at the same time", transient=True)
+    raise TooManyWriters("too many others change the same record at the same time", transient=True)

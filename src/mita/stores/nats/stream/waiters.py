@@ -8,13 +8,15 @@ import asyncio
 from collections.abc import Iterator, Sequence
 
 from mita.model.gate import Gate
+from mita.model.job import PRIORITIES
 from mita.model.time import Moment
 from mita.rules.gates import tokens
 from mita.stores.nats.codec import ResourceKeyRecord, WaiterRecord
 
 from .decode import decode_waiter
-from .keys import held_until, resource_key_record
+from .keys import held_until, queue_record, resource_key_record
 from .reader import StoredMessage, TooManyMessages
+from .subjects import job_slots, priority_of
 from .transaction import StreamTransaction
 
 WAKE_SCAN_JOBS = 20
@@ -60,7 +62,8 @@ async def _first_waiters(
 ) -> list[StoredMessage]:
     """Returns waiters of the highest priority in the order in which they began to wait. Except for
     rescheduled jobs that is the order of due time and age."""
-    for priority in range(9, -1, -1):
+    slots = job_slots((await queue_record(tx, queue)).priorities)
+    for priority in sorted({priority_of(slot) for slot in slots} or PRIORITIES, reverse=True):
         found, _ = await tx.context.reader.slice(
             tx.context.subjects.waiters(queue, key, priority), 1, most
         )

@@ -10,6 +10,7 @@ from mita.errors import Rejected
 from mita.model.gate import Gate
 from mita.model.job import Claim, State
 from mita.model.outcome import Busy, TimelineKind
+from mita.model.time import Wait
 from mita.rules.busy import BUSY_RETENTION, RATE_POLICY, BusyPolicy, busy_policy, replaced_note
 from mita.rules.gates import keys_of
 from mita.stores.nats.codec import NatsJob, timeline_with
@@ -17,18 +18,25 @@ from mita.stores.nats.stream.gates import closed_gate
 from mita.stores.nats.stream.job_changes import change, finish
 from mita.stores.nats.stream.job_records import LocatedJob
 from mita.stores.nats.stream.queue_use import QueuePlaces, queue_use
-from mita.stores.nats.stream.transaction import StreamTransaction, transact
+from mita.stores.nats.stream.transaction import (
+    TRANSACTION_TRIES,
+    StreamTransaction,
+    TooManyWriters,
+    transact,
+)
 from mita.stores.nats.stream.waiters import waiters_of
 from mita.stores.nats.stream.wake_tickets import arm
 
 from .claim_call import ClaimCall, fitting, is_valid
 from .starts import Starts
-from .ticket import Ticket, acknowledge, give_back_all
+from .ticket import Ticket, acknowledge, give_back, give_back_all
 
 # Blocking a job takes up to five messages, and a batch has at most a thousand. A job with several
 # keys takes up to nine.
 KEYED_BATCH_JOBS = 150
 GATED_BATCH_JOBS = 100
+RATE_TRIES = 4
+RATE_GIVE_BACK_MS: Wait = 100  # until tickets that found the record of their rate busy come back
 
 
 async def take_keyed(call: ClaimCall, tickets: list[Ticket]) -> list[Claim]:
@@ -44,7 +52,14 @@ async def take_keyed(call: ClaimCall, tickets: list[Ticket]) -> list[Claim]:
         return taken
 
     try:
-        taken = await transact(context, act)
+        taken = await transact(context, act, _tries(tickets))
+    except TooManyWriters:
+        if not _have_rates(tickets):
+            raise
+        for ticket in tickets:
+            give_back(context, ticket, RATE_GIVE_BACK_MS * 1_000_000)
+        call.without_token += len(tickets)
+        return []
     except Rejected as error:
         fits = fitting(context, tickets, error)
         return await take_keyed(call, fits) if fits else []
@@ -57,6 +72,16 @@ async def take_keyed(call: ClaimCall, tickets: list[Ticket]) -> list[Claim]:
     claims = taken.starts.claims()
     await context.wire.flush_now()
     return claims
+
+
+def _have_rates(tickets: list[Ticket]) -> bool:
+    return any(gate.interval_us for ticket in tickets for gate in ticket.record.gates)
+
+
+def _tries(tickets: list[Ticket]) -> int:
+    """Returns how often to try: jobs with a rate are mostly blocked, and while another store blocks
+    jobs at the same key, this one can do better than compete with it."""
+    return RATE_TRIES if _have_rates(tickets) else TRANSACTION_TRIES
 
 
 class _Taken(Struct):

@@ -71,7 +71,10 @@ class KeyOpening(Struct):
 
         async def act(tx: StreamTransaction) -> Starts:
             tx.wake_seqs = {ticket.seq for ticket in tickets}
-            await read_for_wake(tx, keys)
+            await asyncio.gather(
+                read_for_wake(tx, keys),
+                tx.read(context.subjects.wake_ticket(*key) for key in keys),
+            )
             woken: list[LocatedJob] = []
             for queue, key in keys:
                 record = await resource_key_record(tx, queue, key)
