@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from mita.model.gate import MOST_HOLDERS
 from mita.model.job import Asked, Claim
 from mita.model.outcome import Settlement
-from mita.model.time import When
 from mita.rules.asked import kind_after
 from mita.rules.gates import keys_of
 from mita.rules.states import WAITING
@@ -20,30 +19,40 @@ from .throughput.watermarks import ResourceKey
 
 
 class SettleRound:
-    """Settlements that do not depend on each other: no job and no key occurs twice."""
+    """Settlements that do not depend on each other: no job occurs twice, and no key that one of
+    them puts on hold."""
 
     def __init__(self) -> None:
         self.kept: list[Settlement] = []  # plain successes whose job is kept
         self.deleted: list[Settlement] = []  # plain successes whose job is deleted at once
         self.full: list[Settlement] = []  # all others
         self.took: set[str] = set()
-        self._seen: set[str | ResourceKey] = set()
+        self._jobs: set[str] = set()
+        self._keys: set[ResourceKey] = set()
+        self._held: set[ResourceKey] = set()
 
     def add(self, settlement: Settlement, keys: Sequence[ResourceKey]) -> bool:
         """Add a settlement of a job with these keys. Returns False if it depends on one that is
         already here."""
         claim = settlement.claim
-        if claim.id in self._seen or (keys and not self._seen.isdisjoint(keys)):
+        if claim.id in self._jobs or (keys and not self._add_keys(settlement, keys)):
             return False
-        self._seen.add(claim.id)
-        if keys:
-            self._seen.update(keys)
+        self._jobs.add(claim.id)
         if keys or claim.unique is not None or not settlement.verdict.is_plain_success:
             self.full.append(settlement)
         elif settlement.verdict.keep:
             self.kept.append(settlement)
         else:
             self.deleted.append(settlement)
+        return True
+
+    def _add_keys(self, settlement: Settlement, keys: Sequence[ResourceKey]) -> bool:
+        holds = settlement.verdict.hold is not None
+        if not (self._keys if holds else self._held).isdisjoint(keys):
+            return False
+        self._keys.update(keys)
+        if holds:
+            self._held.update(keys)
         return True
 
     def queries(self) -> list[Query]:
@@ -91,15 +100,17 @@ class SettleRound:
             again.read(context, (yield RoundTrip(_settle(left), last=last)))
             self.took |= again.took
 
-    def freed(self) -> list[tuple[ResourceKey, When | None]]:
-        """The keys that were freed, each with the hold that its verdict sets: a verdict puts the
-        first key on hold."""
-        return [
-            (key, None if at else settlement.verdict.hold)
-            for settlement in self.full
-            if settlement.claim.id in self.took
-            for at, key in enumerate(keys_of_claim(settlement.claim))
-        ]
+    def freed(self) -> dict[ResourceKey, int | None]:
+        """The keys that were freed, each with how many jobs it wakes at most: one for each run that
+        ended. None, for as many as may run: a verdict has put the key on hold (its job's first
+        key), and the hold may have ended already."""
+        mosts: dict[ResourceKey, int | None] = {}
+        for settlement in self.full:
+            if settlement.claim.id in self.took:
+                holds = settlement.verdict.hold is not None
+                for at, key in enumerate(keys_of_claim(settlement.claim)):
+                    mosts[key] = None if holds and not at else (mosts.get(key) or 0) + 1
+        return mosts
 
     def unstarted(self) -> list[Claim]:
         """The claims with keys that did not start after all."""
@@ -119,7 +130,7 @@ def keys_of_claim(claim: Claim) -> Sequence[ResourceKey]:
 
 class SettleBatch:
     """Settlements, divided into rounds. The settlements of one round are independent: no two have
-    the same job or a key in common. Nearly always one round is enough."""
+    the same job or a key that is put on hold. Nearly always one round is enough."""
 
     def __init__(self, settlements: Sequence[Settlement]) -> None:
         self.settlements = settlements
@@ -178,13 +189,10 @@ def _with_keys(context: PostgresContext, batch: SettleBatch) -> RoundTrips[None]
         yield from part.second_look(context, last=False)
         given_back = yield from _give_back(context, part)
         if freed := part.freed():
-            keys = [key for key, _ in freed]
-            # A hold that has ended already is removed at once, and then all that may run are woken.
-            # Without a hold, one job is.
-            held = [key for key, hold in freed if hold is not None]
+            held = [key for key, most in freed.items() if most is None]
             unhold = resources.unhold(held) if held else None
-            mosts = [1 if hold is None else None for _, hold in freed]
-            yield from resources.wake(context, keys, mosts, given_back, unhold)
+            mosts = list(freed.values())
+            yield from resources.wake(context, list(freed), mosts, given_back, unhold)
 
 
 def _give_back(context: PostgresContext, part: SettleRound) -> RoundTrips[Query | None]:
@@ -192,7 +200,7 @@ def _give_back(context: PostgresContext, part: SettleRound) -> RoundTrips[Query 
     claims = [claim for claim in part.unstarted() if claim.id in part.took]
     if not claims:
         return None
-    keys = [key for claim in claims for key in keys_of_claim(claim)]
+    keys = list(dict.fromkeys(key for claim in claims for key in keys_of_claim(claim)))
     [rows] = yield RoundTrip(read_states(context, keys, [False] * len(keys)))
     states = KeyStates(keys, rows)
     for claim in claims:
