@@ -17,7 +17,7 @@ from mita.stores.nats.stream.gates import closed_gate
 from mita.stores.nats.stream.job_records import LocatedJob
 from mita.stores.nats.stream.keys import put_resource_key, resource_key_record
 from mita.stores.nats.stream.partition import partition
-from mita.stores.nats.stream.transaction import StreamTransaction, transact
+from mita.stores.nats.stream.transaction import StreamTransaction, TooManyWriters, transact
 from mita.stores.nats.stream.waiters import read_for_wake
 
 from .claim_call import ClaimCall
@@ -25,6 +25,7 @@ from .starts import Starts
 from .ticket import Ticket, acknowledge, give_back
 
 WAKE_BATCH_KEYS = 20
+WAKE_TRIES = 20
 
 
 def due_wakes(
@@ -86,7 +87,12 @@ class KeyOpening(Struct):
             starts.put_list()
             return starts
 
-        starts = await transact(context, act)
+        try:
+            starts = await transact(context, act, WAKE_TRIES)
+        except TooManyWriters:  # then this or another store tries again
+            for ticket in tickets:
+                give_back(context, ticket, 1)
+            return []
         acknowledge(context, tickets)
         claims = starts.claims()
         await context.wire.flush_now()
