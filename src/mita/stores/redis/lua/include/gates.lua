@@ -187,7 +187,8 @@ local function gates()
     for _, gate in ipairs(g.gates_of(q, r)) do
       local level = gate.interval > 0 and g.level(q, gate.key)
       if level then
-        g.set_level(q, gate, g.given_back(gate, level[1]), g.given_back(gate, level[2]))
+        local rate = { key = gate.key, interval = level[3], burst = level[4] } -- of the start
+        g.set_level(q, rate, g.given_back(gate, level[1]), g.given_back(gate, level[2]))
       end
     end
     local limit, level = g.queue_limit(q)
