@@ -730,7 +730,7 @@ IN_SQLITE = [
     ),
     Fault(
         "ageing that is forgotten",
-        said_as(claim_candidates_merged=("priority * :ageing", "priority * 9999999")),
+        said_as(claim_candidates_aged=("priority * :ageing", "priority * 9999999")),
         ("test_a_job_rises_while_it_waits",),
     ),
     Fault(
