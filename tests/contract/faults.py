@@ -699,6 +699,51 @@ IN_SQLITE = [
         ("test_a_deleted_job_leaves_the_unique_key_of_another_alone",),
     ),
     Fault(
+        "a token that is given twice",
+        said_as(key_rate=(":key, :tat_us, :woken_us", ":key, 0, 0")),
+        ("test_a_burst_starts_at_once_and_no_more", "test_one_rate_for_all_workers"),
+    ),
+    Fault(
+        "a token that wakes all jobs",
+        said_as(key_waiters=("limit :limit", "limit 1000 * :limit")),
+        ("test_a_rate_wakes_as_many_jobs_as_it_has_tokens",),
+    ),
+    Fault(
+        "a token that is not given back",
+        said_as(key_give_back=("tat_us = :tat_us", "tat_us = tat_us")),
+        ("test_a_job_that_was_not_started_gives_its_token_back",),
+    ),
+    Fault(
+        "a further key that is not freed",
+        said_as(key_free=("job = :job", "job = -1")),
+        ("test_every_end_frees_all_keys", "test_a_job_needs_all_of_its_keys"),
+    ),
+    Fault(
+        "a limited queue whose runs are not counted",
+        said_as(claim_running=("count(*)", "0 * count(*)")),
+        ("test_a_limited_queue_runs_so_many_jobs_at_once",),
+    ),
+    Fault(
+        "a group that is not charged for its starts",
+        said_as(claim_group_moves=("select r.* from", "select column1, column2, column3, 0 from")),
+        ("test_groups_take_turns", "test_weights"),
+    ),
+    Fault(
+        "ageing that is forgotten",
+        said_as(claim_candidates_aged=("priority * :ageing", "priority * 9999999")),
+        ("test_a_job_rises_while_it_waits",),
+    ),
+    Fault(
+        "a debounce that keeps the old arguments",
+        said_as(enqueue_move_twin=("payload = :payload", "payload = payload")),
+        ("test_a_debounce_replaces_the_arguments",),
+    ),
+    Fault(
+        "a throttle that ends with its job",
+        said_as(unique_take=(":id, :until)", ":id, null)")),
+        ("test_a_throttle_lets_one_job_in",),
+    ),
+    Fault(
         "a firing that does not compare the cursor",
         said_as(fire=("cursor = :cursor and ", ":cursor and ")),
         ("test_a_scheduler_that_wakes_up_late_fires_nothing",),

@@ -246,6 +246,39 @@ def notify_no_place_in_a_queue(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(settling, "settle_one", settle)
 
 
+def set_a_limit_and_forget_the_starts(patch: pytest.MonkeyPatch) -> None:
+    limit_key, limit_queue = resources.limit_key, resources.limit_queue
+
+    def of_key(context: MemoryContext, key: ResourceKey, limit: StoredLimit | None) -> None:
+        context.state.rates.pop(key, None)
+        limit_key(context, key, limit)
+
+    def of_queue(context: MemoryContext, queue: str, limit: StoredLimit | None) -> None:
+        context.state.queue_levels.pop(queue, None)
+        limit_queue(context, queue, limit)
+
+    patch.setattr("mita.stores.memory.control.limit_key", of_key)
+    patch.setattr("mita.stores.memory.control.limit_queue", of_queue)
+
+
+def keep_the_level_of_a_slower_rate(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(gates, "bounded", lambda gate, use, now: use)
+    patch.setattr(gates, "bounded_level", lambda limit, level_us, now: level_us)
+
+
+def replace_every_part_of_a_limit(patch: pytest.MonkeyPatch) -> None:
+    def effective(gate: Gate, stored: StoredLimit | None) -> Gate:
+        if stored is None:
+            return gate
+        return Gate(gate.key, stored.concurrency, stored.interval_us, stored.burst)
+
+    patch.setattr(gates, "effective", effective)
+
+
+def take_the_larger_limit_of_a_key(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(gates, "_merged", lambda one, other: one)
+
+
 # ---------------------------------------------------------------- shares and ageing
 
 
@@ -487,6 +520,29 @@ OF_LIMITS = [
         "a key that a limit of 0 does not stop",
         ignore_zero_of_a_key,
         ("test_a_key_with_a_limit_of_zero_starts_nothing",),
+    ),
+    Fault(
+        "a limit that is set again and forgets the starts",
+        set_a_limit_and_forget_the_starts,
+        ("test_a_limit_that_is_set_again_gives_no_new_tokens",),
+    ),
+    Fault(
+        "a faster rate that waits for the slower one",
+        keep_the_level_of_a_slower_rate,
+        (
+            "test_a_faster_rate_takes_effect_at_once",
+            "test_a_faster_rate_of_a_queue_takes_effect_at_once",
+        ),
+    ),
+    Fault(
+        "a stored rate that lifts the limit of the jobs",
+        replace_every_part_of_a_limit,
+        ("test_a_stored_rate_leaves_the_limit_of_the_jobs",),
+    ),
+    Fault(
+        "a key that is named twice and has one of its conditions",
+        take_the_larger_limit_of_a_key,
+        ("test_a_key_that_is_named_twice_is_one_condition",),
     ),
     Fault(
         "a place in a full queue that no worker hears of",

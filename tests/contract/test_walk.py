@@ -54,6 +54,10 @@ FOUND_BY_WALKING = (
     "an order without priority",
     "a reap without a new token",
     "a blocked job that is not woken",
+    "a token that is given twice",
+    "a token that wakes all jobs",
+    "a further key that is not freed",
+    "a group that is not charged for its starts",
 )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from msgspec.structs import replace
 
 from mita.model.gate import StoredLimit
@@ -43,6 +43,7 @@ class Walk(RuleBasedStateMachine):
         self.store: Store = type(self).make(Path(self.folder.name), self.clock)()
         self.model: Store = MemoryStore(clock=self.clock)
         self.together = True
+        self.groups = False
         self.ids: list[str] = []
         self.jobs: dict[str, Job] = {}
         self.pairs: list[Pair] = []
@@ -154,8 +155,18 @@ class Walk(RuleBasedStateMachine):
 
     # ------------------------------------------------------------ jobs
 
+    @initialize(groups=st.booleans())
+    def choose(self, groups: bool) -> None:
+        """A queue without groups is claimed in another way, so half of the walks have none."""
+        self.groups = groups
+
+    def made(self, draft: NewJob, **more: Any) -> NewJob:
+        """A new job of this draft."""
+        fair = draft.fair if self.groups else None
+        return replace(draft, id=self.fresh_id(), fair=fair, **more)
+
     def take_in(self, drafts: list[NewJob]) -> None:
-        jobs = [replace(draft, id=self.fresh_id(), when=self.aimed(draft.when)) for draft in drafts]
+        jobs = [self.made(draft, when=self.aimed(draft.when)) for draft in drafts]
         self.both(lambda store: store.enqueue(jobs))
 
     @rule(drafts=steps.BATCHES, again=st.integers(0, 3))
@@ -331,9 +342,8 @@ class Walk(RuleBasedStateMachine):
             fired=ends,
             last=repeat.cursor if last else None,
             jobs=(
-                replace(
+                self.made(
                     draft,
-                    id=self.fresh_id(),
                     repeat=repeat.key,
                     fire_time=repeat.cursor,
                     when=When(5),

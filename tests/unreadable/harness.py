@@ -211,7 +211,7 @@ class Field:
 
     async def _limit(self, record: str, name: str) -> None:
         """A key with a rate, a stored limit and jobs; a running job with a further key, for which
-        another waits; a queue with groups."""
+        another waits; a limited queue; a queue with groups."""
         match record:
             case "key":
                 rate = (Gate(name, None, 1000, 1),)
@@ -221,6 +221,11 @@ class Field:
                 gates = (Gate(name, 1),)
                 self._holders += await self._claimed(job("held", gates=gates))
                 await self._healthy(job("held", gates=gates))
+            case "limit":
+                await self.store.limit([name], None, StoredLimit(5))
+                await self._healthy(job(name))
+            case "lanes":
+                await self._healthy(job(name, fair="a"), job(name, fair="b"))
             case "turn" | "share":
                 self._holders += await self._claimed(job(name, fair="a"))
                 await self._healthy(job(name, fair="a"), job(name, fair="b"), job(name))

@@ -7,14 +7,18 @@ from typing import Any
 
 import msgspec
 
+from mita.model.job import DEFAULT_PRIORITY
 from mita.model.repeat import Repeat
 from mita.settings import StoreURL
 from mita.stores.nats import parse
 from mita.stores.nats.client.messages import OutMessage
 from mita.stores.nats.codec import (
+    LanesRecord,
     LockRecord,
     NatsJob,
     QueueRecord,
+    QueueUseRecord,
+    ResourceKeyRecord,
     SharedOnceRecord,
     UniqueKeyRecord,
     WorkerRecord,
@@ -27,6 +31,7 @@ from .harness import ROLES, Broken, Case, some
 VALUES: tuple[Any, ...] = ({}, "explode", -1, 2**63 - 1, b"\xff", 1.5, [[]])
 BODIES = (b"\xff\xfe", b"\xc1", b"\x80", b"\x90", b"\x91" * 2000, b'{"id": 1}')
 HALF = "half of it"
+KINDS = (RecordKind.RESOURCE_KEY, RecordKind.WAITER, RecordKind.CLAIM_LIST, RecordKind.WAKE)
 OTHERS: dict[str, Any] = {
     "queue": QueueRecord,
     "repeat": Repeat,
@@ -34,6 +39,9 @@ OTHERS: dict[str, Any] = {
     "unique": UniqueKeyRecord,
     "lock": LockRecord,
     "once value": SharedOnceRecord,
+    "limit": QueueUseRecord,
+    "key": ResourceKeyRecord,
+    "lanes": LanesRecord,
 }
 
 
@@ -92,8 +100,8 @@ class NatsLayout:
                     messages.append(
                         OutMessage(subject, spoilt(found.body, case, OTHERS[case.record]))
                     )
-            # resource keys, those who wait for them, and lists of what was claimed together
-            for kind in (RecordKind.RESOURCE_KEY, RecordKind.WAITER, RecordKind.CLAIM_LIST):
+            # keys, those who wait for them, and lists of what was claimed together
+            for kind in KINDS:
                 there = await context.reader.all(context.subjects.all(kind))
                 garbage = zip([one for one in there if one.body], self._bodies(), strict=False)
                 messages += [
@@ -120,6 +128,12 @@ def _subject(subjects: Subjects, record: str, name: str) -> str:
         return subjects.unique("other", name)
     if record == "once value":
         return subjects.shared_once(name)
+    if record == "limit":
+        return subjects.queue_use(name)
+    if record == "key":
+        return subjects.resource_key("rates", name)
+    if record == "lanes":
+        return subjects.lanes(name, DEFAULT_PRIORITY)
     return str(getattr(subjects, record)(name))
 
 

@@ -17,7 +17,7 @@ VALUES: dict[str, tuple[Any, ...]] = {
     "text": ("", "explode", "\u202e\x1b[31m", None),
     "bytea": (b"", b"\xff\xfe", b"\x81", DEEP, None),
     "ARRAY": (["garbage"], ["[1"], ["[]"] * 60, [None], None),
-    "jsonb": ("5", "[]", '{"x": 5}', None),
+    "jsonb": ("5", "[]", '{"x": 5}', '[-1, 1e30, "x"]', None),
 }
 OTHERS = {
     "_repeat": ("repeat", "key"),
@@ -27,6 +27,10 @@ OTHERS = {
     "_lock": ("lock", "name"),
     "_memo": ("once value", "name"),
     "_told": ("message", "seq"),
+    "_key": ("key", "key"),
+    "_key_holder": ("holder", "key"),
+    "_queue_limit": ("limit", "queue"),
+    "_turn": ("turn", "queue"),
 }
 
 

@@ -8,7 +8,12 @@ import msgspec
 import redis
 
 from mita.settings import StoreURL
-from mita.stores.redis.scripting.record_layout import CLIENT_FIELDS, HEAD_FIELDS, LIVE_FIELDS
+from mita.stores.redis.scripting.record_layout import (
+    CLIENT_FIELDS,
+    HEAD_FIELDS,
+    LIVE_FIELDS,
+    client_defaults,
+)
 
 from .harness import ROLES, Broken, Case, some
 
@@ -16,7 +21,7 @@ VALUES: tuple[Any, ...] = ({}, "explode", -1, 2**63 - 1, b"\xff", 1.5, [[]], Non
 BODIES = (b"\xff\xfe", b"\xc1", b"\x80", b"", b"\x91" * 2000, b"garbage")
 HALF = "half of it"
 NEVER = "there was none"
-QUEUES = ("ended", "mail", "runs", "keys", "other", "events", "once-values")
+QUEUES = ("ended", "mail", "runs", "keys", "other", "events", "once-values", "rates", "held")
 
 
 class RedisLayout:
@@ -60,7 +65,10 @@ class RedisLayout:
             ("queue", f"meta {name}")
             for name in ("newest", "lines", "index", "scan", "batch", "gone:5")
         ]
+        parts += [("queue", f"meta {name}") for name in ("flow", "limit", "level", "virtual:5")]
         parts += [("once value", "shared"), ("unique", "unique")]
+        parts += [("key", "limits"), ("key", "rates"), ("holder", "holders")]
+        parts += [("turn", f"meta {name}") for name in ("flow", "virtual:5")]
         return [Case(record, part, body) for record, part in parts for body in self._bodies()]
 
     async def spoil(self, broken: Sequence[Broken]) -> list[Broken]:
@@ -94,19 +102,28 @@ class RedisLayout:
         elif one.case.field in HEAD_FIELDS:
             parts[HEAD_FIELDS.index(one.case.field)] = one.case.value
         else:
+            parts[-1] += client_defaults()[len(parts[-1]) :]
             parts[-1][CLIENT_FIELDS.index(one.case.field)] = one.case.value
         self._redis.hset(key, one.id, msgspec.msgpack.encode(parts))
         return True
 
+    def _spoil_other(self, case: Case, name: str) -> None:
+        value, root = b"\x94\x01" if case.value is HALF else case.value, self._root
+        match case.record:
+            case "queue" | "turn":
+                self._redis.hset(f"{root}:{{{name}}}:meta", case.field.split()[1], value)
+            case "unique":
+                self._redis.hset(f"{root}:{{other}}:unique", name, value)
+            case "key":
+                self._redis.hset(f"{root}:{{rates}}:{case.field}", name, value)
+            case "holder":
+                self._redis.sadd(f"{root}:{{held}}:holders:{name}", value)
+            case _:
+                self._redis.hset(f"{root}:{{@}}:{case.field}", name, value)
+
     async def spoil_others(self, cases: Sequence[Case], ids: Sequence[str]) -> None:
         for n, case in enumerate(cases):
-            name, value = f"{case.record}{n}", b"\x94\x01" if case.value is HALF else case.value
-            if case.record == "queue":
-                self._redis.hset(f"{self._root}:{{{name}}}:meta", case.field.split()[1], value)
-            elif case.record == "unique":
-                self._redis.hset(f"{self._root}:{{other}}:unique", name, value)
-            else:
-                self._redis.hset(f"{self._root}:{{@}}:{case.field}", name, value)
+            self._spoil_other(case, f"{case.record}{n}")
         self._redis.sadd(f"{self._root}:{{@}}:queues", b"\xff\xfe")
         self._redis.zadd(f"{self._root}:{{@}}:ears", {b"\xff": 2**50})
         self._redis.hset(f"{self._root}:{{@}}:parcels", "garbage 1", b"\xc1")
@@ -117,6 +134,9 @@ class RedisLayout:
                 self._redis.lpush(f"{root}:ready:5", garbage)
                 self._redis.zadd(f"{root}:due:5", {garbage: 1})
                 self._redis.zadd(f"{root}:lease", {b"h" + garbage: 1})
+                for name in ("groups_next:5", "groups_later:5", "turns:5", "group:5:x", "wakes"):
+                    self._redis.zadd(f"{root}:{name}", {garbage: 1})
+            self._redis.hset(f"{root}:meta", "flow", "gr")
         for key in self._redis.scan_iter(f"{self._root}:{{events}}:events:*"):
             for n, body in enumerate(BODIES):
                 self._redis.lset(key, n, body)  # type: ignore[arg-type]

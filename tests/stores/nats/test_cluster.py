@@ -10,10 +10,11 @@ from contextlib import suppress
 import pytest
 
 from mita.errors import StoreError
+from mita.model.gate import Gate, StoredLimit
 from mita.model.job import Claim, NewJob
 from mita.model.outcome import Held, RescheduleJob
 from mita.model.time import When
-from mita.stores.nats import NatsStore
+from mita.stores.nats import NatsStore, control
 from mita.testing.contract.given import LONG, job, look, succeed
 
 from .mini_worker import QUEUE, RUNS, Book, all_ended, check, plan, retry, sweep, work
@@ -150,6 +151,47 @@ async def test_a_pause_is_a_barrier_on_a_cluster(
 ) -> None:
     for _ in range(5):
         await check_barrier(stores[0], stores[1], monkeypatch)
+
+
+async def test_limits_hold_on_a_cluster(
+    stores: list[NatsStore], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """I5: three stores that read from any replica never start more than a key, a rate or a queue
+    allows, and all jobs run."""
+    monkeypatch.setattr(control, "LIMIT_BARRIER_S", 0.1)
+    gates = (Gate("gpu", 2), Gate("host", None, 20_000, 3))
+    made = [job(queue=QUEUE, resource=f"k{n % 3}", gates=gates) for n in range(20)]
+    made += [job(queue=QUEUE) for _ in range(20)]
+    await stores[0].enqueue(made)
+    await stores[1].limit([QUEUE], None, StoredLimit(concurrency=3))
+    running: set[str] = set()
+    gpu: set[str] = set()
+    starts: list[int] = []
+    done: set[str] = set()
+
+    async def worker(store: NatsStore, name: str) -> None:
+        while len(done) < len(made):
+            turn = await store.claim([QUEUE], 4, LONG, name)
+            for one in turn.claims:
+                running.add(one.id)
+                gpu.update([one.id] if one.gates else [])
+                starts.extend([one.at] if one.gates else [])
+            assert len(running) <= 3
+            assert len(gpu) <= 2
+            await asyncio.sleep(0.005)
+            ids = {one.id for one in turn.claims}
+            running.difference_update(ids)
+            gpu.difference_update(ids)
+            done.update(ids)
+            assert all(await store.settle([succeed(one) for one in turn.claims]))
+            if not turn.claims:
+                await store.wait([QUEUE], 0.05 if turn.again is None else turn.again / 1000)
+
+    await asyncio.gather(*(worker(store, f"w{n}") for n, store in enumerate(stores)))
+    starts.sort()
+    for at in range(len(starts) - 4):  # 5 starts: 3 at once, and one for each 20 ms
+        assert starts[at + 4] - starts[at] >= 20
+    assert [view.holders for view in await stores[0].resources()] == []
 
 
 async def test_leaders_step_down_in_the_middle_of_the_work(stores: list[NatsStore]) -> None:

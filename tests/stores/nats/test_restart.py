@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from msgspec import Struct
 
-from mita.errors import StoreError
+from mita.errors import StoreError, UsageError
+from mita.model.gate import StoredLimit
 from mita.model.job import Claim, State, WhenBusy
 from mita.model.outcome import CancelJob, Counter, Settlement, TimelineKind, Verdict
 from mita.model.repeat import Repeat
@@ -342,6 +343,37 @@ async def until_shown(store: NatsStore, **counts: int) -> None:
         ) | counts
 
     await until(lambda: _holds(shown))
+
+
+async def test_a_stream_without_limits_is_brought_up_to_date() -> None:
+    """Schema 3 knew neither rates nor limits of queues. Its jobs stay, and can be limited."""
+    server = Server().start()
+    old = NatsStore(server.url)
+    await old.open()
+    config = {
+        **schema.stream_config(old._subjects, 1),
+        "subjects": old._subjects.stored_before,
+        "metadata": {"mita": schema.UNLIMITED_SCHEMA},
+    }
+    stream = old._subjects.stream
+    assert "error" not in await old.context.wire.api(f"STREAM.DELETE.{stream}")
+    assert "error" not in await old.context.wire.api(f"STREAM.CREATE.{stream}", config)
+    await enqueued(old, resource="a")
+    await enqueued(old, resource="a")
+    assert len(await claimed_ids(old)) == 1
+    await old.close()
+    store = NatsStore(server.url)
+    with pytest.raises(UsageError, match="mita migrate"):
+        await store.open(create=False)
+    await store.open()
+    await store.limit([QUEUE], "a", StoredLimit(concurrency=2))
+    assert len(await claimed_ids(store)) == 1
+    await store.limit([QUEUE], None, StoredLimit(concurrency=2))
+    await enqueued(store)
+    assert await claimed_ids(store) == []
+    assert await store.migrate() == []
+    await store.close()
+    server.remove()
 
 
 async def test_a_stream_of_the_older_version_is_brought_up_to_date() -> None:

@@ -6,9 +6,11 @@ import asyncio
 import os
 import random
 from collections import Counter as Counters
+from typing import Any
 
 import pytest
 
+from mita.model.gate import Gate, StoredLimit
 from mita.model.job import Claim, Job, NewJob, State, WhenBusy
 from mita.model.outcome import (
     Answer,
@@ -27,14 +29,23 @@ from mita.model.outcome import (
 )
 from mita.model.time import HOUR, NOW, When
 from mita.ports.ids import new_id
+from mita.rules.gates import keys_of
 from mita.rules.judge import success
 from mita.rules.states import TERMINAL
-from mita.stores.nats import NatsStore
+from mita.stores.nats import NatsStore, control
 from mita.stores.nats.stream.subjects import RecordKind
 
 SEED = int(os.environ.get("MITA_SEED", "1"))
 STEPS = 120
 QUEUES = ["a", "b"]
+GATES: list[tuple[Gate, ...]] = [
+    *((), (), (), (), (Gate("g", 1),), (Gate("g", 1), Gate("h", 2))),
+    *((Gate("rate", None, 30_000, 2),), (Gate("rate", None, 30_000, 2), Gate("s", 2))),
+]
+TWINS: list[dict[str, Any]] = [
+    *({}, {}, {"unique": "u"}, {"unique": "v"}),
+    *({"unique": "d", "debounce": 100, "debounce_max": 300}, {"unique": "t", "throttle": 150}),
+]
 
 
 class Walk:
@@ -46,6 +57,7 @@ class Walk:
         self.ids: list[str] = []
         self.jobs: dict[str, Job] = {}
         self.claims: list[Claim] = []
+        self.most_running: int | None = None  # in the queue "a"
 
     @property
     def store(self) -> NatsStore:
@@ -59,7 +71,7 @@ class Walk:
             + [self.amend] * 3
             + [self.keep] * 2
         )
-        await self.chance.choice([*acts, self.reap, self.hold, self.pause])()
+        await self.chance.choice([*acts, self.reap, self.hold, self.pause, self.limit])()
         await self.look()
 
     async def look(self) -> None:
@@ -76,14 +88,17 @@ class Walk:
         pick = self.chance.choice
         jobs = [
             NewJob(
+                **pick(TWINS),
                 id=new_id(),
                 task="t",
                 queue=pick(["a", "a", "b"]),
                 payload=b"\x00\xff",
                 priority=pick([0, 5, 5, 9]),
                 when=pick([NOW, NOW, When(20), When(150), When(400)]),
-                unique=pick([None, None, "u", "v"]),
                 unique_for=pick([0, 0, 100]),
+                gates=pick(GATES),
+                fair=pick([None, None, "x", "y"]),
+                weight=pick([1000, 1000, 3000]),
                 resource=pick([None, "r", "r", "s"]),
                 limit=pick([1, 1, 2]),
                 when_busy=pick(
@@ -100,6 +115,7 @@ class Walk:
 
     async def claim(self) -> None:
         store = self.store
+        store.ageing = self.chance.choice([None, 50])
         paused = {view.name for view in await store.queues() if view.paused is not None}
         turn = await store.claim(
             QUEUES, self.chance.randint(0, 5), self.chance.choice([300, HOUR]), "w"
@@ -110,6 +126,12 @@ class Walk:
             assert self.jobs[claim.id].state in (State.QUEUED, State.BLOCKED)
             assert claim.token == self.jobs[claim.id].token + 1
         self.claims += turn.claims
+        if turn.claims and self.most_running is not None:
+            await self.look()
+            running = [job for job in self.jobs.values() if job.state is State.RUNNING]
+            started = sum(claim.queue == "a" for claim in turn.claims)
+            of_queue = sum(job.queue == "a" for job in running)
+            assert started == 0 or of_queue <= self.most_running, "more than the limit run"
 
     async def settle(self) -> None:
         if not self.claims:
@@ -157,9 +179,9 @@ class Walk:
                 counts=Counter.RESCHEDULES,
                 event=TimelineKind.RESCHEDULED,
             ),
-            Verdict(state=State.QUEUED),
+            Verdict(state=State.QUEUED, unstarted=pick([True, False])),
         ]
-        if claim.resource is not None:
+        if claim.resource is not None or claim.gates:
             options.append(
                 Verdict(
                     state=State.BLOCKED,
@@ -262,23 +284,40 @@ class Walk:
         store, queue = self.store, self.chance.choice(QUEUES)
         await (store.pause([queue]) if self.chance.random() < 0.3 else store.resume(QUEUES))
 
+    async def limit(self) -> None:
+        pick, store = self.chance.choice, self.store
+        if self.chance.random() < 0.5:
+            limit = pick([None, StoredLimit(2), StoredLimit(None, 20_000, 2), StoredLimit(0)])
+            await store.limit(QUEUES, pick(["r", "g", "rate"]), limit)
+            return
+        self.most_running = pick([None, 2, 5])
+        rate = pick([0, 10_000])
+        limit = None if self.most_running is None else StoredLimit(self.most_running, rate, 3)
+        await store.limit(["a"], None, limit)
+
     # ---------------------------------------------------------- what must always be true
 
     async def keys_agree(self) -> None:
         """I5 I13"""
         await self.look()
         running = Counters(
-            (job.queue, job.resource) for job in self.jobs.values() if job.state is State.RUNNING
+            (job.queue, key)
+            for job in self.jobs.values()
+            if job.state is State.RUNNING
+            for key in keys_of(job.resource, job.gates)
         )
         blocked = Counters(
-            (job.queue, job.resource) for job in self.jobs.values() if job.state is State.BLOCKED
+            (job.queue, job.blocked_at) for job in self.jobs.values() if job.state is State.BLOCKED
+        )
+        assert all(
+            job.blocked_at is None or job.state is State.BLOCKED for job in self.jobs.values()
         )
         for view in await self.store.resources():
             assert (len(view.holders), view.waiting) == (
                 running[view.queue, view.key],
                 blocked[view.queue, view.key],
             )
-            assert len(view.holders) <= 2
+            assert len(view.holders) <= 2 or view.key == "rate"
         views = await self.store.queues()
         counted = sum(
             view.scheduled
@@ -294,7 +333,7 @@ class Walk:
         living = Counters(
             (job.queue, job.unique)
             for job in self.jobs.values()
-            if job.unique and job.state not in TERMINAL
+            if job.unique in ("u", "v") and job.state not in TERMINAL
         )
         assert all(count == 1 for count in living.values())
 
@@ -303,6 +342,9 @@ class Walk:
         behind."""
         store = self.stores[0]
         await store.resume(QUEUES)
+        await store.limit(QUEUES, None, None)
+        for key in ("r", "g", "rate"):
+            await store.limit(QUEUES, key, None)
         for claim in self.claims:
             await store.settle([Settlement(claim, Verdict(state=State.SUCCEEDED, keep=HOUR))])
         for _ in range(200):
@@ -320,7 +362,9 @@ class Walk:
             await asyncio.sleep(0.05)
         assert [job for job in self.jobs.values() if job.state not in TERMINAL] == []
         assert await store.resources() == []
-        await asyncio.sleep(2.2)
+        await asyncio.sleep(3.5)
+        assert (await store.claim(QUEUES, 50, HOUR, "w")).claims == []  # takes old wake tickets
+        await asyncio.sleep(0.2)
         context = store.context
         # claim lists are removed by the first reap after their leases
         subjects = context.subjects
@@ -328,6 +372,8 @@ class Walk:
             subjects.all_tickets(),
             subjects.all(RecordKind.WAITER),
             subjects.all(RecordKind.RESOURCE_KEY),
+            subjects.all(RecordKind.WAKE),
+            subjects.all(RecordKind.QUEUE_USE),
         ):
             left = [found.subject for found in await context.reader.all(pattern) if found.body]
             assert left == []
@@ -335,9 +381,10 @@ class Walk:
 
 @pytest.mark.parametrize("seed", range(SEED, SEED + 4))
 async def test_what_the_answers_say_stays_true(
-    store: NatsStore, twin: NatsStore, seed: int
+    store: NatsStore, twin: NatsStore, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """I1 I3 I5 I6 I8 I10 I13"""
+    monkeypatch.setattr(control, "LIMIT_BARRIER_S", 0.05)  # no claim runs beside a limit here
     print(f"MITA_SEED={seed}, {STEPS} steps")
     walk = Walk([store, twin], seed)
     for at in range(STEPS):

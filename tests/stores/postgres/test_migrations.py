@@ -6,12 +6,13 @@ import psycopg
 import pytest
 
 from mita.errors import UsageError
+from mita.model.gate import StoredLimit
 from mita.model.repeat import Repeat
 from mita.model.view import Health
 from mita.stores.postgres import PostgresStore
 from mita.stores.postgres.server import statements
 from mita.stores.postgres.server.locks import lock_number
-from mita.testing.contract.given import job
+from mita.testing.contract.given import claimed_ids, job, look, put, running, settled, succeed
 
 from .shared import server
 
@@ -89,6 +90,45 @@ async def test_what_removes_waits_for_mita_migrate(
     assert (schema.health, "0002_tidy.post" in schema.found) == (Health.WARN, True)
     assert await again.migrate() == ["0002_tidy.post"]
     assert await again.migrate() == []
+    await again.close()
+
+
+LIMIT_TABLES = ("_key", "_key_holder", "_queue_limit", "_fair_queue", "_turn")
+LIMIT_COLUMNS = ("gates", "fair", "weight", "blocked_at")
+
+
+async def test_a_schema_without_limits_gets_them_and_its_blocked_jobs_are_woken(
+    store: PostgresStore, url: str
+) -> None:
+    """Version 0.1: no column and no table of limits, and the indexes of that time."""
+    holder = await running(store, resource="r")
+    waits = await put(store, resource="r")
+    assert await claimed_ids(store) == []
+    space, old = url.rpartition("=")[2], server("pg18")
+    for name in LIMIT_TABLES:
+        old.execute(f"drop table {space}.{name}")
+    for name in LIMIT_COLUMNS:
+        old.execute(f"alter table {space}._job drop column {name}")
+    old.execute(
+        f"create index _ready on {space}._job (queue, priority, due, seq) where state = 'queued'"
+    )
+    old.execute(
+        f"create index _waiters on {space}._job (queue, resource, priority desc, due, seq) "
+        "where state = 'blocked'"
+    )
+    old.execute(f"delete from {space}._step where name like '0007%' or name like '0009%'")
+    again = PostgresStore(url)
+    await again.open()
+    assert (await look(again, waits)).blocked_at == "r"
+    await settled(again, succeed(holder))
+    assert await claimed_ids(again) == [waits]
+    await again.limit(["mail"], None, StoredLimit(concurrency=1))
+    await put(again)
+    assert await claimed_ids(again) == [], "limits work at once"
+    indexes = f"select indexname from pg_indexes where schemaname = '{space}'"
+    assert {("_ready",), ("_waiters",)} <= set(old.execute(indexes)), "old workers need these"
+    assert await again.migrate() == ["0009_indexes.post"]
+    assert not {("_ready",), ("_waiters",)} & set(old.execute(indexes))
     await again.close()
 
 

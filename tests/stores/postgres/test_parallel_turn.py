@@ -10,6 +10,7 @@ from mita.model.job import Claim
 from mita.model.outcome import Answer, ClaimResult, RescheduleJob
 from mita.model.time import When
 from mita.stores.postgres import PostgresStore
+from mita.stores.postgres.limits.hints import ClaimHints
 from mita.stores.postgres.throughput.parallel_turn import PARALLEL_SETTLEMENTS, ParallelTurn
 from mita.testing.contract.given import LONG, QUEUE, claims, jobs, succeed
 
@@ -28,7 +29,7 @@ class Fails:
 
 
 def turning(work: Fails, beside: Fails) -> ParallelTurn:
-    return ParallelTurn(work, beside)  # type: ignore[arg-type]
+    return ParallelTurn(work, beside, ClaimHints())  # type: ignore[arg-type]
 
 
 async def many(store: PostgresStore) -> list[Claim]:

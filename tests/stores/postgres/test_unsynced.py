@@ -7,6 +7,7 @@ from typing import TypeVar
 import psycopg
 import pytest
 
+from mita.model.gate import Gate, StoredLimit
 from mita.model.job import State
 from mita.model.outcome import Held, Progress
 from mita.ports.store import OnceValue
@@ -96,4 +97,24 @@ async def test_a_claim_does_not_wait_for_the_disk_but_a_settlement_and_a_key_do(
     [found] = await store.find([keyed])
     assert found is not None
     assert found.state is State.RUNNING
+    await store.close()
+
+
+async def test_a_claim_that_takes_a_token_or_a_place_waits_for_the_disk(own: Server) -> None:
+    """I5: undone by a crash, it would give the token or the place away twice. Turns of fair groups
+    may be undone."""
+    store = PostgresStore(own.url())
+    await store.open()
+    await store.limit(["full"], None, StoredLimit(concurrency=1))
+    rated = await put(store, gates=(Gate("host", None, LONG * 1000, 1),))
+    limited, fair = await put(store, queue="full"), await put(store, queue="fair", fair="a")
+    for queue, id in ((QUEUE, rated), ("full", limited)):
+        await be_slow(own, "nobody")
+        [claim] = await waits(claims(store, 1, queues=[queue]), own)
+        assert claim.id == id
+    await be_slow(own, "nobody")
+    async with asyncio.timeout(30):
+        [claim] = await claims(store, 1, queues=["fair"])
+    assert claim.id == fair
+    await be_slow(own, "")
     await store.close()

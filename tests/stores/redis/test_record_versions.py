@@ -12,7 +12,12 @@ from mita.model.repeat import Firing, Repeat
 from mita.model.time import NOW, When
 from mita.rules.readable import is_unreadable
 from mita.stores.redis import RedisStore
-from mita.stores.redis.scripting.record_layout import CLIENT_FIELDS, HEAD_FIELDS, LIVE_FIELDS
+from mita.stores.redis.scripting.record_layout import (
+    CLIENT_FIELDS,
+    HEAD_FIELDS,
+    LIVE_FIELDS,
+    client_defaults,
+)
 
 from .load import DONE, LEASE, QUEUE, jobs
 
@@ -27,7 +32,8 @@ def as_version_0_1(parts: list[Any]) -> list[Any]:
 
 def as_newer(parts: list[Any]) -> list[Any]:
     """With so many more fields that MessagePack writes the array with a longer head."""
-    return [*parts[:HEAD], [*parts[HEAD], *["unknown"] * 5]]
+    known = [*parts[HEAD], *client_defaults()[len(parts[HEAD]) :]]
+    return [*parts[:HEAD], [*known, *["unknown"] * 5]]
 
 
 async def rewrite(store: RedisStore, part: str, change: Rewrite) -> None:

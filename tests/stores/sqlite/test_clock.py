@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from mita.model.gate import Gate, StoredLimit
 from mita.model.job import NewJob
 from mita.model.time import HOUR, MINUTE, SECOND, Moment, When
 from mita.ports.clock import wall_clock
 from mita.ports.ids import new_id
-from mita.stores.sqlite import SqliteStore
+from mita.stores.sqlite import SqliteStore, maintenance
 from mita.stores.sqlite.file import file_clock
 from mita.stores.sqlite.file.file_clock import (
     CLOCK_STORED_EVERY,
@@ -21,7 +22,7 @@ from mita.stores.sqlite.file.file_clock import (
     Reading,
     shown,
 )
-from mita.stores.sqlite.file.statements import Statements
+from mita.stores.sqlite.file.statements import Statements, migrations
 from mita.testing.contract.given import LONG, QUEUE
 
 from .peer import Peer
@@ -147,6 +148,42 @@ async def put(store: SqliteStore, when: When) -> str:
 
 async def ready(store: SqliteStore) -> list[str]:
     return [claim.id for claim in (await store.claim([QUEUE], 10, LONG, "w")).claims]
+
+
+@pytest.mark.parametrize("by", [-HOUR, HOUR])
+async def test_a_rate_keeps_its_wait_when_the_clock_is_set(
+    tmp_path: Path, machine: Machine, by: int
+) -> None:
+    store, start = await opened(tmp_path / "jobs.db"), machine.reading.wall
+    rate = (Gate("host", None, HALF * 1000, 1),)
+    await store.limit([QUEUE], None, StoredLimit(None, HALF * 1000, 1))
+    for _ in range(2):
+        await store.enqueue(
+            [NewJob(id=new_id(), task="t", queue=QUEUE, payload=b"\x80", gates=rate)]
+        )
+    assert len(await ready(store)) == 1
+    assert await ready(store) == []  # the second waits for its token
+    machine.set(wall=start + by)
+    assert await ready(store) == []
+    machine.set(elapsed=HOUR + HALF - SECOND, wall=start + by + HALF - SECOND)
+    assert await ready(store) == []
+    machine.set(elapsed=HOUR + HALF, wall=start + by + HALF)
+    assert len(await ready(store)) == 1
+    await store.close()
+
+
+@pytest.mark.parametrize("version", [5, 7])
+async def test_a_file_of_an_older_version_is_upgraded_although_the_clock_was_set(
+    tmp_path: Path, machine: Machine, monkeypatch: pytest.MonkeyPatch, version: int
+) -> None:
+    """The clock is corrected before the migration makes the newest tables."""
+    with monkeypatch.context() as before:
+        before.setattr(maintenance, "migrations", lambda: migrations()[:version])
+        await (await opened(tmp_path / "jobs.db")).close()
+    machine.set(wall=machine.reading.wall + HOUR)
+    store = await opened(tmp_path / "jobs.db")
+    assert await store.now() == machine.reading.wall
+    await store.close()
 
 
 @pytest.mark.parametrize("boot", ["second start", ""])

@@ -130,6 +130,42 @@ async def test_a_repeat_of_an_earlier_version_stays_as_it_was(
     await new.close()
 
 
+async def test_jobs_of_a_version_without_limits_wait_at_their_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file of 0.1: a job runs with a key, another waits for it, a third is ready."""
+    path = tmp_path / "jobs.db"
+    with monkeypatch.context() as before:
+        before.setattr(maintenance, "migrations", lambda: migrations()[:7])
+        old = SqliteStore(path)
+        await old.open()
+        await old.close()
+    running, blocked, ready = job(), job(), job()
+    states = {running: "running", blocked: "blocked", ready: "queued"}
+    with sqlite3.connect(path) as database:
+        database.execute("insert into _mita_queue (name) values ('q')")
+        for one, state in states.items():
+            database.execute(
+                "insert into _mita_job (id, task, queue, state, priority, due, created, payload, "
+                "options, headers, resource, token, worker, lease_until) values (?, 't', 'q', ?, "
+                "5, 0, 0, x'80', x'', x'', 'key', ?, 'w', ?)",
+                (one.id, state, state == "running", 2**42 if state == "running" else None),
+            )
+    database.close()
+
+    new = SqliteStore(path)
+    await new.open()
+    assert [found and found.blocked_at for found in await new.find([blocked.id])] == ["key"]
+    assert (await new.claim(["q"], 5, 1000, "w")).claims == []  # the third waits, too
+    [view] = await new.resources()
+    assert (len(view.holders), view.waiting) == (1, 2)
+    held = Claim(running.id, 1, 0, "t", "q", b"\x80", b"", b"", 5, 0, 0, resource="key", ref=1)
+    assert await new.settle([Settlement(held, success(b"\xc0", 1000))]) == [True]
+    [claim] = (await new.claim(["q"], 5, 1000, "w")).claims
+    assert (claim.id, claim.gates, claim.fair) == (blocked.id, (), None)
+    await new.close()
+
+
 async def test_a_file_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "jobs.db"
     store = SqliteStore(path)

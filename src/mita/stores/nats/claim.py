@@ -26,12 +26,12 @@ from .stream.subjects import WAKE_SLOT, job_slots, priority_of
 from .stream.transaction import StreamTransaction
 from .tickets.claim_call import ClaimCall
 from .tickets.claim_memory import QueuePriority
-from .tickets.draining import CLAIM_SCAN_TICKETS, PULL_TICKETS, TicketDrain
+from .tickets.draining import PULL_TICKETS, TicketDrain
 from .tickets.next_due import next_claim
 from .tickets.priorities import lead
 from .tickets.pull import Pulled, pull
 from .tickets.ticket import Ticket, give_back_all
-from .tickets.wakes import open_keys
+from .tickets.wakes import KeyOpening, due_wakes
 
 # How long a claim believes that a queue is neither paused nor limited; `control` relies on it.
 UNPAUSED_BELIEVED_S = 3.0
@@ -98,9 +98,9 @@ class _Claiming:
         if await self._end_holds(going):  # jobs became ready after that pull
             self._give_back(ahead)
             ahead = {}
-        self._drain.first_is_old = await self._open_keys(going)
-        claims = await self._claim_from(going, ahead)
-        more = self._drain.looked_at >= CLAIM_SCAN_TICKETS or self._drain.too_late
+        claims = await self._open_keys(going)
+        claims += await self._claim_from(going, ahead, self._limit - len(claims))
+        more = self._drain.has_seen_enough
         if not claims and not more:
             claims = await self._claim_late(going)
         claims.sort(key=self._order)
@@ -187,16 +187,28 @@ class _Claiming:
         for pulled in ahead.values():
             give_back_all(self._context, pulled.tickets)
 
-    async def _open_keys(self, going: list[QueueRecord]) -> bool:
-        """Wake jobs at keys whose rate has tokens. Returns True if there were such keys."""
+    async def _open_keys(self, going: list[QueueRecord]) -> list[Claim]:
+        """Wake jobs at keys whose rate has tokens. Returns the claims of those that this claim
+        starts itself: in queues where no other job can be before them."""
         with_wakes = {record.name for record in going if WAKE_SLOT in record.priorities}
         missing = with_wakes - self._asked_for_wakes
         if missing and self._limit > 0:
             wanted = {(queue, WAKE_SLOT): PULL_TICKETS for queue in missing}
             self._wakes += (await pull(self._context, wanted)).wakes
+        if with_wakes and self._limit > 0:
+            self._memory.forget_wakes(with_wakes, self._context.clock.now())
         if not self._wakes:
-            return False
-        return await open_keys(self._context, self._wakes, with_wakes)
+            return []
+        due = due_wakes(self._context, self._wakes, with_wakes)
+        if not due:
+            return []
+        self._drain.first_is_old = True
+        direct = {
+            record.name
+            for record in going
+            if len(job_slots(record.priorities)) == 1 and not record.limited
+        }
+        return await KeyOpening(self._call, direct, self._limit).open(due)
 
     async def _end_holds(self, going: list[QueueRecord]) -> bool:
         now = self._context.clock.now()
@@ -210,13 +222,13 @@ class _Claiming:
     # ------------------------------------------------------------ claiming
 
     async def _claim_from(
-        self, going: list[QueueRecord], ahead: dict[QueuePriority, Pulled]
+        self, going: list[QueueRecord], ahead: dict[QueuePriority, Pulled], limit: int
     ) -> list[Claim]:
-        """Claim from queue after queue."""
+        """Claim from queue after queue, up to `limit` jobs."""
         claims: list[Claim] = []
         for record in going:
-            left = min(self._limit - len(claims), self._places_of(record.name))
-            if left > 0 and self._drain.looked_at < CLAIM_SCAN_TICKETS:
+            left = min(limit - len(claims), self._places_of(record.name))
+            if left > 0 and not self._drain.has_seen_enough:
                 claims += await self._claim_queue(record, left, ahead)
         self._give_back(ahead)
         return claims
@@ -227,7 +239,7 @@ class _Claiming:
         """Claim from one queue, the priority first whose turn it is."""
         claims: list[Claim] = []
         slots = job_slots(record.priorities)
-        while slots and len(claims) < limit and self._drain.looked_at < CLAIM_SCAN_TICKETS:
+        while slots and len(claims) < limit and not self._drain.has_seen_enough:
             priority, most = await lead(self._context, record.name, slots)
             sources = [(record.name, slot) for slot in slots if priority_of(slot) == priority]
             want = min(limit - len(claims), most)

@@ -226,7 +226,8 @@ class ClaimRef(Struct, frozen=True, array_like=True, gc=False):
 
 def slot_of(record: NatsJob) -> int:
     """Returns the slot of a job's ticket."""
-    return record.priority + LANE_SLOTS * record.lane
+    lane = record.lane
+    return record.priority + LANE_SLOTS * lane if lane else record.priority
 
 
 pack = msgspec.msgpack.Encoder().encode

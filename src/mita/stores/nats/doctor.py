@@ -2,14 +2,24 @@
 
 from typing import Any
 
+from mita.model.gate import StoredLimit
 from mita.model.view import Finding, Health
 from mita.rules.display import times
 from mita.stores.shared.aside import finding
+from mita.stores.shared.limits import limits_finding
 
 from .context import NatsContext
-from .stream.decode import SMALL_RECORDS, can_be_read, decode_job, is_unreadable
+from .stream.decode import (
+    SMALL_RECORDS,
+    can_be_read,
+    decode_job,
+    decode_resource_key,
+    is_unreadable,
+)
+from .stream.queue_use import queue_use
 from .stream.schema import ADVISED_SERVERS, version_number
-from .stream.subjects import name
+from .stream.subjects import RecordKind, name
+from .stream.transaction import StreamTransaction
 
 CLOCK_DRIFT_S = 1.0  # between the server's clock and ours; more is a warning
 LAG_TICKETS = 10_000  # more ready jobs are a warning
@@ -26,6 +36,7 @@ async def doctor(context: NatsContext) -> list[Finding]:
         _size(info),
         await _lag(context),
         _clock(context.clock.ahead_of_ours_s()),
+        await _limits(context),
         await _records(context),
     ]
 
@@ -124,6 +135,27 @@ def _clock(ahead: float) -> Finding:
     if abs(ahead) > CLOCK_DRIFT_S:
         return Finding("clock", found, Health.WARN, "synchronise the clocks; the server's decides")
     return Finding("clock", found)
+
+
+async def _limits(context: NatsContext) -> Finding:
+    """The limits that operators have set."""
+    reader, subjects = context.reader, context.subjects
+    queues: dict[str, StoredLimit] = {}
+    unreadable: list[str] = []
+    for message in await reader.all(subjects.all(RecordKind.QUEUE_USE)):
+        queue = name(message.subject.rsplit(".", 1)[1])
+        use = await queue_use(StreamTransaction(context), queue) if message.body else None
+        if use is not None:
+            queues[queue] = use.limit
+        elif message.body:
+            unreadable.append(f"queue {queue}")
+    found = [
+        decode_resource_key(message.body, message.subject)
+        for message in await reader.all(subjects.all(RecordKind.RESOURCE_KEY))
+        if message.body
+    ]
+    keys = {(key.queue, key.key): key.limit for key in found if key and key.limit is not None}
+    return limits_finding(queues, keys, unreadable)
 
 
 async def _records(context: NatsContext) -> Finding:

@@ -57,8 +57,8 @@ async def _enqueue_chunk(context: NatsContext, jobs: Sequence[NewJob]) -> list[R
         as_record(job, now, age)
         for job, age in zip(first.values(), context.clock.new_ages(len(first)), strict=True)
     ]
-    if any(record.fair is not None for record in records):
-        lanes = await lanes_of(context, records)
+    if fair := [record for record in records if record.fair is not None]:
+        lanes = await lanes_of(context, fair)
         records = [in_lane(record, lanes) for record in records]
     created: set[str] = set()
     with suppress(NoServerAnswer):
@@ -82,9 +82,11 @@ def in_lane(record: NatsJob, lanes: Mapping[Group, int]) -> NatsJob:
 
 
 def _can_be_sent_at_once(context: NatsContext, record: NatsJob) -> bool:
-    if record.gates and not context.consumers.issuperset(slots_of(record)):
+    if record.unique is not None:
         return False
-    return record.unique is None and (record.queue, slot_of(record)) in context.consumers
+    if record.gates or record.lane:
+        return context.consumers.issuperset(slots_of(record))
+    return (record.queue, record.priority) in context.consumers
 
 
 def slots_of(record: NatsJob) -> list[QueuePriority]:
@@ -151,7 +153,8 @@ async def _put_plain(
 def _message(context: NatsContext, record: NatsJob, last_seq: int) -> OutMessage:
     expected = EXPECT_SEQ_AT % (last_seq, context.subjects.any_of_id(record.id).encode())
     if is_due_soon(record, record.created):
-        ticket = context.subjects.ticket(record.queue, slot_of(record), record.id)
+        slot = slot_of(record) if record.lane else record.priority
+        ticket = context.subjects.ticket(record.queue, slot, record.id)
         return OutMessage(ticket, pack(record), expected)
     body, headers = record_message(context, record, record.created)
     return OutMessage(context.subjects.record(record.queue, record.id), body, headers + expected)

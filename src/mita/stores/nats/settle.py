@@ -26,7 +26,7 @@ from . import resources
 from .client.messages import OutMessage, too_big
 from .codec import ClaimRef, NatsJob, timeline_with
 from .context import NatsContext
-from .stream.gates import give_back
+from .stream.gates import freed_keys, give_back, read_gates
 from .stream.job_changes import change
 from .stream.job_records import (
     TOMBSTONE,
@@ -40,6 +40,7 @@ from .stream.partition import in_parallel
 from .stream.queue_use import give_token_back
 from .stream.removal import remove_stale_tickets
 from .stream.transaction import StreamTransaction, transact
+from .stream.waiters import read_for_wake
 
 # A job with a key takes up to six messages, and a batch has at most a thousand. A job with several
 # keys takes up to two, and four for each key.
@@ -204,6 +205,11 @@ def _leaves_nothing(record: NatsJob, verdict: Verdict) -> bool:
 async def _settle_together(tx: StreamTransaction, settlements: Sequence[Settlement]) -> list[bool]:
     subjects = tx.context.subjects
     claims = [settlement.claim for settlement in settlements]
+    one_key = [
+        (claim.queue, claim.resource)
+        for claim in claims
+        if claim.resource is not None and not claim.gates
+    ]
     await asyncio.gather(
         tx.jobs(claim.id for claim in claims),
         tx.read(
@@ -211,15 +217,10 @@ async def _settle_together(tx: StreamTransaction, settlements: Sequence[Settleme
             for claim in claims
             if claim.unique is not None
         ),
-        resources.read_for_wake(
-            tx,
-            [
-                (claim.queue, key)
-                for claim in claims
-                for key in keys_of(claim.resource, claim.gates)
-            ],
-        ),
+        read_for_wake(tx, one_key),
     )
+    if gated := [settlement for settlement in settlements if settlement.claim.gates]:
+        await read_gates(tx, gated)
     return [await _settle_one(tx, settlement) for settlement in settlements]
 
 
@@ -233,14 +234,15 @@ async def _settle_one(tx: StreamTransaction, settlement: Settlement) -> bool:
         await give_back(tx, record)
         if record.queue in tx.context.limited:
             await give_token_back(tx, record.queue)
+    keys = keys_of(record.resource, record.gates)
+    freed = await freed_keys(tx, record, verdict)
     after = await change(tx, located, **_changes(record, verdict, tx.now))
     if after.state is State.QUEUED:
         tx.wakeups.add(record.queue)
-    keys = keys_of(record.resource, record.gates)
     if keys and verdict.hold is not None:
         await resources.hold_key(tx, record.queue, keys[0], verdict.hold.moment(tx.now))
-        keys = keys[1:]
-    for key in keys:
+        freed = [key for key in freed if key != keys[0]]
+    for key in freed:
         await resources.wake(tx, record.queue, key, most=1)
     return True
 

@@ -1,8 +1,10 @@
 """Claiming jobs.
 
-A claim is one statement for all queues (`claim.sql`). It takes jobs without a resource key at once.
-Jobs with a key are only shown; `resources.admit` then decides which of them may run. When holds
-have ended, the jobs that waited for them are woken first and the claim is made again."""
+A claim is one statement for all queues (`claim.sql`). It takes jobs without keys at once. Jobs with
+keys are only shown; `resources.admit` then decides which of them may run. When the clock has opened
+keys (a hold has ended, a rate has tokens again), the jobs that waited there are woken first and the
+claim is made again. Queues with a limit or with fair groups are claimed one by one
+(`limits.queue_claim`)."""
 
 import time
 from collections.abc import Sequence
@@ -11,17 +13,16 @@ from msgspec.structs import replace
 
 from mita.model.job import Claim
 from mita.model.outcome import Busy, ClaimResult, Settlement
-from mita.model.time import Wait
+from mita.model.time import Moment, Wait
 
 from . import codec, resources
-from .codec import Rows
+from .codec import Rows, UnreadableRow
 from .context import PostgresContext, Query, RoundTrip, RoundTrips, query
+from .limits.bounds import CLAIM_SCAN_JOBS, WOKEN_KEYS
+from .limits.queue_claim import QueueClaim
 from .server.arrays import numbers, texts
 from .settle import SettleBatch, after_a_lost_answer, settle
 from .throughput.watermarks import queue_priorities
-
-# Jobs looked at in one call at most: the thousands that wait for one busy key are blocked in parts.
-CLAIM_SCAN_JOBS = 1000
 
 
 class ClaimSearch:
@@ -64,18 +65,20 @@ class ClaimSearch:
     def look(self) -> RoundTrip:
         """A claim by itself. Its commit does not wait for the disk. If a crash of the server undoes
         it, the job waits as before and runs again; the first run has a token that no other run
-        gets, so it can settle nothing. Jobs with a resource key are taken by `resources.admit`,
-        with a synced commit: undone, their key would be free while they run."""
+        gets, so it can settle nothing. Jobs with keys are taken by `resources.admit`, with a synced
+        commit: undone, their keys would be free while they run."""
         return RoundTrip(*self.queries(synced=False), last=True)
 
     def _claim(self, limit: int, *, synced: bool) -> Query:
-        watermarks = self._context.watermarks
+        watermarks, hints = self._context.watermarks, self._context.hints
+        self._is_mixed = hints.mixed
         return query(
-            "claim",
+            "claim_mixed" if hints.mixed else "claim",
             **self._where,
             watermarks=numbers(watermarks.of(self.queues)),
             behind=watermarks.behind,
-            holds_first=not self._woke,
+            ageing=hints.ageing,
+            keys_first=not self._woke,
             limit=limit,
             lease=self.lease,
             worker=self.worker,
@@ -83,8 +86,11 @@ class ClaimSearch:
         )
 
     def any_due(self) -> Query:
-        """Whether any job is due."""
-        return query("claim_any_due", **self._where)
+        """Whether any job is due, of the queues that need no care."""
+        names, priorities = queue_priorities(
+            [queue for queue in self.queues if queue not in self._context.hints.careful]
+        )
+        return query("claim_any_due", queues=texts(names), priorities=numbers(priorities))
 
     def read(self, answers: list[Rows]) -> Rows:
         """Read the answers to `queries`. Returns the rows of the jobs taken or shown."""
@@ -101,31 +107,84 @@ class ClaimSearch:
 
     def go_on(self, rows: Rows) -> RoundTrips[bool]:
         """Deal with the jobs that a claim has shown. Returns whether to claim again."""
-        if self.header.ended_holds and not self._woke:
-            self._woke = True
-            [ended] = yield RoundTrip(query("key_ended_holds", queues=self._where["names"]))
-            yield from resources.wake_all(self._context, ended)
+        header, hints = self.header, self._context.hints
+        if (header.ended_holds or header.has_due_keys) and not self._woke:
+            yield from self._wake()
             return True
-        found_all = len(rows) < self._room
-        shown = codec.claims(rows, first=1)  # after the header
-        if keyed := [claim for claim in shown if claim.resource is not None]:
-            shown = yield from self._admit(shown, keyed)
+        hints.saw(self.queues, header.careful)
+        if header.careful:
+            yield from self._queue_by_queue(header.careful)
+            return False
+        hints.mixed = header.mixed
+        if header.mixed and not self._is_mixed:
+            return True
+        found_all = len(rows) < self._room and not header.is_short
+        shown, unreadable = codec.claims(rows, first=1)  # after the header
+        keyed = [claim for claim in shown if claim.resource is not None or claim.gates]
+        if keyed or unreadable:
+            shown = yield from self._admit(shown, keyed, unreadable)
         self.claims += shown
         if found_all or self.room <= 0 or self.cut_short:
             return False
-        self.cut_short = self.looked_at >= CLAIM_SCAN_JOBS
+        self.cut_short = self.looked_at >= CLAIM_SCAN_JOBS or not rows
         return not self.cut_short
 
-    def _admit(self, shown: list[Claim], keyed: list[Claim]) -> RoundTrips[list[Claim]]:
+    def _wake(self) -> RoundTrips[None]:
+        """Wake the jobs that wait at keys which the clock has opened."""
+        self._woke = True
+        names = self._where["names"]
+        if self.header.ended_holds:
+            [ended] = yield RoundTrip(query("key_ended_holds", queues=names))
+            yield from resources.wake_all(self._context, ended)
+        if self.header.has_due_keys:
+            [due] = yield RoundTrip(query("key_due", queues=names, limit=WOKEN_KEYS))
+            yield from resources.wake_due(self._context, due)
+
+    def _admit(
+        self, shown: list[Claim], keyed: list[Claim], unreadable: list[UnreadableRow]
+    ) -> RoundTrips[list[Claim]]:
         """Returns the shown jobs that are claimed, in their order."""
-        admitted, busy = yield from resources.admit(self._context, keyed, self.lease, self.worker)
+        context = self._context
+        if unreadable:
+            yield RoundTrip(resources.aside(unreadable), last=True)
+        admitted, busy = yield from resources.admit(context, keyed, self.lease, self.worker)
         self.busy += busy
         self.cut_short = self.cut_short or len(admitted) + len(busy) < len(keyed)
         taken = {claim.id for claim in admitted}
-        # A claim of no job, for its header: a job that was blocked just now may wait for a hold.
+        yield from self._read_header()
+        plain = [claim.id for claim in shown if claim.resource is None and not claim.gates]
+        taken.update(plain)
+        return [claim for claim in shown if claim.id in taken]
+
+    def _read_header(self) -> RoundTrips[None]:
+        """A claim of no job, for its header: a job that was blocked just now may wait for the
+        clock."""
         [[(header, *_)]] = yield RoundTrip(self._claim(0, synced=False), last=True)
         self.header = codec.claim_header(header)
-        return [claim for claim in shown if claim.resource is None or claim.id in taken]
+
+    def _queue_by_queue(self, careful: list[str]) -> RoundTrips[None]:
+        """Claim from the queues in their order: with care from those that need it, and from the
+        others together."""
+        context = self._context
+        moments: list[Moment | None] = []
+        for queue in self.queues:
+            if self.cut_short or (self.limit and self.room <= 0):
+                break
+            if queue in careful:
+                part = QueueClaim(context, queue, self.room, self.lease, self.worker)
+                yield from part.run()
+                self.claims += part.claims
+                self.busy += part.busy
+                self.cut_short = part.cut_short
+                moments.append(part.next_start)
+            else:
+                found = yield from claim(context, [queue], self.room, self.lease, self.worker)
+                self.claims += found.claims
+                self.busy += found.busy
+                self.cut_short = found.again == 0
+        yield from self._read_header()
+        due = [moment for moment in (self.header.next_due, *moments) if moment is not None]
+        self.header = replace(self.header, next_due=min(due, default=None))
 
     def result(self, took: list[bool]) -> ClaimResult:
         """What was claimed, and when to claim again."""
@@ -144,7 +203,7 @@ def settle_and_claim(
     lease: Wait,
     worker: str,
 ) -> RoundTrips[ClaimResult]:
-    """Settle, then claim. In one round trip unless resource keys are involved."""
+    """Settle, then claim. In one round trip unless keys or limits are involved."""
     search = ClaimSearch(context, queues, limit, lease, worker)
     batch = SettleBatch(settlements)
     if batch.is_simple and limit and search.queues:

@@ -6,16 +6,18 @@ and bytes are stored as they are, and anything else as JSON (`jsonb`)."""
 
 from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter
-from typing import Any, TypeAlias, get_type_hints
+from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 from msgspec import NODEFAULT, inspect
 from msgspec.structs import astuple
 
-from mita.model.job import Claim, NewJob
+from mita.model.gate import Gate, StoredLimit
+from mita.model.job import NORMAL_WEIGHT_THOUSANDTHS, Claim, NewJob
 from mita.model.outcome import TimelineEntry, TimelineKind
 from mita.model.repeat import Repeat
 from mita.rules.readable import BAD, read_repeat
+from mita.rules.readable import unreadable as unreadable_text
 from mita.stores.shared.record import CLAIM, NEW, Field
 from mita.stores.shared.sql import column
 
@@ -23,6 +25,7 @@ from .server.arrays import blobs, jsons, numbers, storable, texts
 
 Row: TypeAlias = tuple[Any, ...]
 Rows: TypeAlias = list[Row]
+UnreadableRow: TypeAlias = tuple[str, str]  # the id of a job, and why it cannot be read
 
 # ------------------------------------------------------------------------------ columns of new jobs
 
@@ -40,6 +43,11 @@ _PLAIN = {
 _RARE = {name: field for name, field in NEW.items() if name not in _PLAIN}
 _rare_values = attrgetter("when.at", *_RARE)
 _RARE_DEFAULTS = (None, *(field.default for field in _RARE.values()))
+# Fields of a job with one key, or with other fields that are older than limits.
+_LIMITS = ("gates", "fair", "weight")
+_KEYED = {name: field for name, field in NEW.items() if name not in _LIMITS}
+_limit_values = attrgetter(*_LIMITS)
+_LIMIT_DEFAULTS = tuple(NEW[name].default for name in _LIMITS)
 
 
 def _array(field: Field) -> tuple[str, Callable[[Sequence[Any]], str]]:
@@ -54,6 +62,7 @@ def _writers(fields: dict[str, Field]) -> list[tuple[str, Any, Callable[[Sequenc
 _WAIT = ("wait", attrgetter("when.wait"), numbers)
 _AT = ("at", attrgetter("when.at"), numbers)
 _PLAIN_WRITERS = [*_writers(_PLAIN), _WAIT]
+_KEYED_WRITERS = [*_writers(_KEYED), _WAIT, _AT]
 _ALL_WRITERS = [*_writers(NEW), _WAIT, _AT]
 
 
@@ -72,6 +81,9 @@ def _insert_texts(fields: dict[str, Field], *whens: str) -> dict[str, str]:
 INSERT_TEXTS = {f"new_{name}": text for name, text in _insert_texts(NEW, "wait", "at").items()} | {
     f"plain_{name}": text for name, text in _insert_texts(_PLAIN, "wait").items()
 }
+INSERT_TEXTS |= {
+    f"keyed_{name}": text for name, text in _insert_texts(_KEYED, "wait", "at").items()
+}
 
 
 def are_plain(jobs: Sequence[NewJob]) -> bool:
@@ -84,6 +96,16 @@ def plain_columns(jobs: Sequence[NewJob]) -> dict[str, Any]:
     return {name: write(list(map(get, jobs))) for name, get, write in _PLAIN_WRITERS}
 
 
+def have_limits(jobs: Sequence[NewJob]) -> bool:
+    """Whether one of these jobs has gates or a fair group."""
+    return not all(map(_LIMIT_DEFAULTS.__eq__, map(_limit_values, jobs)))
+
+
+def keyed_columns(jobs: Sequence[NewJob]) -> dict[str, Any]:
+    """The columns of jobs without limits, one array each."""
+    return {name: write(list(map(get, jobs))) for name, get, write in _KEYED_WRITERS}
+
+
 def columns(jobs: Sequence[NewJob]) -> dict[str, Any]:
     """All columns of new jobs, one array each."""
     return {name: write(list(map(get, jobs))) for name, get, write in _ALL_WRITERS}
@@ -92,17 +114,19 @@ def columns(jobs: Sequence[NewJob]) -> dict[str, Any]:
 # ------------------------------------------------------------------------------------------- claims
 
 _FIELDS = Claim.__struct_fields__
-_TYPES = get_type_hints(Claim, include_extras=True)
-_CONVERTED = [
-    (_FIELDS.index(name), _TYPES[name])
-    for name, field in CLAIM.items()
-    if _array(field)[1] is jsons
-]
+# The last columns of a claim are null for a plain job: it has the defaults of these fields.
+_RARELY_SET = ("gates", "fair")
+_PLAIN_FIELDS = _FIELDS.index(_RARELY_SET[0])
+_read_gates = msgspec.json.Decoder(tuple[Gate, ...]).decode
+_read_limit = msgspec.json.Decoder(StoredLimit).decode
+_read_turns = msgspec.json.Decoder(list[tuple[int, int, Any]]).decode
+_NO_GATES = "[]"
 
 
-def claim_values(row: str, *, lost: str | None = None) -> list[str]:
+def claim_values(row: str, *, lost: str | None = None, **more: str) -> list[str]:
     """The fields of a `Claim` in their order, as SQL. `row` names a row with the columns
-    `{claim_columns}`, `clock.now` is the time, and `lost` the worker that lost the job.
+    `{claim_columns}`, `clock.now` is the time, `lost` the worker that lost the job, and `more` are
+    other fields that are spelled in another way.
 
     A token is the clock, or one more than the last token if that is later. A claim that was not
     synced to disk can be lost in a crash of the server; then the job is claimed again from its
@@ -111,9 +135,10 @@ def claim_values(row: str, *, lost: str | None = None) -> list[str]:
     special = {
         "token": f"greatest({row}.token + 1, clock.now)",
         "at": "clock.now",
+        "gates": f"nullif({row}.gates, '{_NO_GATES}')::text",
         "ref": None,
         "lost": lost,
-    }
+    } | more
     values = [special.get(name, f"{row}.{column(name)}") for name in _FIELDS]
     while values[-1] is None:  # these have None as their default
         values.pop()
@@ -125,37 +150,115 @@ CLAIM_TEXTS = {
     "claim_nulls": ", ".join("null" for _ in claim_values("c")),
     "claimed": ", ".join(claim_values("c")),
     "reaped": ", ".join(claim_values("e", lost="e.worker")),
+    "started": ", ".join(claim_values("j", token="j.token")),  # noqa: S106
 }
 
 
 class ClaimHeader(msgspec.Struct, frozen=True):
     """What `claim.sql` says of all queues, in its first row: the clock; the next point in time at
-    which a job is due or a hold ends; the value of the sequence `_behind`; how many holds have
-    ended and must be removed."""
+    which a job is due or the clock opens a key; the value of the sequence `_behind`; how many holds
+    have ended and must be removed; whether rates have tokens again for jobs that must be woken; the
+    queues with limits or fair groups; whether jobs of several priorities are due that age; and
+    whether due jobs were left out because others had locked them."""
 
     now: int
     next_due: int | None  # not checked: a record that cannot be read must not stop all claims
     behind: int
     ended_holds: int
+    has_due_keys: bool | None = False
+    careful: list[str] | None = None
+    mixed: bool = False
+    is_short: bool = False
 
+
+class QueueHeader(msgspec.Struct, frozen=True):
+    """What `claim_show.sql` says of a queue, in its first row: the clock; how many jobs of a group
+    are shown at most; whether groups take turns; how many jobs run, if the queue has a limit; whose
+    turn it is, as (priority, virtual time, that of each group); and when the next job is due
+    that is not due yet."""
+
+    now: int
+    group_jobs: int
+    is_fair: bool
+    running: int
+    turns: list[tuple[int, int, Any]] | None
+    next_due: int | None
+
+
+class ShownJob(NamedTuple):
+    """A due job as `claim_show.sql` shows it. `gates` is JSON, or None if there are none."""
+
+    group: str | None
+    priority: int
+    due: int
+    seq: int
+    id: str
+    task: str = ""
+    weight: int = NORMAL_WEIGHT_THOUSANDTHS
+    resource: str | None = None
+    limit: int = 1
+    when_busy: str = ""
+    gates: str | None = None
+
+
+_SHOWN = [f"j.{column(name)}" for name in ShownJob._fields if name not in ("group", "gates")]
+SHOWN_TEXTS = {
+    "shown_columns": ", ".join([*_SHOWN, f"nullif(j.gates, '{_NO_GATES}')::text as gates"]),
+    "shown_nulls": ", ".join("null" for _ in ShownJob._fields),
+}
 
 claim_header = msgspec.json.Decoder(ClaimHeader).decode
+queue_header = msgspec.json.Decoder(QueueHeader).decode
 
 
-def claims(rows: Iterable[Row], first: int = 0) -> list[Claim]:
-    """The claims in these rows: their columns from `first` on are the fields of `Claim`."""
-    if _CONVERTED:
-        rows = [_converted(row, first) for row in rows]
-    return [Claim(*row[first:]) for row in rows]
+def claims(rows: Iterable[Row], first: int = 0) -> tuple[list[Claim], list[UnreadableRow]]:
+    """The claims in these rows: their columns from `first` on are the fields of `Claim`. Also the
+    rows whose gates cannot be read."""
+    unreadable: list[UnreadableRow] = []
+    gates = first + _PLAIN_FIELDS
+    fair, end = gates + 1, gates + len(_RARELY_SET)
+    found = [
+        Claim(*row[first:gates])
+        if row[gates] is None and row[fair] is None and len(row) == end
+        else _rare_claim(row[first:], unreadable)
+        for row in rows
+    ]
+    if unreadable:
+        found = [claim for claim in found if claim is not None]
+    return found, unreadable  # type: ignore[return-value]
 
 
-def _converted(row: Row, first: int) -> Row:
-    """The row with its JSON values converted to the types of `Claim`. `first` is the position of
-    the first column of the record."""
-    values = list(row)
-    for at, kind in _CONVERTED:
-        values[first + at] = msgspec.convert(values[first + at], kind)
-    return tuple(values)
+def _rare_claim(values: Row, unreadable: list[UnreadableRow]) -> Claim | None:
+    try:
+        gates = read_gates(values[_PLAIN_FIELDS])
+    except BAD as error:
+        unreadable.append((values[0], unreadable_reason("gates", error)))
+        return None
+    return Claim(*(*values[:_PLAIN_FIELDS], gates, *values[_PLAIN_FIELDS + 1 :]))
+
+
+def turns(found: str) -> list[tuple[int, int, Any]]:
+    """Whose turn it is in a queue: priority, virtual time, and that of each group."""
+    return _read_turns(found)
+
+
+def read_gates(found: str | None) -> tuple[Gate, ...]:
+    """The gates of a job. Raises one of `BAD` if they cannot be read."""
+    return () if found is None else _read_gates(found)
+
+
+def unreadable_reason(field: str, error: Exception) -> str:
+    """The error text of a job whose field cannot be read."""
+    return unreadable_text(f"{field}: {error}")
+
+
+def stored_limit(found: Any) -> StoredLimit | None:
+    """A limit that an operator has set. None if there is none, or if it cannot be read: such a
+    limit must not stop all claims, and the doctor names it."""
+    try:
+        return None if found is None else _read_limit(found)
+    except BAD:
+        return None
 
 
 # ------------------------------------------------------------------------------------------ repeats

@@ -15,6 +15,7 @@ from mita.ports.clock import Clock
 from mita.ports.store import SILENCE_S
 
 from .codec import Rows
+from .limits.hints import ClaimHints
 from .server.statements import PostgresStatements
 from .throughput.watermarks import Watermarks
 
@@ -71,6 +72,7 @@ class StoreState:
         self.clock = clock
         self.silence = SILENCE_S
         self.watermarks = Watermarks()
+        self.hints = ClaimHints()
         self.known_queues: set[str] = set()  # committed to the table of queues
         self.checked: WeakSet[Any] = WeakSet()  # users' connections that can write jobs
         self.notify: Callable[[set[str]], None] = lambda _: None
@@ -86,6 +88,7 @@ class PostgresContext:
     commit."""
 
     __slots__ = (
+        "hints",
         "in_user_transaction",
         "known_queues",
         "maybe_done",
@@ -102,6 +105,7 @@ class PostgresContext:
     ) -> None:
         self.statements = state.statements
         self.watermarks = state.watermarks
+        self.hints = state.hints
         # what a user's transaction writes may be undone, so there nothing is taken for granted
         self.known_queues = set() if in_user_transaction else state.known_queues
         self.maybe_done = maybe_done  # an earlier attempt may have been committed

@@ -1,18 +1,22 @@
 """Control of queues, resource keys and workers: pause, resume, hold, heartbeats."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
 from mita.model.gate import StoredLimit
 from mita.model.time import Moment, Wait, When
 from mita.model.view import WorkerView
+from mita.rules.gates import bounded_level
 
 from . import resources
 from .context import PostgresContext, RoundTrip, RoundTrips, query
+from .limits.bounds import QUEUE_LOCK
 from .server.arrays import texts
 
 _pack = msgspec.msgpack.Encoder().encode
+_json = msgspec.json.Encoder().encode
 
 
 def pause(_: PostgresContext, queues: Sequence[str]) -> RoundTrips[None]:
@@ -32,20 +36,17 @@ def hold(
     """Start no job with this key in these queues until then. A point in time that has passed ends
     an earlier hold."""
     keys = [(queue, key) for queue in sorted(set(queues))]
-    answers = yield RoundTrip(
-        resources.lock(context, keys),
-        query(
-            "hold",
-            queues=texts([queue for queue, _ in keys]),
-            key=key,
-            wait=until.wait,
-            at=until.at,
-        ),
-        resources.unhold(keys),  # if `until` has passed
-        resources.wake(context, keys, [None] * len(keys)),
-        last=True,
+    hold = query(
+        "hold",
+        queues=texts([queue for queue, _ in keys]),
+        key=key,
+        wait=until.wait,
+        at=until.at,
     )
-    resources.notify_woken(context, answers[-1])
+    ended = resources.unhold(keys)  # if `until` has passed
+    mosts = [None] * len(keys)
+    yield from resources.wake(context, keys, mosts, resources.lock(context, keys), hold, ended)
+    yield RoundTrip(last=True)
     context.topics.update(queues)  # workers that sleep must wake at another time
 
 
@@ -53,9 +54,39 @@ def limit(
     context: PostgresContext, queues: Sequence[str], key: str | None, limit: StoredLimit | None
 ) -> RoundTrips[None]:
     """Set or remove the limit of these queues, or of this key in each of them."""
-    if [context.watermarks, *queues, key or limit]:
-        raise NotImplementedError  # to be built on this branch
-    yield RoundTrip()
+    names = sorted(set(queues))
+    if not names:
+        return
+    stored = {"queues": texts(names), "limit": None if limit is None else _json(limit).decode()}
+    if key is None:
+        yield from _limit_queues(context, names, limit, stored)
+    else:
+        keys = [(queue, key) for queue in names]
+        limited = query("limit_key", key=key, **stored)
+        mosts = [None] * len(keys)
+        yield from resources.wake(context, keys, mosts, resources.lock(context, keys), limited)
+        yield RoundTrip(last=True)
+    context.topics.update(names)
+
+
+def _limit_queues(
+    context: PostgresContext, queues: list[str], limit: StoredLimit | None, stored: dict[str, Any]
+) -> RoundTrips[None]:
+    """Claims of a limited queue hold its lock, so none of them counts its places meanwhile."""
+    locks = resources.lock(context, [(queue, QUEUE_LOCK) for queue in queues])
+    _, rows = yield RoundTrip(locks, query("limit_queue", **stored))
+    levels = [
+        query("claim_tokens", queue=queue, tat_us=_level(limit, tat_us, now))
+        for queue, tat_us, now in rows
+    ]
+    yield RoundTrip(*levels, last=True)
+
+
+def _level(limit: StoredLimit | None, tat_us: int, now: Moment) -> int:
+    """The number of a queue's rate under its new limit."""
+    if limit is None or not limit.interval_us:
+        return 0
+    return bounded_level(limit, tat_us, now)
 
 
 def beat(_: PostgresContext, worker: WorkerView, keep: Wait) -> RoundTrips[Moment]:

@@ -5,9 +5,10 @@ from collections.abc import Iterator
 
 from mita.model.time import SECOND
 from mita.model.view import Finding, Health
+from mita.rules.display import times
 from mita.stores.shared.aside import finding
 
-from . import maintenance
+from . import codec, maintenance
 from .codec import Row
 from .context import PostgresContext, RoundTrip, RoundTrips, query
 from .server.migrate import missing
@@ -21,12 +22,13 @@ CLOCK_TOLERANCE_MS = 5 * SECOND
 def doctor(context: PostgresContext) -> RoundTrips[list[Finding]]:
     """Check the server, the schema and the records."""
     sent = time.time_ns() // 1_000_000
-    server, snapshots, dead, leases, migrations = yield RoundTrip(
+    server, snapshots, dead, leases, migrations, limits = yield RoundTrip(
         query("doctor_server"),
         query("doctor_snapshots"),
         query("doctor_dead_rows"),
         query("reap_first_lease", watermark=0),
         query("doctor_migrations"),
+        query("doctor_limits"),
         last=True,
     )
     unreadable = yield from maintenance.unreadable(context)
@@ -37,7 +39,8 @@ def doctor(context: PostgresContext) -> RoundTrips[list[Finding]]:
         *_leases(leases[0]),
         *_schema(migrations),
         *_pooler(context.pooled),
-        finding([id for id, _ in unreadable]),
+        *_limits(limits),
+        finding([id for id, _ in unreadable], list(_unreadable_limits(limits))),
     ]
 
 
@@ -125,6 +128,19 @@ def _schema(rows: list[Row]) -> Iterator[Finding]:
         )
     else:
         yield Finding("schema", f"up to date ({max(done, default='nothing')})")
+
+
+def _limits(rows: list[Row]) -> Iterator[Finding]:
+    queues = sum(key is None for _, key, _ in rows)
+    if rows:
+        found = f"{times(queues, 'queue')} and {times(len(rows) - queues, 'key')} have a limit"
+        yield Finding("limits", found)
+
+
+def _unreadable_limits(rows: list[Row]) -> Iterator[str]:
+    for queue, key, found in rows:
+        if codec.stored_limit(found) is None:
+            yield f"the limit of queue {queue}" if key is None else f"the limit of key {key}"
 
 
 def _pooler(pooled: bool) -> Iterator[Finding]:

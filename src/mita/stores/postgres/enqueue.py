@@ -17,13 +17,16 @@ def enqueue(
     # of jobs with the same id in a batch, the first
     fresh = list({job.id: job for job in reversed(jobs)}.values())[::-1]
     keyed = [job for job in fresh if job.unique is not None]
-    queries = [_insert(fresh)]
+    if keyed and any(job.debounce or job.throttle for job in keyed):
+        return (yield from _with_twins(context, jobs, last=last))
+    queries = [*_insert(fresh)]
     if keyed:
         queries = [
             unique.take(keyed),
-            *queries,
+            queries[0],
             unique.holders(keyed),
             query("enqueue_known_ids", ids=texts([job.id for job in keyed])),
+            *queries[1:],
         ]
     if not {job.queue for job in fresh} <= context.known_queues:
         name = "enqueue_in_queues" if context.in_user_transaction else "enqueue_queues"
@@ -36,10 +39,35 @@ def enqueue(
     return _receipts(context, jobs, answers[0], (), ())
 
 
-def _insert(jobs: list[NewJob]) -> Query:
+def _with_twins(
+    context: PostgresContext, jobs: Sequence[NewJob], *, last: bool
+) -> RoundTrips[list[Receipt]]:
+    """The same for jobs of which some have `debounce` or `throttle`."""
+    batch = unique.TwinBatch(jobs)
+    yield from batch.run()
+    context.topics |= batch.queues
+    name = "enqueue_in_queues" if context.in_user_transaction else "enqueue_queues"
+    ids = texts([receipt.id for receipt in batch.receipts])
+    answers = yield RoundTrip(*fair_queues(jobs), query(name, ids=ids), last=last)
+    if context.in_user_transaction:
+        [(context.transaction_id,)] = answers[-1]
+    context.new_queues |= context.topics
+    return batch.receipts
+
+
+def _insert(jobs: list[NewJob]) -> list[Query]:
+    """The statement that stores these jobs, and then what else they need."""
     if codec.are_plain(jobs):
-        return Query("enqueue_plain", codec.plain_columns(jobs))
-    return Query("enqueue", codec.columns(jobs))
+        return [Query("enqueue_plain", codec.plain_columns(jobs))]
+    if codec.have_limits(jobs):
+        return [Query("enqueue_limited", codec.columns(jobs)), *fair_queues(jobs)]
+    return [Query("enqueue", codec.keyed_columns(jobs))]
+
+
+def fair_queues(jobs: Sequence[NewJob]) -> list[Query]:
+    """Remember which queues have jobs of fair groups."""
+    names = {job.queue for job in jobs if job.fair is not None}
+    return [query("enqueue_fair_queues", names=texts(sorted(names)))] if names else []
 
 
 def _receipts(

@@ -3,20 +3,35 @@
 from collections.abc import Sequence
 from typing import Any
 
+from mita.model.gate import StoredLimit
 from mita.model.job import Job, State
 from mita.model.outcome import TimelineEntry
 from mita.model.time import Moment
 from mita.model.view import Holder, JobFilter, Page, QueueView, ResourceView, WorkerView
 from mita.rules.timeline import for_people
 from mita.stores.shared import sql
-from mita.stores.shared.views import as_moment, as_worker, resource_views
+from mita.stores.shared.views import (
+    KeyRecord,
+    QueueKey,
+    as_moment,
+    as_name,
+    as_worker,
+    next_start,
+    resource_views,
+)
 
 from . import codec
+from .codec import Row, ShownJob
 from .context import PostgresContext, Query, RoundTrip, RoundTrips, query
+from .limits.ready_order import ReadyOrder
 from .server.arrays import storable, texts
 
 _DIALECT = sql.Dialect(
-    bound="%({})s", now="{now}", contains="strpos", head="""split_part(error, E'\\n  File "', 1)"""
+    bound="%({})s",
+    now="{now}",
+    contains="strpos",
+    head="""split_part(error, E'\\n  File "', 1)""",
+    has_key="(resource = {0} or gates @> jsonb_build_array(jsonb_build_array({0}::text)))",
 )
 
 
@@ -35,8 +50,13 @@ def queue_names(_: PostgresContext) -> RoundTrips[list[str]]:
 def queues(_: PostgresContext) -> RoundTrips[list[QueueView]]:
     """All queues with their counts. One snapshot: otherwise a job that starts between two of the
     statements would be counted as scheduled."""
-    names, counts, ready = yield RoundTrip(
-        query("queues"), query("queues_counts"), query("queues_ready"), last=True, snapshot=True
+    names, counts, ready, limits = yield RoundTrip(
+        query("queues"),
+        query("queues_counts"),
+        query("queues_ready"),
+        query("queues_limits"),
+        last=True,
+        snapshot=True,
     )
     views: dict[str, dict[str, Any]] = {
         name: {"scheduled": 0, "paused": None if paused is None else as_moment(paused)}
@@ -44,10 +64,16 @@ def queues(_: PostgresContext) -> RoundTrips[list[QueueView]]:
     }
     for name, state, count in counts:
         view = views.setdefault(name, {"scheduled": 0})
-        view["scheduled" if state == State.QUEUED else state] = count
+        shown = "scheduled" if state == State.QUEUED else state
+        view[shown] = view.get(shown, 0) + count
     for name, count, oldest in ready:
         view = views[name]
         view.update(ready=count, scheduled=max(0, view["scheduled"] - count), oldest=oldest)
+    for name, found, tat_us, now in limits:
+        limit = codec.stored_limit(found)
+        views.setdefault(name, {"scheduled": 0}).update(
+            limit=limit, next_start=next_start(limit, tat_us, now)
+        )
     return [QueueView(name=name, **view) for name, view in sorted(views.items())]
 
 
@@ -80,10 +106,18 @@ def timeline(_: PostgresContext, id: str) -> RoundTrips[list[TimelineEntry]]:
     return for_people([codec.timeline_entry(line) for (lines,) in rows for line in lines or ()])
 
 
-def ahead(_: PostgresContext, id: str) -> RoundTrips[int | None]:
+def ahead(context: PostgresContext, id: str) -> RoundTrips[int | None]:
     """How many jobs run before this one; None if the job is neither ready nor blocked."""
-    [rows] = yield RoundTrip(query("ahead", id=storable(id)), last=True)
-    return int(rows[0][0]) if rows else None
+    ageing = context.hints.ageing
+    [rows] = yield RoundTrip(query("ahead", id=storable(id), ageing=ageing), last=True)
+    if not rows or rows[0][0] is not None:
+        return int(rows[0][0]) if rows else None
+    [[(turns, *_), *found]] = yield RoundTrip(query("ahead_in_turn", id=storable(id)), last=True)
+    jobs = [
+        ShownJob(group, priority, due, seq, other, weight=weight)
+        for _, priority, group, due, seq, other, weight in found
+    ]
+    return ReadyOrder(jobs, codec.turns(turns), ageing).before(id)
 
 
 def workers(_: PostgresContext) -> RoundTrips[list[WorkerView]]:
@@ -95,18 +129,28 @@ def workers(_: PostgresContext) -> RoundTrips[list[WorkerView]]:
 def resources(
     _: PostgresContext, queue: str | None = None, key: str | None = None
 ) -> RoundTrips[list[ResourceView]]:
-    """The resource keys that are held, waited for or on hold, of one queue and key or of all."""
+    """The keys that are held, waited for, on hold or limited, of one queue and key or of all."""
     which = {"queue": queue, "key": key}
-    held_by, waited_for, on_hold = yield RoundTrip(
+    held_by, waited_for, on_hold, limited = yield RoundTrip(
         query("resources_holders", **which),
         query("resources_waiting", **which),
         query("resources_holds", **which),
+        query("resources_limits", **which),
         last=True,
         snapshot=True,
     )
     holders: dict[tuple[str, str], list[Holder]] = {}
     for where, name, id, worker, since in held_by:
         holders.setdefault((where, name), []).append(Holder(id, worker, since and as_moment(since)))
-    waiting = {(where, name): count for where, name, count in waited_for}
+    waiting = {(where, as_name(name)): count for where, name, count in waited_for}
     held = {(where, name): as_moment(until) for where, name, until in on_hold}
-    return resource_views(holders, waiting, held)
+    return resource_views(holders, waiting, held, dict(map(_key_record, limited)))
+
+
+def _key_record(row: Row) -> tuple[QueueKey, KeyRecord]:
+    queue, key, tat_us, interval_us, burst, found, now = row
+    rate = StoredLimit(None, interval_us, burst) if interval_us > 0 < burst else StoredLimit()
+    record = KeyRecord(
+        codec.stored_limit(found), rate.interval_us, rate.burst, next_start(rate, tat_us, now)
+    )
+    return (queue, key), record

@@ -8,6 +8,7 @@ from mita.model.time import Wait
 
 from . import codec, maintenance, resources
 from .context import PostgresContext, RoundTrip, RoundTrips, query
+from .limits.bounds import WOKEN_KEYS
 from .server.arrays import numbers, texts
 from .server.connect import SESSION_MARK_CODE, TRANSACTION_TIMEOUT_S
 
@@ -43,13 +44,18 @@ def _held(holding: dict[tuple[str, int], str | None], claim: Claim) -> Held:
 
 def reap(context: PostgresContext, limit: int, lease: Wait, worker: str) -> RoundTrips[list[Claim]]:
     """Take over jobs whose lease has ended. First clean up what hinders others: sessions that hang,
-    holds that have ended, records that no claim would ever reach, keys that are free."""
-    _, ended, [(unreachable,)] = yield RoundTrip(
+    keys that the clock has opened, records that no claim would ever reach, keys that are free."""
+    _, ended, due, [(unreachable,)], *_ = yield RoundTrip(
         query("reap_end_stopped", mark=SESSION_MARK_CODE, seconds=TRANSACTION_TIMEOUT_S),
         query("key_ended_holds", queues=None),
+        query("key_due", queues=None, limit=WOKEN_KEYS),
         query("reap_any_unreachable"),
+        query("reap_name_keys"),
+        query("reap_free_further"),
+        last=True,
     )
     yield from resources.wake_all(context, ended)
+    yield from resources.wake_due(context, due)
     if unreachable:
         yield from maintenance.set_aside(context)
     [free] = yield RoundTrip(query("key_waited"))
@@ -61,4 +67,7 @@ def reap(context: PostgresContext, limit: int, lease: Wait, worker: str) -> Roun
         last=True,
     )
     context.watermarks.move_lease(now, first)
-    return codec.claims(rows)
+    claims, unreadable = codec.claims(rows)
+    if unreadable:
+        yield RoundTrip(resources.aside(unreadable), last=True)
+    return claims

@@ -18,7 +18,9 @@ from .context import PostgresContext, Query, RoundTrip, RoundTrips, query
 from .server.arrays import storable, texts
 
 SCAN_ROWS = 1000  # rows read with one statement
-_KINDS = sql.Kinds(number="{0} not between {low} and {high}", text="false", bytes="false")
+_KINDS = sql.Kinds(
+    number="{0} not between {low} and {high}", text="false", bytes="false", json="{0} <> '[]'"
+)
 _SCAN = f"""\
 select {", ".join(sql.columns())} from mita._job
 where id > %(id)s::text and {{where}} and ({sql.suspicious(_KINDS)})
@@ -45,6 +47,7 @@ def prune(_: PostgresContext, limit: int, most: int) -> RoundTrips[int]:
         gone += more
     yield RoundTrip(
         query("prune_rest"),
+        query("prune_keys"),
         query("prune_messages", keep=MESSAGE_RETENTION),
         query("prune_subscriptions"),
         last=True,

@@ -1,24 +1,31 @@
-"""Resource keys: which jobs may run, which must wait, and which are woken.
+"""Keys: which jobs may run, which must wait, and which are woken.
 
-Every change of a key's holders or waiters takes the key's advisory lock first, and reads the key
-with a later statement, so it sees all that others have done. Jobs without a key skip all this."""
+Every change of a key's holders, waiters or rate takes the key's advisory lock first, and reads the
+key with a later statement, so it sees all that others have done. Jobs without a key skip all this.
+Settlements wait for the locks of their keys, in one order. Claims never wait: they leave out a job
+if another session has locked one of its keys. So no two of them can deadlock."""
 
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
-from mita.model.job import Claim
+from mita.model.job import Claim, WhenBusy
 from mita.model.outcome import Busy
 from mita.model.time import Wait
-from mita.rules.busy import BUSY_POLICIES, BUSY_RETENTION, BusyPolicy
-from mita.rules.readable import SET_ASIDE_KEEP, salvaged
+from mita.rules.busy import BUSY_RETENTION, RATE_POLICY, BusyPolicy
+from mita.rules.gates import keys_of
+from mita.rules.readable import BAD, SET_ASIDE_KEEP, salvaged
 
-from .codec import Row, Rows
+from .codec import Row, Rows, UnreadableRow, read_gates
 from .context import PostgresContext, Query, RoundTrip, RoundTrips, query
+from .limits.further_keys import further_keys, hold_further
+from .limits.key_states import GatedJob, KeyStates, key_columns, read_states
 from .server.arrays import numbers, texts
 from .server.locks import lock_number
 from .throughput.watermarks import ResourceKey
 
 # Keys locked in one transaction at most: a server has a few thousand locks for all sessions.
 LOCKED_KEYS = 200
+ADMITTED_KEYS = 1000  # the same for a claim
 
 
 def lock(context: PostgresContext, keys: Iterable[ResourceKey]) -> Query | None:
@@ -33,35 +40,74 @@ def try_lock(context: PostgresContext, keys: Sequence[ResourceKey]) -> Query:
     return query("key_try_lock", locks=numbers(lock_number(namespace, *key) for key in keys))
 
 
-def key_states(context: PostgresContext, keys: Sequence[ResourceKey]) -> Query:
-    """The number of holders of each key, whether it is on hold, the first start, and the clock."""
-    watermarks = numbers(context.watermarks.of_keys(keys))
-    return query("key_state", **_columns(keys), watermarks=watermarks)
-
-
-def wake(
-    context: PostgresContext, keys: Sequence[ResourceKey], mosts: Sequence[int | None]
-) -> Query:
-    """Return waiting jobs of these keys to the queue: as many as may run, `mosts` at most."""
-    watermarks = numbers(context.watermarks.of_keys(keys))
-    return query("key_wake", **_columns(keys), mosts=numbers(mosts), watermarks=watermarks)
-
-
 def unhold(keys: Sequence[ResourceKey]) -> Query:
     """Remove the holds on these keys that have ended."""
-    return query("key_unhold", **_columns(keys))
+    return query("key_unhold", **key_columns(keys))
 
 
-def _columns(keys: Sequence[ResourceKey]) -> dict[str, str]:
-    return {"queues": texts([queue for queue, _ in keys]), "keys": texts([key for _, key in keys])}
-
-
-def notify_woken(context: PostgresContext, rows: Rows) -> None:
-    """Notify the queues of the jobs that `wake` returned to them."""
-    context.topics.update(row[0] for row in rows)
+def claim_keys(claim: Claim) -> list[ResourceKey]:
+    """All keys of a claimed job, with its queue."""
+    return [(claim.queue, key) for key in keys_of(claim.resource, claim.gates)]
 
 
 # ------------------------------------------------------------------------------------------- waking
+
+
+def wake(
+    context: PostgresContext,
+    keys: Sequence[ResourceKey],
+    mosts: Sequence[int | None],
+    *before: Query | None,
+) -> RoundTrips[None]:
+    """Return waiting jobs of these keys, which are locked, to the queue: as many as may run,
+    `mosts` at most. `before` are statements that come first."""
+    watermarks = numbers(context.watermarks.of_keys(keys))
+    *_, rows = yield RoundTrip(
+        *before,
+        query("key_wake", **key_columns(keys), mosts=numbers(mosts), watermarks=watermarks),
+    )
+    context.topics.update(queue for queue, key, _ in rows if key is None)
+    if special := [(queue, key) for queue, key, _ in rows if key is not None]:
+        most = dict(zip(keys, mosts, strict=True))
+        yield from _wake_by_rule(context, special, [most[key] for key in special])
+
+
+def _wake_by_rule(
+    context: PostgresContext, keys: Sequence[ResourceKey], mosts: Sequence[int | None]
+) -> RoundTrips[None]:
+    firsts, rows = yield RoundTrip(*_first_waiters(context, keys))
+    yield RoundTrip(*_return_jobs(context, keys, mosts, firsts, rows))
+
+
+def _first_waiters(context: PostgresContext, keys: Sequence[ResourceKey]) -> list[Query]:
+    first = query("key_first", **key_columns(keys))
+    return [first, read_states(context, keys, [True] * len(keys))]
+
+
+def _return_jobs(
+    context: PostgresContext,
+    keys: Sequence[ResourceKey],
+    mosts: Sequence[int | None],
+    firsts: Rows,
+    rows: Rows,
+) -> list[Query | None]:
+    """Wake jobs, and store the rates. A first job that cannot be read is woken: then the claim
+    that finds it sets it aside."""
+    states = KeyStates(keys, rows)
+    woken = [
+        states.wake(key, _waiter(first), first[0], most)
+        for key, first, most in zip(keys, firsts, mosts, strict=True)
+    ]
+    context.topics.update(queue for (queue, _), n in zip(keys, woken, strict=True) if n)
+    return [query("key_return", **key_columns(keys), numbers=numbers(woken)), states.store()]
+
+
+def _waiter(first: Row) -> GatedJob:
+    _, resource, limit, gates = first
+    try:
+        return GatedJob(resource, max(1, limit or 1), read_gates(gates))
+    except BAD:
+        return GatedJob(resource, 1, ())
 
 
 def wake_all(context: PostgresContext, keys: Sequence[Row]) -> RoundTrips[None]:
@@ -72,90 +118,140 @@ def wake_all(context: PostgresContext, keys: Sequence[Row]) -> RoundTrips[None]:
         [locked] = yield RoundTrip(try_lock(context, some))
         ours = [key for key, (got,) in zip(some, locked, strict=True) if got]
         if ours:
-            answers = yield RoundTrip(unhold(ours), wake(context, ours, [None] * len(ours)))
-            notify_woken(context, answers[1])
+            yield from wake(context, ours, [None] * len(ours), unhold(ours))
         yield RoundTrip(last=True)
+
+
+def wake_due(context: PostgresContext, keys: Sequence[ResourceKey]) -> RoundTrips[None]:
+    """Wake the jobs that wait at these keys, whose rates have tokens again."""
+    for start in range(0, len(keys), LOCKED_KEYS):
+        some = [(queue, key) for queue, key in keys[start : start + LOCKED_KEYS]]
+        locked, firsts, rows = yield RoundTrip(
+            try_lock(context, some), *_first_waiters(context, some)
+        )
+        found = [
+            (key, first, row)
+            for key, first, row, (got,) in zip(some, firsts, rows, locked, strict=True)
+            if got
+        ]
+        ours = [key for key, _, _ in found]
+        yield RoundTrip(
+            *_return_jobs(
+                context,
+                ours,
+                [None] * len(ours),
+                [first for _, first, _ in found],
+                [row for *_, row in found],
+            )
+            if found
+            else [],
+            last=True,
+        )
 
 
 # ---------------------------------------------------------------------------------------- admitting
 
 
+class TurnedAway(NamedTuple):
+    """A job that could not pass a gate, and what it does."""
+
+    id: str
+    task: str
+    queue: str
+    key: str
+    policy: BusyPolicy
+
+
 def admit(
     context: PostgresContext, shown: list[Claim], lease: Wait, worker: str
 ) -> RoundTrips[tuple[list[Claim], list[Busy]]]:
-    """Claim those of these jobs whose key is free; the others wait or end, as their `when_busy`
-    says. Returns both. A job whose key another session has locked is in neither list and stays as
-    it is."""
-    keys: list[ResourceKey] = list(dict.fromkeys(_key(claim) for claim in shown))
-    locked, candidates, states = yield RoundTrip(
+    """Claim those of these jobs whose gates are all open; the others wait or end, as their
+    `when_busy` says. Returns both. A job is in neither list and stays as it is if another session
+    has locked one of its keys."""
+    shown, keys = _few_keys(shown)
+    locked, candidates, rows = yield RoundTrip(
         try_lock(context, keys),
         query("claim_candidates", ids=texts([claim.id for claim in shown])),
-        key_states(context, keys),
+        read_states(context, keys, counts := counted(keys, shown)),
     )
     ours = {key for key, (got,) in zip(keys, locked, strict=True) if got}
-    found = {key: state for key, state in zip(keys, states, strict=True) if key in ours}
-    context.watermarks.move_keys({key: (first, now) for key, (_, _, first, now) in found.items()})
+    found = {key: row for key, row in zip(keys, rows, strict=True) if key in ours}
+    known = {key for key, was_counted in zip(keys, counts, strict=True) if was_counted}
+    firsts = {key: (row[2], row[3]) for key, row in found.items() if key in known}
+    context.watermarks.move_keys(firsts)
     policies, unreadable = _policies(candidates)
-    known = [claim for claim in shown if _key(claim) in ours and claim.id in policies]
-    free, busy = _by_room(known, policies, found)
-    answers = yield RoundTrip(
-        _take(free, lease, worker),
-        *_turn_away(busy),
-        aside(unreadable),
-        last=True,
-    )
+    states = KeyStates(list(found), list(found.values()))
+    free: list[Claim] = []
+    busy: list[TurnedAway] = []
+    for claim in shown:
+        if claim.id not in policies or not ours.issuperset(claim_keys(claim)):
+            continue
+        limit, when_busy = policies[claim.id]
+        one_key = None if claim.gates else claim.resource
+        if one_key is not None and states.admits(claim.queue, one_key, limit):
+            free.append(claim)
+            continue
+        gates = states.gates_of(claim.queue, GatedJob(claim.resource, limit, claim.gates))
+        gate = states.closed_gate(claim.queue, gates)
+        if gate is None:
+            states.pass_gates(claim.queue, gates)
+            free.append(claim)
+        else:
+            policy = states.block(claim.queue, gate, when_busy)
+            busy.append(TurnedAway(claim.id, claim.task, claim.queue, gate.key, policy))
+    queries = [_take(free, lease, worker), hold_further(further_keys(free)), *turn_away(busy)]
+    answers = yield RoundTrip(*queries, states.store(), aside(unreadable), last=True)
     taken = {id for (id,) in answers[0]} if free else set()
-    away = [Busy(claim.id, claim.task, claim.queue, policy.ends) for claim, policy in busy]
-    return [claim for claim in free if claim.id in taken], away
+    return [claim for claim in free if claim.id in taken], as_busy(busy)
 
 
-def _key(claim: Claim) -> ResourceKey:
-    return claim.queue, claim.resource or ""
+def as_busy(away: list[TurnedAway]) -> list[Busy]:
+    """What a claim says of jobs that were turned away."""
+    return [
+        Busy(one.id, one.task, one.queue, one.policy.ends, one.policy is RATE_POLICY)
+        for one in away
+    ]
 
 
-def _policies(
-    candidates: Rows,
-) -> tuple[dict[str, tuple[int, BusyPolicy]], list[tuple[str, str]]]:
+def counted(keys: Sequence[ResourceKey], shown: Iterable[Claim]) -> list[bool]:
+    """For each key whether one of these jobs has a limit for it."""
+    limited = {
+        (claim.queue, gate.key) for claim in shown for gate in claim.gates if gate.limit is not None
+    }
+    limited.update((claim.queue, claim.resource) for claim in shown if claim.resource is not None)
+    return [key in limited for key in keys]
+
+
+def _few_keys(shown: list[Claim]) -> tuple[list[Claim], list[ResourceKey]]:
+    """The first of these jobs, and their keys."""
+    keys: dict[ResourceKey, None] = {}
+    for at, claim in enumerate(shown):
+        if len(keys) > ADMITTED_KEYS:
+            return shown[:at], list(keys)
+        keys.update(dict.fromkeys(claim_keys(claim)))
+    return shown, list(keys)
+
+
+def _policies(candidates: Rows) -> tuple[dict[str, tuple[int, WhenBusy]], list[UnreadableRow]]:
     """The limit and the busy policy of each job; and the jobs whose record cannot be read, with the
     reason."""
-    policies: dict[str, tuple[int, BusyPolicy]] = {}
-    unreadable: list[tuple[str, str]] = []
+    policies: dict[str, tuple[int, WhenBusy]] = {}
+    unreadable: list[UnreadableRow] = []
     for id, most, when_busy in candidates:
         found = salvaged({"limit": most, "when_busy": when_busy})
         if found.limit == most and found.when_busy == when_busy:
-            policies[id] = most, BUSY_POLICIES[found.when_busy]
+            policies[id] = most, found.when_busy
         else:
             unreadable.append((id, found.error or ""))
     return policies, unreadable
 
 
-def aside(found: Sequence[tuple[str, str]]) -> Query | None:
+def aside(found: Sequence[UnreadableRow]) -> Query | None:
     """Turn these jobs into failed ones, each with its reason."""
     if not found:
         return None
     ids, reasons = texts([id for id, _ in found]), texts([reason for _, reason in found])
     return query("aside", ids=ids, reasons=reasons, keep=SET_ASIDE_KEEP)
-
-
-def _by_room(
-    claims: list[Claim],
-    policies: dict[str, tuple[int, BusyPolicy]],
-    states: dict[ResourceKey, Row],
-) -> tuple[list[Claim], list[tuple[Claim, BusyPolicy]]]:
-    """The jobs whose key has room for them, and the others with their busy policy."""
-    holders = {key: count for key, (count, *_) in states.items()}
-    free: list[Claim] = []
-    busy: list[tuple[Claim, BusyPolicy]] = []
-    for claim in claims:
-        key = _key(claim)
-        limit, policy = policies[claim.id]
-        on_hold = states[key][1]
-        if on_hold or holders[key] >= limit:
-            busy.append((claim, policy))
-        else:
-            holders[key] += 1
-            free.append(claim)
-    return free, busy
 
 
 def _take(claims: list[Claim], lease: Wait, worker: str) -> Query | None:
@@ -165,36 +261,37 @@ def _take(claims: list[Claim], lease: Wait, worker: str) -> Query | None:
     return query("claim_take", ids=ids, tokens=tokens, lease=lease, worker=worker)
 
 
-def _turn_away(busy: list[tuple[Claim, BusyPolicy]]) -> list[Query]:
+def turn_away(busy: list[TurnedAway]) -> list[Query]:
     """In the given order, because a job that replaces others must find the earlier ones blocked."""
     queries: list[Query] = []
-    together: list[tuple[Claim, BusyPolicy]] = []
-    for claim, policy in busy:
+    together: list[TurnedAway] = []
+    for one in busy:
+        policy = one.policy
         if policy.replaces:
             queries += _block(together)
             together = []
-            queue, key = _key(claim)
-            queries.append(
-                query("claim_replace", queue=queue, key=key, id=claim.id, keep=BUSY_RETENTION)
-            )
+            replaced = {"queue": one.queue, "key": one.key, "id": one.id}
+            queries.append(query("claim_replace", **replaced, keep=BUSY_RETENTION))
         if policy.ends:
             values = {"state": policy.state.value, "kind": policy.line.value}
-            queries.append(
-                query("claim_skip", ids=texts([claim.id]), keep=BUSY_RETENTION, **values)
-            )
+            values["note"] = policy.note(one.key)
+            ids = texts([one.id])
+            queries.append(query("claim_skip", ids=ids, keep=BUSY_RETENTION, **values))
         else:
-            together.append((claim, policy))
+            together.append(one)
     return queries + _block(together)
 
 
-def _block(busy: list[tuple[Claim, BusyPolicy]]) -> list[Query]:
+def _block(busy: list[TurnedAway]) -> list[Query]:
     if not busy:
         return []
     return [
         query(
             "claim_block",
-            ids=texts([claim.id for claim, _ in busy]),
-            states=texts([policy.state for _, policy in busy]),
-            kinds=texts([policy.line for _, policy in busy]),
+            ids=texts([one.id for one in busy]),
+            states=texts([one.policy.state for one in busy]),
+            kinds=texts([one.policy.line for one in busy]),
+            notes=texts([one.policy.note(one.key) for one in busy]),
+            keys=texts([one.key for one in busy]),
         )
     ]

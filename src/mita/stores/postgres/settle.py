@@ -2,44 +2,57 @@
 
 from collections.abc import Sequence
 
+from mita.model.gate import MOST_HOLDERS
 from mita.model.job import Asked, Claim
 from mita.model.outcome import Settlement
-from mita.model.time import When
 from mita.rules.asked import kind_after
+from mita.rules.gates import keys_of
 from mita.rules.states import WAITING
 
 from . import resources
 from .codec import Rows
 from .context import PostgresContext, Query, RoundTrip, RoundTrips, query
+from .limits.further_keys import free_further, further_keys
+from .limits.key_states import GatedJob, KeyStates, read_states
 from .server.arrays import blobs, flags, numbers, texts
 from .throughput.watermarks import ResourceKey
 
 
 class SettleRound:
-    """Settlements that do not depend on each other: no job and no resource key occurs twice."""
+    """Settlements that do not depend on each other: no job occurs twice, and no key that one of
+    them puts on hold."""
 
     def __init__(self) -> None:
         self.kept: list[Settlement] = []  # plain successes whose job is kept
         self.deleted: list[Settlement] = []  # plain successes whose job is deleted at once
         self.full: list[Settlement] = []  # all others
         self.took: set[str] = set()
-        self._seen: set[str | ResourceKey] = set()
+        self._jobs: set[str] = set()
+        self._keys: set[ResourceKey] = set()
+        self._held: set[ResourceKey] = set()
 
-    def add(self, settlement: Settlement, key: ResourceKey | None) -> bool:
-        """Add a settlement of a job with this resource key. Returns False if it depends on one that
-        is already here."""
+    def add(self, settlement: Settlement, keys: Sequence[ResourceKey]) -> bool:
+        """Add a settlement of a job with these keys. Returns False if it depends on one that is
+        already here."""
         claim = settlement.claim
-        if claim.id in self._seen or key in self._seen:
+        if claim.id in self._jobs or (keys and not self._add_keys(settlement, keys)):
             return False
-        self._seen.add(claim.id)
-        if key is not None:
-            self._seen.add(key)
-        if key is not None or claim.unique is not None or not settlement.verdict.is_plain_success:
+        self._jobs.add(claim.id)
+        if keys or claim.unique is not None or not settlement.verdict.is_plain_success:
             self.full.append(settlement)
         elif settlement.verdict.keep:
             self.kept.append(settlement)
         else:
             self.deleted.append(settlement)
+        return True
+
+    def _add_keys(self, settlement: Settlement, keys: Sequence[ResourceKey]) -> bool:
+        holds = settlement.verdict.hold is not None
+        if not (self._keys if holds else self._held).isdisjoint(keys):
+            return False
+        self._keys.update(keys)
+        if holds:
+            self._held.update(keys)
         return True
 
     def queries(self) -> list[Query]:
@@ -53,13 +66,25 @@ class SettleRound:
             queries.append(_settle(self.full))
         return queries
 
+    def after(self) -> list[Query]:
+        """What follows `queries` for jobs with several keys."""
+        free = free_further(further_keys(settlement.claim for settlement in self.full))
+        return [] if free is None else [free]
+
     def read(self, context: PostgresContext, answers: Sequence[Rows]) -> None:
-        """Read the answers to `queries`: which settlements took, and which queues got jobs back."""
+        """Read the answers to `queries`: which settlements took, and which queues got jobs back
+        or have a place again."""
         for rows in answers:
-            for id, state, queue, _ in rows:
+            for id, state, queue, *_ in rows:
                 self.took.add(id)
                 if state in WAITING:
                     context.topics.add(queue)
+        if self.full:
+            context.topics.update(queue for _, _, queue, is_limited, _ in answers[-1] if is_limited)
+        if limited := context.hints.careful:
+            context.topics.update(
+                limited.intersection(one.claim.queue for one in (*self.kept, *self.deleted))
+            )
 
     def second_look(self, context: PostgresContext, *, last: bool) -> RoundTrips[None]:
         """Settle again, in full, what did not take. Either the token is stale, or a cancel or a
@@ -70,25 +95,42 @@ class SettleRound:
             if settlement.claim.id not in self.took
         ]
         if left:
-            self.read(context, (yield RoundTrip(_settle(left), last=last)))
+            again = SettleRound()
+            again.full = left
+            again.read(context, (yield RoundTrip(_settle(left), last=last)))
+            self.took |= again.took
 
-    def freed(self) -> list[tuple[ResourceKey, When | None]]:
-        """The keys that were freed, each with the hold that its verdict sets."""
+    def freed(self) -> dict[ResourceKey, int | None]:
+        """The keys that were freed, each with how many jobs it wakes at most: one for each run that
+        ended. None, for as many as may run: a verdict has put the key on hold (its job's first
+        key), and the hold may have ended already."""
+        mosts: dict[ResourceKey, int | None] = {}
+        for settlement in self.full:
+            if settlement.claim.id in self.took:
+                holds = settlement.verdict.hold is not None
+                for at, key in enumerate(keys_of_claim(settlement.claim)):
+                    mosts[key] = None if holds and not at else (mosts.get(key) or 0) + 1
+        return mosts
+
+    def unstarted(self) -> list[Claim]:
+        """The claims with keys that did not start after all."""
         return [
-            (key, settlement.verdict.hold)
+            settlement.claim
             for settlement in self.full
-            if (key := key_of(settlement.claim)) is not None and settlement.claim.id in self.took
+            if settlement.verdict.unstarted and keys_of_claim(settlement.claim)
         ]
 
 
-def key_of(claim: Claim) -> ResourceKey | None:
-    """The resource key of a claimed job, with its queue."""
-    return None if claim.resource is None else (claim.queue, claim.resource)
+def keys_of_claim(claim: Claim) -> Sequence[ResourceKey]:
+    """The keys of a claimed job, with its queue."""
+    if claim.resource is None and not claim.gates:
+        return ()
+    return [(claim.queue, key) for key in keys_of(claim.resource, claim.gates)]
 
 
 class SettleBatch:
     """Settlements, divided into rounds. The settlements of one round are independent: no two have
-    the same job or the same resource key. Nearly always one round is enough."""
+    the same job or a key that is put on hold. Nearly always one round is enough."""
 
     def __init__(self, settlements: Sequence[Settlement]) -> None:
         self.settlements = settlements
@@ -96,14 +138,14 @@ class SettleBatch:
         self.keys: list[ResourceKey] = []
         self._round_of: list[SettleRound] = []
         for settlement in settlements:
-            if (key := key_of(settlement.claim)) is not None:
-                self.keys.append(key)
+            if keys := keys_of_claim(settlement.claim):
+                self.keys += keys
             for part in self.rounds:
-                if part.add(settlement, key):
+                if part.add(settlement, keys):
                     break
             else:
                 part = SettleRound()
-                part.add(settlement, key)
+                part.add(settlement, keys)
                 self.rounds.append(part)
             self._round_of.append(part)
 
@@ -139,20 +181,31 @@ def settle(context: PostgresContext, settlements: Sequence[Settlement]) -> Round
 def _with_keys(context: PostgresContext, batch: SettleBatch) -> RoundTrips[None]:
     lock = resources.lock(context, batch.keys)
     for part in batch.rounds:
-        answers = yield RoundTrip(lock, *part.queries())
-        part.read(context, answers[1:] if lock else answers)
+        queries = part.queries()
+        answers = yield RoundTrip(lock, *queries, *part.after())
+        answers = answers[1:] if lock else answers
+        part.read(context, answers[: len(queries)])
         lock = None
         yield from part.second_look(context, last=False)
+        given_back = yield from _give_back(context, part)
         if freed := part.freed():
-            keys = [key for key, _ in freed]
-            # A hold that has ended already is removed at once, and then all that may run are woken.
-            # Without a hold, one job is.
-            held = [key for key, hold in freed if hold is not None]
-            answers = yield RoundTrip(
-                resources.unhold(held) if held else None,
-                resources.wake(context, keys, [1 if hold is None else None for _, hold in freed]),
-            )
-            resources.notify_woken(context, answers[-1])
+            held = [key for key, most in freed.items() if most is None]
+            unhold = resources.unhold(held) if held else None
+            mosts = list(freed.values())
+            yield from resources.wake(context, list(freed), mosts, given_back, unhold)
+
+
+def _give_back(context: PostgresContext, part: SettleRound) -> RoundTrips[Query | None]:
+    """Give back the tokens of runs that did not start."""
+    claims = [claim for claim in part.unstarted() if claim.id in part.took]
+    if not claims:
+        return None
+    keys = list(dict.fromkeys(key for claim in claims for key in keys_of_claim(claim)))
+    [rows] = yield RoundTrip(read_states(context, keys, [False] * len(keys)))
+    states = KeyStates(keys, rows)
+    for claim in claims:
+        states.give_back(claim.queue, GatedJob(claim.resource, MOST_HOLDERS, claim.gates))
+    return states.store()
 
 
 def after_a_lost_answer(batch: SettleBatch) -> RoundTrips[list[bool]]:
@@ -178,7 +231,12 @@ def after_a_lost_answer(batch: SettleBatch) -> RoundTrips[list[bool]]:
 def is_plain(settlement: Settlement) -> bool:
     """Whether the job succeeded, with nothing but a result to write, and has no keys."""
     claim, verdict = settlement.claim, settlement.verdict
-    return verdict.is_plain_success and claim.resource is None and claim.unique is None
+    return (
+        verdict.is_plain_success
+        and claim.resource is None
+        and claim.unique is None
+        and not claim.gates
+    )
 
 
 def _claims(settlements: list[Settlement]) -> dict[str, str]:
@@ -192,6 +250,10 @@ def _claims(settlements: list[Settlement]) -> dict[str, str]:
 
 def _id_of(settlement: Settlement) -> str:
     return settlement.claim.id
+
+
+def _first_key(claim: Claim) -> str | None:
+    return next((key for _, key in keys_of_claim(claim)), None)
 
 
 def _succeed(settlements: list[Settlement]) -> Query:
@@ -227,4 +289,6 @@ def _settle(settlements: list[Settlement]) -> Query:
         workers=texts([verdict.worker for verdict in verdicts]),
         hold_waits=numbers([None if hold is None else hold.wait for hold in holds]),
         hold_ats=numbers([None if hold is None else hold.at for hold in holds]),
+        first_keys=texts([_first_key(settlement.claim) for settlement in settlements]),
+        unstarted=flags([verdict.unstarted for verdict in verdicts]),
     )

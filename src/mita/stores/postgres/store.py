@@ -96,9 +96,13 @@ class PostgresStore(UserTransactionVerbs):
     """`url` is a libpq URL. The namespace is a schema. `clock` is for tests; without it the
     server's clock counts."""
 
-    can = Can.OBEY_A_FAKE_CLOCK | Can.KEEP_EXACT_ORDER | Can.ENQUEUE_IN_YOUR_TRANSACTION
+    can = (
+        Can.OBEY_A_FAKE_CLOCK
+        | Can.KEEP_EXACT_ORDER
+        | Can.SHARE_EXACTLY
+        | Can.ENQUEUE_IN_YOUR_TRANSACTION
+    )
     silence = SILENCE_S
-    ageing: Wait | None = None
 
     # jobs
     settle = in_halves(on_work(settle.settle))
@@ -157,6 +161,15 @@ class PostgresStore(UserTransactionVerbs):
         statements = PostgresStatements(space, given_clock=clock is not None)
         self._state = StoreState(params, statements, clock)
 
+    @property
+    def ageing(self) -> Wait | None:
+        """How long a job waits until it has risen by one priority; None: never."""
+        return self._state.hints.ageing
+
+    @ageing.setter
+    def ageing(self, ageing: Wait | None) -> None:
+        self._state.hints.ageing = ageing
+
     async def open(self, *, create: bool = True) -> None:
         """Connect and bring the schema up to date. Without `create`, raise unless it is."""
         self._state.silence = self.silence
@@ -164,7 +177,7 @@ class PostgresStore(UserTransactionVerbs):
         self._beside = SerialConnection(self._state, WORK_SETTINGS)
         self._short = SerialConnection(self._state, WORK_SETTINGS)
         self._read = SerialConnection(self._state, READ_SETTINGS, SCAN_TIMEOUT_S)
-        self._turn = ParallelTurn(self._work, self._beside)
+        self._turn = ParallelTurn(self._work, self._beside, self._state.hints)
         self._batcher = EnqueueBatcher(self._enqueue_together)
         self._subscriptions = pubsub.PostgresSubscriptions(self._state, self._short, self._read)
         self._notifier = PostgresNotifier(self._state)

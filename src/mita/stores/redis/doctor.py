@@ -3,14 +3,16 @@
 from typing import Any
 
 from mita.errors import StoreError
+from mita.model.gate import StoredLimit
 from mita.model.view import Finding, Health
 from mita.ports.clock import SystemClock
 from mita.rules.readable import is_lost, is_unreadable
 from mita.stores.shared.aside import finding
-from mita.stores.shared.views import as_name, as_worker
+from mita.stores.shared.limits import limits_finding
+from mita.stores.shared.views import QueueKey, as_name, as_worker
 
 from .client.pipelined_socket import LONGEST_CALL_BYTES
-from .codec import as_job, as_repeat
+from .codec import as_job, as_limit, as_repeat
 from .connection import RedisConnection
 from .context import RedisContext, parts
 
@@ -89,6 +91,7 @@ async def doctor(context: RedisContext) -> list[Finding]:
         Finding("memory", memory),
         Finding("namespace", context.keys.namespace),
         await _clock(context),
+        await _limits(context),
         await _records(context),
     ]
 
@@ -151,18 +154,39 @@ async def _records(context: RedisContext) -> Finding:
     return finding(sorted(ids), [*await _bad_repeats(context), *await _bad_workers(context)])
 
 
-async def _hash(context: RedisContext, name: str) -> list[tuple[bytes, bytes]]:
-    found = await context.connection.command("HGETALL", context.keys.in_namespace(name))
+async def _limits(context: RedisContext) -> Finding:
+    """The limits that operators have set."""
+    queues: dict[str, StoredLimit] = {}
+    keys: dict[QueueKey, StoredLimit] = {}
+    unreadable: list[str] = []
+    for queue in await context.queues():
+        root = context.keys.queue(queue)
+        packed = await context.connection.command("HGET", f"{root}:meta", "limit")
+        if (limit := as_limit(packed)) is not None:
+            queues[queue] = limit
+        elif packed is not None:
+            unreadable.append(f"queue {queue}")
+        for key, of_key in await _hash(context, f"{root}:limits"):
+            if (limit := as_limit(of_key)) is not None:
+                keys[queue, as_name(key)] = limit
+            else:
+                unreadable.append(f"key {as_name(key)} of {queue}")
+    return limits_finding(queues, keys, unreadable)
+
+
+async def _hash(context: RedisContext, key: str) -> list[tuple[bytes, bytes]]:
+    found = await context.connection.command("HGETALL", key)
     if isinstance(found, dict):
         return list(found.items())
     return list(zip(found[::2], found[1::2], strict=True))
 
 
 async def _bad_repeats(context: RedisContext) -> list[str]:
-    repeats = [as_repeat([key, b"", packed]) for key, packed in await _hash(context, "repeats")]
+    stored = await _hash(context, context.keys.in_namespace("repeats"))
+    repeats = [as_repeat([key, b"", packed]) for key, packed in stored]
     return [f"repeat {repeat.key}" for repeat in repeats if is_lost(repeat)]
 
 
 async def _bad_workers(context: RedisContext) -> list[str]:
-    found = await _hash(context, "workers")
+    found = await _hash(context, context.keys.in_namespace("workers"))
     return [f"worker {as_name(id)}" for id, packed in found if as_worker(packed) is None]

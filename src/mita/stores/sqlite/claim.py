@@ -129,14 +129,8 @@ def _candidates(context: SqliteContext, queue: str, limit: int, ageing: Wait | N
     now = context.now
     if ageing is None:
         return str(context.value("claim_candidates", queue=queue, now=now, limit=limit))
-    priorities, text = context.row("claim_candidates_aged", queue=queue, now=now, limit=limit)
-    if priorities > 1:
-        return str(
-            context.value(
-                "claim_candidates_merged", queue=queue, now=now, limit=limit, ageing=ageing
-            )
-        )
-    return str(text)
+    wanted = {"queue": queue, "now": now, "limit": limit, "ageing": ageing}
+    return str(context.value("claim_candidates_aged", **wanted))
 
 
 def _claim_stopped(

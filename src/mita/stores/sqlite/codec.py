@@ -45,8 +45,10 @@ def _can_be_written(text: str) -> bool:
 
 # Jobs that are enqueued together mostly differ only in these columns.
 OWN_COLUMNS = ("id", "due", "payload")
-_SHARED = [name for name in NEW if name not in OWN_COLUMNS]
-# The order in which `enqueue_insert` binds the values.
+# Most jobs have the default of the column in these. Binding a value costs as much as writing it.
+_LIMITS = ("gates", "fair", "weight")
+_SHARED = [name for name in NEW if name not in (*OWN_COLUMNS, *_LIMITS)]
+# The order in which `enqueue_insert` binds the values, and `enqueue_insert_limited`.
 INSERT_COLUMNS = (*map(column, _SHARED), "created", "due_fixed", *OWN_COLUMNS)
 SHARED_WIDTH = len(INSERT_COLUMNS) - len(OWN_COLUMNS)
 
@@ -56,17 +58,26 @@ def _value(name: str) -> str:
     return f"{name}.value" if isinstance(NEW[name].type, msgspec.inspect.EnumType) else name
 
 
-# The values of a `NewJob` that its neighbours mostly share.
-shared_values: Callable[[Any], tuple[Any, ...]] = attrgetter(*map(_value, _SHARED))
-_JSON_AT = [at for at, name in enumerate(_SHARED) if NEW[name].is_json]
+# The values of a `NewJob` that its neighbours mostly share; those of `_LIMITS` come last.
+shared_values: Callable[[Any], tuple[Any, ...]] = attrgetter(*map(_value, (*_SHARED, *_LIMITS)))
+_NO_LIMITS = tuple(NEW[name].default for name in _LIMITS)
+_JSON_AT = [at for at, name in enumerate((*_SHARED, *_LIMITS)) if NEW[name].is_json]
+_WIDTH = len(_SHARED)
 
 
-def bound_values(shared: Sequence[Any]) -> list[Any]:
-    """Shared values as a statement binds them: what a column holds as JSON is a text."""
+def bound_values(shared: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Shared values as a statement binds them: without the limits if all are the default, and with
+    a text for what a column holds as JSON."""
+    if shared[_WIDTH:] == _NO_LIMITS and _JSON_AT[0] >= _WIDTH:
+        return shared[:_WIDTH]
     values = list(shared)
     for at in _JSON_AT:
         values[at] = _to_json(values[at]).decode()
-    return values
+    return tuple(values)
+
+
+LIMITED_COLUMNS = (*INSERT_COLUMNS[:_WIDTH], *map(column, _LIMITS), *INSERT_COLUMNS[_WIDTH:])
+LIMITED_WIDTH = SHARED_WIDTH + len(_LIMITS)
 
 
 # ------------------------------------------------------------ claim: the JSON of a `Claim`

@@ -5,9 +5,13 @@ The tables of a file, for the namespace `mita` (the migrations have the columns)
     _mita_job ◄─── seq ─── _mita_event        the lines of its timeline
        │      ◄─── seq ─── _mita_once_value   its once values (0: shared by all jobs)
        │      ◄─── id ──── _mita_unique       the unique key that it has
-       │ queue, resource
-       ├───────► _mita_queue    the names of the queues, and since when they are paused
-       └───────► _mita_hold     resource keys on hold
+       │      ◄─── seq ─── _mita_holder       the further keys that it has while it runs
+       │ queue, keys
+       ├───────► _mita_queue    the queues: since when they are paused, their limit and their rate
+       │            ◄─── queue, priority ─── _mita_turn   how far the turns of its groups are
+       │            ◄─── queue, priority ─── _mita_share  groups that are ahead of that
+       ├───────► _mita_hold     keys on hold
+       └───────► _mita_key      keys with a rate or a stored limit; when they wake the next job
 
     _mita_repeat  the repeats            _mita_meta          version of the schema, and the clock
     _mita_worker  heartbeats             _mita_subscription  subscriptions to events

@@ -9,9 +9,12 @@ from pathlib import Path
 from mita.model.time import SECOND, Wait
 from mita.model.view import Finding, Health
 from mita.stores.shared.aside import finding
+from mita.stores.shared.limits import limits_finding
+from mita.stores.shared.views import as_name
 
 from . import maintenance
 from .context import SqliteContext
+from .limits.key_states import as_limit
 
 DISK_FREE_BYTES = 100_000_000  # less is a warning
 LOG_SIZE_BYTES = 200_000_000  # more is a warning
@@ -40,6 +43,7 @@ def doctor(context: SqliteContext) -> list[Finding]:
         _log_size(context.path),
         _disk(context.path),
         _expired_leases(context),
+        _limits(context),
         finding([_name(context, seq) for seq, _ in maintenance.unreadable(context)]),
         _integrity(context),
     ]
@@ -115,6 +119,21 @@ def _expired_leases(context: SqliteContext) -> Finding:
             "expired leases", found, Health.WARN, "start a worker: every worker takes them over"
         )
     return Finding("expired leases", "none waiting")
+
+
+def _limits(context: SqliteContext) -> Finding:
+    queues, keys, unreadable = {}, {}, []
+    for name, _, text, *_ in context.rows("claim_stops"):
+        if (limit := as_limit(text)) is not None:
+            queues[as_name(name)] = limit
+        elif text is not None:
+            unreadable.append(f"queue {as_name(name)}")
+    for queue, key, *_, text in context.rows("resources_records", queue=None, key=None):
+        if (limit := as_limit(text)) is not None:
+            keys[as_name(queue), as_name(key)] = limit
+        elif text is not None:
+            unreadable.append(f"key {as_name(key)} of {as_name(queue)}")
+    return limits_finding(queues, keys, unreadable)
 
 
 def _name(context: SqliteContext, seq: int) -> str:

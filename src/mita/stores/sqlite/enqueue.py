@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -13,10 +13,22 @@ from mita.rules.twins import TwinAct, act_on_twin, debounced_due
 from mita.stores.shared import room
 
 from . import unique
-from .codec import bound_values, shared_values
+from .codec import LIMITED_WIDTH, SHARED_WIDTH, bound_values, shared_values
 from .context import SqliteContext, as_json
 
 ALIKE_JOBS = 8  # so many neighbours with shared values are worth a statement of their own
+
+
+class _Insert(NamedTuple):
+    """The statements that insert jobs, and how many values neighbours share."""
+
+    single: str
+    alike: str
+    width: int
+
+
+PLAIN = _Insert("enqueue_insert", "enqueue_insert_alike", SHARED_WIDTH)
+LIMITED = _Insert("enqueue_insert_limited", "enqueue_insert_limited_alike", LIMITED_WIDTH)
 
 _read_ids = msgspec.json.Decoder(list[str]).decode
 
@@ -39,6 +51,7 @@ def enqueue(context: SqliteContext, jobs: Sequence[NewJob]) -> list[Receipt]:
         else:
             existing = None if job.unique is None else unique.take_or_holder(context, job)
             if existing is not None and job.debounce:
+                context.run_many("queues_add", [(one.queue,) for one in new[inserted:]])
                 _insert(context, new[inserted:])  # the job may be one of these
                 inserted = len(new)
                 existing = _debounce(context, job, existing)
@@ -48,9 +61,6 @@ def enqueue(context: SqliteContext, jobs: Sequence[NewJob]) -> list[Receipt]:
             new.append(job)
     queues = {job.queue for job in new}
     context.run_many("queues_add", [(queue,) for queue in queues])
-    with_groups = {job.queue for job in new if job.fair is not None}
-    if with_groups:
-        context.run("enqueue_groups", queues=as_json(with_groups))
     _insert(context, new[inserted:])
     context.topics |= queues
     return receipts
@@ -81,19 +91,27 @@ def _debounce(context: SqliteContext, new: NewJob, twin: str) -> str | None:
 
 def _insert(context: SqliteContext, jobs: list[NewJob]) -> None:
     """Insert jobs in their order, which is their age."""
-    now = context.now
+    now, are_plain = context.now, True
     single: list[tuple[Any, ...]] = []
+    kind = PLAIN
     for (values, fixed), alike in groupby(
         jobs, lambda job: (shared_values(job), job.when is not NOW and job.when.is_fixed(now))
     ):
         shared = (*bound_values(values), now, fixed)
+        if len(shared) != kind.width:
+            context.run_many(kind.single, single)
+            single, kind = [], LIMITED if kind is PLAIN else PLAIN
+            are_plain = False
         rows = [
             (job.id, now if job.when is NOW else job.when.moment(now), job.payload) for job in alike
         ]
         if len(rows) < ALIKE_JOBS:
             single += [shared + row for row in rows]
             continue
-        context.run_many("enqueue_insert", single)
+        context.run_many(kind.single, single)
         single = []
-        context.run_many("enqueue_insert_alike", rows, shared)
-    context.run_many("enqueue_insert", single)
+        context.run_many(kind.alike, rows, shared)
+    context.run_many(kind.single, single)
+    if not are_plain:
+        with_groups = {job.queue for job in jobs if job.fair is not None}
+        context.run("enqueue_groups", queues=as_json(with_groups))

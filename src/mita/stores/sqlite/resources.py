@@ -39,6 +39,12 @@ class _Gated(NamedTuple):
 # ------------------------------------------------------------ claim
 
 
+def has_keys(row: Any) -> bool:
+    """Whether this candidate has a key."""
+    rare = row[-1]
+    return rare is not None and (rare[RESOURCE] is not None or bool(rare[GATES]))
+
+
 def admit(context: SqliteContext, queue: str, rows: list[Any], busy: list[Busy]) -> list[Any]:
     """The rows of candidates that may run. The others are blocked or end, as their policy says, and
     are added to `busy`."""
@@ -61,11 +67,13 @@ class Admission:
         """Whether this candidate may run. If so, it has its keys from now on; if not, it was
         blocked or has ended."""
         rare = row[-1]
-        if rare is None or (rare[RESOURCE] is None and not rare[GATES]):
+        if rare is None:
             return True
-        if rare[GATES]:
-            return self._passes_all(row, _Gated(rare[RESOURCE], rare[LIMIT], rare[GATES]))
         key, now = rare[RESOURCE], self._context.now
+        if rare[GATES]:
+            return self._passes_all(row, _Gated(key, rare[LIMIT], rare[GATES]))
+        if key is None:
+            return True
         state = self._keys.get(key) or self._load(key)
         if state.stored is not None:
             return self._passes_all(row, _Gated(key, rare[LIMIT], ()))
@@ -223,8 +231,8 @@ def _give_back(context: SqliteContext, claim: Claim) -> None:
             continue
         tat_us = gates.given_back(gate, state.use.tat_us)
         woken_us = gates.given_back(gate, state.use.woken_us)
-        use = KeyUse(state.use.holders, state.use.held_until, tat_us, woken_us)
-        key_states.store_rate(context, claim.queue, gate, use, waited_for=state.waited_for)
+        which = {"queue": claim.queue, "key": gate.key}
+        context.run("key_give_back", tat_us=tat_us, woken_us=woken_us, **which)
 
 
 # ------------------------------------------------------------ holds and limits

@@ -192,8 +192,12 @@ def _settle_one(context: SqliteContext, settlement: Settlement) -> bool:
         unique.free(context, claim.queue, claim.unique, claim.id, unique_for)
     if verdict.unstarted:
         queue_states.give_back(context, [claim.queue])
-    if claim.resource is not None or claim.gates:
+    if claim.gates or (claim.resource is not None and verdict.unstarted):
         resources.free(context, claim, verdict.hold, unstarted=verdict.unstarted)
+    elif claim.resource is not None and verdict.hold is not None:
+        resources.hold(context, claim.queue, claim.resource, verdict.hold)
+    elif claim.resource is not None:
+        resources.wake(context, claim.queue, claim.resource, 1)
     if state in TERMINAL and not keep:
         delete(context, [claim.ref])
     if state is State.QUEUED:

@@ -1,6 +1,7 @@
 """Debounce and throttle: what an enqueue does that meets a job with its unique key."""
 
 import asyncio
+from typing import Any
 
 from mita.model.job import NewJob, Receipt, State
 from mita.model.outcome import CancelJob
@@ -52,11 +53,12 @@ async def test_a_debounce_moves_the_waiting_job(store: Store) -> None:
 
 async def test_a_debounce_replaces_the_arguments(store: Store) -> None:
     """The job that runs has the arguments, options and headers of the newest enqueue."""
-    first, second = debounced(payload=b"old"), debounced(payload=b"new", options=b"\x80")
+    newest: dict[str, Any] = {"payload": b"new", "options": b"\x80", "headers": b"\x81\xa1h\x01"}
+    first, second = debounced(payload=b"old"), debounced(**newest)
     await store.enqueue([first])
     await store.enqueue([second])
     found = await look(store, first.id)
-    assert (found.payload, found.options) == (b"new", b"\x80")
+    assert {name: getattr(found, name) for name in newest} == newest
     assert [line.kind for line in await store.timeline(first.id)] == ["debounced"]
 
 
@@ -218,3 +220,17 @@ async def test_pruning_frees_a_throttle_that_is_over(store: Store, clock: Ticker
     assert await store.enqueue([throttled(LONG, unique="doc:8")]) == [
         Receipt(other.id, created=False)
     ]
+
+
+async def test_a_debounce_after_its_longest_wait_makes_the_job_due_now(
+    store: Store, clock: Ticker
+) -> None:
+    """A job that waited longer than the `debounce_max` of a new enqueue is due at once, and not in
+    the past."""
+    first = debounced(LONG)
+    await store.enqueue([first])
+    await clock.tick(PAST)
+    before = await store.now()
+    await store.enqueue([debounced(SHORT, most=SHORT)])
+    assert before <= (await look(store, first.id)).due <= await store.now()
+    assert await claimed_ids(store) == [first.id]

@@ -4,7 +4,7 @@ import asyncio
 
 from mita.model.gate import Gate
 from mita.model.job import State, WhenBusy
-from mita.model.outcome import CancelJob
+from mita.model.outcome import CancelJob, Settlement, Verdict
 from mita.model.time import HOUR, When
 from mita.ports.store import Can, Store
 
@@ -240,3 +240,13 @@ async def test_a_rate_that_jobs_wait_for_is_not_forgotten(store: Store, clock: T
     await store.reap(10, LONG, "w2")
     states = [await state_of(store, id) for id in ids[1:]]
     assert states == [State.QUEUED, State.BLOCKED]
+
+
+async def test_a_job_that_ends_unstarted_leaves_its_token_to_the_next(store: Store) -> None:
+    """A claimed job that expired gives its token back, and the job that waits for it starts."""
+    first, second = await put_many(store, 2, gates=SLOW)
+    [claim] = await claims(store)
+    assert claim.id == first
+    expired = Verdict(state=State.CANCELLED, keep=HOUR, unstarted=True)
+    await settled(store, Settlement(claim, expired))
+    assert await claimed_ids(store) == [second]

@@ -2,7 +2,7 @@
 
 from mita.model.gate import Gate
 from mita.model.job import State
-from mita.model.outcome import CancelJob
+from mita.model.outcome import CancelJob, RescheduleJob
 from mita.model.time import HOUR, When
 from mita.model.view import JobFilter
 from mita.ports.store import Store
@@ -152,3 +152,21 @@ async def test_a_filter_finds_a_job_by_any_of_its_keys(store: Store) -> None:
     for key in (ACCOUNT, GPU.key):
         page = await store.page(JobFilter(resource=key), None, 10)
         assert [job.id for job in page.jobs] == [id]
+
+
+async def test_a_key_that_is_named_twice_is_one_condition(store: Store) -> None:
+    """A resource key that is also a gate has the smaller limit, and the rate."""
+    await put_many(store, 4, resource="a", limit=3, gates=(Gate("a", 2),))
+    assert len(await claims(store)) == 2
+    await put_many(store, 4, resource="b", limit=3, gates=(Gate("b", None, LONG * 1000, 1),))
+    assert len(await claims(store)) == 1
+
+
+async def test_only_a_blocked_job_names_the_key_that_it_waits_for(store: Store) -> None:
+    """A job that is rescheduled or cancelled while it waits does not wait for the key any more."""
+    await running(store, resource=ACCOUNT)
+    moved, ended = await put_many(store, 2, resource=ACCOUNT)
+    assert await claimed_ids(store) == []
+    await store.amend([moved], RescheduleJob(When(LONG)))
+    await store.amend([ended], CancelJob(keep=HOUR))
+    assert [(await look(store, id)).blocked_at for id in (moved, ended)] == [None, None]

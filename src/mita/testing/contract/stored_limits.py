@@ -196,3 +196,47 @@ async def test_a_limit_survives_the_end_of_all_jobs(store: Store) -> None:
     await store.reap(10, LONG, "w2")
     assert [view.limit for view in await store.resources()] == [StoredLimit(concurrency=2)]
     assert [view.limit for view in await store.queues()] == [StoredLimit(concurrency=5)]
+
+
+async def test_a_limit_that_is_set_again_gives_no_new_tokens(store: Store) -> None:
+    """The tokens that were taken under a rate stay taken when the rate is set once more."""
+    rate = StoredLimit(None, LONG * 1000, 1)
+    for queue, key in ((QUEUE, None), ("billing", KEY)):
+        await store.limit([queue], key, rate)
+        await put_many(store, 2, queue=queue, resource=key, limit=9)
+        assert len(await claims(store, queues=[queue])) == 1
+        await store.limit([queue], key, rate)
+        assert await claims(store, queues=[queue]) == []
+
+
+async def test_a_faster_rate_of_a_queue_takes_effect_at_once(store: Store, clock: Ticker) -> None:
+    """A queue that waits for the token of a slow rate starts jobs by the new rate."""
+    await store.limit([QUEUE], None, StoredLimit(None, LONG * 1000, 1))
+    await put_many(store, 3)
+    assert len(await claims(store)) == 1
+    await store.limit([QUEUE], None, StoredLimit(None, SHORT * 1000, 1))
+    await clock.tick(PAST)
+    assert len(await claims(store)) == 1
+
+
+async def test_a_full_queue_names_no_time(store: Store) -> None:
+    """A claim that finds a queue full does not ask to be made again: the end of a run is a
+    notification."""
+    await store.limit([QUEUE], None, StoredLimit(concurrency=1))
+    await put_many(store, 2)
+    assert len(await claims(store)) == 1
+    assert (await store.claim([QUEUE], 10, LONG, "w1")).again is None
+
+
+async def test_a_stored_rate_has_its_own_burst(store: Store) -> None:
+    """The burst of a stored rate replaces that of the jobs."""
+    await store.limit([QUEUE], KEY, StoredLimit(None, LONG * 1000, 3))
+    await put_many(store, 5, gates=(Gate(KEY, None, LONG * 1000, 1),))
+    assert len(await claims(store)) == 3
+
+
+async def test_a_stored_rate_leaves_the_limit_of_the_jobs(store: Store) -> None:
+    """A part that a stored limit does not have stays as the jobs say."""
+    await store.limit([QUEUE], KEY, StoredLimit(None, 1, 9))
+    await put_many(store, 3, resource=KEY, limit=2)
+    assert len(await claims(store)) == 2

@@ -18,12 +18,15 @@ from mita.stores.nats.tickets.claim_memory import QueuePriority
 
 from . import keys
 from .clock import as_stamp
-from .subjects import Subjects, is_slot
+from .subjects import WAKE_SLOT, Subjects, is_slot
 from .transaction import StreamTransaction, transact
 
 # A worker has a ticket for milliseconds. After this time the worker counts as lost, and the ticket
 # is delivered to another.
 ACK_WAIT_S = 5
+# Until a wake ticket is answered, no job at its key is woken: it goes to another worker sooner.
+# That two workers have it does no harm.
+WAKE_ACK_WAIT_S = 1
 MAX_PULLS = 2048  # that may wait at one consumer
 NO_CONSUMER_CODE = 10014  # the server's error code: there is no such consumer
 _PAUSE_POLL_S = 0.005
@@ -55,11 +58,12 @@ async def _add_priority(tx: StreamTransaction, queue: str, priority: int) -> Non
 async def ensure_consumer(wire: NatsWire, subjects: Subjects, queue: str, priority: int) -> None:
     """Create the consumer of one priority of a queue, unless it exists."""
     durable = subjects.consumer(queue, priority)
+    ack_wait_s = WAKE_ACK_WAIT_S if priority == WAKE_SLOT else ACK_WAIT_S
     config = {
         "durable_name": durable,
         "filter_subject": subjects.tickets(queue, priority),
         "ack_policy": "explicit",
-        "ack_wait": ACK_WAIT_S * 1_000_000_000,
+        "ack_wait": ack_wait_s * 1_000_000_000,
         "max_deliver": -1,
         "max_ack_pending": -1,
         "max_waiting": MAX_PULLS,

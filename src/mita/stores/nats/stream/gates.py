@@ -1,16 +1,20 @@
 """The gates of jobs: which are open, and what a start takes from them. The rules are in
 `rules.gates`; here they are applied to the records of keys, inside a transaction."""
 
+from collections.abc import Sequence
+
 from msgspec.structs import replace
 
 from mita.model.gate import Gate
-from mita.model.job import State
+from mita.model.job import Claim, State
+from mita.model.outcome import Settlement, Verdict
 from mita.rules import gates as rules
 from mita.rules.gates import KeyUse
 from mita.stores.nats.codec import NatsJob
 
-from .keys import move_waiter, put_resource_key, resource_key_record, use_of
+from .keys import held_until, move_waiter, put_resource_key, resource_key_record, use_of
 from .transaction import StreamTransaction
+from .waiters import read_for_wake
 
 
 async def gates_in_force(tx: StreamTransaction, job: NatsJob) -> list[Gate]:
@@ -55,6 +59,8 @@ async def set_levels(tx: StreamTransaction, queue: str, gate: Gate, use: KeyUse)
 async def closed_gate(tx: StreamTransaction, job: NatsJob) -> tuple[Gate, KeyUse] | None:
     """Returns the first gate that this job cannot pass now, with what is known of its key; None if
     the job may start."""
+    if not job.gates and job.resource is not None and await _has_place(tx, job, job.resource):
+        return None
     for gate in await gates_in_force(tx, job):
         use = await bounded_use(tx, job.queue, gate)
         if not rules.is_open(gate, use, tx.now):
@@ -62,12 +68,23 @@ async def closed_gate(tx: StreamTransaction, job: NatsJob) -> tuple[Gate, KeyUse
     return None
 
 
+async def _has_place(tx: StreamTransaction, job: NatsJob, key: str) -> bool:
+    """True if a job with one key, for which no limit is stored, may start: the usual case, decided
+    without the words of the rules."""
+    record = await resource_key_record(tx, job.queue, key)
+    if record.limit is not None or len(record.holders) >= job.limit:
+        return False
+    return not await held_until(tx, job.queue, key)
+
+
 async def follow_job(tx: StreamTransaction, old: NatsJob, new: NatsJob) -> None:
     """Update the records of a job's keys when the job changes: its start passes all gates, its end
     frees all keys, and a blocked job waits at one of them."""
     if old.state is new.state and not (old.state is State.BLOCKED and old.priority != new.priority):
         return
-    if new.state is State.RUNNING:
+    if new.state is State.RUNNING and not new.gates and new.resource is not None:
+        await _pass_one(tx, new, new.resource)
+    elif new.state is State.RUNNING:
         for gate in await gates_in_force(tx, new):
             await _pass(tx, new, gate)
     elif old.state is State.RUNNING:
@@ -77,10 +94,21 @@ async def follow_job(tx: StreamTransaction, old: NatsJob, new: NatsJob) -> None:
         await move_waiter(tx, old, new)
 
 
+async def _pass_one(tx: StreamTransaction, job: NatsJob, key: str) -> None:
+    """A job with one key starts."""
+    record = await resource_key_record(tx, job.queue, key)
+    if record.limit is not None:
+        await _pass(tx, job, await gate_at(tx, job, key))
+    else:
+        put_resource_key(tx, replace(record, holders=(*record.holders, job.id)))
+
+
 async def _pass(tx: StreamTransaction, job: NatsJob, gate: Gate) -> None:
-    record = await resource_key_record(tx, job.queue, gate.key)
-    holders = (*(id for id in record.holders if id != job.id), job.id)
-    changed = replace(record, holders=holders)
+    """A job starts. It is noted at the key only if the key counts running jobs: then its end does
+    not touch the record of a key that has just a rate, for which many workers compete."""
+    changed = replace(await resource_key_record(tx, job.queue, gate.key))
+    if gate.limit is not None:
+        changed.holders = (*(id for id in changed.holders if id != job.id), job.id)
     if gate.interval_us:
         use = rules.passed(gate, await use_of(tx, job.queue, gate.key), tx.now)
         changed.tat_us, changed.woken_us = use.tat_us, use.woken_us
@@ -90,8 +118,38 @@ async def _pass(tx: StreamTransaction, job: NatsJob, gate: Gate) -> None:
 
 async def _free(tx: StreamTransaction, job: NatsJob, key: str) -> None:
     record = await resource_key_record(tx, job.queue, key)
-    holders = tuple(id for id in record.holders if id != job.id)
-    put_resource_key(tx, replace(record, holders=holders))
+    if job.id in record.holders:
+        holders = tuple(id for id in record.holders if id != job.id)
+        put_resource_key(tx, replace(record, holders=holders))
+
+
+async def freed_keys(
+    tx: StreamTransaction, job: NatsJob | Claim, verdict: Verdict
+) -> Sequence[str]:
+    """Returns the keys at which another job may start when this one ends: those at which it has a
+    place, and all of them if it gives its tokens back."""
+    keys = rules.keys_of(job.resource, job.gates)
+    if not job.gates or verdict.unstarted:
+        return keys
+    records = [await resource_key_record(tx, job.queue, key) for key in keys]
+    return [record.key for record in records if job.id in record.holders]
+
+
+async def read_gates(tx: StreamTransaction, settlements: Sequence[Settlement]) -> None:
+    """Read in advance what is needed to settle jobs with several gates."""
+    subjects = tx.context.subjects
+    await tx.read(
+        subject
+        for claim in (settlement.claim for settlement in settlements)
+        for key in rules.keys_of(claim.resource, claim.gates)
+        for subject in (subjects.queue(claim.queue), subjects.resource_key(claim.queue, key))
+    )
+    freed = [
+        (one.claim.queue, key)
+        for one in settlements
+        for key in await freed_keys(tx, one.claim, one.verdict)
+    ]
+    await read_for_wake(tx, freed)
 
 
 async def give_back(tx: StreamTransaction, job: NatsJob) -> None:

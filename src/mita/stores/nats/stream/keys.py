@@ -15,13 +15,17 @@ from .transaction import StreamTransaction
 
 async def queue_record(tx: StreamTransaction, queue: str) -> QueueRecord:
     """Returns the record of a queue; an empty one if the queue is new."""
+    if (found := tx.queues.get(queue)) is not None:
+        return found
     subject = tx.context.subjects.queue(queue)
     body = await tx.body(subject)
-    return decode_queue(body, subject) if body else QueueRecord(queue)
+    found = tx.queues[queue] = decode_queue(body, subject) if body else QueueRecord(queue)
+    return found
 
 
 def put_queue(tx: StreamTransaction, record: QueueRecord) -> None:
     """Write the record of a queue."""
+    tx.queues[record.name] = record
     tx.put(tx.context.subjects.queue(record.name), pack(record))
 
 

@@ -8,6 +8,8 @@ claimed and settled without a batch.
 A store knows which queues are limited from the records of queues, which every claim reads. If it
 settles a job before it knows, the job's place stays taken until `recount` notices."""
 
+from collections.abc import Iterable
+
 from msgspec.structs import replace
 
 from mita.model.gate import StoredLimit
@@ -97,9 +99,9 @@ async def give_token_back(tx: StreamTransaction, queue: str) -> None:
 # ---------------------------------------------------------------- counting
 
 
-async def running_ids(context: NatsContext, queue: str, also: tuple[str, ...] = ()) -> set[str]:
-    """Returns the ids of the running jobs of a queue, as the claim lists name them. `also` are ids
-    to be looked at in any case."""
+async def running_jobs(context: NatsContext, queue: str, also: Iterable[str] = ()) -> list[NatsJob]:
+    """Returns the running jobs of a queue, as the claim lists name them. `also` are ids to be
+    looked at in any case."""
     of_queue = context.subjects.record(queue, "x")[:-1]
     wanted = {context.subjects.record(queue, id) for id in also}
     for message in await context.reader.all(context.subjects.all(RecordKind.CLAIM_LIST)):
@@ -109,7 +111,12 @@ async def running_ids(context: NatsContext, queue: str, also: tuple[str, ...] = 
     found = [
         decode_job(message.body, message.subject) for message in await context.reader.last(wanted)
     ]
-    return {record.id for record in found if record.state is State.RUNNING and not record.gone}
+    return [record for record in found if record.state is State.RUNNING and not record.gone]
+
+
+async def running_ids(context: NatsContext, queue: str, also: Iterable[str] = ()) -> set[str]:
+    """Returns the ids of the running jobs of a queue."""
+    return {record.id for record in await running_jobs(context, queue, also)}
 
 
 async def count(context: NatsContext, queue: str) -> None:
@@ -143,7 +150,7 @@ async def recount(context: NatsContext, queue: str) -> None:
     """Correct which jobs of a limited queue run, if that seems to be wrong."""
     tx = StreamTransaction(context)
     use = await queue_use(tx, queue)
-    if use is None or (not use.counted and use.since > tx.now - UNCOUNTED_MS):
+    if use is None or (not use.counted and tx.now - UNCOUNTED_MS < use.since <= tx.now):
         return
     if use.counted and use.limit.concurrency is None:
         return

@@ -32,6 +32,7 @@ from .reader import StoredMessage
 from .removal import remove
 from .subjects import RecordKind, hashed, name
 from .transaction import StreamTransaction, transact
+from .waiters import waiter_messages
 from .wake_tickets import is_armed
 
 # So long after its lease a running job that is on no claim list fails.
@@ -130,7 +131,7 @@ async def _free(tx: StreamTransaction, seen: SeenKey) -> None:
 async def _count_waiters(tx: StreamTransaction, key: ResourceKeyRecord) -> int:
     """Returns how many jobs wait for a key. Waiters that do not wait are removed by their sequence,
     so that newer ones stay. If there are very many, only the first are looked at."""
-    messages, complete = await resources.waiter_messages(tx, key.queue, key.key)
+    messages, complete = await waiter_messages(tx, key.queue, key.key)
     ids = {
         message.subject: decode_waiter(message.body, message.subject).id
         for message in messages

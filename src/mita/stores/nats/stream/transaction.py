@@ -16,7 +16,7 @@ from mita.model.job import State
 from mita.model.time import SECOND, Wait
 from mita.rules.states import TERMINAL
 from mita.stores.nats.client.messages import OutMessage, too_big
-from mita.stores.nats.codec import NatsJob, ResourceKeyRecord
+from mita.stores.nats.codec import NatsJob, QueueRecord, ResourceKeyRecord
 from mita.stores.nats.context import NatsContext
 
 from .job_records import (
@@ -59,6 +59,7 @@ class StreamTransaction:
         self.waiters: dict[str, list[StoredMessage]] = {}
         # Records of keys as they will be after the commit, by subject (`keys`).
         self.keys: dict[str, ResourceKeyRecord] = {}
+        self.queues: dict[str, QueueRecord] = {}  # the same of queues, by name
         self.wake_seqs: set[int] = set()  # wake tickets that are removed after the commit
         self._read: dict[str, StoredMessage] = {}
         self._put: dict[str, tuple[bytes, bytes]] = {}
@@ -202,11 +203,19 @@ class StreamTransaction:
             self.context.notifier.notify(self.wakeups)
 
 
-async def transact(context: NatsContext, act: Callable[[StreamTransaction], Awaitable[T]]) -> T:
+class TooManyWriters(StoreError):
+    """Other writers were faster every time."""
+
+
+async def transact(
+    context: NatsContext,
+    act: Callable[[StreamTransaction], Awaitable[T]],
+    tries: int = TRANSACTION_TRIES,
+) -> T:
     """Call `act` with a new transaction and commit it, until no other writer is faster. Returns
-    what `act` returns. Raises a StoreError after too many tries."""
+    what `act` returns. Raises TooManyWriters after so many tries."""
     started, tried = context.clock.now(), 0
-    while tried < TRANSACTION_TRIES and context.clock.now() < started + FIRE_WAIT_MS:
+    while tried < tries and context.clock.now() < started + FIRE_WAIT_MS:
         tx = StreamTransaction(context)
         try:
             result = await act(tx)
@@ -217,4 +226,4 @@ async def transact(context: NatsContext, act: Callable[[StreamTransaction], Awai
             return result
         tried += 1
         await asyncio.sleep(random.random() * RETRY_DELAY_S * min(tried, RETRY_DELAY_STEPS))
-    raise StoreError("too many others change the same record at the same time", transient=True)
+    raise TooManyWriters("too many others change the same record at the same time", transient=True)

@@ -42,8 +42,10 @@ async def arm(tx: StreamTransaction, queue: str, gate: Gate) -> None:
 
 
 def is_armed(key: ResourceKeyRecord, now: Moment) -> bool:
-    """True if this key has a wake ticket that is not much too late."""
-    return key.wake_at > now - LOST_WAKE_MS
+    """True if this key has a wake ticket that is neither much too late nor later than its rate can
+    be."""
+    longest = max(LOST_WAKE_MS, 2 * key.burst * key.interval_us // ONE_MS_US)
+    return now - LOST_WAKE_MS < key.wake_at <= now + longest
 
 
 def _wake_at(gate: Gate, use: KeyUse, now: Moment) -> Moment:
@@ -57,7 +59,7 @@ async def _put(tx: StreamTransaction, queue: str, key: str, at: Moment) -> None:
     subjects = tx.context.subjects
     body = pack(replace(NO_JOB, queue=queue, resource=key, due=at))
     ticket = subjects.wake_ticket(queue, key)
-    tx.context.claim_memory.early[ticket] = at, queue
+    tx.context.claim_memory.wakes[ticket] = at, queue
     if at - SCHEDULE_LEAD_MS > tx.now:
         headers = SCHEDULE % (as_stamp(at - SCHEDULE_LEAD_MS), ticket.encode())
         tx.put_unfenced(subjects.scheduled_wake(queue, key), body, headers)

@@ -19,14 +19,15 @@ log = logging.getLogger("mita.store")
 
 
 class ClaimCall(Struct):
-    """The arguments of a claim, the jobs it turned away at a closed gate, and the limited queues of
-    which no more jobs may start."""
+    """The arguments of a claim, the jobs it turned away at a closed gate (`without_token`: how many
+    of them at a rate), and the limited queues of which no more jobs may start."""
 
     context: NatsContext
     lease: Wait
     worker: str
     busy: list[Busy] = field(default_factory=list)
     full: set[str] = field(default_factory=set)
+    without_token: int = 0
 
 
 def as_running(call: ClaimCall, record: NatsJob, now: Moment) -> NatsJob:

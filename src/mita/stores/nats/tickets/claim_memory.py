@@ -3,11 +3,13 @@
 import asyncio
 from typing import TypeAlias
 
-from mita.model.time import SECOND, Moment
+from mita.model.time import SECOND, Moment, Wait
 from mita.stores.nats.stream.subjects import priority_of
 
 from .turns import LaneTurns
 
+# A ticket that was given back until its time is delivered again so much later.
+REDELIVERY_MS: Wait = 15
 QueuePriority: TypeAlias = tuple[str, int]  # or slot; each has its own consumer
 
 
@@ -25,9 +27,10 @@ class ClaimMemory:
         self._recounted: dict[str, Moment] = {}  # limited queues: when
         # Pattern of records: until when this is believed, and when the next of them is due.
         self.next_due: dict[str, tuple[Moment, Moment | None]] = {}
-        # Tickets given back because they came too early, by job id: due time and queue. Wake
-        # tickets by subject.
+        # Tickets given back because they came too early, by job id: due time and queue.
         self.early: dict[str, tuple[Moment, str]] = {}
+        # Wake tickets that this store has made or given back, by subject.
+        self.wakes: dict[str, tuple[Moment, str]] = {}
 
     def turns_of(self, source: QueuePriority) -> LaneTurns:
         """Returns the turns between the lanes of a queue and priority."""
@@ -46,4 +49,15 @@ class ClaimMemory:
         that must have come back since."""
         for id in [id for id, (due, _) in self.early.items() if due < now - SECOND]:
             del self.early[id]
-        return [due for due, queue in self.early.values() if queue in queues]
+        known = [*self.early.values(), *self.wakes.values()]
+        return [due for due, queue in known if queue in queues]
+
+    def forget_wakes(self, queues: set[str], now: Moment) -> None:
+        """The wake tickets of these queues were pulled: what was due before is with a store."""
+        if self.wakes:
+            over = now - REDELIVERY_MS
+            self.wakes = {
+                subject: (due, queue)
+                for subject, (due, queue) in self.wakes.items()
+                if due > over or queue not in queues
+            }

@@ -17,6 +17,8 @@ from .ticket import Ticket, give_back, give_back_all
 
 PULL_TICKETS = 250
 CLAIM_SCAN_TICKETS = 1000
+# A claim that has found so many jobs without a token ends, so that wake tickets do not wait for it.
+CLAIM_RATE_JOBS = 200
 # A consumer knows of a new ticket a moment after its publisher does; an idle claim waits for it.
 IDLE_PULL_MS: Wait = 10
 EARLY_WAIT_MS: Wait = 20  # a claim waits so long for tickets that are not due yet
@@ -49,7 +51,16 @@ class TicketDrain:
         return claims
 
     def _goes_on(self, queue: str) -> bool:
-        return self.looked_at < CLAIM_SCAN_TICKETS and queue not in self._call.full
+        return not self.has_seen_enough and queue not in self._call.full
+
+    @property
+    def has_seen_enough(self) -> bool:
+        """True if the claim ends here, although there may be more tickets."""
+        return (
+            self.looked_at >= CLAIM_SCAN_TICKETS
+            or self._call.without_token >= CLAIM_RATE_JOBS
+            or self.too_late
+        )
 
     async def _take_slices(
         self, source: QueuePriority, limit: int, first: Pulled | None

@@ -10,76 +10,89 @@ from mita.errors import Rejected
 from mita.model.gate import Gate
 from mita.model.job import Claim, State
 from mita.model.outcome import Busy, TimelineKind
+from mita.model.time import Wait
 from mita.rules.busy import BUSY_RETENTION, RATE_POLICY, BusyPolicy, busy_policy, replaced_note
 from mita.rules.gates import keys_of
-from mita.stores.nats import resources
-from mita.stores.nats.codec import ClaimRef, NatsJob, as_claim, timeline_with
+from mita.stores.nats.codec import NatsJob, timeline_with
 from mita.stores.nats.stream.gates import closed_gate
 from mita.stores.nats.stream.job_changes import change, finish
 from mita.stores.nats.stream.job_records import LocatedJob
 from mita.stores.nats.stream.queue_use import QueuePlaces, queue_use
-from mita.stores.nats.stream.transaction import StreamTransaction, transact
+from mita.stores.nats.stream.transaction import (
+    TRANSACTION_TRIES,
+    StreamTransaction,
+    TooManyWriters,
+    transact,
+)
+from mita.stores.nats.stream.waiters import waiters_of
 from mita.stores.nats.stream.wake_tickets import arm
 
-from .claim_call import ClaimCall, as_running, fitting, is_valid
-from .ticket import Ticket, acknowledge, give_back
+from .claim_call import ClaimCall, fitting, is_valid
+from .starts import Starts
+from .ticket import Ticket, acknowledge, give_back, give_back_all
 
 # Blocking a job takes up to five messages, and a batch has at most a thousand. A job with several
 # keys takes up to nine.
 KEYED_BATCH_JOBS = 150
 GATED_BATCH_JOBS = 100
+RATE_TRIES = 4
+RATE_GIVE_BACK_MS: Wait = 100  # until tickets that found the record of their rate busy come back
 
 
 async def take_keyed(call: ClaimCall, tickets: list[Ticket]) -> list[Claim]:
     """Claim the jobs of these tickets whose gates are all open. The others are blocked, or as their
     `when_busy` says, and added to `call.busy`."""
-    context, lists = call.context, call.context.claim_lists
-    list_id = lists.new_id()
+    context = call.context
+    list_id = context.claim_lists.new_id()
 
     async def act(tx: StreamTransaction) -> _Taken:
-        taken = await _start_or_turn_away(tx, call, tickets)
-        if taken.started:
-            subjects = [located.subject for located in taken.started]
-            listing = lists.message(list_id, tx.now + call.lease, subjects)
-            tx.put(listing.subject, listing.body)
+        taken = _Taken(Starts(call, tx, list_id))
+        await _start_or_turn_away(tx, taken, tickets)
+        taken.starts.put_list()
         return taken
 
     try:
-        taken = await transact(context, act)
+        taken = await transact(context, act, _tries(tickets))
+    except TooManyWriters:
+        if not _have_rates(tickets):
+            raise
+        for ticket in tickets:
+            give_back(context, ticket, RATE_GIVE_BACK_MS * 1_000_000)
+        call.without_token += len(tickets)
+        return []
     except Rejected as error:
         fits = fitting(context, tickets, error)
         return await take_keyed(call, fits) if fits else []
     await context.fail_point("between record and acknowledgement")
     call.busy += taken.turned_away
+    call.without_token += sum(busy.at_rate for busy in taken.turned_away)
     acknowledge(context, [ticket for ticket in tickets if ticket not in taken.surplus])
-    for ticket in taken.surplus:
-        call.full.add(ticket.record.queue)
-        give_back(context, ticket, 1)
-    seqs = taken.tx.written
-    if taken.started:
-        lists.stored(list_id, seqs[context.subjects.claim_list(list_id)], len(taken.started))
+    call.full.update(ticket.record.queue for ticket in taken.surplus)
+    give_back_all(context, taken.surplus)
+    claims = taken.starts.claims()
     await context.wire.flush_now()
-    return [
-        as_claim(
-            one.record, taken.tx.now, ClaimRef(one.subject, seqs[one.subject], list_id, one.record)
-        )
-        for one in taken.started
-        if one.record is not None
-    ]
+    return claims
+
+
+def _have_rates(tickets: list[Ticket]) -> bool:
+    return any(gate.interval_us for ticket in tickets for gate in ticket.record.gates)
+
+
+def _tries(tickets: list[Ticket]) -> int:
+    """Returns how often to try: jobs with a rate are mostly blocked, and while another store blocks
+    jobs at the same key, this one can do better than compete with it."""
+    return RATE_TRIES if _have_rates(tickets) else TRANSACTION_TRIES
 
 
 class _Taken(Struct):
     """What one transaction did with tickets. The `surplus` found no place in its limited queue."""
 
-    tx: StreamTransaction
-    started: list[LocatedJob] = field(default_factory=list)
+    starts: Starts
     turned_away: list[Busy] = field(default_factory=list)
     surplus: list[Ticket] = field(default_factory=list)
 
 
-async def _start_or_turn_away(
-    tx: StreamTransaction, call: ClaimCall, tickets: list[Ticket]
-) -> _Taken:
+async def _start_or_turn_away(tx: StreamTransaction, taken: _Taken, tickets: list[Ticket]) -> None:
     """Start jobs whose gates are all open, as far as their queue has places; block, skip or replace
     those that meet a closed gate."""
     jobs, _ = await asyncio.gather(
@@ -87,7 +100,6 @@ async def _start_or_turn_away(
         tx.read(subject for ticket in tickets for subject in _key_subjects(tx, ticket.record)),
     )
     places = await _places(tx, tickets)
-    taken = _Taken(tx)
     for ticket, located in zip(tickets, jobs, strict=True):
         record = located.record
         if record is None or not is_valid(ticket, located, tx.now):
@@ -96,8 +108,7 @@ async def _start_or_turn_away(
         if of_queue is not None and of_queue.left <= 0:
             taken.surplus.append(ticket)
         elif (closed := await closed_gate(tx, record)) is None:
-            await _start(tx, call, located, record)
-            taken.started.append(located)
+            await taken.starts.start(located, record)
             if of_queue is not None:
                 of_queue.take(record.id)
         else:
@@ -110,7 +121,6 @@ async def _start_or_turn_away(
             await _turn_away(tx, located, gate, policy)
     for of_queue in places.values():
         of_queue.write()
-    return taken
 
 
 async def _places(tx: StreamTransaction, tickets: list[Ticket]) -> dict[str, QueuePlaces]:
@@ -131,22 +141,6 @@ def _key_subjects(tx: StreamTransaction, record: NatsJob) -> list[str]:
     return wanted
 
 
-async def _start(
-    tx: StreamTransaction, call: ClaimCall, located: LocatedJob, record: NatsJob
-) -> None:
-    new = as_running(call, record, tx.now)
-    await change(
-        tx,
-        located,
-        state=new.state,
-        token=new.token,
-        worker=new.worker,
-        started=new.started,
-        lease_until=new.lease_until,
-        record_seq=0,
-    )
-
-
 async def _turn_away(
     tx: StreamTransaction, located: LocatedJob, gate: Gate, policy: BusyPolicy
 ) -> None:
@@ -165,7 +159,7 @@ async def _turn_away(
 
 
 async def _replace_others(tx: StreamTransaction, record: NatsJob, key: str) -> None:
-    waiters = await resources.waiters_of(tx, record.queue, key)
+    waiters = await waiters_of(tx, record.queue, key)
     for located in await tx.jobs(waiter.id for waiter in waiters):
         older = located.record
         if older is not None and older.state is State.BLOCKED:

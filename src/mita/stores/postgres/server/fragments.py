@@ -6,15 +6,17 @@ States, kinds of timeline lines, guards and fields of a record come from `mita.m
 
 from collections.abc import Iterable
 
+from mita.model.gate import LONGEST_INTERVAL_US
 from mita.model.job import PRIORITIES, Asked, State
 from mita.model.outcome import PrioritiseJob, TimelineKind
 from mita.model.repeat import Repeat, RepeatState
 from mita.model.time import DAY, LATEST
 from mita.rules.asked import STATE_AFTER, kind_after, may_ask
-from mita.rules.busy import BUSY_NOTE, REPLACED_NOTE
+from mita.rules.busy import REPLACED_NOTE
 from mita.rules.judge import success
 from mita.rules.states import ALIVE, AMENDABLE, TABLE, TERMINAL, WAITING
-from mita.stores.postgres.codec import CLAIM_TEXTS, INSERT_TEXTS
+from mita.stores.postgres.codec import CLAIM_TEXTS, INSERT_TEXTS, SHOWN_TEXTS
+from mita.stores.postgres.limits.bounds import COUNTED_WAITERS
 from mita.stores.postgres.throughput.watermarks import SLACK_MS
 from mita.stores.shared.record import COUNTERS, JOB, RESET_ON_RETRY
 from mita.stores.shared.sql import JOB_COLUMNS
@@ -62,7 +64,6 @@ FRAGMENTS = {
     "kind_of_asked_success": _text(kind_after(Asked.CANCEL, success(b"", 0))),
     # timelines and counters
     **{f"kind_{kind.name.lower()}": _text(kind) for kind in TimelineKind},
-    "busy_note": _text(BUSY_NOTE),
     "replaced_note": _text(REPLACED_NOTE),
     "count": ", ".join(f"{name} = j.{name} + (h.counts = '{name}')::int" for name in COUNTERS),
     "count_busy": f"busy = least(j.busy, {MOST_COUNTED - 1}) + 1",
@@ -71,6 +72,7 @@ FRAGMENTS = {
     "job_columns": JOB_COLUMNS,
     "repeat_columns": ", ".join(Repeat.__struct_fields__),
     **CLAIM_TEXTS,
+    **SHOWN_TEXTS,
     **INSERT_TEXTS,
     # bounds
     "active": _text(RepeatState.ACTIVE),
@@ -79,6 +81,8 @@ FRAGMENTS = {
     "highest_priority": str(PRIORITIES[-1]),
     "latest": str(LATEST),
     "lock_longest": str(DAY),
+    "longest_interval_us": str(LONGEST_INTERVAL_US),
+    "counted_waiters": str(COUNTED_WAITERS),
     # A due time so far behind the clock may be behind a watermark: then `_behind` must grow.
     "behind_ms": str(SLACK_MS // 2),
 }

@@ -9,6 +9,11 @@ from .fragments import FRAGMENTS
 STORE_PACKAGE = __name__.rpartition(".server.")[0]
 SERVER_CLOCK = "floor(extract(epoch from clock_timestamp()) * 1000)::bigint"
 GIVEN_CLOCK = "%(now)s::bigint"  # a test passes it with the other values
+# Statements that are made of several files: the name of the first, and of the files for its parts.
+VARIANTS = {
+    "claim": ("claim", {"candidate": "claim_in_line"}),
+    "claim_mixed": ("claim", {"candidate": "claim_by_rank"}),
+}
 _NAME = re.compile(r"\{(\w+)\}")
 _NAMED_VALUE = re.compile(r"%\((\w+)\)s")
 
@@ -25,7 +30,9 @@ class PostgresStatements:
     def __getitem__(self, name: str) -> str:
         text = self._texts.get(name)
         if text is None:
-            text = self._texts[name] = self.fill(read("sql", f"{name}.sql"))
+            file, parts = VARIANTS.get(name, (name, {}))
+            made = {part: _body(read("sql", f"{text}.sql")) for part, text in parts.items()}
+            text = self._texts[name] = self.made(file, **made)
         return text
 
     def fill(self, text: str) -> str:
@@ -46,6 +53,11 @@ class PostgresStatements:
         for part, made in parts.items():
             text = text.replace(f"{{{part}}}", made)
         return self.fill(text)
+
+
+def _body(text: str) -> str:
+    """The text without its comments."""
+    return "\n".join(line for line in text.splitlines() if not line.lstrip().startswith("--"))
 
 
 @cache

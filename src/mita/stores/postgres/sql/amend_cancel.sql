@@ -13,6 +13,7 @@ deleted as (
 ended as (
   update mita._job as j
   set state = {to_cancel}, finished = clock.now, expires = clock.now + %(keep)s::bigint,
+      blocked_at = null,
       timeline = mita._noted(j.timeline, clock.now, {kind_cancelled}, %(reason)s, null)
   from found as f, clock
   where j.id = f.id and f.state in {waiting} and %(keep)s::bigint > 0
@@ -28,5 +29,6 @@ freed as (
   update mita._unique as u set until = clock.now + f.unique_for
   from found as f, clock
   where u.queue = f.queue and u.key = f.uniq and u.id = f.id and f.state in {waiting}
+    and u.until is null
 )
 select id, queue, state, asked from found

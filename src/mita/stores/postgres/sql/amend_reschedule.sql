@@ -12,6 +12,7 @@ found as materialized (
 moved as (
   update mita._job as j
   set state = {to_reschedule}, due = f.due, reschedules = j.reschedules + 1,
+      blocked_at = null,
       timeline = mita._noted(j.timeline, clock.now, {kind_rescheduled}, %(note)s::text, null)
   from found as f, clock
   where j.id = f.id and f.state in {waiting}

@@ -16,7 +16,7 @@ has_key as (
 ),
 retried as (
   update mita._job as j
-  set state = {to_revive}, {reset_on_retry},
+  set state = {to_revive}, {reset_on_retry}, blocked_at = null,
       due = case when %(at)s::bigint is null then clock.now + %(wait)s::bigint
                  else greatest(%(at)s::bigint, clock.now) end,
       timeline = mita._noted(j.timeline, clock.now, {kind_revived}, %(note)s::text, null)

@@ -7,7 +7,7 @@ select exists (
     as line (queue, priority)
   cross join lateral (
     select 1 from mita._job as j
-    where j.state = {queued} and j.queue = line.queue and j.priority = line.priority
-      and j.due <= clock.now
+    where j.state = {queued} and j.fair is null
+      and j.queue = line.queue and j.priority = line.priority and j.due <= clock.now
     limit 1) as j
   where line.queue not in (select p.name from mita._paused as p))

@@ -4,12 +4,13 @@ with clock as materialized (select {now} as now),
 ended as (
   update mita._job as j
   set state = {to_skip}, finished = clock.now, expires = clock.now + %(keep)s::bigint,
+      blocked_at = null,
       timeline = mita._noted(
         j.timeline, clock.now, {kind_replaced}, {replaced_note} || %(id)s::text, null)
   from clock
-  where j.state = {blocked} and j.queue = %(queue)s and j.resource = %(key)s and j.id <> %(id)s
+  where j.state = {blocked} and j.queue = %(queue)s and j.blocked_at = %(key)s and j.id <> %(id)s
   returning j.id, j.queue, j.uniq, j.unique_for
 )
 update mita._unique as u set until = clock.now + least(e.unique_for, {latest})
 from ended as e, clock
-where u.queue = e.queue and u.key = e.uniq and u.id = e.id
+where u.queue = e.queue and u.key = e.uniq and u.id = e.id and u.until is null

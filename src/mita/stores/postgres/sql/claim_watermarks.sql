@@ -3,8 +3,8 @@
 -- Out: now, the due time or null; in the order given.
 select clock.now,
        (select j.due from mita._job as j
-        where j.state = {queued} and j.queue = line.queue and j.priority = line.priority
-          and j.due >= line.watermark
+        where j.state = {queued} and j.fair is null and j.queue = line.queue
+          and j.priority = line.priority and j.due >= line.watermark
         order by j.due limit 1)
 from (select {now} as now) as clock
 cross join unnest(

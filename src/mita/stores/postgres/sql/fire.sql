@@ -36,7 +36,12 @@ made as (
   -- it, and read all winners for each job.
   where (v.maker in (select won.key from won)) is true
   on conflict (id) do nothing
-  returning queue
+  returning queue, fair
+),
+fair_queues as (
+  insert into mita._fair_queue (name)
+  select distinct made.queue from made
+  where made.fair is not null and made.queue not in (select f.name from mita._fair_queue as f)
 ),
 known as (
   insert into mita._queue (name)

@@ -1,6 +1,10 @@
 -- queues_counts: the number of jobs by queue and state. An index answers each part.
 -- In: nothing.  Out: queue, state, number.
-select queue, {queued}, count(*) from mita._job where state = {queued} group by queue
+select queue, {queued}, count(*) from mita._job
+where state = {queued} and fair is null group by queue
+union all
+select queue, {queued}, count(*) from mita._job
+where state = {queued} and fair is not null group by queue
 union all
 select queue, {running}, count(*) from mita._job where state = {running} group by queue
 union all

@@ -9,25 +9,32 @@ line as (
 select exists (
     select 1 from queue as q cross join lateral (
       select 1 from mita._job as j
-      where j.state = {queued} and j.queue = q.name and j.priority > {highest_priority}
+      where j.state = {queued} and j.fair is null and j.queue = q.name
+        and j.priority > {highest_priority}
       limit 1) as j)
   or exists (
     select 1 from queue as q cross join lateral (
       select 1 from mita._job as j
-      where j.state = {queued} and j.queue = q.name and j.priority < {lowest_priority}
+      where j.state = {queued} and j.fair is null and j.queue = q.name
+        and j.priority < {lowest_priority}
       limit 1) as j)
   or exists (
     select 1 from line as l cross join lateral (
       select 1 from mita._job as j
-      where j.state = {queued} and j.queue = l.name and j.priority = l.priority
+      where j.state = {queued} and j.fair is null and j.queue = l.name and j.priority = l.priority
         and j.due > {latest}
       limit 1) as j)
   or exists (
     select 1 from line as l cross join lateral (
       select 1 from mita._job as j
-      where j.state = {queued} and j.queue = l.name and j.priority = l.priority
+      where j.state = {queued} and j.fair is null and j.queue = l.name and j.priority = l.priority
         and j.due < 0
       limit 1) as j)
+  or exists (
+    select 1 from mita._job as j
+    where j.state = {queued} and j.fair is not null
+      and (j.priority not between {lowest_priority} and {highest_priority}
+           or j.due not between 0 and {latest}))
   or exists (
     select 1 from mita._job as j where j.state = {running} and j.lease_until > {latest})
   or exists (select 1 from mita._job as j where j.state = {running} and j.lease_until < 0)
@@ -35,5 +42,6 @@ select exists (
   or exists (
     select 1 from queue as q cross join lateral (
       select 1 from mita._job as j
-      where j.state = {blocked} and j.queue = q.name and j.resource is null
+      where j.state = {blocked} and j.queue = q.name and j.blocked_at is null
+        and j.resource is null
       limit 1) as j)

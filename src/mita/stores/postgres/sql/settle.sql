@@ -1,11 +1,14 @@
 -- settle: apply the verdicts of runs. What was asked of a job while it ran comes first. Holds are
--- set and unique keys are freed.
+-- set, unique keys are freed, and unstarted runs give the tokens of their queues back
+-- (`rules.gates.given_back`).
 -- In: one array for each part of a verdict; `at` is a point in time, or null and `wait` counts;
---     `kind` of the timeline line if nothing was asked, and `asked_kind` if something was.
--- Out: id, state, queue of the settlements that took; the last column is not used.
+--     `kind` of the timeline line if nothing was asked, and `asked_kind` if something was;
+--     `first_key` is the job's first key.
+-- Out: id, state, queue of the settlements that took, whether the queue has a limit; the last
+--     column is not used.
 with clock as materialized (select {now} as now),
 held as materialized (
-  select j.id, j.queue, j.resource, j.uniq, j.unique_for,
+  select j.id, j.queue, v.first_key, v.unstarted, j.uniq, j.unique_for,
          v.counts, v.error, v.stranded, v.note, v.failure, v.worker, v.result,
          coalesce({state_after_asked}, v.state) as state,
          case when j.asked is null then v.keep else coalesce(j.asked_keep, 0) end as keep,
@@ -21,9 +24,10 @@ held as materialized (
     %(results)s::text::bytea[], %(errors)s::text::text[], %(keeps)s::text::bigint[],
     %(stranded)s::text::boolean[], %(kinds)s::text::text[], %(asked_kinds)s::text::text[],
     %(notes)s::text::text[], %(failures)s::text::text[], %(workers)s::text::text[],
-    %(hold_waits)s::text::bigint[], %(hold_ats)s::text::bigint[]
+    %(hold_waits)s::text::bigint[], %(hold_ats)s::text::bigint[], %(first_keys)s::text::text[],
+    %(unstarted)s::text::boolean[]
   ) as v (id, token, state, wait, at, counts, result, error, keep, stranded, kind, asked_kind,
-          note, failure, worker, hold_wait, hold_at)
+          note, failure, worker, hold_wait, hold_at, first_key, unstarted)
   join mita._job as j on j.id = v.id and j.token = v.token and j.state = {hidden_running}
   cross join clock
   for update of j
@@ -44,22 +48,31 @@ written as (
       worker = case when h.state in {terminal} then j.worker end,
       finished = case when h.state in {terminal} then clock.now end,
       expires = case when h.state in {terminal} then clock.now + h.keep end,
+      blocked_at = case when h.state = {blocked} then h.first_key end,
       lease_until = null, asked = null, asked_due = null, asked_keep = null
   from held as h, clock
   where j.id = h.id and (h.keep > 0 or h.state in {waiting})
 ),
 on_hold as (
   insert into mita._hold (queue, key, until)
-  select h.queue, h.resource, h.hold from held as h
-  where h.hold is not null and h.resource is not null
+  select h.queue, h.first_key, h.hold from held as h
+  where h.hold is not null and h.first_key is not null
   on conflict (queue, key) do update set until = excluded.until
 ),
 freed as (
   update mita._unique as u set until = clock.now + h.unique_for
   from held as h, clock
   where u.queue = h.queue and u.key = h.uniq and u.id = h.id and h.state in {terminal}
+    and u.until is null
+),
+given_back as (
+  update mita._queue_limit as l
+  set tat_us = greatest(0, l.tat_us - tokens.count * (l.stored_limit -> 1)::bigint)
+  from (select h.queue, count(*) from held as h where h.unstarted group by h.queue) as tokens
+  where l.queue = tokens.queue and jsonb_typeof(l.stored_limit -> 1) = 'number'
+    and (l.stored_limit -> 1)::numeric between 0 and {longest_interval_us}
 )
-select h.id, h.state, h.queue,
+select h.id, h.state, h.queue, h.queue in (select l.queue from mita._queue_limit as l),
        case when h.state = {queued} and h.due < clock.now - {behind_ms}
             then nextval('mita._behind') end
 from held as h, clock

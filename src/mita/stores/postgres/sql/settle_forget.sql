@@ -1,6 +1,7 @@
 -- settle_forget: settle plain successes of jobs without keys that are not kept: delete them. What
 -- was asked of a job while it ran comes first.
--- In: ids, tokens.  Out: id, state, queue of the settlements that took; the last is not used.
+-- In: ids, tokens.
+-- Out: id, state, queue of the settlements that took; the last column is not used.
 with clock as materialized (select {now} as now),
 v as materialized (
   select * from unnest(%(ids)s::text::text[], %(tokens)s::text::bigint[]) as v (id, token)

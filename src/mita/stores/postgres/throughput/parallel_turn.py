@@ -1,9 +1,10 @@
 """Settling and claiming on two connections at once, when there is much to settle.
 
 In one transaction the server would use one processor, and the claim would wait for the disk, which
-it need not. A claim does not depend on runs that simply succeeded: they free no key and put nothing
-back into the queue. If a reschedule was asked while one of them ran, its job returns to the queue a
-moment later than it would otherwise, and the workers are notified."""
+it need not. A claim does not depend on runs that simply succeeded: they free no key and no place of
+a limited queue (with one, all is one transaction), and put nothing back into the queue. If a
+reschedule was asked while one of them ran, its job returns to the queue a moment later than it
+would otherwise, and the workers are notified."""
 
 import asyncio
 import time
@@ -16,6 +17,7 @@ from mita.model.outcome import ClaimResult, Settlement
 from mita.model.time import Wait
 from mita.stores.postgres import claim
 from mita.stores.postgres.connection import SerialConnection
+from mita.stores.postgres.limits.hints import ClaimHints
 from mita.stores.postgres.settle import is_plain, settle
 
 PARALLEL_SETTLEMENTS = 50  # from this many on, a second round trip pays
@@ -27,8 +29,8 @@ class ParallelTurn:
     """Settles and claims. A few settlements go in one transaction on `work`; for many, the claim
     goes to `beside`, which is connected at first use."""
 
-    def __init__(self, work: SerialConnection, beside: SerialConnection) -> None:
-        self._work, self._beside = work, beside
+    def __init__(self, work: SerialConnection, beside: SerialConnection, hints: ClaimHints) -> None:
+        self._work, self._beside, self._hints = work, beside, hints
         self._one_transaction_until_s = 0.0
 
     async def settle_and_claim(
@@ -43,6 +45,7 @@ class ParallelTurn:
         many = (
             limit
             and len(settlements) >= PARALLEL_SETTLEMENTS
+            and not self._hints.careful
             and time.monotonic() >= self._one_transaction_until_s
         )
         if many and all(is_plain(settlement) for settlement in settlements):

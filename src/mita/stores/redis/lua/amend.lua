@@ -6,9 +6,11 @@
 --       then ids
 -- Returns an `Answer` for each id
 -- include keys
+-- include type_checks
 -- include record
 -- include state_indexes
 -- include timeline
+-- include moment
 -- include gates
 local now, q, change = clock(ARGV[1]), check_all_types(queue_of(KEYS[1])), ARGV[3]
 local amount, at, why = tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6]

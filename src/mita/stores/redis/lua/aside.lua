@@ -3,6 +3,7 @@
 -- ARGV  1 now, '' to read the server's clock  2 channel for wake-ups
 --       then for each: id, handle ('' if it is not known), reason
 -- include keys
+-- include type_checks
 -- include record
 -- include resource_keys
 local now, q = clock(ARGV[1]), check_all_types(queue_of(KEYS[1]))

@@ -14,9 +14,7 @@ local calls = KEYS[1] .. CALLS .. ARGV[4]
 local before = answer_before(calls, number)
 if before then return { before, 0 } end
 -- include keys
--- include record
 -- include insert_jobs
--- include gates
 local queues = {}
 for i, root in ipairs(KEYS) do queues[i] = queue_of(root) end
 local namespace = ARGV[3] ~= '' and namespace_of(ARGV[3]) or nil
@@ -26,7 +24,7 @@ if last == 7 then kinds = { (#ARGV - 7) / 2, '' } end
 ARGV.first = last + 1
 local refused = insert_jobs(queues, namespace, kinds, ARGV, now, fresh)
 remember_call(calls, number, refused)
-for _, q in ipairs(queues) do enter_wakes(q, now) end
+enter_wakes_of(queues, now)
 notify(ARGV[2])
 local new = 0
 for _, q in ipairs(queues) do new = q.first_job and 1 or new end

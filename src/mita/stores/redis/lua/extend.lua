@@ -3,6 +3,7 @@
 -- ARGV  1 now, '' to read the server's clock  2 lease  then id and token of each claim
 -- Returns a `Held` for each
 -- include keys
+-- include type_checks
 -- include record
 local now, q, answers, alone = clock(ARGV[1]), check_types(queue_of(KEYS[1])), {}, {}
 local ends, ids, batches, seen = now + tonumber(ARGV[2]), {}, {}, {}

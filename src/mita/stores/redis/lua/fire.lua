@@ -7,9 +7,8 @@
 --       then for each of those: kind, id, client's fields (see include/insert_jobs)
 -- Returns 1 for each firing that was applied, 0 if the repeat was fired, edited or paused meanwhile
 -- include keys
--- include record
+-- include clock
 -- include insert_jobs
--- include gates
 -- include repeats
 local FIRING_ARGS = 10
 local JOB_ARGS = 3
@@ -44,6 +43,6 @@ for name, jobs in pairs(undelivered) do
   call('ZADD', s.undelivered_since, now, name)
 end
 for key, r in pairs(moved) do write_repeat(s, key, r) end
-for _, q in ipairs(queues) do enter_wakes(q, now) end
+enter_wakes_of(queues, now)
 notify(ARGV[2])
 return applied

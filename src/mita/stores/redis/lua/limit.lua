@@ -4,6 +4,7 @@
 --       3 '+' and the key, '' for the queue itself
 --       4 the limit as {concurrency, interval, burst} in MessagePack, '' to remove it
 -- include keys
+-- include type_checks
 -- include record
 -- include resource_keys
 local now, q = clock(ARGV[1]), check_all_types(queue_of(KEYS[1]))

@@ -5,6 +5,7 @@
 -- ARGV  1 now, '' to read the server's clock
 -- Returns 1 when all ids are sorted, else 0
 -- include keys
+-- include type_checks
 -- include clock
 -- include id_index
 local now, q, names = clock(ARGV[1]), check_types(queue_of(KEYS[1])), {}

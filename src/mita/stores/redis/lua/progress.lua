@@ -3,6 +3,7 @@
 -- ARGV  for each report: id, token, text
 -- Returns 1 for each that was stored, 0 for a stale token
 -- include keys
+-- include type_checks
 -- include record
 local q, stored = check_types(queue_of(KEYS[1])), {}
 for at = 1, #ARGV, 3 do

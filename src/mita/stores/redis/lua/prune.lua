@@ -6,6 +6,7 @@
 -- Returns how many of the named jobs were deleted, how many beyond `most`, and 1 if the queue has
 --       rates (see prune_rates), else 0
 -- include keys
+-- include type_checks
 -- include record
 -- include state_indexes
 local now, q, expired, surplus = clock(ARGV[1]), check_types(queue_of(KEYS[1])), 0, 0

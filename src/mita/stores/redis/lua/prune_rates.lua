@@ -4,6 +4,7 @@
 -- ARGV  1 now, '' to read the server's clock  2 where HSCAN begins
 -- Returns where the next part begins, '0' after the last
 -- include keys
+-- include type_checks
 -- include record
 -- include gates
 local RATES_PART = 500

@@ -3,6 +3,7 @@
 -- KEYS  1 root of the queue
 -- ARGV  1 now, '' to read the server's clock  2 channel for wake-ups
 -- include keys
+-- include type_checks
 -- include record
 -- include resource_keys
 local HELD_KEYS = 100 -- keys that running jobs have: each sweep looks at other ones
@@ -33,7 +34,7 @@ set_use(q, RATES, call('EXISTS', q.rates, q.wakes) > 0)
 set_use(q, KEY_LIMITS, call('EXISTS', q.limits) > 0)
 set_use(q, LIMITED, call('HEXISTS', q.meta, 'limit') > 0)
 end_holds(q, now)
-open_rates(q, now)
+if uses(q, RATES) then open_rates(q, now) end
 for _, key in ipairs(call('SRANDMEMBER', q.held, HELD_KEYS)) do free_stale_holders(key) end
 for _, key in ipairs(call('SRANDMEMBER', q.waited, CALL_ITEMS)) do -- so many in each sweep
   free_stale_holders(key)

@@ -4,6 +4,7 @@
 -- Returns now, and {fixed part, live part, progress, worker that lost it} of each, or false for a
 --       job that another worker has taken over
 -- include keys
+-- include type_checks
 -- include record
 -- include state_indexes
 local now, q, rows = clock(ARGV[1]), check_types(queue_of(KEYS[1])), {}

@@ -14,16 +14,42 @@
 --       after which there may be more (false: never), how many jobs were looked at,
 --       {queue, id, task, ended, at a rate} of the jobs that could not pass a gate
 -- include keys
--- include record
+-- include live
 -- include repeated_calls
+-- include priorities
+-- include id_index
+-- include notify
+-- include flow
+local rare
 -- include claim
 -- include settle
+
+-- What only some calls need. The server makes functions anew at every call, and those of a call
+-- with a few plain jobs cost more than its commands: so these are made when one is needed.
+local made_rare
+rare = function()
+  if made_rare then return made_rare end
+-- include type_checks
+-- include record
+-- include resource_keys
+-- include start_one
+-- include settle_one
+-- include ranked_claim
+  made_rare = {
+    start_or_block = start_or_block, settle_one = settle_one, settle_each = settle_each,
+    end_holds = end_holds, open_rates = open_rates, enter_wakes = enter_wakes, gates = gates,
+    ranked = ranked, busy = busy, check_types = check_types, check_all_types = check_all_types,
+    check_flow_types = check_flow_types,
+  }
+  return made_rare
+end
+
 local now, queues = clock(ARGV[1]), {}
 for i, root in ipairs(KEYS) do
   local q = queue_of(root)
   local meta = call('HMGET', q.meta, 'paused', 'lines', 'index', 'flow')
   queues[i], q.paused, q.used, q.index, q.flow = q, meta[1], meta[2] or '', meta[3], meta[4] or ''
-  if ARGV[12] ~= '0' then check_all_types(q) end
+  if ARGV[12] ~= '0' then rare().check_all_types(q) end
 end
 
 local number = ARGV[9] ~= '' and ARGV[9]
@@ -41,7 +67,7 @@ for _ = 1, tonumber(ARGV[11]) do
   elseif kind == 'kept' then
     late, width = settle_kept(q, tokens, from, n, verdict, keep, now), 2
   else
-    late, width = settle_each(q, from, n, now), 4
+    late, width = rare().settle_each(q, from, n, now), 4
   end
   for _, i in ipairs(late) do stale[#stale + 1] = passed + i end
   passed, at = passed + n, from + n * width
@@ -63,11 +89,11 @@ for i = 1, tonumber(ARGV[6]) do
   if not q.paused then
     open[#open + 1] = i
     q.has_holds = call('ZCARD', q.holds) > 0
-    if q.has_holds then end_holds(q, now) end
-    if q.flow ~= '' then
-      open_rates(q, now)
+    if q.has_holds then rare().end_holds(q, now) end
+    if uses(q, RATES) and next_wake_at(q) <= now then rare().open_rates(q, now) end
+    if uses(q, LIMITED) then
       run_deletes() -- runs that have ended just now are not counted
-      q.places = gates().places_in(q, now)
+      q.places = rare().gates().places_in(q, now)
     end
     read_first_due(q)
   end
@@ -77,9 +103,11 @@ for _, i in ipairs(open) do
   local claimed_before = #c.fixed
   claim(queues[i], c)
   claimed[i] = #c.fixed - claimed_before
-  if queues[i].places then gates().count_starts(queues[i], now, claimed[i]) end
+  if queues[i].places then rare().gates().count_starts(queues[i], now, claimed[i]) end
 end
-for _, q in ipairs(queues) do enter_wakes(q, now) end
+for _, q in ipairs(queues) do
+  if q.touched_keys then rare().enter_wakes(q, now) end
+end
 
 local again = false
 if limit > 0 and c.left == 0 then
@@ -93,4 +121,5 @@ end
 run_deletes()
 if number then remember_call(calls, number, stale) end
 notify(ARGV[2])
+local busy = made_rare and made_rare.busy or {}
 return { now, stale, claimed, c.fixed, c.touched, again, c.looked_at, busy }

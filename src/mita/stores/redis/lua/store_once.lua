@@ -3,6 +3,7 @@
 -- ARGV  1 id  2 token  3 '+' and name, or '' only to check the token  4 value
 -- Returns the stored value, false for a stale token
 -- include keys
+-- include type_checks
 -- include record
 local q = check_types(queue_of(KEYS[1]))
 local r = load(q, ARGV[1])

@@ -7,7 +7,7 @@ where it is used, and only then. `SETS` are needed more often, and made once in 
 
 from typing import Any
 
-from mita.model.gate import MOST_HOLDERS
+from mita.model.gate import LONGEST_INTERVAL_US, MOST_HOLDERS
 from mita.model.job import (
     DEFAULT_PRIORITY,
     NORMAL_WEIGHT_THOUSANDTHS,
@@ -67,6 +67,7 @@ NUMBERS = {
     "PAGE_INDEX_RETENTION_MS": 600_000,  # how long ids stay sorted after a page was read
     "CALL_RETENTION_MS": 600_000,  # how long the answer to a call is kept for a repetition
     "MOST_HOLDERS": MOST_HOLDERS,
+    "LONGEST_INTERVAL_US": LONGEST_INTERVAL_US,
     "ONE_MS_US": ONE_MS_US,
     "ONE_TURN": TURN_STEPS * NORMAL_WEIGHT_THOUSANDTHS,  # divided by the weight of a job
     "NORMAL_WEIGHT": NORMAL_WEIGHT_THOUSANDTHS,

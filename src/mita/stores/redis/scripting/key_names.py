@@ -55,6 +55,7 @@ FLOW_KEYS = {
 }
 # Keys of a queue that has groups of `fair`, by priority.
 GROUP_KEYS = {
+    "group": "followed by the name of a group: sorted set of its queued jobs, by due time",
     "groups_next": "sorted set of groups with queued jobs whose turn has come: age of the first "
     "job and name, by its due time",
     "groups_later": "the same for groups whose turn comes later",
@@ -62,7 +63,6 @@ GROUP_KEYS = {
 }
 # Keys of a queue with one more name behind them.
 QUEUE_KEYS_BY_NAME = {
-    "group": "by priority and group: sorted set of its queued jobs, by due time",
     "waiting": "by resource key: sorted set of the jobs that wait for it, by priority and due time",
     "holders": "by resource key: set of the running jobs that have it",
     "calls": "by store: hash of its latest calls -> their answers, for some minutes",
@@ -134,15 +134,19 @@ _SUFFIXES = {name: f":{_stored(name)}" for name in (*QUEUE_KEYS, *FLOW_KEYS, *NA
 
 def key_functions() -> str:
     """The same tables for the scripts: tables `q` and `s` make a name when it is first used."""
-    names = (*QUEUE_KEYS, *QUEUE_KEYS_BY_NAME, *FLOW_KEYS, *GROUP_KEYS)
-    queue = {name: _SUFFIXES[name] for name in names}
+    queue = {name: _SUFFIXES[name] for name in QUEUE_KEYS | QUEUE_KEYS_BY_NAME}
+    flow = {name: _SUFFIXES[name] for name in FLOW_KEYS | GROUP_KEYS}
     namespace = {name: _SUFFIXES[name] for name in NAMESPACE_KEYS}
-    return _LUA.format(
-        queue=as_lua(queue),
-        namespace=as_lua(namespace),
+    return _LUA.format(queue=as_lua(queue), flow=as_lua(flow), namespace=as_lua(namespace))
+
+
+def type_checks() -> str:
+    """Functions that read every key of a queue, so that one of another type is found before the
+    first write."""
+    return _TYPE_CHECKS.format(
         checks="\n".join(_type_checks({**QUEUE_KEYS, "meta": ""})),
         flow_checks="\n".join(_type_checks(FLOW_KEYS)),
-        group_keys=as_lua(list(GROUP_KEYS)),
+        group_keys=as_lua([name for name in GROUP_KEYS if name != "group"]),
     )
 
 
@@ -164,15 +168,20 @@ _LUA = """\
 local QUEUE_SUFFIXES = {queue}
 local NAMESPACE_SUFFIXES = {namespace}
 
+local function flow_suffix(name) return ({flow})[name] end
+
 local function queue_key(q, name)
-  local suffix = QUEUE_SUFFIXES[name]
+  local suffix = QUEUE_SUFFIXES[name] or flow_suffix(name)
   if suffix then q[name] = q.root .. suffix end
   return rawget(q, name)
 end
 
+-- What is false here is found without a look at the names of keys.
 local function queue_of(root)
-  local name = root:match('{{(.*)}}$')
-  return setmetatable({{ root = root, name = name }}, {{ __index = queue_key }})
+  return setmetatable({{
+    root = root, name = root:match('{{(.*)}}$'), types_checked = false, flow_types_checked = false,
+    shared_lives = false, places = false, touched_keys = false,
+  }}, {{ __index = queue_key }})
 end
 
 local function namespace_key(s, name)
@@ -192,7 +201,9 @@ local function due_of(q, priority) return q.root .. ':due:' .. priority end
 local function jobs_of(s, queue)
   return s.root:gsub('@}}$', '') .. queue .. '}}' .. QUEUE_SUFFIXES.jobs
 end
+"""
 
+_TYPE_CHECKS = """\
 -- The keys of flow control. Only a queue that uses it pays for this.
 local function check_flow_types(q)
 {flow_checks}

@@ -12,10 +12,12 @@ from msgspec.structs import replace
 
 from mita.model.job import Claim, NewJob
 from mita.model.time import Moment
+from mita.stores.shared.record import JOB
 
 from .lua_text import as_lua, member
 from .record_layout import (
     CLIENT_FIELDS,
+    FIRST_CLIENT_FIELDS,
     HEAD_FIELDS,
     LIVE_FIELDS,
     LUA_CLIENT_FIELDS,
@@ -36,11 +38,22 @@ def _function(name: str, source: str, **used: Any) -> Any:
 
 
 def packer() -> Callable[[NewJob], bytes]:
-    """A function that packs the client's fields of a new job."""
-    values = "".join(f"job.{name}, " for name in CLIENT_FIELDS)
-    source = f"def pack_new_job(job):\n    return pack(({values}))\n"
+    """A function that packs the client's fields of a new job; only the first ones, if the others
+    all have their default."""
+    first = "".join(f"job.{name}, " for name in FIRST_CLIENT_FIELDS)
+    later = CLIENT_FIELDS[len(FIRST_CLIENT_FIELDS) :]
+    changed = " or ".join(f"job.{name} != default_{name}" for name in later)
+    source = f"""
+def pack_new_job(job):
+    if {changed}:
+        return pack(({first}{"".join(f"job.{name}, " for name in later)}))
+    return pack(({first}))
+"""
     made: Callable[[NewJob], bytes] = _function(
-        "pack_new_job", source, pack=msgspec.msgpack.Encoder().encode
+        "pack_new_job",
+        source,
+        pack=msgspec.msgpack.Encoder().encode,
+        **{f"default_{name}": JOB[name].default for name in later},
     )
     return made
 
@@ -49,31 +62,47 @@ def first_claim_maker(
     decode_other_version: Callable[[bytes], Any],
 ) -> Callable[[bytes, str, Moment], Claim]:
     """A function of a fixed part, its queue and the time: the claim of a job without a live part.
-    Its token is the time. A record that does not have today's shape is decoded by
-    `decode_other_version`."""
-    known = {name: name for name in (*HEAD_FIELDS, *CLIENT_FIELDS, "at", "queue")}
-    known |= {"id": "handle[9:].decode()", "token": "at", "ref": "handle"}
-    fields = msgspec.structs.fields(Claim)
-    arguments = ", ".join(known.get(field.name, f"default_{field.name}") for field in fields)
-    values = f"{', '.join(HEAD_FIELDS)}, ({', '.join(CLIENT_FIELDS)})"
+    Its token is the time. A record with all fields, and one that does not have today's shape
+    (decoded by `decode_other_version`), are tried after the short one, which most jobs have."""
     source = f"""
 def first_claim(raw, queue, at):
     try:
-        {values} = decode(raw)
+        {_values(FIRST_CLIENT_FIELDS)} = decode(raw)
     except ValidationError:
-        {values} = decode_other_version(raw)
-    return Claim({arguments})
+        return long_claim(raw, queue, at)
+    return Claim({_claim_arguments(FIRST_CLIENT_FIELDS)})
+
+def long_claim(raw, queue, at):
+    try:
+        {_values(CLIENT_FIELDS)} = decode_long(raw)
+    except ValidationError:
+        {_values(CLIENT_FIELDS)} = decode_other_version(raw)
+    return Claim({_claim_arguments(CLIENT_FIELDS)})
 """
     made: Callable[[bytes, str, Moment], Claim] = _function(
         "first_claim",
         source,
         Claim=Claim,
-        decode=msgspec.msgpack.Decoder(fixed_type()).decode,
+        decode=msgspec.msgpack.Decoder(fixed_type(FIRST_CLIENT_FIELDS)).decode,
+        decode_long=msgspec.msgpack.Decoder(fixed_type()).decode,
         decode_other_version=decode_other_version,
         ValidationError=msgspec.ValidationError,
-        **{f"default_{field.name}": field.default for field in fields},
+        **{f"default_{field.name}": field.default for field in msgspec.structs.fields(Claim)},
     )
     return made
+
+
+def _values(client: tuple[str, ...]) -> str:
+    """The variables into which a fixed part with these client's fields is unpacked."""
+    return f"{', '.join(HEAD_FIELDS)}, ({', '.join(client)})"
+
+
+def _claim_arguments(client: tuple[str, ...]) -> str:
+    """The arguments of `Claim`: these variables, and the defaults of the other fields."""
+    known = {name: name for name in (*HEAD_FIELDS, *client, "at", "queue")}
+    known |= {"id": "handle[9:].decode()", "token": "at", "ref": "handle"}
+    names = Claim.__struct_fields__
+    return ", ".join(known.get(name, f"default_{name}") for name in names)
 
 
 def later_claim_maker() -> Callable[[Claim, bytes, bytes | None], Claim]:
@@ -98,22 +127,27 @@ def later_claim(claim, raw, progress):
     return made
 
 
-def lua_record_code() -> str:
-    """The Lua functions that pack and read live parts, and read the client's fields."""
-    defaults = live_defaults()
+def lua_live_code() -> str:
+    """The Lua functions that pack and read live parts."""
     values = ", ".join(member("r", name) for name in LIVE_FIELDS)
     named = ", ".join(f"['{name}'] = t[{at}]" for at, name in enumerate(LIVE_FIELDS, 1))
+    return f"""\
+local LIVE_NUMBERS = {as_lua(live_numbers(may_be_false=False))}
+local LIVE_NUMBERS_OR_FALSE = {as_lua(live_numbers(may_be_false=True))}
+local function pack_live(r) return cmsgpack.pack({{ {values} }}) end
+local function live_fields(t) return {{ {named} }} end
+local function untouched() return {as_lua(live_defaults())} end
+"""
+
+
+def lua_client_code() -> str:
+    """The Lua functions that read the client's fields of a fixed part."""
     client = ", ".join(member("r", name) for name in LUA_CLIENT_FIELDS)
     flow = ", ".join(member("r", name) for name in LUA_FLOW_FIELDS)
     later = CLIENT_FIELDS[OLDEST_CLIENT_FIELDS:]
     # `unpack_limit` returns a position before the values
     found = ", ".join(f"t[{later.index(name) + 2}]" for name in LUA_FLOW_FIELDS)
     return f"""\
-local LIVE_NUMBERS = {as_lua(live_numbers(may_be_false=False))}
-local LIVE_NUMBERS_OR_FALSE = {as_lua(live_numbers(may_be_false=True))}
-local function pack_live(r) return cmsgpack.pack({{ {values} }}) end
-local function live_fields(t) return {{ {named} }} end
-local function untouched() return {as_lua(defaults)} end
 local function read_client_fields(r, fixed, at)
   local _
   _, {client} = cmsgpack.unpack_limit(fixed, {len(LUA_CLIENT_FIELDS)}, at)

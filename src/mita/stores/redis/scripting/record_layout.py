@@ -13,7 +13,7 @@ does; all numbers are big-endian):
     21       0xc4     bytes follow
     22       length of the handle
     23..     handle   age of the job (8 bytes), flag (1 byte), id
-    ...      0x9e     an array: the CLIENT_FIELDS, as the client packed them
+    ...      0x9b     an array: the CLIENT_FIELDS, as the client packed them
 
 The script writes everything before the last array: only the server knows the time and the age. So
 it can read due time, priority and handle at fixed positions, and copies the rest unread. The age
@@ -27,8 +27,10 @@ list. A job that was never claimed or amended has no live part. Jobs on their fi
 claimed together have the name of their batch instead (`lua/include/batches.lua`).
 
 A new field is appended, and its default stands for it in older records: `NewJob` and `Job` are the
-only lists to change. Version 0.1 wrote the fixed part as one array of 15 (0x9f): the client's
-fields followed the handle directly. Such records are still read.
+only lists to change. A job that has the default in all fields behind the FIRST_CLIENT_FIELDS is
+packed without them, so most records are as short as they were. Version 0.1 wrote the fixed part as
+one array of 15 (0x9f): the client's fields followed the handle directly. Such records are still
+read.
 """
 
 from itertools import product
@@ -41,15 +43,15 @@ from mita.model.time import Moment
 from mita.stores.shared.record import FIXED, JOB, LIVE
 
 HEAD_FIELDS = ("created", "due", "priority", "handle")
-_FIRST_CLIENT_FIELDS = (
+FIRST_CLIENT_FIELDS = (
     *("task", "resource", "limit", "when_busy", "unique", "unique_for", "repeat"),
     *("fire_time", "payload", "options", "headers"),
 )
-LUA_CLIENT_FIELDS = _FIRST_CLIENT_FIELDS[:7]  # the scripts read these; the others stay unread
+LUA_CLIENT_FIELDS = FIRST_CLIENT_FIELDS[:7]  # the scripts read these; the others stay unread
 LUA_FLOW_FIELDS = ("gates", "fair", "weight")  # and these of jobs whose flag says that they count
 _IN_THE_KEY = ("id", "queue")
-CLIENT_FIELDS = _FIRST_CLIENT_FIELDS + tuple(
-    name for name in FIXED if name not in (*_FIRST_CLIENT_FIELDS, *_IN_THE_KEY)
+CLIENT_FIELDS = FIRST_CLIENT_FIELDS + tuple(
+    name for name in FIXED if name not in (*FIRST_CLIENT_FIELDS, *_IN_THE_KEY)
 )
 
 _FIRST_LIVE_FIELDS = (
@@ -64,7 +66,7 @@ LIVE_FIELDS = _FIRST_LIVE_FIELDS + tuple(
 )
 
 # No record has fewer values than those of version 0.1.
-OLDEST_CLIENT_FIELDS, OLDEST_LIVE_FIELDS = len(_FIRST_CLIENT_FIELDS), len(_FIRST_LIVE_FIELDS)
+OLDEST_CLIENT_FIELDS, OLDEST_LIVE_FIELDS = len(FIRST_CLIENT_FIELDS), len(_FIRST_LIVE_FIELDS)
 
 _FLAG_PARTS = ("resource", "unique", "gates", "fair")  # they count 1, 2, 4 and 8
 _PLAIN_FLAG = ord("0")
@@ -103,9 +105,9 @@ AGE, ID = slice(0, 8), slice(9, None)  # of a handle, as Python counts
 _TYPES = get_type_hints(Job, include_extras=True)
 
 
-def fixed_type() -> Any:
-    """The type of a fixed part: a tuple whose values are checked."""
-    client = tuple(_TYPES[name] for name in CLIENT_FIELDS)
+def fixed_type(names: tuple[str, ...] = CLIENT_FIELDS) -> Any:
+    """The type of a fixed part with these client's fields: a tuple whose values are checked."""
+    client = tuple(_TYPES[name] for name in names)
     return tuple[Moment, Moment, Priority, bytes, tuple[client]]  # type: ignore[valid-type]
 
 

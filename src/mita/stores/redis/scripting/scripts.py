@@ -13,14 +13,16 @@ from importlib.resources import files
 from msgspec import Struct
 
 from .constants import replacements, sets_as_lua
-from .key_names import key_functions, key_suffixes
-from .record_code import lua_record_code
+from .key_names import key_functions, key_suffixes, type_checks
+from .record_code import lua_client_code, lua_live_code
 
 _PACKAGE = "mita.stores.redis"
 _INCLUDE = re.compile(r"^-- include (\w+)\n", re.MULTILINE)
 _SUFFIXES = re.compile(r"^-- key suffixes: (.+)\n", re.MULTILINE)
 _COMMENT = re.compile(r"^ *--.*\n", re.MULTILINE)
 _NAME = re.compile(r"\b[A-Z]\w*(?:\.[A-Z_]+)?\b")
+# `call` stands for `redis.call`. A local variable would be bound anew to nearly every function.
+_CALL = re.compile(r"(?<![\w.])call(?=\()")
 _WORD = re.compile(r"\w+")
 _DEFINITION = re.compile(
     r"^local (?:function (\w+)\((?:[^\n]* end\n|.*?^end\n)|([A-Z_]+) = [^\n]*\n)",
@@ -28,8 +30,10 @@ _DEFINITION = re.compile(
 )
 _GENERATED = {
     "keys": key_functions,
+    "type_checks": type_checks,
     "states": sets_as_lua,
-    "record_code": lua_record_code,
+    "live_code": lua_live_code,
+    "client_code": lua_client_code,
 }
 
 
@@ -44,12 +48,17 @@ class LuaScript(Struct, frozen=True):
 @cache
 def script(name: str) -> LuaScript:
     """The script of this name. Raises `KeyError` if it names an unknown member of an enum."""
-    text = _with_includes(_read(f"{name}.lua"), set())
+    text = assembled(_read(f"{name}.lua"))
+    return LuaScript(name, text, sha1(text.encode(), usedforsecurity=False).hexdigest())
+
+
+def assembled(source: str) -> str:
+    """The text of a script, with its includes and constants and without what it does not use."""
+    text = _with_includes(source, set())
     text = _SUFFIXES.sub(lambda found: key_suffixes(found[1].split()), text)
     values = replacements()
     text = _NAME.sub(lambda found: _value(found[0], values), _COMMENT.sub("", text))
-    text = _without_unused(text)
-    return LuaScript(name, text, sha1(text.encode(), usedforsecurity=False).hexdigest())
+    return _without_unused(_CALL.sub("redis.call", text))
 
 
 def _value(name: str, values: dict[str, str]) -> str:

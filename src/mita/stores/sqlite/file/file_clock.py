@@ -109,7 +109,12 @@ class FileClock:
 
     def _correct(self, database: sqlite3.Connection, by: Wait) -> None:
         for statement in self._sql["clock_correct"].split(";\n"):
-            database.execute(statement, {"by": by})
+            try:
+                database.execute(statement, {"by": by})
+            except sqlite3.OperationalError as error:
+                # before the migration of an older file, a table or a column may be missing
+                if "no such" not in str(error):
+                    raise
         how = "back" if by < 0 else "forward"
         log.warning(
             "%s: the machine's clock was set %s by %.1f s, and the file's clock follows it. "

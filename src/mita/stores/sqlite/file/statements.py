@@ -18,7 +18,13 @@ from mita.model.time import DAY, LATEST
 from mita.rules.states import ALIVE, AMENDABLE, TABLE, TERMINAL, WAITING
 from mita.stores.shared.record import COUNTERS, RESET_ON_RETRY
 from mita.stores.shared.sql import JOB_COLUMNS
-from mita.stores.sqlite.codec import CLAIM_ROW, INSERT_COLUMNS, SHARED_WIDTH
+from mita.stores.sqlite.codec import (
+    CLAIM_ROW,
+    INSERT_COLUMNS,
+    LIMITED_COLUMNS,
+    LIMITED_WIDTH,
+    SHARED_WIDTH,
+)
 
 PACKAGE = "mita.stores.sqlite"
 LATER = {"rows", "where"}
@@ -70,6 +76,8 @@ FILLED_IN = {
     "claim_row": CLAIM_ROW,
     "insert_columns": ", ".join(INSERT_COLUMNS),
     "shared_marks": ", ".join("?" * SHARED_WIDTH),
+    "limited_columns": ", ".join(LIMITED_COLUMNS),
+    "limited_marks": ", ".join("?" * LIMITED_WIDTH),
     "reset_on_retry": ", ".join(f"{name} = {_text(new)}" for name, new in RESET_ON_RETRY.items()),
     "count_one": _counting(":counts"),
     "count_many": _counting("v.column6"),
@@ -81,6 +89,7 @@ FILLED_IN = {
 _LONE_JOB = (
     *("clock_read", "enqueue_any_since", ("queues_add", 1, 1)),
     *(("enqueue_insert", 1, len(INSERT_COLUMNS)), "claim_any_stops", "claim_candidates"),
+    "claim_candidates_aged",
     *("claim_take", "claim_next_due", ("settle_succeed", 1, 4)),
 )
 

@@ -1,8 +1,8 @@
 """Groups of a queue take turns, start by start. The rule is in `rules.shares`."""
 
 import sqlite3
-from collections import Counter as Counters
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
+from copy import copy
 from heapq import heappop, heappush
 from typing import Any, TypeAlias
 
@@ -11,7 +11,7 @@ from msgspec import Struct, field
 
 from mita.model.job import NORMAL_WEIGHT_THOUSANDTHS, Claim, Weight
 from mita.model.outcome import Busy
-from mita.model.time import Moment, Wait
+from mita.model.time import Wait
 from mita.rules.shares import NO_GROUP, finish_tag, start_tag
 from mita.stores.sqlite import resources
 from mita.stores.sqlite.codec import read_candidates, to_claim
@@ -20,10 +20,9 @@ from mita.stores.sqlite.context import SqliteContext, Wanted, as_json
 from .key_states import as_number_us
 
 SCAN_JOBS = 1000  # jobs that one claim examines at most
-FIRST_JOBS = 4  # jobs of each group that are looked up first
 MORE_JOBS = 32  # jobs of one group that are looked up when it needs more
 READ_JOBS = 100  # jobs that are read together at most
-AHEAD_JOBS = 1_000_000  # more than a queue ever has
+ALL_JOBS = 1_000_000_000  # more than a queue ever has
 _Queued: TypeAlias = tuple[int, int, Weight]  # due, seq, weight
 _Entry: TypeAlias = tuple[int, int, int, str]  # virtual time, due, seq, name of the group
 _read_jobs = msgspec.json.Decoder(list[_Queued]).decode
@@ -43,10 +42,10 @@ class Group(Struct):
     def name(self) -> str:
         return NO_GROUP if self.fair is None else self.fair
 
-    def after_start(self, at: int, tag: int) -> int:
-        """The virtual time of the group after it has started this job."""
-        weight = NORMAL_WEIGHT_THOUSANDTHS if self.fair is None else self.jobs[at][2]
-        return finish_tag(tag, weight)
+    @property
+    def is_used_up(self) -> bool:
+        """Whether more of its jobs must be looked up."""
+        return self.at == len(self.jobs) and not self.is_whole
 
 
 class PriorityTurns(Struct):
@@ -67,70 +66,71 @@ class PriorityTurns(Struct):
             tag = start_tag(self.virtual, self.finished.get(group.name, 0))
             heappush(self.heap, (tag, due, seq, group.name))
 
+    def next_group(self) -> Group:
+        """The group whose turn it is."""
+        return self.groups[self.heap[0][3]]
+
+    def take(self, group: Group, *, starts: bool) -> int:
+        """Take the next job of the group whose turn it is: it starts, or it was sent away. Returns
+        its number."""
+        tag, _, seq, name = heappop(self.heap)
+        if starts:
+            self.virtual = tag
+            weight = NORMAL_WEIGHT_THOUSANDTHS if group.fair is None else group.jobs[group.at][2]
+            self.finished[name] = finish_tag(tag, weight)
+            self.moved.add(name)
+        group.at += 1
+        self.push(group)
+        return seq
+
+    def copied(self) -> "PriorityTurns":
+        """A copy that can be changed by itself."""
+        groups = {name: copy(group) for name, group in self.groups.items()}
+        finished, moved = self.finished.copy(), self.moved.copy()
+        return PriorityTurns(self.priority, self.virtual, finished, groups, self.heap.copy(), moved)
+
 
 class QueueTurns:
     """All groups of one queue, and whose turn it is."""
 
     def __init__(self, priorities: Iterable[PriorityTurns], ageing: Wait | None) -> None:
-        self.priorities = {one.priority: one for one in priorities}
+        self.priorities = list(priorities)
         self.ageing = ageing
 
-    def next(self) -> tuple[PriorityTurns, Group] | None:
-        """The group that starts its next job, or None."""
-        one = self._first({one.priority: one.heap for one in self.priorities.values()})
-        return None if one is None else (one, one.groups[one.heap[0][3]])
+    def next(self) -> PriorityTurns | None:
+        """The priority that starts the next job, or None if no job is ready."""
+        if len(self.priorities) == 1:
+            [one] = self.priorities
+            return one if one.heap else None
+        ready = [one for one in self.priorities if one.heap]
+        return min(ready, key=self._rank) if ready else None
 
-    def _first(self, heaps: Mapping[int, list[_Entry]]) -> PriorityTurns | None:
-        """The priority whose next job starts first."""
-        ranks = [
-            (self._rank(priority, heap[0][1]), -priority, *heap[0][1:3], priority)
-            for priority, heap in heaps.items()
-            if heap
-        ]
-        return self.priorities[min(ranks)[-1]] if ranks else None
+    def _rank(self, one: PriorityTurns) -> tuple[int, int]:
+        _, due, _, _ = one.heap[0]
+        rank = 0 if self.ageing is None else due - one.priority * self.ageing
+        return rank, -one.priority
 
-    def _rank(self, priority: int, due: Moment) -> int:
-        return -priority if self.ageing is None else due - priority * self.ageing
+    def start_many(self, most: int) -> list[int]:
+        """Start the next jobs. Returns their numbers: fewer than `most` if no other job is ready,
+        or if more jobs of a group must be looked up."""
+        seqs: list[int] = []
+        while len(seqs) < most and (one := self.next()):
+            group = one.next_group()
+            seqs.append(one.take(group, starts=True))
+            if group.is_used_up:
+                break
+        return seqs
 
-    def take(self, one: PriorityTurns, group: Group, *, starts: bool) -> int:
-        """Take the next job of the group whose turn it is: it starts, or it was sent away. Returns
-        its number."""
-        tag, _, seq, _ = heappop(one.heap)
-        if starts:
-            one.virtual = tag
-            one.finished[group.name] = group.after_start(group.at, tag)
-            one.moved.add(group.name)
-        group.at += 1
-        one.push(group)
-        return seq
-
-    def order(self, most: int) -> Iterator[int]:
-        """The numbers of the next jobs, if all of them start; fewer if a group must be read on.
-        Nothing changes."""
-        heaps = {one.priority: one.heap.copy() for one in self.priorities.values()}
-        taken: Counters[tuple[int, str]] = Counters()
-        for _ in range(most):
-            one = self._first(heaps)
-            if one is None:
-                return
-            tag, _, seq, name = heappop(heaps[one.priority])
-            yield seq
-            group = one.groups[name]
-            at = group.at + taken[one.priority, name]
-            taken[one.priority, name] += 1
-            if at + 1 < len(group.jobs):
-                due, seq, _ = group.jobs[at + 1]
-                heappush(heaps[one.priority], (group.after_start(at, tag), due, seq, name))
-            elif not group.is_whole:
-                return
+    def copied(self) -> "QueueTurns":
+        """A copy that can be changed by itself."""
+        return QueueTurns([one.copied() for one in self.priorities], self.ageing)
 
 
-def load(
-    context: SqliteContext, queue: str, each: int, ageing: Wait | None, now: Moment
-) -> QueueTurns:
-    """The groups of a queue with their first due jobs, `each` of a group."""
+def load(context: SqliteContext, queue: str, limit: int, ageing: Wait | None) -> QueueTurns:
+    """The groups of a queue with their first due jobs: enough for about `limit` starts."""
     priorities: dict[int, PriorityTurns] = {}
-    groups = _read_groups(context.value("claim_groups", queue=queue, now=now, each=each))
+    each, text = context.row("claim_groups", queue=queue, now=context.now, limit=limit)
+    groups = [group for group in _read_groups(text) if group[2]]
     for priority, _, _ in groups:
         priorities.setdefault(priority, PriorityTurns(priority))
     for priority, fair, tag in context.rows("claim_turns", queue=queue):
@@ -149,8 +149,8 @@ def load(
 
 def ahead(context: SqliteContext, queue: str, seq: int, ageing: Wait | None) -> int | None:
     """How many jobs of this queue start before this ready job if nothing changes."""
-    turns = load(context, queue, AHEAD_JOBS, ageing, context.now)
-    return next((at for at, other in enumerate(turns.order(AHEAD_JOBS)) if other == seq), None)
+    order = load(context, queue, ALL_JOBS, ageing).start_many(ALL_JOBS)
+    return order.index(seq) if seq in order else None
 
 
 def claim_groups(
@@ -158,23 +158,18 @@ def claim_groups(
 ) -> tuple[list[Claim], bool]:
     """Claim from a queue that has groups. Returns the claims, and whether the search was cut short.
     Jobs that could not pass a gate are added to `busy`."""
-    now = context.now
-    turns = load(context, queue, FIRST_JOBS, wanted.ageing, now)
-    admission, rows = resources.Admission(context, queue, busy), dict[int, Any]()
-    taken: list[Any] = []
-    examined = 0
-    while len(taken) < wanted.limit and examined < SCAN_JOBS and (turn := turns.next()):
-        one, group = turn
-        seq = group.jobs[group.at][1]
-        if seq not in rows:
-            rows.update(_rows(context, turns, min(wanted.limit - len(taken), READ_JOBS), rows))
-        examined += 1
-        starts = admission.admits(rows[seq])
-        if starts:
-            taken.append(rows[seq])
-        turns.take(one, group, starts=starts)
-        if group.at == len(group.jobs) and not group.is_whole:
-            _read_on(context, queue, one, group)
+    now, taken, examined = context.now, list[Any](), 0
+    turns = load(context, queue, wanted.limit, wanted.ageing)
+    admission = resources.Admission(context, queue, busy)
+    while len(taken) < wanted.limit and examined < SCAN_JOBS and turns.next():
+        before = turns.copied()
+        rows = _rows(context, turns, before, min(wanted.limit - len(taken), READ_JOBS))
+        if any(map(resources.has_keys, rows)):
+            turns = before
+            rows, seen = _admitted(turns, {row[0]: row for row in rows}, admission)
+            examined += seen
+        taken += rows
+        _read_on(context, queue, turns)
     admission.finish()
     if taken:
         seqs, until = as_json([row[0] for row in taken]), now + wanted.lease
@@ -184,22 +179,51 @@ def claim_groups(
     return [to_claim(row, now) for row in taken], cut_short
 
 
-def _rows(
-    context: SqliteContext, turns: QueueTurns, most: int, known: dict[int, Any]
-) -> Iterator[tuple[int, Any]]:
-    """The rows of the jobs whose turn it is next: as many as fit into one text."""
-    seqs = [seq for seq in turns.order(most) if seq not in known]
+def _rows(context: SqliteContext, turns: QueueTurns, before: QueueTurns, most: int) -> list[Any]:
+    """Start the next jobs, as many as fit into one text, and read their rows. `before` is a copy of
+    the turns."""
+    seqs = turns.start_many(most)
     try:
         text = context.value("claim_rows", seqs=as_json(seqs))
     except sqlite3.DataError:
-        if most <= 1:
+        if len(seqs) <= 1:
             raise
-        yield from _rows(context, turns, most // 2, known)
-    else:
-        yield from ((row[0], row) for row in read_candidates(text))
+        turns.priorities = before.copied().priorities
+        return _rows(context, turns, before, len(seqs) // 2)
+    rows = {row[0]: row for row in read_candidates(text)}
+    return [rows[seq] for seq in seqs]
 
 
-def _read_on(context: SqliteContext, queue: str, one: PriorityTurns, group: Group) -> None:
+def _admitted(
+    turns: QueueTurns, rows: dict[int, Any], admission: resources.Admission
+) -> tuple[list[Any], int]:
+    """The rows that may run, in the order of the turns, and how many were examined. A job that
+    cannot pass a gate takes no turn, so the turns go on as far as the rows are known."""
+    admitted, examined = [], 0
+    while one := turns.next():
+        group = one.next_group()
+        row = rows.get(group.jobs[group.at][1])
+        if row is None:
+            break
+        examined += 1
+        starts = admission.admits(row)
+        if starts:
+            admitted.append(row)
+        one.take(group, starts=starts)
+        if group.is_used_up:
+            break
+    return admitted, examined
+
+
+def _read_on(context: SqliteContext, queue: str, turns: QueueTurns) -> None:
+    """Look up more jobs of the groups that are used up, behind the last one that is known."""
+    for one in turns.priorities:
+        for group in one.groups.values():
+            if group.is_used_up:
+                _look_up(context, queue, one, group)
+
+
+def _look_up(context: SqliteContext, queue: str, one: PriorityTurns, group: Group) -> None:
     """Look up more jobs of a group, behind the last one that is known."""
     due, seq, _ = group.jobs[-1]
     text = context.value(
@@ -219,7 +243,7 @@ def _read_on(context: SqliteContext, queue: str, one: PriorityTurns, group: Grou
 
 def _store(context: SqliteContext, queue: str, turns: QueueTurns) -> None:
     """Store the virtual times that have changed, and forget those that nobody is ahead of."""
-    for one in turns.priorities.values():
+    for one in turns.priorities:
         if not one.moved:
             continue
         which = {"queue": queue, "priority": one.priority, "virtual": one.virtual}

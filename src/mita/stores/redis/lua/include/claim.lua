@@ -7,16 +7,7 @@
 -- `first_live` (the live part of every first run), and the answer so far: `fixed` (fixed parts) and
 -- `touched` (position, live part and progress of the jobs that are not on their first run).
 
--- include resource_keys
-
-local function start_again(q, c, r)
-  r.state, r.token, r.worker = State.RUNNING, next_token(r.token, c.now), c.worker
-  r.started = c.now
-  if r.resource or r.gates then take_keys(q, r, c.now) end
-  local live, progress = pack_live(r), r.extras and call('HGET', q.progress, r.id) or false
-  c.touched[#c.touched + 1] = { #c.fixed + 1, live, progress }
-  return live
-end
+-- `rare()` has the functions that only some calls need (see settle_and_claim).
 
 -- When the first job of a sorted set is due; math.huge if the set is empty.
 local function first_due(q, priority)
@@ -99,26 +90,13 @@ local function check_claim_types(q, jobs, flag)
     call('HLEN', q.runs)
     call('HLEN', q.left)
   end
-  if flag and not q.types_checked then check_types(q) end
-  if flag and flag >= FIRST_FLOW_FLAG and not q.flow_types_checked then check_flow_types(q) end
+  if flag and not q.types_checked then rare().check_types(q) end
+  local has_flow = flag and flag >= FIRST_FLOW_FLAG
+  if has_flow and not q.flow_types_checked then rare().check_flow_types(q) end
 end
 
 -- Whether the flag of a handle says that its job has a resource key or gates.
 local function has_gates(flag) return flag and (flag % 2 == 1 or flag % 8 >= 4) end
-
--- Start one job that has a live part or a key. Appends to `lives` and `leases` what is to be
--- written.
-local function start_or_block(q, c, id, fixed, live, handle, lives, leases)
-  local r = as_record(q, id, fixed, live)
-  if r.unreadable then return set_aside(q, r, handle, c.now) end
-  local gate, lacks_token
-  if r.resource or r.gates then gate, lacks_token = closed_gate(q, r, c.now) end
-  if gate then return apply_busy_policy(q, r, gate, lacks_token, c.now) end
-  local m = #lives
-  lives[m + 1], lives[m + 2] = id, start_again(q, c, r)
-  leases[m + 1], leases[m + 2] = c.lease, handle
-  c.fixed[#c.fixed + 1] = fixed
-end
 
 -- Start those of these jobs that may start. They are in no index any more. `removed` says how many
 -- jobs of the list are only counted as removed, and `of_list` which jobs are from the list (nil:
@@ -132,7 +110,7 @@ local function start_jobs(q, c, handles, ids, fixed, lives, removed, of_list)
     if removed > 0 and (not of_list or of_list[i]) and is_removed(handle, part, live) then
       skipped = skipped + 1
     elseif part and (live or (flag ~= PLAIN_FLAG and has_gates(flag))) then
-      start_or_block(q, c, ids[i], part, live, handle, new_lives, leases)
+      rare().start_or_block(q, c, ids[i], part, live, handle, new_lives, leases)
     elseif part then
       given[#given + 1] = part
       first_ids[#first_ids + 1], first_runs[#first_runs + 1] = ids[i], handle
@@ -186,12 +164,10 @@ end
 -- How many more jobs of this queue the call may start.
 local function wanted(q, c) return q.places and math.min(c.left, q.places) or c.left end
 
--- include ranked_claim
-
 -- Claim from one queue, the highest priority first. Then `q.next_due` says for each priority when
 -- its next job is due; a job in a list is due now.
 local function claim(q, c)
-  if uses(q, GROUPS) or (c.ageing and #q.used > 1) then return ranked().claim(q, c) end
+  if uses(q, GROUPS) or (c.ageing and #q.used > 1) then return rare().ranked().claim(q, c) end
   for priority = HIGHEST_PRIORITY, LOWEST_PRIORITY, -1 do
     local empty = not q.first_due[priority]
     while not empty and wanted(q, c) > 0 and c.looked_at < CALL_ITEMS do
@@ -208,18 +184,21 @@ local function claim(q, c)
   end
 end
 
+-- When the next key with a rate wakes a job; 0: at each claim (see gates); math.huge: never.
+local function next_wake_at(q, after)
+  local found = call('ZRANGEBYSCORE', q.wakes, after or '-inf', '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
+  return tonumber(found[2] or math.huge)
+end
+
 -- When there may be more to claim: when the next job is due, when a hold ends that a job waits for,
 -- or when a rate has its next token. nil: never.
 local function next_claim_at(q, now)
   local soonest = math.huge
   for _, due in pairs(q.next_due) do soonest = math.min(soonest, due) end
   if q.places and soonest < math.huge then
-    soonest = gates().next_start(q, soonest, now) or math.huge
+    soonest = rare().gates().next_start(q, soonest, now) or math.huge
   end
-  if uses(q, RATES) then
-    local wake_at = call('ZRANGEBYSCORE', q.wakes, '(0', '+inf', 'WITHSCORES', 'LIMIT', 0, 1)[2]
-    soonest = math.min(soonest, tonumber(wake_at or math.huge))
-  end
+  if uses(q, RATES) then soonest = math.min(soonest, next_wake_at(q, '(0')) end
   local holds = q.has_holds and call('ZRANGE', q.holds, 0, CALL_ITEMS - 1, 'WITHSCORES') or {}
   for i = 1, #holds, 2 do
     if call('EXISTS', q.waiting .. holds[i]) == 1 then

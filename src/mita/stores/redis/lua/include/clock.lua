@@ -1,6 +1,4 @@
--- Commands, and the time.
-
-local call = redis.call
+-- The time.
 
 local read_at -- the server's clock does not move while a script runs
 local function microseconds()
@@ -14,12 +12,6 @@ end
 -- The time in milliseconds: the given one, or the server's for ''.
 local function clock(given)
   return given ~= '' and tonumber(given) or math.floor(microseconds() / 1000)
-end
-
--- The point in time that a delay or a point in time means; never in the past.
-local function moment(wait, at, now)
-  if at then return math.max(now, at) end
-  return now + wait
 end
 
 -- A number as text. Redis would write it out with 17 digits each time.

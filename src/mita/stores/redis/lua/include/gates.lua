@@ -7,7 +7,7 @@
 -- The server makes the functions of a script anew at every call. Most calls need none of these, so
 -- `gates()` makes them when it is first called.
 
--- include flow
+-- include flow_changes
 
 local made_gates
 local function gates()
@@ -79,9 +79,12 @@ local function gates()
   -- A limit that an operator has set; nil without one, or if it cannot be read.
   function g.read_limit(packed)
     local ok, t = pcall(cmsgpack.unpack, packed or '')
-    if not ok or type(t) ~= 'table' or (t[1] and not is_number(t[1])) then return nil end
-    if not is_number(t[2]) or not is_number(t[3]) then return nil end
-    return { limit = t[1] or false, interval = t[2], burst = max(1, t[3]) }
+    if not ok or type(t) ~= 'table' then return nil end
+    local limit, interval, burst = t[1] or false, t[2] or 0, t[3] or 1
+    if limit and (not is_number(limit) or limit > MOST_HOLDERS) then return nil end
+    if not is_number(interval) or interval > LONGEST_INTERVAL_US then return nil end
+    if not is_number(burst) or burst < 1 or burst > MOST_HOLDERS then return nil end
+    return { limit = limit, interval = interval, burst = burst }
   end
 
   -- The two numbers of a key's rate, and the rate of the latest start: { tat, woken, interval,
@@ -184,7 +187,8 @@ local function gates()
     for _, gate in ipairs(g.gates_of(q, r)) do
       local level = gate.interval > 0 and g.level(q, gate.key)
       if level then
-        g.set_level(q, gate, g.given_back(gate, level[1]), g.given_back(gate, level[2]))
+        local rate = { key = gate.key, interval = level[3], burst = level[4] } -- of the start
+        g.set_level(q, rate, g.given_back(gate, level[1]), g.given_back(gate, level[2]))
       end
     end
     local limit, level = g.queue_limit(q)
@@ -214,7 +218,7 @@ local function gates()
   end
 
   -- Enter into `wakes` when the clock may wake the next job that waits at a key with a rate. A key
-  -- whose places are all taken is not there: the end of a run wakes its next job. 0 means that
+  -- that has tokens, but no place, is not there: the end of a run wakes its next job. 0 means that
   -- each claim tries: no clock opens the gate of the first job, which has no rate.
   function g.enter_wake(q, key, now)
     local handle = g.level(q, key) and call('ZRANGE', q.waiting .. key, 0, 0)[1]
@@ -222,8 +226,9 @@ local function gates()
     if not first then return call('ZREM', q.wakes, key) end
     local gate = g.gate_at(q, first, key)
     local use = g.use_of(q, gate, now)
-    if gate.limit and use.holders >= gate.limit then return call('ZREM', q.wakes, key) end
     local at = g.next_wake_at(gate, use, now)
+    local is_full = gate.limit and use.holders >= gate.limit
+    if is_full and at <= now then return call('ZREM', q.wakes, key) end
     if gate.interval == 0 and at <= now then at = 0 end
     call('ZADD', q.wakes, at, key)
   end
@@ -273,7 +278,6 @@ end
 local function enter_wakes(q, now)
   local keys = q.touched_keys
   if not keys or not uses(q, RATES) then return end
-  q.touched_keys = nil
   for key in pairs(keys) do gates().enter_wake(q, key, now) end
-  q.touched_keys = nil
+  q.touched_keys = false
 end

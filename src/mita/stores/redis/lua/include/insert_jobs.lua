@@ -3,9 +3,38 @@
 -- queue, priority, delay, point in time, flag, unique key, throttle, debounce, debounce_max, group)
 -- in MessagePack. Everything is read and checked before the first write.
 
--- include state_indexes
+-- include numbers
+-- include use_priority
+-- include moment
+-- include id_index
+-- include notify
+-- include shares
 -- include build_records
+
+-- What only jobs with a unique key or a group need. The server makes functions anew at every call,
+-- so these are made when one is needed.
+local made_rare
+local function rare()
+  if made_rare then return made_rare end
+-- include type_checks
+-- include record
+-- include unique_keys
 -- include twins
+-- include gates
+  made_rare = {
+    holder = unique_holder, take = take_unique, meet_twin = meet_twin, enter_wakes = enter_wakes,
+    check_all_types = check_all_types, check_flow_types = check_flow_types,
+  }
+  return made_rare
+end
+
+-- After the last change of the script (see gates).
+local function enter_wakes_of(queues, now)
+  for _, q in ipairs(queues) do
+    if q.touched_keys then rare().enter_wakes(q, now) end
+  end
+end
+
 local PLAIN_KIND = { 1, DEFAULT_PRIORITY, 0, false, '0' }
 
 -- Which of these ids exist, in the queues of this call or, unless they are fresh (see `NewJob`), in
@@ -85,7 +114,9 @@ local function write_jobs(q, registry, now)
       clear(index)
     end
   end
-  for key, taken in pairs(q.uniques) do take_unique(q, key, taken.id, taken.throttled_until) end
+  for key, taken in pairs(q.uniques) do
+    rare().take(q, key, taken.id, taken.throttled_until)
+  end
   if registry and not registry.names[q.name] then call('SADD', registry.queues, q.name) end
   topics[q.name] = true
   clear(q.fixed)
@@ -97,7 +128,7 @@ local function index_of_group(q, priority, group)
   local name = priority .. ':' .. group
   if not q.indexes[name] then
     call('ZCARD', q.group .. name)
-    if not q.flow_types_checked then check_flow_types(q) end
+    if not q.flow_types_checked then rare().check_flow_types(q) end
     q.indexes[name] = { priority = priority, group = group }
   end
   return q.indexes[name]
@@ -123,7 +154,7 @@ local function read_kind(queues, packed, now)
   local listed = due == now and q.use_list and not group
   if unique then
     call('ZCARD', q.unique_ends)
-    q.taken[unique] = q.taken[unique] or unique_holder(q, unique, now)
+    q.taken[unique] = q.taken[unique] or rare().holder(q, unique, now)
   end
   return {
     q = q, index = group and index_of_group(q, k[2], group) or index_of(q, k[2], listed),
@@ -162,7 +193,7 @@ local function debounce_jobs(kind, items, at, n, existing, refused, write, age, 
   local q = kind.q
   for i = at, at + n * 2 - 2, 2 do
     local id = items[i]
-    local there = existing[id] and id or twins().meet(q, kind, items[i + 1], now)
+    local there = existing[id] and id or rare().meet_twin(q, kind, items[i + 1], now)
     if there then
       refused[#refused + 1] = (i - items.first) / 2 + 1
       refused[#refused + 1] = there
@@ -195,7 +226,7 @@ local function insert_jobs(queues, registry, kinds, items, now, fresh)
     read_kinds[packed] = kind
     if kind.debounce then
       for _, q in ipairs(queues) do
-        if not q.types_checked then check_all_types(q) end
+        if not q.types_checked then rare().check_all_types(q) end
       end
       write()
       age = debounce_jobs(kind, items, at, n, existing, refused, write, age, now)

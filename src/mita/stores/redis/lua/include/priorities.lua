@@ -6,13 +6,6 @@ local function used_priorities(q)
   return q.used
 end
 
-local function use_priority(q, priority)
-  if not used_priorities(q):find(priority, 1, true) then
-    q.used = q.used .. priority
-    call('HSET', q.meta, 'lines', q.used)
-  end
-end
-
 -- How many jobs in the list of a priority are only marked as removed (see state_indexes).
 local function removed_from_list(q, priority)
   return tonumber(call('HGET', q.meta, 'gone:' .. priority) or 0) or 0

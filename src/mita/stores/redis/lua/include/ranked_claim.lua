@@ -12,6 +12,7 @@ local function ranked()
   if made_ranked then return made_ranked end
   local k, s = {}, shares()
   made_ranked = k
+-- include turns
   local FIRST_PART_JOBS = 16 -- then twice as many each time, while they are all of one priority
 
   local function rank(c, priority, due)
@@ -74,32 +75,28 @@ local function ranked()
 
   -- Groups: one job after the other
 
-  local function next_of_priority(q, c, priority)
+  local function plain_head(q, c, priority)
     q.plain_heads = q.plain_heads or {}
     if q.plain_heads[priority] == nil then
       q.plain_heads[priority] = first_plain(q, c, priority) or false
     end
-    local plain_job, job = q.plain_heads[priority], s.next(q, priority, c.now)
-    if not plain_job then return job end
-    plain_job.tag = s.start_tag(q, priority, NO_GROUP)
-    return job and s.goes_before(job, plain_job) and job or plain_job
+    return q.plain_heads[priority]
   end
 
-  local function weight_of(q, handle)
-    local id = handle:sub(ID_AT)
-    local fixed = call('HGET', q.jobs, id)
-    return fixed and as_record(q, id, fixed).weight or NORMAL_WEIGHT
+  local function read_weight(fixed)
+    local r = {}
+    read_flow(r, fixed, client_fields_at(fixed))
+    return r.weight
   end
 
-  -- Take a job out of the queue. Returns whether it has started, or will at the end.
-  local function take_job(q, c, priority, job, taken)
-    c.looked_at = c.looked_at + 1
-    if job.group == NO_GROUP then
-      take_plain(q, priority, job)
-      q.plain_heads[priority] = nil
-    else
-      s.take(q, priority, job)
-    end
+  local function weight_of(job)
+    if job.group == NO_GROUP then return NORMAL_WEIGHT end
+    local ok, weight = pcall(read_weight, job.fixed)
+    return ok and weight or NORMAL_WEIGHT
+  end
+
+  -- Start a job that was taken out, or note it for the end. Returns whether it starts.
+  local function start_or_note(q, c, job, taken)
     if not has_gates(job.handle:byte(FLAG_AT)) then
       taken[#taken + 1] = job.handle
       return true
@@ -111,22 +108,47 @@ local function ranked()
     return #c.fixed > before
   end
 
-  local function take_turns(q, c)
-    local heads, taken = {}, {}
-    for priority in pairs(q.first_due) do heads[priority] = next_of_priority(q, c, priority) end
-    while wanted(q, c) > #taken and c.looked_at < CALL_ITEMS do
-      local best = first_two(c, heads)
-      if not best then break end
-      local priority = best.priority
-      local job = heads[priority]
-      if take_job(q, c, priority, job, taken) then
-        local weight = job.group == NO_GROUP and NORMAL_WEIGHT or weight_of(q, job.handle)
-        s.start(q, priority, job.group, weight)
-      end
-      heads[priority] = next_of_priority(q, c, priority)
+  -- The priority whose next job goes first. `head_of` returns the next job of a priority. With
+  -- strict priorities no lower one is looked at.
+  local function best_priority(q, c, head_of)
+    local best, best_rank
+    for priority = HIGHEST_PRIORITY, LOWEST_PRIORITY, -1 do
+      local job = q.first_due[priority] and head_of(priority)
+      if job and not c.ageing then return priority end
+      local its_rank = job and rank(c, priority, job.due)
+      if job and (not best or its_rank < best_rank) then best, best_rank = priority, its_rank end
     end
+    return best
+  end
+
+  local function take_turns(q, c)
+    local most = math.min(wanted(q, c), CALL_ITEMS - c.looked_at)
+    local turns, heads, groups, taken, met = {}, {}, {}, {}, 0
+    local function head_of(priority)
+      turns[priority] = turns[priority] or turns_of(q, priority, c.now, most)
+      if heads[priority] == nil then
+        local plain_job = plain_head(q, c, priority)
+        local job, group = next_turn(q, turns[priority], plain_job, c.now)
+        heads[priority], groups[priority] = job or false, group
+      end
+      return heads[priority]
+    end
+    while met < most and wanted(q, c) > #taken do
+      local priority = best_priority(q, c, head_of)
+      if not priority then break end
+      local t, job, group = turns[priority], heads[priority], groups[priority]
+      if group == t.without_group then
+        take_plain(q, priority, job)
+        q.plain_heads[priority] = nil
+      else
+        take_from_group(t, group)
+      end
+      heads[priority], met, c.looked_at = nil, met + 1, c.looked_at + 1
+      if start_or_note(q, c, job, taken) then count_turn(t, group, job, weight_of(job)) end
+    end
+    for _, t in pairs(turns) do write_turns(q, t) end
     start_taken(q, c, taken)
-    return #taken
+    return met
   end
 
   -- Ageing without groups: as many jobs of a priority as go before the next priority

@@ -7,46 +7,8 @@
 --   handle      how lists and sorted sets name the job: age, flag and id
 --   unreadable  true if the record cannot be read; then only the id is sure
 
--- include clock
--- include states
--- include record_code
--- include batches
-
-local function is_number(n)
-  return type(n) == 'number' and n >= 0 and n <= LARGEST_NUMBER and n % 1 == 0
-end
-
--- Eight bytes as a number; 0 if there are fewer.
-local function number_at(text, at)
-  return #text >= at + 7 and struct.unpack('>I8', text, at) or 0
-end
-
--- The fields of a live part; nil for one that cannot be read. A shorter one is of an older version.
-local function read_live(text)
-  local ok, t = pcall(cmsgpack.unpack, text)
-  if not ok or type(t) ~= 'table' or not STATES[t[1]] then return nil end
-  if #t < OLDEST_LIVE_FIELDS then return nil end
-  if #t < NEWEST_LIVE_FIELDS then
-    local defaults = LIVE_DEFAULTS
-    for i = #t + 1, #defaults do t[i] = defaults[i] end
-  end
-  for _, i in ipairs(LIVE_NUMBERS) do
-    if not is_number(t[i]) then return nil end
-  end
-  for _, i in ipairs(LIVE_NUMBERS_OR_FALSE) do
-    if t[i] ~= false and not is_number(t[i]) then return nil end
-  end
-  return live_fields(t)
-end
-
--- The token of the next claim: the time, or one more than the last token. A server that dies may
--- lose a claim that was not on disk yet, and hand the job out again from the state before. A plain
--- counter would then give the same token to two runs, and each could settle the other's claim.
-local function next_token(last, now) return math.max(last + 1, now) end
-
-local function handle_in(fixed)
-  return fixed:sub(HANDLE_AT, HANDLE_LENGTH_AT + (fixed:byte(HANDLE_LENGTH_AT) or 0))
-end
+-- include live
+-- include client_code
 
 -- The handle of a record that may not be readable: then one is made up that names the job.
 local function handle_of(id, fixed)
@@ -54,16 +16,10 @@ local function handle_of(id, fixed)
   return handle:sub(ID_AT) == id and handle or ('\0'):rep(8) .. '0' .. id
 end
 
--- The fields of a live part. If the shared live part of a batch cannot be read, the name of the
--- batch still says the token.
-local function live_of(q, live, batch)
-  if not live then return untouched() end
-  local r = read_live(batch and shared_live(q, batch) or live)
-  if r or not batch then return r end
-  r = untouched()
-  r.state, r.token, r.worker = State.RUNNING, tonumber(batch:match('^r(%d+):')), ''
-  return r.token and r
-end
+-- The token of the next claim: the time, or one more than the last token. A server that dies may
+-- lose a claim that was not on disk yet, and hand the job out again from the state before. A plain
+-- counter would then give the same token to two runs, and each could settle the other's claim.
+local function next_token(last, now) return math.max(last + 1, now) end
 
 -- What stands for a record that cannot be read: a failed job.
 local function unreadable_record(q, id, fixed, live)

@@ -17,21 +17,27 @@ end
 -- The first gate that a job cannot pass now, and whether it only lacks a token; nil if the job may
 -- start. A job with one key, in a queue where no operator has limited a key, needs two commands.
 local function closed_gate(q, r, now)
-  if r.gates or uses(q, KEY_LIMITS) then return gates().closed(q, r, now) end
+  if r.gates or (q.flow ~= '' and uses(q, KEY_LIMITS)) then return gates().closed(q, r, now) end
   if not r.resource then return nil end
   if on_hold(q, r.resource, now) or call('SCARD', q.holders .. r.resource) >= r.limit then
     return { key = r.resource }
   end
 end
 
+local function take_key(q, r, key)
+  call('SADD', q.holders .. key, r.handle)
+  call('SADD', q.held, key)
+  if q.flow ~= '' then touch_key(q, key) end
+end
+
 -- A job that has passed all of its gates takes its keys.
 local function take_keys(q, r, now)
-  for _, key in ipairs(keys_of(r)) do
-    call('SADD', q.holders .. key, r.handle)
-    call('SADD', q.held, key)
-    touch_key(q, key)
+  if r.gates then
+    for _, key in ipairs(keys_of(r)) do take_key(q, r, key) end
+  else
+    take_key(q, r, r.resource)
   end
-  if r.gates or uses(q, KEY_LIMITS) then gates().take_tokens(q, r, now) end
+  if r.gates or (q.flow ~= '' and uses(q, KEY_LIMITS)) then gates().take_tokens(q, r, now) end
 end
 
 -- The first job that waits at a key. Jobs that cannot be read or do not wait are taken out.
@@ -55,12 +61,12 @@ end
 -- Put the first jobs that wait at a key back into the queue: as many as may start by the gate of
 -- the first one, and at most `most`.
 local function wake(q, key, now, most)
-  touch_key(q, key)
+  if q.flow ~= '' then touch_key(q, key) end
   if on_hold(q, key, now) then return end
   local first = first_waiting(q, key, now)
   if not first then return end
   local many
-  if first.gates or uses(q, KEY_LIMITS) then
+  if first.gates or (q.flow ~= '' and uses(q, KEY_LIMITS)) then
     many = gates().start_waking(q, key, first, now, most)
   else
     many = math.min(first.limit - call('SCARD', q.holders .. key), most)
@@ -76,7 +82,7 @@ end
 
 local function hold(q, key, ends, now)
   topics[q.name] = true -- a worker that sleeps until the end of an earlier hold must look again
-  touch_key(q, key)
+  if q.flow ~= '' then touch_key(q, key) end
   if ends > now then
     call('ZADD', q.holds, ends, key)
   else
@@ -96,7 +102,6 @@ end
 
 -- Wake the jobs whose rate has tokens again. Keys whose time has not come cost nothing.
 local function open_rates(q, now)
-  if not uses(q, RATES) then return end
   local keys = call('ZRANGEBYSCORE', q.wakes, '-inf', now, 'LIMIT', 0, WOKEN_KEYS)
   if #keys > 0 and not q.types_checked then check_all_types(q) end
   for _, key in ipairs(keys) do wake(q, key, now, CALL_ITEMS) end

@@ -1,7 +1,5 @@
--- Settling claims. Each of the three functions for a group returns the positions of the settlements
--- whose token was stale.
-
--- include resource_keys
+-- Settling plain successes, many at a time. Each function for a group returns the positions of the
+-- settlements whose token was stale. A run of which something was asked is settled by settle_one.
 
 -- What is deleted from `live` and `lease` is deleted at the end of the script, when the next claims
 -- are written: a hash that becomes empty and is filled again is built anew each time.
@@ -11,59 +9,6 @@ local function delete_later(command, key, items) deletes[#deletes + 1] = { comma
 local function run_deletes()
   for _, delete in ipairs(deletes) do call(delete[1], delete[2], unpack(delete[3])) end
   deletes = {}
-end
-
--- A job goes back to the queue, or is blocked, as the verdict says or as was asked meanwhile.
-local function put_back(q, r, state, wait, at, now)
-  remove_from_indexes(q, r)
-  if r.asked then
-    r.due = r.asked_due
-  elseif wait then
-    r.due = moment(wait, at, now)
-  end
-  r.worker, r.asked, r.asked_due, r.asked_keep = false, false, false, false
-  r.blocked_at = state == State.BLOCKED and keys_of(r)[1] or false
-  r.state = state == State.BLOCKED and not r.blocked_at and State.QUEUED or state
-  topics[q.name] = true
-  add_to_indexes(q, r)
-  save(q, r)
-end
-
--- Any job. What was asked while it ran comes first (`rules.asked`). The values of the verdict are
--- in the order of `codec.pack_verdict`. Returns false for a stale token.
-local function settle_one(q, id, token, verdict, result, now)
-  local r = load(q, id)
-  if not has_token(r, token) then return false end
-  local state, wait, at, counts, error, keep, hold_wait, hold_at, stranded, kind, text, failure,
-    named, unstarted = unpack(cmsgpack.unpack(verdict), 1, 14)
-  local asked_state = r.asked and STATE_AFTER[r.asked]
-  r.asked = asked_state and r.asked or false -- what cannot be read was not asked
-  if kind == TimelineKind.NONE and r.asked then kind = state end
-  if kind ~= TimelineKind.NONE then note(q, r, now, kind, text, named or r.worker, failure) end
-  r.stranded = stranded and (r.stranded or now) or false
-  if counts then r[counts] = r[counts] + 1 end
-  if error then keep_text(q, r, 'error', error) end
-  local state_after, keys = asked_state or state, keys_of(r)
-  if unstarted then gates().give_back(q, r) end
-  if ENDED[state_after] then
-    if r.asked then
-      keep = r.asked_keep
-    elseif state == State.SUCCEEDED and result ~= '' then
-      keep_text(q, r, 'result', result:sub(2))
-    end
-    finish(q, r, state_after, keep, now)
-  else
-    put_back(q, r, state_after, wait, at, now)
-  end
-  for i, key in ipairs(keys) do
-    if i == 1 and hold_wait then
-      hold(q, key, moment(hold_wait, hold_at, now), now)
-    else
-      wake(q, key, now, 1)
-    end
-  end
-  if uses(q, LIMITED) then topics[q.name] = true end
-  return true
 end
 
 -- How a successful run with this live part is deleted: with its batch, 'alone', or by `settle_one`
@@ -101,8 +46,8 @@ local function settle_forgotten(q, tokens, from, n, verdict, now)
         gone[m] = id
         alone[#alone + 1] = id
       else
-        if live and not q.types_checked then check_all_types(q) end
-        if not live or not settle_one(q, id, token, verdict, '', now) then
+        if live and not q.types_checked then rare().check_all_types(q) end
+        if not live or not rare().settle_one(q, id, token, verdict, '', now) then
           stale[#stale + 1] = at
         end
       end
@@ -157,8 +102,8 @@ local function settle_kept(q, tokens, from, n, verdict, keep, now)
       if not live or success.stale then
         stale[#stale + 1] = at
       elseif not success.live then
-        if not q.types_checked then check_all_types(q) end
-        settle_one(q, id, token, verdict, '+' .. result, now)
+        if not q.types_checked then rare().check_all_types(q) end
+        rare().settle_one(q, id, token, verdict, '+' .. result, now)
       else
         m = m + 2
         if success.batch then
@@ -182,18 +127,6 @@ local function settle_kept(q, tokens, from, n, verdict, keep, now)
     call('ZADD', q.succeeded, unpack(ended))
     call('ZADD', q.expiry, unpack(expiry))
     for batch, many in pairs(of_batch) do leave_batch(q, batch, many) end
-  end
-  return stale
-end
-
--- Any jobs, one by one; each item is id, token, verdict, and '+' and the result, or ''.
-local function settle_each(q, from, n, now)
-  local stale = {}
-  for i = 1, n do
-    local at = from + i * 4 - 4
-    if not settle_one(q, ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3], now) then
-      stale[#stale + 1] = i
-    end
   end
   return stale
 end

@@ -9,7 +9,7 @@
 --
 -- Only queues with groups need these functions, so they are made when `shares()` is first called.
 
--- include flow
+-- include flow_changes
 local NO_GROUP = ''
 
 local made_shares
@@ -18,13 +18,13 @@ local function shares()
   local s = {}
   made_shares = s
 
-  local function group_of(q, priority, name) return q.group .. priority .. ':' .. name end
+  function s.group_of(q, priority, name) return q.group .. priority .. ':' .. name end
 
-  local function entry(handle, name) return handle:sub(1, ID_AT - 2) .. name end
+  function s.entry(handle, name) return handle:sub(1, ID_AT - 2) .. name end
 
   -- Handle and due time of the first job of a group.
   function s.first(q, priority, name)
-    local found = call('ZRANGE', group_of(q, priority, name), 0, 0, 'WITHSCORES')
+    local found = call('ZRANGE', s.group_of(q, priority, name), 0, 0, 'WITHSCORES')
     return found[1], tonumber(found[2])
   end
 
@@ -34,17 +34,17 @@ local function shares()
   end
 
   -- The jobs of a group have changed. `before` is the handle of the job that was its first.
-  local function enter(q, priority, name, before)
+  function s.enter(q, priority, name, before)
     local entries, first, due = entries_of(q, priority, name), s.first(q, priority, name)
-    if before then call('ZREM', entries, entry(before, name)) end
-    if first then call('ZADD', entries, due, entry(first, name)) end
+    if before then call('ZREM', entries, s.entry(before, name)) end
+    if first then call('ZADD', entries, due, s.entry(first, name)) end
   end
 
   -- Add jobs to a group: due time and handle of each.
   function s.add_all(q, priority, name, jobs)
     local before = s.first(q, priority, name)
-    call('ZADD', group_of(q, priority, name), unpack(jobs))
-    enter(q, priority, name, before)
+    call('ZADD', s.group_of(q, priority, name), unpack(jobs))
+    s.enter(q, priority, name, before)
     set_use(q, GROUPS, true)
   end
 
@@ -52,8 +52,8 @@ local function shares()
 
   function s.remove(q, r)
     local before = s.first(q, r.priority, r.fair)
-    call('ZREM', group_of(q, r.priority, r.fair), r.handle)
-    enter(q, r.priority, r.fair, before)
+    call('ZREM', s.group_of(q, r.priority, r.fair), r.handle)
+    s.enter(q, r.priority, r.fair, before)
   end
 
   -- Virtual times
@@ -66,40 +66,7 @@ local function shares()
     return q.virtual[priority]
   end
 
-  -- The virtual time at which a group starts its next job.
-  function s.start_tag(q, priority, name)
-    local finished = tonumber(call('ZSCORE', q.turns .. priority, name) or 0)
-    return math.max(s.virtual(q, priority), finished)
-  end
-
   function s.finish_tag(start, weight) return start + math.floor(ONE_TURN / weight) end
-
-  -- Move the entry of a group between the two sets.
-  local function move_entry(q, priority, name, from, to)
-    local first, due = s.first(q, priority, name)
-    if first and call('ZREM', from .. priority, entry(first, name)) == 1 then
-      call('ZADD', to .. priority, due, entry(first, name))
-    end
-  end
-
-  -- A job of a group starts. Groups whose turn has come leave `turns`; those that have no jobs are
-  -- forgotten by that.
-  function s.start(q, priority, name, weight)
-    local virtual, start = s.virtual(q, priority), s.start_tag(q, priority, name)
-    local turns = q.turns .. priority
-    if start > virtual then
-      q.virtual[priority] = start
-      call('HSET', q.meta, 'virtual:' .. priority, plain(start))
-      for _, other in ipairs(call('ZRANGEBYSCORE', turns, '-inf', plain(start))) do
-        call('ZREM', turns, other)
-        if other ~= NO_GROUP then
-          move_entry(q, priority, other, q.groups_later, q.groups_next)
-        end
-      end
-    end
-    call('ZADD', turns, plain(s.finish_tag(start, weight)), name)
-    if name ~= NO_GROUP then move_entry(q, priority, name, q.groups_next, q.groups_later) end
-  end
 
   -- When the first job of all groups is due; math.huge if there is none.
   function s.first_due(q, priority)
@@ -111,26 +78,6 @@ local function shares()
     return due
   end
 
-  -- Of the groups in `turns`, the one whose turn comes first among those with a due job.
-  local function first_later(q, priority, now)
-    local best, at = nil, 0
-    while true do
-      local found = call('ZRANGE', q.turns .. priority, at, at + 9, 'WITHSCORES')
-      for i = 1, #found, 2 do
-        local tag = tonumber(found[i + 1])
-        if best and tag > best.tag then return best end
-        local handle, due = nil, nil
-        if found[i] ~= NO_GROUP then handle, due = s.first(q, priority, found[i]) end
-        if handle and due <= now then
-          local job = { tag = tag, due = due, handle = handle, group = found[i] }
-          if not best or s.goes_before(job, best) then best = job end
-        end
-      end
-      if #found < 20 then return best end
-      at = at + 10
-    end
-  end
-
   -- Which of two first jobs goes before the other: by virtual time, due time and age.
   function s.goes_before(one, other)
     if one.tag ~= other.tag then return one.tag < other.tag end
@@ -138,36 +85,12 @@ local function shares()
     return number_at(one.handle, 1) < number_at(other.handle, 1)
   end
 
-  -- The job with a group that goes next: { tag, due, handle, group }; nil if none is due.
-  function s.next(q, priority, now)
-    local found = call('ZRANGEBYSCORE', q.groups_next .. priority, '-inf', plain(now),
-      'LIMIT', '0', '1')[1]
-    if found then
-      local name = found:sub(ID_AT - 1)
-      local handle, due = s.first(q, priority, name)
-      if handle and entry(handle, name) == found then
-        return { tag = s.virtual(q, priority), due = due, handle = handle, group = name }
-      end
-      call('ZREM', q.groups_next .. priority, found) -- it is not the first job of the group
-      enter(q, priority, name, nil)
-      return s.next(q, priority, now)
-    end
-    local later = call('ZRANGE', q.groups_later .. priority, 0, 0, 'WITHSCORES')
-    if later[2] and tonumber(later[2]) <= now then return first_later(q, priority, now) end
-  end
-
-  -- Take the first job out of a group.
-  function s.take(q, priority, job)
-    call('ZREM', group_of(q, priority, job.group), job.handle)
-    enter(q, priority, job.group, job.handle)
-  end
-
   -- How many jobs of all groups of a priority are queued, and how many of them are due.
   function s.count(q, priority, now)
     local all, due = 0, 0
     for _, entries in ipairs({ q.groups_next, q.groups_later }) do
       for _, found in ipairs(call('ZRANGE', entries .. priority, 0, -1)) do
-        local group = group_of(q, priority, found:sub(ID_AT - 1))
+        local group = s.group_of(q, priority, found:sub(ID_AT - 1))
         all = all + call('ZCARD', group)
         due = due + call('ZCOUNT', group, '-inf', now)
       end

@@ -7,7 +7,7 @@
 --   running    lease (sorted by the end of the lease), holders:KEY and held for each of its keys
 --   ended      the set of its state (sorted by the time of its end), expiry
 
--- include priorities
+-- include use_priority
 -- include id_index
 -- include unique_keys
 -- include notify
@@ -31,7 +31,7 @@ local function free_key(q, r, key)
   local holders = q.holders .. key
   call('SREM', holders, r.handle)
   if call('EXISTS', holders) == 0 then call('SREM', q.held, key) end
-  touch_key(q, key)
+  if q.flow ~= '' then touch_key(q, key) end
 end
 
 -- From a short list a job is removed at once. In a long list it is only counted as removed, and
@@ -66,7 +66,7 @@ local function remove_from_indexes(q, r)
     call('ZREM', waiting, r.handle)
     if call('EXISTS', waiting) == 0 then call('SREM', q.waited, key) end
     r.blocked_at = false
-    touch_key(q, key)
+    if q.flow ~= '' then touch_key(q, key) end
   elseif r.state == State.RUNNING then
     if r.batch then
       leave_batch(q, r.batch, 1)
@@ -74,7 +74,11 @@ local function remove_from_indexes(q, r)
     else
       call('ZREM', q.lease, r.handle)
     end
-    for _, key in ipairs(keys_of(r)) do free_key(q, r, key) end
+    if r.gates then
+      for _, key in ipairs(keys_of(r)) do free_key(q, r, key) end
+    elseif r.resource then
+      free_key(q, r, r.resource)
+    end
   else
     call('ZREM', q[r.state], r.handle)
     call('ZREM', q.expiry, r.handle)
@@ -95,7 +99,7 @@ local function add_to_indexes(q, r)
     call('ZADD', q.blocked, 0, r.handle)
     call('ZADD', q.waiting .. r.blocked_at, score, r.handle)
     call('SADD', q.waited, r.blocked_at)
-    touch_key(q, r.blocked_at)
+    if q.flow ~= '' then touch_key(q, r.blocked_at) end
   else
     call('ZADD', q[r.state], r.finished, r.handle)
     call('ZADD', q.expiry, r.expires, r.handle)

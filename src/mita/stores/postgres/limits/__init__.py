@@ -1,0 +1,1 @@
+"""Limits beyond one resource key: several keys, rates, limited queues and fair groups."""

@@ -1,0 +1,8 @@
+"""How much is read and woken at a time, and the name of a lock."""
+
+# Jobs looked at in one call at most: the thousands that wait for one busy key are blocked in parts.
+CLAIM_SCAN_JOBS = 1000
+WOKEN_KEYS = 50  # keys of one queue whose waiting jobs a claim wakes at most
+COUNTED_WAITERS = 100  # jobs of one key that are woken at most at a time
+# In place of a key, for the lock of a queue. No key contains a NUL.
+QUEUE_LOCK = "\0queue"

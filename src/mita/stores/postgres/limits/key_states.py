@@ -1,0 +1,183 @@
+"""What is known of some keys, read under their locks; and what changes when jobs pass them. The
+rules are in `rules.gates`."""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from mita.model.gate import Gate, StoredLimit
+from mita.model.job import WhenBusy
+from mita.model.time import Moment
+from mita.rules import gates
+from mita.rules.busy import BusyPolicy, busy_policy
+from mita.stores.postgres.codec import Row, Rows, stored_limit
+from mita.stores.postgres.context import PostgresContext, Query, query
+from mita.stores.postgres.server.arrays import flags, numbers, texts
+from mita.stores.postgres.throughput.watermarks import ResourceKey
+
+from .bounds import COUNTED_WAITERS
+
+
+class GatedJob(NamedTuple):
+    """The parts of a job that decide whether it may start."""
+
+    resource: str | None
+    limit: int
+    gates: tuple[Gate, ...]
+
+
+class RateChange(NamedTuple):
+    """What is to be stored of a key that has a rate."""
+
+    use: gates.KeyUse
+    gate: Gate
+    wake_at: Moment | None
+
+
+class KeyStates:
+    """Keys that this transaction has locked."""
+
+    def __init__(self, keys: Sequence[ResourceKey], rows: Rows) -> None:
+        self.now: Moment = rows[0][3] if rows else 0
+        self._uses = {key: _use(row) for key, row in zip(keys, rows, strict=True)}
+        self._limits: dict[ResourceKey, StoredLimit | None] = {
+            key: stored_limit(row[6]) for key, row in zip(keys, rows, strict=True)
+        }
+        # keys at which jobs wait for the clock
+        self._waited = {key for key, row in zip(keys, rows, strict=True) if row[7] is not None}
+        self._changed: dict[ResourceKey, RateChange] = {}
+
+    def gates_of(self, queue: str, job: gates.Gated) -> list[Gate]:
+        """The gates of a job as they are in force."""
+        return [
+            gates.effective(gate, self._limits[queue, gate.key]) for gate in gates.gates_of(job)
+        ]
+
+    def gate_at(self, key: ResourceKey, job: gates.Gated) -> Gate:
+        """The gate of this job that has this key, as it is in force."""
+        found = [gate for gate in gates.gates_of(job) if gate.key == key[1]] or [Gate(key[1])]
+        return gates.effective(found[0], self._limits[key])
+
+    def admits(self, queue: str, resource: str, limit: int) -> bool | None:
+        """Whether a job whose only key is this one starts now; then it holds the key. None if a
+        limit is stored for the key: then its gates decide."""
+        key = queue, resource
+        if self._limits[key] is not None:
+            return None
+        use = self._uses[key]
+        if use.held_until > self.now or use.holders >= limit:
+            return False
+        self._uses[key] = gates.KeyUse(use.holders + 1, use.held_until, use.tat_us, use.woken_us)
+        return True
+
+    def closed_gate(self, queue: str, all: Iterable[Gate]) -> Gate | None:
+        """The first of these gates that is not open, or None."""
+        return next(
+            (gate for gate in all if not gates.is_open(gate, self._use(queue, gate), self.now)),
+            None,
+        )
+
+    def _use(self, queue: str, gate: Gate) -> gates.KeyUse:
+        """What is known of the key of a gate, with the numbers of its rate brought back."""
+        key = queue, gate.key
+        use = self._uses[key]
+        bounded = gates.bounded(gate, use, self.now)
+        if bounded is not use:
+            self._change(key, gate, bounded)
+        return bounded
+
+    def pass_gates(self, queue: str, all: Iterable[Gate]) -> None:
+        """A job starts: it holds all of these keys, and takes a token of each rate."""
+        for gate in all:
+            key = queue, gate.key
+            use = gates.passed(gate, self._uses[key], self.now)
+            self._uses[key] = use
+            if gate.interval_us:
+                self._change(key, gate, use)
+
+    def block(self, queue: str, gate: Gate, when_busy: WhenBusy) -> BusyPolicy:
+        """A job cannot pass this gate. Returns what it does."""
+        use = self._use(queue, gate)
+        policy = busy_policy(when_busy, gate, use, self.now)
+        if gate.interval_us:
+            if not policy.ends:
+                self._waited.add((queue, gate.key))
+            self._change((queue, gate.key), gate, use)
+        return policy
+
+    def wake(self, key: ResourceKey, job: gates.Gated, waiting: int, most: int | None) -> int:
+        """How many of the jobs that wait at this key are woken: `waiting` of them were counted, and
+        `job` is the first."""
+        gate = self.gate_at(key, job)
+        use = self._use(key[0], gate)
+        woken = min(gates.to_wake(gate, use, self.now), waiting)
+        woken = woken if most is None else min(woken, most)
+        if gate.interval_us:
+            if woken < waiting or waiting >= COUNTED_WAITERS:
+                self._waited.add(key)
+            else:
+                self._waited.discard(key)
+            self._change(key, gate, gates.after_waking(gate, use, self.now, woken))
+        return woken
+
+    def give_back(self, queue: str, job: gates.Gated) -> None:
+        """A job did not start after all: it gives its tokens back."""
+        for gate in self.gates_of(queue, job):
+            use = self._uses[queue, gate.key]
+            if gate.interval_us and (use.tat_us or use.woken_us):
+                tat_us = gates.given_back(gate, use.tat_us)
+                woken_us = gates.given_back(gate, use.woken_us)
+                self._change(
+                    (queue, gate.key), gate, replace(use, tat_us=tat_us, woken_us=woken_us)
+                )
+
+    def _change(self, key: ResourceKey, gate: Gate, use: gates.KeyUse) -> None:
+        self._uses[key] = use
+        wake_at = self._wake_at(gate, use) if key in self._waited else None
+        self._changed[key] = RateChange(use, gate, wake_at)
+
+    def _wake_at(self, gate: Gate, use: gates.KeyUse) -> Moment | None:
+        """When the clock wakes the next job; None if only a running job that ends can."""
+        if gates.to_wake(gate, use, self.now):
+            return self.now
+        moment = gates.next_wake_at(gate, use, self.now)
+        return moment if moment > self.now else None
+
+    def store(self) -> Query | None:
+        """Store the rates that have changed."""
+        if not self._changed:
+            return None
+        levels = list(self._changed.values())
+        return query(
+            "key_levels",
+            **key_columns(list(self._changed)),
+            tats=numbers(level.use.tat_us for level in levels),
+            wokens=numbers(level.use.woken_us for level in levels),
+            intervals=numbers(level.gate.interval_us for level in levels),
+            bursts=numbers(level.gate.burst for level in levels),
+            wakes=numbers(level.wake_at for level in levels),
+        )
+
+
+def _use(row: Row) -> gates.KeyUse:
+    holders, held_until, _, _, tat_us, woken_us, *_ = row
+    return gates.KeyUse(holders, held_until, tat_us, woken_us)
+
+
+def key_columns(keys: Sequence[ResourceKey]) -> dict[str, str]:
+    """The arrays `queues` and `keys` of a statement."""
+    return {"queues": texts([queue for queue, _ in keys]), "keys": texts([key for _, key in keys])}
+
+
+def read_states(
+    context: PostgresContext, keys: Sequence[ResourceKey], counted: Iterable[bool]
+) -> Query:
+    """What `KeyStates` needs. `counted`: whether the holders of a key are needed even if no limit
+    is stored for it."""
+    return query(
+        "key_state",
+        **key_columns(keys),
+        watermarks=numbers(context.watermarks.of_keys(keys)),
+        counted=flags(counted),
+    )

@@ -1,0 +1,23 @@
+-- claim_in_line: the part of `claim` that finds the jobs, priority after priority.
+-- In: what `claim` takes.  Out: the tables `candidate` and `short` (here never short).
+-- There is no "order by" around it all: for each queue and priority the index is read in the order
+-- (due, seq), and a sort would read the whole backlog.
+candidate as materialized (
+  select j.*
+  from clock
+  cross join facts
+  cross join line
+  cross join lateral (
+    select {claim_columns}
+    from mita._job as j
+    where j.state = {queued} and j.fair is null
+      and j.queue = line.queue and j.priority = line.priority
+      and j.due <= clock.now and j.due >= line.first
+    order by j.due, j.seq
+    limit %(limit)s::bigint
+    for update skip locked
+  ) as j
+  where line.ready and facts.careful is null and not facts.mixed and not facts.waits
+  limit %(limit)s::bigint
+),
+short as (select false as is_short)

@@ -1,0 +1,317 @@
+"""Limits: what is special about rates, limited queues and fair shares on this store."""
+
+import asyncio
+from collections import Counter as Counters
+
+import pytest
+from msgspec.structs import replace
+
+from mita.model.gate import Gate, StoredLimit
+from mita.model.job import State
+from mita.stores.nats import NatsStore, claim, control
+from mita.stores.nats.codec import MOST_LANES, QueueRecord
+from mita.stores.nats.stream import keys, partition, queue_use
+from mita.stores.nats.stream.decode import decode_lanes
+from mita.stores.nats.stream.subjects import WAKE_SLOT, RecordKind
+from mita.stores.nats.stream.transaction import StreamTransaction, transact
+from mita.testing.contract.given import (
+    LONG,
+    PAST,
+    QUEUE,
+    SHORT,
+    SOON,
+    claimed_ids,
+    claims,
+    jobs,
+    look,
+    put,
+    put_many,
+    settled,
+    succeed,
+)
+from tests.waiting import until
+
+KEY = "host:a"
+FAST = (Gate(KEY, None, SHORT * 1000, 1),)
+SLOW = (Gate(KEY, None, LONG * 1000, 1),)
+
+
+async def stored(store: NatsStore, kind: RecordKind) -> list[str]:
+    found = await store.context.reader.all(store.context.subjects.all(kind))
+    return [message.subject for message in found if message.body]
+
+
+# ---------------------------------------------------------------- rates
+
+
+async def test_a_key_has_one_wake_ticket_however_many_jobs_wait(store: NatsStore) -> None:
+    """A claim looks neither at the keys nor at the jobs that wait."""
+    await store.enqueue(jobs(300, gates=SLOW))
+    found = 0
+    while turn := (await store.claim([QUEUE], 100, LONG, "w")).busy:
+        found += len(turn)
+    assert found == 299
+    assert len(await stored(store, RecordKind.WAKE)) == 1
+    assert len(await stored(store, RecordKind.WAITER)) == 299
+
+
+async def test_a_lost_wake_ticket_is_made_again(store: NatsStore) -> None:
+    """I12 self-heal: the server lost the ticket, for example with a schedule that was written over
+    while it fired."""
+    ids = await put_many(store, 2, gates=FAST)
+    assert len(await claimed_ids(store)) == 1
+    subjects, reader = store.context.subjects, store.context.reader
+    for pattern in (subjects.scheduled_wake(QUEUE, KEY), subjects.wake_ticket(QUEUE, KEY)):
+        for message in await reader.last([pattern]):
+            await store.context.wire.api(
+                f"STREAM.MSG.DELETE.{subjects.stream}", {"seq": message.seq}
+            )
+
+    async def act(tx: StreamTransaction) -> None:
+        record = await keys.resource_key_record(tx, QUEUE, KEY)
+        keys.put_resource_key(tx, replace(record, wake_at=tx.now - LONG))
+
+    await transact(store.context, act)
+    await asyncio.sleep(PAST / 1000)
+    assert await claims(store) == []
+    await store.reap(10, LONG, "w2")
+    assert await until(lambda: claimed_ids(store), "the reap woke it") == [ids[1]]
+
+
+async def test_the_server_wakes_a_worker_that_sleeps(store: NatsStore, twin: NatsStore) -> None:
+    """A worker that knows nothing of the key hears of the token from the server."""
+    await put_many(store, 2, gates=(Gate(KEY, None, SOON * 1000, 1),))
+    assert len(await claims(store)) == 1
+    await twin.wait([QUEUE], 0)
+    assert QUEUE in await twin.wait([QUEUE], 30)
+    assert await until(lambda: claimed_ids(twin), "it has its token")
+
+
+async def test_an_idle_rate_leaves_no_record(store: NatsStore) -> None:
+    """The server removes the record of a key when its rate is full again."""
+    await store.enqueue([replace(one, gates=(Gate(one.id, None, 1000, 1),)) for one in jobs(50)])
+    held = await claims(store, 50)
+    assert len(held) == 50
+    await settled(store, *map(succeed, held))
+
+    async def gone() -> bool:
+        return await stored(store, RecordKind.RESOURCE_KEY) == []
+
+    await until(gone, "all of them are idle")
+
+
+async def test_a_woken_job_of_a_higher_priority_goes_first(store: NatsStore) -> None:
+    """A claim starts woken jobs itself only in a queue where no other job can be before them."""
+    await put_many(store, 2, gates=FAST, priority=3)
+    assert len(await claims(store)) == 1
+    high = await put(store, priority=9)
+    await asyncio.sleep(PAST / 1000)
+    assert await claimed_ids(store, 1) == [high]
+
+
+async def test_an_unreadable_key_gives_no_token_too_many(store: NatsStore) -> None:
+    """What cannot be read is rebuilt from the jobs; its rate starts without a token."""
+    await put_many(store, 3, gates=SLOW)
+    assert len(await claims(store)) == 1
+
+    async def act(tx: StreamTransaction) -> None:
+        subject = tx.context.subjects.resource_key(QUEUE, KEY)
+        await tx.read([subject])
+        tx.put(subject, b"\xc1")
+
+    await transact(store.context, act)
+    await put(store, gates=SLOW)
+    assert await claims(store) == []
+    [view] = await store.resources()
+    assert (view.waiting, len(view.holders)) == (3, 1)
+
+
+async def test_a_limit_of_a_key_that_has_only_a_rate_counts_what_runs(store: NatsStore) -> None:
+    """The record of such a key does not name its running jobs, so `limit` counts them."""
+    gates = (Gate(KEY, None, 1, 100),)
+    await put_many(store, 3, gates=gates)
+    held = await claims(store)
+    assert len(held) == 3
+    await store.limit([QUEUE], KEY, StoredLimit(concurrency=3))
+    id = await put(store, gates=gates)
+    assert await claims(store) == []
+    await settled(store, succeed(held[0]))
+    assert await claimed_ids(store) == [id]
+
+
+# ---------------------------------------------------------------- limited queues
+
+
+async def test_a_claim_under_way_starts_nothing_past_a_new_limit(
+    store: NatsStore, twin: NatsStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another store limits the queue after a claim has read that it has no limit."""
+    await put_many(store, 3)
+    assert len(await claims(store, 1)) == 1
+    read = claim._Claiming._unpaused
+    limiting: list[asyncio.Future[None]] = []
+
+    async def read_and_be_overtaken(claiming: claim._Claiming) -> list[QueueRecord]:
+        found = await read(claiming)
+        limit = twin.limit([QUEUE], None, StoredLimit(concurrency=1))
+        limiting.append(asyncio.ensure_future(limit))
+        await until(lambda: _is_paused(twin), "the consumers stand still")
+        return found
+
+    with monkeypatch.context() as patch:
+        patch.setattr(claim._Claiming, "_unpaused", read_and_be_overtaken)
+        patch.setattr(claim._Claiming, "_pull_ahead", _nothing)
+        assert await claims(store) == []
+    await limiting[0]
+    assert await claims(store) == []
+    assert control.LIMIT_BARRIER_S > claim.UNPAUSED_BELIEVED_S
+    assert control.CONSUMER_PAUSE_MS > 1000 * control.DELIVERED_WAIT_S
+
+
+async def _nothing(_: claim._Claiming) -> dict[tuple[str, int], object]:
+    return {}
+
+
+async def _is_paused(store: NatsStore) -> bool:
+    subjects = store.context.subjects
+    info = await store.context.wire.api(
+        f"CONSUMER.INFO.{subjects.stream}.{subjects.consumer(QUEUE, 5)}"
+    )
+    return bool(info.get("paused"))
+
+
+async def test_a_place_that_a_store_did_not_give_back_is_found(
+    store: NatsStore, twin: NatsStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """I12: a store that does not know of the limit settles its job; the next claim of the full
+    queue, or a reap, corrects the count."""
+    monkeypatch.setattr(control, "LIMIT_BARRIER_S", 0.05)
+    await put_many(store, 3)
+    held = await claims(store, 1)
+    await twin.limit([QUEUE], None, StoredLimit(concurrency=1))
+    assert store.context.limited == set()
+    await settled(store, *map(succeed, held))
+    [second] = await until(lambda: claims(twin), "its place is free")
+    twin.context.limited.clear()
+    await settled(twin, succeed(second))
+    await store.reap(10, LONG, "w2")
+    assert len(await claims(store)) == 1
+
+
+async def test_a_limit_that_was_not_finished_is_counted_by_a_reap(
+    store: NatsStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """I12: the process that set the limit died before it had counted the running jobs. Until then
+    nothing starts."""
+    monkeypatch.setattr(queue_use, "UNCOUNTED_MS", -1)
+    await put_many(store, 3)
+    assert len(await claims(store, 1)) == 1
+    await transact(
+        store.context, lambda tx: control._put_limit(tx, QUEUE, StoredLimit(concurrency=2))
+    )
+    store.context.claim_memory._recounted[QUEUE] = 2**50
+    assert await claims(store) == []
+    await store.reap(10, LONG, "w2")
+    assert len(await claims(store)) == 1
+
+
+async def test_a_limit_with_an_unreadable_count_still_holds(store: NatsStore) -> None:
+    """The running jobs are counted again from the claim lists."""
+    await store.limit([QUEUE], None, StoredLimit(concurrency=2))
+    await put_many(store, 3)
+    assert len(await claims(store, 1)) == 1
+
+    async def act(tx: StreamTransaction) -> None:
+        subject = tx.context.subjects.queue_use(QUEUE)
+        found = list(await tx.body(subject))
+        assert found
+        tx.put(subject, b"\x93\xa4mail\x93\x02\x00\x01\xa7garbage")
+
+    await transact(store.context, act)
+    assert len(await claims(store)) == 1
+    assert await claims(store) == []
+
+
+async def test_the_doctor_names_limits(store: NatsStore) -> None:
+    await store.limit([QUEUE], None, StoredLimit(concurrency=2))
+    await store.limit([QUEUE], KEY, StoredLimit(concurrency=0))
+    [found] = [one.found for one in await store.doctor() if one.what == "limits"]
+    assert found == f"queue {QUEUE}: 2 at once; key {KEY} of {QUEUE}: stopped"
+
+
+# ---------------------------------------------------------------- fair shares
+
+
+async def test_each_claim_shares_its_starts_between_groups(store: NatsStore) -> None:
+    """The bound of this store: with up to `MOST_LANES` groups, a claim of n jobs gives each group
+    that has jobs n divided by the number of groups, rounded down."""
+    await store.enqueue(jobs(300, fair="big"))
+    for n in range(20):
+        await store.enqueue(jobs(5, fair=f"small{n}"))
+    found = Counters(one.fair for one in await claims(store, 63))
+    assert found["big"] <= 5
+    assert all(found[f"small{n}"] >= 2 for n in range(20)), found
+    assert found.total() == 63
+
+
+async def test_weights_count_over_many_claims(store: NatsStore) -> None:
+    """A group with weight 3 gets about three starts for each start of a group with weight 1."""
+    await store.enqueue(jobs(60, fair="heavy", weight=3000))
+    await store.enqueue(jobs(60, fair="light"))
+    found = Counters[str | None]()
+    for _ in range(10):
+        found.update(one.fair for one in await claims(store, 4))
+    assert 26 <= found["heavy"] <= 32, found
+
+
+async def test_more_groups_than_lanes_all_start(store: NatsStore, twin: NatsStore) -> None:
+    """Groups that find no lane of their own join the shortest; the map of groups stays small."""
+    names = [f"g{n}" for n in range(MOST_LANES + 20)]
+    await store.enqueue([replace(one, fair=name) for name in names for one in jobs(2)])
+    found: list[str | None] = []
+    while batch := await claims(twin, 50):
+        found += [one.fair for one in batch]
+        await settled(twin, *map(succeed, batch))
+    assert Counters(found) == dict.fromkeys(names, 2)
+    store.context.lanes.clear()
+    await store.enqueue(jobs(1, fair="late"))
+    body = (await store.context.reader.last([store.context.subjects.lanes(QUEUE, 5)]))[0].body
+    record = decode_lanes(body)
+    assert record is not None
+    assert set(record.groups) == {"late"}, "groups with nothing ready are forgotten"
+
+
+async def test_a_queue_without_groups_has_one_consumer(store: NatsStore) -> None:
+    """What is not used costs nothing."""
+    await put(store)
+    [record] = [await keys.queue_record(StreamTransaction(store.context), QUEUE)]
+    assert record.priorities == (5,)
+    await put(store, gates=FAST)
+    record = await keys.queue_record(StreamTransaction(store.context), QUEUE)
+    assert record.priorities == (5, WAKE_SLOT)
+
+
+def test_items_that_share_a_key_are_in_one_part() -> None:
+    items = ["a", "b", "ac", "d", "cb", "e"]
+    parts = partition.partition(items, tuple, 3)
+    assert [part for part in parts if "a" in part] == [["a", "b", "ac", "cb"]]
+    assert sorted(one for part in parts for one in part) == sorted(items)
+
+
+async def test_a_blocked_job_of_version_0_1_is_woken(store: NatsStore) -> None:
+    """It has no `blocked_at`: it waits for its resource key."""
+    held = await put(store, resource="k")
+    [running] = await claims(store)
+    id = await put(store, resource="k")
+    assert await claims(store) == []
+
+    async def act(tx: StreamTransaction) -> None:
+        located = await tx.job(id)
+        assert located.record is not None
+        tx.write(located, replace(located.record, blocked_at=None))
+
+    await transact(store.context, act)
+    assert (await look(store, id)).blocked_at == "k"
+    assert (await look(store, held)).state is State.RUNNING
+    await settled(store, succeed(running))
+    assert await claimed_ids(store) == [id]
