@@ -49,14 +49,15 @@ async def take_keyed(call: ClaimCall, tickets: list[Ticket]) -> list[Claim]:
     call.busy += busy
     acknowledge(context, tickets)
     seqs = committed[0].written
-    if started:
-        lists.stored(list_id, seqs[context.subjects.claim_list(list_id)], len(started))
-    await context.wire.flush_now()
-    return [
+    claims = [
         as_claim(one.record, at, ClaimRef(one.subject, seqs[one.subject], list_id, one.record))
         for one, at in started
         if one.record is not None
     ]
+    if started:
+        lists.stored(list_id, seqs[context.subjects.claim_list(list_id)], claims)
+    await context.wire.flush_now()
+    return claims
 
 
 async def _start_or_turn_away(
