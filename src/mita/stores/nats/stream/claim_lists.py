@@ -12,8 +12,8 @@ from .subjects import Subjects
 
 
 class ClaimLists:
-    """The claim lists of this store. It knows which jobs of each list are still running. It does not
-    only count them: a claim is settled twice if the answer to the first call was lost."""
+    """The claim lists of this store. It knows which jobs of each list are still running. A count
+    would not do: a claim is settled twice if the answer to the first call was lost."""
 
     def __init__(self, wire: NatsWire, subjects: Subjects) -> None:
         self._wire, self._subjects = wire, subjects
