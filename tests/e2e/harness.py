@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from mita.model.job import Job
+from mita.model.job import Job, State
 from mita.model.view import JobFilter
 from mita.ports.store import Store
 from mita.tasks import Call
@@ -253,9 +253,19 @@ class Scene:
         end = time.monotonic() + within
         while await self._left(repeats):
             assert time.monotonic() < end, (
-                f"not finished within {within:g} s: {await self.app.counts()}; {self.troubles()}"
+                f"not finished within {within:g} s: {await self.app.counts()}; "
+                f"{await self._unfinished()}; {self.troubles()}"
             )
             await asyncio.sleep(0.05)
+
+    async def _unfinished(self) -> str:
+        """The first jobs that have not ended, each with its timeline and why it does not run."""
+        store, lines = await self.store(), [f"seed {SEED}"]
+        for state in (State.RUNNING, State.QUEUED, State.BLOCKED):
+            for job in (await store.page(JobFilter(state=state), None, 5)).jobs:
+                reasons = [str(reason) for reason in await self.app.explain(job.id)]
+                lines += [str(job), str(await store.timeline(job.id)), *reasons]
+        return "\n".join(lines)
 
     async def _left(self, repeats: bool) -> bool:
         if repeats and any(repeat.state == "active" for repeat in await self.app.repeats.all()):

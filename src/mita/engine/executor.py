@@ -16,7 +16,7 @@ from mita.model.job import Claim, State
 from mita.model.outcome import Ending, Interrupted, Settlement, Start, Unknown
 from mita.rules.claim_size import Load
 from mita.rules.expiry import refusal, seconds_left
-from mita.rules.judge import judge
+from mita.rules.judge import RELEASE, judge
 from mita.rules.options import PLAIN_OPTIONS, may_come_too_late, options_of
 from mita.traces import TRACING, tracer
 
@@ -41,6 +41,8 @@ class Executor:
     def __init__(self, context: WorkerContext, processes: ProcessPlan | None) -> None:
         settings = context.settings
         self._context, self._tasks, self._retention = context, context.tasks, context.retention
+        self._success_ending: Ending | None = None  # the latest one, and its verdict
+        self._success = RELEASE  # replaced by the first success
         self._runs = RunContext(context.store, context.retention, context.lease)
         self._make_task = task_maker(self._runs.loop)
         self._slots = settings.concurrency
@@ -199,8 +201,13 @@ class Executor:
         claim, stop = execution.claim, execution.stop
         if stop is not Stop.LOST:
             seconds = time.monotonic() - execution.since
-            spent = execution.waited + seconds
-            verdict = judge(claim, ending, self._retention, random.random(), spent=spent)
+            if ending is self._success_ending:  # runs that return nothing share their ending
+                verdict = self._success
+            else:
+                spent = execution.waited + seconds
+                verdict = judge(claim, ending, self._retention, random.random(), spent=spent)
+                if verdict.is_plain_success:
+                    self._success_ending, self._success = ending, verdict
             if verdict.state is not State.SUCCEEDED:
                 log_verdict(claim, verdict, seconds, execution)
                 self._warnings.slowed(claim, verdict)
@@ -210,8 +217,9 @@ class Executor:
                 log_success(claim, self._success_level, seconds)
             # the start of a run that was asked to stop is reported by `emit_started`
             start = execution.start if stop is None else None
+            is_first = not self.ended
             self.ended.append(Settlement(claim, verdict, seconds, stop is Stop.CANCELLED, start))
-            if len(self.ended) > 1:  # the claim loop knows of the first
+            if not is_first:  # the claim loop knows of the first
                 return
         self.changed.set()
 

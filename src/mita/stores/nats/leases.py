@@ -207,7 +207,7 @@ async def _take_over(
         for record, (old, found), seq in zip(taken, overdue, seqs, strict=True)
         if seq
     ]
-    lists.stored(list_id, list_seq, len(claims))
+    lists.stored(list_id, list_seq, claims)
     return claims
 
 

@@ -43,6 +43,21 @@ async def test_a_reaped_job_has_a_larger_token(store: Store, clock: Ticker) -> N
     assert [getattr(heir, name) for name in same] == [getattr(stale, name) for name in same]
 
 
+async def test_a_claim_that_is_settled_twice_leaves_the_others_to_a_reap(
+    store: Store, clock: Ticker
+) -> None:
+    """I12 self-heal: a worker whose answer was lost settles again. That changes nothing for the
+    jobs that it claimed in the same call: if it dies, they are taken over."""
+    await put_many(store, 3)
+    first, second, third = await claims(store, 3, lease=SHORT)
+    await settled(store, succeed(first))
+    await settled(store, succeed(second))
+    for _ in range(2):
+        await store.settle([succeed(first), succeed(second)])
+    await clock.tick(PAST)
+    assert [heir.id for heir in await store.reap(10, LONG, "heir")] == [third.id]
+
+
 async def test_a_job_with_a_lease_is_not_reaped(store: Store) -> None:
     """I4 bounded duplicates: a reap does not touch jobs whose lease has not expired."""
     claim = await running(store)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
+from mita.model.job import Claim
 from mita.model.time import Moment
 from mita.stores.nats.client.messages import OutMessage, removal
 from mita.stores.nats.client.wire import NatsWire
@@ -11,11 +12,12 @@ from .subjects import Subjects
 
 
 class ClaimLists:
-    """The claim lists of this store. It knows how many jobs of each list are still running."""
+    """The claim lists of this store. It knows which jobs of each list are still running. A count
+    would not do: a claim is settled twice if the answer to the first call was lost."""
 
     def __init__(self, wire: NatsWire, subjects: Subjects) -> None:
         self._wire, self._subjects = wire, subjects
-        self._running: dict[str, int] = {}
+        self._running: dict[str, set[str]] = {}  # by list: the subjects of the job records
         self._seqs: dict[str, int] = {}
         self._count = 0
         self._name = wire.new_inbox().rsplit(".", 1)[1]
@@ -31,11 +33,12 @@ class ClaimLists:
         body = pack(ClaimListRecord(until, tuple(records)))
         return OutMessage(self._subjects.claim_list(list_id), body)
 
-    def stored(self, list_id: str, seq: int, jobs: int) -> None:
-        """A list was stored under this sequence, and so many of its jobs are running now. A list
-        without jobs is removed at once."""
-        if jobs:
-            self._running[list_id], self._seqs[list_id] = jobs, seq
+    def stored(self, list_id: str, seq: int, claims: Sequence[Claim]) -> None:
+        """A list was stored under this sequence, with the jobs of these claims, which are running
+        now. A list without jobs is removed at once."""
+        if claims:
+            self._running[list_id] = {claim.ref.subject for claim in claims}
+            self._seqs[list_id] = seq
         else:
             self._remove(seq)
 
@@ -44,8 +47,9 @@ class ClaimLists:
         for ref in refs:
             if not isinstance(ref, ClaimRef) or ref.list_id not in self._running:
                 continue
-            self._running[ref.list_id] -= 1
-            if not self._running[ref.list_id]:
+            running = self._running[ref.list_id]
+            running.discard(ref.subject)
+            if not running:
                 del self._running[ref.list_id]
                 self._remove(self._seqs.pop(ref.list_id))
 

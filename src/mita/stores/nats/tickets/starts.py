@@ -42,10 +42,7 @@ class Starts:
     def claims(self) -> list[Claim]:
         """Returns the claims of the jobs that were started."""
         context, seqs = self._call.context, self._tx.written
-        if self._started:
-            list_seq = seqs[context.subjects.claim_list(self._list_id)]
-            context.claim_lists.stored(self._list_id, list_seq, len(self._started))
-        return [
+        claims = [
             as_claim(
                 one.record,
                 self._tx.now,
@@ -54,3 +51,7 @@ class Starts:
             for one in self._started
             if one.record is not None
         ]
+        if claims:
+            list_seq = seqs[context.subjects.claim_list(self._list_id)]
+            context.claim_lists.stored(self._list_id, list_seq, claims)
+        return claims

@@ -100,7 +100,7 @@ async def _take_plain(call: ClaimCall, tickets: list[Ticket], now: Moment) -> li
         if seq
     ]
     if not unlisted:
-        lists.stored(list_id, list_seq, len(claims))
+        lists.stored(list_id, list_seq, claims)
     await context.wire.flush_now()
     return claims
 
