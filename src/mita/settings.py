@@ -130,7 +130,7 @@ class AppSettings(Struct, frozen=True, kw_only=True):
     """Settings of all jobs of an app: how long terminal jobs are kept, how large arguments may be,
     and the default retries.
 
-    `keep_most` is how many succeeded jobs are kept per queue, whatever their age."""
+    `keep_most` is how many succeeded jobs are kept per queue, however old they are."""
 
     keep: Wait = HOUR
     keep_failed: Wait = 30 * DAY
