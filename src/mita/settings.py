@@ -131,7 +131,7 @@ class AppSettings(Struct, frozen=True, kw_only=True):
     """Settings of all jobs of an app: how long terminal jobs are kept, how large arguments may be,
     and the default retries.
 
-    `keep_most` is how many succeeded jobs are kept per queue, whatever their age. `ageing` is how
+    `keep_most` is how many succeeded jobs are kept per queue, however old they are. `ageing` is how
     long a ready job waits until it has risen by one priority; None: priorities are strict."""
 
     keep: Wait = HOUR

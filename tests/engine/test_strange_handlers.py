@@ -1,4 +1,4 @@
-"""Whatever a handler raises or returns, its job ends and the worker continues (I1, I15)."""
+"""A handler may raise or return anything: its job ends and the worker continues (I1, I15)."""
 
 import asyncio
 import sys

@@ -136,7 +136,7 @@ async def test_the_lease_of_a_thread_that_timed_out_is_extended(app: Mita) -> No
 
 
 async def test_a_handler_that_timed_out_may_still_reschedule_its_job() -> None:
-    """A Reschedule counts, whatever else happened in the run."""
+    """A Reschedule counts, even after a timeout."""
     app = Mita("memory://")
 
     @app.task(timeout=0.05)

@@ -59,7 +59,7 @@ def asserts(function: Function) -> bool:
 
 
 def helpers_that_assert() -> set[str]:
-    """By their names: those with an assertion, and those that call one of them."""
+    """The names of functions that assert, or call a function that does."""
     found = {function.name for _, function in functions() if asserts(function)}
     while True:
         more = {function.name for _, function in functions() if called(function) & found} - found

@@ -92,14 +92,15 @@ def _user() -> str:
         return f"by user {os.getuid()} on {socket.gethostname()}"
 
 
+def _when(context: CommandContext) -> dict[str, Any]:
+    """The new time and the reason, as the options name them."""
+    options = context.options
+    return {"at": options.at, "after": options.after, "reason": timeline_note(options)}
+
+
 async def reschedule_jobs(context: CommandContext) -> Report:
     """Run `mita reschedule`."""
-    options = context.options
-    when: dict[str, Any] = {
-        "at": options.at,
-        "after": options.after,
-        "reason": timeline_note(options),
-    }
+    when = _when(context)
     if by_filter(context):
         return await change_matching(context, partial(context.app.reschedule_many, **when))
     return await _each(context, partial(context.app.reschedule, **when))
@@ -116,12 +117,7 @@ async def cancel_jobs(context: CommandContext) -> Report:
 
 async def retry_jobs(context: CommandContext) -> Report:
     """Run `mita retry`."""
-    options = context.options
-    when: dict[str, Any] = {
-        "at": options.at,
-        "after": options.after,
-        "reason": timeline_note(options),
-    }
+    when = _when(context)
     if by_filter(context):
         return await change_matching(context, partial(context.app.retry_many, **when))
     return await _each(context, partial(context.app.retry, **when))

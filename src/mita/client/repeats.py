@@ -98,8 +98,8 @@ class Repeats:
         return declare
 
     async def put_declared(self) -> None:
-        """Store the repeats that the code declares; those that are stored already are left as they
-        are. One whose end has passed is only logged: it must not keep a worker from starting."""
+        """Store the repeats that the code declares. Repeats that are stored already do not
+        change. One whose end has passed is only logged: it must not keep a worker from starting."""
         for declared in self._declared.values():
             try:
                 await self.put(

@@ -59,7 +59,7 @@ class FullPools:
 def with_free_slot(
     claims: list[Claim], tasks: Mapping[str, Task[Any, Any]], load: Load
 ) -> tuple[list[Claim], list[Claim]]:
-    """Returns the claims that can start now, and those that need a pool which has no free slot
+    """Returns the claims that can start now, and the claims that need a pool without a free slot
     left."""
     places = {
         "thread": load.threads - load.on_threads,

@@ -33,8 +33,7 @@ class EventMessage(Struct, frozen=True, array_like=True):
 
 
 def read_messages(rows: Iterable[Sequence[Any]]) -> list[EventMessage]:
-    """Return the messages that a store kept, without those that cannot be read: events may be
-    lost."""
+    """Return the messages that a store kept, without the unreadable ones: events may be lost."""
     messages = []
     for row in rows:
         with suppress(msgspec.MsgspecError, ValueError, RecursionError):

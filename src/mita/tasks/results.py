@@ -67,7 +67,7 @@ class Results:
         return None
 
     def pack_any(self, value: Any) -> bytes:
-        """Return the bytes of any value that can be stored, whatever the annotation is."""
+        """Return the bytes of any value that can be stored, with any annotation."""
         try:
             return encode(value)
         except UNSTORABLE as error:

@@ -86,7 +86,7 @@ async def _try_rewrite(
     left: list[int],
     results: list[NatsJob | None],
 ) -> list[int]:
-    """Write the edits at the positions `left`. Returns those that must be tried again."""
+    """Write the edits at the positions `left`. Returns the positions to try again."""
     subjects = {at: context.subjects.record(edits[at][0].queue, edits[at][0].id) for at in left}
     found = {
         message.subject: message for message in await context.reader.last(set(subjects.values()))

@@ -1,6 +1,6 @@
 """Wake-ups: sleeping until a job may be ready.
 
-The server publishes a copy of every new ticket, also of those that it makes of schedules itself. A
+The server publishes a copy of every new ticket, also of its own from schedules. A
 store subscribes to one such message per queue at a time, before a claim looks for jobs, so that it
 misses none, and a flood of jobs wakes it once. What is not a new ticket (a queue is resumed, a hold
 ends, a running job is cancelled, repeats change) is published by the store that does it, on a

@@ -35,7 +35,7 @@ _ARRAYS: dict[type[inspect.Type], tuple[str, Callable[[Sequence[Any]], str]]] = 
     inspect.EnumType: ("text", texts),
     inspect.BytesType: ("bytea", blobs),
 }
-# Fields of a plain job: those without a default, and those that nearly every job sets.
+# Fields of a plain job: they have no default, or nearly every job sets them.
 _OFTEN_SET = ("options", "headers", "priority")
 _PLAIN = {
     name: field for name, field in NEW.items() if field.default is NODEFAULT or name in _OFTEN_SET

@@ -235,7 +235,7 @@ class PostgresStore(UserTransactionVerbs):
         return replace(await self.claim(queues, limit, lease, worker), took=took)
 
     async def migrate(self) -> list[str]:
-        """Run the migrations that are missing, those that remove included. Returns their names."""
+        """Run the missing migrations, also the ones that remove. Returns their names."""
         return await (await self._schema()).migrate(removing=True)
 
     async def wait(self, queues: Collection[str] | None, timeout: float) -> frozenset[str]:

@@ -70,7 +70,7 @@ class RedisContext:
         return sorted(self.known_queues)
 
     async def queues_and_holds(self) -> list[str]:
-        """The names of all queues, and of those that have never had more than a hold, sorted."""
+        """The names of all queues, sorted. Queues that only ever had a hold are included."""
         keys = self.keys.queues, self.keys.queues_with_holds
         return sorted(_names(await self.connection.command("SUNION", *keys)))
 

@@ -103,7 +103,8 @@ def _fresh(context: SqliteContext, seqs: list[int]) -> dict[int, int]:
 def _settle_plain(context: SqliteContext, settlements: list[Settlement]) -> None:
     """One statement for all jobs that are kept, another for all that are deleted."""
     kept = [settlement for settlement in settlements if settlement.verdict.keep]
-    _succeed(context, kept)
+    if kept:
+        _succeed(context, kept)
     if len(kept) < len(settlements):
         delete(context, [one.claim.ref for one in settlements if not one.verdict.keep])
 

@@ -62,7 +62,7 @@ async def test_receipts_come_in_the_order_of_the_jobs(store: Store) -> None:
 
 
 async def test_an_id_that_exists_changes_nothing(store: Store, twin: Store) -> None:
-    """A job whose id exists is not created, whatever its other fields say."""
+    """A job whose id exists is not created, even if its other fields differ."""
     id = await put(store, priority=3)
     before = await look(store, id)
     again = job(

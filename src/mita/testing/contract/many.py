@@ -1,4 +1,4 @@
-"""Many jobs are amended in one call, whatever keys they have."""
+"""Many jobs are amended in one call, with any keys."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Decoding stored messages, including those that cannot be read.
+"""Decoding stored messages, including messages that cannot be read.
 
 The subject of a message says what it belongs to. So the id and the queue of a job are known even if
 its record cannot be read: the job is shown as failed, and its message stays as it is. Any other

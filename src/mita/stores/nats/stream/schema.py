@@ -51,7 +51,7 @@ def stream_config(subjects: Subjects, replicas: int) -> dict[str, Any]:
 
 
 def _republish(subjects: Subjects) -> dict[str, Any]:
-    """The server notifies of every new ticket, also of those that it makes of schedules itself."""
+    """The server notifies of every new ticket, also of its own from schedules."""
     dest = f"{subjects.republished}.>"
     return {"src": subjects.all_tickets(), "dest": dest, "headers_only": True}
 

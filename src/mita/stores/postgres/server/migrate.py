@@ -42,7 +42,7 @@ class Schema:
 
     async def migrate(self, *, removing: bool) -> list[str]:
         """Run the migrations that are missing and return their names. A second process waits for
-        the first and finds them done. `removing` includes those that remove."""
+        the first and finds them done. `removing` includes the steps that remove."""
         try:
             if not missing(await self._done(), removing=removing):
                 return []

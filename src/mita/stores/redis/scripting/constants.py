@@ -121,7 +121,7 @@ RULES: dict[str, Any] = {
 
 
 def sets_as_lua() -> str:
-    """One line for each set. A script keeps those that it names."""
+    """One line for each set. A script keeps the sets that it names."""
     return "".join(f"local {name} = {as_lua(states)}\n" for name, states in SETS.items())
 
 

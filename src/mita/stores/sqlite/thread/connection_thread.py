@@ -183,7 +183,7 @@ class ConnectionThread:
         )
 
     def _next_calls(self) -> list[VerbCall]:
-        """Wait for a call, and take those that wait behind it. Empty: the process is about to
+        """Wait for a call, and take the calls behind it. Empty: the process is about to
         fork."""
         first = self._calls.get()
         if isinstance(first, ForkPause):
