@@ -12,6 +12,7 @@ from mita.model.time import Moment
 from mita.rules.gates import (
     ONE_MS_US,
     KeyUse,
+    ReturnedTokens,
     after_starts,
     after_waking,
     bounded,
@@ -119,44 +120,52 @@ def test_taking_and_giving_back_is_neutral(gate: Gate, level_us: int, others: in
     others = min(others, max(0, tokens(gate, level_us, START) - 1))
     without = after_starts(gate, level_us, START, others)
     taken = after_starts(gate, level_us, START, others + 1)
-    again = given_back(gate, taken)
+    again = given_back(taken, ReturnedTokens(START).returned_us(gate, "q", "k", START))
     assert tokens(gate, again, START) == tokens(gate, without, START)
     assert again == max(without, START * ONE_MS_US if not others else 0)
+
+
+@given(gate=RATES, starts=st.integers(1, 20), late_ms=st.integers(0, 100_000))
+def test_starts_of_one_claim_give_back_all_but_the_time_since(
+    gate: Gate, starts: int, late_ms: int
+) -> None:
+    """A worker that hands back a whole claim loses one token at most: the one that time gives."""
+    returned = ReturnedTokens(START + late_ms)
+    all_us = sum(returned.returned_us(gate, "q", "k", START) for _ in range(starts))
+    assert all_us == max(0, starts * gate.interval_us - late_ms * ONE_MS_US)
 
 
 @given(
     gate=RATES,
     gaps=GAPS_MS,
+    claims=st.lists(st.integers(1, 5), min_size=60, max_size=60),
     unstarted=st.lists(st.booleans(), min_size=60, max_size=60),
     delay=st.integers(0, 4),
 )
-def test_what_is_given_back_is_started_once_more_and_not_twice(
-    gate: Gate, gaps: list[int], unstarted: list[bool], delay: int
+def test_what_is_given_back_breaks_no_rate(
+    gate: Gate, gaps: list[int], claims: list[int], unstarted: list[bool], delay: int
 ) -> None:
-    """In any time T there are at most `T / interval + burst` starts, and the tokens that claims
-    before T gave back in T."""
-    use = KeyUse()
-    claimed: list[Moment] = []
-    waiting: list[Moment] = []  # claims that will be given back
-    back: list[tuple[Moment, Moment]] = []  # when each was claimed and given back
-    for now, never in zip(moments(gaps), unstarted, strict=False):
+    """In any time T there are at most `T / interval + burst` starts, however late the claims that
+    did not start are given back."""
+    level_us, real = 0, list[Moment]()
+    waiting: list[tuple[Moment, int]] = []  # claims that will be given back: when, how many
+    for now, wanted, never in zip(moments(gaps), claims, unstarted, strict=False):
         if len(waiting) > delay:
-            back.append((waiting.pop(0), now))
-            use = KeyUse(0, 0, given_back(gate, use.tat_us), given_back(gate, use.woken_us))
-        if is_open(gate, use, now):
-            use = passed(gate, use, now)
-            claimed.append(now)
-            if never:
-                waiting.append(now)
-    real = list(claimed)
-    for taken, _ in back:
-        real.remove(taken)
-    for first in real:
-        for last in [one for one in real if one >= first]:
-            starts = sum(first <= one <= last for one in real)
-            earlier = sum(taken < first <= given <= last for taken, given in back)
+            claimed, starts = waiting.pop(0)
+            returned = ReturnedTokens(now)
+            for _ in range(starts):
+                returned_us = returned.returned_us(gate, "q", "k", claimed)
+                level_us = given_back(level_us, returned_us)
+        starts = min(wanted, tokens(gate, level_us, now))
+        level_us = after_starts(gate, level_us, now, starts)
+        if never and starts:
+            waiting.append((now, starts))
+        else:
+            real += [now] * starts
+    for at, first in enumerate(real):
+        for n, last in enumerate(real[at:], 1):
             allowed = (last - first) * ONE_MS_US // gate.interval_us + gate.burst
-            assert starts <= allowed + earlier
+            assert n <= allowed
 
 
 # ---------------------------------------------------------------- the next token

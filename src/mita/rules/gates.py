@@ -134,9 +134,33 @@ def after_starts(gate: Gate | StoredLimit, level_us: int, now: Moment, starts: i
     return max(level_us, now * ONE_MS_US) + starts * gate.interval_us
 
 
-def given_back(gate: Gate | StoredLimit, level_us: int) -> int:
+class ReturnedTokens:
+    """The tokens that one call gives back for starts that did not happen.
+
+    Time gives a token back too. So that no token comes back twice, starts that were claimed at one
+    time give back their intervals less the time since then. Then a rate is never ahead of what it
+    would be without these claims."""
+
+    __slots__ = ("_late_us", "_now")
+
+    def __init__(self, now: Moment) -> None:
+        self._now = now
+        self._late_us: dict[tuple[str, str | None, Moment], int] = {}
+
+    def returned_us(
+        self, rate: Gate | StoredLimit, queue: str, key: str | None, claimed: Moment
+    ) -> int:
+        """By how much one start less moves the number of this rate back. `key` is None for the rate
+        of the queue, and `claimed` is when the start was claimed."""
+        which = queue, key, claimed
+        late_us = self._late_us.get(which, max(0, self._now - claimed) * ONE_MS_US)
+        self._late_us[which] = max(0, late_us - rate.interval_us)
+        return max(0, rate.interval_us - late_us)
+
+
+def given_back(level_us: int, returned_us: int) -> int:
     """The number of a rate after a start that did not happen."""
-    return max(0, level_us - gate.interval_us)
+    return max(0, level_us - returned_us)
 
 
 def to_wake(gate: Gate, use: KeyUse, now: Moment) -> int:

@@ -36,7 +36,9 @@ for i, case in ipairs(cjson.decode(ARGV[1])) do
     rate and g.tokens(gate, use.tat, now) or -1,
     g.bounded_level(gate, use.tat, now),
     g.after_starts(gate, use.tat, now, n),
-    g.given_back(gate, use.tat),
+    g.given_back(use.tat, g.returned(gate, 'a' .. i, now - n, now)),
+    g.given_back(use.tat, g.returned(gate, 'b' .. i, now - n, now)),
+    g.given_back(use.tat, g.returned(gate, 'b' .. i, now - n, now)),
     g.next_token_at(gate, use.tat, now),
     g.to_wake(gate, use, now),
     g.next_wake_at(gate, use, now),
@@ -90,12 +92,14 @@ def by_python(case: dict[str, Any]) -> list[int]:
     stored = StoredLimit(limit, case["interval"], case["burst"])
     use = KeyUse(case["holders"], case["held"], case["tat"], case["woken"])
     now, tat_us = case["now"], use.tat_us
+    returned, claimed = gates.ReturnedTokens(now), now - case["n"]
+    returned_by_key = [returned.returned_us(gate, "q", key, claimed) for key in ("a", "b", "b")]
     return [
         int(gates.is_open(gate, use, now)),
         gates.tokens(gate, tat_us, now) if gate.interval_us else -1,
         gates.bounded_level(gate, tat_us, now),
         gates.after_starts(gate, tat_us, now, case["n"]),
-        gates.given_back(gate, tat_us),
+        *(gates.given_back(tat_us, returned_us) for returned_us in returned_by_key),
         gates.next_token_at(gate, tat_us, now),
         gates.to_wake(gate, use, now),
         gates.next_wake_at(gate, use, now),
@@ -121,4 +125,4 @@ def test_a_gate_without_a_limit_has_places_for_all(server: Server) -> None:
     case = _case(Gate("k"), KeyUse(), 1, 1, 1000)
     with server.client() as client:
         [answer] = client.eval(assembled(DRIVER), 0, json.dumps([case]))
-    assert answer[6] == answer[8] == MOST_HOLDERS
+    assert answer[8] == answer[10] == MOST_HOLDERS

@@ -10,6 +10,7 @@ from mita.model.job import Claim, Job, State
 from mita.model.outcome import Busy, TimelineEntry, TimelineKind
 from mita.model.time import Moment, Wait
 from mita.ports.clock import Clock
+from mita.rules.gates import ReturnedTokens
 from mita.rules.states import TERMINAL
 from mita.rules.timeline import lengthened
 
@@ -32,6 +33,7 @@ class MemoryContext:
         self.room = room
         self.ageing = ageing
         self.topics: set[str] = set()
+        self.returned = ReturnedTokens(now)
         self.busy: list[Busy] = []
 
     def add(self, job: Job) -> None:

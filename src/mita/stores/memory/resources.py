@@ -70,17 +70,19 @@ def set_level(context: MemoryContext, key: ResourceKey, gate: Gate, use: gates.K
 
 def give_back(context: MemoryContext, job: Job) -> None:
     """The job was not started after all: give the tokens back, also that of its queue."""
-    state = context.state
+    state, queue, claimed = context.state, job.queue, job.started or context.now
     for gate in gates_of(context, job):
-        level = state.rates.get((job.queue, gate.key))
+        level = state.rates.get((queue, gate.key))
         if gate.interval_us and level is not None:
-            tat_us = gates.given_back(gate, level.tat_us)
-            woken_us = gates.given_back(gate, level.woken_us)
+            returned_us = context.returned.returned_us(gate, queue, gate.key, claimed)
+            tat_us = gates.given_back(level.tat_us, returned_us)
+            woken_us = gates.given_back(level.woken_us, returned_us)
             level = replace(level, tat_us=tat_us, woken_us=woken_us)
-            state.rates[job.queue, gate.key] = level
-    limit = state.queue_limits.get(job.queue)
-    if limit is not None and limit.interval_us and job.queue in state.queue_levels:
-        state.queue_levels[job.queue] = gates.given_back(limit, state.queue_levels[job.queue])
+            state.rates[queue, gate.key] = level
+    limit = state.queue_limits.get(queue)
+    if limit is not None and limit.interval_us and queue in state.queue_levels:
+        returned_us = context.returned.returned_us(limit, queue, None, claimed)
+        state.queue_levels[queue] = gates.given_back(state.queue_levels[queue], returned_us)
 
 
 def wake(context: MemoryContext, key: ResourceKey, at_most: int | None = None) -> None:

@@ -233,7 +233,7 @@ async def _settle_one(tx: StreamTransaction, settlement: Settlement) -> bool:
     if verdict.unstarted:
         await give_back(tx, record)
         if record.queue in tx.context.limited:
-            await give_token_back(tx, record.queue)
+            await give_token_back(tx, record)
     keys = keys_of(record.resource, record.gates)
     freed = await freed_keys(tx, record, verdict)
     after = await change(tx, located, **_changes(record, verdict, tx.now))

@@ -204,7 +204,8 @@ def _give_back(context: PostgresContext, part: SettleRound) -> RoundTrips[Query 
     [rows] = yield RoundTrip(read_states(context, keys, [False] * len(keys)))
     states = KeyStates(keys, rows)
     for claim in claims:
-        states.give_back(claim.queue, GatedJob(claim.resource, MOST_HOLDERS, claim.gates))
+        job = GatedJob(claim.resource, MOST_HOLDERS, claim.gates)
+        states.give_back(claim.queue, job, claim.at)
     return states.store()
 
 

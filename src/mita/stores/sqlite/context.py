@@ -12,8 +12,10 @@ from typing import Any, Concatenate, NamedTuple, ParamSpec, Protocol, TypeAlias,
 import msgspec
 from msgspec import Struct, field
 
+from mita.model.gate import Gate, StoredLimit
 from mita.model.outcome import TimelineKind
 from mita.model.time import Moment, Wait
+from mita.rules.gates import ReturnedTokens
 from mita.rules.timeline import TIMELINE_LINES
 
 from .file.statements import Statements
@@ -52,6 +54,15 @@ class SqliteContext(Struct):
     room: int
     now: Moment
     topics: set[str] = field(default_factory=set)
+    returned: ReturnedTokens | None = None
+
+    def returned_us(
+        self, rate: Gate | StoredLimit, queue: str, key: str | None, claimed: Moment
+    ) -> int:
+        """By how much a start that did not happen moves the number of a rate back."""
+        if self.returned is None:
+            self.returned = ReturnedTokens(self.now)
+        return self.returned.returned_us(rate, queue, key, claimed)
 
     def run(self, name: str, /, **values: Any) -> int:
         """Run a statement. Returns how many rows it changed."""

@@ -229,8 +229,9 @@ def _give_back(context: SqliteContext, claim: Claim) -> None:
         gate = gates.effective(declared, state.stored)
         if not gate.interval_us or not state.use.woken_us:
             continue
-        tat_us = gates.given_back(gate, state.use.tat_us)
-        woken_us = gates.given_back(gate, state.use.woken_us)
+        returned_us = context.returned_us(gate, claim.queue, gate.key, claim.at)
+        tat_us = gates.given_back(state.use.tat_us, returned_us)
+        woken_us = gates.given_back(state.use.woken_us, returned_us)
         which = {"queue": claim.queue, "key": gate.key}
         context.run("key_give_back", tat_us=tat_us, woken_us=woken_us, **which)
 

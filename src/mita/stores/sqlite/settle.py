@@ -139,7 +139,7 @@ def _settle_others(context: SqliteContext, settlements: list[Settlement]) -> Non
         context.fold(seq for seq, *_ in noted)
     context.run_many("settle_many", [_others_row(context, one) for one in settlements])
     context.topics |= {one.claim.queue for one in settlements if one.verdict.state is State.QUEUED}
-    unstarted = [one.claim.queue for one in settlements if one.verdict.unstarted]
+    unstarted = [one.claim for one in settlements if one.verdict.unstarted]
     if unstarted:
         queue_states.give_back(context, unstarted)
 
@@ -192,7 +192,7 @@ def _settle_one(context: SqliteContext, settlement: Settlement) -> bool:
     if state in TERMINAL and claim.unique is not None:
         unique.free(context, claim.queue, claim.unique, claim.id, unique_for)
     if verdict.unstarted:
-        queue_states.give_back(context, [claim.queue])
+        queue_states.give_back(context, [claim])
     if claim.gates or (claim.resource is not None and verdict.unstarted):
         resources.free(context, claim, verdict.hold, unstarted=verdict.unstarted)
     elif claim.resource is not None and verdict.hold is not None:

@@ -79,11 +79,13 @@ def give_tokens_back(content: Content, job: Job) -> None:
     rates: dict[Key, Gate | StoredLimit | None]
     rates = {(job.queue, gate.key): gate for gate in gates_of(content, job)}
     rates[job.queue, None] = content.limits.get((job.queue, None))
+    returned = gates.ReturnedTokens(content.now)
     for key, rate in rates.items():
         level = content.levels.get(key)
         if rate is not None and rate.interval_us and level is not None:
-            tat_us = gates.given_back(rate, level.tat_us)
-            woken_us = gates.given_back(rate, level.woken_us)
+            returned_us = returned.returned_us(rate, *key, job.started or content.now)
+            tat_us = gates.given_back(level.tat_us, returned_us)
+            woken_us = gates.given_back(level.woken_us, returned_us)
             content.levels[key] = replace(level, tat_us=tat_us, woken_us=woken_us)
 
 

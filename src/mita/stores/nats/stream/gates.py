@@ -157,6 +157,8 @@ async def give_back(tx: StreamTransaction, job: NatsJob) -> None:
     for gate in await gates_in_force(tx, job):
         use = await use_of(tx, job.queue, gate.key)
         if gate.interval_us and use.tat_us:
-            tat_us = rules.given_back(gate, use.tat_us)
-            woken_us = rules.given_back(gate, use.woken_us)
+            claimed = job.started or tx.now
+            returned_us = tx.returned.returned_us(gate, job.queue, gate.key, claimed)
+            tat_us = rules.given_back(use.tat_us, returned_us)
+            woken_us = rules.given_back(use.woken_us, returned_us)
             await set_levels(tx, job.queue, gate, replace(use, tat_us=tat_us, woken_us=woken_us))

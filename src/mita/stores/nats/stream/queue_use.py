@@ -89,11 +89,13 @@ async def leave(tx: StreamTransaction, job: NatsJob) -> None:
         put_queue_use(tx, replace(use, running=running))
 
 
-async def give_token_back(tx: StreamTransaction, queue: str) -> None:
+async def give_token_back(tx: StreamTransaction, job: NatsJob) -> None:
     """A job of a limited queue was not started after all."""
-    use = await queue_use(tx, queue)
+    use = await queue_use(tx, job.queue)
     if use is not None and use.limit.interval_us:
-        put_queue_use(tx, replace(use, tat_us=given_back(use.limit, use.tat_us)))
+        claimed = job.started or tx.now
+        returned_us = tx.returned.returned_us(use.limit, job.queue, None, claimed)
+        put_queue_use(tx, replace(use, tat_us=given_back(use.tat_us, returned_us)))
 
 
 # ---------------------------------------------------------------- counting

@@ -14,6 +14,7 @@ from typing import TypeVar
 from mita.errors import StoreError
 from mita.model.job import State
 from mita.model.time import SECOND, Wait
+from mita.rules.gates import ReturnedTokens
 from mita.rules.states import TERMINAL
 from mita.stores.nats.client.messages import OutMessage, too_big
 from mita.stores.nats.codec import NatsJob, QueueRecord, ResourceKeyRecord
@@ -54,6 +55,7 @@ class StreamTransaction:
         self.context = context
         self.now = context.clock.now()
         self.wakeups: set[str] = set()
+        self.returned = ReturnedTokens(self.now)
         self.written: dict[str, int] = {}  # after the commit: the sequence of each subject
         # Waiters of resource keys that were read in advance, by the pattern of their subjects.
         self.waiters: dict[str, list[StoredMessage]] = {}

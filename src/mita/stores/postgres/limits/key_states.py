@@ -47,6 +47,7 @@ class KeyStates:
         # keys at which jobs wait for the clock
         self._waited = {key for key, row in zip(keys, rows, strict=True) if row[7] is not None}
         self._changed: dict[ResourceKey, RateChange] = {}
+        self._returned = gates.ReturnedTokens(self.now)
 
     def gates_of(self, queue: str, job: gates.Gated) -> list[Gate]:
         """The gates of a job as they are in force."""
@@ -121,13 +122,14 @@ class KeyStates:
             self._change(key, gate, gates.after_waking(gate, use, self.now, woken))
         return woken
 
-    def give_back(self, queue: str, job: gates.Gated) -> None:
+    def give_back(self, queue: str, job: gates.Gated, claimed: Moment) -> None:
         """A job did not start after all: it gives its tokens back."""
         for gate in self.gates_of(queue, job):
             use = self._uses[queue, gate.key]
             if gate.interval_us and (use.tat_us or use.woken_us):
-                tat_us = gates.given_back(gate, use.tat_us)
-                woken_us = gates.given_back(gate, use.woken_us)
+                returned_us = self._returned.returned_us(gate, queue, gate.key, claimed)
+                tat_us = gates.given_back(use.tat_us, returned_us)
+                woken_us = gates.given_back(use.woken_us, returned_us)
                 self._change(
                     (queue, gate.key), gate, replace(use, tat_us=tat_us, woken_us=woken_us)
                 )

@@ -1,6 +1,6 @@
 -- settle: apply the verdicts of runs. What was asked of a job while it ran comes first. Holds are
 -- set, unique keys are freed, and unstarted runs give the tokens of their queues back
--- (`rules.gates.given_back`).
+-- (`rules.gates.ReturnedTokens`).
 -- In: one array for each part of a verdict; `at` is a point in time, or null and `wait` counts;
 --     `kind` of the timeline line if nothing was asked, and `asked_kind` if something was;
 --     `first_key` is the job's first key.
@@ -8,7 +8,7 @@
 --     column is not used.
 with clock as materialized (select {now} as now),
 held as materialized (
-  select j.id, j.queue, v.first_key, v.unstarted, j.uniq, j.unique_for,
+  select j.id, j.queue, j.started, v.first_key, v.unstarted, j.uniq, j.unique_for,
          v.counts, v.error, v.stranded, v.note, v.failure, v.worker, v.result,
          coalesce({state_after_asked}, v.state) as state,
          case when j.asked is null then v.keep else coalesce(j.asked_keep, 0) end as keep,
@@ -67,9 +67,15 @@ freed as (
 ),
 given_back as (
   update mita._queue_limit as l
-  set tat_us = greatest(0, l.tat_us - tokens.count * (l.stored_limit -> 1)::bigint)
-  from (select h.queue, count(*) from held as h where h.unstarted group by h.queue) as tokens
-  where l.queue = tokens.queue and jsonb_typeof(l.stored_limit -> 1) = 'number'
+  set tat_us = greatest(0, l.tat_us - (
+    select sum(greatest(0, starts.count * (l.stored_limit -> 1)::bigint - starts.late_us))
+    from (
+      select count(*), greatest(0, clock.now - h.started) * 1000 as late_us
+      from held as h, clock where h.unstarted and h.queue = l.queue group by h.started, clock.now
+    ) as starts
+  ))
+  where l.queue in (select h.queue from held as h where h.unstarted)
+    and jsonb_typeof(l.stored_limit -> 1) = 'number'
     and (l.stored_limit -> 1)::numeric between 0 and {longest_interval_us}
 )
 select h.id, h.state, h.queue, h.queue in (select l.queue from mita._queue_limit as l),

@@ -1,12 +1,12 @@
 """Queues that are paused or limited, or that have groups. Other queues have no `QueueState`."""
 
-from collections import Counter as Counters
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from msgspec import Struct
 
 from mita.model.gate import MOST_HOLDERS, StoredLimit
+from mita.model.job import Claim
 from mita.model.outcome import Settlement
 from mita.model.time import Moment
 from mita.rules import gates
@@ -79,14 +79,18 @@ def set_limit(context: SqliteContext, queue: str, limit: StoredLimit | None) -> 
     context.topics.add(queue)
 
 
-def give_back(context: SqliteContext, queues: Iterable[str]) -> None:
-    """Starts of these queues did not happen: give their tokens back."""
-    for queue, starts in Counters(queues).items():
+def give_back(context: SqliteContext, claims: Iterable[Claim]) -> None:
+    """These claims were not started: give the tokens of their queues back."""
+    times: dict[str, list[Moment]] = {}
+    for claim in claims:
+        times.setdefault(claim.queue, []).append(claim.at)
+    for queue, claimed in times.items():
         text, tat_us = context.row("limit_of_queue", queue=queue) or (None, 0)
         limit, tat_us = as_limit(text), as_number_us(tat_us)
         if limit is not None and limit.interval_us and tat_us:
-            for _ in range(starts):
-                tat_us = gates.given_back(limit, tat_us)
+            for at in claimed:
+                returned_us = context.returned_us(limit, queue, None, at)
+                tat_us = gates.given_back(tat_us, returned_us)
             context.run("claim_queue_rate", queue=queue, tat_us=tat_us)
 
 

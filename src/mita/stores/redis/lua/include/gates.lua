@@ -13,6 +13,7 @@ local made_gates
 local function gates()
   if made_gates then return made_gates end
   local g, floor, min, max = {}, math.floor, math.min, math.max
+  local late_by_start = {} -- what `returned` has not counted yet
   made_gates = g
 
   -- the numbers
@@ -31,7 +32,16 @@ local function gates()
     return max(level, now * ONE_MS_US) + starts * gate.interval
   end
 
-  function g.given_back(gate, level) return max(0, level - gate.interval) end
+  -- By how much a start that did not happen moves the number of a rate back
+  -- (`rules.gates.ReturnedTokens`). `which` names the rate.
+  function g.returned(rate, which, claimed, now)
+    which = which .. ' ' .. plain(claimed)
+    local late = late_by_start[which] or max(0, now - claimed) * ONE_MS_US
+    late_by_start[which] = max(0, late - rate.interval)
+    return max(0, rate.interval - late)
+  end
+
+  function g.given_back(level, returned) return max(0, level - returned) end
 
   function g.next_token_at(gate, level, now)
     local wait = level - now * ONE_MS_US - (gate.burst - 1) * gate.interval
@@ -183,17 +193,20 @@ local function gates()
   end
 
   -- A job was not started after all: give its tokens back, also that of its queue.
-  function g.give_back(q, r)
+  function g.give_back(q, r, now)
+    local claimed = r.started or now
     for _, gate in ipairs(g.gates_of(q, r)) do
       local level = gate.interval > 0 and g.level(q, gate.key)
       if level then
         local rate = { key = gate.key, interval = level[3], burst = level[4] } -- of the start
-        g.set_level(q, rate, g.given_back(gate, level[1]), g.given_back(gate, level[2]))
+        local returned = g.returned(gate, q.waiting .. gate.key, claimed, now)
+        g.set_level(q, rate, g.given_back(level[1], returned), g.given_back(level[2], returned))
       end
     end
     local limit, level = g.queue_limit(q)
     if limit and limit.interval > 0 and level then
-      call('HSET', q.meta, 'level', plain(g.given_back(limit, level)))
+      local returned = g.returned(limit, q.meta, claimed, now)
+      call('HSET', q.meta, 'level', plain(g.given_back(level, returned)))
     end
   end
 

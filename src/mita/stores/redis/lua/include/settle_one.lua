@@ -33,7 +33,7 @@ local function settle_one(q, id, token, verdict, result, now)
   if counts then r[counts] = r[counts] + 1 end
   if error then keep_text(q, r, 'error', error) end
   local state_after = asked_state or state
-  if unstarted then gates().give_back(q, r) end
+  if unstarted then gates().give_back(q, r, now) end
   if ENDED[state_after] then
     if r.asked then
       keep = r.asked_keep
