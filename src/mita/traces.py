@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from mita.model.ending import Died, Ending, Lost, Raised, TimedOut, Unreadable
 from mita.model.job import Claim
-from mita.model.outcome import Died, Ending, Lost, Raised, TimedOut, Unreadable
 from mita.tasks import Call, Handle
 
 if TYPE_CHECKING:

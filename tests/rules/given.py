@@ -5,8 +5,7 @@ from typing import Any, get_args
 import msgspec
 from hypothesis import strategies as st
 
-from mita.model.job import Claim
-from mita.model.outcome import (
+from mita.model.ending import (
     Died,
     Ending,
     Expired,
@@ -22,6 +21,7 @@ from mita.model.outcome import (
     Unknown,
     Unreadable,
 )
+from mita.model.job import Claim
 from mita.model.policy import Jitter, JobOptions, Retry
 from mita.model.time import HOUR, When
 

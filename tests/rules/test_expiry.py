@@ -8,9 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mita.model.job import Claim, State
-from mita.model.outcome import (
-    Counter,
+from mita.model.ending import (
     Ending,
     Expired,
     Interrupted,
@@ -21,10 +19,10 @@ from mita.model.outcome import (
     ResourceUnavailable,
     Returned,
     TimedOut,
-    TimelineKind,
     Unknown,
-    Verdict,
 )
+from mita.model.job import Claim, State
+from mita.model.outcome import Counter, TimelineKind, Verdict
 from mita.model.policy import JobOptions, Retry
 from mita.model.time import DAY, HOUR, MINUTE, SECOND, When
 from mita.rules.expiry import deadline_of, expiry_of, refusal, seconds_left

@@ -6,9 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from mita.model.job import Claim, State
-from mita.model.outcome import (
-    Counter,
+from mita.model.ending import (
     Died,
     Ending,
     Interrupted,
@@ -21,8 +19,9 @@ from mita.model.outcome import (
     TimedOut,
     Unknown,
     Unreadable,
-    Verdict,
 )
+from mita.model.job import Claim, State
+from mita.model.outcome import Counter, Verdict
 from mita.model.policy import Retry
 from mita.model.time import DAY, HOUR, SECOND, When
 from mita.rules.judge import STRANDED_WAIT_MS, Retention, judge, success

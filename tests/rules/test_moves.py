@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mita.model.ending import Rescheduled
 from mita.model.job import State
-from mita.model.outcome import Counter, Rescheduled, Verdict
+from mita.model.outcome import Counter, Verdict
 from mita.model.policy import JobOptions
 from mita.model.time import NOW, SECOND, When
 from mita.rules.judge import Retention, judge

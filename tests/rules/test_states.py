@@ -5,16 +5,9 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mita.model.ending import Ending
 from mita.model.job import Claim, State
-from mita.model.outcome import (
-    CancelJob,
-    Change,
-    DeleteJob,
-    Ending,
-    PrioritiseJob,
-    RescheduleJob,
-    RetryJob,
-)
+from mita.model.outcome import CancelJob, Change, DeleteJob, PrioritiseJob, RescheduleJob, RetryJob
 from mita.model.time import NOW
 from mita.rules.judge import Retention, judge
 from mita.rules.states import ALIVE, TABLE, TERMINAL, WAITING, Step, allowed, as_mermaid, step

@@ -12,8 +12,9 @@ import time
 from collections import deque
 
 from mita.events.signals import RunsStarted
+from mita.model.ending import Ending, Interrupted, Unknown
 from mita.model.job import Claim, State
-from mita.model.outcome import Ending, Interrupted, Settlement, Start, Unknown
+from mita.model.outcome import Settlement, Start
 from mita.rules.claim_size import Load
 from mita.rules.expiry import refusal, seconds_left
 from mita.rules.judge import RELEASE, judge

@@ -7,8 +7,8 @@ from typing import TypeAlias
 import msgspec
 from msgspec import Struct
 
+from mita.model.ending import Ending
 from mita.model.job import Claim
-from mita.model.outcome import Ending
 from mita.model.time import Wait
 from mita.rules.judge import Retention
 

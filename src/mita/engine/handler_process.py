@@ -15,8 +15,8 @@ from msgspec.structs import replace
 
 from mita import traces
 from mita.errors import MitaError
+from mita.model.ending import Died, Ending
 from mita.model.job import Claim
-from mita.model.outcome import Died, Ending
 
 from .execution import Execution, Stop
 from .frames import (

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from mita.events.signals import ignore_signal
+from mita.model.ending import Ending, Unknown
 from mita.model.job import Claim
-from mita.model.outcome import Ending, Settlement, Unknown
+from mita.model.outcome import Settlement
 from mita.model.time import HOUR, SECOND, Wait
 from mita.ports.store import Store
 from mita.rules.expiry import refusal

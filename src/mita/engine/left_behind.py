@@ -4,7 +4,8 @@ import logging
 import time
 from collections.abc import Collection, Mapping
 
-from mita.model.outcome import Ending, Interrupted, Settlement
+from mita.model.ending import Ending, Interrupted
+from mita.model.outcome import Settlement
 from mita.rules.judge import Retention, judge
 
 from .execution import Execution, Stop

@@ -12,8 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from mita.errors import LeaseLost, Rejected, StoreAway
-from mita.model.job import Claim
-from mita.model.outcome import (
+from mita.model.ending import (
     STORE_AWAY,
     Ending,
     Interrupted,
@@ -22,6 +21,7 @@ from mita.model.outcome import (
     ResourceUnavailable,
     TimedOut,
 )
+from mita.model.job import Claim
 from mita.model.time import LONGEST, SECOND
 from mita.rules.options import options_of
 from mita.rules.text import writable

@@ -10,7 +10,7 @@ import time
 from msgspec import Struct
 
 from mita.errors import UsageError
-from mita.model.outcome import Died, Ending, Interrupted, Unknown
+from mita.model.ending import Died, Ending, Interrupted, Unknown
 from mita.ports.backoff import Backoff
 from mita.rules.expiry import refusal, seconds_left
 from mita.rules.judge import Retention

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from mita import errors, traces
 from mita.errors import MitaError, StoreAway, StoreError, UsageError
-from mita.model.outcome import Ending, Unknown
+from mita.model.ending import Ending, Unknown
 from mita.model.time import Wait
 from mita.ports.store import Store
 from mita.ports.transactional import transactional

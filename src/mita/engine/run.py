@@ -12,7 +12,7 @@ import msgspec
 
 from mita import traces
 from mita.errors import UsageError
-from mita.model.outcome import (
+from mita.model.ending import (
     STORE_AWAY,
     Ending,
     Interrupted,

@@ -6,8 +6,9 @@ import random
 
 from mita.errors import StoreError
 from mita.events.signals import RunsSettled
+from mita.model.ending import Lost
 from mita.model.job import Claim
-from mita.model.outcome import Lost, Settlement
+from mita.model.outcome import Settlement
 from mita.rules.judge import judge
 
 from .backoff import StoreBackoff

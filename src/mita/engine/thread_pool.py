@@ -7,7 +7,7 @@ import queue
 import threading
 from collections import deque
 
-from mita.model.outcome import Ending
+from mita.model.ending import Ending
 
 from .execution import Execution
 from .run import Done, run_sync

@@ -5,8 +5,8 @@ plus the seconds that it has spent since then."""
 
 import math
 
+from mita.model.ending import Expired, PastDeadline
 from mita.model.job import Claim, Job
-from mita.model.outcome import Expired, PastDeadline
 from mita.model.time import SECOND, Moment, Wait
 
 from .options import options_of

@@ -6,10 +6,7 @@ from typing import TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mita.model.job import Claim, State
-from mita.model.outcome import (
-    BY_HANDLER,
-    Counter,
+from mita.model.ending import (
     Died,
     Ending,
     Expired,
@@ -22,11 +19,11 @@ from mita.model.outcome import (
     Returned,
     Stopped,
     TimedOut,
-    TimelineKind,
     Unknown,
     Unreadable,
-    Verdict,
 )
+from mita.model.job import Claim, State
+from mita.model.outcome import BY_HANDLER, Counter, TimelineKind, Verdict
 from mita.model.time import DAY, HOUR, MINUTE, SECOND, Wait, When
 
 from .expiry import deadline_of, milliseconds
