@@ -42,8 +42,9 @@ class Scene:
         self, pattern: Every | Cron, cursor: Moment, key: str = KEY, **choices: Any
     ) -> Repeat:
         """Store a repeat whose next fire time is this one, however long ago: as if no scheduler
-        had run since."""
-        wanted = repeat_spec(self.digest.call(), pattern, choices)
+        had run since. It repeats `digest`, or the `call` that is given."""
+        call = choices.pop("call", None) or self.digest.call()
+        wanted = repeat_spec(call, pattern, choices)
         return await self.store.put_repeat(Repeat(key=key, spec=spec.pack(wanted), cursor=cursor))
 
     async def repeat(self, key: str = KEY) -> Repeat:

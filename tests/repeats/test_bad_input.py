@@ -123,18 +123,19 @@ async def test_a_wrong_repeat_is_refused_with_the_reason(app: Mita, digest: Any,
 
 
 @pytest.mark.parametrize("overlap", ["queue", "cancel"])
-async def test_a_task_with_a_resource_key_cannot_wait_for_its_repeat(
+async def test_a_task_that_drops_jobs_at_a_busy_key_cannot_wait_for_its_repeat(
     app: Mita, overlap: Any
 ) -> None:
-    @app.task(resource="account:{day}")
+    @app.task(resource="account:{day}", when_busy="skip")
     async def keyed(day: str = "x") -> None: ...
 
-    with pytest.raises(UsageError, match=r"'account:x'.*resource=None"):
+    with pytest.raises(UsageError, match=r"when_busy='skip'.*when_busy='wait'"):
         await app.repeat("k", keyed.call(), Every(1), overlap=overlap)
-    with pytest.raises(UsageError, match="resource=None"):
+    with pytest.raises(UsageError, match="when_busy='wait'"):
         app.repeats(Every(1), overlap=overlap)(keyed)
     assert await app.repeats.all() == []
     await app.repeat("k", keyed.options(resource=None).call(), Every(1), overlap=overlap)
+    await app.repeat("w", keyed.options(when_busy="wait").call(), Every(1), overlap=overlap)
 
 
 # an edit may end a repeat

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from mita import All, Every
+from mita import All, Every, Key
 from mita.engine.overlap import cancel_left_over, cancel_older
 from mita.engine.scheduler import Scheduler, firing_of
 from mita.events import Signal
@@ -80,6 +80,57 @@ async def test_with_queue_a_triggered_job_takes_its_turn(scene: Scene) -> None:
     assert await claims(scene.store) == []
     await settle(scene, running)
     assert (await claim_one(scene.store)).id == job.id
+
+
+async def test_with_queue_a_task_keeps_its_own_keys(scene: Scene) -> None:
+    """Two repeats of one task with `Key("gpu", limit=2)`: each runs one job at a time, and both
+    together no more than the task's key allows."""
+    keys: list[str | Key] = [Key("gpu", limit=2), "tape:{day}"]
+    call = scene.digest.options(resource=keys, limit=5).call()
+    first = await scene.store.now() - 10 * HOUR
+    for key in (KEY, "other", "third"):
+        await scene.stands(
+            Every(3600), first, key, call=call, overlap="queue", missed=All(2), limit=2
+        )
+    assert await scene.fire() == 3
+    order: dict[str | None, list[int]] = {}
+    for _ in range(6):
+        running = await claims(scene.store)
+        assert len(running) <= 2, "the task's own key"
+        assert len({claim.repeat for claim in running}) == len(running), "one of each repeat"
+        for claim in running:
+            order.setdefault(claim.repeat, []).append(claim.fire_time or 0)
+            await settle(scene, claim)
+    assert {key: len(times) for key, times in order.items()} == {KEY: 2, "other": 2, "third": 2}
+    assert all(times == sorted(times) for times in order.values())
+
+
+async def test_with_cancel_a_task_keeps_its_own_keys(scene: Scene) -> None:
+    """The older job is cancelled, and the new one waits until it has ended, although the task's own
+    key has room."""
+    call = scene.digest.options(resource=[Key("gpu", limit=2)]).call()
+    await stands(scene, "cancel", call=call)
+    await fire_and_cancel(scene)
+    old = await claim_one(scene.store)
+    await fire_and_cancel(scene)
+    assert (await states(scene))[0] == "stopping"
+    assert await claims(scene.store) == [], "two never run at once"
+    await settle(scene, old, STOPPED)
+    assert len(await claims(scene.store)) == 1
+    [view] = await scene.store.resources(key="gpu")
+    assert len(view.holders) == 1
+
+
+async def test_with_cancel_the_next_scheduler_finds_a_job_with_keys_of_its_own(
+    scene: Scene,
+) -> None:
+    call = scene.digest.options(resource="gpu", limit=2).call()
+    await stands(scene, "cancel", call=call)
+    await fire_only(scene)
+    await claim_one(scene.store)
+    await fire_only(scene)
+    await cancel_left_over(scene.store, DAY, ignore_signal)
+    assert await states(scene) == ["stopping", "queued"]
 
 
 # ---------------------------------------------------------------- cancel

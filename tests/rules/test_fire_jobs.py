@@ -8,12 +8,14 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from mita.errors import UsageError
+from mita.model.gate import Gate
 from mita.model.job import Asked, Job, State, WhenBusy
 from mita.model.pattern import All, Cron, Every, JobTemplate, RepeatSpec
 from mita.model.policy import JobOptions, Retry
 from mita.model.repeat import Repeat
 from mita.model.time import DAY, HOUR, MINUTE, SECOND, Moment
 from mita.rules.expiry import deadline_of
+from mita.rules.gates import keys_of
 from mita.rules.options import options_of, with_pause_after
 from mita.rules.schedule.fire import plan
 from mita.rules.schedule.jobs import backfill_spec, delay, fire_id, is_superseded, job
@@ -130,12 +132,25 @@ def test_a_limit_for_a_key_that_was_left_out_is_not_that_of_the_repeat(overlap: 
         assert (made.limit, made.when_busy) == (1, WhenBusy.WAIT)
 
 
+@pytest.mark.parametrize("overlap", ["queue", "cancel"])
+def test_the_key_of_the_repeat_comes_beside_those_of_the_task(overlap: Any) -> None:
+    gates = (Gate("gpu", 4), Gate("task:t", None, 1000, 1))
+    template = replace(TEMPLATE, resource="account", limit=2, gates=gates)
+    made = job("k", spec(overlap=overlap, job=template), NOON)
+    assert (made.resource, made.limit) == ("account", 2), "`Unavailable` is about this key"
+    assert made.gates == (Gate("repeat:k", 1), *gates)
+    assert is_superseded(replace(OLD, resource="account", gates=made.gates), "k", NOON + 1)
+
+
+SKIPS = replace(TEMPLATE, resource="r", when_busy=WhenBusy.SKIP)
+
+
 @pytest.mark.parametrize(
     ("choices", "remedy"),
     [
         ({"overlap": "kill"}, "'allow', 'skip', 'queue', 'cancel'"),
-        ({"overlap": "queue", "job": replace(TEMPLATE, resource="r")}, "resource=None"),
-        ({"overlap": "cancel", "job": replace(TEMPLATE, resource="r")}, "resource=None"),
+        ({"overlap": "queue", "job": SKIPS}, "when_busy='wait'"),
+        ({"overlap": "cancel", "job": SKIPS}, "when_busy='wait'"),
         ({"overlap": "cancel", "missed": All(3)}, "missed='once'"),
         ({"jitter": -1}, "0 or more"),
         ({"pause_after": 0}, "1 or more"),
@@ -239,24 +254,27 @@ def test_a_range_includes_its_start_and_not_its_end() -> None:
 
 
 @pytest.mark.parametrize(
-    ("overlap", "own", "resource"),
+    ("overlap", "own", "keys"),
     [
-        ("allow", None, None),
-        ("allow", "r", "r"),
-        ("skip", None, "backfill:k"),
-        ("skip", "r", "r"),
-        ("queue", None, "repeat:k"),
-        ("cancel", None, "backfill:k"),
+        ("allow", None, ()),
+        ("allow", "r", ("r",)),
+        ("skip", None, ("backfill:k",)),
+        ("skip", "r", ("r", "backfill:k")),
+        ("queue", None, ("repeat:k",)),
+        ("queue", "r", ("r", "repeat:k")),
+        ("cancel", None, ("backfill:k",)),
+        ("cancel", "r", ("r", "backfill:k")),
     ],
 )
-def test_the_jobs_of_a_backfill(overlap: Any, own: str | None, resource: str | None) -> None:
+def test_the_jobs_of_a_backfill(overlap: Any, own: str | None, keys: tuple[str, ...]) -> None:
     options = with_pause_after(b"", 3)
     template = replace(TEMPLATE, resource=own, options=options)
     if overlap == "allow":
         template = replace(template, unique="u", unique_for=DAY)
     made = job("k", backfill_spec("k", spec(overlap=overlap, job=template, pause_after=3)), NOON)
     assert (made.id, made.fire_time) == (fire_id("k", NOON), NOON), "those of the fire"
-    assert (made.unique, made.unique_for, made.resource) == (None, 0, resource)
+    assert (made.unique, made.unique_for, made.when_busy) == (None, 0, WhenBusy.WAIT)
+    assert keys_of(made.resource, made.gates) == keys
     assert options_of(made.options) == JobOptions()
 
 

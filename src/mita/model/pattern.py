@@ -148,11 +148,12 @@ class RepeatSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
             raise UsageError(
                 "overlap='skip' and a unique key of its own exclude each other: choose one"
             )
-        if self.overlap in ("queue", "cancel") and self.job.resource is not None:
+        waits = self.job.when_busy is WhenBusy.WAIT or self.job.resource is None
+        if self.overlap in ("queue", "cancel") and not waits:
             raise UsageError(
-                f"overlap={self.overlap!r} needs a resource key for the repeat, and task "
-                f"{self.job.task!r} has one of its own, {self.job.resource!r}: leave resource= out "
-                "with task.options(resource=None), or use overlap='allow' or 'skip'"
+                f"overlap={self.overlap!r} and when_busy='{self.job.when_busy.value}' of task "
+                f"{self.job.task!r} contradict each other: a job waits for its turn, or it is "
+                "dropped; use task.options(when_busy='wait'), or overlap='allow' or 'skip'"
             )
         if self.overlap == "cancel" and isinstance(self.missed, All):
             raise UsageError(

@@ -5,9 +5,11 @@ from operator import attrgetter
 
 from msgspec.structs import replace
 
+from mita.model.gate import Gate
 from mita.model.job import Asked, Job, NewJob, WhenBusy
 from mita.model.pattern import JobTemplate, RepeatSpec
 from mita.model.time import Moment, Wait, When
+from mita.rules.gates import keys_of
 from mita.rules.options import with_first_due, with_pause_after
 from mita.rules.states import TERMINAL
 
@@ -20,12 +22,12 @@ _template_values = attrgetter(*TEMPLATE_FIELDS)
 def job(key: str, spec: RepeatSpec, time: Moment, id: str | None = None) -> NewJob:
     """Returns the job of one fire. Its id follows from repeat and fire time, so making it twice
     makes one job. A job with an id of its own was triggered by a person: it has no jitter."""
-    template = dict(zip(TEMPLATE_FIELDS, _template_values(spec.job), strict=True))
+    wanted = spec.job
+    if spec.overlap in ("queue", "cancel"):
+        wanted = _one_at_a_time(wanted, repeat_key(key))
+    template = dict(zip(TEMPLATE_FIELDS, _template_values(wanted), strict=True))
     if spec.overlap == "skip":
         template["unique"] = repeat_key(key)
-    elif spec.overlap != "allow":
-        # the task may have declared a limit for a key that the call left out
-        template |= {"resource": repeat_key(key), "limit": 1, "when_busy": WhenBusy.WAIT}
     due = time
     if spec.jitter and id is None:
         due += delay(key, spec, time)
@@ -33,6 +35,17 @@ def job(key: str, spec: RepeatSpec, time: Moment, id: str | None = None) -> NewJ
     return NewJob(
         id=id or fire_id(key, time), when=When(at=due), repeat=key, fire_time=time, **template
     )
+
+
+def _one_at_a_time(template: JobTemplate, key: str) -> JobTemplate:
+    """Returns the template with this resource key and a limit of 1, beside the keys of the task.
+    The jobs wait at it, whatever the task says about a busy key."""
+    if template.resource is None:
+        # the task may have declared a limit for a key that the call left out
+        return replace(template, resource=key, limit=1, when_busy=WhenBusy.WAIT)
+    # before the rate: a job that waits for its turn takes no token
+    gates = (Gate(key, 1), *template.gates)
+    return replace(template, gates=gates, when_busy=WhenBusy.WAIT)
 
 
 def repeat_key(key: str) -> str:
@@ -63,7 +76,7 @@ def is_superseded(job: Job, key: str, newest: Moment) -> bool:
     person triggered has an id of another form."""
     return (
         job.repeat == key
-        and job.resource == repeat_key(key)
+        and repeat_key(key) in keys_of(job.resource, job.gates)
         and job.fire_time is not None
         and job.fire_time < newest
         and job.id == fire_id(key, job.fire_time)
@@ -76,10 +89,11 @@ def backfill_spec(key: str, spec: RepeatSpec) -> RepeatSpec:
     """Returns a spec whose jobs are those of a backfill. They have no unique key, because there is
     one for each window. With `overlap="queue"` they share the resource key of the repeat. With
     `skip` and `cancel` they have one of their own, so that they run one at a time beside the
-    schedule. Their failures do not count for `pause_after`."""
+    schedule. None of these is dropped at a busy key. Their failures do not count for
+    `pause_after`."""
     options = with_pause_after(spec.job.options, None)
     made = replace(spec.job, unique=None, unique_for=0, options=options)
-    if spec.overlap != "allow" and made.resource is None:
+    if spec.overlap != "allow":
         shared = repeat_key(key) if spec.overlap == "queue" else f"backfill:{key}"
-        made = replace(made, resource=shared, limit=1, when_busy=WhenBusy.WAIT)
+        made = _one_at_a_time(made, shared)
     return replace(spec, job=made, overlap="allow", pause_after=None)
