@@ -275,6 +275,13 @@ def prune_before_the_time(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(maintenance, "is_over", lambda context, until: until is not None)
 
 
+def prune_the_newest_surplus(patch: pytest.MonkeyPatch) -> None:
+    whole = maintenance._surplus
+    patch.setattr(
+        maintenance, "_surplus", lambda context, queue, most: whole(context, queue, most)[::-1]
+    )
+
+
 def fire_without_looking(patch: pytest.MonkeyPatch) -> None:
     whole = repeats.fire_one
 
@@ -520,6 +527,11 @@ IN_MEMORY = [
         "a prune before the time",
         prune_before_the_time,
         ("test_a_job_is_pruned_when_its_retention_is_over",),
+    ),
+    Fault(
+        "a prune of the newest surplus jobs",
+        prune_the_newest_surplus,
+        ("test_the_oldest_surplus_jobs_are_pruned_first",),
     ),
     Fault(
         "a firing that does not compare",

@@ -154,6 +154,13 @@ def _prune_rates(
     patch.setattr(MemoryStore, "prune", atomic(prune))
 
 
+def ask_again_without_the_woken_jobs(patch: pytest.MonkeyPatch) -> None:
+    whole = gates.next_wake_at
+    patch.setattr(
+        gates, "next_wake_at", lambda gate, use, now: whole(gate, replace(use, woken_us=0), now)
+    )
+
+
 # ---------------------------------------------------------------- several keys
 
 
@@ -320,6 +327,16 @@ def ignore_weights(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ready_jobs, "finish_tag", lambda start, weight: whole(start, 1000))
 
 
+def weigh_jobs_without_a_group(patch: pytest.MonkeyPatch) -> None:
+    whole = ReadyJobs.add
+
+    def add(ready: ReadyJobs, job: Job, age: int) -> None:
+        whole(ready, job, age)
+        ready._place[job.id] = ready._place[job.id]._replace(weight=job.weight)
+
+    patch.setattr(ReadyJobs, "add", add)
+
+
 def ignore_ageing(patch: pytest.MonkeyPatch) -> None:
     whole = ReadyJobs.first
     patch.setattr(ReadyJobs, "first", lambda self, now, ageing: whole(self, now, None))
@@ -473,6 +490,11 @@ OF_LIMITS = [
         skip_at_a_rate,
         ("test_at_a_rate_a_job_waits_whatever_its_busy_policy_is",),
     ),
+    Fault(
+        "a claim that asks again as if no job had been woken",
+        ask_again_without_the_woken_jobs,
+        ("test_a_claim_asks_again_when_the_next_job_can_be_woken",),
+    ),
     Fault("a prune of every rate", prune_every_rate, ("test_idle_rates_are_forgotten",)),
     Fault(
         "a prune of a rate that jobs wait for",
@@ -565,6 +587,11 @@ OF_LIMITS = [
         ("test_a_group_gets_nothing_for_the_time_it_was_idle",),
     ),
     Fault("weights that are not looked at", ignore_weights, ("test_weights",)),
+    Fault(
+        "a weight for jobs without a group",
+        weigh_jobs_without_a_group,
+        ("test_jobs_without_a_group_have_the_weight_of_one",),
+    ),
     Fault(
         "an ageing that is not looked at",
         ignore_ageing,

@@ -256,7 +256,8 @@ class Maintenance(Protocol):
 
     async def prune(self, limit: int, most: int) -> int:
         """Delete up to `limit` terminal jobs: jobs whose retention is over, and succeeded jobs
-        beyond the newest `most` of their queue. Returns how many were deleted."""
+        beyond the newest `most` of their queue, the oldest first. Returns how many were
+        deleted."""
 
     async def migrate(self) -> list[str]:
         """Bring the schema up to date. Returns the names of the steps that were run."""

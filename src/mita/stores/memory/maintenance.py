@@ -24,7 +24,7 @@ K = TypeVar("K")
 
 def prune(context: MemoryContext, limit: int, most: int) -> int:
     """Delete terminal jobs whose retention is over, and succeeded jobs beyond the newest `most` of
-    each queue; `limit` jobs in all. Returns how many were deleted."""
+    each queue, the oldest first; `limit` jobs in all. Returns how many were deleted."""
     records = context.state.records.values()
     expired = [record for record in records if is_over(context, record.job.expires)]
     expired.sort(key=lambda record: (record.job.expires or 0, record.age))
@@ -60,14 +60,14 @@ def _current(context: MemoryContext, found: dict[K, E]) -> dict[K, E]:
 
 
 def _surplus(context: MemoryContext, queue: str, most: int) -> list[MemoryRecord]:
-    """The succeeded jobs of a queue, newest first, without the first `most`."""
+    """The succeeded jobs of a queue without the newest `most`, oldest first."""
     done = [
         record
         for record in context.state.records.values()
         if record.job.queue == queue and record.job.state is State.SUCCEEDED
     ]
-    done.sort(key=lambda record: (record.job.finished or 0, record.age), reverse=True)
-    return done[most:]
+    done.sort(key=lambda record: (record.job.finished or 0, record.age))
+    return done[: max(0, len(done) - most)]
 
 
 def _delete(context: MemoryContext, records: list[MemoryRecord]) -> int:

@@ -27,7 +27,7 @@ from .settle import delete
 
 def prune(context: SqliteContext, limit: int, most: int) -> int:
     """Delete terminal jobs whose retention is over, and succeeded jobs beyond the newest `most` of
-    each queue; `limit` jobs in all. Returns how many were deleted."""
+    each queue, the oldest first; `limit` jobs in all. Returns how many were deleted."""
     now = context.now
     deleted = _delete(context, context.rows("prune_expired", now=now, limit=limit))
     for name in [name for name, *_ in context.rows("queues") if is_text([name])]:

@@ -227,6 +227,28 @@ async def test_a_woken_job_that_never_starts_takes_no_token(store: Store, clock:
     assert await claimed_ids(store) == [other]
 
 
+async def test_a_claim_asks_again_when_the_next_job_can_be_woken(
+    store: Store, clock: Ticker
+) -> None:
+    """I12 self-heal: a token was used to wake a job that then never started. A claim names the time
+    at which the rate wakes the next job, neither "now" nor "never"."""
+    needs(store, Can.KEEP_EXACT_ORDER)
+    first, woken, last = await put_many(store, 3, gates=SLOW)
+    assert await claimed_ids(store) == [first]
+    await clock.tick(PAST_SOON)
+    await store.pause([QUEUE])
+    await store.reap(10, LONG, "w2")
+    assert await state_of(store, woken) is State.QUEUED
+    await store.amend([woken], CancelJob(keep=HOUR))
+    await store.resume([QUEUE])
+    turn = await store.claim([QUEUE], 10, LONG, "w1")
+    assert turn.claims == []
+    assert turn.again is not None
+    assert turn.again == SOON if exact(store, clock) else 0 < turn.again <= SOON
+    await clock.tick(PAST_SOON)
+    assert await claimed_ids(store) == [last]
+
+
 async def test_a_rate_that_jobs_wait_for_is_not_forgotten(store: Store, clock: Ticker) -> None:
     """`prune` leaves a rate alone that has woken jobs which did not start yet: its token wakes no
     second job."""

@@ -107,6 +107,18 @@ async def test_of_succeeded_jobs_the_newest_stay(store: Store, clock: Ticker) ->
     assert [await gone(store, id) for id in ids] == [True, True, True, False]
 
 
+async def test_the_oldest_surplus_jobs_are_pruned_first(store: Store, clock: Ticker) -> None:
+    """A `prune` that may not delete the whole surplus begins with the job that ended first."""
+    ids = []
+    for _ in range(4):
+        ids.append(await done(store))
+        await clock.tick(2)
+    assert await store.prune(1, 1) == 1
+    assert [await gone(store, id) for id in ids] == [True, False, False, False]
+    assert await store.prune(1, 1) == 1
+    assert [await gone(store, id) for id in ids] == [True, True, False, False]
+
+
 async def test_each_queue_keeps_its_own_newest(store: Store) -> None:
     """The number of succeeded jobs to keep counts for each queue."""
     for queue in ("a", "b"):

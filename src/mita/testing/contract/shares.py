@@ -94,6 +94,16 @@ async def test_jobs_without_a_group_are_one_group_more(store: Store) -> None:
     assert counts == {None: 3, "a": 3}
 
 
+async def test_jobs_without_a_group_have_the_weight_of_one(store: Store) -> None:
+    """A weight belongs to a group: jobs without `fair` get one start in each round, whatever weight
+    they name."""
+    needs(store, Can.SHARE_EXACTLY)
+    await put_many(store, 12, weight=3000)
+    await put_many(store, 12, fair="a")
+    counts = Counters(await _groups(store, 12))
+    assert counts == {None: 6, "a": 6}
+
+
 async def test_priority_goes_before_shares(store: Store) -> None:
     """Groups share the starts of one priority; a higher priority goes first."""
     needs(store, Can.SHARE_EXACTLY)

@@ -91,14 +91,15 @@ def _resource(content: Content, key: Key, name: str) -> ResourceView:
 
 def prune(content: Content, limit: int, most: int) -> int:
     """Delete up to `limit` terminal jobs: those whose time is over, and succeeded ones beyond the
-    newest `most` of a queue."""
+    newest `most` of a queue, the oldest first."""
     records = list(content.records.values())
     going = [record for record in records if is_over(content, record.job.expires)]
     going.sort(key=lambda record: (record.job.expires or 0, record.age))
     for queue in content.queues:
         done = [r for r in records if r.job.queue == queue and r.job.state is State.SUCCEEDED]
-        done.sort(key=lambda record: (record.job.finished or 0, record.age), reverse=True)
-        going += [record for record in done[most:] if record not in going]
+        done.sort(key=lambda record: (record.job.finished or 0, record.age))
+        surplus = done[: max(0, len(done) - most)]
+        going += [record for record in surplus if record not in going]
     for record in going[:limit]:
         del content.records[record.job.id]
     _prune_the_rest(content)

@@ -1,7 +1,8 @@
 -- prune: delete ended jobs, unique keys that are free, and the sorted ids if no page was read.
 -- KEYS  1 root of the queue
 -- ARGV  1 now, '' to read the server's clock
---       2 how many succeeded jobs may be deleted beyond the newest `most`  3 most
+--       2 how many succeeded jobs may be deleted beyond the newest `most`, the
+--         oldest first  3 most
 --       then handles of jobs whose retention is over
 -- Returns how many of the named jobs were deleted, how many beyond `most`, and 1 if the queue has
 --       rates (see prune_rates), else 0
@@ -31,8 +32,9 @@ for at = 4, #ARGV do
   end
 end
 local many, most = tonumber(ARGV[2]), tonumber(ARGV[3])
+many = math.min(many, call('ZCARD', q.succeeded) - most)
 if many > 0 then
-  for _, handle in ipairs(call('ZREVRANGE', q.succeeded, most, most + many - 1)) do
+  for _, handle in ipairs(call('ZRANGE', q.succeeded, 0, many - 1)) do
     delete(handle)
     surplus = surplus + 1
   end
