@@ -129,8 +129,11 @@ def _candidates(context: SqliteContext, queue: str, limit: int, ageing: Wait | N
     now = context.now
     if ageing is None:
         return str(context.value("claim_candidates", queue=queue, now=now, limit=limit))
-    wanted = {"queue": queue, "now": now, "limit": limit, "ageing": ageing}
-    return str(context.value("claim_candidates_aged", **wanted))
+    text = context.value("claim_candidates_alike", queue=queue, now=now, limit=limit)
+    if text is None:
+        wanted = {"queue": queue, "now": now, "limit": limit, "ageing": ageing}
+        text = context.value("claim_candidates_aged", **wanted)
+    return str(text)
 
 
 def _claim_stopped(

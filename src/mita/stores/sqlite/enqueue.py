@@ -1,6 +1,6 @@
 """Enqueuing jobs."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -8,27 +8,27 @@ import msgspec
 
 from mita.model.job import NewJob, Receipt, State
 from mita.model.outcome import TimelineKind
-from mita.model.time import NOW
+from mita.model.time import NOW, Moment
 from mita.rules.twins import TwinAct, act_on_twin, debounced_due
 from mita.stores.shared import room
 
 from . import unique
-from .codec import LIMITED_WIDTH, SHARED_WIDTH, bound_values, shared_values
+from .codec import alike, bound_values, limit_values
 from .context import SqliteContext, as_json
 
 ALIKE_JOBS = 8  # so many neighbours with shared values are worth a statement of their own
 
 
 class _Insert(NamedTuple):
-    """The statements that insert jobs, and how many values neighbours share."""
+    """The statements that insert jobs: each with all of its values, and neighbours that share some
+    of them."""
 
     single: str
     alike: str
-    width: int
 
 
-PLAIN = _Insert("enqueue_insert", "enqueue_insert_alike", SHARED_WIDTH)
-LIMITED = _Insert("enqueue_insert_limited", "enqueue_insert_limited_alike", LIMITED_WIDTH)
+PLAIN = _Insert("enqueue_insert", "enqueue_insert_alike")
+LIMITED = _Insert("enqueue_insert_limited", "enqueue_insert_limited_alike")
 
 _read_ids = msgspec.json.Decoder(list[str]).decode
 
@@ -91,20 +91,16 @@ def _debounce(context: SqliteContext, new: NewJob, twin: str) -> str | None:
 
 def _insert(context: SqliteContext, jobs: list[NewJob]) -> None:
     """Insert jobs in their order, which is their age."""
-    now, are_plain = context.now, True
+    now, kind, are_plain = context.now, PLAIN, True
     single: list[tuple[Any, ...]] = []
-    kind = PLAIN
-    for (values, fixed), alike in groupby(
-        jobs, lambda job: (shared_values(job), job.when is not NOW and job.when.is_fixed(now))
+    for ((values, has_limits), fixed), neighbours in groupby(
+        jobs, lambda job: (alike(job), job.when is not NOW and job.when.is_fixed(now))
     ):
-        shared = (*bound_values(values), now, fixed)
-        if len(shared) != kind.width:
+        if has_limits is (kind is PLAIN):
             context.run_many(kind.single, single)
-            single, kind = [], LIMITED if kind is PLAIN else PLAIN
-            are_plain = False
-        rows = [
-            (job.id, now if job.when is NOW else job.when.moment(now), job.payload) for job in alike
-        ]
+            single, kind, are_plain = [], LIMITED if has_limits else PLAIN, False
+        shared = (*bound_values(values), now, fixed)
+        rows = (_limited_rows if has_limits else _rows)(neighbours, now)
         if len(rows) < ALIKE_JOBS:
             single += [shared + row for row in rows]
             continue
@@ -112,6 +108,14 @@ def _insert(context: SqliteContext, jobs: list[NewJob]) -> None:
         single = []
         context.run_many(kind.alike, rows, shared)
     context.run_many(kind.single, single)
-    if not are_plain:
-        with_groups = {job.queue for job in jobs if job.fair is not None}
+    with_groups = set() if are_plain else {job.queue for job in jobs if job.fair is not None}
+    if with_groups:
         context.run("enqueue_groups", queues=as_json(with_groups))
+
+
+def _rows(jobs: Iterable[NewJob], now: Moment) -> list[tuple[Any, ...]]:
+    return [(job.id, now if job.when is NOW else job.when.moment(now), job.payload) for job in jobs]
+
+
+def _limited_rows(jobs: Iterable[NewJob], now: Moment) -> list[tuple[Any, ...]]:
+    return [(job.id, job.when.moment(now), job.payload, *limit_values(job)) for job in jobs]

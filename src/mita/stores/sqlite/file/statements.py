@@ -18,13 +18,7 @@ from mita.model.time import DAY, LATEST
 from mita.rules.states import ALIVE, AMENDABLE, TABLE, TERMINAL, WAITING
 from mita.stores.shared.record import COUNTERS, RESET_ON_RETRY
 from mita.stores.shared.sql import JOB_COLUMNS
-from mita.stores.sqlite.codec import (
-    CLAIM_ROW,
-    INSERT_COLUMNS,
-    LIMITED_COLUMNS,
-    LIMITED_WIDTH,
-    SHARED_WIDTH,
-)
+from mita.stores.sqlite.codec import CLAIM_ROW, LIMIT_COLUMNS, OWN_COLUMNS, SHARED_COLUMNS
 
 PACKAGE = "mita.stores.sqlite"
 LATER = {"rows", "where"}
@@ -74,10 +68,9 @@ FILLED_IN = {
     "lock_longest": str(DAY),
     "job_columns": JOB_COLUMNS,
     "claim_row": CLAIM_ROW,
-    "insert_columns": ", ".join(INSERT_COLUMNS),
-    "shared_marks": ", ".join("?" * SHARED_WIDTH),
-    "limited_columns": ", ".join(LIMITED_COLUMNS),
-    "limited_marks": ", ".join("?" * LIMITED_WIDTH),
+    "insert_columns": ", ".join((*SHARED_COLUMNS, *OWN_COLUMNS)),
+    "limited_columns": ", ".join((*SHARED_COLUMNS, *LIMIT_COLUMNS)),
+    "shared_marks": ", ".join("?" * len(SHARED_COLUMNS)),
     "reset_on_retry": ", ".join(f"{name} = {_text(new)}" for name, new in RESET_ON_RETRY.items()),
     "count_one": _counting(":counts"),
     "count_many": _counting("v.column6"),
@@ -88,8 +81,8 @@ FILLED_IN = {
 # What one job needs from its enqueue to its end.
 _LONE_JOB = (
     *("clock_read", "enqueue_any_since", ("queues_add", 1, 1)),
-    *(("enqueue_insert", 1, len(INSERT_COLUMNS)), "claim_any_stops", "claim_candidates"),
-    "claim_candidates_aged",
+    ("enqueue_insert", 1, len(SHARED_COLUMNS) + len(OWN_COLUMNS)),
+    *("claim_any_stops", "claim_candidates", "claim_candidates_alike"),
     *("claim_take", "claim_next_due", ("settle_succeed", 1, 4)),
 )
 

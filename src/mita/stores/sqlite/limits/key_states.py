@@ -13,12 +13,12 @@ from mita.model.time import Moment
 from mita.rules import gates
 from mita.rules.gates import KeyUse
 from mita.rules.readable import BAD
+from mita.stores.sqlite.codec import NO_GATES
 from mita.stores.sqlite.context import SqliteContext
 
 _read_limit = msgspec.json.Decoder(StoredLimit).decode
 _read_gates = msgspec.json.Decoder(tuple[Gate, ...]).decode
 _to_json = msgspec.json.Encoder().encode
-NO_GATES = "[]"
 LARGEST_US = 2**62  # a larger number was not written by Mita
 
 
