@@ -3,12 +3,13 @@
 `scripting/record_layout.py` describes the bytes of a job record. The functions that run for every
 job are generated from it (`scripting/record_code.py`)."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
 from mita.model.gate import StoredLimit
-from mita.model.job import DEFAULT_PRIORITY, Job, NewJob, State
+from mita.model.job import DEFAULT_PRIORITY, NORMAL_WEIGHT_THOUSANDTHS, Job, NewJob, State
 from mita.model.outcome import TimelineEntry, TimelineKind, Verdict
 from mita.model.repeat import Repeat
 from mita.model.time import NOW, When
@@ -23,7 +24,12 @@ from mita.rules.readable import (
 )
 from mita.rules.timeline import for_people
 
-from .scripting.record_code import first_claim_maker, later_claim_maker, packer
+from .scripting.record_code import (
+    bulk_packer,
+    first_claim_maker,
+    later_claim_maker,
+    packer,
+)
 from .scripting.record_layout import (
     CLIENT_FIELDS,
     HANDLE_FLAGS,
@@ -31,6 +37,7 @@ from .scripting.record_layout import (
     LIVE_FIELDS,
     OLDEST_CLIENT_FIELDS,
     OLDEST_LIVE_FIELDS,
+    PLAIN_FLAG,
     client_defaults,
     fixed_type,
     live_defaults,
@@ -45,26 +52,31 @@ _LIVE_DEFAULTS = list(live_defaults().values())
 _HEAD = len(HEAD_FIELDS)
 
 
-def is_plain(job: NewJob) -> bool:
-    """Whether a job is due now, has the default priority, no key and no group. Most jobs are
-    plain."""
-    return (
+def are_plain(jobs: Sequence[NewJob]) -> bool:
+    """Whether all of these jobs are due now and have the default priority, no key, no group and no
+    weight. Most jobs are plain. This runs for every job of a bulk enqueue, so nothing is called for
+    each."""
+    each = [
         job.when is NOW
         and job.priority == DEFAULT_PRIORITY
         and job.resource is None
         and job.unique is None
         and job.fair is None
         and not job.gates
-    )
+        and job.weight == NORMAL_WEIGHT_THOUSANDTHS
+        for job in jobs
+    ]
+    return all(each)
 
 
 def job_kind(job: NewJob, queue: int) -> bytes:
     """What the script must know to insert a job into the queue of this number; empty for a plain
     job of the first queue (`lua/include/insert_jobs.lua`)."""
-    if queue == 1 and is_plain(job):
-        return b""
     has = job.resource is not None, job.unique is not None, bool(job.gates), bool(job.fair)
-    kind = (queue, job.priority, job.when.wait, job.when.at, HANDLE_FLAGS[has], job.unique)
+    flag, when = HANDLE_FLAGS[has], job.when
+    if flag == PLAIN_FLAG and when is NOW and job.priority == DEFAULT_PRIORITY and queue == 1:
+        return b""
+    kind = (queue, job.priority, when.wait, when.at, flag, job.unique)
     throttle = debounce = None
     if job.unique is not None:  # without a key there is nothing to keep, and no job to meet
         throttle, debounce = job.throttle or None, job.debounce or None
@@ -132,6 +144,7 @@ def _live_values(raw: bytes) -> list[Any] | None:
 
 
 pack_new_job = packer()
+pack_plain_jobs = bulk_packer()
 first_claim = first_claim_maker(_decode_other_version)
 later_claim = later_claim_maker()
 

@@ -10,7 +10,7 @@ from msgspec import Struct
 from mita.model.job import NewJob, Receipt
 from mita.stores.shared import room as rooms
 
-from .codec import is_plain, job_kind, pack_new_job
+from .codec import are_plain, job_kind, pack_new_job, pack_plain_jobs
 from .connection import MaybeDone
 from .context import RedisContext, parts
 from .unique import queues_of_ids, receipts
@@ -100,16 +100,19 @@ def _enqueue_call(context: RedisContext, jobs: Sequence[NewJob]) -> _EnqueueCall
         kinds: list[Any] = [1, kind] if kind else []
         return _EnqueueCall(jobs, roots, kinds, [job.id, pack_new_job(job)], job.fresh)
     queues = list(dict.fromkeys([job.queue for job in jobs]))
-    kinds = []
-    if len(queues) > 1 or not all(map(is_plain, jobs)):
+    kinds, packed = [], None
+    if are_plain(jobs):
+        packed = pack_plain_jobs(jobs)
+    if packed is None or len(queues) > 1:
         numbers = {queue: number for number, queue in enumerate(queues, 1)}
         each = [job_kind(job, numbers[job.queue]) for job in jobs]
         kinds = [part for kind, alike in groupby(each) for part in (len(list(alike)), kind)]
     items: list[Any] = [None] * (2 * len(jobs))
     items[::2] = [job.id for job in jobs]
-    items[1::2] = map(pack_new_job, jobs)
+    items[1::2] = packed or map(pack_new_job, jobs)
     roots = list(map(context.keys.queue, queues))
-    return _EnqueueCall(jobs, roots, kinds, items, all(job.fresh for job in jobs))
+    fresh = [job.fresh for job in jobs]
+    return _EnqueueCall(jobs, roots, kinds, items, all(fresh))
 
 
 def fire_args(context: RedisContext, jobs: Sequence[NewJob]) -> tuple[list[str], list[Any]]:

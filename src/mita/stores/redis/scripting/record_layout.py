@@ -69,10 +69,10 @@ LIVE_FIELDS = _FIRST_LIVE_FIELDS + tuple(
 OLDEST_CLIENT_FIELDS, OLDEST_LIVE_FIELDS = len(FIRST_CLIENT_FIELDS), len(_FIRST_LIVE_FIELDS)
 
 _FLAG_PARTS = ("resource", "unique", "gates", "fair")  # they count 1, 2, 4 and 8
-_PLAIN_FLAG = ord("0")
+PLAIN_FLAG = "0"
 # The flag of a handle, by which of these a job has.
 HANDLE_FLAGS = {
-    has: chr(_PLAIN_FLAG + sum(2**at for at, one in enumerate(has) if one))
+    has: chr(ord(PLAIN_FLAG) + sum(2**at for at, one in enumerate(has) if one))
     for has in product((False, True), repeat=len(_FLAG_PARTS))
 }
 
@@ -95,9 +95,9 @@ LUA_CONSTANTS: dict[str, int | str] = {
     "FIELDS_BEFORE_PAYLOAD": CLIENT_FIELDS.index("payload"),
     "CREATED_AT": 3,
     "FLAG_AT": 9,
-    "PLAIN_FLAG": _PLAIN_FLAG,
+    "PLAIN_FLAG": ord(PLAIN_FLAG),
     # a flag from here on: gates, or a group
-    "FIRST_FLOW_FLAG": _PLAIN_FLAG + 2 ** _FLAG_PARTS.index("gates"),
+    "FIRST_FLOW_FLAG": ord(PLAIN_FLAG) + 2 ** _FLAG_PARTS.index("gates"),
     "ID_AT": 10,
 }
 AGE, ID = slice(0, 8), slice(9, None)  # of a handle, as Python counts

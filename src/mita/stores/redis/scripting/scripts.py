@@ -22,11 +22,12 @@ _SUFFIXES = re.compile(r"^-- key suffixes: (.+)\n", re.MULTILINE)
 _COMMENT = re.compile(r"^ *--.*\n", re.MULTILINE)
 _NAME = re.compile(r"\b[A-Z]\w*(?:\.[A-Z_]+)?\b")
 # `call` stands for `redis.call`. A local variable would be bound anew to nearly every function.
-_CALL = re.compile(r"(?<![\w.])call(?=\()")
+# The pattern begins with what is searched, which is many times faster than a look behind first.
+_CALL = re.compile(r"call\((?<![\w.]call\()")
 _WORD = re.compile(r"\w+")
 _DEFINITION = re.compile(
-    r"^local (?:function (\w+)\((?:[^\n]* end\n|.*?^end\n)|([A-Z_]+) = [^\n]*\n)",
-    re.MULTILINE | re.DOTALL,
+    r"^local (?:function (\w+)\((?:[^\n]* end\n|(?:[^\n]*\n)+?end\n)|([A-Z_]+) = [^\n]*\n)",
+    re.MULTILINE,
 )
 _GENERATED = {
     "keys": key_functions,
@@ -58,7 +59,7 @@ def assembled(source: str) -> str:
     text = _SUFFIXES.sub(lambda found: key_suffixes(found[1].split()), text)
     values = replacements()
     text = _NAME.sub(lambda found: _value(found[0], values), _COMMENT.sub("", text))
-    return _without_unused(_CALL.sub("redis.call", text))
+    return _without_unused(_CALL.sub("redis.call(", text))
 
 
 def _value(name: str, values: dict[str, str]) -> str:
@@ -84,9 +85,18 @@ def _with_includes(text: str, seen: set[str]) -> str:
 def _without_unused(text: str) -> str:
     """The text without functions and constants that it does not use. The server makes each function
     and each table anew at every call."""
-    names = Counter(_WORD.findall(text))
-    lean = _DEFINITION.sub(lambda found: found[0] if names[found[1] or found[2]] > 1 else "", text)
-    return lean if lean == text else _without_unused(lean)
+    definitions = {found[1] or found[2]: found for found in _DEFINITION.finditer(text)}
+    uses = Counter(filter(definitions.__contains__, _WORD.findall(text)))
+    unused: list[re.Match[str]] = []
+    while some := [name for name in definitions if uses[name] == 1]:
+        for name in some:  # what only these use is unused too
+            unused.append(definitions.pop(name))
+            uses.subtract(_WORD.findall(unused[-1][0]))
+    kept, at = [], 0
+    for found in sorted(unused, key=re.Match.start):
+        kept.append(text[at : found.start()])
+        at = found.end()
+    return "".join(kept) + text[at:]
 
 
 def _read(*path: str) -> str:
