@@ -400,7 +400,7 @@ def test_a_job_that_waits_for_a_token_is_told_when_its_turn_is() -> None:
     [reason] = reasons(WAITS_AT_RATE, keys=[NO_TOKEN], ahead=3)
     assert reason.code is ReasonCode.RATE_LIMITED
     assert (
-        "its rate of 1 per 2 s, 5 at once (key 'host:a') has no token now; 3 ahead of it; its turn "
+        "its rate of 1 per 2 s, burst 5 (key 'host:a') has no token now; 3 ahead of it; its turn "
         "is expected in 7 s"
     ) in reason.text
     assert (reason.evidence["ahead"], reason.evidence["seconds_between_starts"]) == (3, 2.0)
@@ -434,8 +434,39 @@ def test_a_queue_at_its_limit_is_named() -> None:
     assert "queue 'mail' is at its limit: 5 of 5 jobs run" in reason.text
     assert reason.command == ("limit", "queue", "mail", "--concurrency", "10")
     slow = QueueView(name="mail", limit=StoredLimit(None, 10_000, 1), next_start=NOW + 40)
-    assert "queue 'mail' starts 100/s: its next start is in 40 ms" in words({}, queues=[slow])
+    [reason] = reasons({}, queues=[slow], ahead=16)
+    assert "queue 'mail' starts 100/s; 16 jobs ahead of it; its turn is expected in 200 ms" in (
+        reason.text
+    )
+    assert reason.command == ("limit", "queue", "mail", "--rate", "200/s")
+    assert "it is the next in line" in words({}, queues=[slow])
     assert codes({}, queues=[replace(full, running=1)]) == [ReasonCode.NEXT]
+
+
+def test_a_remedy_names_the_whole_limit() -> None:
+    """A limit replaces the earlier one: a remedy that names a part of it would remove the rest."""
+    limit = StoredLimit(5, 600_000, 3)
+    [reason] = reasons({}, queues=[QueueView(name="mail", running=5, limit=limit)])
+    options = ("--concurrency", "10", "--rate", "100/m", "--burst", "3")
+    assert reason.command == ("limit", "queue", "mail", *options)
+    slow = QueueView(name="mail", running=1, limit=limit, next_start=NOW + 40)
+    [reason] = reasons({}, queues=[slow])
+    options = ("--concurrency", "5", "--rate", "200/m", "--burst", "3")
+    assert reason.command == ("limit", "queue", "mail", *options)
+
+
+def test_a_remedy_says_where_the_limit_of_a_key_was_set() -> None:
+    limited = replace(HELD, limit=StoredLimit(concurrency=1))
+    assert "with `mita limit key`" in words(BLOCKED, keys=[limited])
+    assert "give the task a higher limit=" in words(BLOCKED, keys=[HELD])
+    slow = replace(NO_TOKEN, limit=StoredLimit(None, 2_000_000, 5))
+    assert "(`mita limit key`) starts it sooner" in words(WAITS_AT_RATE, keys=[slow])
+    assert "a higher Rate starts it sooner" in words(WAITS_AT_RATE, keys=[NO_TOKEN])
+
+
+def test_a_debounced_job_is_told_what_it_waits_for() -> None:
+    moved = TimelineEntry(1, "debounced")
+    assert "its debounce waits for newer enqueues" in words({"due": NOW + 5000}, events=(moved,))
 
 
 def test_a_job_of_a_group_is_told_that_groups_take_turns() -> None:

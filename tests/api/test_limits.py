@@ -130,6 +130,25 @@ async def test_limits_of_queues_and_keys(app: Mita) -> None:
     assert await app.resources() == []
 
 
+async def test_the_limit_of_an_unknown_queue_is_stored_with_a_word(
+    app: Mita, caplog: pytest.LogCaptureFixture
+) -> None:
+    @app.task(queue="mail")
+    async def send() -> None: ...
+
+    await app.limit_queue("mail", concurrency=1)
+    assert caplog.messages == []
+    await app.limit_queue("typo", concurrency=1)
+    [word] = caplog.messages
+    assert word == (
+        "the limit of queue 'typo' is stored, but it has had no job so far; there are: mail"
+    )
+    assert [view.name for view in await app.queues() if view.limit] == ["mail", "typo"]
+    await app.limit_queue("typo", concurrency=2)
+    await app.limit_queue("other")
+    assert len(caplog.messages) == 1
+
+
 def test_limits_in_sync_code() -> None:
     app = Mita("memory://")
     try:
@@ -194,7 +213,7 @@ WRONG: dict[str, tuple[Callable[[Any], Any], list[str]]] = {
     "throttle without a key": (lambda app: app.task(throttle=1)(some), ["throttle", "unique="]),
     "a longest wait too short": (
         lambda app: app.task(unique="u", debounce=5, debounce_max=1)(some),
-        ["debounce_max", "not less"],
+        ["debounce_max=1 is less than debounce=5", "at least 5"],
     ),
     "a longest wait alone": (
         lambda app: app.task(unique="u", debounce_max=1)(some),
@@ -230,6 +249,7 @@ def test_wrong_limits_are_refused(app: Mita, what: str) -> None:
     [
         ({"concurrency": -1}, "concurrency=-1"),
         ({"concurrency": True}, "concurrency=True"),
+        ({"concurrency": 2**31}, "from 0 to 2,147,483,647"),
         ({"rate": "5/s"}, "Rate(100, per=1)"),
         ({"rate": Rate(1, key="k")}, "without a key"),
     ],

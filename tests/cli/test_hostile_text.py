@@ -19,6 +19,7 @@ import pytest
 
 from mita import JobFailed, Mita
 from mita.cli import grammar
+from mita.model.gate import Gate, StoredLimit
 from mita.model.job import NewJob, State
 from mita.model.outcome import CancelJob, Counter, Progress, Settlement, TimelineKind, Verdict
 from mita.model.repeat import Repeat
@@ -148,7 +149,10 @@ async def fill(store: Store) -> dict[str, str]:
     await put("running", resource=f"r{HOSTILE}")
     [claim] = (await store.claim([common["queue"]], 1, HOUR, HOSTILE)).claims
     await store.progress([Progress(claim, MESSAGE((1, 2, HOSTILE)))])
-    await put("blocked", resource=f"r{HOSTILE}")
+    gates = (Gate(f"g{HOSTILE}", 1, 1000, 1),)
+    await put("blocked", resource=f"r{HOSTILE}", gates=gates, fair=f"f{HOSTILE}")
+    await store.limit([common["queue"]], f"l{HOSTILE}", StoredLimit(concurrency=1))
+    await store.limit([f"l{HOSTILE}"], None, StoredLimit(concurrency=1))
     await store.claim([common["queue"]], 1, HOUR, HOSTILE)
     await put("ready")
     await put("scheduled", when=When(HOUR))
@@ -198,6 +202,8 @@ def commands(ids: dict[str, str]) -> list[tuple[str, ...]]:
         ("jobs", "--limit", "1"),
         ("jobs", "--after", HOSTILE),
         ("queues",),
+        ("keys",),
+        ("keys", "--queue", HOSTILE),
         ("workers",),
         ("top", "--once"),
         ("doctor",),
@@ -208,6 +214,7 @@ def commands(ids: dict[str, str]) -> list[tuple[str, ...]]:
         ("repeats", "next", f"* {HOSTILE} * *"),
         ("repeats", "rm", HOSTILE),
         ("repeats", "trigger", repeat),
+        ("repeats", "backfill", repeat, "--from", "2030-01-01", "--to", "2030-01-02"),
     ]
     others = [
         ("pause", HOSTILE, queue),
@@ -215,6 +222,10 @@ def commands(ids: dict[str, str]) -> list[tuple[str, ...]]:
         ("hold", key, "--after", "1h", "--queue", queue),
         ("hold", HOSTILE, "--after", HOSTILE),
         ("unhold", key),
+        ("limit", "queue", HOSTILE, "--concurrency", "1"),
+        ("limit", "queue", queue, "--rate", HOSTILE),
+        ("limit", "key", key, "--concurrency", "1"),
+        ("limit", "key", key, "--queue", HOSTILE, "--none"),
         ("enqueue", HOSTILE, "--app", "shop:app"),
         ("enqueue", "greet", HOSTILE, "--app", "shop:app"),
         ("enqueue", "greet", "a", "--app", f"shop:{HOSTILE}"),

@@ -12,7 +12,9 @@ import pytest
 from mita import Abort, Job, Mita, Reschedule, Retry, Unavailable
 from mita.cli.logs import JsonLines
 from mita.engine import loop_watchdog
+from mita.engine.claim_loop import log_busy
 from mita.engine.lease_keeper import LeaseKeeper
+from mita.model.outcome import Busy
 from mita.ports.store import Store
 from tests.waiting import until
 
@@ -245,6 +247,26 @@ async def test_successes_are_logged_when_asked_for(
         for line in lines
     ] == [True] * verbose
     await here.close()
+
+
+COSTS_NOTHING = "; this costs no attempt"
+
+
+def test_jobs_that_wait_for_a_rate_share_a_line(caplog: pytest.LogCaptureFixture) -> None:
+    """Thousands may wait: one line for each task and queue. A single one is named."""
+    caplog.set_level(logging.INFO, "mita")
+    log_busy(
+        [
+            *(Busy(f"j{n}", "send", "mail", at_rate=True) for n in range(5000)),
+            Busy("lone", "ping", "mail", at_rate=True),
+            Busy("held", "send", "mail"),
+        ]
+    )
+    assert caplog.messages == [
+        f"job lone of ping: its rate has no token: postponed until it has one{COSTS_NOTHING}",
+        f"job held of send: its resource key is busy: postponed until it is free{COSTS_NOTHING}",
+        "5000 jobs of send wait for a token of their rate; this costs no attempt",
+    ]
 
 
 async def test_a_job_that_is_postponed_for_a_busy_key_is_logged(

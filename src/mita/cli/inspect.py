@@ -117,7 +117,8 @@ def note(job: JobRecord) -> str:
         [first_line(job.error)] if job.error and job.state is not DisplayState.SUCCEEDED else []
     )
     parts += [f"{name} {getattr(job, name)}" for name in COUNTERS if getattr(job, name)]
-    parts += [f"key {job.resource}"] if job.resource else []
+    key = job.blocked_at or job.resource
+    parts += [f"key {key}"] if key else []
     return " · ".join(parts)
 
 
@@ -167,7 +168,8 @@ def _facts(job: JobRecord, now: datetime, *, arguments: bool) -> list[str]:
         "finished": clock(job.finished, now),
         "counters": listed([f"{name} {getattr(job, name)}" for name in COUNTERS]),
         "options": _options(job),
-        "resource": job.resource,
+        "keys": _keys(job),
+        "fair": job.fair and f"group {job.fair}",
         "unique": job.unique,
         "repeat": job.repeat and f"{job.repeat}, fire of {clock(job.fire_time, now)}",
         "worker": job.worker,
@@ -184,6 +186,12 @@ def _options(job: JobRecord) -> str:
     parts = [f"{name} {value:g} s" for name, value in lengths.items() if value is not None]
     most = job.max_reschedules
     return listed(parts if most is None else [*parts, f"max_reschedules {most}"])
+
+
+def _keys(job: JobRecord) -> str:
+    """Its resource keys and the key of its rate; with several, the one at which it waits."""
+    waits = f" (waits at {job.blocked_at})" if job.blocked_at and len(job.keys) > 1 else ""
+    return f"{listed(job.keys)}{waits}"
 
 
 def _result(job: JobRecord) -> str:

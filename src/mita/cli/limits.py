@@ -6,14 +6,16 @@ from datetime import datetime
 from typing import Any
 
 from mita.errors import UsageError
-from mita.model.limits import Rate
+from mita.model.gate import StoredLimit
+from mita.model.limits import Rate, stored_limit
 from mita.model.view import ResourceView
-from mita.rules.display import as_datetime, rate_text
+from mita.rules.display import as_datetime, limit_text, rate_text
+from mita.rules.names import check_name
 
 from .argtypes import count, duration
 from .context import CommandContext, store_command
 from .format import relative
-from .limit_text import limit_data, limit_text, seconds_between_starts
+from .limit_data import limit_data, seconds_between_starts
 from .parser import Commands, Parser
 from .queues import queues_of_key, unknown_queue
 from .screen import Report, listed
@@ -106,7 +108,8 @@ def _given(context: CommandContext) -> dict[str, Any]:
 async def limit_queue(context: CommandContext) -> Report:
     given, name = _given(context), context.options.queue
     known = [view.name for view in await context.app.queues()]
-    await context.app.limit_queue(name, **given)
+    store = await context.store()  # the app's own verb would log what this report says
+    await store.limit([check_name("queue", name)], None, stored_limit(**given))
     [view] = [view for view in await context.app.queues() if view.name == name]
     word = "" if name in known else unknown_queue(known)
     data = {"queue": name, "known": name in known, "limit": limit_data(view.limit)}
@@ -114,13 +117,19 @@ async def limit_queue(context: CommandContext) -> Report:
 
 
 async def limit_key(context: CommandContext) -> Report:
-    given, key = _given(context), context.options.key
+    given, key, queue = _given(context), context.options.key, context.options.queue
     queues = await queues_of_key(context)
-    await context.app.limit_key(key, queue=context.options.queue, **given)
-    views = [view for view in await context.app.resources() if view.key == key]
-    limit = next((view.limit for view in views if view.queue in queues), None)
-    data = {"key": key, "queues": queues, "limit": limit_data(limit)}
-    return Report(data, f"{key}  {limit_text(limit) or 'no limit'} in {listed(queues)}")
+    known = [view.name for view in await context.app.queues()]
+    await context.app.limit_key(key, queue=queue, **given)
+    store = await context.store()
+    views = [view for name in queues for view in await store.resources(name, key)]
+    limit = next((view.limit for view in views), None)
+    used = any(view.holders or view.waiting for view in views)
+    word = "" if used else "; no job with this key runs or waits now"
+    if queue is not None and queue not in known:
+        word = unknown_queue(known)
+    data = {"key": key, "queues": queues, "used": used, "limit": limit_data(limit)}
+    return Report(data, f"{key}  {limit_text(limit) or 'no limit'} in {listed(queues)}{word}")
 
 
 async def show_keys(context: CommandContext) -> Report:
@@ -132,11 +141,11 @@ async def show_keys(context: CommandContext) -> Report:
     columns = (
         Column("key", drop_order=1, min_width=12),
         Column("queue", drop_order=4),
-        Column("held by", right=True),
+        Column("running", right=True),
         Column("waiting", right=True),
         Column("limit", drop_order=2),
         Column("rate", drop_order=3),
-        Column("opens", drop_order=5),
+        Column("next start", drop_order=5),
     )
     rows = [
         (
@@ -144,17 +153,32 @@ async def show_keys(context: CommandContext) -> Report:
             view.queue,
             len(view.holders),
             view.waiting,
-            limit_text(view.limit),
-            rate_text(view.interval_us, view.burst),
-            _opens(view, now),
+            _cap(view),
+            _rate(view),
+            _next_start(view, now),
         )
         for view in views
     ]
     return Report(data, Table(columns, rows))
 
 
-def _opens(view: ResourceView, now: datetime) -> str:
-    """When the clock opens the key: at the end of a hold, or when its rate has a token."""
+def _cap(view: ResourceView) -> str:
+    """How many jobs an operator lets run at once."""
+    if view.limit is None or view.limit.concurrency is None:
+        return ""
+    return limit_text(StoredLimit(view.limit.concurrency))
+
+
+def _rate(view: ResourceView) -> str:
+    """The rate that an operator has set, else that of the latest start."""
+    set_by_hand = view.limit is not None and view.limit.interval_us
+    rate = view.limit if view.limit is not None and set_by_hand else view
+    return rate_text(rate.interval_us, rate.burst)
+
+
+def _next_start(view: ResourceView, now: datetime) -> str:
+    """When the clock lets the next job start: at the end of a hold, or when its rate has a
+    token."""
     moments = [moment for moment in (view.held_until, view.next_start) if moment is not None]
     return relative(as_datetime(max(moments)), now) if moments else ""
 

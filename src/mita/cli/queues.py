@@ -12,11 +12,11 @@ from mita.model.job import Job, State
 from mita.model.record import JobRecord
 from mita.model.time import SECOND
 from mita.model.view import JobFilter, QueueView, WorkerView
-from mita.rules.display import as_datetime, span
+from mita.rules.display import as_datetime, limit_text, span
 
 from .context import CommandContext, store_command
 from .format import clock, per_second, relative
-from .limit_text import limit_data, limit_text
+from .limit_data import limit_data
 from .parser import Commands, time_options
 from .screen import Report, listed
 from .table import Column, Table
@@ -25,7 +25,15 @@ NO_QUEUES = "no queues yet: the first job of a queue makes it"
 NO_WORKERS = "no worker is alive: start one with `mita worker module:app`"
 _COUNTED_JOBS = 200  # running jobs that are read to count those of each worker
 _COUNTS = ("ready", "scheduled", "blocked", "running", "succeeded", "failed", "cancelled")
-_DROP_ORDER = {"cancelled": 6, "succeeded": 5, "blocked": 4, "scheduled": 3, "running": 2}
+_DROP_ORDER = {
+    "cancelled": 8,
+    "succeeded": 7,
+    "scheduled": 6,
+    "limit": 5,
+    "running": 4,
+    "blocked": 3,
+    "oldest": 2,
+}
 QUEUE_COLUMN = Column("queue", drop_order=1, min_width=12)
 
 
@@ -75,14 +83,17 @@ async def show_queues(context: CommandContext) -> Report:
             view.name,
             *(getattr(view, name) for name in _COUNTS),
             oldest(view),
-            limit_text(view.limit),
-            paused(view),
+            limit(view),
+            stopped(view),
         )
         for view in views
     ]
-    return Report(
-        data, Table((QUEUE_COLUMN, *counts, Column("oldest", right=True), "limit", "paused"), rows)
+    last = (
+        Column("oldest", right=True, drop_order=_DROP_ORDER["oldest"]),
+        Column("limit", drop_order=_DROP_ORDER["limit"]),
+        Column(""),
     )
+    return Report(data, Table((QUEUE_COLUMN, *counts, *last), rows))
 
 
 def oldest(view: QueueView) -> str:
@@ -90,9 +101,18 @@ def oldest(view: QueueView) -> str:
     return "" if view.oldest is None else span(view.oldest)
 
 
-def paused(view: QueueView) -> str:
-    """The word `paused`; empty if the queue is not paused."""
-    return "" if view.paused is None else "paused"
+def limit(view: QueueView) -> str:
+    """The limit of a queue that may start jobs; empty if there is none."""
+    return "" if stopped(view) else limit_text(view.limit)
+
+
+def stopped(view: QueueView) -> str:
+    """Why no job of the queue may start: `paused`, or `stopped` by a limit of 0; else empty. This
+    is shown however narrow the terminal is."""
+    if view.paused is not None:
+        return "paused"
+    is_stopped = view.limit is not None and view.limit.concurrency == 0
+    return limit_text(view.limit) if is_stopped else ""
 
 
 def queue_data(view: QueueView) -> dict[str, Any]:

@@ -18,12 +18,13 @@ from .queues import (
     NO_WORKERS,
     QUEUE_COLUMN,
     busy_now,
+    limit,
     oldest,
-    paused,
     queue_data,
     rate,
     seen,
     served,
+    stopped,
     worker_data,
 )
 from .screen import Report
@@ -32,7 +33,7 @@ from .table import Column, Table
 BAR_COLUMNS = 20
 _NEIGHBOUR_JOBS = 50  # jobs to look at for the shortest ids
 # which numbers of a queue a narrow terminal leaves out first
-_DROP_ORDER = {"blocked": 5, "scheduled": 4, "ready": 3, "rate": 2}
+_DROP_ORDER = {"blocked": 7, "scheduled": 6, "ready": 5, "limit": 4, "rate": 3, "oldest": 2}
 WAITING = (DisplayState.READY, DisplayState.SCHEDULED, DisplayState.BLOCKED)
 
 
@@ -125,11 +126,13 @@ def _queues(snapshot: Snapshot) -> Table:
             *(getattr(view, state) for state in states),
             per_second(snapshot.rate(view.name)),
             oldest(view),
-            paused(view),
+            limit(view),
+            stopped(view),
         )
         for view in snapshot.queues
     ]
-    return Table((QUEUE_COLUMN, *numbers, Column("")), rows)
+    last = (Column("limit", drop_order=_DROP_ORDER["limit"]), Column(""))
+    return Table((QUEUE_COLUMN, *numbers, *last), rows)
 
 
 def _workers(snapshot: Snapshot) -> Table:

@@ -1,5 +1,6 @@
 """What an app does with jobs: enqueue, reschedule, cancel, retry, delete, pause, hold, repeat."""
 
+import logging
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any, TypeVar, Unpack
@@ -37,6 +38,8 @@ from .enqueue import JobSender, TransactionalSender
 from .inspect import Inspection
 from .repeat_spec import RepeatChoices
 from .repeats import Repeats
+
+log = logging.getLogger("mita.client")
 
 R = TypeVar("R")
 
@@ -194,9 +197,14 @@ class Client(Inspection, Bulk):
     ) -> None:
         """Limit how many jobs of this queue run at once, and how often one starts, over all
         workers. It replaces the queue's earlier limit, and holds for every start after this
-        returns. `concurrency=0` starts no jobs. Without both, the limit is removed."""
-        limit = stored_limit(concurrency, rate)
-        await (await self._store()).limit([check_name("queue", queue)], None, limit)
+        returns. `concurrency=0` starts no jobs. Without both, the limit is removed. The limit of a
+        queue that is not known yet is stored, with a warning in the log."""
+        limit, store = stored_limit(concurrency, rate), await self._store()
+        known = await self._queues(store, None)
+        await store.limit([check_name("queue", queue)], None, limit)
+        if limit is not None and queue not in known:
+            text = "the limit of queue %r is stored, but it has had no job so far; there are: %s"
+            log.warning(text, queue, ", ".join(known) or "none yet")
 
     limit_queue_sync = sync_twin(limit_queue)
 
@@ -210,7 +218,8 @@ class Client(Inspection, Bulk):
     ) -> None:
         """Limit the jobs with this key, in one queue or in each queue: what is given here replaces
         what their task says about the key. `concurrency=0` starts no jobs. Without both, the limit
-        is removed."""
+        is removed. "Each queue" is each one that ever had a job or belongs to a task of this app:
+        for a queue that comes later, call it again."""
         limit, store = stored_limit(concurrency, rate), await self._store()
         await store.limit(await self._queues(store, queue), check_key("resource", key), limit)
 

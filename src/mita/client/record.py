@@ -19,6 +19,8 @@ from mita.rules.states import TERMINAL
 from mita.tasks import Task
 from mita.tasks.stored import plain
 
+# what a line says that stores keep without a note
+_NOTES = {TimelineKind.DEBOUNCED.value: "a newer enqueue moved it and replaced its arguments"}
 _checkpoint = msgspec.msgpack.Decoder(ProgressReport).decode
 
 
@@ -125,7 +127,13 @@ def _timeline(job: Job, events: Sequence[TimelineEntry]) -> tuple[TimelineLine, 
         has_end = any(event.kind == job.state and event.at >= job.finished for event in events)
         lines += [] if has_end else [TimelineEntry(job.finished, job.state.value, "", job.worker)]
     return tuple(
-        TimelineLine(as_datetime(event.at), event.kind, event.note, event.worker) for event in lines
+        TimelineLine(
+            as_datetime(event.at),
+            event.kind,
+            event.note or _NOTES.get(event.kind, ""),
+            event.worker,
+        )
+        for event in lines
     )
 
 

@@ -246,17 +246,28 @@ class ClaimLoop:
 
 
 def log_busy(jobs: Sequence[Busy]) -> None:
-    """Log one line for each job that was due while its key was busy or its rate had no token."""
-    if log.isEnabledFor(logging.INFO):
-        for busy in jobs:
-            event = "cancelled" if busy.ended else "blocked"
-            text = "its rate has no token" if busy.at_rate else "its resource key is busy"
-            then = (
-                "cancelled, as its when_busy says"
-                if busy.ended
-                else "postponed until it is free; this costs no attempt"
-                if not busy.at_rate
-                else "postponed until it has one; this costs no attempt"
-            )
-            facts = {"job": busy.id, "task": busy.task, "queue": busy.queue, "event": event}
-            log.info("job %s of %s: %s: %s", busy.id, busy.task, text, then, extra=facts)
+    """Log one line for each job that was due while its key was busy. Jobs that wait for a token of
+    their rate may be thousands: if there are several, they share one line for each task and
+    queue."""
+    if not log.isEnabledFor(logging.INFO):
+        return
+    waiting = Counter((busy.task, busy.queue) for busy in jobs if busy.at_rate)
+    for busy in jobs:
+        if not busy.at_rate or waiting[busy.task, busy.queue] == 1:
+            _log_one_busy(busy)
+    for (task, queue), count in waiting.items():
+        if count > 1:
+            text = "%d jobs of %s wait for a token of their rate; this costs no attempt"
+            facts = {"task": task, "queue": queue, "event": "blocked"}
+            log.info(text, count, task, extra=facts)
+
+
+def _log_one_busy(busy: Busy) -> None:
+    event = "cancelled" if busy.ended else "blocked"
+    text = "its resource key is busy: postponed until it is free; this costs no attempt"
+    if busy.ended:
+        text = "its resource key is busy: cancelled, as its when_busy says"
+    elif busy.at_rate:
+        text = "its rate has no token: postponed until it has one; this costs no attempt"
+    facts = {"job": busy.id, "task": busy.task, "queue": busy.queue, "event": event}
+    log.info("job %s of %s: %s", busy.id, busy.task, text, extra=facts)

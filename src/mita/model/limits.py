@@ -63,7 +63,8 @@ class Rate(Struct, frozen=True):
 def check_count(what: str, value: object) -> None:
     """Raise `UsageError` unless a value is a whole number, 1 or more."""
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MOST_HOLDERS:
-        raise UsageError(f"{what} {value!r}: give a whole number, 1 or more")
+        most = "" if not isinstance(value, int) or value < 1 else f", {MOST_HOLDERS:,} at most"
+        raise UsageError(f"{what} {value!r}: give a whole number, 1 or more{most}")
 
 
 def stored_limit(concurrency: int | None, rate: Rate | None) -> StoredLimit | None:
@@ -79,8 +80,8 @@ def stored_limit(concurrency: int | None, rate: Rate | None) -> StoredLimit | No
     is_number = isinstance(concurrency, int) and not isinstance(concurrency, bool)
     if concurrency is not None and (not is_number or not 0 <= concurrency <= MOST_HOLDERS):
         raise UsageError(
-            f"concurrency={concurrency!r}: give a whole number, 0 or more; 0 starts no jobs, and "
-            "None means any number"
+            f"concurrency={concurrency!r}: give a whole number from 0 to {MOST_HOLDERS:,}; 0 "
+            "starts no jobs, and None means any number"
         )
     if rate is None:
         return StoredLimit(concurrency)

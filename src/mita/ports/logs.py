@@ -7,6 +7,7 @@ from mita.printable import printable, printable_lines
 
 LOGGERS = (
     "mita.worker",
+    "mita.client",
     "mita.store",
     "mita.nats",
     "mita.scheduler",

@@ -2,11 +2,15 @@
 
 from datetime import UTC, datetime
 
+from mita.model.gate import StoredLimit
 from mita.model.job import Job, State
 from mita.model.record import DisplayState
 from mita.model.time import DAY, HOUR, MINUTE, SECOND, Moment, Wait
 
+from .gates import ONE_MS_US
+
 ONE_SECOND_US = 1_000_000
+_RATE_UNITS = {SECOND: "s", MINUTE: "m", HOUR: "h", DAY: "d"}
 
 
 def as_datetime(moment: Moment) -> datetime:
@@ -53,13 +57,35 @@ def rate_text(interval_us: int, burst: int = 1) -> str:
     """`100/s`, `1 per 2 m`; with the burst if it is more than 1. Empty for no rate."""
     if not interval_us:
         return ""
-    per_second = ONE_SECOND_US / interval_us
+    whole_seconds, rest_us = divmod(interval_us, ONE_SECOND_US)
     text = (
-        f"{per_second:.6g}/s"
-        if per_second >= 1
-        else f"1 per {span(round(interval_us / ONE_SECOND_US * SECOND))}"
+        f"1 per {span(whole_seconds * SECOND)}"
+        if whole_seconds > 1 and not rest_us
+        else rate_option(interval_us)
     )
-    return text if burst == 1 else f"{text}, {burst} at once"
+    return text if burst == 1 else f"{text}, burst {burst}"
+
+
+def rate_option(interval_us: int) -> str:
+    """A rate as the command line reads it: `100/s`, `100/m`, or `1/2.5s` if it is no whole number
+    of starts in any unit. An interval is rounded up to a microsecond, which is not shown."""
+    for unit, name in _RATE_UNITS.items():
+        starts = unit * ONE_MS_US / interval_us
+        if starts > 1 - 1 / interval_us and abs(starts - round(starts)) <= starts / interval_us:
+            return f"{round(starts)}/{name}"
+    return f"1/{interval_us / ONE_SECOND_US:g}s"
+
+
+def limit_text(limit: StoredLimit | None) -> str:
+    """`50 at once, 100/s`, or `stopped`; empty for no limit."""
+    if limit is None:
+        return ""
+    if limit.concurrency == 0:
+        return "stopped"
+    parts = [] if limit.concurrency is None else [f"{limit.concurrency} at once"]
+    if limit.interval_us:
+        parts.append(rate_text(limit.interval_us, limit.burst))
+    return ", ".join(parts)
 
 
 def times(n: int, one: str, many: str = "") -> str:

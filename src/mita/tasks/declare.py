@@ -42,7 +42,10 @@ class Registry:
         final = _final(name, rest.pop("final", ()))
         executor = _executor(name, fn, rest.pop("executor", None))
         arguments = Arguments(name, fn)
-        options = choose(self._options, rest, arguments.parameters, per_job=False)
+        try:
+            options = choose(self._options, rest, arguments.parameters, per_job=False)
+        except UsageError as error:
+            raise UsageError(f"task {name!r}: {error}") from None
         task: Task[Any, Any] = CallableTask(
             name,
             fn,

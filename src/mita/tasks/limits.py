@@ -10,7 +10,7 @@ from mita.errors import UsageError
 from mita.model.gate import Gate
 from mita.model.job import MOST_WEIGHT_THOUSANDTHS, NORMAL_WEIGHT_THOUSANDTHS
 from mita.model.limits import Key, Rate
-from mita.model.time import Wait, When
+from mita.model.time import SECOND, Wait, When
 from mita.rules.names import check_key, fill
 from mita.rules.when import wait
 
@@ -70,7 +70,10 @@ def with_keys(choices: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[Key, ..
     keys = [_key(one, rest.get("limit", 1)) for one in _listed(given)]
     names = [key.name for key in keys]
     if len(keys) > MOST_RESOURCE_KEYS:
-        raise UsageError(f"resource names {len(keys)} keys: a job has at most {MOST_RESOURCE_KEYS}")
+        raise UsageError(
+            f"resource names {len(keys)} keys, and a job has at most {MOST_RESOURCE_KEYS}: leave "
+            "some out, or join two into one, like 'account:{account}:{region}'"
+        )
     if twice := [name for name in names if names.count(name) > 1]:
         raise UsageError(f"resource names the key {twice[0]!r} twice: name each once")
     rest |= {"resource": keys[0].name, "limit": keys[0].limit}
@@ -163,7 +166,11 @@ def check_together(limits: LimitOptions, unique: str | None, unique_for: Wait, w
     if limits.debounce_max and not limits.debounce:
         raise UsageError("debounce_max bounds a debounce: give debounce=… as well")
     if limits.debounce_max and limits.debounce_max < limits.debounce:
-        raise UsageError("debounce_max is the longest wait in all: it is not less than debounce")
+        raise UsageError(
+            f"debounce_max={limits.debounce_max / SECOND:g} is less than debounce="
+            f"{limits.debounce / SECOND:g}: it is the longest wait in all, so give at least "
+            f"{limits.debounce / SECOND:g}"
+        )
     if limits.throttle and limits.debounce:
         raise UsageError("throttle keeps the first job, debounce the last: give one of them")
     if limits.throttle and unique_for:

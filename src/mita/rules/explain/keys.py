@@ -2,9 +2,13 @@
 
 from collections.abc import Iterator
 
+from msgspec.structs import replace
+
+from mita.model.gate import StoredLimit
 from mita.model.job import State
-from mita.model.time import SECOND
-from mita.rules.display import as_datetime, clock, rate_text, span, times
+from mita.model.time import SECOND, Moment
+from mita.model.view import QueueView
+from mita.rules.display import as_datetime, clock, rate_option, rate_text, span, times
 from mita.rules.gates import ONE_MS_US
 
 from .evidence import APP, Evidence, Reason, ReasonCode, advise
@@ -49,11 +53,25 @@ def _held(evidence: Evidence, key: str) -> Reason:
             "since": None if first.since is None else as_datetime(first.since),
         },
         **advise(
-            "it starts when that job ends (or give the task a higher limit=); ask about that job",
+            f"it starts when that job ends (or {_more(evidence, key)}); ask about that job",
             "why",
             first.id,
         ),
     )
+
+
+def _more(evidence: Evidence, key: str) -> str:
+    """How to let more jobs hold the key."""
+    stored = evidence.view(key).limit
+    if stored is None or stored.concurrency is None:
+        return "give the task a higher limit="
+    return "raise the limit of the key with `mita limit key`"
+
+
+def _faster(evidence: Evidence, key: str) -> str:
+    stored = evidence.view(key).limit
+    is_stored = stored is not None and stored.interval_us
+    return "a higher rate of the key (`mita limit key`)" if is_stored else "a higher Rate"
 
 
 def _no_token(evidence: Evidence) -> Iterator[Reason]:
@@ -73,7 +91,7 @@ def _no_token(evidence: Evidence) -> Iterator[Reason]:
     yield Reason(
         ReasonCode.RATE_LIMITED,
         text,
-        "it starts then by itself; a higher Rate starts it sooner",
+        f"it starts then by itself; {_faster(evidence, gate.key)} starts it sooner",
         {
             "key": gate.key,
             "seconds_between_starts": gate.interval_us / ONE_MS_US / SECOND,
@@ -125,19 +143,45 @@ def queue_limit_reasons(evidence: Evidence) -> Iterator[Reason]:
     if view is None or limit is None or evidence.job.due > now:
         return
     if limit.concurrency is not None and view.running >= limit.concurrency:
-        text = (
-            f"queue {view.name!r} is at its limit: {view.running} of {limit.concurrency} jobs run"
-        )
-        if limit.concurrency == 0:
-            text = f"queue {view.name!r} has a limit of 0, so no job of it starts"
-        more = str(2 * limit.concurrency or 10)
-        helps = advise("raise the limit", "limit", "queue", view.name, "--concurrency", more)
-        found = {"queue": view.name, "running": view.running, "limit": limit.concurrency}
-        yield Reason(ReasonCode.QUEUE_LIMITED, text, evidence=found, **helps)
+        yield _queue_is_full(view, limit, limit.concurrency)
     elif view.next_start is not None and view.next_start > now:
-        text = (
-            f"queue {view.name!r} starts {rate_text(limit.interval_us, limit.burst)}: its next "
-            f"start is in {span(view.next_start - now)}"
-        )
-        found = {"queue": view.name, "next_start": as_datetime(view.next_start)}
-        yield Reason(ReasonCode.QUEUE_LIMITED, text, evidence=found)
+        yield _queue_has_no_token(evidence, view.next_start, limit)
+
+
+def _queue_is_full(view: QueueView, limit: StoredLimit, concurrency: int) -> Reason:
+    text = f"queue {view.name!r} is at its limit: {view.running} of {concurrency} jobs run"
+    if concurrency == 0:
+        text = f"queue {view.name!r} has a limit of 0, so no job of it starts"
+    more = replace(limit, concurrency=2 * concurrency or 10)
+    helps = advise("raise the limit", "limit", "queue", view.name, *_options(more))
+    found = {"queue": view.name, "running": view.running, "limit": concurrency}
+    return Reason(ReasonCode.QUEUE_LIMITED, text, evidence=found, **helps)
+
+
+def _queue_has_no_token(evidence: Evidence, next_start: Moment, limit: StoredLimit) -> Reason:
+    queue, now, ahead = evidence.job.queue, evidence.now, evidence.ahead or 0
+    turn = next_start + ahead * limit.interval_us // ONE_MS_US
+    line = f"{times(ahead, 'job')} ahead of it" if ahead else "it is the next in line"
+    text = (
+        f"queue {queue!r} starts {rate_text(limit.interval_us, limit.burst)}; {line}; its turn is "
+        f"expected in {span(turn - now)}"
+    )
+    more = replace(limit, interval_us=max(1, limit.interval_us // 2))
+    helps = advise("raise the limit", "limit", "queue", queue, *_options(more))
+    found = {
+        "queue": queue,
+        "next_start": as_datetime(next_start),
+        "ahead": ahead,
+        "expected": as_datetime(turn),
+    }
+    return Reason(ReasonCode.QUEUE_LIMITED, text, evidence=found, **helps)
+
+
+def _options(limit: StoredLimit) -> list[str]:
+    """A limit as options of `mita limit`. A limit replaces the earlier one, so all of it is
+    named."""
+    words = [] if limit.concurrency is None else ["--concurrency", str(limit.concurrency)]
+    if limit.interval_us:
+        words += ["--rate", rate_option(limit.interval_us)]
+        words += ["--burst", str(limit.burst)] if limit.burst > 1 else []
+    return words

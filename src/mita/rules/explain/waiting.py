@@ -74,6 +74,8 @@ def _cause_in_words(evidence: Evidence, event: TimelineEntry) -> str | None:
             return f"{who} ({times(job.crashes, 'crash', 'crashes')} so far)"
         case "unavailable":
             return f"what it needs is not available{in_brackets(event.note)}"
+        case "debounced":
+            return "its debounce waits for newer enqueues until then"
         case "revived":
             return "it was retried by hand, for then"
     return None

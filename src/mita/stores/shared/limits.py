@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from mita.model.gate import StoredLimit
 from mita.model.view import Finding, Health
-from mita.rules.display import rate_text, times
+from mita.rules.display import limit_text, times
 
 from .views import QueueKey
 
@@ -18,9 +18,9 @@ def limits_finding(
 ) -> Finding:
     """The stored limits of queues and keys. `unreadable` names queues and keys whose limit cannot
     be read; nothing holds their jobs back."""
-    found = [f"queue {name}: {_text(limit)}" for name, limit in sorted(queues.items())]
+    found = [f"queue {name}: {limit_text(limit)}" for name, limit in sorted(queues.items())]
     found += [
-        f"key {key} of {queue}: {_text(limit)}" for (queue, key), limit in sorted(keys.items())
+        f"key {key} of {queue}: {limit_text(limit)}" for (queue, key), limit in sorted(keys.items())
     ]
     more = f"; and {len(found) - NAMED_LIMITS} more" if len(found) > NAMED_LIMITS else ""
     text = "; ".join(found[:NAMED_LIMITS]) + more if found else "none stored"
@@ -33,10 +33,3 @@ def limits_finding(
         Health.WARN,
         "set it again with `mita limit`, or remove it with `mita limit … --none`",
     )
-
-
-def _text(limit: StoredLimit) -> str:
-    if limit.concurrency == 0:
-        return "stopped"
-    parts = [] if limit.concurrency is None else [f"{limit.concurrency} at once"]
-    return ", ".join([*parts, rate_text(limit.interval_us, limit.burst)]).strip(", ") or "unlimited"
