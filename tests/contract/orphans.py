@@ -200,13 +200,13 @@ async def test_index_entries_of_jobs_that_do_not_wait_hold_up_no_job(store: Stor
     """I12: more of them than are looked at in one go."""
     if not isinstance(store, NatsStore):
         pytest.skip("this store keeps a line and its jobs in one atomic act")
-    ended = [await done(store, resource=KEY) for _ in range(25)]
+    gone = [f"gone{n:03}" for n in range(210)]
     holder = await running(store, resource=KEY)
     waiting = await put(store, resource=KEY)
     assert await claimed_ids(store) == []
 
     async def act(tx: StreamTransaction) -> None:
-        for age, id in enumerate(ended):
+        for age, id in enumerate(gone):
             there = tx.context.subjects.waiter(QUEUE, KEY, 5, id)
             await tx.read([there])
             tx.put(there, pack(WaiterRecord(id, QUEUE, 5, 0, age)))

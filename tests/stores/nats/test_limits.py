@@ -2,6 +2,8 @@
 
 import asyncio
 from collections import Counter as Counters
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias
 
 import pytest
 from msgspec.structs import replace
@@ -14,6 +16,7 @@ from mita.stores.nats.stream import keys, partition, queue_use
 from mita.stores.nats.stream.decode import decode_lanes
 from mita.stores.nats.stream.subjects import WAKE_SLOT, RecordKind
 from mita.stores.nats.stream.transaction import StreamTransaction, transact
+from mita.stores.nats.tickets import take_keyed
 from mita.testing.contract.given import (
     LONG,
     PAST,
@@ -32,6 +35,7 @@ from mita.testing.contract.given import (
 from tests.waiting import until
 
 KEY = "host:a"
+Act: TypeAlias = Callable[[], Awaitable[None]]
 FAST = (Gate(KEY, None, SHORT * 1000, 1),)
 SLOW = (Gate(KEY, None, LONG * 1000, 1),)
 
@@ -85,6 +89,96 @@ async def test_the_server_wakes_a_worker_that_sleeps(store: NatsStore, twin: Nat
     await twin.wait([QUEUE], 0)
     assert QUEUE in await twin.wait([QUEUE], 30)
     assert await until(lambda: claimed_ids(twin), "it has its token")
+
+
+async def overtaken(store: NatsStore, patch: pytest.MonkeyPatch, act: Act) -> None:
+    """Have `act` happen before the next write of this store, after it has read everything."""
+    commit, acts = StreamTransaction.commit, [act]
+
+    async def act_and_commit(tx: StreamTransaction) -> bool:
+        if tx.context is store.context and acts:
+            await acts.pop()()
+        return await commit(tx)
+
+    patch.setattr(StreamTransaction, "commit", act_and_commit)
+
+
+async def is_blocked(store: NatsStore, id: str) -> bool:
+    return (await look(store, id)).state is State.BLOCKED
+
+
+async def claim_until_blocked(store: NatsStore, id: str) -> None:
+    async def claim() -> bool:
+        assert id not in await claimed_ids(store)
+        return await is_blocked(store, id)
+
+    await until(claim, "the job waits for its token")
+
+
+async def test_a_job_that_is_blocked_while_the_last_waiter_leaves_is_woken(
+    store: NatsStore, twin: NatsStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To block a job does not write the record of its key. Meanwhile another store woke the last
+    job there and wrote that no job waits."""
+    gates = (Gate(KEY, None, PAST * 1000, 1),)
+    await put_many(store, 2, gates=gates)
+    assert len(await claims(store)) == 1
+    late = await put(store, gates=gates)
+    woken: list[str] = []
+
+    async def wake_the_last() -> None:
+        woken.extend(await until(lambda: claimed_ids(twin, 1), "the first has its token"))
+
+    with monkeypatch.context() as patch:
+        await overtaken(store, patch, wake_the_last)
+        await claim_until_blocked(store, late)
+    assert woken != [late]
+    assert await until(lambda: claimed_ids(twin), "it was not forgotten") == [late]
+
+
+async def test_a_job_that_is_blocked_while_a_key_is_closed_is_woken(
+    store: NatsStore, twin: NatsStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same, seen from the store that wakes the last job: one more is blocked before it writes
+    that no job waits."""
+    gates = (Gate(KEY, None, PAST * 1000, 1),)
+    await put_many(store, 2, gates=gates)
+    assert len(await claims(store)) == 1
+    late: list[str] = []
+
+    async def block_one_more() -> None:
+        late.append(await put(store, gates=gates))
+        await claim_until_blocked(store, late[0])
+
+    with monkeypatch.context() as patch:
+        await overtaken(twin, patch, block_one_more)
+        [first] = await until(lambda: claimed_ids(twin, 1), "the first has its token")
+    assert [first] != late
+    assert await until(lambda: claimed_ids(twin), "it was not forgotten") == late
+
+
+async def test_a_store_that_dies_before_it_looks_again_forgets_no_job(
+    store: NatsStore, twin: NatsStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The ticket of the job that it blocked goes to another store, which looks."""
+    gates = (Gate(KEY, None, PAST * 1000, 1),)
+    await put_many(store, 2, gates=gates)
+    assert len(await claims(store)) == 1
+    late = await put(store, gates=gates)
+
+    async def wake_the_last() -> None:
+        await until(lambda: claimed_ids(twin, 1), "the first has its token")
+
+    async def die(*_: object) -> None:
+        raise RuntimeError("killed")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(take_keyed, "check_blocked", die)
+        await overtaken(store, patch, wake_the_last)
+        with pytest.raises(RuntimeError, match="killed"):
+            await store.claim([QUEUE], 10, LONG, "w")
+    assert await is_blocked(store, late)
+    assert await until(lambda: claimed_ids(twin), "it was not forgotten") == [late]
 
 
 async def test_an_idle_rate_leaves_no_record(store: NatsStore) -> None:

@@ -25,9 +25,7 @@ from mita.rules.timeline import for_people, lengthened
 from mita.stores.shared import record as fields
 
 StreamSequence: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
-
 Microseconds: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
-
 # Tickets of jobs without a group have the priority of the job in their subject, the others the
 # priority plus this number for each lane: that is the ticket's slot, which has its own consumer.
 LANE_SLOTS = 10
@@ -100,19 +98,9 @@ else:  # `gc=False`: it contains nothing that could refer to it
         "NatsJob", _stored_fields(), array_like=True, gc=False, frozen=True, module=__name__
     )
 
-
-NO_JOB = NatsJob(
-    id="",
-    task="",
-    queue="",
-    state=State.CANCELLED,
-    priority=0,
-    due=0,
-    created=0,
-    payload=b"",
-    gone=True,
-)
-"""The record of a job that was deleted."""
+_NO_NAMES: dict[str, Any] = {"id": "", "task": "", "queue": "", "payload": b""}
+# The record of a job that was deleted.
+NO_JOB = NatsJob(**_NO_NAMES, state=State.CANCELLED, priority=0, due=0, created=0, gone=True)
 
 
 class QueueRecord(Struct, array_like=True):
@@ -151,6 +139,7 @@ class LanesRecord(Struct, array_like=True):
 class ResourceKeyRecord(Struct, array_like=True):
     """A key: the ids of the running jobs that hold it, and how many jobs wait for it.
 
+    `uncounted`: jobs may wait for it that are not in `waiting` (`stream.waiters` says which).
     `tat_us` and `woken_us` are the two numbers of its rate (`rules.gates`), `interval_us` and
     `burst` the rate of the latest start. `limit` is what an operator has set. `wake_at` is when the
     key's wake ticket is due; 0 if the key has none."""
@@ -165,16 +154,24 @@ class ResourceKeyRecord(Struct, array_like=True):
     burst: Limit = 1
     limit: StoredLimit | None = None
     wake_at: Moment = 0
+    uncounted: bool = False
+
+    @property
+    def may_have_waiters(self) -> bool:
+        """True if jobs may wait for this key."""
+        return self.waiting > 0 or self.uncounted
 
 
 class WaiterRecord(Struct, array_like=True):
-    """A job that waits for a resource key, and what decides its turn."""
+    """A job that waits for a resource key, and what decides its turn. `counted`: it is one of those
+    that the key's record counts."""
 
     id: str
     queue: str
     priority: int
     due: Moment
     age: int
+    counted: bool = True
 
 
 class UniqueKeyRecord(Struct, array_like=True):
@@ -216,12 +213,14 @@ class ClaimListRecord(Struct, array_like=True):
 
 class ClaimRef(Struct, frozen=True, array_like=True, gc=False):
     """What any store needs to settle a claim: subject and sequence of the job's record, its claim
-    list, and the record as it was claimed."""
+    list, and the record as it was claimed. `holds_nothing`: the job has keys, but no record of them
+    names it, because they have only rates."""
 
     subject: str
     seq: int
     list_id: str
     record: NatsJob
+    holds_nothing: bool = False
 
 
 def slot_of(record: NatsJob) -> int:

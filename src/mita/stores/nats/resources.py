@@ -18,6 +18,7 @@ from .stream import gates
 from .stream.decode import decode_queue, decode_resource_key
 from .stream.job_changes import change
 from .stream.job_records import LocatedJob, locate
+from .stream.key_jobs import with_holders, with_waiting
 from .stream.keys import (
     held_until,
     put_queue,
@@ -28,35 +29,57 @@ from .stream.keys import (
 from .stream.queue_use import running_jobs
 from .stream.subjects import RecordKind
 from .stream.transaction import StreamTransaction, transact
-from .stream.waiters import WAKE_SCAN_JOBS, has_no_token, waiters_of
-from .stream.wake_tickets import arm
+from .stream.waiters import (
+    WAKE_SCAN_JOBS,
+    has_no_token,
+    has_waiters,
+    likely_wakes,
+    waiters_of,
+)
+from .stream.wake_tickets import arm, arm_now
 
+NOTED_JOBS = 900  # running jobs that one transaction can write again
 WAKE_BATCH_JOBS = 200  # woken in one transaction; each takes two messages, and a ticket after it
 
 
 class Woken(NamedTuple):
-    """The jobs that were woken, and whether more may start, but not in one transaction."""
+    """The jobs that were woken, and whether more may start, but not in one transaction. `empty`: no
+    job waits for the key any more."""
 
     jobs: Sequence[LocatedJob] = ()
     more: bool = False
+    empty: bool = False
 
 
 async def wake(tx: StreamTransaction, queue: str, key: str, most: int | None = None) -> Woken:
     """Put the first waiters of a key back into the queue: as many as the gate of the first one
-    lets start, at most `most`."""
+    lets start, at most `most`. If none is left, only a wake ticket may say so in the record."""
+    woken = await open_key(tx, queue, key, most)
+    if woken.empty and (await resource_key_record(tx, queue, key)).uncounted:
+        await arm_now(tx, queue, key)
+    return woken
+
+
+async def open_key(tx: StreamTransaction, queue: str, key: str, most: int | None = None) -> Woken:
+    """Do what `wake` does, and leave the record as it is if no job waits any more."""
     record = await resource_key_record(tx, queue, key)
-    if record.waiting == 0 or await held_until(tx, queue, key):
+    if not record.may_have_waiters or await held_until(tx, queue, key):
         return Woken()
     rate = Gate(key, None, record.interval_us, record.burst)
     if has_no_token(rate, record, tx.now):
         await arm(tx, queue, rate)
         return Woken()
     at_most = min(WAKE_BATCH_JOBS, most or WAKE_BATCH_JOBS)
-    waiters = await waiters_of(tx, queue, key, max(at_most, WAKE_SCAN_JOBS))
-    blocked = await _blocked(tx, waiters[: min(at_most, WAKE_SCAN_JOBS)])
+    likely = min(at_most, WAKE_SCAN_JOBS)
+    if record.uncounted:
+        likely = min(at_most, likely_wakes(record, tx.now))
+    waiters, complete = await waiters_of(
+        tx, queue, key, likely if record.uncounted else max(at_most, WAKE_SCAN_JOBS)
+    )
+    blocked = await _blocked(tx, waiters[:likely])
     blocked = blocked or await _blocked(tx, waiters[:WAKE_BATCH_JOBS])
     if not blocked or blocked[0].record is None:
-        return Woken()
+        return Woken(empty=complete and not waiters)
     gate = await gates.gate_at(tx, blocked[0].record, key)
     use = await gates.bounded_use(tx, queue, gate)
     free = to_wake(gate, use, tx.now)
@@ -68,9 +91,31 @@ async def wake(tx: StreamTransaction, queue: str, key: str, most: int | None = N
         tx.wakeups.add(queue)
     if gate.interval_us and woken:
         await gates.set_levels(tx, queue, gate, after_waking(gate, use, tx.now, len(woken)))
-    await arm(tx, queue, gate)
-    more = most is None and 0 < len(woken) < min(free, record.waiting)
-    return Woken(woken, more)
+    empty = complete and len(woken) == len(waiters)
+    if not empty:
+        await arm(tx, queue, gate)
+    more = most is None and 0 < len(woken) < free and not empty
+    return Woken(woken, more, empty)
+
+
+async def look_again(context: NatsContext, queue: str, key: str) -> None:
+    """Make sure that jobs that wait for a key are woken: its record says that there are none, but
+    one came at the same time (`stream.waiters`)."""
+
+    async def act(tx: StreamTransaction) -> None:
+        record = await resource_key_record(tx, queue, key)
+        if not record.uncounted:
+            put_resource_key(tx, replace(record, uncounted=True))
+        await wake(tx, queue, key)
+
+    if await has_waiters(context, queue, key):
+        await transact(context, act)
+
+
+async def check_blocked(context: NatsContext, queue: str, key: str) -> None:
+    """Make sure that a job is woken that was blocked at this key without a write to its record."""
+    if not (await resource_key_record(StreamTransaction(context), queue, key)).uncounted:
+        await look_again(context, queue, key)
 
 
 async def wake_all(context: NatsContext, queue: str, key: str) -> None:
@@ -153,11 +198,22 @@ async def _put_limit(
     if not await tx.sequence(tx.context.subjects.queue(queue)):
         put_queue(tx, known)
     record = await resource_key_record(tx, queue, key)
-    all_holders = tuple(dict.fromkeys([*record.holders, *holders]))
+    new = [id for id in holders if id not in record.holders]
+    await _note_running(tx, new)
+    all_holders = (*record.holders, *new)
     # Jobs that were woken under the old limit are counted by the new one.
     put_resource_key(tx, replace(record, limit=limit, holders=all_holders, woken_us=record.tat_us))
     tx.wakeups.add(queue)
     return (await wake(tx, queue, key)).more
+
+
+async def _note_running(tx: StreamTransaction, ids: Sequence[str]) -> None:
+    """Write the records of running jobs again, as they are. A job that held no key when it was
+    claimed is settled without a look at its keys; that is refused now, because its record has
+    changed."""
+    for located in (await tx.jobs(ids))[:NOTED_JOBS]:
+        if located.record is not None and located.record.state is State.RUNNING:
+            tx.write(located, located.record)
 
 
 # ---------------------------------------------------------------- inspecting
@@ -175,7 +231,7 @@ async def resources(
     for message in await context.reader.all(context.subjects.all(RecordKind.QUEUE)):
         record = decode_queue(message.body, message.subject)
         holds |= {(record.name, name): until for name, until in record.holds.items() if until > now}
-    keys = await _with_holders(context, keys)
+    keys = await with_holders(context, await with_waiting(context, keys, queue, key))
     shown = [
         one for one, of in keys.items() if of.holders or of.waiting > 0 or of.limit is not None
     ]
@@ -184,22 +240,6 @@ async def resources(
         for one in sorted({*shown, *holds})
         if queue in (None, one[0]) and key in (None, one[1])
     ]
-
-
-async def _with_holders(
-    context: NatsContext, keys: dict[tuple[str, str], ResourceKeyRecord]
-) -> dict[tuple[str, str], ResourceKeyRecord]:
-    """Returns these keys; those with a rate, also with the running jobs that they do not count."""
-    with_rates = {queue for (queue, _), record in keys.items() if record.interval_us}
-    holders: dict[tuple[str, str], list[str]] = {}
-    for queue in with_rates:
-        for job in await running_jobs(context, queue):
-            for key in keys_of(job.resource, job.gates):
-                holders.setdefault((queue, key), []).append(job.id)
-    return {
-        one: replace(record, holders=tuple({*record.holders, *holders.get(one, ())}))
-        for one, record in keys.items()
-    }
 
 
 async def _view(context: NatsContext, key: ResourceKeyRecord, until: Moment | None) -> ResourceView:

@@ -116,24 +116,35 @@ def _shared_keys(settlement: Settlement, limited: set[str]) -> Collection[tuple[
 
 
 def is_simple(settlement: Settlement, limited: set[str]) -> bool:
-    """True if this ends a job without keys, in a queue that is not `limited`, so that no claim can
-    depend on it."""
+    """True if this ends a job that holds no key, in a queue that is not `limited`, so that no claim
+    can depend on it."""
     claim, verdict = settlement.claim, settlement.verdict
     return (
         claim.resource is None
         and claim.unique is None
-        and not claim.gates
+        and (not claim.gates or _holds_nothing(settlement))
         and claim.queue not in limited
         and verdict.hold is None
         and verdict.state in TERMINAL
     )
 
 
+def _holds_nothing(settlement: Settlement) -> bool:
+    """True if the keys of this job have only rates, and its end changes nothing at them. If one of
+    them has a limit by now, the job's record has changed (`resources.limit_key`)."""
+    ref, verdict = settlement.claim.ref, settlement.verdict
+    if not isinstance(ref, ClaimRef) or not ref.holds_nothing:
+        return False
+    return verdict.hold is None and not verdict.unstarted
+
+
 def _is_plain(settlement: Settlement, limited: set[str]) -> bool:
-    """True if the job has no keys, its queue is not `limited`, and the claim was made by this
+    """True if the job holds no keys, its queue is not `limited`, and the claim was made by this
     store, unchanged."""
     claim = settlement.claim
-    if claim.resource is not None or claim.unique is not None or claim.gates:
+    if claim.resource is not None or claim.unique is not None:
+        return False
+    if claim.gates and not _holds_nothing(settlement):
         return False
     if claim.queue in limited:
         return False

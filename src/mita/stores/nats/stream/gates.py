@@ -90,8 +90,11 @@ async def follow_job(tx: StreamTransaction, old: NatsJob, new: NatsJob) -> None:
     elif old.state is State.RUNNING:
         for key in rules.keys_of(old.resource, old.gates):
             await _free(tx, old, key)
-    if State.BLOCKED in (old.state, new.state):
-        await move_waiter(tx, old, new)
+    if new.state is State.BLOCKED and new.blocked_at is not None:
+        gate = await gate_at(tx, new, new.blocked_at)
+        await move_waiter(tx, old, new, counted=gate.limit is not None or not gate.interval_us)
+    elif old.state is State.BLOCKED:
+        await move_waiter(tx, old, new, counted=True)
 
 
 async def _pass_one(tx: StreamTransaction, job: NatsJob, key: str) -> None:

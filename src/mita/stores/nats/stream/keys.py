@@ -8,7 +8,13 @@ from mita.model.time import Moment
 from mita.rules.gates import ONE_MS_US, KeyUse, keys_of
 from mita.stores.nats.codec import NatsJob, QueueRecord, ResourceKeyRecord, WaiterRecord, pack
 
-from .decode import decode_job, decode_queue, decode_resource_key, raw_field
+from .decode import (
+    decode_job,
+    decode_queue,
+    decode_resource_key,
+    decode_waiter,
+    raw_field,
+)
 from .job_records import TTL, whole_seconds
 from .transaction import StreamTransaction
 
@@ -58,14 +64,26 @@ async def _rebuilt(tx: StreamTransaction, queue: str, key: str, body: bytes) -> 
         for record in alive
         if record.state is State.RUNNING and key in keys_of(record.resource, record.gates)
     )
-    waiting = sum(record.state is State.BLOCKED and record.blocked_at == key for record in alive)
+    waiters = [
+        decode_waiter(message.body, message.subject)
+        for message in await reader.all(subjects.waiters(queue, key))
+        if message.body
+    ]
+    waiting = sum(waiter.counted for waiter in waiters)
     limit = raw_field(body, ResourceKeyRecord, "limit", StoredLimit | None, None)
     level_us = tx.now * ONE_MS_US + LONGEST_INTERVAL_US
     has_rate = any(gate.interval_us for record in alive for gate in record.gates)
     if not has_rate and (limit is None or not limit.interval_us):
         level_us = 0
     return ResourceKeyRecord(
-        queue, key, holders, waiting, tat_us=level_us, woken_us=level_us, limit=limit
+        queue,
+        key,
+        holders,
+        waiting,
+        tat_us=level_us,
+        woken_us=level_us,
+        limit=limit,
+        uncounted=waiting < len(waiters),
     )
 
 
@@ -73,7 +91,7 @@ def put_resource_key(tx: StreamTransaction, record: ResourceKeyRecord) -> None:
     """Write the record of a key. A record of which only a rate is left is removed by the server
     when that rate is full again; a record that says nothing is removed now."""
     subject = tx.context.subjects.resource_key(record.queue, record.key)
-    if record.holders or record.waiting > 0 or record.limit is not None:
+    if record.holders or record.may_have_waiters or record.limit is not None:
         tx.keys[subject] = record
         tx.put(subject, pack(record))
         return
@@ -90,27 +108,41 @@ async def count_waiter(tx: StreamTransaction, queue: str, key: str, more: int) -
     """So many more jobs (or fewer) wait for a key."""
     record = await resource_key_record(tx, queue, key)
     waiting = max(0, record.waiting + more)
-    wake_at = record.wake_at if waiting else 0
+    wake_at = record.wake_at if waiting or record.uncounted else 0
     put_resource_key(tx, replace(record, waiting=waiting, wake_at=wake_at))
 
 
-async def move_waiter(tx: StreamTransaction, old: NatsJob, new: NatsJob) -> None:
-    """Update what is stored of a blocked job at its key when the job changes."""
+async def move_waiter(tx: StreamTransaction, old: NatsJob, new: NatsJob, *, counted: bool) -> None:
+    """Update what is stored of a blocked job at its key when the job changes. `counted`: the key
+    counts the job if it waits there from now on. The job's own record is fenced, so its waiter need
+    not be."""
     subjects = tx.context.subjects
     was_at = old.blocked_at if old.state is State.BLOCKED else None
     is_at = new.blocked_at if new.state is State.BLOCKED else None
     if was_at is not None:
         subject = subjects.waiter(old.queue, was_at, old.priority, old.id)
-        await tx.read([subject])
+        body = await tx.body(subject)
+        was_counted = not body or decode_waiter(body, subject).counted
+        counted = was_counted if was_at == is_at else counted
         tx.remove(subject)
+        if was_at != is_at and was_counted:
+            await count_waiter(tx, old.queue, was_at, -1)
     if is_at is not None:
         subject = subjects.waiter(new.queue, is_at, new.priority, new.id)
-        await tx.read([subject])
-        tx.put(subject, pack(WaiterRecord(new.id, new.queue, new.priority, new.due, new.age)))
-    if was_at != is_at and was_at is not None:
-        await count_waiter(tx, old.queue, was_at, -1)
-    if was_at != is_at and is_at is not None:
-        await count_waiter(tx, new.queue, is_at, 1)
+        waiter = WaiterRecord(new.id, new.queue, new.priority, new.due, new.age, counted)
+        tx.put_unfenced(subject, pack(waiter))
+        if was_at != is_at:
+            await _add_waiter(tx, new.queue, is_at, counted=counted)
+
+
+async def _add_waiter(tx: StreamTransaction, queue: str, key: str, *, counted: bool) -> None:
+    """One more job waits for a key."""
+    if counted:
+        await count_waiter(tx, queue, key, 1)
+        return
+    record = await resource_key_record(tx, queue, key)
+    if not record.uncounted:
+        put_resource_key(tx, replace(record, uncounted=True))
 
 
 async def held_until(tx: StreamTransaction, queue: str, key: str) -> Moment:

@@ -62,7 +62,7 @@ async def free_stale_keys(context: NatsContext) -> None:
     ]
     doubtful = await _doubtful(context, seen_keys)
     for seen in seen_keys:
-        if seen.key.waiting and not is_armed(seen.key, context.clock.now()):
+        if seen.key.may_have_waiters and not is_armed(seen.key, context.clock.now()):
             await resources.wake_all(context, seen.key.queue, seen.key.key)
     if doubtful:
         await context.catch_up()
@@ -98,7 +98,7 @@ async def _doubtful(context: NatsContext, seen_keys: Sequence[SeenKey]) -> list[
     return [
         seen
         for seen in seen_keys
-        if (not seen.key.holders and seen.key.waiting and not is_armed(seen.key, now))
+        if (not seen.key.holders and seen.key.may_have_waiters and not is_armed(seen.key, now))
         or any(not _is_at_key(located[id], seen.key, State.RUNNING) for id in seen.key.holders)
     ]
 
@@ -129,20 +129,22 @@ async def _free(tx: StreamTransaction, seen: SeenKey) -> None:
 
 
 async def _count_waiters(tx: StreamTransaction, key: ResourceKeyRecord) -> int:
-    """Returns how many jobs wait for a key. Waiters that do not wait are removed by their sequence,
-    so that newer ones stay. If there are very many, only the first are looked at."""
+    """Returns how many jobs wait for a key and are counted. Waiters that do not wait are removed by
+    their sequence, so that newer ones stay. If there are very many, only the first are looked
+    at."""
     messages, complete = await waiter_messages(tx, key.queue, key.key)
-    ids = {
-        message.subject: decode_waiter(message.body, message.subject).id
+    waiters = {
+        message.subject: decode_waiter(message.body, message.subject)
         for message in messages
         if message.body
     }
-    jobs = dict(zip(ids, await tx.jobs(ids.values()), strict=True))
+    jobs = dict(zip(waiters, await tx.jobs(one.id for one in waiters.values()), strict=True))
     stale = {
         subject for subject, located in jobs.items() if not _is_at_key(located, key, State.BLOCKED)
     }
     await remove(tx.context, [message.seq for message in messages if message.subject in stale])
-    return len(ids) - len(stale) if complete else key.waiting
+    counted = {subject for subject, waiter in waiters.items() if waiter.counted}
+    return len(counted - stale) if complete else key.waiting
 
 
 # ---------------------------------------------------------------- jobs that no worker runs

@@ -57,8 +57,10 @@ class StreamTransaction:
         self.wakeups: set[str] = set()
         self.returned = ReturnedTokens(self.now)
         self.written: dict[str, int] = {}  # after the commit: the sequence of each subject
-        # Waiters of resource keys that were read in advance, by the pattern of their subjects.
-        self.waiters: dict[str, list[StoredMessage]] = {}
+        # Waiters of keys that were read in advance, by the pattern of their subjects, and whether
+        # these are all.
+        self.waiters: dict[str, tuple[list[StoredMessage], bool]] = {}
+        self.after_commit: list[Callable[[], Awaitable[None]]] = []
         # Records of keys as they will be after the commit, by subject (`keys`).
         self.keys: dict[str, ResourceKeyRecord] = {}
         self.queues: dict[str, QueueRecord] = {}  # the same of queues, by name
@@ -115,6 +117,10 @@ class StreamTransaction:
         """Write an empty message that the server removes soon: a batch cannot delete."""
         self._put[subject] = b"", TTL % 1
 
+    def writes(self, subject: str) -> bool:
+        """True if this transaction writes to this subject."""
+        return subject in self._put
+
     def puts(self, prefix: str) -> dict[str, bytes]:
         """Returns the bodies that this transaction writes to subjects with this prefix."""
         return {
@@ -163,6 +169,8 @@ class StreamTransaction:
         """Write everything. Returns False if another writer was faster: nothing was written."""
         if not self._put:
             self._notify()
+            for act in self.after_commit:
+                await act()
             return True
         messages = [
             OutMessage(subject, body, self._headers(subject, headers))
@@ -179,6 +187,8 @@ class StreamTransaction:
         await self._store_tickets()
         await remove(self.context, self._stale_tickets)
         self._notify()
+        for act in self.after_commit:
+            await act()
         return True
 
     def _headers(self, subject: str, headers: bytes) -> bytes:

@@ -2,7 +2,19 @@
 
 The waiters of a key are read all at once, because their order is not that of arrival; of very many
 only the first. A call that frees many keys reads the waiters of all of them, and the jobs that are
-first, in a few requests that go out together."""
+first, in a few requests that go out together.
+
+**Counted and uncounted.** A key that limits running jobs counts its waiters in its record: the end
+of a run must know whether to look for one. Each start at a rate writes the record of its key too,
+and all workers compete for it. So jobs that wait at a key with nothing but a rate are not counted:
+the record only says `uncounted`, and to block one more job does not write it. The wake ticket of
+the key, which is there as long as it says so, finds them.
+
+When the last of them is woken, `uncounted` becomes False, but a store that has read True may be
+blocking one more job at that moment. So both look again after they have written: the one at the
+waiters, the other at the key. All writes have an order, so at least one of the two sees what the
+other wrote (`resources.look_again`). If a store dies before it has looked, its ticket (of the job,
+or of the key) was not acknowledged, and the store that gets it next looks."""
 
 import asyncio
 from collections.abc import Iterator, Sequence
@@ -10,8 +22,9 @@ from collections.abc import Iterator, Sequence
 from mita.model.gate import Gate
 from mita.model.job import PRIORITIES
 from mita.model.time import Moment
-from mita.rules.gates import tokens
+from mita.rules.gates import effective, tokens
 from mita.stores.nats.codec import ResourceKeyRecord, WaiterRecord
+from mita.stores.nats.context import NatsContext
 
 from .decode import decode_waiter
 from .keys import held_until, queue_record, resource_key_record
@@ -26,35 +39,63 @@ READ_WAITERS = 500
 
 async def waiters_of(
     tx: StreamTransaction, queue: str, key: str, most: int = WAKE_SCAN_JOBS
-) -> list[WaiterRecord]:
-    """Returns the jobs that wait for a key, in the order of their turn. If there are very many,
-    only the first ones of the highest priority, at most `most`."""
+) -> tuple[list[WaiterRecord], bool]:
+    """Returns the jobs that wait for a key in the order of their turn, and whether these are all.
+    If there are very many, only the first ones of the highest priority, at most `most`."""
     pattern = tx.context.subjects.waiters(queue, key)
-    if pattern in tx.waiters:
-        found, complete = tx.waiters[pattern], True
+    if pattern not in tx.waiters:
+        found, complete = await waiter_messages(tx, queue, key, most)
+        tx.add_read(found)
     else:
-        many = (await resource_key_record(tx, queue, key)).waiting > READ_WAITERS
-        found, complete = await waiter_messages(tx, queue, key, most, many=many)
+        found, complete = tx.waiters[pattern]
     bodies = {message.subject: message.body for message in found}
     bodies.update(tx.puts(pattern.removesuffix("*.*")))
     waiters = [decode_waiter(body, subject) for subject, body in bodies.items() if body]
     waiters.sort(
         key=lambda one: (-one.priority, one.due, one.age) if complete else (-one.priority, 0, 0)
     )
-    return waiters
+    return waiters, complete
 
 
 async def waiter_messages(
-    tx: StreamTransaction, queue: str, key: str, most: int = WAKE_SCAN_JOBS, *, many: bool = False
+    tx: StreamTransaction, queue: str, key: str, most: int = WAKE_SCAN_JOBS
 ) -> tuple[list[StoredMessage], bool]:
-    """Returns the stored waiters of a key, and whether these are all. `many`: there are more than
-    one answer holds."""
-    if many:
+    """Returns the stored waiters of a key, and whether these are all. Of more than `READ_WAITERS`,
+    only the first."""
+    record, pattern = await resource_key_record(tx, queue, key), _pattern(tx, queue, key)
+    many = record.waiting
+    if record.uncounted:
+        found, left = await tx.context.reader.slice(pattern, 1, most)
+        if not left:
+            return found, True
+        many = len(found) + left
+        if many > READ_WAITERS and len(await _priorities(tx, queue)) == 1:
+            return found, False
+    if many > READ_WAITERS:
         return await _first_waiters(tx, queue, key, most), False
     try:
-        return await tx.context.reader.last([tx.context.subjects.waiters(queue, key)]), True
+        return await tx.context.reader.last([pattern]), True
     except TooManyMessages:
         return await _first_waiters(tx, queue, key, most), False
+
+
+async def has_waiters(context: NatsContext, queue: str, key: str) -> bool:
+    """True if a job waits for this key. Everything that was written before this store's last write
+    is seen."""
+    try:
+        found = await context.reader.last([context.subjects.waiters(queue, key)])
+    except TooManyMessages:
+        return True
+    return any(message.body for message in found)
+
+
+def _pattern(tx: StreamTransaction, queue: str, key: str) -> str:
+    return tx.context.subjects.waiters(queue, key)
+
+
+async def _priorities(tx: StreamTransaction, queue: str) -> set[int]:
+    slots = job_slots((await queue_record(tx, queue)).priorities)
+    return {priority_of(slot) for slot in slots} or set(PRIORITIES)
 
 
 async def _first_waiters(
@@ -62,14 +103,22 @@ async def _first_waiters(
 ) -> list[StoredMessage]:
     """Returns waiters of the highest priority in the order in which they began to wait. Except for
     rescheduled jobs that is the order of due time and age."""
-    slots = job_slots((await queue_record(tx, queue)).priorities)
-    for priority in sorted({priority_of(slot) for slot in slots} or PRIORITIES, reverse=True):
+    for priority in sorted(await _priorities(tx, queue), reverse=True):
         found, _ = await tx.context.reader.slice(
             tx.context.subjects.waiters(queue, key, priority), 1, most
         )
         if any(message.body for message in found):
             return found
     return []
+
+
+def likely_wakes(record: ResourceKeyRecord, now: Moment) -> int:
+    """Returns how many jobs the rate of a key is likely to wake now, so that no more are read; at
+    least 1. The jobs themselves say how many it is."""
+    rate = effective(Gate(record.key, None, record.interval_us, record.burst), record.limit)
+    if not rate.interval_us:
+        return WAKE_SCAN_JOBS
+    return max(1, tokens(rate, max(record.tat_us, record.woken_us), now))
 
 
 def has_no_token(rate: Gate, record: ResourceKeyRecord, now: Moment) -> bool:
@@ -88,16 +137,35 @@ async def read_for_wake(tx: StreamTransaction, keys: Sequence[tuple[str, str]]) 
         for queue, key in keys
         for subject in (subjects.queue(queue), subjects.resource_key(queue, key))
     )
-    waiting = {}
+    waiting, uncounted = {}, []
     for queue, key in dict.fromkeys(keys):
         record = await resource_key_record(tx, queue, key)
-        if not 0 < record.waiting <= READ_WAITERS or await held_until(tx, queue, key):
+        if not record.may_have_waiters or await held_until(tx, queue, key):
             continue
-        if not has_no_token(Gate(key, None, record.interval_us, record.burst), record, tx.now):
+        if record.uncounted:
+            uncounted.append((queue, key))
+        elif record.waiting > READ_WAITERS:
+            continue
+        elif not has_no_token(Gate(key, None, record.interval_us, record.burst), record, tx.now):
             waiting[queue, key] = record.waiting
-    await asyncio.gather(*(_read_waiters(tx, part) for part in _parts(waiting)))
-    lists = [await waiters_of(tx, *one) for one in waiting if subjects.waiters(*one) in tx.waiters]
-    await tx.jobs(waiters[0].id for waiters in lists if waiters)
+    await asyncio.gather(
+        *(_read_waiters(tx, part) for part in _parts(waiting)),
+        *(_read_uncounted(tx, *one) for one in uncounted),
+    )
+    read = [one for one in (*waiting, *uncounted) if subjects.waiters(*one) in tx.waiters]
+    lists = [(await waiters_of(tx, *one))[0] for one in read]
+    first = {waiters[0].id for waiters in lists if waiters}
+    for queue, key in uncounted:
+        likely = likely_wakes(await resource_key_record(tx, queue, key), tx.now)
+        first.update(one.id for one in (await waiters_of(tx, queue, key))[0][:likely])
+    await tx.jobs(first)
+
+
+async def _read_uncounted(tx: StreamTransaction, queue: str, key: str) -> None:
+    record = await resource_key_record(tx, queue, key)
+    found, complete = await waiter_messages(tx, queue, key, likely_wakes(record, tx.now))
+    tx.add_read(found)
+    tx.waiters[tx.context.subjects.waiters(queue, key)] = found, complete
 
 
 def _parts(waiting: dict[tuple[str, str], int]) -> Iterator[list[tuple[str, str]]]:
@@ -124,4 +192,4 @@ async def _read_waiters(tx: StreamTransaction, keys: Sequence[tuple[str, str]]) 
     for message in found:
         waiters[message.subject.rsplit(".", 2)[0] + ".*.*"].append(message)
     tx.add_read(found)
-    tx.waiters.update(waiters)
+    tx.waiters.update({pattern: (messages, True) for pattern, messages in waiters.items()})

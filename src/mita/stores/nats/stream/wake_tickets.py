@@ -30,7 +30,7 @@ async def arm(tx: StreamTransaction, queue: str, gate: Gate) -> None:
     """Make sure that the key of this gate has a wake ticket, if jobs wait there for its rate."""
     record = await resource_key_record(tx, queue, gate.key)
     use = await use_of(tx, queue, gate.key)
-    if not gate.interval_us or record.waiting <= 0 or use.held_until > tx.now:
+    if not gate.interval_us or not record.may_have_waiters or use.held_until > tx.now:
         return
     if gate.limit is not None and use.holders >= gate.limit:  # the end of a run wakes the next
         return
@@ -39,6 +39,14 @@ async def arm(tx: StreamTransaction, queue: str, gate: Gate) -> None:
         return
     put_resource_key(tx, replace(record, wake_at=at))
     await _put(tx, queue, gate.key, at)
+
+
+async def arm_now(tx: StreamTransaction, queue: str, key: str) -> None:
+    """Make sure that a key has a wake ticket, whatever its rate says."""
+    record = await resource_key_record(tx, queue, key)
+    if not is_armed(record, tx.now):
+        put_resource_key(tx, replace(record, wake_at=tx.now))
+        await _put(tx, queue, key, tx.now)
 
 
 def is_armed(key: ResourceKeyRecord, now: Moment) -> bool:

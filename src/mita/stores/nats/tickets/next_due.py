@@ -53,7 +53,8 @@ async def _hold_ends(context: NatsContext, queues: list[QueueRecord]) -> list[Mo
     for record in queues:
         for key, until in record.holds.items():
             tx = StreamTransaction(context)
-            if until and (await keys.resource_key_record(tx, record.name, key)).waiting:
+            held = await keys.resource_key_record(tx, record.name, key)
+            if until and held.may_have_waiters:
                 ends.append(until)
     return ends
 

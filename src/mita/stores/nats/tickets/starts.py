@@ -39,15 +39,22 @@ class Starts:
             listing = lists.message(self._list_id, until, subjects)
             self._tx.put(listing.subject, listing.body)
 
+    def _ref(self, subject: str, job: NatsJob) -> ClaimRef:
+        """Returns what a store needs to settle a job that was started."""
+        keys = [
+            self._tx.keys.get(self._tx.context.subjects.resource_key(job.queue, gate.key))
+            for gate in job.gates
+        ]
+        holds_nothing = job.resource is None and not any(
+            key is None or job.id in key.holders for key in keys
+        )
+        return ClaimRef(subject, self._tx.written[subject], self._list_id, job, holds_nothing)
+
     def claims(self) -> list[Claim]:
         """Returns the claims of the jobs that were started."""
         context, seqs = self._call.context, self._tx.written
         claims = [
-            as_claim(
-                one.record,
-                self._tx.now,
-                ClaimRef(one.subject, seqs[one.subject], self._list_id, one.record),
-            )
+            as_claim(one.record, self._tx.now, self._ref(one.subject, one.record))
             for one in self._started
             if one.record is not None
         ]

@@ -2,6 +2,7 @@
 with the records of its keys and its queue, in one atomic batch."""
 
 import asyncio
+from functools import partial
 from typing import Any
 
 from msgspec import Struct, field
@@ -10,14 +11,17 @@ from mita.errors import Rejected
 from mita.model.gate import Gate
 from mita.model.job import Claim, State
 from mita.model.outcome import Busy, TimelineKind
-from mita.model.time import Wait
+from mita.model.time import SECOND, Wait
 from mita.rules.busy import BUSY_RETENTION, RATE_POLICY, BusyPolicy, busy_policy, replaced_note
 from mita.rules.gates import keys_of
 from mita.stores.nats.codec import NatsJob, timeline_with
+from mita.stores.nats.resources import check_blocked
 from mita.stores.nats.stream.gates import closed_gate
 from mita.stores.nats.stream.job_changes import change, finish
 from mita.stores.nats.stream.job_records import LocatedJob
+from mita.stores.nats.stream.keys import queue_record, resource_key_record
 from mita.stores.nats.stream.queue_use import QueuePlaces, queue_use
+from mita.stores.nats.stream.subjects import job_slots
 from mita.stores.nats.stream.transaction import (
     TRANSACTION_TRIES,
     StreamTransaction,
@@ -36,6 +40,7 @@ from .ticket import Ticket, acknowledge, give_back, give_back_all
 KEYED_BATCH_JOBS = 150
 GATED_BATCH_JOBS = 100
 RATE_TRIES = 4
+LATE_WAKE_MS: Wait = 100  # after its time a wake ticket counts as late
 RATE_GIVE_BACK_MS: Wait = 100  # until tickets that found the record of their rate busy come back
 
 
@@ -49,6 +54,9 @@ async def take_keyed(call: ClaimCall, tickets: list[Ticket]) -> list[Claim]:
         taken = _Taken(Starts(call, tx, list_id))
         await _start_or_turn_away(tx, taken, tickets)
         taken.starts.put_list()
+        for queue, key in taken.blocked_at:
+            if not tx.writes(context.subjects.resource_key(queue, key)):
+                tx.after_commit.append(partial(check_blocked, context, queue, key))
         return taken
 
     try:
@@ -85,11 +93,13 @@ def _tries(tickets: list[Ticket]) -> int:
 
 
 class _Taken(Struct):
-    """What one transaction did with tickets. The `surplus` found no place in its limited queue."""
+    """What one transaction did with tickets. The `surplus` found no place in its limited queue.
+    `blocked_at` are the keys, with their queues, at which jobs wait now."""
 
     starts: Starts
     turned_away: list[Busy] = field(default_factory=list)
     surplus: list[Ticket] = field(default_factory=list)
+    blocked_at: set[tuple[str, str]] = field(default_factory=set)
 
 
 async def _start_or_turn_away(tx: StreamTransaction, taken: _Taken, tickets: list[Ticket]) -> None:
@@ -103,10 +113,14 @@ async def _start_or_turn_away(tx: StreamTransaction, taken: _Taken, tickets: lis
     for ticket, located in zip(tickets, jobs, strict=True):
         record = located.record
         if record is None or not is_valid(ticket, located, tx.now):
+            if record is not None and record.blocked_at is not None:
+                taken.blocked_at.add((record.queue, record.blocked_at))  # by a store that died
             continue
         of_queue = places.get(record.queue)
         if of_queue is not None and of_queue.left <= 0:
             taken.surplus.append(ticket)
+        elif (gate := await _line(tx, record)) is not None:
+            await _turn_away(tx, taken, located, gate, RATE_POLICY)
         elif (closed := await closed_gate(tx, record)) is None:
             await taken.starts.start(located, record)
             if of_queue is not None:
@@ -114,13 +128,25 @@ async def _start_or_turn_away(tx: StreamTransaction, taken: _Taken, tickets: lis
         else:
             gate, use = closed
             policy = busy_policy(record.when_busy, gate, use, tx.now)
-            at_rate = policy is RATE_POLICY
-            taken.turned_away.append(
-                Busy(record.id, record.task, record.queue, policy.ends, at_rate)
-            )
-            await _turn_away(tx, located, gate, policy)
+            await _turn_away(tx, taken, located, gate, policy)
     for of_queue in places.values():
         of_queue.write()
+
+
+async def _line(tx: StreamTransaction, job: NatsJob) -> Gate | None:
+    """Returns the rate at which a new job waits behind others, although there may be a token for
+    it: the wake ticket of the key is about to give the tokens to those that came before. Otherwise
+    all stores would compete with it for the record of the key."""
+    if len(job.gates) != 1 or job.resource is not None or job.token:
+        return None
+    gate = job.gates[0]
+    key = await resource_key_record(tx, job.queue, gate.key)
+    if not key.uncounted or key.limit is not None or gate.limit is not None:
+        return None
+    if not gate.interval_us or not tx.now - LATE_WAKE_MS <= key.wake_at <= tx.now + SECOND:
+        return None
+    record = await queue_record(tx, job.queue)
+    return None if len(job_slots(record.priorities)) > 1 or gate.key in record.holds else gate
 
 
 async def _places(tx: StreamTransaction, tickets: list[Ticket]) -> dict[str, QueuePlaces]:
@@ -135,18 +161,18 @@ def _key_subjects(tx: StreamTransaction, record: NatsJob) -> list[str]:
     wanted = [subjects.queue(queue)]
     if queue in tx.context.limited:
         wanted.append(subjects.queue_use(queue))
-    for key in keys_of(record.resource, record.gates):
-        wanted.append(subjects.resource_key(queue, key))
-        wanted.append(subjects.waiter(queue, key, record.priority, record.id))
-    return wanted
+    keys = keys_of(record.resource, record.gates)
+    return [*wanted, *(subjects.resource_key(queue, key) for key in keys)]
 
 
 async def _turn_away(
-    tx: StreamTransaction, located: LocatedJob, gate: Gate, policy: BusyPolicy
+    tx: StreamTransaction, taken: _Taken, located: LocatedJob, gate: Gate, policy: BusyPolicy
 ) -> None:
     """The job cannot pass this gate: apply its busy policy (`rules.busy`)."""
     record = located.record
     assert record is not None, "only a job that is there can be turned away"  # noqa: S101
+    at_rate = policy is RATE_POLICY
+    taken.turned_away.append(Busy(record.id, record.task, record.queue, policy.ends, at_rate))
     changes: dict[str, Any] = {"busy": record.busy + 1, "record_seq": 0}
     changes |= timeline_with(record, tx.now, policy.line, policy.note(gate.key))
     if policy.ends:
@@ -154,12 +180,13 @@ async def _turn_away(
         return
     if policy.replaces:
         await _replace_others(tx, record, gate.key)
+    taken.blocked_at.add((record.queue, gate.key))
     await change(tx, located, state=policy.state, blocked_at=gate.key, **changes)
     await arm(tx, record.queue, gate)
 
 
 async def _replace_others(tx: StreamTransaction, record: NatsJob, key: str) -> None:
-    waiters = await waiters_of(tx, record.queue, key)
+    waiters, _ = await waiters_of(tx, record.queue, key)
     for located in await tx.jobs(waiter.id for waiter in waiters):
         older = located.record
         if older is not None and older.state is State.BLOCKED:

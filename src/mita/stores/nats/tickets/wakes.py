@@ -5,14 +5,15 @@ itself, as far as it has room for them and no other job can be before them. Othe
 would compete for their tickets, and for the record of their key, at every token."""
 
 import asyncio
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
+from functools import partial
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from mita.model.job import Claim
 from mita.stores.nats.context import NatsContext
-from mita.stores.nats.resources import WAKE_BATCH_JOBS, wake
+from mita.stores.nats.resources import WAKE_BATCH_JOBS, Woken, look_again, open_key
 from mita.stores.nats.stream.gates import closed_gate
 from mita.stores.nats.stream.job_records import LocatedJob
 from mita.stores.nats.stream.keys import put_resource_key, resource_key_record
@@ -76,12 +77,7 @@ class KeyOpening(Struct):
                 read_for_wake(tx, keys),
                 tx.read(context.subjects.wake_ticket(*key) for key in keys),
             )
-            woken: list[LocatedJob] = []
-            for queue, key in keys:
-                record = await resource_key_record(tx, queue, key)
-                if record.waiting > 0:
-                    put_resource_key(tx, replace(record, wake_at=0))
-                    woken += (await wake(tx, queue, key, most)).jobs
+            woken = [job for one in keys for job in await _wake(tx, *one, most)]
             starts = Starts(self.call, tx, list_id)
             await self._start(tx, starts, woken, room)
             starts.put_list()
@@ -109,6 +105,22 @@ class KeyOpening(Struct):
             if record.due <= tx.now and await closed_gate(tx, record) is None:
                 await starts.start(located, record)
                 room -= 1
+
+
+async def _wake(tx: StreamTransaction, queue: str, key: str, most: int) -> Sequence[LocatedJob]:
+    """Wake the jobs at one key. If none is left, its record says so, and the waiters are looked at
+    again when that is written."""
+    record = await resource_key_record(tx, queue, key)
+    woken = Woken(empty=True)
+    if record.may_have_waiters:
+        put_resource_key(tx, replace(record, wake_at=0))
+        woken = await open_key(tx, queue, key, most)
+    if woken.empty:
+        record = await resource_key_record(tx, queue, key)
+        if record.uncounted:
+            put_resource_key(tx, replace(record, uncounted=False))
+        tx.after_commit.append(partial(look_again, tx.context, queue, key))
+    return woken.jobs
 
 
 def _keys(ticket: Ticket) -> list[tuple[str, str]]:
