@@ -123,6 +123,7 @@ def queue_data(view: QueueView) -> dict[str, Any]:
         "oldest_seconds": None if view.oldest is None else view.oldest / SECOND,
         "paused": None if view.paused is None else as_datetime(view.paused),
         "limit": limit_data(view.limit),
+        "tokens": view.tokens,
         "next_start": None if view.next_start is None else as_datetime(view.next_start),
     }
 

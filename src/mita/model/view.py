@@ -11,8 +11,8 @@ from .time import Moment, Wait
 
 class QueueView(Struct, frozen=True, kw_only=True):
     """One queue at one point in time. `oldest` is how long its oldest ready job has been ready.
-    `limit` is what an operator has set, and `next_start` when its rate allows the next start (None:
-    now)."""
+    `limit` is what an operator has set. `tokens` is how many jobs its rate lets start now (None: it
+    has no rate), and `next_start` when it allows the next start (None: now)."""
 
     name: str
     scheduled: int = 0
@@ -25,6 +25,7 @@ class QueueView(Struct, frozen=True, kw_only=True):
     oldest: Wait | None = None
     paused: Moment | None = None
     limit: StoredLimit | None = None
+    tokens: int | None = None
     next_start: Moment | None = None
 
 

@@ -106,6 +106,11 @@ def tokens(gate: Gate | StoredLimit, level_us: int, now: Moment) -> int:
     return max(0, gate.burst - -(-ahead_us // gate.interval_us))
 
 
+def tokens_left(limit: StoredLimit | None, level_us: int, now: Moment) -> int | None:
+    """How many starts the rate of a limited queue allows now; None if it has no rate."""
+    return None if limit is None or not limit.interval_us else tokens(limit, level_us, now)
+
+
 def bounded_level(gate: Gate | StoredLimit, level_us: int, now: Moment) -> int:
     """The number of a rate, brought back to `burst` intervals ahead if it is more."""
     return min(level_us, now * ONE_MS_US + gate.burst * gate.interval_us)

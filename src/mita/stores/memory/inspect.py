@@ -8,7 +8,7 @@ from mita.model.job import Job, State
 from mita.model.outcome import TimelineEntry
 from mita.model.time import Moment
 from mita.model.view import Holder, JobFilter, Page, QueueView, ResourceView, WorkerView
-from mita.rules.gates import next_token_at
+from mita.rules.gates import next_token_at, tokens_left
 from mita.rules.matching import matches, shown_as
 from mita.rules.timeline import for_people
 
@@ -42,13 +42,14 @@ def _queue(context: MemoryContext, name: str, jobs: list[Job]) -> QueueView:
     oldest = context.now - min(ready) if ready else None
     paused = context.state.queues[name]
     limit = context.state.queue_limits.get(name)
-    next_start = _next_token(context, limit, context.state.queue_levels.get(name, 0))
+    level_us = context.state.queue_levels.get(name, 0)
     return QueueView(
         name=name,
         oldest=oldest,
         paused=paused,
         limit=limit,
-        next_start=next_start,
+        tokens=tokens_left(limit, level_us, context.now),
+        next_start=_next_token(context, limit, level_us),
         **Counters(states),
     )
 

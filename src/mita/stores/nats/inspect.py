@@ -9,6 +9,7 @@ from mita.model.outcome import TimelineEntry
 from mita.model.record import DisplayState
 from mita.model.time import Moment, Wait
 from mita.model.view import JobFilter, Page, QueueView, WorkerView
+from mita.rules.gates import tokens_left
 from mita.rules.matching import matches, shown_as
 
 from . import codec
@@ -95,6 +96,7 @@ async def queues(context: NatsContext) -> list[QueueView]:
             paused=record.paused,
             oldest=now - oldest[record.name] if record.name in oldest else None,
             limit=None if (use := uses.get(record.name)) is None else use.limit,
+            tokens=None if use is None else tokens_left(use.limit, use.tat_us, now),
             next_start=None if use is None else next_start(use.limit, use.tat_us, now),
             **counts[record.name],
         )

@@ -8,6 +8,7 @@ from mita.model.job import Job, State
 from mita.model.outcome import TimelineEntry
 from mita.model.time import Moment
 from mita.model.view import Holder, JobFilter, Page, QueueView, ResourceView, WorkerView
+from mita.rules.gates import tokens_left
 from mita.rules.timeline import for_people
 from mita.stores.shared import sql
 from mita.stores.shared.views import (
@@ -72,7 +73,9 @@ def queues(_: PostgresContext) -> RoundTrips[list[QueueView]]:
     for name, found, tat_us, now in limits:
         limit = codec.stored_limit(found)
         views.setdefault(name, {"scheduled": 0}).update(
-            limit=limit, next_start=next_start(limit, tat_us, now)
+            limit=limit,
+            tokens=tokens_left(limit, tat_us, now),
+            next_start=next_start(limit, tat_us, now),
         )
     return [QueueView(name=name, **view) for name, view in sorted(views.items())]
 

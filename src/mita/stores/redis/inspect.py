@@ -37,11 +37,12 @@ async def queues(context: RedisContext) -> list[QueueView]:
     names = await context.queues()
     rows = await context.in_each("queues", names, context.now())
     views = []
-    for name, (*counts, paused, limit, next_start) in zip(names, rows, strict=True):
+    for name, (*counts, paused, limit, tokens, next_start) in zip(names, rows, strict=True):
         view = QueueView(
             name=name,
             paused=None if paused is None else as_moment(paused),
             limit=as_limit(limit),
+            tokens=tokens,
             next_start=next_start,
             **dict(zip(_COUNTS, counts, strict=True)),
         )

@@ -10,6 +10,7 @@ from mita.model.job import Job, State
 from mita.model.outcome import TimelineEntry
 from mita.model.time import Moment, Wait
 from mita.model.view import Holder, JobFilter, Page, QueueView, ResourceView, WorkerView
+from mita.rules.gates import tokens_left
 from mita.rules.readable import BAD
 from mita.rules.timeline import for_people
 from mita.stores.shared import sql
@@ -65,6 +66,7 @@ def _queues(context: SqliteContext) -> list[QueueView]:
         as_name(name): {
             "paused": None if paused is None else as_moment(paused),
             "limit": (limit := as_limit(text)),
+            "tokens": tokens_left(limit, as_number_us(tat_us), context.now),
             "next_start": next_start(limit, as_number_us(tat_us), context.now),
         }
         for name, paused, text, tat_us in context.rows("queues")

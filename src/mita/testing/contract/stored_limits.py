@@ -85,6 +85,21 @@ async def test_the_rate_of_a_queue(store: Store, clock: Ticker) -> None:
     assert len(await claims(store)) == 1
 
 
+async def test_the_tokens_of_a_queue_are_shown(store: Store) -> None:
+    """`queues` shows how many jobs the rate of a queue lets start now; None if it has no rate."""
+    await store.limit([QUEUE], None, StoredLimit(concurrency=50))
+    assert [view.tokens for view in await store.queues()] == [None]
+    await store.limit([QUEUE], None, StoredLimit(None, LONG * 1000, 3))
+    assert [view.tokens for view in await store.queues()] == [3]
+    await put_many(store, 4)
+    assert len(await claims(store, 2)) == 2
+    assert [view.tokens for view in await store.queues()] == [1]
+    assert len(await claims(store)) == 1
+    [view] = await store.queues()
+    assert view.tokens == 0
+    assert view.next_start is not None
+
+
 async def test_the_rate_of_a_queue_gets_unstarted_tokens_back(store: Store) -> None:
     """A claim that is handed back unstarted returns the token of its queue."""
     await store.limit([QUEUE], None, StoredLimit(None, SOON * 1000, 1))

@@ -7,7 +7,7 @@ from mita.model.gate import Gate, StoredLimit
 from mita.model.job import Job, State
 from mita.model.time import Moment
 from mita.model.view import Holder, JobFilter, Page, QueueView, ResourceView
-from mita.rules.gates import ONE_MS_US, keys_of, next_token_at
+from mita.rules.gates import ONE_MS_US, keys_of, next_token_at, tokens_left
 from mita.rules.matching import matches, shown_as
 
 from .file import Content, Key, Level, Until
@@ -26,6 +26,7 @@ def queue(content: Content, name: str) -> QueueView:
         oldest=oldest,
         paused=content.queues[name],
         limit=limit,
+        tokens=tokens_left(limit, level.tat_us, content.now),
         next_start=_next_start(content, limit, level),
         **counts,
     )

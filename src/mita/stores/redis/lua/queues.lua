@@ -3,7 +3,8 @@
 -- ARGV  1 now, '' to read the server's clock
 -- Returns scheduled, ready, blocked, running, succeeded, failed, cancelled, how long the oldest
 --       ready job has been ready (false: there is none), since when it is paused (false: it is
---       not), its limit (false: none), when its rate allows the next start (false: now)
+--       not), its limit (false: none), how many starts its rate allows now (false: it has none),
+--       when it allows the next start (false: now)
 -- include keys
 -- include record
 -- include priorities
@@ -45,12 +46,15 @@ for priority = LOWEST_PRIORITY, HIGHEST_PRIORITY do
   if head[2] then oldest = math.min(oldest, tonumber(head[2])) end
 end
 local running = gates().running(q)
-local paused, next_start = call('HGET', q.meta, 'paused'), now
+local paused, next_start, tokens = call('HGET', q.meta, 'paused'), now, false
 local limit, level = gates().queue_limit(q)
-if limit and limit.interval > 0 then next_start = gates().next_token_at(limit, level, now) end
+if limit and limit.interval > 0 then
+  next_start = gates().next_token_at(limit, level, now)
+  tokens = gates().tokens(limit, level, now)
+end
 return {
   all - ready, ready, call('ZCARD', q.blocked), running, call('ZCARD', q.succeeded),
   call('ZCARD', q.failed), call('ZCARD', q.cancelled), ready > 0 and now - oldest or false,
   paused and (tonumber(paused) or 0), call('HGET', q.meta, 'limit'),
-  next_start > now and next_start,
+  tokens, next_start > now and next_start,
 }
